@@ -1,0 +1,49 @@
+// One case: a name, the symmetric memory it needs, and the points it measures there. A case is a file of its own and
+// one line in cases.cpp.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "bench/engine/point.hpp"
+
+namespace npushmem::bench {
+
+// Where a case works. The memory is zeroed, aligned to 2 MiB, and the same on every PE.
+struct Arena {
+    int pe = 0;
+    int pes = 1;
+    int peer = 0;                 // the next PE
+    std::byte* own = nullptr;     // this PE's copy, whose address names all copies
+    std::byte* mapped = nullptr;  // the peer's copy as this process sees it; null when it cannot be mapped
+    bool all_mapped = false;      // every PE maps every PE; the same on all, so that shared points have equal variants
+
+    template <class T>
+    [[nodiscard]] T* own_as() const {
+        return reinterpret_cast<T*>(own);
+    }
+    template <class T>
+    [[nodiscard]] T* mapped_as() const {
+        return reinterpret_cast<T*>(mapped);
+    }
+};
+
+struct Case {
+    std::string_view group;  // the subcommand it belongs to
+    std::size_t bytes;       // of symmetric memory on each PE
+    // Called on every PE; the points are the same everywhere but for what their batches do.
+    std::vector<Point> (*points)(const Arena& arena);
+};
+
+// In the order of the reports.
+std::vector<Case> all_cases();
+
+// What is reported together: a subcommand.
+struct Group {
+    std::string_view name;
+    std::string_view summary;
+};
+std::vector<Group> all_groups();
+
+}  // namespace npushmem::bench

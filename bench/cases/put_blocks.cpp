@@ -1,0 +1,38 @@
+// Bandwidth of put: between memory of this process and the symmetric memory of another PE.
+#include <cstring>
+
+#include "bench/cases/blocks.hpp"
+#include "bench/cases/case.hpp"
+#include "bench/cases/variants.hpp"
+#include "npushmem.h"
+
+namespace npushmem::bench {
+namespace {
+
+Point point_of(const Arena& arena, std::size_t bytes) {
+    Point point{.name = block_name("put", bytes), .bytes = bytes};
+    std::byte* const source = private_block(point, bytes);
+    std::byte* const other = private_block(point, bytes);  // in the place of the symmetric memory
+    point.variants.push_back(measured([source, bytes, own = arena.own, peer = arena.peer](std::uint64_t) {
+        npushmem_putmem(own, source, bytes, peer);
+    }));
+    if (arena.mapped != nullptr)
+        point.variants.push_back(baseline("memcpy, same memory", [source, bytes, mapped = arena.mapped](std::uint64_t) {
+            std::memcpy(mapped, source, bytes);
+        }));
+    point.variants.push_back(
+        baseline("memcpy, private", [source, other, bytes](std::uint64_t) { std::memcpy(other, source, bytes); }));
+    return point;
+}
+
+std::vector<Point> points(const Arena& arena) {
+    std::vector<Point> all;
+    for (const std::size_t bytes : block_sizes) all.push_back(point_of(arena, bytes));
+    return all;
+}
+
+}  // namespace
+
+Case put_blocks_case() { return {"put", largest_block, points}; }
+
+}  // namespace npushmem::bench

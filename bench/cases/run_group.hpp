@@ -1,0 +1,15 @@
+// Runs the cases of one group on the job this process belongs to.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "bench/engine/engine.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::bench {
+
+// Collective over all PEs, with equal arguments, between init and finalize. PE 0 has the results.
+Result<std::vector<PointResult>> run_group(std::string_view group, Engine& engine);
+
+}  // namespace npushmem::bench

@@ -1,0 +1,93 @@
+#include "bench/engine/engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace npushmem::bench {
+namespace {
+
+constexpr int clock_readings = 1000;
+
+double nanoseconds_of(std::chrono::nanoseconds time) { return static_cast<double>(time.count()); }
+
+// Two readings with nothing between them: what every timed batch contains besides itself.
+double cost_of(Clock& clock) {
+    std::vector<double> costs;
+    for (int i = 0; i < clock_readings; ++i) {
+        const auto begin = clock.now();
+        costs.push_back(nanoseconds_of(clock.now() - begin));
+    }
+    return summarise(std::move(costs)).median;
+}
+
+void summarise_all(std::vector<VariantResult>& results) {
+    for (VariantResult& result : results) {
+        result.time = summarise(result.samples);
+        result.ratio = summarise(paired_ratios(results.front().samples, result.samples));
+    }
+}
+
+}  // namespace
+
+Engine::Engine(Clock& clock, const EngineSettings& settings)
+    : clock_(clock), settings_(settings), clock_ns_(cost_of(clock)) {}
+
+PointResult Engine::measure(const Point& point, Crew& crew) {
+    if (!crew.leads()) {
+        serve(point, crew);
+        return {};
+    }
+    PointResult result{point.name, point.bytes, {}};
+    for (std::uint32_t i = 0; i < point.variants.size(); ++i) {
+        const Variant& variant = point.variants[i];
+        result.variants.push_back({variant.name, variant.baseline, calibrate(point, i, crew), {}, {}, {}});
+    }
+    for (int round = 0; round < settings_.rounds; ++round) run_round(point, round, result.variants, crew);
+    crew.give({});
+    summarise_all(result.variants);
+    return result;
+}
+
+double Engine::time(const Point& point, std::uint32_t variant, std::uint32_t iterations, Crew& crew) {
+    crew.give({variant, iterations});
+    const auto begin = clock_.now();
+    point.variants[variant].batch(iterations);
+    return std::max(0.0, nanoseconds_of(clock_.now() - begin) - clock_ns_);
+}
+
+std::uint32_t Engine::calibrate(const Point& point, std::uint32_t variant, Crew& crew) {
+    const double wanted = nanoseconds_of(settings_.batch);
+    constexpr double most_growth = 10;
+    std::uint32_t iterations = 1;
+    double took = time(point, variant, iterations, crew);
+    // A first batch can take any time (page faults, cold code), so it is judged by one that follows.
+    took = std::min(took, time(point, variant, iterations, crew));
+    while (took < wanted / 2 && iterations < settings_.most_iterations) {
+        const double growth = took > 0 ? std::min(most_growth, wanted / took) : most_growth;
+        const double next = std::ceil(std::max(2.0, growth) * iterations);
+        iterations = static_cast<std::uint32_t>(std::min<double>(next, settings_.most_iterations));
+        took = time(point, variant, iterations, crew);
+    }
+    return iterations;
+}
+
+// The variants take turns in being first, and the order is turned round every now and then, so that each follows each
+// of the others equally often: what a variant finds in the caches was left by the one before it.
+void Engine::run_round(const Point& point, int round, std::vector<VariantResult>& results, Crew& crew) {
+    const auto count = static_cast<std::uint32_t>(results.size());
+    const std::uint32_t first = static_cast<std::uint32_t>(round) % count;
+    const bool turned = static_cast<std::uint32_t>(round) / count % 2 == 1;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t variant = (first + (turned ? count - i : i)) % count;
+        VariantResult& result = results[variant];
+        const double took = time(point, variant, result.iterations, crew);
+        result.samples.push_back(took / result.iterations / point.parts);
+    }
+}
+
+void Engine::serve(const Point& point, Crew& crew) {
+    for (Order order = crew.receive(); order.variant < point.variants.size(); order = crew.receive())
+        point.variants[order.variant].batch(order.iterations);
+}
+
+}  // namespace npushmem::bench

@@ -1,0 +1,27 @@
+// Results as a table for a person, and as CSV and JSON for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/engine/engine.hpp"
+
+namespace npushmem::bench {
+
+struct ReportHead {
+    std::string title;    // "put"
+    std::string machine;  // what it ran on
+    int pes = 1;
+    double clock_ns = 0;  // taken off every batch
+    EngineSettings settings;
+};
+
+std::string text_report(const ReportHead& head, const std::vector<PointResult>& points);
+// One line per variant of a point, below a line of names.
+std::string csv_report(const ReportHead& head, const std::vector<PointResult>& points);
+std::string json_report(const ReportHead& head, const std::vector<PointResult>& points);
+
+// "1.85 ns", "12.3 us", "1.20 s": three digits that matter.
+std::string format_time(double nanoseconds);
+
+}  // namespace npushmem::bench

@@ -1,0 +1,34 @@
+#include "bench/perf/combine_options.hpp"
+
+#include "bench/perf/workloads.hpp"
+
+namespace npushmem::perf {
+
+void declare_options(CLI::App& app, CombineOptions& options) {
+    app.add_option("--model", options.model,
+                   "Workload by name: " + workload_names() + "; or a name of your own with all sizes")
+        ->capture_default_str();
+    app.add_option("--routing", options.routing_file, "Routing file (format: bench/perf/README.md); absent: generated");
+    app.add_option("--experts", options.experts, "Experts of the layer, instead of the model's")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--top-k", options.top_k, "Choices per token")->check(CLI::Range(1, 64));
+    app.add_option("--hidden", options.hidden, "Elements of a row")->check(CLI::PositiveNumber);
+    app.add_option("--tokens", options.tokens, "Tokens per PE")->check(CLI::PositiveNumber);
+    app.add_option("--type", options.type, "Element type")
+        ->check(CLI::IsMember({"bf16", "half", "float"}))
+        ->capture_default_str();
+    app.add_option("--copy", options.copy, "How rows are copied")
+        ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))
+        ->capture_default_str();
+    app.add_option("--zipf", options.zipf, "Skew of generated routing")->capture_default_str();
+    app.add_option("--seed", options.seed, "Seed of the payload and of generated routing")->capture_default_str();
+    app.add_option("--iterations", options.iterations, "Timed calls")
+        ->check(CLI::Range(1, 1000000))
+        ->capture_default_str();
+    app.add_option("--warmup", options.warmup, "Calls before")->check(CLI::Range(0, 1000000))->capture_default_str();
+    app.add_flag("--verify,!--no-verify", options.verify, "Compare every output byte with the reference (default)");
+    app.add_flag("--audit", options.audit, "Also count the rows put into every slot (slow)");
+    app.add_option("--csv", options.csv, "Write every sample to this file");
+}
+
+}  // namespace npushmem::perf

@@ -1,0 +1,21 @@
+// The report that a person reads, and the samples for a program.
+#pragma once
+
+#include <string>
+
+#include "bench/perf/combine_case.hpp"
+#include "bench/perf/combine_result.hpp"
+
+namespace npushmem::perf {
+
+// map, nics: what the runtime says of its choices.
+std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
+                           const std::string& map, const std::string& nics);
+
+// One line per sample: measurement, iteration, seconds, bytes.
+std::string combine_csv(const CombineResult& result);
+
+// Why the run failed: PE, token, column, expected, seen.
+std::string difference_text(const PeDifference& difference);
+
+}  // namespace npushmem::perf

@@ -1,0 +1,30 @@
+#include "bench/perf/copy_baseline.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/moe/stream_copy.hpp"
+
+namespace npushmem::perf {
+
+// Value-initialised: every page is touched before the first timed copy.
+CopyBaseline::CopyBaseline(const std::byte* source, std::size_t bytes)
+    : source_(source), bytes_(bytes), memory_(std::make_unique<std::byte[]>(2 * bytes + 64)) {}
+
+std::byte* CopyBaseline::next_target() {
+    second_ = !second_;
+    return memory_.get() + (second_ ? bytes_ : 0);
+}
+
+Status CopyBaseline::ordinary() {
+    if (bytes_ > 0) std::memcpy(next_target(), source_, bytes_);
+    return {};
+}
+
+Status CopyBaseline::streaming() {
+    moe::copy_streaming(next_target(), source_, bytes_);
+    moe::streaming_fence();
+    return {};
+}
+
+}  // namespace npushmem::perf

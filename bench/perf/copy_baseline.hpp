@@ -1,0 +1,28 @@
+// memcpy of as many bytes as the case moves: one read and one write of each byte, the least that memory allows.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::perf {
+
+// Copies `bytes` of `source` into one of two private buffers, in turns like the receive buffers of the combine.
+class CopyBaseline {
+public:
+    CopyBaseline(const std::byte* source, std::size_t bytes);
+
+    Status ordinary();
+    Status streaming();
+
+private:
+    std::byte* next_target();
+
+    const std::byte* source_;
+    std::size_t bytes_;
+    std::unique_ptr<std::byte[]> memory_;
+    bool second_ = false;
+};
+
+}  // namespace npushmem::perf

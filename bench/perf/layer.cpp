@@ -1,0 +1,144 @@
+#include "bench/perf/layer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "bench/perf/job.hpp"
+#include "core/moe/payload.hpp"
+#include "core/moe/reference.hpp"
+
+namespace npushmem::perf {
+namespace {
+
+std::int32_t copy_of(const std::string& name) {
+    if (name == "staged") return NPUSHMEMX_MOE_COPY_STAGED;
+    if (name == "ordinary") return NPUSHMEMX_MOE_COPY_ORDINARY;
+    return name == "streaming" ? NPUSHMEMX_MOE_COPY_STREAMING : NPUSHMEMX_MOE_COPY_AUTO;
+}
+
+npushmemx_moe_config_t config_of(const CombineCase& c, const CombineOptions& options) {
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    config.experts = c.workload.experts;
+    config.top_k = c.workload.top_k;
+    config.hidden = c.workload.hidden;
+    config.max_tokens = c.workload.tokens;
+    config.input_type = static_cast<std::int32_t>(c.workload.type);
+    config.output_type = config.input_type;
+    config.copy = copy_of(options.copy);
+    config.audit = options.audit ? 1 : 0;
+    return config;
+}
+
+template <class Element>
+void fill_row(std::byte* row, std::uint64_t seed, std::int64_t columns) {
+    auto* elements = reinterpret_cast<Element*>(row);
+    for (std::int64_t c = 0; c < columns; ++c) {
+        elements[c] = moe::from_float<Element>(moe::random_value(seed, static_cast<std::uint64_t>(c)));
+    }
+}
+
+// What one token's output must be.
+class Expected {
+public:
+    Expected(const CombineCase& c, int pe, std::uint64_t salt, std::int64_t token)
+        : experts_(std::span(c.expert_ids).subspan(first(c, token), static_cast<std::size_t>(c.workload.top_k))),
+          weights_(std::span(c.weights).subspan(first(c, token), experts_.size())) {
+        for (std::size_t k = 0; k < experts_.size(); ++k) {
+            seeds_.push_back(moe::row_seed({salt, pe, static_cast<std::uint32_t>(first(c, token) + k), experts_[k]}));
+        }
+    }
+
+    template <class Element>
+    Element at(std::uint64_t column) const {
+        return moe::from_float<Element>(moe::reference_sum(
+            experts_, weights_, [&](std::size_t k) { return moe::random_value(seeds_[k], column); }));
+    }
+
+private:
+    static std::size_t first(const CombineCase& c, std::int64_t token) {
+        return static_cast<std::size_t>(token * c.workload.top_k);
+    }
+
+    std::span<const std::int32_t> experts_;
+    std::span<const float> weights_;
+    std::vector<std::uint64_t> seeds_;
+};
+
+template <class Element>
+std::optional<Difference> first_difference(const std::byte* row, const Expected& expected, std::int64_t columns) {
+    const auto* seen = reinterpret_cast<const Element*>(row);
+    for (std::int64_t c = 0; c < columns; ++c) {
+        const auto want = expected.at<Element>(static_cast<std::uint64_t>(c));
+        if (std::memcmp(&want, seen + c, sizeof want) == 0) continue;
+        return Difference{0, c, moe::to_float(want), moe::to_float(seen[c])};
+    }
+    return std::nullopt;
+}
+
+// Calls visit with a value of the element type.
+template <class Visit>
+auto with_type(moe::ElementType type, const Visit& visit) {
+    if (type == moe::ElementType::half) return visit(moe::Half{});
+    if (type == moe::ElementType::float32) return visit(float{});
+    return visit(moe::Bfloat16{});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Layer>> Layer::create(const CombineCase& c, const CombineOptions& options, int pe) {
+    std::unique_ptr<Layer> layer(new Layer(c, pe));
+    if (Status status = layer->open(options); !status.ok()) return status;
+    return layer;
+}
+
+Layer::~Layer() { npushmemx_moe_destroy(handle_); }
+
+Status Layer::open(const CombineOptions& options) {
+    const npushmemx_moe_config_t config = config_of(case_, options);
+    if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
+    if (npushmemx_moe_set_routing(handle_, case_.own_tokens(), case_.expert_ids.data(), case_.weights.data()) != 0) {
+        return failure();
+    }
+    if (npushmemx_moe_get_plan(handle_, &plan_) != 0) return failure();
+    x_.resize(payload_bytes());
+    out_.resize(static_cast<std::size_t>(case_.own_tokens() * case_.row_bytes()));
+    return {};
+}
+
+Status Layer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
+
+std::size_t Layer::payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
+
+void Layer::fill(std::uint64_t salt) {
+    const auto row_bytes = static_cast<std::size_t>(case_.row_bytes());
+    for (std::int32_t fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
+        const std::int32_t expert = plan_.first_expert + fragment / plan_.ranks;
+        const std::int64_t first = plan_.offset_table[fragment];
+        for (std::int64_t row = first; row < first + plan_.length_table[fragment]; ++row) {
+            const std::uint64_t seed = moe::row_seed({salt, fragment % plan_.ranks, plan_.slots[row], expert});
+            std::byte* target = x_.data() + static_cast<std::size_t>(row) * row_bytes;
+            with_type(case_.workload.type,
+                      [&](auto element) { fill_row<decltype(element)>(target, seed, case_.workload.hidden); });
+        }
+    }
+    std::ranges::fill(out_, std::byte{0xA5});
+}
+
+Status Layer::combine() { return npushmemx_moe_combine(handle_, x_.data(), out_.data()) == 0 ? Status{} : failure(); }
+
+std::optional<Difference> Layer::verify(std::uint64_t salt) const {
+    for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
+        const Expected expected(case_, pe_, salt, token);
+        const std::byte* row = out_.data() + token * case_.row_bytes();
+        auto difference = with_type(case_.workload.type, [&](auto element) {
+            return first_difference<decltype(element)>(row, expected, case_.workload.hidden);
+        });
+        if (!difference) continue;
+        difference->token = token;
+        return difference;
+    }
+    return std::nullopt;
+}
+
+}  // namespace npushmem::perf

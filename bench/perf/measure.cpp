@@ -1,0 +1,58 @@
+#include "bench/perf/measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace npushmem::perf {
+namespace {
+
+// Seconds of a clock that all processes of a host share.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// stamps: per PE, per iteration, begin and end.
+std::vector<double> spans(const std::vector<double>& stamps, int pes, std::size_t iterations) {
+    std::vector<double> result;
+    for (std::size_t i = 0; i < iterations; ++i) {
+        double begin = std::numeric_limits<double>::max();
+        double end = 0;
+        for (std::size_t pe = 0; pe < static_cast<std::size_t>(pes); ++pe) {
+            begin = std::min(begin, stamps[(pe * iterations + i) * 2]);
+            end = std::max(end, stamps[(pe * iterations + i) * 2 + 1]);
+        }
+        result.push_back(end - begin);
+    }
+    return result;
+}
+
+Status repeat_quietly(int times, const Operation& operation) {
+    for (int i = 0; i < times; ++i) {
+        if (Status status = operation(); !status.ok()) return status;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, const Operation& operation) {
+    if (Status status = repeat_quietly(repeat.warmup, operation); !status.ok()) return status;
+    std::vector<double> stamps;
+    for (int i = 0; i < repeat.iterations; ++i) {
+        Job::meet();
+        stamps.push_back(now());
+        if (Status status = operation(); !status.ok()) return status;
+        stamps.push_back(now());
+    }
+    auto all = job.all(stamps);
+    if (!all.ok()) return all.status();
+    return spans(all.value(), job.pes(), static_cast<std::size_t>(repeat.iterations));
+}
+
+Result<double> time_in_a_row(const Job& job, int iterations, const Operation& operation) {
+    const auto once = [&] { return repeat_quietly(iterations, operation); };
+    auto total = time_each(job, {0, 1}, once);
+    if (!total.ok()) return total.status();
+    return total.value().front() / iterations;
+}
+
+}  // namespace npushmem::perf

@@ -1,0 +1,25 @@
+// Timing of something that all PEs do together.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bench/perf/job.hpp"
+
+namespace npushmem::perf {
+
+struct Repeat {
+    int warmup = 0;
+    int iterations = 1;
+};
+
+using Operation = std::function<Status()>;
+
+// Seconds per iteration, from the moment the first PE begins to the moment the last PE has ended, by the host's common
+// clock; the PEs meet before each. The same on every PE. Collective.
+Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, const Operation& operation);
+
+// Seconds per iteration of `iterations` calls in a row without meeting. Collective.
+Result<double> time_in_a_row(const Job& job, int iterations, const Operation& operation);
+
+}  // namespace npushmem::perf

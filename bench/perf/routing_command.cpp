@@ -1,0 +1,76 @@
+// npushmem-perf routing: makes a routing file from a seed. Runs alone, without a launcher.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "bench/perf/subcommand.hpp"
+#include "bench/perf/workloads.hpp"
+#include "core/moe/routing_file.hpp"
+#include "core/moe/routing_generator.hpp"
+
+namespace npushmem::perf {
+namespace {
+
+int fail(const std::string& text) {
+    std::cerr << "npushmem-perf routing: " << text << '\n';
+    return EXIT_FAILURE;
+}
+
+class RoutingCommand final : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app =
+            program.add_subcommand("routing", "Generate a routing file; the same options give the same bytes");
+        app->add_option("--model", model_, "Name to write, and if it is one of these its sizes: " + workload_names());
+        app->add_option("--experts", chosen_.experts, "Experts of the layer");
+        app->add_option("--groups", chosen_.groups, "Equal groups of experts, for group-limited routing");
+        app->add_option("--groups-per-token", chosen_.groups_per_token, "Groups that one token may use");
+        app->add_option("--top-k", chosen_.top_k, "Choices per token");
+        app->add_option("--ranks", chosen_.ranks, "PEs that own tokens")->default_val(8);
+        app->add_option("--tokens", chosen_.tokens, "Tokens per PE");
+        app->add_option("--zipf", chosen_.zipf, "Skew of the experts' popularity; 0 is uniform")->default_val(1.0);
+        app->add_option("--drop", chosen_.dropped, "Share of choices replaced by -1")->default_val(0.0);
+        app->add_option("--seed", chosen_.seed, "Seed")->default_val(1);
+        app->add_option("--output,-o", output_, "File to write; standard output if absent");
+        return app_ = app;
+    }
+
+    int run() override {
+        const auto routing = moe::generate_routing(options());
+        if (!routing.ok()) return fail(routing.status().message());
+        const std::string text = moe::routing_text(routing.value(), moe::generated_weight_unit);
+        if (output_.empty()) return std::cout << text && std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+        std::ofstream file(output_, std::ios::binary);
+        file << text;
+        file.close();
+        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write '{}'", output_));
+    }
+
+private:
+    // The model's sizes, where no option says otherwise.
+    moe::GeneratorOptions options() const {
+        moe::GeneratorOptions options = chosen_;
+        options.model = model_;
+        const Workload* workload = find_workload(model_);
+        if (workload == nullptr) return options;
+        const auto absent = [this](const char* name) { return app_->count(name) == 0; };
+        if (absent("--experts")) options.experts = workload->experts;
+        if (absent("--groups")) options.groups = workload->groups;
+        if (absent("--groups-per-token")) options.groups_per_token = workload->groups_per_token;
+        if (absent("--top-k")) options.top_k = workload->top_k;
+        if (absent("--tokens")) options.tokens = workload->tokens;
+        return options;
+    }
+
+    CLI::App* app_ = nullptr;
+    moe::GeneratorOptions chosen_;
+    std::string model_ = "deepseek-v3-decode";
+    std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_routing_command() { return std::make_unique<RoutingCommand>(); }
+
+}  // namespace npushmem::perf

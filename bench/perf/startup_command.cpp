@@ -1,0 +1,105 @@
+// npushmem-perf startup: how long a job takes that does nothing. Runs alone and starts the launcher itself.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "bench/perf/child_processes.hpp"
+#include "bench/perf/job.hpp"
+#include "bench/perf/measure_options.hpp"
+#include "bench/perf/subcommand.hpp"
+
+namespace npushmem::perf {
+namespace {
+
+// What the processes of a measured run do, given by --as.
+constexpr const char* role_pe = "pe";        // init, barrier, finalize
+constexpr const char* role_empty = "empty";  // nothing: what starting as many processes costs by itself
+
+class StartupCommand final : public Subcommand {
+public:
+    StartupCommand() {
+        options_.rounds = 5;
+        options_.batch_us = 1;  // one job is a batch
+    }
+
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app = program.add_subcommand(
+            "startup", "An empty job (init, barrier, finalize) from start to end; beside as many empty processes");
+        app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
+        app->add_option("--as", role_, "What the started processes are told to be")->group("");
+        declare_options(*app, options_);
+        return app;
+    }
+
+    int run() override {
+        if (role_ == role_pe) return be_pe();
+        if (role_ == role_empty) return EXIT_SUCCESS;
+        const Status status = measure();
+        return status.ok() ? EXIT_SUCCESS : fail(status);
+    }
+
+private:
+    static int fail(const Status& status) {
+        std::cerr << "npushmem-perf startup: " << status.message() << '\n';
+        return EXIT_FAILURE;
+    }
+
+    static int be_pe() {
+        auto job = Job::start();
+        if (!job.ok()) return fail(job.status());
+        Job::meet();
+        return EXIT_SUCCESS;
+    }
+
+    Status measure() {
+        std::error_code error;
+        self_ = std::filesystem::read_symlink("/proc/self/exe", error);
+        if (error) return {Code::system, "cannot find this program's own path: " + error.message()};
+        bench::SteadyClock clock;
+        bench::Engine engine(clock, options_.settings());
+        bench::SoloCrew alone;
+        std::vector<bench::PointResult> points;
+        for (const int pes : pes_) points.push_back(engine.measure(point_of(pes), alone));
+        if (!failed_.ok()) return failed_;
+        return deliver({"startup", machine_name(), 1, engine.clock_ns(), engine.settings()}, points, options_);
+    }
+
+    bench::Point point_of(int pes) {
+        bench::Point point{.name = fmt::format("empty job, {} PE{}", pes, pes == 1 ? "" : "s")};
+        point.variants.push_back({"npushmem", [this, pes](std::uint64_t times) { repeat(times, 1, job(pes)); }, false});
+        point.variants.push_back({"empty processes",
+                                  [this, pes](std::uint64_t times) {
+                                      repeat(times, pes, {self_.string(), "startup", "--as", role_empty});
+                                  },
+                                  true});
+        return point;
+    }
+
+    [[nodiscard]] std::vector<std::string> job(int pes) const {
+        const auto launcher = self_.parent_path() / "npushmem-run";
+        return {launcher.string(), "-n", std::to_string(pes), self_.string(), "startup", "--as", role_pe};
+    }
+
+    // Starts `copies` of the program at once and waits for them. After a failure nothing is started any more.
+    void repeat(std::uint64_t times, int copies, const std::vector<std::string>& arguments) {
+        for (std::uint64_t i = 0; i < times && failed_.ok(); ++i) {
+            ChildProcesses children;
+            for (int copy = 0; copy < copies && failed_.ok(); ++copy) failed_ = children.start(arguments);
+            const Status ended = children.wait();
+            if (failed_.ok()) failed_ = ended;
+        }
+    }
+
+    std::vector<int> pes_{1, 8, 64, 256};
+    std::string role_;
+    MeasureOptions options_;
+    std::filesystem::path self_;
+    Status failed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_startup_command() { return std::make_unique<StartupCommand>(); }
+
+}  // namespace npushmem::perf

@@ -1,0 +1,40 @@
+// A byte stream to the launcher: text out, lines or counted bytes in, each within a deadline. One thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "bootstrap/launcher/launcher.hpp"
+#include "bootstrap/rendezvous/file_descriptor.hpp"
+
+namespace npushmem::launcher {
+
+class Stream {
+public:
+    // The descriptor is the environment's: it stays open.
+    static Stream borrow(int fd) { return Stream(fd, rendezvous::FileDescriptor()); }
+    static Stream own(rendezvous::FileDescriptor fd) {
+        const int number = fd.get();
+        return Stream(number, std::move(fd));
+    }
+    // Connects to "host:port".
+    static Result<Stream> connect(const std::string& where, Deadline deadline);
+
+    Status send(std::string_view text, Deadline deadline);
+    // Without its end of line.
+    Result<std::string> receive_line(Deadline deadline);
+    Result<std::string> receive(std::size_t bytes, Deadline deadline);
+
+private:
+    Stream(int fd, rendezvous::FileDescriptor owned) : fd_(fd), owned_(std::move(owned)) {}
+    Status await(short events, Deadline deadline) const;
+    Status fill(Deadline deadline);
+    std::string take(std::size_t bytes);
+
+    int fd_;
+    rendezvous::FileDescriptor owned_;
+    std::string received_;
+};
+
+}  // namespace npushmem::launcher

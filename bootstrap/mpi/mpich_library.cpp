@@ -1,0 +1,14 @@
+// Compiled with MPICH's mpi.h, whose predefined handles are numbers; they are the same in all that descend from it.
+#include "bootstrap/mpi/calls.hpp"
+
+namespace npushmem::mpi {
+
+Result<std::unique_ptr<MpiLibrary>> make_mpich_library() {
+    auto calls = find_calls();
+    if (!calls.ok()) return calls.status();
+    calls.value().world = MPI_COMM_WORLD;
+    calls.value().byte = MPI_BYTE;
+    return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
+}
+
+}  // namespace npushmem::mpi

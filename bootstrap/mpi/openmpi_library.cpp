@@ -1,0 +1,14 @@
+// Compiled with Open MPI's mpi.h, whose predefined handles are addresses of objects in the library.
+#include "bootstrap/mpi/calls.hpp"
+
+namespace npushmem::mpi {
+
+Result<std::unique_ptr<MpiLibrary>> make_openmpi_library() {
+    auto calls = find_calls();
+    if (!calls.ok()) return calls.status();
+    if (!look_up("ompi_mpi_comm_world", calls.value().world) || !look_up("ompi_mpi_byte", calls.value().byte))
+        return Status{Code::unsupported, "this Open MPI does not have its predefined objects where its mpi.h said"};
+    return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
+}
+
+}  // namespace npushmem::mpi

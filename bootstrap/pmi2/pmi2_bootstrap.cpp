@@ -1,0 +1,28 @@
+#include "bootstrap/pmi2/pmi2_bootstrap.hpp"
+
+#include "bootstrap/launcher/pmi_job.hpp"
+#include "bootstrap/pmi2/pmi2_client.hpp"
+
+namespace npushmem::pmi2 {
+namespace {
+
+constexpr int less_sure = 5;  // than pmi: a launcher that speaks both has been heard more often in the older one
+
+launcher::ProcessWide<Pmi2Client>& client_of_process() {
+    static launcher::ProcessWide<Pmi2Client> client;
+    return client;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> Pmi2Bootstrap::open(const Host& host, const npushmem_bootstrap_params&) {
+    return launcher::open_pmi_job(client_of_process(), host);
+}
+
+int Pmi2Bootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::string& why) {
+    if (!ProcessEnvironment().get("PMI_FD") || launcher::mpi_is_running()) return 0;
+    why = "PMI_FD is set";
+    return NPUSHMEM_RECOGNISED_LAUNCHER - less_sure;
+}
+
+}  // namespace npushmem::pmi2

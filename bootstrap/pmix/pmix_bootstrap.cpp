@@ -1,0 +1,44 @@
+#include "bootstrap/pmix/pmix_bootstrap.hpp"
+
+#include "bootstrap/launcher/launched_job.hpp"
+#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/pmix/pmix_client.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/environment.hpp"
+
+namespace npushmem::pmix {
+namespace {
+
+constexpr int surer = 5;  // than a PMI-1 or PMI-2 of the same launcher
+
+launcher::ProcessWide<PmixClient>& client_of_process() {
+    static launcher::ProcessWide<PmixClient> client;
+    return client;
+}
+
+bool started_by_pmix() {
+    const ProcessEnvironment environment;
+    return environment.get("PMIX_NAMESPACE") && environment.get("PMIX_RANK");
+}
+
+}  // namespace
+
+// MPI may run in this process too: PMIx's library counts its users.
+Result<std::unique_ptr<Bootstrap>> PmixBootstrap::open(const Host& host, const npushmem_bootstrap_params&) {
+    // Asked first, because the library itself would wait for a server that does not exist.
+    if (!started_by_pmix())
+        return Status{Code::config,
+                      "PMIX_NAMESPACE and PMIX_RANK are not set: no PMIx launcher has started this "
+                      "process; start it with mpirun of Open MPI or srun --mpi=pmix, or choose another "
+                      "NPUSHMEM_BOOTSTRAP"};
+    return client_of_process().with([] { return PmixClient::begin(); },
+                                    [&](PmixClient& client) { return launcher::join_launched_job(host, client); });
+}
+
+int PmixBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::string& why) {
+    if (!started_by_pmix()) return 0;
+    why = "PMIX_NAMESPACE is set";
+    return NPUSHMEM_RECOGNISED_LAUNCHER + surer;
+}
+
+}  // namespace npushmem::pmix

@@ -1,0 +1,127 @@
+#include "bootstrap/rendezvous/channel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace npushmem::rendezvous {
+namespace {
+
+constexpr std::size_t smallest_read = 8192;
+
+Status disbelieve(std::string why) { return {Code::protocol, std::move(why)}; }
+
+}  // namespace
+
+Channel::Channel(Socket socket, std::uint32_t session, std::size_t longest_payload)
+    : socket_(std::move(socket)), session_(session), longest_payload_(longest_payload) {}
+
+void Channel::secure(const SipKey& sending, const SipKey& receiving) {
+    send_key_ = sending;
+    receive_key_ = receiving;
+    send_sequence_ = 0;
+    receive_sequence_ = 0;
+}
+
+void Channel::queue(FrameType type, Parts payload) {
+    if (send_closed_) return;
+    std::size_t length = 0;
+    for (const auto part : payload) length += part.size();
+    const std::size_t begin = out_.size();
+    out_.resize(begin + FrameHeader::bytes);
+    for (const auto part : payload) out_.insert(out_.end(), part.begin(), part.end());
+    const FrameHeader header{type, session_, static_cast<std::uint32_t>(length), send_sequence_++};
+    const auto at = [&](std::size_t offset) { return out_.begin() + static_cast<std::ptrdiff_t>(begin + offset); };
+    std::ranges::copy(header.encode(), at(0));
+    if (!send_key_) return;
+    const std::span<const std::byte> whole(out_);
+    std::ranges::copy(sign(*send_key_, header, whole.subspan(begin + FrameHeader::bytes)),
+                      at(FrameHeader::signed_bytes));
+}
+
+void Channel::flush() {
+    using enum Transfer::Outcome;
+    while (queued() > 0 && !send_closed_) {
+        const Transfer done = socket_.send(std::span(out_).subspan(sent_));
+        if (done.outcome == would_block) return;
+        if (done.outcome == some) sent_ += done.bytes;
+        if (done.outcome == failed) send_closed_ = true;
+    }
+    out_.clear();
+    sent_ = 0;
+}
+
+std::size_t Channel::missing_bytes() const {
+    const auto head = header();
+    if (!head.ok() || !head.value()) return smallest_read;
+    const std::size_t whole = FrameHeader::bytes + head.value()->length;
+    return std::max(smallest_read, whole - std::min(whole, unread().size()));
+}
+
+Channel::Input Channel::fill() {
+    in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken_));
+    taken_ = 0;
+    const std::size_t held = in_.size();
+    in_.resize(held + missing_bytes());
+    const Transfer done = socket_.receive(std::span(in_).subspan(held));
+    in_.resize(held + done.bytes);
+    switch (done.outcome) {
+        case Transfer::Outcome::some: return Input::some;
+        case Transfer::Outcome::would_block: return Input::nothing;
+        case Transfer::Outcome::end:
+        case Transfer::Outcome::failed: break;
+    }
+    return Input::end;
+}
+
+Result<std::optional<FrameHeader>> Channel::header() const {
+    const auto bytes = unread();
+    if (bytes.size() < FrameHeader::bytes) return std::optional<FrameHeader>{};
+    auto parsed = FrameHeader::parse(bytes.first<FrameHeader::bytes>());
+    if (!parsed.ok()) return parsed.status();
+    if (parsed.value().length > longest_payload_)
+        return disbelieve(fmt::format("a frame of {} bytes came where at most {} are allowed", parsed.value().length,
+                                      longest_payload_));
+    return std::optional(parsed.value());
+}
+
+Result<std::optional<Frame>> Channel::peek() const {
+    auto head = header();
+    if (!head.ok()) return head.status();
+    if (!head.value()) return std::optional<Frame>{};
+    const auto rest = unread().subspan(FrameHeader::bytes);
+    if (rest.size() < head.value()->length) return std::optional<Frame>{};
+    const auto payload = rest.first(head.value()->length);
+    return std::optional(Frame{head.value()->type, Buffer(payload.begin(), payload.end())});
+}
+
+Status Channel::believable(const FrameHeader& header, std::span<const std::byte> payload) const {
+    if (header.session != session_)
+        return disbelieve(fmt::format("a frame belongs to session {}, not to {}", header.session, session_));
+    if (header.sequence != receive_sequence_)
+        return disbelieve(fmt::format("frame {} came where frame {} was due", header.sequence, receive_sequence_));
+    if (!receive_key_) {
+        const bool greeting = header.type == FrameType::hello || header.type == FrameType::challenge;
+        return greeting ? Status{} : disbelieve("a frame came before the two sides knew each other");
+    }
+    if (!equal_in_constant_time(sign(*receive_key_, header, payload), header.tag))
+        return disbelieve("a frame is not signed with this job's secret");
+    return {};
+}
+
+Result<std::optional<Frame>> Channel::next() {
+    auto frame = peek();
+    if (!frame.ok() || !frame.value()) return frame;
+    const auto head = header();  // whole, since peek() gave a frame
+    if (Status belief = believable(*head.value(), frame.value()->payload); !belief.ok()) return belief;
+    taken_ += FrameHeader::bytes + frame.value()->payload.size();
+    ++receive_sequence_;
+    return frame;
+}
+
+void Channel::finish() {
+    flush();
+    socket_.finish();
+}
+
+}  // namespace npushmem::rendezvous

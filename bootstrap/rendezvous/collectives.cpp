@@ -1,0 +1,143 @@
+#include "bootstrap/rendezvous/collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bootstrap/rendezvous/byte_reader.hpp"
+#include "bootstrap/rendezvous/limits.hpp"
+
+namespace npushmem::rendezvous {
+namespace {
+
+template <class Byte>
+std::span<Byte> first_piece(std::span<Byte> rest) {
+    return rest.first(std::min(rest.size(), limits::chunk_bytes));
+}
+
+}  // namespace
+
+std::string Collectives::Call::text() const {
+    if (kind == Kind::barrier) return fmt::format("barrier #{}", number);
+    return fmt::format("allgather #{} of {} bytes per rank", number, bytes);
+}
+
+Buffer Collectives::Call::encode() const {
+    return ByteWriter()
+        .integer(static_cast<std::uint32_t>(kind))
+        .integer(std::uint32_t{0})
+        .integer(number)
+        .integer(bytes)
+        .take();
+}
+
+std::optional<Collectives::Call> Collectives::Call::decode(std::span<const std::byte> header) {
+    ByteReader in(header);
+    const auto kind = in.integer<std::uint32_t>();
+    (void)in.integer<std::uint32_t>();
+    Call made{static_cast<Kind>(kind), in.integer<std::uint64_t>(), in.integer<std::uint64_t>()};
+    if (!in.ok() || (made.kind != Kind::barrier && made.kind != Kind::allgather)) return std::nullopt;
+    return made;
+}
+
+Collectives::Collectives(LinkSet links, TreeLinks tree, TreePlace place, Milliseconds timeout)
+    : links_(std::move(links)), tree_(std::move(tree)), place_(std::move(place)), timeout_(timeout) {}
+
+Collectives::Deadlines Collectives::deadlines() const {
+    if (timeout_.count() == 0) return {Deadline::never(), Deadline::never()};
+    const auto up = limits::verdict_step * tree_height(place_.own);
+    return {Deadline::after(timeout_, up), Deadline::after(timeout_, up + limits::verdict_grace)};
+}
+
+Status Collectives::barrier() { return run({Kind::barrier, ++calls_, 0}, {}, deadlines()); }
+
+Status Collectives::opening_barrier(Deadline deadline) { return run({Kind::barrier, 0, 0}, {}, {deadline, deadline}); }
+
+Status Collectives::allgather(std::span<const std::byte> send, std::span<std::byte> receive) {
+    const Call call{Kind::allgather, ++calls_, send.size()};
+    const auto mine = part(call, receive, {place_.own.first, place_.own.first + 1});
+    if (!send.empty() && mine.data() != send.data()) std::memmove(mine.data(), send.data(), send.size());
+    return run(call, receive, deadlines());
+}
+
+Status Collectives::run(const Call& call, std::span<std::byte> all, const Deadlines& deadlines) {
+    links_.doing("during " + call.text());
+    if (Status up = gather(call, all, deadlines.up); !up.ok()) return up;
+    if (Status down = spread(call, all, deadlines.down); !down.ok()) return down;
+    // What stays queued would have to wait for this rank's next call, while its children wait for it.
+    if (Status sent = links_.drain(0, deadlines.down); !sent.ok()) return sent;
+    links_.doing("after " + call.text());
+    return {};
+}
+
+Status Collectives::gather(const Call& call, std::span<std::byte> all, Deadline deadline) {
+    for (std::size_t i = 0; i < tree_.children.size(); ++i) {
+        auto rest = part(call, all, place_.children[i]);
+        do {
+            auto piece = receive_piece(tree_.children[i], FrameType::up, call, rest, deadline);
+            if (!piece.ok()) return piece.status();
+            rest = rest.subspan(piece.value().size());
+        } while (!rest.empty());
+    }
+    if (!tree_.parent) return {};
+    std::span<const std::byte> rest = part(call, all, place_.own);
+    do {
+        const auto piece = first_piece(rest);
+        if (Status sent = send_piece(*tree_.parent, FrameType::up, call, piece); !sent.ok()) return sent;
+        if (Status room = links_.drain(limits::queued_bytes, deadline); !room.ok()) return room;
+        rest = rest.subspan(piece.size());
+    } while (!rest.empty());
+    return {};
+}
+
+// Each piece goes on to the children as soon as it is here.
+Status Collectives::spread(const Call& call, std::span<std::byte> all, Deadline deadline) {
+    std::span<std::byte> rest = all;
+    do {
+        std::span<std::byte> piece = first_piece(rest);
+        if (tree_.parent) {
+            auto received = receive_piece(*tree_.parent, FrameType::down, call, rest, deadline);
+            if (!received.ok()) return received.status();
+            piece = received.value();
+        }
+        for (const LinkSet::Index child : tree_.children)
+            if (Status sent = send_piece(child, FrameType::down, call, piece); !sent.ok()) return sent;
+        if (Status room = links_.drain(limits::queued_bytes, deadline); !room.ok()) return room;
+        rest = rest.subspan(piece.size());
+    } while (!rest.empty());
+    return {};
+}
+
+std::span<std::byte> Collectives::part(const Call& call, std::span<std::byte> all, const TreeRange& range) {
+    return all.subspan(static_cast<std::size_t>(range.first) * call.bytes,
+                       static_cast<std::size_t>(range.size()) * call.bytes);
+}
+
+Status Collectives::send_piece(LinkSet::Index to, FrameType type, const Call& call, std::span<const std::byte> piece) {
+    return links_.send(to, type, {call.encode(), piece});
+}
+
+Result<std::span<std::byte>> Collectives::receive_piece(LinkSet::Index from, FrameType type, const Call& call,
+                                                        std::span<std::byte> rest, Deadline deadline) {
+    auto frame = links_.receive(from, deadline);
+    if (!frame.ok()) return frame.status();
+    const std::span<const std::byte> payload(frame.value().payload);
+    const std::size_t header = std::min(payload.size(), limits::collective_header_bytes);
+    const auto theirs = Call::decode(payload.first(header));
+    if (frame.value().type != type || theirs != call) return mismatch(from, call, theirs);
+    const auto data = payload.subspan(header);
+    if (data.size() != first_piece(rest).size()) return mismatch(from, call, std::nullopt);
+    std::ranges::copy(data, rest.begin());
+    return rest.first(data.size());
+}
+
+Status Collectives::mismatch(LinkSet::Index from, const Call& mine, const std::optional<Call>& theirs) {
+    if (!theirs)
+        return links_.fail({Code::protocol, fmt::format("{} sent {} something that is no part of {}", links_.peer(from),
+                                                        links_.me(), mine.text())});
+    return links_.fail({Code::mismatch, fmt::format("{} called {}, while {} called {}", links_.peer(from),
+                                                    theirs->text(), links_.me(), mine.text())});
+}
+
+}  // namespace npushmem::rendezvous

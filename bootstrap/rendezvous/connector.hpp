@@ -1,0 +1,51 @@
+// Makes an authenticated channel to a listener: connects, greets, checks the answer, and starts over with growing
+// pauses as long as the other side is merely not there yet. Never waits; its owner polls. One thread.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "bootstrap/rendezvous/channel.hpp"
+#include "bootstrap/rendezvous/credentials.hpp"
+#include "bootstrap/rendezvous/deadline.hpp"
+
+namespace npushmem::rendezvous {
+
+class Connector {
+public:
+    // `whom` for messages: "the rendezvous service".
+    Connector(const Address& target, const Credentials& credentials, std::uint32_t session, std::string whom);
+
+    // What to poll for; fd -1 during a pause.
+    [[nodiscard]] pollfd interest() const;
+    // When step() has something to do though nothing happened on the descriptor.
+    [[nodiscard]] Deadline next_duty() const { return Deadline::at(next_duty_); }
+    // Goes as far as it can. True when the channel stands; a failure when trying again would not help.
+    Result<bool> step(Moment now = Clock::now());
+    [[nodiscard]] Channel take() { return std::move(*channel_); }
+    // "the rendezvous service at 10.0.0.1:4000: connection refused (12 attempts)"
+    [[nodiscard]] std::string trouble() const;
+
+private:
+    Status begin(Moment now);
+    void pause(std::string why, Moment now);
+    Result<bool> listen_to_answer(Moment now);
+    Result<bool> check_challenge(const Frame& challenge);
+    [[nodiscard]] Status hopeless(Code code, const std::string& why) const;
+
+    Address target_;
+    Credentials credentials_;
+    std::uint32_t session_;
+    std::string whom_;
+    Nonce nonce_{};
+    std::optional<Channel> channel_;  // none during a pause
+    Moment next_duty_{};              // end of the pause, or of patience with this attempt
+    Clock::duration backoff_;
+    int attempts_ = 0;
+    std::string last_trouble_ = "no answer yet";
+};
+
+}  // namespace npushmem::rendezvous

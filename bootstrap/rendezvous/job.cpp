@@ -1,0 +1,50 @@
+#include "bootstrap/rendezvous/job.hpp"
+
+#include <algorithm>
+
+namespace npushmem::rendezvous {
+namespace {
+
+constexpr std::size_t failures_kept = 16;  // a job that is started again and again must not grow for ever
+
+bool waits(const Session& session) {
+    return session.stage() == Session::Stage::forming || session.stage() == Session::Stage::linking;
+}
+
+bool failed(const Session& session) { return session.stage() == Session::Stage::failed; }
+
+}  // namespace
+
+Session& Job::session_for(const Join& join, Moment now) {
+    const auto found = std::ranges::find_if(sessions_, [&](const Session& each) { return each.concerns(join); });
+    if (found != sessions_.end()) return *found;
+    return sessions_.emplace_back(next_number_++, join, now);
+}
+
+Session* Job::find(std::uint32_t number) {
+    const auto found = std::ranges::find(sessions_, number, &Session::number);
+    return found == sessions_.end() ? nullptr : &*found;
+}
+
+Session* Job::overdue(Moment now) {
+    const auto late = [now](const Session& each) { return waits(each) && each.deadline() <= now; };
+    const auto found = std::ranges::find_if(sessions_, late);
+    return found == sessions_.end() ? nullptr : &*found;
+}
+
+Deadline Job::next_deadline() const {
+    Deadline next = Deadline::never();
+    for (const Session& each : sessions_)
+        if (waits(each)) next = next.sooner(Deadline::at(each.deadline()));
+    return next;
+}
+
+void Job::tidy(Moment now) {
+    std::erase_if(sessions_, [now](const Session& each) {
+        return each.stage() == Session::Stage::finished || each.forgettable(now);
+    });
+    while (static_cast<std::size_t>(std::ranges::count_if(sessions_, failed)) > failures_kept)
+        sessions_.erase(std::ranges::find_if(sessions_, failed));
+}
+
+}  // namespace npushmem::rendezvous

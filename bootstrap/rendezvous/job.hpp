@@ -1,0 +1,33 @@
+// The sessions of one unique id: at most a few at a time, since a session begins when ranks return from the one before.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "bootstrap/rendezvous/credentials.hpp"
+#include "bootstrap/rendezvous/session.hpp"
+
+namespace npushmem::rendezvous {
+
+class Job {
+public:
+    explicit Job(Credentials credentials) : credentials_(credentials) {}
+
+    [[nodiscard]] const Credentials& credentials() const { return credentials_; }
+    // The session that the rank means, made if there is none. The reference holds until tidy().
+    Session& session_for(const Join& join, Moment now);
+    // nullptr when it is over.
+    Session* find(std::uint32_t number);
+    // A session whose time has run out, or nullptr.
+    Session* overdue(Moment now);
+    [[nodiscard]] Deadline next_deadline() const;
+    // Drops sessions that are over; failed ones a while later, see Session::forgettable().
+    void tidy(Moment now);
+
+private:
+    Credentials credentials_;
+    std::uint32_t next_number_ = 1;  // 0 is the session of connections to the service itself
+    std::deque<Session> sessions_;
+};
+
+}  // namespace npushmem::rendezvous

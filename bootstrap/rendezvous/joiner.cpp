@@ -1,0 +1,185 @@
+#include "bootstrap/rendezvous/joiner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "bootstrap/rendezvous/limits.hpp"
+#include "bootstrap/rendezvous/rank_list.hpp"
+#include "core/base/parse.hpp"
+#include "core/base/version.hpp"
+
+namespace npushmem::rendezvous {
+
+Joiner::Joiner(const Settings& settings, const UniqueId& id, int rank, int nranks)
+    : settings_(settings),
+      id_(id),
+      nranks_(nranks),
+      place_(tree_place(rank, nranks)),
+      me_(Identity::of_this_process(rank)),
+      deadline_(Deadline::after(settings.timeout, limits::verdict_grace)),
+      links_(me_.text()),
+      children_(place_.children.size()) {}
+
+Result<std::unique_ptr<Collectives>> Joiner::run() {
+    auto service = reach_service();
+    if (!service.ok()) return service.status();
+    const Address towards_service = service.value().socket().local_address();
+    const std::string name = fmt::format("the rendezvous service at {}", id_.service.text());
+    service_ = links_.add(std::move(service).value(), name, name);
+    const Status listening = listen(towards_service);
+    if (Status joined = join(); !joined.ok()) return joined;
+    if (!listening.ok()) return links_.fail(listening.within(me_.text()));
+    if (Status assigned = await_assignment(); !assigned.ok()) return assigned;
+    if (Status linked = link_up(); !linked.ok()) return linked;
+
+    TreeLinks tree{parent_, {}};
+    for (const auto& child : children_) tree.children.push_back(*child);
+    auto made = std::make_unique<Collectives>(std::move(links_), std::move(tree), place_, settings_.collective_timeout);
+    if (Status all_here = made->opening_barrier(deadline_); !all_here.ok()) return all_here;
+    if (Status left = made->links().send(service_, FrameType::leave, {}); !left.ok()) return left;
+    made->links().remove(service_);
+    return made;
+}
+
+Result<Channel> Joiner::reach_service() {
+    Connector connector(id_.service, id_.credentials, 0, "the rendezvous service");
+    const auto deadline = Deadline::after(settings_.timeout);
+    for (;;) {
+        const auto there = connector.step();
+        if (!there.ok()) return there.status().within(me_.text());
+        if (there.value()) return connector.take();
+        if (deadline.passed())
+            return Status{Code::timeout,
+                          fmt::format("{} could not reach {} within {}; does the process that made the "
+                                      "unique id still run, and may this host connect to it?",
+                                      me_.text(), connector.trouble(), format_duration(settings_.timeout))};
+        pollfd waiting = connector.interest();
+        (void)::poll(&waiting, 1, deadline.sooner(connector.next_duty()).poll_milliseconds());
+    }
+}
+
+// The address that leads to the service leads to those who reach the service, unless the user names another.
+Status Joiner::listen(const Address& towards_service) {
+    if (place_.children.empty()) return {};
+    Address where = towards_service.with_port(0);
+    if (!settings_.interface_pattern.empty()) {
+        const auto chosen = settings_.local_address();
+        if (!chosen.ok()) return chosen.status();
+        where = chosen.value();
+    }
+    auto listener = Socket::listen(where);
+    if (!listener.ok()) return listener.status();
+    auto find = [credentials = id_.credentials](const Nonce& job) {
+        return job == credentials.job ? std::optional(credentials) : std::nullopt;
+    };
+    auto door = Doorman::make(std::move(listener).value(), 0, find);
+    if (!door.ok()) return door.status();
+    door_.emplace(std::move(door).value());
+    return {};
+}
+
+Status Joiner::join() {
+    const Join join{me_, nranks_, library_version, settings_.timeout, door_ ? door_->address() : Address{}};
+    return links_.send(service_, FrameType::join, {join.encode()});
+}
+
+Status Joiner::await_assignment() {
+    auto frame = links_.receive(service_, deadline_);
+    if (!frame.ok()) return frame.status();
+    const auto assigned =
+        frame.value().type == FrameType::assign ? Assign::decode(frame.value().payload) : std::nullopt;
+    if (!assigned || assigned->parent.rank != place_.parent)
+        return links_.fail(
+            {Code::protocol, me_.text() + " got an answer from the rendezvous service that fits no join"});
+    assigned_ = *assigned;
+    if (door_) door_->expect_session(assigned_.session);
+    return {};
+}
+
+bool Joiner::linked() const {
+    const bool parent_linked = place_.parent < 0 || parent_.has_value();
+    return parent_linked && std::ranges::all_of(children_, [](const auto& child) { return child.has_value(); });
+}
+
+Status Joiner::link_up() {
+    if (place_.parent >= 0)
+        to_parent_.emplace(assigned_.parent_listener, id_.credentials, assigned_.session, assigned_.parent.text());
+    for (;;) {
+        if (Status parent = greet_parent(); !parent.ok()) return parent;
+        if (Status children = admit_children(); !children.ok()) return children;
+        if (linked()) break;
+        if (deadline_.passed()) return late();
+        if (Status round = link_round(); !round.ok()) return round;
+    }
+    door_.reset();
+    return {};
+}
+
+Status Joiner::link_round() {
+    constexpr pollfd nothing{-1, 0, 0};
+    std::array<pollfd, 2> others{nothing, nothing};
+    Deadline deadline = deadline_;
+    if (to_parent_) {
+        others[0] = to_parent_->interest();
+        deadline = deadline.sooner(to_parent_->next_duty());
+    }
+    if (door_) {
+        others[1] = {door_->fd(), POLLIN, 0};
+        deadline = deadline.sooner(door_->next_duty());
+    }
+    return links_.exchange(others, deadline);
+}
+
+Status Joiner::greet_parent() {
+    if (!to_parent_) return {};
+    const auto there = to_parent_->step();
+    if (!there.ok()) return links_.fail(there.status().within(me_.text()));
+    if (!there.value()) return {};
+    parent_ = links_.add(to_parent_->take(), assigned_.parent.text(), assigned_.parent.text() + " or another rank");
+    to_parent_.reset();
+    return links_.send(*parent_, FrameType::link, {Link{me_}.encode()});
+}
+
+Status Joiner::admit_children() {
+    if (!door_) return {};
+    for (Admitted& child : door_->serve())
+        if (Status admitted = admit(std::move(child)); !admitted.ok()) return admitted;
+    return {};
+}
+
+Status Joiner::admit(Admitted child) {
+    const auto link = child.first.type == FrameType::link ? Link::decode(child.first.payload) : std::nullopt;
+    if (!link)
+        return links_.fail({Code::protocol, "a holder of the job's secret sent " + me_.text() + " a wrong greeting"});
+    const auto place = std::ranges::find(place_.children, link->who.rank, &TreeRange::first);
+    const auto index = static_cast<std::size_t>(place - place_.children.begin());
+    if (place == place_.children.end() || children_[index])
+        return links_.fail(
+            {Code::protocol, fmt::format("{} connected to {} as its child, which it is not or was already",
+                                         link->who.text(), me_.text())});
+    const std::string name = link->who.text();
+    children_[index] = links_.add(std::move(child.channel), name, beyond(*place, name));
+    return {};
+}
+
+std::string Joiner::beyond(const TreeRange& range, const std::string& top) const {
+    if (range.size() == 1) return top;
+    std::vector<int> below;
+    for (int rank = range.first + 1; rank < range.end; ++rank) below.push_back(rank);
+    return fmt::format("{} or {} below it", top, rank_list(below));
+}
+
+Status Joiner::late() {
+    if (to_parent_)
+        return links_.fail({Code::timeout, fmt::format("{} could not connect to {} within {}", me_.text(),
+                                                       to_parent_->trouble(), format_duration(settings_.timeout))});
+    std::vector<int> missing;
+    for (std::size_t i = 0; i < children_.size(); ++i)
+        if (!children_[i]) missing.push_back(place_.children[i].first);
+    return links_.fail({Code::timeout, fmt::format("{} did not connect to {} within {}", rank_list(missing), me_.text(),
+                                                   format_duration(settings_.timeout))});
+}
+
+}  // namespace npushmem::rendezvous

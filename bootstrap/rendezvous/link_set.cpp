@@ -1,0 +1,168 @@
+#include "bootstrap/rendezvous/link_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "bootstrap/rendezvous/limits.hpp"
+#include "bootstrap/rendezvous/messages.hpp"
+#include "core/base/parse.hpp"
+
+namespace npushmem::rendezvous {
+
+LinkSet::~LinkSet() {
+    for (Link& link : links_) {
+        if (!link.channel) continue;
+        link.channel->queue(FrameType::bye, {});
+        link.channel->finish();
+    }
+}
+
+LinkSet::Index LinkSet::add(Channel channel, std::string peer, std::string beyond) {
+    channel.allow_payload(payload_limit(FrameType::up));
+    links_.push_back({std::move(channel), std::move(peer), std::move(beyond), {}});
+    // Frames that came together with the introduction are in the channel already: polling would not tell of them.
+    sort_arrived(links_.back());
+    return links_.size() - 1;
+}
+
+void LinkSet::remove(Index link) {
+    links_[link].channel->finish();
+    links_[link].channel.reset();
+}
+
+Status LinkSet::send(Index index, FrameType type, Channel::Parts payload) {
+    Link& link = links_[index];
+    if (!failure_.ok()) return failure_;
+    if (link.left || !link.channel) return gone(link);
+    link.channel->queue(type, payload);
+    link.channel->flush();
+    return {};
+}
+
+Result<Frame> LinkSet::receive(Index index, Deadline deadline) {
+    for (;;) {
+        Link& link = links_[index];
+        if (!failure_.ok()) return failure_;
+        if (!link.inbox.empty()) {
+            Frame frame = std::move(link.inbox.front());
+            link.inbox.pop_front();
+            return frame;
+        }
+        if (link.left) return gone(link);
+        if (deadline.passed()) return late(link.beyond, deadline);
+        if (Status now = exchange({}, deadline); !now.ok()) return now;
+    }
+}
+
+Status LinkSet::drain(std::size_t bytes, Deadline deadline) {
+    const auto full = [bytes](const Link& link) { return link.channel && link.channel->queued() > bytes; };
+    for (;;) {
+        const auto slow = std::ranges::find_if(links_, full);
+        if (slow == links_.end()) return failure_;
+        if (deadline.passed()) return late(slow->peer, deadline);
+        if (Status now = exchange({}, deadline); !now.ok()) return now;
+    }
+}
+
+pollfd LinkSet::interest(const Link& link) const {
+    if (!link.channel) return {-1, 0, 0};
+    const bool room = link.inbox.size() < limits::inbox_frames;
+    const bool output = link.channel->queued() > 0;
+    return {link.channel->fd(), static_cast<short>((room ? POLLIN : 0) | (output ? POLLOUT : 0)), 0};
+}
+
+Status LinkSet::exchange(std::span<pollfd> others, Deadline deadline) {
+    if (!failure_.ok()) return failure_;
+    polled_.clear();
+    for (const Link& link : links_) polled_.push_back(interest(link));
+    polled_.insert(polled_.end(), others.begin(), others.end());
+    const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_milliseconds());
+    if (ready < 0 && errno != EINTR) return fail({Code::system, fmt::format("poll failed: {}", std::strerror(errno))});
+    if (ready <= 0) return {};
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        const auto events = polled_[i].revents;
+        if ((events & POLLOUT) != 0 && links_[i].channel) links_[i].channel->flush();
+        if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) read(links_[i]);
+    }
+    std::copy(polled_.begin() + static_cast<std::ptrdiff_t>(links_.size()), polled_.end(), others.begin());
+    return failure_;
+}
+
+void LinkSet::read(Link& link) {
+    if (!link.channel) return;
+    const Channel::Input input = link.channel->fill();
+    sort_arrived(link);
+    if (input == Channel::Input::end) on_end(link);
+}
+
+void LinkSet::sort_arrived(Link& link) {
+    for (;;) {
+        auto frame = link.channel->next();
+        if (!frame.ok()) (void)fail(frame.status().within(fmt::format("{} to {}", link.peer, me_)));
+        if (!frame.ok() || !frame.value()) return;
+        sort(link, std::move(*frame.value()));
+    }
+}
+
+void LinkSet::sort(Link& link, Frame frame) {
+    switch (frame.type) {
+        case FrameType::abort: return on_abort(link, frame);
+        case FrameType::bye: link.left = true; return;
+        default: link.inbox.push_back(std::move(frame));
+    }
+}
+
+void LinkSet::on_end(Link& link) {
+    link.channel.reset();
+    if (link.left || !failure_.ok()) return;
+    (void)fail(
+        {Code::peer_dead, fmt::format("{} closed its connection {} (it ended or was killed)", link.peer, activity_)});
+}
+
+void LinkSet::on_abort(const Link& from, const Frame& frame) {
+    if (!failure_.ok()) return;
+    const auto failure = Failure::decode(frame.payload);
+    failure_ = failure ? failure->cause : Status{Code::protocol, from.peer + " sent an abort that cannot be read"};
+    tell_all(&from);
+}
+
+Status LinkSet::check() { return exchange({}, Deadline::now()); }
+
+Status LinkSet::fail(Status cause) {
+    if (!failure_.ok()) return failure_;
+    failure_ = std::move(cause);
+    tell_all(nullptr);
+    return failure_;
+}
+
+// What a peer does not read within a moment it will find when it reads again; only data that fills its buffers can keep
+// the words from it, and then the closing link tells it that something is wrong.
+void LinkSet::tell_all(const Link* except) {
+    const Buffer words = Failure{failure_}.encode();
+    const auto deadline = Deadline::after(limits::abort_patience);
+    std::vector<pollfd> waiting;
+    do {
+        waiting.clear();
+        for (Link& link : links_) {
+            if (!link.channel || &link == except) continue;
+            if (!link.told) link.channel->queue(FrameType::abort, {words});
+            link.told = true;
+            link.channel->flush();
+            if (link.channel->queued() > 0) waiting.push_back({link.channel->fd(), POLLOUT, 0});
+        }
+    } while (!waiting.empty() && ::poll(waiting.data(), waiting.size(), deadline.poll_milliseconds()) > 0);
+}
+
+Status LinkSet::gone(const Link& link) {
+    return fail({Code::peer_dead, fmt::format("{} left the job, but {} needs it {}", link.peer, me_, activity_)});
+}
+
+Status LinkSet::late(const std::string& whom, Deadline deadline) {
+    return fail(
+        {Code::timeout, fmt::format("{} waited {} for {} {}", me_, format_duration(deadline.span()), whom, activity_)});
+}
+
+}  // namespace npushmem::rendezvous

@@ -1,0 +1,83 @@
+// A rank's connections to its neighbours in the tree and, while the job starts, to the rendezvous service; and the one
+// failure that ends the job. Whatever this rank waits for, it listens to all links meanwhile, so a failure anywhere
+// arrives wherever a rank is inside a call, and is passed on to every other link. One thread at a time.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bootstrap/rendezvous/channel.hpp"
+#include "bootstrap/rendezvous/deadline.hpp"
+
+namespace npushmem::rendezvous {
+
+class LinkSet {
+public:
+    using Index = std::size_t;
+
+    // `me` for messages to others: "rank 3 (pid 123 on host x)".
+    explicit LinkSet(std::string me) : me_(std::move(me)) {}
+    LinkSet(LinkSet&&) = default;
+    LinkSet& operator=(LinkSet&&) = delete;
+    LinkSet(const LinkSet&) = delete;
+    LinkSet& operator=(const LinkSet&) = delete;
+    // Says bye on all links, without waiting.
+    ~LinkSet();
+
+    // `peer` names the other end in messages; `beyond` says whom a delay may be due to: "rank 4 or ranks 5-7 below it".
+    Index add(Channel channel, std::string peer, std::string beyond);
+    // Sends what is queued as far as that needs no waiting, and closes the link without a bye.
+    void remove(Index link);
+
+    [[nodiscard]] const std::string& me() const { return me_; }
+    [[nodiscard]] const std::string& peer(Index link) const { return links_[link].peer; }
+    [[nodiscard]] const Status& failure() const { return failure_; }
+    // Completes "rank 3 closed its connection ...": "during allgather #2".
+    void doing(std::string activity) { activity_ = std::move(activity); }
+
+    // Queues a frame and sends what the socket takes.
+    Status send(Index link, FrameType type, Channel::Parts payload);
+    // Waits for the next frame of a link.
+    Result<Frame> receive(Index link, Deadline deadline);
+    // Waits until no link has more than `bytes` queued.
+    Status drain(std::size_t bytes, Deadline deadline);
+    // Waits for anything to happen on a link or on one of `others`, and handles the links. OK at the deadline too.
+    Status exchange(std::span<pollfd> others, Deadline deadline);
+    // What has arrived meanwhile, without waiting.
+    Status check();
+    // Makes `cause` the failure, unless there is one, and tells all links. Returns the failure.
+    Status fail(Status cause);
+
+private:
+    struct Link {
+        std::optional<Channel> channel;  // none once it is closed or removed
+        std::string peer;
+        std::string beyond;
+        std::deque<Frame> inbox;
+        bool left = false;  // it said bye
+        bool told = false;  // of the failure
+    };
+
+    [[nodiscard]] pollfd interest(const Link& link) const;
+    void read(Link& link);
+    void sort_arrived(Link& link);
+    void sort(Link& link, Frame frame);
+    void on_end(Link& link);
+    void on_abort(const Link& from, const Frame& frame);
+    void tell_all(const Link* except);
+    Status gone(const Link& link);
+    Status late(const std::string& whom, Deadline deadline);
+
+    std::string me_;
+    std::string activity_ = "while the job was starting";
+    std::vector<Link> links_;
+    std::vector<pollfd> polled_;  // kept for its memory
+    Status failure_;
+};
+
+}  // namespace npushmem::rendezvous

@@ -1,0 +1,109 @@
+#include "bootstrap/rendezvous/messages.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "bootstrap/rendezvous/byte_reader.hpp"
+#include "bootstrap/rendezvous/limits.hpp"
+
+namespace npushmem::rendezvous {
+namespace {
+
+std::string host_name() {
+    std::array<char, limits::host_name_bytes + 1> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+    return name.data();
+}
+
+template <class Message>
+std::optional<Message> if_complete(const ByteReader& in, Message message) {
+    if (!in.complete()) return std::nullopt;
+    return message;
+}
+
+}  // namespace
+
+Identity Identity::of_this_process(int rank) { return {rank, static_cast<std::int32_t>(::getpid()), host_name()}; }
+
+std::string Identity::text() const { return fmt::format("rank {} (pid {} on host {})", rank, pid, host); }
+
+void Identity::encode(ByteWriter& out) const { out.integer(rank).integer(pid).text(host, limits::host_name_bytes); }
+
+Identity Identity::decode(ByteReader& in) {
+    Identity made;
+    made.rank = in.integer<std::int32_t>();
+    made.pid = in.integer<std::int32_t>();
+    made.host = in.text(limits::host_name_bytes);
+    return made;
+}
+
+Buffer Join::encode() const {
+    ByteWriter out;
+    who.encode(out);
+    out.integer(nranks).integer(version.major).integer(version.minor).integer(version.patch);
+    out.integer(static_cast<std::int64_t>(patience.count()));
+    listener.encode(out);
+    return out.take();
+}
+
+std::optional<Join> Join::decode(std::span<const std::byte> payload) {
+    ByteReader in(payload);
+    Join made;
+    made.who = Identity::decode(in);
+    made.nranks = in.integer<std::int32_t>();
+    made.version.major = in.integer<std::int32_t>();
+    made.version.minor = in.integer<std::int32_t>();
+    made.version.patch = in.integer<std::int32_t>();
+    made.patience = Milliseconds{in.integer<std::int64_t>()};
+    made.listener = Address::decode(in);
+    return if_complete(in, made);
+}
+
+Buffer Assign::encode() const {
+    ByteWriter out;
+    out.integer(session);
+    parent.encode(out);
+    parent_listener.encode(out);
+    return out.take();
+}
+
+std::optional<Assign> Assign::decode(std::span<const std::byte> payload) {
+    ByteReader in(payload);
+    Assign made;
+    made.session = in.integer<std::uint32_t>();
+    made.parent = Identity::decode(in);
+    made.parent_listener = Address::decode(in);
+    return if_complete(in, made);
+}
+
+Buffer Link::encode() const {
+    ByteWriter out;
+    who.encode(out);
+    return out.take();
+}
+
+std::optional<Link> Link::decode(std::span<const std::byte> payload) {
+    ByteReader in(payload);
+    Link made{Identity::decode(in)};
+    return if_complete(in, made);
+}
+
+Buffer Failure::encode() const {
+    return ByteWriter()
+        .integer(static_cast<std::int32_t>(cause.code()))
+        .text(cause.message(), limits::abort_text_bytes)
+        .take();
+}
+
+std::optional<Failure> Failure::decode(std::span<const std::byte> payload) {
+    ByteReader in(payload);
+    const auto number = in.integer<std::int32_t>();
+    std::string text = in.text(limits::abort_text_bytes);
+    // A number that is no failure must not turn one rank's failure into another's success.
+    const Code code = number < 0 ? static_cast<Code>(number) : Code::aborted;
+    return if_complete(in, Failure{Status{code, std::move(text)}});
+}
+
+}  // namespace npushmem::rendezvous

@@ -1,0 +1,39 @@
+#include "bootstrap/rendezvous/service_shelf.hpp"
+
+#include <algorithm>
+
+namespace npushmem::rendezvous {
+
+ServiceShelf& ServiceShelf::of_process() {
+    static ServiceShelf shelf;
+    return shelf;
+}
+
+RendezvousService* ServiceShelf::find(const Address& where) const {
+    const auto fits = [&](const std::unique_ptr<RendezvousService>& each) {
+        const Address there = where.port() == 0 ? each->address().with_port(0) : each->address();
+        return each->runs_in_this_process() && there == where;
+    };
+    const auto found = std::ranges::find_if(services_, fits);
+    return found == services_.end() ? nullptr : found->get();
+}
+
+Result<UniqueId> ServiceShelf::serve(const Address& where, const MakeId& make_id) {
+    const std::scoped_lock lock(mutex_);
+    if (RendezvousService* running = find(where)) {
+        auto id = make_id(running->address());
+        if (id.ok()) running->add_job(id.value().credentials);
+        return id;
+    }
+    auto listening = RendezvousService::listen(where);
+    if (!listening.ok()) return listening.status();
+    RendezvousService& service = *listening.value();
+    auto id = make_id(service.address());
+    if (!id.ok()) return id;
+    service.add_job(id.value().credentials);
+    if (Status begun = service.begin(); !begun.ok()) return begun;
+    services_.push_back(std::move(listening).value());
+    return id;
+}
+
+}  // namespace npushmem::rendezvous

@@ -1,0 +1,133 @@
+#include "bootstrap/rendezvous/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bootstrap/rendezvous/rank_list.hpp"
+#include "bootstrap/rendezvous/tree.hpp"
+#include "core/base/parse.hpp"
+
+namespace npushmem::rendezvous {
+namespace {
+
+std::string text_of(const Version& version) {
+    return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
+}
+
+bool same(const Version& a, const Version& b) { return text_of(a) == text_of(b); }
+
+}  // namespace
+
+Session::Session(std::uint32_t number, const Join& first, Moment now)
+    : number_(number),
+      first_(first.who),
+      version_(first.version),
+      slots_(static_cast<std::size_t>(first.nranks)),
+      patience_(first.patience),
+      deadline_(now + first.patience) {}
+
+bool Session::concerns(const Join& join) const {
+    if (stage_ == Stage::forming) return true;
+    if (stage_ == Stage::finished || !in_range(join.who.rank)) return false;
+    const Slot& mine = slot(join.who.rank);
+    if (stage_ == Stage::failed) return mine.state == Slot::State::absent;
+    // A process that is back, while others still link, comes for the next session; its `leave` may be under way.
+    return mine.state == Slot::State::joined && !mine.who.same_process(join.who);
+}
+
+Status Session::objection(const Join& join) const {
+    const auto& who = join.who;
+    if (join.nranks != size())
+        return {Code::mismatch, fmt::format("{} says that the job has {} ranks, {} says {}", who.text(), join.nranks,
+                                            first_.text(), size())};
+    if (!in_range(who.rank))
+        return {Code::range, fmt::format("{} is outside the job's ranks 0 to {}", who.text(), size() - 1)};
+    if (slot(who.rank).state != Slot::State::absent)
+        return {Code::state, fmt::format("rank {} joined twice: pid {} on host {}, and pid {} on host {}", who.rank,
+                                         slot(who.rank).who.pid, slot(who.rank).who.host, who.pid, who.host)};
+    if (!same(join.version, version_))
+        return {Code::mismatch, fmt::format("{} runs npushmem {}, {} runs {}; start all ranks with the same library",
+                                            who.text(), text_of(join.version), first_.text(), text_of(version_))};
+    return {};
+}
+
+Status Session::join(const Join& join, Member member, Moment now) {
+    if (stage_ == Stage::failed) {
+        enter(join, member);
+        return failure_;
+    }
+    if (Status no = objection(join); !no.ok()) {
+        // What comes after the session was complete is an intruder's mistake, not the job's.
+        if (stage_ == Stage::forming) fail(no, now);
+        if (in_range(join.who.rank) && slot(join.who.rank).state == Slot::State::absent) enter(join, member);
+        return no;
+    }
+    enter(join, member);
+    patience_ = std::min(patience_, join.patience);
+    deadline_ = std::min(deadline_, now + join.patience);
+    if (joined_ == size()) {
+        stage_ = Stage::linking;
+        deadline_ = now + patience_;
+    }
+    return {};
+}
+
+void Session::enter(const Join& join, Member member) {
+    slot(join.who.rank) = {Slot::State::joined, join.who, join.listener, member};
+    ++joined_;
+}
+
+void Session::leave(int rank) {
+    if (slot(rank).state != Slot::State::joined) return;
+    slot(rank).state = Slot::State::left;
+    if (++left_ == size() && stage_ == Stage::linking) stage_ = Stage::finished;
+}
+
+void Session::fail(Status cause, Moment now) {
+    if (stage_ == Stage::failed) return;
+    stage_ = Stage::failed;
+    failure_ = std::move(cause);
+    deadline_ = now + patience_;
+}
+
+bool Session::forgettable(Moment now) const {
+    return stage_ == Stage::failed && (joined_ == size() || deadline_ <= now);
+}
+
+Status Session::closed(int rank) const {
+    return {Code::peer_dead, fmt::format("{} closed its connection while the job was starting (it ended or was killed)",
+                                         slot(rank).who.text())};
+}
+
+Status Session::overdue() const {
+    const bool forming = stage_ == Stage::forming;
+    const auto late = rank_list(ranks_in(forming ? Slot::State::absent : Slot::State::joined));
+    const auto* what = forming ? "never joined" : "did not finish connecting to their neighbours";
+    return {Code::timeout, fmt::format("{} of {} {} within {}", late, size(), what, format_duration(patience_))};
+}
+
+Assign Session::assignment(int rank) const {
+    Assign made{number_, {}, {}};
+    const int parent = tree_place(rank, size()).parent;
+    if (parent < 0) return made;
+    made.parent = slot(parent).who;
+    made.parent_listener = slot(parent).listener;
+    return made;
+}
+
+std::vector<Session::Member> Session::present() const {
+    std::vector<Member> members;
+    for (const Slot& each : slots_)
+        if (each.state == Slot::State::joined) members.push_back(each.member);
+    return members;
+}
+
+std::vector<int> Session::ranks_in(Slot::State state) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank)
+        if (slot(rank).state == state) ranks.push_back(rank);
+    return ranks;
+}
+
+}  // namespace npushmem::rendezvous

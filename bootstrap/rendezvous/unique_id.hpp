@@ -1,0 +1,37 @@
+// The 128 bytes that the ranks of a job share: where the rendezvous service listens and the secret that admits them.
+//
+//   0  magic "NPUSHUID"     8  u16 format version    10  u16+u16 zero
+//  16  address (24 bytes)  40  job nonce (16)        56  secret (32)    88  zero (24)
+// 112  checksum (16) of the bytes before it: it tells damage from a wrong format, it is no signature.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "bootstrap/rendezvous/address.hpp"
+#include "bootstrap/rendezvous/credentials.hpp"
+#include "npushmem/plugin/bootstrap.h"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::rendezvous {
+
+using UniqueIdBytes = std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>;
+
+struct UniqueId {
+    Address service;
+    Credentials credentials;
+
+    // Fresh credentials for a service at `service`.
+    static Result<UniqueId> make(const Address& service);
+    // The same credentials wherever the same strings are given. Only as strong as `password`: with an empty one,
+    // whoever knows or guesses the session string can join.
+    static UniqueId from_session(const Address& service, const std::string& session, const std::string& password);
+
+    [[nodiscard]] UniqueIdBytes encode() const;
+    static Result<UniqueId> decode(std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> bytes);
+    static Result<UniqueId> decode_hex(const std::string& digits);
+};
+
+}  // namespace npushmem::rendezvous

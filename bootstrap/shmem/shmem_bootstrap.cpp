@@ -1,0 +1,31 @@
+#include "bootstrap/shmem/shmem_bootstrap.hpp"
+
+#include "bootstrap/launcher/launched_job.hpp"
+#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/shmem/shmem_program.hpp"
+
+namespace npushmem::shmem {
+namespace {
+
+constexpr int surer = 5;  // than mpi: some libraries run on an MPI, which is then found as well
+
+launcher::ProcessWide<ShmemProgram>& program_of_process() {
+    static launcher::ProcessWide<ShmemProgram> program;
+    return program;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> ShmemBootstrap::open(const Host& host, const npushmem_bootstrap_params&) {
+    return program_of_process().with([] { return ShmemProgram::begin(); },
+                                     [&](ShmemProgram& program) { return launcher::join_launched_job(host, program); });
+}
+
+int ShmemBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::string& why) {
+    const auto calls = Calls::of_process();
+    if (!calls.ok() || calls.value().running != Calls::Running::yes) return 0;
+    why = "an OpenSHMEM library runs in this process";
+    return NPUSHMEM_RECOGNISED_LIBRARY + surer;
+}
+
+}  // namespace npushmem::shmem

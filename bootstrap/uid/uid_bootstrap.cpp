@@ -1,0 +1,132 @@
+#include "bootstrap/uid/uid_bootstrap.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "bootstrap/rendezvous/join.hpp"
+#include "bootstrap/rendezvous/limits.hpp"
+#include "bootstrap/rendezvous/service_shelf.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
+#include "bootstrap/rendezvous/tree_bootstrap.hpp"
+#include "bootstrap/rendezvous/unique_id.hpp"
+
+namespace npushmem::uid {
+
+using namespace rendezvous;
+namespace {
+
+using UniqueIdSpan = std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>;
+
+// Which rank of how many; -1 for what nobody said.
+struct Seat {
+    int rank;
+    int nranks;
+};
+
+Result<int> number_from(const Host& host, const char* name, int given) {
+    if (given >= 0) return given;
+    const std::string value = host.config(name, "-1");
+    int number = -1;
+    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (value.empty()) return -1;
+    if (parsed.ec != std::errc{} || parsed.ptr != value.data() + value.size())
+        return Status{Code::config, fmt::format("NPUSHMEM_{}='{}' is not a whole number", name, value)};
+    return std::max(number, -1);
+}
+
+Result<Seat> find_seat(const Host& host, const npushmem_bootstrap_params& params) {
+    const auto rank = number_from(host, "PE", params.rank);
+    if (!rank.ok()) return rank.status();
+    const auto nranks = number_from(host, "NPES", params.nranks);
+    if (!nranks.ok()) return nranks.status();
+    return Seat{rank.value(), nranks.value()};
+}
+
+Status check_seat(const Seat& seat) {
+    if (seat.rank < 0 || seat.nranks < 0)
+        return {Code::argument, fmt::format("there is a unique id but no {}: pass it to set_attr_uniqueid_args, start "
+                                            "with npushmem-run, or set NPUSHMEM_PE and NPUSHMEM_NPES",
+                                            seat.rank < 0 ? "rank" : "number of ranks")};
+    if (seat.nranks < 1 || seat.nranks > limits::ranks)
+        return {Code::argument,
+                fmt::format("a job cannot have {} ranks; 1 to {} are possible", seat.nranks, limits::ranks)};
+    if (seat.rank >= seat.nranks)
+        return {Code::range,
+                fmt::format("rank {} is outside a job of {} ranks (0 to {})", seat.rank, seat.nranks, seat.nranks - 1)};
+    return {};
+}
+
+// Rank 0 serves the session itself, in its own process.
+Result<UniqueId> id_of_session(const Settings& settings, int rank) {
+    auto address = Address::resolve(settings.session, settings.family);
+    if (!address.ok()) return address.status().within("NPUSHMEM_BOOTSTRAP_UID_SESSION_ID");
+    const auto make = [&](const Address& service) -> Result<UniqueId> {
+        return UniqueId::from_session(service, settings.session, settings.session_secret);
+    };
+    return rank == 0 ? ServiceShelf::of_process().serve(address.value(), make) : make(address.value());
+}
+
+// No id at all: nothing that tells this process that it belongs to a job.
+using MaybeId = std::optional<UniqueId>;
+
+Result<MaybeId> find_id(const Host& host, const npushmem_bootstrap_params& params, const Settings& settings, int rank) {
+    const auto wrap = [](Result<UniqueId> id) -> Result<MaybeId> {
+        return id.ok() ? Result<MaybeId>(MaybeId(id.value())) : Result<MaybeId>(id.status());
+    };
+    if (params.uniqueid != nullptr)
+        return wrap(
+            UniqueId::decode(UniqueIdSpan(static_cast<const std::byte*>(params.uniqueid), NPUSHMEM_UNIQUEID_BYTES)));
+    const std::string digits = host.config("UNIQUEID");
+    if (!digits.empty()) {
+        auto id = UniqueId::decode_hex(digits);
+        return wrap(id.ok() ? std::move(id) : Result<UniqueId>(id.status().within("NPUSHMEM_UNIQUEID")));
+    }
+    if (!settings.session.empty()) return wrap(id_of_session(settings, rank));
+    return MaybeId{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> UidBootstrap::open(const Host& host, const npushmem_bootstrap_params& params) {
+    const auto settings = Settings::read(host);
+    const Settings fallback = Settings::to_tell_with(host);
+    const auto seat = find_seat(host, params);
+    if (!seat.ok()) return seat.status();
+    const auto [rank, nranks] = seat.value();
+    const auto id = find_id(host, params, settings.ok() ? settings.value() : fallback, rank);
+    if (!id.ok()) return id.status();
+    if (!id.value() && !settings.ok()) return settings.status();
+    if (!id.value() && rank < 1 && (nranks == -1 || nranks == 1)) return TreeBootstrap::alone();
+    if (!id.value())
+        return Status{Code::config, fmt::format("rank {} of {} has no unique id: pass one to init_attr, start with "
+                                                "npushmem-run, or set NPUSHMEM_BOOTSTRAP_UID_SESSION_ID=host:port",
+                                                rank, nranks)};
+    if (Status sound = check_seat(seat.value()); !sound.ok()) return sound;
+    return join_or_tell(settings, fallback, *id.value(), rank, nranks);
+}
+
+Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
+    const auto settings = Settings::read(host);
+    if (!settings.ok()) return settings.status();
+    const auto where = settings.value().local_address();
+    if (!where.ok()) return where.status();
+    const auto made = ServiceShelf::of_process().serve(where.value(), UniqueId::make);
+    if (!made.ok()) return made.status();
+    std::ranges::copy(made.value().encode(), id.begin());
+    return {};
+}
+
+int UidBootstrap::recognise(const Host& host, const npushmem_bootstrap_params& params, std::string& why) {
+    if (params.uniqueid != nullptr) why = "the program gave a unique id";
+    if (why.empty() && !host.config("UNIQUEID").empty()) why = "NPUSHMEM_UNIQUEID is set";
+    if (why.empty() && !host.config("BOOTSTRAP_UID_SESSION_ID").empty())
+        why = "NPUSHMEM_BOOTSTRAP_UID_SESSION_ID is set";
+    if (!why.empty()) return NPUSHMEM_RECOGNISED_BY_USER;
+    why = "nothing tells of a launcher";
+    return NPUSHMEM_RECOGNISED_NOTHING;
+}
+
+}  // namespace npushmem::uid

@@ -1,0 +1,19 @@
+# Installation: library, headers, plugins in a folder of their own, and the two ways by which other projects find them.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS npushmem npushmem_headers EXPORT npushmem_targets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)
+
+configure_package_config_file(cmake/npushmem-config.cmake.in "${CMAKE_BINARY_DIR}/npushmem-config.cmake"
+  INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" PATH_VARS NPUSHMEM_PLUGIN_INSTALL_DIR)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/npushmem-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/npushmem-config.cmake" "${CMAKE_BINARY_DIR}/npushmem-config-version.cmake"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/npushmem" COMPONENT development)
+
+# From the folder of the .pc file back to the prefix, so that a moved installation stays usable.
+file(RELATIVE_PATH NPUSHMEM_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+configure_file(cmake/npushmem.pc.in "${CMAKE_BINARY_DIR}/npushmem.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)

@@ -1,0 +1,43 @@
+# Build options, the language standard, warnings, sanitizers, and where build products go.
+option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
+option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
+option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
+set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# The build tree has the shape of an installed one, so that plugins are found beside the library in both.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/static")
+set(NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/npushmem")
+set(NPUSHMEM_PLUGIN_INSTALL_DIR "${CMAKE_INSTALL_LIBDIR}/npushmem")
+
+# Paths are hashed relative to the sources, so that a second clone finds what the first one compiled.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${CCACHE_PROGRAM}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+endif()
+
+add_library(npushmem_flags INTERFACE)
+target_compile_options(npushmem_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                                                $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
+if(NPUSHMEM_WERROR)
+  target_compile_options(npushmem_flags INTERFACE -Werror)
+endif()
+if(NPUSHMEM_SANITIZE)
+  add_compile_options(-fsanitize=${NPUSHMEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${NPUSHMEM_SANITIZE})
+  # gcc warns that it does not follow fences. The fences here order memory that is shared between processes, which the
+  # thread sanitizer does not see in any case.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
+endif()

@@ -1,0 +1,68 @@
+# Helpers that let a new source file, plugin or test appear by being put in its folder.
+
+# All .cpp files below the given folders (relative to the project's root), as absolute paths in `out`.
+function(npushmem_sources out)
+  set(patterns)
+  foreach(folder IN LISTS ARGN)
+    list(APPEND patterns "${PROJECT_SOURCE_DIR}/${folder}/*.cpp")
+  endforeach()
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${patterns})
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# npushmem_lean_rpath(<target> [FOLDERS ...]): the build tree's file has the installed one's list of folders to search, and
+# no more. CMake's own build-time list is padded with colons, each of which makes the loader search the current folder:
+# 250 failing calls for every process of a job, which is a tenth of an empty job's time.
+function(npushmem_lean_rpath target)
+  cmake_parse_arguments(arg "" "" "FOLDERS" ${ARGN})
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_FOLDERS}")
+endfunction()
+
+# npushmem_add_plugin(<kind> <name> [LIBRARIES ...]): libnpushmem_<kind>_<name>.so from every .cpp of the current folder.
+# The file plugin.cpp holds the export macro only; all other sources also form the archive npushmem_<kind>_<name>_unit,
+# which unit tests link (the entry symbol has one name in every plugin, so it must stay out of it).
+function(npushmem_add_plugin kind name)
+  cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})
+  set(target npushmem_${kind}_${name})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  set(export "${CMAKE_CURRENT_SOURCE_DIR}/plugin.cpp")
+  list(REMOVE_ITEM sources "${export}")
+  add_library(${target}_unit STATIC ${sources})
+  target_include_directories(${target}_unit PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target}_unit PUBLIC npushmem_base ${arg_LIBRARIES} PRIVATE npushmem_flags)
+  add_library(${target} MODULE "${export}")
+  target_link_libraries(${target} PRIVATE ${target}_unit npushmem_flags)
+  # Nothing but the entry symbol leaves a plugin: two plugins that both link npushmem_base must not bind to each other.
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,defs,-z,now)
+  if(NPUSHMEM_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,undefs)
+  endif()
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}")
+  npushmem_lean_rpath(${target})
+  install(TARGETS ${target} LIBRARY DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
+  set_property(GLOBAL APPEND PROPERTY NPUSHMEM_PLUGINS ${target})
+endfunction()
+
+# npushmem_absent_plugin(<kind> <name> <why>): the plugin cannot be built here; npushmem-info -p shows the reason, which it
+# finds beside the plugins that were built.
+function(npushmem_absent_plugin kind name why)
+  set_property(GLOBAL APPEND_STRING PROPERTY NPUSHMEM_ABSENT_PLUGINS "${kind} ${name} ${why}\n")
+  message(STATUS "No ${kind} plugin ${name}: ${why}")
+endfunction()
+
+# Writes and installs the list of absent plugins; after all folders of plugins.
+function(npushmem_write_absent_plugins)
+  get_property(absent GLOBAL PROPERTY NPUSHMEM_ABSENT_PLUGINS)
+  file(CONFIGURE OUTPUT "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}/absent-plugins.txt" CONTENT "${absent}" @ONLY)
+  install(FILES "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}/absent-plugins.txt" DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}"
+          COMPONENT runtime)
+endfunction()
+
+# Adds every subfolder that has a CMakeLists.txt.
+macro(npushmem_add_subfolders)
+  file(GLOB npushmem_subfolder_lists CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt")
+  foreach(list_file IN LISTS npushmem_subfolder_lists)
+    get_filename_component(folder "${list_file}" DIRECTORY)
+    add_subdirectory("${folder}")
+  endforeach()
+endmacro()

@@ -1,0 +1,134 @@
+#include "core/api/access.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "npushmem/plugin/local_atomic.hpp"
+
+namespace npushmem::api {
+
+namespace {
+
+RemoteAccess::Completion completion_of(bool later) {
+    return later ? RemoteAccess::Completion::later : RemoteAccess::Completion::local;
+}
+
+Status check_pe(const Runtime& runtime, int pe) {
+    if (pe >= 0 && pe < runtime.npes()) return {};
+    return {Code::range, fmt::format("PE {} does not exist; PEs are 0 to {}", pe, runtime.npes() - 1)};
+}
+
+std::uint64_t offset_of(const Runtime& runtime, const void* object) {
+    return reinterpret_cast<std::uintptr_t>(object) - runtime.fast_map().heap;
+}
+
+Status check_local(const char* what, const void* memory, std::uint64_t bytes) {
+    if (memory != nullptr) return {};
+    return {Code::argument, fmt::format("{} is NULL, for {} bytes", what, bytes)};
+}
+
+Status copied(void* to, const void* from, std::uint64_t bytes) {
+    std::memcpy(to, from, bytes);
+    return {};
+}
+
+// Runs `body` with the runtime, and reports what it returns.
+template <class Body>
+void with_runtime(const char* function, Body&& body) {
+    Runtime* up = runtime();
+    Status done = up != nullptr ? body(*up) : not_running();
+    if (!done.ok()) fail(function, done);
+}
+
+Status check_transfer(const Runtime& up, const void* object, const void* local, const char* object_name,
+                      const char* local_name, std::uint64_t bytes, int pe) {
+    Status checked = check_object(up, object_name, object, bytes, pe);
+    return checked.ok() ? check_local(local_name, local, bytes) : checked;
+}
+
+}  // namespace
+
+Status check_object(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
+    if (Status checked = check_pe(runtime, pe); !checked.ok()) return checked;
+    const FastMap& map = runtime.fast_map();
+    const std::uint64_t offset = offset_of(runtime, object);
+    if (object == nullptr) return {Code::argument, fmt::format("{} is NULL", what)};
+    if (offset >= map.heap_bytes)
+        return {Code::not_symmetric,
+                fmt::format("{} {} is not in the symmetric heap, {:#x} to {:#x}; symmetric memory comes from "
+                            "npushmem_malloc",
+                            what, object, map.heap, map.heap + map.heap_bytes)};
+    if (bytes > map.heap_bytes - offset)
+        return {Code::range,
+                bytes == std::numeric_limits<std::uint64_t>::max()
+                    ? fmt::format("the number of bytes at {} {} overflows", what, object)
+                    : fmt::format("{} bytes at {} {} reach beyond the symmetric heap, which ends {} bytes after it",
+                                  bytes, what, object, map.heap_bytes - offset)};
+    return {};
+}
+
+void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later) {
+    with_runtime(function, [&](Runtime& up) -> Status {
+        if (bytes == 0) return check_pe(up, pe);
+        Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+        if (!checked.ok()) return checked;
+        const std::uint64_t offset = offset_of(up, dest);
+        if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
+        return up.remote().put(pe, offset, source, bytes, completion_of(later));
+    });
+}
+
+void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later) {
+    with_runtime(function, [&](Runtime& up) -> Status {
+        if (bytes == 0) return check_pe(up, pe);
+        Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
+        if (!checked.ok()) return checked;
+        const std::uint64_t offset = offset_of(up, source);
+        if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
+        return up.remote().get(pe, offset, dest, bytes, completion_of(later));
+    });
+}
+
+void put_signal_slowly(const char* function, void* dest, const void* source, std::uint64_t bytes,
+                       std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later) {
+    with_runtime(function, [&](Runtime& up) -> Status {
+        if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
+            return {Code::argument,
+                    fmt::format("sig_op {} is neither NPUSHMEM_SIGNAL_OP_SET nor NPUSHMEM_SIGNAL_OP_ADD", operation)};
+        Status checked = check_object(up, "sig_addr", signal_word, sizeof *signal_word, pe);
+        if (checked.ok() && reinterpret_cast<std::uintptr_t>(signal_word) % sizeof *signal_word != 0)
+            checked = {Code::argument,
+                       fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
+        if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+        if (!checked.ok()) return checked;
+        if (void* word = up.mapped(pe, offset_of(up, signal_word))) {
+            if (bytes > 0) std::memcpy(up.mapped(pe, offset_of(up, dest)), source, bytes);
+            (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // its arguments have been checked
+            return {};
+        }
+        return up.remote().put_signal(pe, bytes > 0 ? offset_of(up, dest) : 0, source, bytes,
+                                      offset_of(up, signal_word), signal, static_cast<std::uint32_t>(operation),
+                                      completion_of(later));
+    });
+}
+
+void atomic_slowly(const char* function, const void* object, npushmem_atomic op, int pe, bool later) {
+    with_runtime(function, [&](Runtime& up) -> Status {
+        Status checked = check_object(up, "the object", object, op.width, pe);
+        if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
+            checked = {Code::argument,
+                       fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
+        if (!checked.ok()) return checked;
+        op.pe = pe;
+        op.offset = offset_of(up, object);
+        if (void* target = up.mapped(pe, op.offset)) {
+            const Code done = apply_atomic(target, op);
+            return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
+        }
+        return up.remote().atomic(op, completion_of(later));
+    });
+}
+
+}  // namespace npushmem::api

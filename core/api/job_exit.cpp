@@ -1,0 +1,38 @@
+#include "core/api/job_exit.hpp"
+
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/api/launcher_note.hpp"
+
+namespace npushmem::api {
+
+namespace {
+
+void end_local_pes(const Runtime& runtime) {
+    const int me = runtime.my_pe();
+    for (const int pe : runtime.layout().pes_of(runtime.layout().host_of(me))) {
+        const ProcessId process = runtime.record(pe).process_id();
+        if (pe != me && is_alive(process)) kill(process.pid, SIGTERM);
+    }
+}
+
+}  // namespace
+
+void exit_job(Runtime* runtime, int status) {
+    if (runtime != nullptr) {
+        // The launcher first: a PE that ends because of the abort must not be taken for the cause.
+        const bool told = note_exit(status);
+        runtime->abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
+        if (!told) end_local_pes(*runtime);
+    }
+    // Not exit(): other threads of this process may be inside the library.
+    std::fflush(nullptr);
+    _exit(status);
+}
+
+}  // namespace npushmem::api

@@ -1,0 +1,182 @@
+#include "core/api/library.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "core/api/launcher_note.hpp"
+#include "core/base/strings.hpp"
+#include "core/runtime/plugin_sources.hpp"
+
+namespace npushmem::api {
+
+constinit FastMap fast;
+
+namespace {
+
+struct Library {
+    std::mutex lock;  // held while starting and stopping
+    std::unique_ptr<Runtime> runtime;
+    // What `runtime` points to, for readers without the lock. Release when it changes, acquire when it is read.
+    std::atomic<Runtime*> current{nullptr};
+    int starts = 0;
+    StartRequest request;  // of the start that succeeded
+    std::atomic<int> reports{0};
+    std::atomic<bool> start_failed{false};  // the last one did
+    std::mutex text_lock;                   // of the line below
+    std::string speaker;                    // of the last runtime, for what is reported after its end
+};
+
+// Never destroyed: functions of the API may be called while the program exits.
+Library& library() {
+    static Library* const instance = new Library;
+    return *instance;
+}
+
+Status& thread_failure() {
+    thread_local Status failure;
+    return failure;
+}
+
+constexpr int most_reports = 50;
+
+}  // namespace
+
+Runtime* runtime() { return library().current.load(std::memory_order_acquire); }
+
+namespace {
+
+bool same_job(const StartRequest& a, const StartRequest& b) {
+    return a.uniqueid == b.uniqueid && a.rank == b.rank && a.nranks == b.nranks;
+}
+
+Status start_again(Library& lib, const StartRequest& request) {
+    if (!same_job(lib.request, request))
+        return {Code::argument,
+                fmt::format("the library runs already, as PE {} of {}, with another unique id, rank or number of "
+                            "ranks; finalize it first",
+                            lib.runtime->my_pe(), lib.runtime->npes())};
+    ++lib.starts;
+    return {};
+}
+
+Status start_first(Library& lib, const StartRequest& request) {
+    auto config = Config::read(ProcessEnvironment{});
+    if (!config.ok()) return config.status();
+    PluginSources sources;
+    auto started = Runtime::start(std::move(config).value(), sources, request);
+    if (!started.ok()) return started.status();
+    lib.runtime = std::move(started).value();
+    lib.request = request;
+    lib.starts = 1;
+    lib.reports = 0;
+    return {};
+}
+
+void remember(Library& lib, const Status& started) {
+    lib.start_failed.store(!started.ok(), std::memory_order_relaxed);
+    const std::lock_guard guard(lib.text_lock);
+    if (started.ok()) lib.speaker = fmt::format("pe {}/{}", lib.runtime->my_pe(), lib.runtime->npes());
+}
+
+std::string speaker_of(Library& lib) {
+    const std::lock_guard guard(lib.text_lock);
+    return lib.speaker;
+}
+
+}  // namespace
+
+Status start(const StartRequest& request) {
+    Library& lib = library();
+    const std::lock_guard guard(lib.lock);
+    if (lib.starts > 0) return start_again(lib, request);
+    Status started = start_first(lib, request);
+    remember(lib, started);
+    if (!started.ok()) return started;
+    fast = lib.runtime->fast_map();
+    lib.current.store(lib.runtime.get(), std::memory_order_release);
+    return {};
+}
+
+Status stop() {
+    Library& lib = library();
+    const std::lock_guard guard(lib.lock);
+    if (lib.starts == 0) return not_running();
+    if (--lib.starts > 0) return {};
+    Status finished = lib.runtime->finish();
+    lib.current.store(nullptr, std::memory_order_release);
+    fast = {};
+    lib.runtime.reset();
+    return finished;
+}
+
+Status not_running() {
+    if (library().start_failed.load(std::memory_order_relaxed))
+        return {Code::not_initialized,
+                "the library is not initialised, because its start failed, as was reported then; nothing but "
+                "npushmem_init can be called"};
+    return {Code::not_initialized,
+            "the library is not initialised; call npushmem_init first, and nothing after npushmem_finalize"};
+}
+
+namespace {
+
+// NPUSHMEM_ON_ERROR, also when there is no runtime that has read it.
+std::string reaction(const Runtime* up) {
+    if (up != nullptr) return up->settings().on_error;
+    return lowercase(trimmed(ProcessEnvironment{}.get("NPUSHMEM_ON_ERROR").value_or("job")));
+}
+
+// Failures after which the PEs no longer agree on anything, unlike a mistake in one call.
+bool loses_the_job(Code code) {
+    return code == Code::peer_dead || code == Code::timeout || code == Code::aborted || code == Code::protocol;
+}
+
+void log_failure(const Runtime* up, const Status& failure) {
+    Library& lib = library();
+    const int reported = lib.reports.fetch_add(1, std::memory_order_relaxed);
+    Log fallback;
+    if (up == nullptr) fallback.set_speaker(speaker_of(lib));
+    const Log& log = up != nullptr ? up->log() : fallback;
+    if (reported < most_reports) log.line(LogLevel::error, "api", failure.message());
+    if (reported == most_reports) log.line(LogLevel::error, "api", "further failures are not logged");
+}
+
+void react(Runtime* up, const Status& failure, bool lost) {
+    const std::string how = reaction(up);
+    if (how == "exit") {
+        if (up != nullptr) up->abort(failure.message());
+        _exit(EXIT_FAILURE);
+    }
+    // A malformed word as well: the job that could not start because of it must not end as a success.
+    if (lost && how != "report") (void)note_failure(EXIT_FAILURE);
+}
+
+}  // namespace
+
+void fail(std::string_view function, const Status& status) {
+    thread_failure() = status.within(function);
+    Runtime* up = runtime();
+    log_failure(up, thread_failure());
+    react(up, thread_failure(), loses_the_job(status.code()));
+}
+
+void fail_returned(std::string_view function, const Status& status) {
+    thread_failure() = status.within(function);
+    log_failure(runtime(), thread_failure());
+    react(runtime(), thread_failure(), false);
+}
+
+void fail_start(std::string_view function, const Status& status) {
+    thread_failure() = status.within(function);
+    log_failure(runtime(), thread_failure());
+    react(runtime(), thread_failure(), true);
+}
+
+const Status& last_failure() { return thread_failure(); }
+
+void clear_failure() { thread_failure() = {}; }
+
+}  // namespace npushmem::api

@@ -1,0 +1,42 @@
+// The one runtime that the C API needs, and how its functions report failures. Everything mutable at namespace scope in
+// the library is in this pair of files.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "core/ops/fast_map.hpp"
+#include "core/runtime/runtime.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::api {
+
+// Copied from the runtime when it is up, zero otherwise: the fast paths look at nothing else.
+extern FastMap fast;
+
+// Null outside init..finalize.
+Runtime* runtime();
+
+// Starts the library, or counts one more start if it runs already.
+Status start(const StartRequest& request);
+// Takes one start back; the last one ends the library. A failure says that the library was not running.
+Status stop();
+
+// Records the failure of the API function `function` for npushmemx_last_error, writes it to the log, and ends the job
+// when NPUSHMEM_ON_ERROR says so.
+void fail(std::string_view function, const Status& status);
+
+// As fail, for a function that returns the failure: what becomes of the job is its caller's choice.
+void fail_returned(std::string_view function, const Status& status);
+
+// As fail, for a start whose caller gets no return value: the job is lost.
+void fail_start(std::string_view function, const Status& status);
+
+// The failure "called outside init..finalize".
+Status not_running();
+
+// This thread's last failure.
+const Status& last_failure();
+void clear_failure();
+
+}  // namespace npushmem::api

@@ -1,0 +1,99 @@
+// Symmetric memory: malloc to free, and npushmem_ptr.
+#include <fmt/core.h>
+
+#include <bit>
+
+#include "core/api/access.hpp"
+#include "npushmem.h"
+#include "npushmemx.h"
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+namespace {
+
+void* report(const char* function, Result<void*> made) {
+    if (made.ok()) return made.value();
+    fail(function, made.status());
+    return nullptr;
+}
+
+void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
+    Runtime* up = runtime();
+    return report(function, up != nullptr ? up->collective_heap().allocate(call, bytes, alignment)
+                                          : Result<void*>(not_running()));
+}
+
+}  // namespace
+
+extern "C" {
+
+void* npushmem_malloc(size_t bytes) {
+    return allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
+}
+
+void* npushmem_calloc(size_t count, size_t bytes) {
+    return allocate(__func__, HeapCall::calloc, byte_count(count, bytes), Allocator::default_alignment);
+}
+
+void* npushmem_align(size_t alignment, size_t bytes) {
+    if (std::has_single_bit(alignment) && alignment >= sizeof(void*))
+        return allocate(__func__, HeapCall::align, bytes, alignment);
+    fail(__func__,
+         {Code::argument, fmt::format("alignment {} is not a power of two of at least {}", alignment, sizeof(void*))});
+    return nullptr;
+}
+
+void* npushmem_malloc_with_hints(size_t bytes, long hints) {
+    constexpr long known = NPUSHMEM_MALLOC_ATOMICS_REMOTE | NPUSHMEM_MALLOC_SIGNAL_REMOTE;
+    if ((hints & ~known) == 0) return allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
+    fail(__func__,
+         {Code::argument, fmt::format("hints {:#x} has bits that are no hint; known are {:#x}", hints, known)});
+    return nullptr;
+}
+
+void npushmem_free(void* object) {
+    if (object == nullptr) return;
+    Runtime* up = runtime();
+    const Status freed = up != nullptr ? up->collective_heap().free(object) : not_running();
+    if (!freed.ok()) fail(__func__, freed);
+}
+
+void* npushmem_realloc(void* object, size_t bytes) {
+    if (object == nullptr) return npushmem_malloc(bytes);
+    if (bytes == 0) {
+        npushmem_free(object);
+        return nullptr;
+    }
+    Runtime* up = runtime();
+    return report(__func__,
+                  up != nullptr ? up->collective_heap().reallocate(object, bytes) : Result<void*>(not_running()));
+}
+
+void* npushmem_ptr(const void* object, int pe) {
+    if (void* address = fast.address(object, pe)) return address;
+    Runtime* up = runtime();
+    const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
+    if (checked.ok()) return up->mapped(pe, reinterpret_cast<std::uintptr_t>(object) - fast.heap);
+    fail(__func__, checked);
+    return nullptr;
+}
+
+int npushmem_addr_accessible(const void* addr, int pe) {
+    const Runtime* up = runtime();
+    return up != nullptr && check_object(*up, "the address", addr, 1, pe).ok() ? 1 : 0;
+}
+
+int npushmemx_heap_info(npushmemx_heap_info_t* info) {
+    Runtime* up = runtime();
+    Status status = up == nullptr ? not_running() : info == nullptr ? Status{Code::argument, "info is NULL"} : Status{};
+    if (!status.ok()) {
+        fail(__func__, status);
+        return static_cast<int>(status.code());
+    }
+    const AllocatorStatistics statistics = up->heap().statistics();
+    *info = {statistics.capacity, statistics.used, statistics.largest_free, statistics.high_water};
+    return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,239 @@
+// The C entry points of the MoE library over the runtime.
+#include "npushmem/moe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/api/library.hpp"
+#include "core/moe/direct_combine.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/error.hpp"
+
+namespace npushmem::api {
+namespace {
+
+// The library's own public functions serve, so that their checks and reports hold here as well.
+class HeapMemory final : public moe::SymmetricMemory {
+public:
+    [[nodiscard]] int my_pe() const override { return npushmem_my_pe(); }
+    [[nodiscard]] int n_pes() const override { return npushmem_n_pes(); }
+
+    Result<std::byte*> allocate(moe::Bytes size) override {
+        clear_failure();
+        void* memory = npushmem_align(moe::SlotLayout::line, size.value());
+        if (memory == nullptr) return last_failure();
+        std::memset(memory, 0, size.value());
+        return static_cast<std::byte*>(memory);
+    }
+
+    void release(std::byte* memory) override { npushmem_free(memory); }
+
+    Status barrier() override {
+        clear_failure();
+        npushmem_barrier_all();
+        return last_failure();
+    }
+
+    Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
+        clear_failure();
+        npushmem_getmem(target, symmetric, size.value(), pe);
+        return last_failure();
+    }
+
+    void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
+        watch([&] { npushmem_putmem_nbi(symmetric, source, size.value(), pe); });
+    }
+    void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        watch([&] { npushmem_uint64_atomic_add(symmetric, value, pe); });
+    }
+    void fence() override {
+        watch([] { npushmem_fence(); });
+    }
+    void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        watch([&] { npushmem_uint64_atomic_set(symmetric, value, pe); });
+    }
+    Status quiet() override {
+        watch([] { npushmem_quiet(); });
+        return std::exchange(first_failure_, {});
+    }
+
+private:
+    template <class Call>
+    void watch(const Call& call) {
+        clear_failure();
+        call();
+        if (first_failure_.ok()) first_failure_ = last_failure();
+    }
+
+    Status first_failure_;
+};
+
+moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
+    moe::CombineConfig config;
+    config.experts = given.experts;
+    config.top_k = given.top_k;
+    config.hidden = given.hidden;
+    config.max_tokens = given.max_tokens;
+    config.input = moe::ElementType{given.input_type};
+    config.output = moe::ElementType{given.output_type};
+    config.mode = moe::CombineMode{given.mode};
+    config.audit = given.audit != 0;
+    config.timeout = std::chrono::nanoseconds(std::max<std::int64_t>(given.timeout_ns, 0));
+    return config;
+}
+
+moe::CopyRoute route_of(std::int32_t copy, const moe::CombineConfig& config) {
+    switch (copy) {
+        case NPUSHMEMX_MOE_COPY_STAGED: return moe::CopyRoute::staged;
+        case NPUSHMEMX_MOE_COPY_ORDINARY: return moe::CopyRoute::direct;
+        case NPUSHMEMX_MOE_COPY_STREAMING: return moe::CopyRoute::streaming;
+        default: break;
+    }
+    const moe::Bytes received = moe::bytes_of(config.slots(), config.row_bytes());
+    return moe::choose_route(config.row_bytes(), received);
+}
+
+std::int32_t copy_of(moe::CopyRoute route) {
+    switch (route) {
+        case moe::CopyRoute::staged: return NPUSHMEMX_MOE_COPY_STAGED;
+        case moe::CopyRoute::streaming: return NPUSHMEMX_MOE_COPY_STREAMING;
+        case moe::CopyRoute::direct: break;
+    }
+    return NPUSHMEMX_MOE_COPY_ORDINARY;
+}
+
+}  // namespace
+}  // namespace npushmem::api
+
+struct npushmemx_moe {
+    npushmem::api::HeapMemory memory;
+    std::unique_ptr<npushmem::moe::DirectCombine> combine;
+    std::string error;
+};
+
+namespace npushmem::api {
+namespace {
+
+int refuse(const char* function, const Status& status) {
+    fail_returned(function, status);
+    return static_cast<int>(status.code());
+}
+
+Status check_config(const npushmemx_moe_config_t* config) {
+    if (config == nullptr) return {Code::argument, "config is NULL"};
+    if (config->struct_size == sizeof(npushmemx_moe_config_t)) return {};
+    return {Code::argument,
+            "config.struct_size is not sizeof(npushmemx_moe_config_t); begin with "
+            "NPUSHMEMX_MOE_CONFIG_INITIALIZER"};
+}
+
+Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
+    if (runtime() == nullptr) return not_running();
+    if (handle == nullptr) return {Code::argument, "handle is NULL"};
+    *handle = nullptr;
+    if (Status status = check_config(given); !status.ok()) return status;
+    moe::CombineConfig config = config_from(*given);
+    if (config.validate().ok()) config.route = route_of(given->copy, config);
+    auto made = std::make_unique<npushmemx_moe>();
+    auto device = runtime()->npu_device();
+    if (!device.ok()) return device.status();
+    auto combine = moe::DirectCombine::create(config, made->memory, *device.value());
+    if (!combine.ok()) return combine.status();
+    made->combine = std::move(combine).value();
+    *handle = made.release();
+    return {};
+}
+
+// Runs `action` on the handle's combine and keeps the text of its failure.
+template <class Action>
+int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
+    if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
+    const Status status = runtime() != nullptr ? action(*handle->combine) : not_running();
+    handle->error = status.message();
+    return status.ok() ? 0 : refuse(function, status);
+}
+
+// What is wrong with the arguments goes through the collective call, so that it reaches all PEs.
+Status set_routing(moe::DirectCombine& combine, std::int64_t tokens, const std::int32_t* experts,
+                   const float* weights) {
+    if (tokens < 0 || (tokens > 0 && (experts == nullptr || weights == nullptr))) {
+        return combine.set_routing(
+            {}, {Code::argument, fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
+                                             static_cast<const void*>(experts), static_cast<const void*>(weights))});
+    }
+    const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(combine.config().top_k);
+    return combine.set_routing({{experts, count}, {weights, count}});
+}
+
+Status set_plan(moe::DirectCombine& combine, const std::int32_t* offsets, const std::int32_t* lengths,
+                const std::uint32_t* slots, std::int64_t rows) {
+    if (rows < 0 || offsets == nullptr || lengths == nullptr || (rows > 0 && slots == nullptr)) {
+        return combine.set_plan({}, {Code::argument, fmt::format("{} rows, or a table that is NULL", rows)});
+    }
+    const std::size_t entries = combine.plan().length_table.size();
+    return combine.set_plan({{offsets, entries}, {lengths, entries}, {slots, static_cast<std::size_t>(rows)}});
+}
+
+npushmemx_moe_plan_t plan_of(const moe::DirectCombine& combine) {
+    const moe::CombinePlan& plan = combine.plan();
+    return {plan.local_experts,
+            plan.first_expert,
+            plan.ranks,
+            copy_of(combine.route()),
+            static_cast<std::int64_t>(plan.rows.value()),
+            static_cast<std::int64_t>(combine.tokens().value()),
+            plan.offset_table.data(),
+            plan.length_table.data(),
+            plan.slots.data()};
+}
+
+}  // namespace
+}  // namespace npushmem::api
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+extern "C" {
+
+int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle) {
+    const Status created = create(config, handle);
+    return created.ok() ? 0 : refuse(__func__, created);
+}
+
+int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int32_t* expert_ids,
+                              const float* weights) {
+    return on_handle(__func__, handle,
+                     [&](moe::DirectCombine& combine) { return set_routing(combine, tokens, expert_ids, weights); });
+}
+
+int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table, const int32_t* length_table,
+                           const uint32_t* slots, int64_t rows) {
+    return on_handle(__func__, handle, [&](moe::DirectCombine& combine) {
+        return set_plan(combine, offset_table, length_table, slots, rows);
+    });
+}
+
+int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan) {
+    if (handle == nullptr || plan == nullptr) return refuse(__func__, {Code::argument, "handle or plan is NULL"});
+    *plan = plan_of(*handle->combine);
+    return 0;
+}
+
+int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out) {
+    return on_handle(__func__, handle, [&](moe::DirectCombine& combine) {
+        return combine.combine(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+    });
+}
+
+const char* npushmemx_moe_error(const npushmemx_moe_t* handle) {
+    return handle != nullptr ? handle->error.c_str() : "";
+}
+
+void npushmemx_moe_destroy(npushmemx_moe_t* handle) { delete handle; }
+
+}  // extern "C"

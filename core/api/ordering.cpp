@@ -1,0 +1,80 @@
+// fence, quiet, barrier_all, sync_all.
+#include <atomic>
+
+#include "core/api/library.hpp"
+#include "core/base/full_fence.hpp"
+#include "npushmem.h"
+#include "npushmemx.h"
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+namespace {
+
+template <class Call>
+void report_failure(const char* function, Call&& call) {
+    Runtime* up = runtime();
+    const Status done = up != nullptr ? call(*up) : not_running();
+    if (!done.ok()) [[unlikely]]
+        fail(function, done);
+}
+
+// Every PE is mapped, so that the CPU's own order is all there is.
+bool all_mapped() { return fast.all_mapped != 0; }
+
+}  // namespace
+
+extern "C" {
+
+void npushmem_fence(void) {
+    // Release: what was stored before is seen before what is stored after, by whoever acquires the latter.
+    std::atomic_thread_fence(std::memory_order_release);
+    if (all_mapped()) [[likely]]
+        return;
+    report_failure(__func__, [](Runtime& up) { return up.remote().fence(); });
+}
+
+void npushmem_quiet(void) {
+    if (all_mapped()) [[likely]] {
+        // As in Runtime::quiet: a later load must not pass an earlier store.
+        full_fence();
+        return;
+    }
+    report_failure(__func__, [](Runtime& up) { return up.quiet(); });
+}
+
+void npushmem_barrier_all(void) {
+    report_failure(__func__, [](Runtime& up) { return up.barrier_all(); });
+}
+
+void npushmem_sync_all(void) {
+    report_failure(__func__, [](Runtime& up) { return up.sync_all(); });
+}
+
+int npushmemx_barrier_all_by(const char* algorithm) {
+    Runtime* up = runtime();
+    Status done = up == nullptr          ? not_running()
+                  : algorithm == nullptr ? Status{Code::argument, "algorithm is NULL"}
+                                         : up->barrier_all(algorithm);
+    if (!done.ok()) fail_returned(__func__, done);
+    return static_cast<int>(done.code());
+}
+
+const char* npushmemx_describe_barriers(void) {
+    static const std::string text = barrier::describe_algorithms();
+    return text.c_str();
+}
+
+int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core) {
+    const Runtime* up = runtime();
+    if (up == nullptr) {
+        fail_returned(__func__, not_running());
+        return static_cast<int>(Code::not_initialized);
+    }
+    const barrier::Situation& situation = up->world().situation();
+    if (pes_per_node != nullptr) *pes_per_node = situation.pes_per_node();
+    if (pes_per_core != nullptr) *pes_per_core = situation.pes_per_core;
+    return 0;
+}
+
+}  // extern "C"

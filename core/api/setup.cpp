@@ -1,0 +1,193 @@
+// Start, end, and what can be asked at any time.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/api/job_exit.hpp"
+#include "core/api/library.hpp"
+#include "core/runtime/plugin_sources.hpp"
+#include "npushmem.h"
+#include "npushmemx.h"
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+namespace {
+
+int start_or_report(const char* function, const StartRequest& request) {
+    const Status started = start(request);
+    if (!started.ok()) fail_returned(function, started);
+    return static_cast<int>(started.code());
+}
+
+int refuse(const char* function, Code code, const std::string& message) {
+    fail_returned(function, {code, message});
+    return static_cast<int>(code);
+}
+
+StartRequest compiled_with(int major, int minor, int patch) {
+    StartRequest request;
+    request.compiled_with = {major, minor, patch};
+    return request;
+}
+
+int start_thread(int requested, int* provided, const StartRequest& request) {
+    constexpr const char* function = "npushmem_init_thread";
+    if (requested < NPUSHMEM_THREAD_SINGLE || requested > NPUSHMEM_THREAD_MULTIPLE)
+        return refuse(function, Code::argument,
+                      fmt::format("thread level {} is none of SINGLE (0) to MULTIPLE (3)", requested));
+    const int code = start_or_report(function, request);
+    if (provided != nullptr) *provided = NPUSHMEM_THREAD_MULTIPLE;
+    return code;
+}
+
+// What serves the ids that this process has made: it must live as long as ranks may join, which only the program knows,
+// so for good.
+struct IdService {
+    IdService(Config read, Log opened) : config(std::move(read)), log(std::move(opened)) {}
+
+    Config config;
+    Log log;
+    PluginServices services{config, log};
+    std::shared_ptr<const LoadedBootstrap> plugin;
+};
+
+}  // namespace
+
+extern "C" {
+
+void npushmemx_init_from(int major, int minor, int patch) {
+    const Status started = start(compiled_with(major, minor, patch));
+    if (!started.ok()) fail_start("npushmem_init", started);
+}
+
+int npushmemx_init_thread_from(int requested, int* provided, int major, int minor, int patch) {
+    return start_thread(requested, provided, compiled_with(major, minor, patch));
+}
+
+// In brackets: the header's macros of the same names are not meant.
+void(npushmem_init)(void) {
+    const Status started = start({});
+    if (!started.ok()) fail_start(__func__, started);
+}
+
+int(npushmem_init_thread)(int requested, int* provided) { return start_thread(requested, provided, {}); }
+
+void npushmem_finalize(void) {
+    const Status stopped = stop();
+    if (!stopped.ok()) fail(__func__, stopped);
+}
+
+void npushmem_query_initialized(int* initialized) {
+    if (initialized != nullptr) *initialized = runtime() != nullptr ? 1 : 0;
+}
+
+void npushmem_query_thread(int* provided) {
+    if (provided != nullptr) *provided = NPUSHMEM_THREAD_MULTIPLE;
+}
+
+void npushmem_global_exit(int status) { exit_job(runtime(), status); }
+
+int npushmem_my_pe(void) {
+    if (const Runtime* up = runtime()) return up->my_pe();
+    fail(__func__, not_running());
+    return -1;
+}
+
+int npushmem_n_pes(void) {
+    if (const Runtime* up = runtime()) return up->npes();
+    fail(__func__, not_running());
+    return -1;
+}
+
+int npushmem_pe_accessible(int pe) {
+    const Runtime* up = runtime();
+    return up != nullptr && pe >= 0 && pe < up->npes() ? 1 : 0;
+}
+
+void npushmem_info_get_version(int* major, int* minor) {
+    if (major != nullptr) *major = NPUSHMEM_MAJOR_VERSION;
+    if (minor != nullptr) *minor = NPUSHMEM_MINOR_VERSION;
+}
+
+void npushmem_info_get_name(char* name) {
+    if (name != nullptr) std::memcpy(name, NPUSHMEM_VENDOR_STRING, sizeof NPUSHMEM_VENDOR_STRING);
+}
+
+void npushmemx_vendor_get_version_info(int* major, int* minor, int* patch) {
+    if (major != nullptr) *major = library_version.major;
+    if (minor != nullptr) *minor = library_version.minor;
+    if (patch != nullptr) *patch = library_version.patch;
+}
+
+int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id) {
+    if (id == nullptr) return refuse(__func__, Code::argument, "id is NULL");
+    auto config = Config::read(ProcessEnvironment{});
+    if (!config.ok()) return refuse(__func__, config.status().code(), config.status().message());
+    auto log = Log::open(config.value().settings());
+    if (!log.ok()) return refuse(__func__, log.status().code(), log.status().message());
+    auto* service = new IdService(std::move(config).value(), std::move(log).value());
+    const Status made = make_id(service->config, service->services.table(), service->plugin,
+                                std::as_writable_bytes(std::span<unsigned char, NPUSHMEM_UNIQUEID_BYTES>(id->bytes)));
+    if (made.ok()) return 0;
+    delete service;
+    return refuse(__func__, made.code(), made.message());
+}
+
+int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,
+                                     npushmemx_init_attr_t* attr) {
+    if (id == nullptr || attr == nullptr)
+        return refuse(__func__, Code::argument, id == nullptr ? "id is NULL" : "attr is NULL");
+    if (nranks < 1 || rank < 0 || rank >= nranks)
+        return refuse(__func__, Code::range, fmt::format("rank {} of {} ranks does not exist", rank, nranks));
+    attr->rank = rank;
+    attr->nranks = nranks;
+    attr->uniqueid = *id;
+    return 0;
+}
+
+int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr) {
+    if ((flags & ~NPUSHMEMX_INIT_WITH_UNIQUEID) != 0)
+        return refuse(__func__, Code::argument, fmt::format("flags {:#x} has bits that mean nothing", flags));
+    if (flags == 0 && attr == nullptr) return start_or_report(__func__, {});
+    if (attr == nullptr || attr->struct_size < sizeof(npushmemx_init_attr_t))
+        return refuse(__func__, Code::argument, "attr is NULL or was not set by NPUSHMEMX_INIT_ATTR_INITIALIZER");
+    StartRequest request;
+    request.compiled_with = {attr->version_major, attr->version_minor, attr->version_patch};
+    request.attribute = attr->attribute;
+    if ((flags & NPUSHMEMX_INIT_WITH_UNIQUEID) != 0) {
+        if (attr->nranks < 1)
+            return refuse(__func__, Code::argument, "attr has no rank; call npushmemx_set_attr_uniqueid_args first");
+        request.rank = attr->rank;
+        request.nranks = attr->nranks;
+        std::memcpy(request.uniqueid.emplace().data(), attr->uniqueid.bytes, sizeof attr->uniqueid.bytes);
+    }
+    return start_or_report(__func__, request);
+}
+
+int npushmemx_last_error(const char** message) {
+    const Status& last = last_failure();
+    if (message != nullptr) *message = last.message().c_str();
+    return static_cast<int>(last.code());
+}
+
+void npushmemx_clear_error(void) { clear_failure(); }
+
+const char* npushmemx_describe_map(void) {
+    const Runtime* up = runtime();
+    return up != nullptr ? up->map_text().c_str() : "";
+}
+
+const char* npushmemx_describe_nics(void) {
+    Runtime* up = runtime();
+    return up != nullptr ? up->nic_text().c_str() : "";
+}
+
+const char* npushmemx_describe_job(void) {
+    const Runtime* up = runtime();
+    return up != nullptr ? up->job_text().c_str() : "";
+}
+
+}  // extern "C"

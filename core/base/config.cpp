@@ -1,0 +1,223 @@
+#include "core/base/config.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/strings.hpp"
+
+namespace npushmem {
+
+namespace {
+
+Status store(std::string_view text, std::string& into) {
+    into = std::string(trimmed(text));
+    return {};
+}
+
+template <class T>
+Status store_result(Result<T> parsed, T& into) {
+    if (parsed.ok()) into = parsed.value();
+    return parsed.status();
+}
+
+Status store(std::string_view text, bool& into) { return store_result(parse_bool(text), into); }
+Status store(std::string_view text, ByteCount& into) { return store_result(parse_size(text), into); }
+Status store(std::string_view text, Duration& into) { return store_result(parse_duration(text), into); }
+
+template <auto Member>
+constexpr auto any = [](std::string_view text, Settings& into) -> Status { return store(text, into.*Member); };
+
+template <auto Member, std::int64_t Low, std::int64_t High>
+constexpr auto between = [](std::string_view text, Settings& into) -> Status {
+    return store_result(parse_integer(text, Low, High), into.*Member);
+};
+
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+Status parse_heap_size(std::string_view text, Settings& into) {
+    Status stored = store(text, into.symmetric_size);
+    if (stored.ok() && into.symmetric_size.value == 0) return {Code::config, "the symmetric heap cannot have 0 bytes"};
+    return stored;
+}
+
+template <auto Member>
+constexpr auto one_of(std::string_view text, Settings& into, std::span<const std::string_view> words) {
+    const std::string word = lowercase(trimmed(text));
+    std::string list;
+    for (auto candidate : words) {
+        if (word == candidate) {
+            into.*Member = word;
+            return Status{};
+        }
+        list += list.empty() ? "" : ", ";
+        list += candidate;
+    }
+    return Status{Code::config, fmt::format("'{}' is none of: {}", text, list)};
+}
+
+Status parse_on_error(std::string_view text, Settings& into) {
+    constexpr std::string_view words[] = {"job", "report", "exit"};
+    return one_of<&Settings::on_error>(text, into, words);
+}
+
+Status parse_bootstrap_pmi(std::string_view text, Settings& into) {
+    constexpr std::string_view words[] = {"pmi", "pmi-2", "pmix"};
+    return one_of<&Settings::bootstrap_pmi>(text, into, words);
+}
+
+Status parse_nic_policy(std::string_view text, Settings& into) {
+    constexpr std::string_view words[] = {"balanced", "nearest", "exclusive", "round_robin", "list"};
+    return one_of<&Settings::nic_policy>(text, into, words);
+}
+
+Status parse_debug(std::string_view text, Settings& into) {
+    constexpr std::string_view words[] = {"error", "warn", "info", "debug", "trace"};
+    return one_of<&Settings::debug>(text, into, words);
+}
+
+using S = Settings;
+
+constexpr ConfigRow rows[] = {
+    {"BOOTSTRAP", "AUTO", "AUTO, UID, PMI, MPI, SHMEM, PLUGIN or a plugin's name", "bootstrap",
+     "how PEs find each other at start; AUTO: the plugin that recognises what has started this process",
+     any<&S::bootstrap>},
+    {"BOOTSTRAP_PMI", "PMI", "PMI, PMI-2 or PMIX", "bootstrap", "which of them BOOTSTRAP=PMI means",
+     parse_bootstrap_pmi},
+    {"BOOTSTRAP_PLUGIN", "", "path or name", "bootstrap", "the bootstrap plugin, with BOOTSTRAP=PLUGIN",
+     any<&S::bootstrap_plugin>},
+    {"UNIQUEID", "", "256 hexadecimal digits", "bootstrap", "unique id of the job, set by npushmem-run",
+     any<&S::uniqueid>},
+    {"PE", "-1", "int -1..", "bootstrap", "number of this PE, set by npushmem-run; -1: not given",
+     between<&S::pe, -1, most>},
+    {"NPES", "-1", "int -1..", "bootstrap", "number of PEs, set by npushmem-run; -1: not given",
+     between<&S::npes, -1, most>},
+    {"EMULATED_HOST", "-1", "int -1..", "bootstrap",
+     "emulated host of this PE, set by npushmem-run --nodes; PEs of different ones cannot map each other's memory; -1: "
+     "none",
+     between<&S::emulated_host, -1, most>},
+    {"LAUNCHER_FD", "", "descriptor:inode", "bootstrap", "pipe on which npushmem-run listens to this PE, set by it",
+     any<&S::launcher_fd>},
+    {"TRANSPORTS", "self,p2p", "ordered list", "transport",
+     "transports to try for each PE, first that reaches it wins; decorators wrap, as in fault(p2p)",
+     any<&S::transports>},
+    {"DISABLE_P2P", "0", "bool", "transport", "take p2p out of TRANSPORTS", any<&S::disable_p2p>},
+    {"REMOTE_TRANSPORT", "none", "name or none", "transport",
+     "transport for PEs of other hosts, appended to TRANSPORTS", any<&S::remote_transport>},
+    {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "where plugins are looked for first",
+     any<&S::plugin_path>},
+    {"SYMMETRIC_SIZE", "1G", "size", "memory", "symmetric heap of each PE; memory is committed when allocated",
+     parse_heap_size},
+    {"HEAP_DIR", "", "folder", "memory",
+     "back the heap by an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
+     any<&S::heap_dir>},
+    {"ENABLE_NIC_PE_MAPPING", "0", "bool", "topology",
+     "assign NICs by HCA_LIST or HCA_PE_MAPPING in order of local PE, not by distance", any<&S::enable_nic_pe_mapping>},
+    {"HCA_LIST", "", "name[:port],... or ^name[:port],...", "topology", "NICs that may be used, or with ^ that may not",
+     any<&S::hca_list>},
+    {"HCA_PE_MAPPING", "", "name:port:count,...", "topology", "that many PEs of the host to that port, in this order",
+     any<&S::hca_pe_mapping>},
+    {"NIC_POLICY", "balanced", "balanced, nearest, exclusive, round_robin or list", "topology",
+     "how NICs are assigned to PEs", parse_nic_policy},
+    {"NICS_PER_PE", "0", "int 0..64", "topology",
+     "most NIC ports that a PE uses; 0: the host's ports shared equally among its accelerators (or NPUs)",
+     between<&S::nics_per_pe, 0, 64>},
+    {"NIC_ARBITRATION", "1", "bool", "topology",
+     "take account of the NICs that other jobs on this host use, and let them know of one's own",
+     any<&S::nic_arbitration>},
+    {"DEVICE", "-1", "int -1..4095", "topology",
+     "NPU of the host that this PE drives, counted over all jobs; -1: the lowest that none uses",
+     between<&S::device, -1, 4095>},
+    {"TOPO_FILE", "", "path", "topology", "hwloc XML to use instead of this machine", any<&S::topo_file>},
+    {"TIMEOUT", "0", "duration", "wait", "deadline of every blocking call; 0: none", any<&S::timeout>},
+    {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
+     "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
+    {"COLL_TUNING_FILE", "", "path", "coll",
+     "decision file for auto, as npushmem-perf tune-barrier writes it; npushmem-info -b shows what comes of it",
+     any<&S::coll_tuning_file>},
+    {"NPU_BLOCKS", "20", "int 1..1024", "npu", "blocks of the emulated NPU", between<&S::npu_blocks, 1, 1024>},
+    {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "vector cores of a block", between<&S::npu_vector_cores, 1, 16>},
+    {"INFO", "0", "bool", "report", "PE 0 prints at start what was chosen and why", any<&S::info>},
+    {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
+    {"ON_ERROR", "job", "job, report or exit", "report",
+     "what a failed call without a return value does: report it, and if the library cannot go on (start failed, peer "
+     "lost) "
+     "fail the job under npushmem-run (job); only report it (report); end this process at any failure (exit)",
+     parse_on_error},
+    {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "how much is logged", parse_debug},
+    {"DEBUG_SUBSYS", "", "list", "report", "only these subsystems log below 'warn'; empty: all", any<&S::debug_subsys>},
+    {"DEBUG_FILE", "", "path", "report", "log to this file instead of standard error; %h is the host, %p the process",
+     any<&S::debug_file>},
+};
+
+Status malformed(std::string_view name, std::string_view text, std::string_view type, const Status& why) {
+    return {Code::config, fmt::format("NPUSHMEM_{}='{}': {}; accepted: {}", name, text, why.message(), type)};
+}
+
+}  // namespace
+
+std::span<const ConfigRow> config_rows() { return rows; }
+
+Status check_typed(std::string_view type, std::string_view text) {
+    constexpr auto high = std::numeric_limits<std::int64_t>::max();
+    if (type == "bool") return parse_bool(text).status();
+    if (type == "int") return parse_integer(text, -high, high).status();
+    if (type == "uint") return parse_integer(text, 0, high).status();
+    if (type == "size") return parse_size(text).status();
+    if (type == "duration") return parse_duration(text).status();
+    if (type == "string" || type == "list") return {};
+    return {Code::config, fmt::format("unknown type '{}'", type)};
+}
+
+Result<Config> Config::read(const Environment& environment) {
+    Config config;
+    config.ours_ = environment.ours();
+    for (const auto& row : rows) {
+        const auto given = config.ours_.find(fmt::format("NPUSHMEM_{}", row.name));
+        const bool set = given != config.ours_.end();
+        const std::string text = set ? given->second : row.default_value;
+        if (Status parsed = row.parse(text, config.settings_); !parsed.ok())
+            return malformed(row.name, text, row.type, parsed);
+        config.effective_.push_back({row.name, text, row.default_value, row.type, row.subsystem, row.meaning, set});
+    }
+    return config;
+}
+
+Status Config::declare(const char* subsystem, std::span<const npushmem_config_row> plugin_rows) {
+    for (const auto& row : plugin_rows) {
+        if (value(row.name) != nullptr) continue;
+        const auto given = ours_.find(fmt::format("NPUSHMEM_{}", row.name));
+        const bool set = given != ours_.end();
+        const std::string text = set ? given->second : row.default_value;
+        if (Status parsed = check_typed(row.type, text); !parsed.ok())
+            return malformed(row.name, text, row.type, parsed);
+        effective_.push_back({row.name, text, row.default_value, row.type, subsystem, row.meaning, set});
+    }
+    return {};
+}
+
+const char* Config::value(std::string_view name) const {
+    const auto found =
+        std::find_if(effective_.begin(), effective_.end(), [&](const auto& row) { return row.name == name; });
+    return found != effective_.end() ? found->value.c_str() : nullptr;
+}
+
+std::vector<std::string> Config::unknown_variables() const {
+    constexpr std::string_view prefix = "NPUSHMEM_";
+    std::vector<std::string> names;
+    for (const auto& row : effective_) names.push_back(row.name);
+    std::vector<std::string> sentences;
+    for (const auto& [name, text] : ours_) {
+        // Without the prefix: it would make any two names look alike.
+        const std::string own = name.substr(prefix.size());
+        if (std::find(names.begin(), names.end(), own) != names.end()) continue;
+        const std::string near = nearest(own, names);
+        sentences.push_back(near.empty()
+                                ? fmt::format("unknown variable {} is ignored", name)
+                                : fmt::format("unknown variable {} is ignored; did you mean NPUSHMEM_{}?", name, near));
+    }
+    return sentences;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,92 @@
+#include "core/base/log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/os_facts.hpp"
+#include "core/base/strings.hpp"
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> level_names{"error", "warn", "info", "debug", "trace"};
+
+LogLevel level_of(std::string_view name) {
+    const auto found = std::find(level_names.begin(), level_names.end(), name);
+    return found == level_names.end() ? LogLevel::warn : static_cast<LogLevel>(found - level_names.begin());
+}
+
+std::string expanded(const std::string& pattern) {
+    std::string out;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        const bool escape = pattern[i] == '%' && i + 1 < pattern.size();
+        if (escape && pattern[i + 1] == 'h') {
+            out += host_name();
+            ++i;
+        } else if (escape && pattern[i + 1] == 'p') {
+            out += std::to_string(getpid());
+            ++i;
+        } else {
+            out += pattern[i];
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<Log> Log::open(const Settings& settings) {
+    Log log;
+    log.level_ = level_of(settings.debug);
+    log.subsystems_ = split(settings.debug_subsys, ',');
+    if (settings.debug_file.empty()) return log;
+    const std::string path = expanded(settings.debug_file);
+    log.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (log.descriptor_ < 0)
+        return Status{Code::config,
+                      fmt::format("NPUSHMEM_DEBUG_FILE: cannot open '{}': {}", path, std::strerror(errno))};
+    log.owned_ = true;
+    return log;
+}
+
+Log::Log(Log&& other) noexcept
+    : level_(other.level_),
+      subsystems_(std::move(other.subsystems_)),
+      speaker_(std::move(other.speaker_)),
+      descriptor_(other.descriptor_),
+      owned_(std::exchange(other.owned_, false)) {}
+
+Log& Log::operator=(Log&& other) noexcept {
+    std::swap(level_, other.level_);
+    std::swap(subsystems_, other.subsystems_);
+    std::swap(speaker_, other.speaker_);
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(owned_, other.owned_);
+    return *this;
+}
+
+Log::~Log() {
+    if (owned_) ::close(descriptor_);
+}
+
+bool Log::enabled(LogLevel level, std::string_view subsystem) const {
+    if (level > level_) return false;
+    if (level <= LogLevel::warn || subsystems_.empty()) return true;
+    return std::find(subsystems_.begin(), subsystems_.end(), subsystem) != subsystems_.end();
+}
+
+void Log::line(LogLevel level, std::string_view subsystem, std::string_view message) const {
+    if (!enabled(level, subsystem)) return;
+    const std::string text = fmt::format("npushmem{}{} {} {}: {}\n", speaker_.empty() ? "" : " ", speaker_,
+                                         level_names[static_cast<std::size_t>(level)], subsystem, message);
+    // A log that cannot be written has nowhere to say so.
+    [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
+}
+
+}  // namespace npushmem

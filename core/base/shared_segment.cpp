@@ -1,0 +1,227 @@
+#include "core/base/shared_segment.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "core/base/os_facts.hpp"
+#include "core/base/parse.hpp"
+
+namespace npushmem {
+
+namespace {
+
+// Large ranges are committed piece by piece so that a range that will not fit is noticed before it has taken
+// everything.
+constexpr std::uint64_t piece_bytes = 64ULL << 20;
+
+// What must stay free for the rest of the machine; below it the kernel starts killing processes.
+std::uint64_t reserve_of(const MemoryRoom& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
+
+// Can `bytes` more be committed, as part of `wanted`?
+Status check_room(std::uint64_t bytes, std::uint64_t wanted) {
+    const MemoryRoom room = memory_room();
+    const std::uint64_t reserve = reserve_of(room);
+    if (bytes <= room.available && reserve <= room.available - bytes) return {};
+    return {Code::memory, fmt::format("out of memory: {} wanted, {} of {} available{}, {} of it kept for the system",
+                                      format_size(wanted), format_size(room.available), format_size(room.total),
+                                      room.limited_by_group ? " in this control group" : "", format_size(reserve))};
+}
+
+// Held while a range is committed, so that PEs which look at the machine's free memory do not all count the same bytes;
+// released by the kernel if the holder dies.
+class CommitLock {
+public:
+    explicit CommitLock(int descriptor) : descriptor_(descriptor) {}
+    CommitLock(const CommitLock&) = delete;
+    CommitLock& operator=(const CommitLock&) = delete;
+    ~CommitLock() {
+        if (held_) flock(descriptor_, LOCK_UN);
+    }
+
+    // Gives up after a time in which any commit is done, whoever holds it and however many wait.
+    Status take(std::chrono::milliseconds patience) {
+        using Clock = std::chrono::steady_clock;
+        constexpr std::chrono::microseconds longest_pause{5000};
+        const auto deadline = Clock::now() + patience;
+        for (std::chrono::microseconds pause{20};; pause = std::min(pause * 2, longest_pause)) {
+            held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+            if (held_) return {};
+            if (errno != EWOULDBLOCK && errno != EINTR)
+                return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
+            if (Clock::now() >= deadline)
+                return {
+                    Code::timeout,
+                    fmt::format("another PE of this host has been taking symmetric memory for more than {} ms; is it "
+                                "stopped?",
+                                patience.count())};
+            std::this_thread::sleep_for(pause);
+        }
+    }
+
+private:
+    int descriptor_;
+    bool held_ = false;
+};
+
+Status failed(const std::string& attempt, int error) {
+    return {error == ENOMEM || error == ENOSPC ? Code::memory : Code::system,
+            fmt::format("{}: {}", attempt, std::strerror(error))};
+}
+
+// A file-size limit would deliver a signal instead of an error.
+Status check_file_limit(std::uint64_t bytes) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes) return {};
+    return {Code::memory,
+            fmt::format("a shared segment of {} exceeds the file size limit of {}; raise it with ulimit -f",
+                        format_size(bytes), format_size(limit.rlim_cur))};
+}
+
+// A mapping that begins at a multiple of the alignment: reserve more, map over its aligned part, give back the rest.
+void* map_aligned(int descriptor, std::uint64_t bytes) {
+    const std::uint64_t reserved = bytes + SharedSegment::alignment;
+    void* space = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED) return space;
+    const auto first = reinterpret_cast<std::uintptr_t>(space);
+    const std::uint64_t lead = (SharedSegment::alignment - first % SharedSegment::alignment) % SharedSegment::alignment;
+    std::byte* base = static_cast<std::byte*>(space) + lead;
+    void* mapped = mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, descriptor, 0);
+    if (mapped == MAP_FAILED) {
+        const int error = errno;
+        munmap(space, reserved);
+        errno = error;
+        return mapped;
+    }
+    if (lead > 0) munmap(space, lead);
+    munmap(base + bytes, SharedSegment::alignment - lead);
+    return mapped;
+}
+
+int open_backing(const std::string& folder) {
+    if (folder.empty()) return memfd_create("npushmem", MFD_CLOEXEC);
+    return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+}  // namespace
+
+Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::string& folder) {
+    if (Status fits = check_file_limit(bytes); !fits.ok()) return fits;
+    const std::string where = folder.empty() ? "anonymous memory" : fmt::format("an unnamed file in '{}'", folder);
+    const int descriptor = open_backing(folder);
+    if (descriptor < 0) return failed(fmt::format("cannot make a shared segment as {}", where), errno);
+    SharedSegment segment(descriptor, bytes, where);
+    if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
+        return failed(fmt::format("cannot size a shared segment of {} as {}", format_size(bytes), where), errno);
+    if (Status mapped = segment.map(); !mapped.ok()) return mapped;
+    return segment;
+}
+
+Result<SharedSegment> SharedSegment::attach(const SegmentTicket& ticket) {
+    const std::string path = fmt::format("/proc/{}/fd/{}", ticket.process, ticket.descriptor);
+    const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0)
+        return failed(
+            fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "
+                        "dumpable)",
+                        ticket.process, path),
+            errno);
+    SharedSegment segment(descriptor, ticket.bytes, fmt::format("memory of process {}", ticket.process));
+    struct stat facts {};
+    if (fstat(descriptor, &facts) != 0 || facts.st_dev != ticket.device || facts.st_ino != ticket.inode ||
+        static_cast<std::uint64_t>(facts.st_size) < ticket.bytes)
+        return Status{Code::protocol,
+                      fmt::format("{} is not the expected memory (inode {} of {}, expected {} of {})", path,
+                                  facts.st_ino, format_size(static_cast<std::uint64_t>(facts.st_size)), ticket.inode,
+                                  format_size(ticket.bytes))};
+    if (Status mapped = segment.map(); !mapped.ok()) return mapped;
+    return segment;
+}
+
+SharedSegment::SharedSegment(SharedSegment&& other) noexcept { *this = std::move(other); }
+
+SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(base_, other.base_);
+    std::swap(where_, other.where_);
+    return *this;
+}
+
+SharedSegment::~SharedSegment() {
+    if (base_ != nullptr) munmap(base_, bytes_);
+    if (descriptor_ >= 0) close(descriptor_);
+}
+
+SegmentTicket SharedSegment::ticket() const {
+    struct stat facts {};
+    fstat(descriptor_, &facts);
+    return {getpid(), descriptor_, facts.st_dev, facts.st_ino, bytes_};
+}
+
+Status SharedSegment::map() {
+    void* address = map_aligned(descriptor_, bytes_);
+    if (address == MAP_FAILED) {
+        rlimit limit{};
+        getrlimit(RLIMIT_AS, &limit);
+        const std::string bound = limit.rlim_cur == RLIM_INFINITY
+                                      ? ""
+                                      : fmt::format(" (address space limit: {})", format_size(limit.rlim_cur));
+        return failed(fmt::format("cannot map a shared segment of {}{}", format_size(bytes_), bound), errno);
+    }
+    base_ = static_cast<std::byte*>(address);
+    return {};
+}
+
+Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds patience) {
+    CommitLock lock(descriptor_);
+    if (Status locked = lock.take(patience); !locked.ok()) return locked;
+    if (Status room = check_room(bytes, bytes); !room.ok()) return room;
+    for (std::uint64_t done = 0; done < bytes;) {
+        const std::uint64_t piece = std::min(piece_bytes, bytes - done);
+        if (Status committed = commit_piece(offset + done, piece, bytes); !committed.ok()) {
+            if (done > 0) decommit(offset, done);
+            return committed;
+        }
+        done += piece;
+    }
+    return {};
+}
+
+Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted) {
+    // Again for every piece: other programs take memory meanwhile.
+    if (Status room = check_room(bytes, wanted); !room.ok()) return room;
+    int result = 0;
+    while ((result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
+           errno == EINTR) {
+    }
+    if (result == 0) return {};
+    const int error = errno;
+    struct statvfs space {};
+    const std::string left = fstatvfs(descriptor_, &space) == 0 && space.f_blocks > 0
+                                 ? fmt::format(" ({} of {} free)", format_size(space.f_bavail * space.f_frsize),
+                                               format_size(space.f_blocks * space.f_frsize))
+                                 : "";
+    return failed(fmt::format("cannot commit {} of symmetric memory backed by {}{}", format_size(wanted), where_, left),
+                  error);
+}
+
+void SharedSegment::decommit(std::uint64_t offset, std::uint64_t bytes) {
+    // A failure leaves the memory committed, which is what it was.
+    (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                    static_cast<off_t>(bytes));
+}
+
+}  // namespace npushmem

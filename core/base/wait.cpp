@@ -1,0 +1,131 @@
+#include "core/base/wait.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace npushmem {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// Asking costs microseconds per PE, so a wait asks seldom, and the longer it lasts the seldomer; but a death must be
+// noticed well within a second.
+constexpr milliseconds first_ask_after{10};
+constexpr milliseconds longest_ask_interval{250};
+
+// A plain addition would be enough for one thread; relaxed accesses make it defined for several, and no lock prefix
+// makes it cheap. Nothing is published through these counters.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
+    if (count == 0) return;
+    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
+std::string whom(const PeRange& pes) {
+    if (pes.count == 1) return fmt::format(" from PE {}", pes.first);
+    if (pes.count > 1) return fmt::format(" from PEs {} to {}", pes.first, pes.at(pes.count - 1));
+    return {};
+}
+
+}  // namespace
+
+WaitPace::WaitPace(const Waiter& waiter, const WaitFor& what)
+    : waiter_(waiter),
+      what_(what),
+      stage_(waiter.budget_.spin_for > nanoseconds::zero() ? Stage::spin : Stage::yield),
+      next_sleep_(waiter.budget_.first_sleep),
+      ask_interval_(first_ask_after) {}
+
+WaitPace::~WaitPace() {
+    if (announced_) what_.parking->retract();
+    add(waiter_.counters_.waits, 1);
+    add(waiter_.counters_.spins, spins_);
+    add(waiter_.counters_.yields, yields_);
+    add(waiter_.counters_.sleeps, sleeps_);
+    add(waiter_.counters_.asks, asks_);
+}
+
+bool WaitPace::step_slowly() { return stage_ == Stage::yield ? yield() : sleep(); }
+
+bool WaitPace::yield() {
+    waiter_.os_.yield();
+    return ++yields_ % yields_per_look != 0 || look();
+}
+
+bool WaitPace::sleep() {
+    if (what_.parking != nullptr && !announced_) {
+        what_.parking->announce();
+        announced_ = true;
+        return true;  // the caller looks at the condition again before the next step sleeps
+    }
+    if (announced_) {
+        what_.parking->park(sleep_length());
+        what_.parking->retract();
+        announced_ = false;
+    } else {
+        waiter_.os_.sleep(sleep_length());
+    }
+    ++sleeps_;
+    next_sleep_ = std::min(next_sleep_ * 2, waiter_.budget_.longest_sleep);
+    return look();
+}
+
+nanoseconds WaitPace::sleep_length() const {
+    if (what_.timeout == nanoseconds::zero()) return next_sleep_;
+    const nanoseconds left = *started_ + what_.timeout - now_;
+    return std::clamp(left, nanoseconds{1}, next_sleep_);
+}
+
+bool WaitPace::look() {
+    now_ = waiter_.os_.now();
+    if (!started_) {
+        started_ = stage_began_ = now_;
+        next_ask_ = now_ + ask_interval_;
+    }
+    advance();
+    if (waiter_.progress_) waiter_.progress_();
+    return check_deadline() && check_liveness();
+}
+
+void WaitPace::advance() {
+    if (stage_ == Stage::sleep) return;
+    const bool spinning = stage_ == Stage::spin;
+    const nanoseconds allowed = spinning ? waiter_.budget_.spin_for : waiter_.budget_.yield_for;
+    if (now_ - stage_began_ < allowed) return;
+    stage_ = spinning ? Stage::yield : Stage::sleep;
+    stage_began_ = now_;
+}
+
+bool WaitPace::check_deadline() {
+    if (what_.timeout == nanoseconds::zero() || now_ - *started_ < what_.timeout) return true;
+    return fail(Code::timeout, -1);
+}
+
+bool WaitPace::check_liveness() {
+    if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_ask_) return true;
+    ask_interval_ = std::min<nanoseconds>(ask_interval_ * 2, longest_ask_interval);
+    next_ask_ = now_ + ask_interval_;
+    ++asks_;
+    const auto dead = waiter_.liveness_->dead_among(what_.needs);
+    return !dead || fail(Code::peer_dead, *dead);
+}
+
+bool WaitPace::fail(Code code, int dead_pe) {
+    failure_ = {code, dead_pe, now_ - *started_};
+    return false;
+}
+
+std::string describe(const WaitFor& what, const WaitFailure& failure) {
+    const double seconds = std::chrono::duration<double>(failure.waited).count();
+    const std::string reason = failure.code == Code::peer_dead
+                                   ? fmt::format("PE {} has died or finalized", failure.dead_pe)
+                                   : std::string("the time for it is over");
+    return fmt::format("waited {:.3f} s for {}{}: {}", seconds, what.what, whom(what.needs), reason);
+}
+
+std::string describe(const WaitFor& what, const WaitFailure& failure, std::uint64_t expected, std::uint64_t seen) {
+    return fmt::format("{} (expected {} or later, last saw {})", describe(what, failure), expected, seen);
+}
+
+}  // namespace npushmem

@@ -1,0 +1,187 @@
+// How a PE waits. Every blocking call of the library goes through Waiter::until, which polls, then polls with pauses,
+// then yields, then sleeps, for as long as the budget says; it looks at the clock, at the deadline, at the PEs that the
+// wait depends on, and drives progress, all without costing the fast path more than the load and the compare.
+//
+//     const Code code = waiter.until([&] { return flag.load(std::memory_order_acquire) >= 7; },
+//                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
+//
+// A later stage can wake the sleeper instead of bounding its sleep: see Parking.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "core/base/liveness.hpp"
+#include "core/base/wait_budget.hpp"
+#include "core/base/wait_os.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem {
+
+// A place to sleep where a writer can wake the sleeper (a futex). Without one, sleep is bounded by the budget.
+// The order of calls is: announce, the condition is looked at once more, park, retract. An implementation's announce
+// and the writer's store each need a store-load fence before they look at the other's side.
+class Parking {
+public:
+    Parking() = default;
+    Parking(const Parking&) = delete;
+    Parking& operator=(const Parking&) = delete;
+    virtual ~Parking() = default;
+
+    virtual void announce() = 0;
+    // Returns when woken, or after `longest`, or for no reason.
+    virtual void park(std::chrono::nanoseconds longest) = 0;
+    virtual void retract() = 0;
+};
+
+// What is waited for.
+struct WaitFor {
+    const char* what = "a condition";     // for messages, a literal: "the release of a barrier"
+    PeRange needs{};                      // world PEs without which it can never come true
+    std::chrono::nanoseconds timeout{0};  // 0: none
+    Parking* parking = nullptr;
+};
+
+// Why a wait ended without its condition.
+struct WaitFailure {
+    Code code = Code::ok;  // timeout or peer_dead
+    int dead_pe = -1;
+    std::chrono::nanoseconds waited{0};
+};
+
+// How often each means was used. Written by the waiting thread and readable by any; when several threads of a process
+// wait at the same time, a few counts can get lost.
+struct WaitCounters {
+    std::atomic<std::uint64_t> waits{0};  // that did not find their condition true at once
+    std::atomic<std::uint64_t> spins{0};
+    std::atomic<std::uint64_t> yields{0};
+    std::atomic<std::uint64_t> sleeps{0};
+    std::atomic<std::uint64_t> asks{0};  // whether a PE is dead
+};
+
+// Everything referred to must outlive the Waiter. Immutable: any number of threads may wait at the same time.
+class Waiter {
+public:
+    // `liveness` may be null: nobody is ever known dead. `progress` may be empty.
+    Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
+           std::function<void()> progress = {})
+        : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(std::move(progress)) {}
+    Waiter(const Waiter&) = delete;
+    Waiter& operator=(const Waiter&) = delete;
+
+    // Returns ok as soon as `ready()` is true; timeout or peer_dead when it cannot be waited for any longer, with the
+    // reasons in `failure` if given. `ready` is called at least once, loads with acquire what the caller wants to see,
+    // and is looked at a last time after a PE was found dead or the deadline was found passed.
+    template <class Ready>
+    Code until(Ready&& ready, const WaitFor& what, WaitFailure* failure = nullptr) const {
+        if (ready()) [[likely]]
+            return Code::ok;
+        return until_slowly(ready, what, failure);
+    }
+
+    // For callers that poll in a loop of their own: when PEs outnumber cores, lets another one run, because the PE that
+    // brings what is polled for may be waiting for this very core.
+    void give_way() const {
+        if (budget_.spin_for == std::chrono::nanoseconds::zero()) os_.yield();
+    }
+
+    [[nodiscard]] const WaitBudget& budget() const { return budget_; }
+    [[nodiscard]] const WaitCounters& counters() const { return counters_; }
+
+private:
+    friend class WaitPace;
+
+    template <class Ready>
+    [[gnu::noinline]] Code until_slowly(Ready& ready, const WaitFor& what, WaitFailure* failure) const;
+
+    WaitBudget budget_;
+    WaitOs& os_;
+    WaitCounters& counters_;
+    Liveness* liveness_;
+    std::function<void()> progress_;
+};
+
+// One wait on its way through the stages. The loop around it looks at the condition between any two steps, so a step
+// may announce and the next one sleep.
+class WaitPace {
+public:
+    WaitPace(const Waiter& waiter, const WaitFor& what);
+    WaitPace(const WaitPace&) = delete;
+    WaitPace& operator=(const WaitPace&) = delete;
+    // Retracts an announcement and adds to the counters.
+    ~WaitPace();
+
+    // Passes some time in the way of the current stage. False: the wait has failed, see failure().
+    bool step() {
+        if (stage_ == Stage::spin) [[likely]] {
+            cpu_pause();
+            return ++spins_ % spins_per_look != 0 || look();
+        }
+        return step_slowly();
+    }
+
+    [[nodiscard]] const WaitFailure& failure() const { return failure_; }
+
+private:
+    enum class Stage { spin, yield, sleep };
+    static constexpr std::uint64_t spins_per_look = 32;
+    static constexpr std::uint64_t yields_per_look = 8;
+
+    bool step_slowly();
+    bool yield();
+    bool sleep();
+    // Reads the clock, then moves to the next stage, drives progress, and fails when the deadline has passed or a PE
+    // is dead.
+    bool look();
+    void advance();
+    bool check_deadline();
+    bool check_liveness();
+    bool fail(Code code, int dead_pe);
+    [[nodiscard]] std::chrono::nanoseconds sleep_length() const;
+
+    const Waiter& waiter_;
+    const WaitFor& what_;
+    Stage stage_;
+    bool announced_ = false;
+    // Clock values are of the first look (not of the first poll, which would cost the short waits a clock reading).
+    std::optional<std::chrono::nanoseconds> started_;
+    std::chrono::nanoseconds now_{0};
+    std::chrono::nanoseconds stage_began_{0};
+    std::chrono::nanoseconds next_sleep_;
+    std::chrono::nanoseconds next_ask_{0};
+    std::chrono::nanoseconds ask_interval_;
+    std::uint64_t spins_ = 0;
+    std::uint64_t yields_ = 0;
+    std::uint64_t sleeps_ = 0;
+    std::uint64_t asks_ = 0;
+    WaitFailure failure_;
+};
+
+template <class Ready>
+Code Waiter::until_slowly(Ready& ready, const WaitFor& what, WaitFailure* failure) const {
+    for (std::uint32_t i = 0; i < budget_.polls; ++i) {
+        if (ready()) return Code::ok;
+    }
+    WaitPace pace(*this, what);
+    while (!ready()) {
+        if (pace.step()) [[likely]]
+            continue;
+        // What the dead PE wrote before it died was written before it was found dead.
+        if (ready()) return Code::ok;
+        if (failure != nullptr) *failure = pace.failure();
+        return pace.failure().code;
+    }
+    return Code::ok;
+}
+
+// "waited 1.500 s for the release of a barrier from PE 3: PE 3 has died or finalized" and the like; with `expected` and
+// `seen`, the value waited for and the last one loaded.
+std::string describe(const WaitFor& what, const WaitFailure& failure);
+std::string describe(const WaitFor& what, const WaitFailure& failure, std::uint64_t expected, std::uint64_t seen);
+
+}  // namespace npushmem

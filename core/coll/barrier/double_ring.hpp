@@ -1,0 +1,44 @@
+// A token goes round twice, 0 -> 1 -> ... -> n-1 -> 0: the first round gathers, the second releases. 2n messages and as
+// many hops, one after the other; never fast, and never more than one message at a time in the network.
+//
+// One slot: the rounds of call g bring 2g - 1 and 2g. The second token follows only after the first has gone all the
+// way round, and member 0 starts the next call only after its second has, so no two tokens are ever on the way to one
+// slot.
+#pragma once
+
+#include <string_view>
+
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier {
+
+struct DoubleRing {
+    static constexpr std::string_view name = "double_ring";
+    static constexpr std::string_view summary = "a token twice round the ring: 2n hops, one message at a time";
+
+    static constexpr int slots(int /*n*/) { return 1; }
+
+    template <Fabric F>
+    static Code run(F& fabric, const Turn& turn) {
+        Code code = pass(fabric, turn, 0);
+        if (code == Code::ok) code = pass(fabric, turn, 1);
+        return code;
+    }
+
+private:
+    // Member 0 sends the token and sees it come back, in both rounds; the others hand it on.
+    template <Fabric F>
+    static Code pass(F& fabric, const Turn& turn, int round) {
+        const std::uint64_t token = 2 * turn.generation - 1 + static_cast<std::uint64_t>(round);
+        const int right = around(turn.n, turn.index, 1);
+        const Awaited left{turn.index, turn.first_slot, around(turn.n, turn.index, -1), round};
+        if (turn.index == 0) {
+            const Code code = fabric.signal(right, turn.first_slot, token);
+            return code == Code::ok ? fabric.wait(left, token) : code;
+        }
+        const Code code = fabric.wait(left, token);
+        return code == Code::ok ? fabric.signal(right, turn.first_slot, token) : code;
+    }
+};
+
+}  // namespace npushmem::barrier

@@ -1,0 +1,23 @@
+#include "core/coll/barrier/fabric_failure.hpp"
+
+#include <fmt/format.h>
+
+namespace npushmem::barrier {
+namespace {
+
+WaitFor named(const CallName& call, const Awaited& awaited) {
+    if (awaited.from == anyone) return {.what = "the release", .needs = call.members};
+    return {.what = "the signal", .needs = PeRange::one(call.members.at(awaited.from))};
+}
+
+}  // namespace
+
+std::string describe(const CallName& call, const FabricFailure& failure) {
+    const std::string wait =
+        npushmem::describe(named(call, failure.awaited), failure.wait, failure.expected, failure.seen);
+    return fmt::format("barrier of team {} ({} PEs, algorithm {}, call {}) at PE {}, round {}: {}", call.team,
+                       call.members.count, call.algorithm, failure.expected, call.members.at(call.index),
+                       failure.awaited.round, wait);
+}
+
+}  // namespace npushmem::barrier

@@ -1,0 +1,44 @@
+// Everybody tells member 0 and waits; member 0 waits for all, then releases one after the other. 2(n-1) messages, all
+// of them at member 0: the simplest, and for small teams on one node hard to beat.
+//
+// Arrivals are added to one counter, so the memory does not grow with n. Slots: the counter, and the release, which
+// member 0 writes for call g+1 only after this member has come again: no parity.
+#pragma once
+
+#include <string_view>
+
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier {
+
+struct Linear {
+    static constexpr std::string_view name = "linear";
+    static constexpr std::string_view summary = "all tell member 0, which releases all: 2(n-1) messages";
+
+    static constexpr int slots(int /*n*/) { return 2; }
+
+    template <Fabric F>
+    static Code run(F& fabric, const Turn& turn) {
+        return turn.index == 0 ? lead(fabric, turn) : follow(fabric, turn);
+    }
+
+private:
+    template <Fabric F>
+    static Code lead(F& fabric, const Turn& turn) {
+        const auto others = static_cast<std::uint64_t>(turn.n - 1);
+        Code code = fabric.wait({.member = 0, .slot = turn.first_slot}, turn.generation * others);
+        for (int member = 1; member < turn.n && code == Code::ok; ++member)
+            code = fabric.signal(member, turn.first_slot + 1, turn.generation);
+        return code;
+    }
+
+    template <Fabric F>
+    static Code follow(F& fabric, const Turn& turn) {
+        std::uint64_t before = 0;
+        const Code code = fabric.add(0, turn.first_slot, 1, before);
+        if (code != Code::ok) return code;
+        return fabric.wait({.member = turn.index, .slot = turn.first_slot + 1, .from = 0, .round = 1}, turn.generation);
+    }
+};
+
+}  // namespace npushmem::barrier

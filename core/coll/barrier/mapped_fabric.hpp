@@ -1,0 +1,85 @@
+// The fabric of members that map each other's state: signals are stores, waits are loads, no call in between.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/wait.hpp"
+#include "core/coll/barrier/fabric_failure.hpp"
+#include "core/coll/barrier/state.hpp"
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier {
+
+// Where the members' states are, when they lie at equal distances: one mapping per node, or a strided team of it.
+struct StridedStates {
+    std::byte* first = nullptr;  // member 0's
+    std::ptrdiff_t distance = 0;
+
+    [[nodiscard]] std::byte* of(int member) const { return first + member * distance; }
+};
+
+// By a table, which must outlive the fabric.
+struct TabledStates {
+    std::span<std::byte* const> table;
+
+    [[nodiscard]] std::byte* of(int member) const { return table[static_cast<std::size_t>(member)]; }
+};
+
+// One member's view; one thread at a time. The waiter must outlive it.
+template <class States>
+class MappedFabric {
+public:
+    // `members`: the world PEs by team index, all of which every wait depends on. `timeout` 0: none.
+    MappedFabric(States states, PeRange members, const Waiter& waiter, std::chrono::nanoseconds timeout = {})
+        : states_(states), members_(members), waiter_(&waiter), timeout_(timeout) {}
+
+    Code signal(int member, int slot, std::uint64_t value) {
+        // Release: pairs with the acquire load in wait().
+        slot_at(states_.of(member), slot).store(value, std::memory_order_release);
+        return Code::ok;
+    }
+
+    Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
+        // Release pairs with the acquire of the adds that come after this one: the last to come has seen what all
+        // others wrote before they came, and hands it on with its release signal.
+        before = slot_at(states_.of(member), slot).fetch_add(value, std::memory_order_acq_rel);
+        return Code::ok;
+    }
+
+    Code wait(const Awaited& awaited, std::uint64_t value) {
+        if (reached(load(awaited), value)) return Code::ok;
+        return wait_slowly(awaited, value);
+    }
+
+    // Stores need nothing more to land.
+    Code complete() { return Code::ok; }
+
+    [[nodiscard]] bool polls_peers() const { return true; }
+    [[nodiscard]] const FabricFailure& failure() const { return failure_; }
+
+private:
+    [[nodiscard]] std::uint64_t load(const Awaited& awaited) const {
+        // Acquire: pairs with the release store in signal().
+        return slot_at(states_.of(awaited.member), awaited.slot).load(std::memory_order_acquire);
+    }
+
+    [[gnu::noinline]] Code wait_slowly(const Awaited& awaited, std::uint64_t value) {
+        // A member that nobody signals because another one is dead must hear of it too, so the wait needs all of them.
+        const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_};
+        WaitFailure reason;
+        const Code code = waiter_->until([&] { return reached(load(awaited), value); }, what, &reason);
+        if (code != Code::ok) failure_ = {awaited, value, load(awaited), reason};
+        return code;
+    }
+
+    States states_;
+    PeRange members_;
+    const Waiter* waiter_;
+    std::chrono::nanoseconds timeout_;
+    FabricFailure failure_;
+};
+
+}  // namespace npushmem::barrier

@@ -1,0 +1,64 @@
+// One counter at member 0: everybody adds one, whoever makes it n times the generation has come last and releases the
+// others. On mapped memory the release is one word that all poll, so each PE runs once per call and blocks once: the
+// cheapest way when PEs share cores. The add is contended, so it does not scale with the number of cores.
+//
+// The counter is never reset; it and n * generation wrap together. Slots: the counter, the release word that is polled
+// at member 0, and on other fabrics an own release slot, which is another member's to write at each call. No parity:
+// a member comes to call g+1 only when the release of call g has landed, so two releases never are on the way to it.
+#pragma once
+
+#include <string_view>
+
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier {
+
+struct SharedCounter {
+    static constexpr std::string_view name = "shared_counter";
+    static constexpr std::string_view summary = "all add to one counter, the last releases: one switch per PE";
+
+    static constexpr int slots(int /*n*/) { return 3; }
+
+    template <Fabric F>
+    static Code run(F& fabric, const Turn& turn) {
+        std::uint64_t before = 0;
+        const Code code = fabric.add(root, turn.first_slot + counter, 1, before);
+        if (code != Code::ok) return code;
+        const bool last = before + 1 == turn.generation * static_cast<std::uint64_t>(turn.n);
+        if (fabric.polls_peers()) return last ? release_word(fabric, turn) : wait_for_word(fabric, turn);
+        return last ? release_each(fabric, turn) : wait_for_own(fabric, turn);
+    }
+
+private:
+    static constexpr int root = 0;
+    static constexpr int counter = 0;
+    static constexpr int word = 1;
+    static constexpr int own = 2;
+
+    template <Fabric F>
+    static Code release_word(F& fabric, const Turn& turn) {
+        return fabric.signal(root, turn.first_slot + word, turn.generation);
+    }
+
+    template <Fabric F>
+    static Code wait_for_word(F& fabric, const Turn& turn) {
+        return fabric.wait({.member = root, .slot = turn.first_slot + word}, turn.generation);
+    }
+
+    template <Fabric F>
+    static Code release_each(F& fabric, const Turn& turn) {
+        for (int member = 0; member < turn.n; ++member) {
+            if (member == turn.index) continue;
+            const Code code = fabric.signal(member, turn.first_slot + own, turn.generation);
+            if (code != Code::ok) return code;
+        }
+        return Code::ok;
+    }
+
+    template <Fabric F>
+    static Code wait_for_own(F& fabric, const Turn& turn) {
+        return fabric.wait({.member = turn.index, .slot = turn.first_slot + own}, turn.generation);
+    }
+};
+
+}  // namespace npushmem::barrier

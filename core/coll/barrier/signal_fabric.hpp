@@ -1,0 +1,48 @@
+// The fabric of members behind a transport, as an interface: what a schedule needs, one virtual call each. See the
+// concept Fabric in turn.hpp for what each function promises.
+#pragma once
+
+#include <cstdint>
+
+#include "core/coll/barrier/fabric_failure.hpp"
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier {
+
+class SignalFabric {
+public:
+    SignalFabric() = default;
+    SignalFabric(const SignalFabric&) = delete;
+    SignalFabric& operator=(const SignalFabric&) = delete;
+    virtual ~SignalFabric() = default;
+
+    virtual Code signal(int member, int slot, std::uint64_t value) = 0;
+    virtual Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) = 0;
+    // Until a slot, the own one or another member's, has been reached; through a Waiter that drives the transport.
+    virtual Code wait(const Awaited& awaited, std::uint64_t value) = 0;
+    // Until all signals have landed.
+    virtual Code complete() = 0;
+    [[nodiscard]] virtual bool polls_peers() const { return false; }
+    // Of the last wait that failed.
+    [[nodiscard]] virtual FabricFailure failure() const = 0;
+};
+
+// What Barrier holds of it: a copyable handle. The fabric must outlive it.
+class SignalFabricRef {
+public:
+    explicit SignalFabricRef(SignalFabric& fabric) : fabric_(&fabric) {}
+
+    Code signal(int member, int slot, std::uint64_t value) { return fabric_->signal(member, slot, value); }
+    Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
+        return fabric_->add(member, slot, value, before);
+    }
+    Code wait(const Awaited& awaited, std::uint64_t value) { return fabric_->wait(awaited, value); }
+    Code complete() { return fabric_->complete(); }
+    [[nodiscard]] bool polls_peers() const { return fabric_->polls_peers(); }
+    [[nodiscard]] FabricFailure failure() const { return fabric_->failure(); }
+
+private:
+    SignalFabric* fabric_;
+};
+
+}  // namespace npushmem::barrier

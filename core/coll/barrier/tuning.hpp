@@ -1,0 +1,60 @@
+// The decision file of host barriers: which algorithm `auto` takes for which team, as measured on some machine.
+//
+// Text, one rule a line; the first that fits decides, and what none fits is left to the built-in choice:
+//
+//     # collective  PEs   PEs per node  PEs per core  algorithm
+//     barrier       2     *             *             two_proc
+//     barrier       3-16  *             0-1           dissemination_k:4
+//     barrier       17-   2-            *             hierarchical
+//
+// Numbers are inclusive ranges: `8`, `2-8`, `17-` (and more), `*` (any); PEs per core may have decimals. `#` begins a
+// comment. npushmem-perf tune-barrier writes such files.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/coll/barrier/algorithms.hpp"
+
+namespace npushmem::barrier {
+
+struct TuningRange {
+    double least = 0;
+    double most = std::numeric_limits<double>::infinity();
+
+    [[nodiscard]] bool holds(double value) const { return value >= least && value <= most; }
+};
+
+struct TuningRule {
+    int line = 0;
+    TuningRange members;
+    TuningRange per_node;
+    TuningRange per_core;
+    Plan plan;
+};
+
+class Tuning {
+public:
+    Tuning() = default;  // no rules
+
+    // `name` is for messages. Code::config with line and column of what cannot be understood.
+    static Result<Tuning> parse(std::string_view text, std::string name);
+    // No rules for an empty path. Code::config when the file cannot be read.
+    static Result<Tuning> read(const std::string& path);
+
+    // Null when no rule fits, also when the first that does names an algorithm that cannot serve the team.
+    [[nodiscard]] const TuningRule* find(const Situation& situation) const;
+    [[nodiscard]] const std::string& name() const { return name_; }
+    [[nodiscard]] const std::vector<TuningRule>& rules() const { return rules_; }
+    // Equal for equal texts: PEs that compare it know that they will choose alike.
+    [[nodiscard]] std::uint64_t hash() const { return hash_; }
+
+private:
+    std::string name_;
+    std::vector<TuningRule> rules_;
+    std::uint64_t hash_ = 0;
+};
+
+}  // namespace npushmem::barrier

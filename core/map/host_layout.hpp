@@ -1,0 +1,45 @@
+// Which PEs share a host, as a pure function of the identities that all PEs exchanged.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "npushmem/plugin/transport.h"
+
+namespace npushmem {
+
+// How PEs are spread over hosts. One host counts as block. A spread that fits both names is block.
+enum class Distribution { block, round_robin, other };
+std::string_view name_of(Distribution distribution);
+
+class HostLayout {
+public:
+    // Hosts are numbered in the order of their lowest PE; PEs keep their order inside a host.
+    explicit HostLayout(std::span<const npushmem_host_id> identity_of_pe);
+
+    [[nodiscard]] int npes() const { return static_cast<int>(host_of_.size()); }
+    [[nodiscard]] int hosts() const { return static_cast<int>(pes_of_.size()); }
+    [[nodiscard]] int host_of(int pe) const { return host_of_[static_cast<std::size_t>(pe)]; }
+    // Position of the PE among the PEs of its host.
+    [[nodiscard]] int local_index(int pe) const { return local_index_[static_cast<std::size_t>(pe)]; }
+    [[nodiscard]] std::span<const int> pes_of(int host) const { return pes_of_[static_cast<std::size_t>(host)]; }
+    [[nodiscard]] Distribution distribution() const { return distribution_; }
+    // All hosts hold the same number of PEs.
+    [[nodiscard]] bool even() const { return even_; }
+
+private:
+    [[nodiscard]] bool is_block() const;
+    [[nodiscard]] bool is_round_robin() const;
+
+    std::vector<int> host_of_;
+    std::vector<int> local_index_;
+    std::vector<std::vector<int>> pes_of_;
+    Distribution distribution_ = Distribution::block;
+    bool even_ = true;
+};
+
+// Equal identities can map each other's memory.
+bool same_host(const npushmem_host_id& a, const npushmem_host_id& b);
+
+}  // namespace npushmem

@@ -1,0 +1,61 @@
+// Which transport serves which PE, and why. Built from what each transport says of each peer; kept per host, with the
+// exceptions by PE, so that a job of many PEs on few hosts needs little memory and nothing is kept per pair of PEs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/map/host_layout.hpp"
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem {
+
+// An opened transport under the name the user selected it by, for instance "fault(p2p)".
+struct NamedTransport {
+    std::string name;
+    Transport* transport;
+};
+
+struct Route {
+    int transport = -1;  // index into the list of transports
+    Reach reach;
+
+    [[nodiscard]] bool maps() const { return reach.has(NPUSHMEM_CAP_MAP); }
+};
+
+class TransportMap {
+public:
+    using PeerOf = std::function<npushmem_peer(int transport, int pe)>;
+
+    // Asks the transports in order; the first that reaches the PE serves it. When some PE is reached by none, the error
+    // lists every transport with its reason, for the first such PE, and counts the others.
+    static Result<TransportMap> build(std::span<const NamedTransport> transports, const HostLayout& layout, int my_pe,
+                                      const PeerOf& peer_of);
+
+    [[nodiscard]] const Route& route(int pe) const;
+
+    // Bit i is set when transport i serves some PE.
+    [[nodiscard]] std::uint64_t transports_in_use() const { return in_use_; }
+
+    // One line per group of PEs with the same route: "pe 0-7: p2p (same host, shared memory)". `note_of` adds what else
+    // is to be said of a PE; PEs of one line have equal notes.
+    [[nodiscard]] std::string describe(
+        std::span<const NamedTransport> transports,
+        const std::function<std::string(int pe)>& note_of = [](int) { return std::string(); }) const;
+
+private:
+    TransportMap(const HostLayout& layout, int my_pe)
+        : layout_(&layout), my_pe_(my_pe), by_host_(static_cast<std::size_t>(layout.hosts())) {}
+    void place(int pe, Route route);
+
+    const HostLayout* layout_;
+    int my_pe_;  // always an exception: it alone is reached by itself
+    std::vector<Route> by_host_;
+    std::map<int, Route> exceptions_;
+    std::uint64_t in_use_ = 0;
+};
+
+}  // namespace npushmem

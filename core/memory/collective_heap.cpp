@@ -1,0 +1,141 @@
+#include "core/memory/collective_heap.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace npushmem {
+
+namespace {
+
+std::string_view name_of(HeapCall call) {
+    constexpr std::string_view names[] = {"no call", "malloc", "calloc", "align", "realloc", "free"};
+    return names[static_cast<std::size_t>(call)];
+}
+
+std::string text_of(const HeapRecord& record) {
+    const auto call = static_cast<HeapCall>(record.call);
+    if (call == HeapCall::free) return fmt::format("free of the object at offset {:#x}", record.offset);
+    std::string text = fmt::format("{} of {} bytes", name_of(call), record.bytes);
+    if (call == HeapCall::align) text += fmt::format(" aligned to {}", record.alignment);
+    if (call == HeapCall::realloc) text += fmt::format(" for the object at offset {:#x}", record.offset);
+    return text;
+}
+
+bool same_call(const HeapRecord& a, const HeapRecord& b) {
+    return a.call == b.call && a.bytes == b.bytes && a.alignment == b.alignment && a.offset == b.offset;
+}
+
+}  // namespace
+
+Status CollectiveHeap::compare(const HeapRecord& mine) {
+    Status failure;
+    for (int pe = 0; pe < peers_.npes(); ++pe) {
+        auto fetched = peers_.record_of(pe, mine.sequence % 2);
+        if (!fetched.ok()) return fetched.status();
+        const HeapRecord& theirs = fetched.value();
+        if (theirs.sequence != mine.sequence)
+            return {
+                Code::mismatch,
+                fmt::format("PE {} calls {} where PE {} makes no symmetric heap call; these calls must be made by all "
+                            "PEs, in the same order with respect to barriers",
+                            peers_.my_pe(), text_of(mine), pe)};
+        if (!same_call(theirs, mine))
+            return {Code::mismatch, fmt::format("PE {} calls {}, PE {} calls {}; all PEs must give the same arguments",
+                                                peers_.my_pe(), text_of(mine), pe, text_of(theirs))};
+        if (theirs.code != NPUSHMEM_OK && failure.ok())
+            failure = {static_cast<Code>(theirs.code),
+                       fmt::format("{} failed on PE {} ({}), so it is undone on all", text_of(mine), pe,
+                                   npushmem::name_of(static_cast<Code>(theirs.code)))};
+        if (theirs.code == NPUSHMEM_OK && mine.code == NPUSHMEM_OK && theirs.result != mine.result)
+            return {Code::mismatch,
+                    fmt::format(
+                        "{} gave offset {:#x} on PE {} and {:#x} on PE {}: the heaps differ, because earlier calls did",
+                        text_of(mine), mine.result, peers_.my_pe(), theirs.result, pe)};
+    }
+    return failure;
+}
+
+Status CollectiveHeap::agree(HeapRecord record, const Status& own) {
+    record.sequence = peers_.next_meeting();
+    record.code = static_cast<std::int32_t>(own.code());
+    heap_.control().heap[record.sequence % 2] = record;
+    if (Status met = peers_.meet(); !met.ok()) return met;
+    Status compared = compare(record);
+    // The PE that failed knows more of the cause than its code says.
+    return own.ok() || compared.code() == Code::mismatch ? compared : own;
+}
+
+Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
+    auto offset = heap_.allocate(bytes, alignment);
+    // Before the meeting: another PE may put into the object as soon as it has left the call.
+    if (offset.ok() && call == HeapCall::calloc) std::memset(heap_.at(offset.value()), 0, bytes);
+    return offset;
+}
+
+Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
+    if (bytes == 0) return nullptr;
+    auto offset = prepare(call, bytes, alignment);
+    HeapRecord record{};
+    record.call = static_cast<std::uint32_t>(call);
+    record.bytes = bytes;
+    record.alignment = alignment;
+    record.result = offset.ok() ? offset.value() : 0;
+    Status agreed = agree(record, offset.status());
+    if (agreed.ok()) return heap_.at(offset.value());
+    if (offset.ok()) (void)heap_.free(offset.value());
+    return agreed;
+}
+
+Result<std::uint64_t> CollectiveHeap::known_object(const char* call, const void* object) const {
+    auto offset = heap_.offset_of(object);
+    if (!offset.ok()) return offset.status().within(call);
+    if (offset.value() == 0)
+        return Status{Code::argument, fmt::format("{}: {} is the runtime's own memory", call, object)};
+    const auto size = heap_.size_of(offset.value());
+    if (size.ok()) return offset;
+    return Status{Code::argument, fmt::format("{}: {} is not the beginning of an object from npushmem_malloc: {}", call,
+                                              object, size.status().message())};
+}
+
+Result<std::uint64_t> CollectiveHeap::move_or_stay(std::uint64_t offset, std::uint64_t bytes) {
+    const auto stayed = heap_.resize(offset, bytes);
+    if (!stayed.ok()) return stayed.status();
+    if (stayed.value()) return offset;
+    auto fresh = heap_.allocate(bytes, Allocator::default_alignment);
+    // Only an object that grows has to move.
+    if (fresh.ok()) std::memcpy(heap_.at(fresh.value()), heap_.at(offset), heap_.size_of(offset).value());
+    return fresh;
+}
+
+// Two meetings. Before the first one another PE may still put into the object, so it cannot be copied or cut yet; the
+// second one tells whether all PEs had room.
+Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
+    const auto old = known_object("realloc", object);
+    HeapRecord record{};
+    record.call = static_cast<std::uint32_t>(HeapCall::realloc);
+    record.bytes = bytes;
+    record.offset = old.ok() ? old.value() : 0;
+    if (Status same = agree(record, old.status()); !same.ok()) return same;
+
+    const std::uint64_t old_bytes = heap_.size_of(old.value()).value();
+    const auto now = move_or_stay(old.value(), bytes);
+    record.result = now.ok() ? now.value() : 0;
+    Status agreed = agree(record, now.status());
+    const bool moved = now.ok() && now.value() != old.value();
+    if (moved) (void)heap_.free(agreed.ok() ? old.value() : now.value());
+    if (now.ok() && !moved && !agreed.ok()) (void)heap_.resize(old.value(), old_bytes);
+    return agreed.ok() ? Result<void*>(heap_.at(now.value())) : Result<void*>(agreed);
+}
+
+Status CollectiveHeap::free(void* object) {
+    const auto offset = known_object("free", object);
+    HeapRecord record{};
+    record.call = static_cast<std::uint32_t>(HeapCall::free);
+    record.offset = offset.ok() ? offset.value() : 0;
+    Status agreed = agree(record, offset.status());
+    return agreed.ok() ? heap_.free(offset.value()) : agreed;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,95 @@
+#include "core/memory/host_memory.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/base/parse.hpp"
+#include "core/memory/rounding.hpp"
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::uint64_t slice_alignment = 2ULL << 20;
+// Two processes fit into the 47 bits of a user's address space on every machine that this runs on.
+constexpr std::uint64_t address_space = 1ULL << 46;
+
+Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
+    const auto pes = static_cast<std::uint64_t>(local_pes);
+    if (slice_bytes > address_space || rounded_up(slice_bytes, slice_alignment) > address_space / pes)
+        return Status{Code::memory,
+                      fmt::format("a symmetric heap of {} on each of {} PEs exceeds the address space of {}; lower "
+                                  "NPUSHMEM_SYMMETRIC_SIZE",
+                                  format_size(slice_bytes), local_pes, format_size(address_space))};
+    return HostMemory::header_bytes + rounded_up(slice_bytes, slice_alignment) * pes;
+}
+
+}  // namespace
+
+Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {
+    auto bytes = segment_bytes(slice_bytes, local_pes);
+    if (!bytes.ok()) return bytes.status();
+    auto segment = SharedSegment::create(bytes.value(), folder);
+    if (!segment.ok()) return segment.status();
+    HostMemory memory(std::move(segment).value(), rounded_up(slice_bytes, slice_alignment));
+    if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
+    // Plain stores: the ticket reaches the others through the bootstrap, which orders them.
+    memory.header() = {
+        control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0};
+    return memory;
+}
+
+Result<HostMemory> HostMemory::join(const SegmentTicket& ticket, std::uint64_t slice_bytes, int local_pes) {
+    auto segment = SharedSegment::attach(ticket);
+    if (!segment.ok()) return segment.status();
+    HostMemory memory(std::move(segment).value(), rounded_up(slice_bytes, slice_alignment));
+    const Header& header = memory.header();
+    if (header.magic != control_magic || header.version != control_version ||
+        header.local_pes != static_cast<std::uint32_t>(local_pes) || header.slice_bytes != slice_bytes)
+        return Status{
+            Code::protocol,
+            fmt::format(
+                "the shared memory of process {} has layout version {} for {} PEs of {}; expected version {} for "
+                "{} PEs of {}",
+                ticket.process, header.version, header.local_pes, format_size(header.slice_bytes), control_version,
+                local_pes, format_size(slice_bytes))};
+    return memory;
+}
+
+Status HostMemory::post(std::span<const std::byte> note) {
+    if (note.size() > header_bytes - note_offset)
+        return {Code::range, fmt::format("a note of {} for the PEs of this host exceeds {}", format_size(note.size()),
+                                         format_size(header_bytes - note_offset))};
+    if (Status committed = segment_.commit(note_offset, note.size()); !committed.ok()) return committed;
+    std::copy(note.begin(), note.end(), segment_.base() + note_offset);
+    header().note_bytes = note.size();
+    return {};
+}
+
+std::span<const std::byte> HostMemory::posted() const {
+    return {segment_.base() + note_offset, std::min(header().note_bytes, header_bytes - note_offset)};
+}
+
+Status HostMemory::commit(int local_pe, std::uint64_t offset, std::uint64_t bytes) {
+    return segment_.commit(file_offset(local_pe) + offset, bytes);
+}
+
+void HostMemory::decommit(int local_pe, std::uint64_t offset, std::uint64_t bytes) {
+    segment_.decommit(file_offset(local_pe) + offset, bytes);
+}
+
+npushmem_memory HostMemory::describe_slice(int local_pe, std::uint64_t slice_bytes) const {
+    npushmem_memory memory{};
+    memory.struct_size = sizeof memory;
+    memory.fd = segment_.descriptor();
+    memory.fd_offset = file_offset(local_pe);
+    memory.base = slice(local_pe);
+    memory.bytes = slice_bytes;
+    memory.mapping = segment_.base();
+    memory.mapping_offset = 0;
+    memory.mapping_bytes = segment_.bytes();
+    return memory;
+}
+
+}  // namespace npushmem

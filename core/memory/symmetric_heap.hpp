@@ -1,0 +1,59 @@
+// This PE's part of the symmetric heap: offsets from the allocator, memory behind them from the host's shared segment.
+// Nothing here is collective; CollectiveHeap makes it so. Offsets count from the beginning of the PE's slice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/memory/allocator.hpp"
+#include "core/memory/commit_map.hpp"
+#include "core/memory/host_memory.hpp"
+
+namespace npushmem {
+
+class SymmetricHeap {
+public:
+    // Room that the runtime takes for itself in each slice, beyond what users asked for.
+    static constexpr std::uint64_t runtime_bytes = 1ULL << 20;
+    // Bytes of a slice for a user's heap of this size.
+    static std::uint64_t slice_bytes(std::uint64_t heap_bytes);
+
+    // `memory` outlives the heap. Commits the control block; fails when even that finds no memory.
+    static Result<SymmetricHeap> create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes);
+
+    [[nodiscard]] std::byte* base() const { return base_; }
+    [[nodiscard]] std::uint64_t bytes() const { return slice_bytes_; }
+    [[nodiscard]] std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+    [[nodiscard]] ControlBlock& control() const { return *reinterpret_cast<ControlBlock*>(base_); }
+
+    // Offset of memory that may be used: committed, zero where it was never used before. Code::memory with the numbers
+    // when either the heap or the machine has no room; the heap is then as it was.
+    Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
+    Status free(std::uint64_t offset);
+    // Changes an object's size where it stands; false when what follows it is in use. A failure (Code::memory: the
+    // machine has no room; Code::argument: no object) leaves the heap as it was. Shrinking an object never fails.
+    Result<bool> resize(std::uint64_t offset, std::uint64_t bytes);
+    [[nodiscard]] Result<std::uint64_t> size_of(std::uint64_t offset) const { return allocator_.size_of(offset); }
+    // Offset of a pointer into the slice, or failure when it points elsewhere.
+    [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
+    [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
+    [[nodiscard]] std::uint64_t committed_bytes() const { return committed_.committed_bytes(); }
+
+private:
+    // A freed object at least this large gives its memory back to the system, unless all that is free and committed is
+    // little: a program that allocates and frees the same object in a loop must not pay for new pages each time.
+    static constexpr std::uint64_t give_back_bytes = 1ULL << 20;
+    static constexpr std::uint64_t keep_bytes = 16ULL << 20;
+
+    SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes);
+    Status commit(std::uint64_t offset, std::uint64_t bytes);
+
+    HostMemory* memory_;
+    int local_pe_;
+    std::uint64_t slice_bytes_;
+    std::byte* base_;
+    Allocator allocator_;  // over the whole slice; the control block is its first allocation
+    CommitMap committed_;
+};
+
+}  // namespace npushmem

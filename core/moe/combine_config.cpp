@@ -1,0 +1,37 @@
+#include "core/moe/combine_config.hpp"
+
+#include <fmt/format.h>
+
+#include "core/moe/combine_receiver.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+Status refuse(const char* field, std::int64_t value, std::int64_t least, std::int64_t most) {
+    return {Code::argument, fmt::format("moe: {} is {}, must be from {} to {}", field, value, least, most)};
+}
+
+Status check_type(const char* field, ElementType type) {
+    if (is_valid(type)) return {};
+    return {Code::argument, fmt::format("moe: {} is {}, must be 1 (bf16), 2 (half) or 3 (float)", field,
+                                        static_cast<std::int32_t>(type))};
+}
+
+}  // namespace
+
+Status CombineConfig::validate() const {
+    constexpr std::int64_t most_experts = 1 << 20;
+    constexpr std::int64_t most_hidden = 1 << 24;
+    constexpr std::int64_t most_tokens = 1 << 24;
+    if (experts < 1 || experts > most_experts) return refuse("experts", experts, 1, most_experts);
+    if (top_k < 1 || top_k > max_top_k) return refuse("top_k", top_k, 1, max_top_k);
+    if (hidden < 1 || hidden > most_hidden) return refuse("hidden", hidden, 1, most_hidden);
+    if (max_tokens < 1 || max_tokens > most_tokens) return refuse("max_tokens", max_tokens, 1, most_tokens);
+    if (Status status = check_type("input type", input); !status.ok()) return status;
+    if (Status status = check_type("output type", output); !status.ok()) return status;
+    if (mode == CombineMode::direct) return {};
+    return {Code::unsupported,
+            fmt::format("moe: mode {} is not there; use 0 (direct)", static_cast<std::int32_t>(mode))};
+}
+
+}  // namespace npushmem::moe

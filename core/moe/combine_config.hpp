@@ -1,0 +1,37 @@
+// What all ranks must agree on before a combine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/moe/copy_route.hpp"
+#include "core/moe/element.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::moe {
+
+enum class CombineMode : std::int32_t { direct = 0 };
+
+struct CombineConfig {
+    std::int32_t experts = 0;
+    std::int32_t top_k = 0;
+    std::int64_t hidden = 0;      // elements of a row
+    std::int64_t max_tokens = 0;  // of one rank in one call
+    ElementType input = ElementType::bfloat16;
+    ElementType output = ElementType::bfloat16;
+    CombineMode mode = CombineMode::direct;
+    bool audit = false;                   // count the rows put into each slot, and check them after every call
+    CopyRoute route = CopyRoute::direct;  // each rank's own choice
+    std::chrono::nanoseconds timeout{0};  // of the wait for one rank; 0: the device's. Each rank's own choice
+
+    [[nodiscard]] Bytes row_bytes() const {
+        return bytes_of(Elements{static_cast<std::uint64_t>(hidden)}, size_of(input));
+    }
+    [[nodiscard]] Rows slots() const {
+        return rows_of(Tokens{static_cast<std::uint64_t>(max_tokens)}, static_cast<std::uint32_t>(top_k));
+    }
+    // Refuses values that are out of range, naming the first one and its limits.
+    [[nodiscard]] Status validate() const;
+};
+
+}  // namespace npushmem::moe

@@ -1,0 +1,69 @@
+#include "core/moe/combine_receiver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/moe/combine_sender.hpp"
+#include "npushmem/npu/error.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::Core;
+using npu::KernelError;
+
+void await_source(Core& core, const CombineReceive& receive, int source) {
+    const auto* word = reinterpret_cast<const std::uint64_t*>(receive.region + receive.layout.signal(source).value());
+    const npu::WaitLimit limit{receive.timeout, source};
+    const auto seen = core.signal_wait_for(word, npu::Compare::greater_equal, receive.epoch, limit);
+    if (!seen.ok()) {
+        throw KernelError(
+            seen.status().code(),
+            fmt::format("combine, call {}: rank {} waits for the rows of rank {}, whose last finished call is "
+                        "{}: {}",
+                        receive.epoch, core.my_pe(), source, core.signal_fetch(word), seen.status().message()));
+    }
+    if (seen.value() == gave_up) {
+        throw KernelError(Code::aborted, fmt::format("combine, call {}: rank {} has given up; its own error says why",
+                                                     receive.epoch, source));
+    }
+    // See slot_layout.hpp: a source cannot be more than one call ahead of a rank that it needs a signal from.
+    if (seen.value() <= receive.epoch + 1) return;
+    throw KernelError(Code::protocol,
+                      fmt::format("combine: rank {} is in call {} while rank {} is in call {}; all ranks must "
+                                  "make the same calls on a handle, or its memory was overwritten",
+                                  source, seen.value(), core.my_pe(), receive.epoch));
+}
+
+void reduce_token(const CombineReceive& receive, std::uint64_t token) {
+    std::array<const void*, max_top_k> rows;
+    std::array<float, max_top_k> weights;
+    std::size_t count = 0;
+    const std::uint64_t first = rows_of(Tokens{token}, static_cast<std::uint32_t>(receive.top_k)).value();
+    for (std::uint64_t slot = first; slot < first + static_cast<std::uint64_t>(receive.top_k); ++slot) {
+        if (receive.experts[slot] < 0) continue;
+        rows[count] = receive.region + receive.layout.slot(receive.epoch, slot).value();
+        weights[count++] = receive.weights[slot];
+    }
+    receive.reduce(receive.out + receive.out_row.value() * token, rows.data(), weights.data(), count,
+                   receive.columns.value());
+}
+
+}  // namespace
+
+void moe_combine_receiver(Core& core, const CombineReceive& receive) {
+    for (std::int32_t i = core.index(); i < receive.num_ranks; i += core.count()) {
+        await_source(core, receive, (core.my_pe() + 1 + i) % receive.num_ranks);
+    }
+    core.core_barrier();
+    const auto cores = static_cast<std::uint64_t>(core.count());
+    const auto index = static_cast<std::uint64_t>(core.index());
+    const std::uint64_t tokens = receive.tokens.value();
+    for (std::uint64_t token = tokens * index / cores; token < tokens * (index + 1) / cores; ++token) {
+        reduce_token(receive, token);
+    }
+}
+
+}  // namespace npushmem::moe

@@ -1,0 +1,128 @@
+#include "core/moe/combine_sender.hpp"
+
+#include <algorithm>
+
+#include "core/moe/staged_rows.hpp"
+#include "core/moe/stream_copy.hpp"
+#include "core/moe/table_column.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::Core;
+using npu::Pipe;
+
+bool is_skipped(const CombineSend& send, std::int32_t rank) {
+    return send.skipped != nullptr && send.skipped[rank] != 0;
+}
+
+std::uint32_t slot_of(Core& core, const CombineSend& send, std::uint64_t row) { return core.load(send.slots + row); }
+
+const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
+    return send.x + bytes_of(Rows{row}, send.layout.row_bytes()).value();
+}
+
+// The routes: each is told of every fragment of one destination, and then that there are no more.
+class DirectRows {
+public:
+    DirectRows(Core& core, const CombineSend& send, int destination)
+        : core_(core), send_(send), destination_(destination) {}
+
+    void put(Fragment fragment) {
+        const std::uint64_t end = fragment.first.value() + fragment.count.value();
+        for (std::uint64_t row = fragment.first.value(); row < end; ++row) put_row(row);
+    }
+    // All copies out are complete before the scalar pipe goes on to the signal.
+    void finish() {
+        core_.set_flag<Pipe::copy_out, Pipe::scalar>(0);
+        core_.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
+    }
+
+private:
+    void put_row(std::uint64_t row) {
+        const Bytes slot = send_.layout.slot(send_.epoch, slot_of(core_, send_, row));
+        core_.put(send_.region + slot.value(), row_address(send_, row), send_.layout.row_bytes().value(), destination_);
+    }
+
+    Core& core_;
+    const CombineSend& send_;
+    int destination_;
+};
+
+class StreamingRows {
+public:
+    StreamingRows(Core& core, const CombineSend& send, int destination)
+        : core_(core), send_(send), there_(core.remote(send.region, destination)) {}
+
+    void put(Fragment fragment) {
+        const std::uint64_t end = fragment.first.value() + fragment.count.value();
+        for (std::uint64_t row = fragment.first.value(); row < end; ++row) {
+            const Bytes slot = send_.layout.slot(send_.epoch, slot_of(core_, send_, row));
+            copy_streaming(there_ + slot.value(), row_address(send_, row), send_.layout.row_bytes().value());
+        }
+    }
+    // Streaming stores are ordered with nothing; the release of the signal alone would let it overtake them.
+    static void finish() { streaming_fence(); }
+
+private:
+    Core& core_;
+    const CombineSend& send_;
+    std::byte* there_;
+};
+
+void count_arrivals(Core& core, const CombineSend& send, Fragment fragment, int destination) {
+    if (send.arrivals == nullptr) return;
+    std::uint64_t* counters = send.arrivals + (send.epoch & 1U) * send.layout.slots().value();
+    const std::uint64_t end = fragment.first.value() + fragment.count.value();
+    for (std::uint64_t row = fragment.first.value(); row < end; ++row) {
+        core.atomic_fetch_add(core.remote(counters + slot_of(core, send, row), destination), 1);
+    }
+}
+
+template <class Route>
+void send_rows(Core& core, const CombineSend& send, int destination) {
+    const std::size_t mark = core.ub_used();
+    {
+        Route route(core, send, destination);
+        TableColumns columns(core, send, destination);
+        for (std::int32_t expert = 0; expert < send.num_local_experts; ++expert) {
+            const Fragment fragment = columns.fragment(expert);
+            if (fragment.count == Rows{0}) continue;
+            route.put(fragment);
+            count_arrivals(core, send, fragment, destination);
+        }
+        route.finish();
+    }
+    core.ub_release(mark);
+}
+
+void send_to(Core& core, const CombineSend& send, int destination) {
+    switch (send.route) {
+        case CopyRoute::staged: send_rows<StagedRows>(core, send, destination); break;
+        case CopyRoute::direct: send_rows<DirectRows>(core, send, destination); break;
+        case CopyRoute::streaming: send_rows<StreamingRows>(core, send, destination); break;
+    }
+    core.signal_set_on(own_signal(send, core.my_pe()), send.epoch, destination);
+}
+
+}  // namespace
+
+std::uint64_t* own_signal(const CombineSend& send, int rank) {
+    return reinterpret_cast<std::uint64_t*>(send.region + send.layout.signal(rank).value());
+}
+
+void moe_combine_sender(Core& core, const CombineSend& send) {
+    for (std::int32_t i = core.index(); i < send.num_ranks; i += core.count()) {
+        const std::int32_t destination = (core.my_pe() + 1 + i) % send.num_ranks;
+        if (!is_skipped(send, destination)) send_to(core, send, destination);
+    }
+}
+
+void moe_combine_give_up(Core& core, const CombineSend& send) {
+    for (std::int32_t rank = core.index(); rank < send.num_ranks; rank += core.count()) {
+        if (is_skipped(send, rank)) continue;
+        core.signal_set_on(own_signal(send, core.my_pe()), gave_up, rank);
+    }
+}
+
+}  // namespace npushmem::moe

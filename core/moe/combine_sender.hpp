@@ -1,0 +1,44 @@
+// The sender of a combine in direct mode: one core per destination gathers the rows of that destination from x and puts
+// each into its slot at the receiver, then raises one signal there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/moe/copy_route.hpp"
+#include "core/moe/slot_layout.hpp"
+#include "npushmem/npu/core.hpp"
+
+namespace npushmem::moe {
+
+// Tables and slots as in combine_plan.hpp, checked before the launch; all of it, and x, must stay unchanged until the
+// launch has ended.
+struct CombineSend {
+    const std::byte* x = nullptr;
+    const std::int32_t* offset_table = nullptr;  // [num_local_experts, num_ranks]
+    const std::int32_t* length_table = nullptr;  // same
+    const std::uint32_t* slots = nullptr;        // [rows of x]
+    std::int32_t num_local_experts = 0;
+    std::int32_t num_ranks = 0;
+    const std::uint8_t* skipped = nullptr;  // [num_ranks] 1: the host sends to it (remote_rows.hpp); null: none
+    std::byte* region = nullptr;            // this PE's copy of the symmetric receive memory
+    std::uint64_t* arrivals = nullptr;      // audit: symmetric [2, slots] counters of rows put into each slot; or null
+    SlotLayout layout{1, Rows{0}, Bytes{1}};
+    std::uint64_t epoch = 0;
+    CopyRoute route = CopyRoute::direct;
+};
+
+// This rank's signal word in the receive memory.
+std::uint64_t* own_signal(const CombineSend& send, int rank);
+
+// Kernel, for any number of cores: core c of n serves destinations (my_pe + 1 + c + i * n) mod num_ranks, so that the
+// PEs do not all begin with the same one. Every destination gets its signal, also one without rows.
+void moe_combine_sender(npu::Core& core, const CombineSend& send);
+
+// The value of a signal whose rank has given up: its call was refused or failed, and nobody must wait for it.
+constexpr std::uint64_t gave_up = ~std::uint64_t{0};
+
+// Kernel: tells every rank that this one makes no further call on the handle. Needs region, layout and num_ranks only.
+void moe_combine_give_up(npu::Core& core, const CombineSend& send);
+
+}  // namespace npushmem::moe

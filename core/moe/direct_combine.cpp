@@ -1,0 +1,254 @@
+#include "core/moe/direct_combine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/moe/agreement.hpp"
+#include "core/moe/memory_extent.hpp"
+#include "core/moe/plan_check.hpp"
+#include "core/moe/remote_rows.hpp"
+#include "npushmem/npu/launch.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+constexpr auto canary_byte = std::byte{0xC5};
+
+// Takes memory into `block`, and says what for when there is none.
+Status take(SymmetricMemory& memory, Bytes size, const char* purpose, SymmetricBlock& block) {
+    auto taken = memory.allocate(size);
+    if (!taken.ok()) return taken.status().within(fmt::format("moe: {} bytes for {}", size.value(), purpose));
+    block = SymmetricBlock(memory, taken.value());
+    return {};
+}
+
+}  // namespace
+
+DirectCombine::DirectCombine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device)
+    : config_(config),
+      memory_(memory),
+      device_(device),
+      layout_(memory.n_pes(), config.slots(), config.row_bytes()),
+      reduce_(best_reduce(config.input, config.output)),
+      stream_(device) {}
+
+Result<std::unique_ptr<DirectCombine>> DirectCombine::create(const CombineConfig& config, SymmetricMemory& memory,
+                                                             npu::Device& device) {
+    SymmetricBlock card;
+    if (Status status = take(memory, Bytes{sizeof(AgreementCard)}, "agreement", card); !status.ok()) return status;
+    if (Status status = agree(memory, card.data(), config, config.validate()); !status.ok()) return status;
+    std::unique_ptr<DirectCombine> combine(new DirectCombine(config, memory, device));
+    combine->card_ = std::move(card);
+    if (Status status = combine->allocate(); !status.ok()) return status;
+    combine->find_unmapped();
+    // Everybody's memory is zeroed and its canaries planted before anybody's rows arrive.
+    if (Status status = memory.barrier(); !status.ok()) return status;
+    return combine;
+}
+
+Status DirectCombine::allocate() {
+    if (Status s = take(memory_, RoutingBoard::size(config_), "the routing", board_block_); !s.ok()) return s;
+    if (Status s = take(memory_, layout_.total(), "two buffers of slots", region_); !s.ok()) return s;
+    board_ = std::make_unique<RoutingBoard>(memory_, board_block_.data());
+    plant_canaries();
+    if (!config_.audit) return {};
+    expected_.assign(2 * layout_.slots().value(), 0);
+    return take(memory_, Bytes{expected_.size() * sizeof(std::uint64_t)}, "the audit's counters", arrivals_);
+}
+
+void DirectCombine::find_unmapped() {
+    std::vector<std::uint8_t> skipped(static_cast<std::size_t>(memory_.n_pes()), 0);
+    for (int pe = 0; pe < memory_.n_pes(); ++pe) {
+        skipped[static_cast<std::size_t>(pe)] = device_.fabric().remote(region_.data(), pe) == nullptr ? 1 : 0;
+    }
+    if (std::ranges::count(skipped, 1) > 0) skipped_ = std::move(skipped);
+}
+
+void DirectCombine::plant_canaries() {
+    for (const std::uint64_t parity : {0U, 1U}) {
+        std::byte* canary = region_.data() + layout_.canary(parity).value();
+        std::fill_n(canary, SlotLayout::line, canary_byte);
+    }
+}
+
+Status DirectCombine::check_own_routing(const RankRouting& own) const {
+    if (own.experts.size() > layout_.slots().value()) {
+        return {Code::range, fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
+                                         memory_.my_pe(), own.tokens(config_.top_k), config_.max_tokens)};
+    }
+    return check_routing(own, config_.experts, config_.top_k, memory_.my_pe());
+}
+
+Status DirectCombine::set_routing(const RankRouting& own, const Status& opinion) {
+    if (!broken_.ok()) return broken_;
+    const Status verdict = opinion.ok() ? check_own_routing(own) : opinion;
+    if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
+    board_->show(own);
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    return agree_all_ok(memory_, card_.data(), adopt(own));
+}
+
+Status DirectCombine::adopt(const RankRouting& own) {
+    routed_ = false;
+    if (Status s = board_->collect(); !s.ok()) return s;
+    auto plan = build_combine_plan(board_->all(), ExpertPlacement(config_.experts, memory_.n_pes()), memory_.my_pe());
+    if (!plan.ok()) return plan.status();
+    plan_ = std::move(plan).value();
+    tokens_ = Tokens{own.tokens(config_.top_k)};
+    experts_.assign(own.experts.begin(), own.experts.end());
+    weights_.assign(own.weights.begin(), own.weights.end());
+    routed_ = true;
+    return {};
+}
+
+Status DirectCombine::check_plan(const CombinePlan& plan) const {
+    if (!routed_) return {Code::state, "set the routing before a plan"};
+    if (Status s = check_tables(plan, layout_.slots()); !s.ok()) return s;
+    return check_slots(plan, board_->all());
+}
+
+Status DirectCombine::set_plan(const PlanTables& tables, const Status& opinion) {
+    if (!broken_.ok()) return broken_;
+    CombinePlan plan = plan_;
+    plan.offset_table.assign(tables.offset_table.begin(), tables.offset_table.end());
+    plan.length_table.assign(tables.length_table.begin(), tables.length_table.end());
+    plan.slots.assign(tables.slots.begin(), tables.slots.end());
+    plan.rows = Rows{plan.slots.size()};
+    const Status verdict = opinion.ok() ? check_plan(plan) : opinion;
+    if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
+    plan_ = std::move(plan);
+    return {};
+}
+
+Status DirectCombine::check_buffers(const std::byte* x, const std::byte* out) const {
+    if (!routed_) return {Code::state, "combine before any routing was set"};
+    const Extent in{"x", x, bytes_of(plan_.rows, config_.row_bytes())};
+    const Extent target{"out", out, bytes_of(Rows{tokens_.value()}, out_row())};
+    const Extent slots{"the receive memory of this handle", region_.data(), layout_.total()};
+    if (Status s = check_address(in, size_of(config_.input)); !s.ok()) return s;
+    if (Status s = check_address(target, size_of(config_.output)); !s.ok()) return s;
+    if (Status s = check_apart(in, target); !s.ok()) return s;
+    if (Status s = check_apart(in, slots); !s.ok()) return s;
+    return check_apart(target, slots);
+}
+
+Status DirectCombine::combine(const std::byte* x, std::byte* out) {
+    if (!broken_.ok()) return broken_;
+    ++epoch_;
+    if (Status s = check_buffers(x, out); !s.ok()) return give_up(s);
+    if (Status s = run(x, out); !s.ok()) return give_up(s);
+    if (!config_.audit) return {};
+    count_expected();
+    return check_memory();
+}
+
+Status DirectCombine::give_up(Status cause) {
+    broken_ = Status{Code::state, "this handle's ranks are out of step since an earlier failure: " + cause.message()};
+    // Best effort: the others also have their own deadline.
+    const CombineSend send = send_arguments(nullptr);
+    (void)npu::launch(stream_, launch_as("moe_combine_give_up"), moe_combine_give_up, send);
+    (void)stream_.synchronize();
+    if (!skipped_.empty()) {
+        give_up_remotely(memory_, send);
+        (void)memory_.quiet();
+    }
+    return cause;
+}
+
+npu::LaunchConfig DirectCombine::launch_as(const char* name) const {
+    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks));
+    config.name = name;
+    return config;
+}
+
+Bytes DirectCombine::out_row() const {
+    return bytes_of(Elements{static_cast<std::uint64_t>(config_.hidden)}, size_of(config_.output));
+}
+
+CombineSend DirectCombine::send_arguments(const std::byte* x) const {
+    CombineSend send;
+    send.x = x;
+    send.offset_table = plan_.offset_table.data();
+    send.length_table = plan_.length_table.data();
+    send.slots = plan_.slots.data();
+    send.num_local_experts = plan_.local_experts;
+    send.num_ranks = memory_.n_pes();
+    send.skipped = skipped_.empty() ? nullptr : skipped_.data();
+    send.region = region_.data();
+    send.arrivals = arrivals();
+    send.layout = layout_;
+    send.epoch = epoch_;
+    send.route = config_.route;
+    return send;
+}
+
+CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
+    CombineReceive receive;
+    receive.region = region_.data();
+    receive.layout = layout_;
+    receive.epoch = epoch_;
+    receive.num_ranks = memory_.n_pes();
+    receive.experts = experts_.data();
+    receive.weights = weights_.data();
+    receive.tokens = tokens_;
+    receive.top_k = config_.top_k;
+    receive.out = out;
+    receive.columns = Elements{static_cast<std::uint64_t>(config_.hidden)};
+    receive.out_row = out_row();
+    receive.reduce = reduce_;
+    receive.timeout = config_.timeout;
+    return receive;
+}
+
+Status DirectCombine::run(const std::byte* x, std::byte* out) {
+    const CombineSend send = send_arguments(x);
+    if (!skipped_.empty()) send_remote_rows(memory_, send);
+    if (Status s = npu::launch(stream_, launch_as("moe_combine_sender"), moe_combine_sender, send); !s.ok()) return s;
+    if (!skipped_.empty()) {
+        if (Status s = memory_.quiet(); !s.ok()) return s;
+    }
+    if (Status s =
+            npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(out));
+        !s.ok())
+        return s;
+    return stream_.synchronize();
+}
+
+std::uint64_t* DirectCombine::arrivals() const { return reinterpret_cast<std::uint64_t*>(arrivals_.data()); }
+
+void DirectCombine::count_expected() {
+    std::uint64_t* counts = expected_.data() + (epoch_ & 1U) * layout_.slots().value();
+    for (std::size_t slot = 0; slot < experts_.size(); ++slot) counts[slot] += experts_[slot] >= 0 ? 1 : 0;
+}
+
+Status DirectCombine::check_canary(std::uint64_t epoch) const {
+    const std::byte* canary = region_.data() + layout_.canary(epoch).value();
+    const std::byte* end = canary + SlotLayout::line;
+    const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
+    if (wrong == end) return {};
+    return {Code::protocol,
+            fmt::format("moe: byte {} behind the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
+}
+
+Status DirectCombine::check_memory() const {
+    for (const std::uint64_t parity : {0U, 1U}) {
+        if (Status s = check_canary(parity); !s.ok()) return s;
+    }
+    if (!config_.audit) return {};
+    // Only the parity of the last call is at rest: a rank that is ahead may already be filling the other buffer.
+    const std::size_t first = (epoch_ & 1U) * layout_.slots().value();
+    for (std::size_t i = first; i < first + layout_.slots().value(); ++i) {
+        // Acquire: pairs with the sender's atomic add, made before the signal that this call waited for.
+        const std::uint64_t seen = __atomic_load_n(arrivals() + i, __ATOMIC_ACQUIRE);
+        if (seen == expected_[i]) continue;
+        return {Code::protocol,
+                fmt::format("moe, call {}: {} rows have been put into slot {} of buffer {} since creation, the "
+                            "routing says {}",
+                            epoch_, seen, i - first, epoch_ & 1U, expected_[i])};
+    }
+    return {};
+}
+
+}  // namespace npushmem::moe

@@ -1,0 +1,105 @@
+// One MoE layer's combine in direct mode, on one PE: memory, routing, plan, and the two launches per call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/moe/combine_config.hpp"
+#include "core/moe/combine_plan.hpp"
+#include "core/moe/combine_receiver.hpp"
+#include "core/moe/combine_sender.hpp"
+#include "core/moe/reduce.hpp"
+#include "core/moe/routing_board.hpp"
+#include "core/moe/slot_layout.hpp"
+#include "core/moe/symmetric_memory.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/launch.hpp"
+
+namespace npushmem::moe {
+
+// Tables of the caller's own, for an x that is laid out differently from build_combine_plan's (other offsets, gaps,
+// other order inside a fragment). The shapes are those of combine_plan.hpp.
+struct PlanTables {
+    std::span<const std::int32_t> offset_table;
+    std::span<const std::int32_t> length_table;
+    std::span<const std::uint32_t> slots;
+};
+
+// All members but the accessors are collective: every PE calls them in the same order. Not thread-safe. A failed
+// combine leaves the ranks out of step; from then on the object only says so, and can be destroyed.
+class DirectCombine {
+public:
+    // `memory` and `device` must outlive the object.
+    static Result<std::unique_ptr<DirectCombine>> create(const CombineConfig& config, SymmetricMemory& memory,
+                                                         npu::Device& device);
+
+    DirectCombine(const DirectCombine&) = delete;
+    DirectCombine& operator=(const DirectCombine&) = delete;
+    ~DirectCombine() = default;
+
+    // This rank's tokens, at most max_tokens. A refusal by one rank is returned by all, and the routing before stays.
+    // `opinion`: what the caller itself found wrong.
+    Status set_routing(const RankRouting& own, const Status& opinion = {});
+    // Replaces the tables of the plan until the next set_routing; collective like it.
+    Status set_plan(const PlanTables& tables, const Status& opinion = {});
+    // x: [plan().rows, hidden], out: [tokens, hidden]. Returns when out is complete and x may be reused. A rank whose
+    // call is refused or fails tells the others, whose calls then fail as well instead of waiting.
+    Status combine(const std::byte* x, std::byte* out);
+
+    [[nodiscard]] const CombineConfig& config() const { return config_; }
+    [[nodiscard]] const CombinePlan& plan() const { return plan_; }
+    [[nodiscard]] Tokens tokens() const { return tokens_; }
+    [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+    [[nodiscard]] CopyRoute route() const { return config_.route; }
+    void set_route(CopyRoute route) { config_.route = route; }
+    // The canaries behind both buffers, and with config().audit that every slot was written as often as the routing
+    // says.
+    [[nodiscard]] Status check_memory() const;
+
+private:
+    DirectCombine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
+
+    Status allocate();
+    void find_unmapped();
+    void plant_canaries();
+    Status check_own_routing(const RankRouting& own) const;
+    Status check_plan(const CombinePlan& plan) const;
+    Status adopt(const RankRouting& own);
+    Status check_buffers(const std::byte* x, const std::byte* out) const;
+    Status run(const std::byte* x, std::byte* out);
+    [[nodiscard]] CombineSend send_arguments(const std::byte* x) const;
+    [[nodiscard]] CombineReceive receive_arguments(std::byte* out) const;
+    [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
+    Status give_up(Status cause);
+    void count_expected();
+    [[nodiscard]] Bytes out_row() const;
+    Status check_canary(std::uint64_t epoch) const;
+    [[nodiscard]] std::uint64_t* arrivals() const;
+
+    CombineConfig config_;
+    SymmetricMemory& memory_;
+    npu::Device& device_;
+    SlotLayout layout_;
+    ReduceFunction reduce_;
+    // Declared in the order of allocation, so that they are released in reverse on every PE alike.
+    SymmetricBlock card_;
+    SymmetricBlock board_block_;
+    SymmetricBlock region_;
+    SymmetricBlock arrivals_;
+    std::unique_ptr<RoutingBoard> board_;
+    npu::Stream stream_;
+
+    CombinePlan plan_;
+    Tokens tokens_;
+    std::vector<std::int32_t> experts_;
+    std::vector<float> weights_;
+    std::vector<std::uint64_t> expected_;  // audit: [2, slots] rows that must have been put into each slot so far
+    std::vector<std::uint8_t> skipped_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are mapped
+    bool routed_ = false;
+    std::uint64_t epoch_ = 0;
+    Status broken_;  // why no further combine is possible
+};
+
+}  // namespace npushmem::moe

@@ -1,0 +1,38 @@
+// Every rank's expert ids, where every rank can read them: the input of the plan. (A dispatch will deliver the same by
+// itself; then the board is not needed.)
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/moe/combine_config.hpp"
+#include "core/moe/routing.hpp"
+#include "core/moe/symmetric_memory.hpp"
+
+namespace npushmem::moe {
+
+class RoutingBoard {
+public:
+    // Symmetric bytes needed: a count, then room for the ids of max_tokens tokens.
+    static Bytes size(const CombineConfig& config);
+
+    RoutingBoard(SymmetricMemory& memory, std::byte* block) : memory_(memory), block_(block) {}
+
+    // Not collective by itself: shows this rank's ids, for those who collect after the next barrier.
+    void show(const RankRouting& own);
+    // After a barrier: takes a copy of every rank's ids.
+    Status collect();
+    // What collect() took; weights are empty, they stay with their rank.
+    [[nodiscard]] std::span<const RankRouting> all() const { return views_; }
+
+private:
+    Status collect_from(int rank);
+
+    SymmetricMemory& memory_;
+    std::byte* block_;
+    std::vector<std::vector<std::int32_t>> ids_;
+    std::vector<RankRouting> views_;
+};
+
+}  // namespace npushmem::moe

@@ -1,0 +1,83 @@
+#include "core/moe/routing_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include "core/moe/routing_document.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+template <class Value, class Write>
+std::string token_lines(const std::vector<Value>& values, std::size_t top_k, const Write& write) {
+    std::string text;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const bool last = i + 1 == values.size();
+        text += write(values[i]);
+        text += last ? "" : (i % top_k == top_k - 1 ? ",\n   " : ",");
+    }
+    return text;
+}
+
+template <class Value, class Write>
+std::string rank_arrays(const std::vector<std::vector<Value>>& ranks, std::size_t top_k, const Write& write) {
+    std::string text;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        text += fmt::format("  [{}]{}\n", token_lines(ranks[rank], top_k, write), rank + 1 < ranks.size() ? "," : "");
+    }
+    return text;
+}
+
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result + '"';
+}
+
+std::string token_counts(const Routing& routing) {
+    std::string text;
+    for (const auto& ids : routing.expert_ids) {
+        text += fmt::format("{}{}", text.empty() ? "" : ",", ids.size() / static_cast<std::size_t>(routing.top_k));
+    }
+    return text;
+}
+
+}  // namespace
+
+Result<Routing> parse_routing(std::string_view text, std::string_view name) {
+    return RoutingDocument(text, name).routing();
+}
+
+Result<Routing> read_routing_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        return Status{Code::argument,
+                      fmt::format("cannot open routing file '{}'; give the path of a file in the format of "
+                                  "bench/perf/README.md, or make one with 'npushmem-perf routing'",
+                                  path)};
+    }
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return parse_routing(text, path);
+}
+
+std::string routing_text(const Routing& routing, float weight_unit) {
+    const auto top_k = static_cast<std::size_t>(routing.top_k);
+    const auto id = [](std::int32_t value) { return fmt::format("{}", value); };
+    const auto weight = [&](float value) { return fmt::format("{}", std::lround(value / weight_unit)); };
+    return fmt::format(
+        "{{\n \"format\": \"npushmem-routing\",\n \"version\": 1,\n \"model\": {},\n \"origin\": {},\n"
+        " \"experts\": {},\n \"top_k\": {},\n \"ranks\": {},\n \"tokens_per_rank\": [{}],\n \"weight_unit\": {},\n"
+        " \"expert_ids\": [\n{} ],\n \"weights\": [\n{} ]\n}}\n",
+        quoted(routing.model), quoted(routing.origin), routing.experts, routing.top_k, routing.ranks(),
+        token_counts(routing), weight_unit, rank_arrays(routing.expert_ids, top_k, id),
+        rank_arrays(routing.weights, top_k, weight));
+}
+
+}  // namespace npushmem::moe

@@ -1,0 +1,60 @@
+#include "npushmem/npu/core.hpp"
+
+#include <fmt/format.h>
+
+#include "core/npu/core_context.hpp"
+#include "core/npu/runner.hpp"
+
+namespace npushmem::npu {
+
+void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const {
+    const Fabric& fabric = *state_.fabric;
+    if (pe < 0 || pe >= fabric.n_pes()) {
+        throw KernelError(Code::range, fmt::format("remote: PE {} must be 0 to {} ({}:{})", pe, fabric.n_pes() - 1,
+                                                   where.file_name(), where.line()));
+    }
+    if (void* there = fabric.remote(symmetric, pe); there != nullptr) return there;
+    const bool symmetric_here = fabric.remote(symmetric, fabric.my_pe()) != nullptr;
+    throw KernelError(
+        symmetric_here ? Code::unreachable : Code::not_symmetric,
+        fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({}:{})", fmt::ptr(symmetric), pe,
+                    fabric.my_pe(),
+                    symmetric_here ? "that PE's memory is not mapped here" : "the address is not in symmetric memory",
+                    where.file_name(), where.line()));
+}
+
+std::uint64_t Core::wait_slow(const detail::Condition& condition, const Where& where) {
+    return state_.context->runner->await_word(*state_.context, condition, std::chrono::nanoseconds{0}, where);
+}
+
+Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                            const WaitLimit& limit, const Where& where) {
+    check_scalar("signal_wait_for", word, where);
+    std::uint64_t seen = detail::acquire_word(word);
+    try {
+        const detail::Condition condition{word, compare, value, limit.pe};
+        if (!satisfied(seen, compare, value)) {
+            seen = state_.context->runner->await_word(*state_.context, condition, limit.timeout, where);
+        }
+    } catch (const KernelError& error) {
+        // A launch that is being given up unwinds; it does not go on with a result.
+        if (error.code() == Code::aborted) throw;
+        return Status{error.code(), error.what()};
+    }
+    if (state_.hooks != nullptr) state_.hooks->after_wait(word, seen, where);
+    return seen;
+}
+
+void Core::core_barrier_slow(const Where& where) { state_.context->runner->await_cores(*state_.context, where); }
+
+void Core::poll_point() {
+    dcci_left_ = dcci_burst;
+    if (state_.context != nullptr) state_.context->runner->poll(*state_.context, polls_);
+}
+
+void Core::yield() {
+    polls_ = 1;
+    poll_point();
+}
+
+}  // namespace npushmem::npu

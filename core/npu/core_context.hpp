@@ -1,0 +1,54 @@
+// A vector core while a launch runs on it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "core/npu/context.hpp"
+#include "npushmem/npu/core.hpp"
+
+namespace npushmem::npu::detail {
+
+class LaunchRun;
+class Runner;
+
+enum class CoreStatus : unsigned char {
+    runnable,       // can go on at once (also: has not begun)
+    polling,        // gave way between two polls of its own
+    awaiting_word,  // for `condition`
+    awaiting_cores  // for the launch's core barrier to pass `barrier`
+};
+
+// Used by one thread only: the one that runs the launch.
+class CoreContext {
+public:
+    CoreContext() = default;
+    CoreContext(const CoreContext&) = delete;
+    CoreContext& operator=(const CoreContext&) = delete;
+
+    // Whether it need not wait any longer; not asked of polling cores.
+    [[nodiscard]] bool ready();
+
+    Context context;
+    std::optional<Core> core;
+    std::unique_ptr<CoreHooks> hooks;
+    LaunchRun* run = nullptr;
+    Runner* runner = nullptr;
+    // The ring of the runner.
+    CoreContext* next = nullptr;
+    CoreContext* previous = nullptr;
+
+    CoreStatus status = CoreStatus::runnable;
+    Condition condition{};
+    std::uint64_t seen = 0;
+    std::uint64_t barrier = 0;
+    std::uint64_t polls = 0;
+    Where where;
+    std::chrono::nanoseconds timeout{0};   // of the current wait; 0: none
+    std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not yet fixed
+    // Not ok: the wait is over, without its condition.
+    Status failure;
+};
+
+}  // namespace npushmem::npu::detail

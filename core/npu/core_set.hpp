@@ -1,0 +1,69 @@
+// Stacks, UB and contexts for the cores of one launch at a time. Kept and used again, because mapping costs more than
+// most launches.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/npu/core_context.hpp"
+#include "core/npu/mapping.hpp"
+#include "npushmem/npu/device_config.hpp"
+
+namespace npushmem::npu::detail {
+
+class CoreSet {
+public:
+    static Result<std::unique_ptr<CoreSet>> create(const DeviceConfig& config);
+
+    // Makes the first `count` cores usable (their guard pages are set when first needed).
+    Status prepare(int count);
+    [[nodiscard]] CoreContext& operator[](int index) { return cores_[static_cast<std::size_t>(index)]; }
+    [[nodiscard]] UbRegion ub(int index) const;
+    // A fresh context on the core's stack that will run `entry(boost::context::fiber&&)`.
+    template <class Entry>
+    void start(int index, Entry&& entry);
+
+private:
+    CoreSet(const DeviceConfig& config, Mapping ub, Mapping stacks);
+
+    struct Stack {
+        std::byte* bottom;
+        std::size_t bytes;
+    };
+    // Stacks belong to the set; a finished context has nothing to free.
+    struct NoAllocator {
+        boost::context::stack_context allocate() { return {}; }
+        void deallocate(boost::context::stack_context&) {}
+    };
+    [[nodiscard]] Stack stack(int index) const;
+
+    static constexpr std::size_t stack_colours = 8;
+    static constexpr std::size_t stack_colour_bytes = 512;
+
+    std::size_t ub_bytes_;
+    std::size_t ub_reserved_;
+    std::size_t stack_bytes_;
+    Mapping ub_;
+    Mapping stacks_;  // per core: one guard page below, then the stack
+    int prepared_ = 0;
+    std::vector<CoreContext> cores_;
+};
+
+template <class Entry>
+void CoreSet::start(int index, Entry&& entry) {
+    const Stack place = stack(index);
+    boost::context::stack_context whole;
+    // Stacks lie a whole number of pages apart: without an offset their busy ends would share few lines of the first
+    // cache, and every switch between many cores would miss it.
+    const std::size_t offset = static_cast<std::size_t>(index) % stack_colours * stack_colour_bytes;
+    whole.size = place.bytes - offset;
+    whole.sp = place.bottom + whole.size;
+    Context& context = cores_[static_cast<std::size_t>(index)].context;
+    context.sanitizer.begin(place.bottom, place.bytes);
+    context.handle =
+        boost::context::fiber(std::allocator_arg, boost::context::preallocated(whole.sp, whole.size, whole),
+                              NoAllocator{}, std::forward<Entry>(entry));
+    context.sanitizer.made();
+}
+
+}  // namespace npushmem::npu::detail

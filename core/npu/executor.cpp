@@ -1,0 +1,267 @@
+#include "core/npu/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/npu/launch_thread.hpp"
+
+namespace npushmem::npu::detail {
+namespace {
+
+// After so many launches in a row that hosts ran themselves, workers are no longer woken for each: they look by
+// themselves every tick, and sleep for good when nothing was queued for some ticks.
+constexpr int host_claims_before_ticking = 8;
+constexpr std::chrono::milliseconds tick{1};
+constexpr int empty_ticks_before_sleep = 10;
+
+}  // namespace
+
+Executor::Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& waiting)
+    : config_(config), fabric_(fabric), waiting_(waiting) {}
+
+Executor::~Executor() = default;
+
+Status Executor::refusal(const StreamState& stream) const {
+    if (stopping()) return {Code::state, "the device of this stream was destroyed"};
+    if (stream.closed) return {Code::state, "the stream was closed"};
+    return {};
+}
+
+Status Executor::enqueue(const StreamRef& stream, StreamState::Entry entry) {
+    Discarded discarded;
+    const Lock lock(mutex_);
+    if (Status status = refusal(*stream); !status.ok()) return status;
+    if (!std::exchange(stream->listed, true)) active_.push_back(stream);
+    stream->entries.push_back(std::move(entry));
+    ++stream->queued;
+    ++enqueued_;
+    settle(discarded);
+    wake_worker();
+    return {};
+}
+
+void Executor::settle(Discarded& discarded) {
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (const StreamRef& stream : active_) changed = settle_stream(*stream, discarded) || changed;
+    }
+    std::erase_if(active_, [](const StreamRef& stream) {
+        if (stream->busy || !stream->entries.empty() || !stream->failure.ok()) return false;
+        stream->listed = false;
+        return true;
+    });
+    const auto claimable =
+        std::count_if(active_.begin(), active_.end(), [](const StreamRef& stream) { return stream->claimable(); });
+    claimable_.store(static_cast<int>(claimable), std::memory_order_relaxed);
+}
+
+bool Executor::settle_stream(StreamState& stream, Discarded& discarded) {
+    bool changed = false;
+    while (!stream.busy && !stream.entries.empty()) {
+        StreamState::Entry& head = stream.entries.front();
+        const bool skipped = !stream.failure.ok() || stopping();
+        if (!skipped && (head.job != nullptr || !head.satisfied())) break;
+        if (head.job != nullptr) discarded.push_back(std::move(head.job));
+        stream.entries.pop_front();
+        ++stream.completed;
+        changed = true;
+    }
+    if (changed) ended_.notify_all();
+    return changed;
+}
+
+void Executor::wake_worker() {
+    const int claimable = claimable_.load(std::memory_order_relaxed);
+    if (claimable == 0 || (host_claims_ >= host_claims_before_ticking && ticking_workers_ > 0)) return;
+    if (sleeping_workers_ == 0 && static_cast<int>(workers_.size()) < config_.workers) {
+        workers_.emplace_back([this] { work(); });
+    }
+    work_.notify_one();
+}
+
+void Executor::work() {
+    LaunchThread thread(*this, true);
+    for (;;) {
+        std::optional<Claim> next;
+        {
+            Lock lock(mutex_);
+            if (!wait_for_work(lock)) return;
+            next = claim_locked(nullptr);
+            if (next) host_claims_ = 0;
+        }
+        if (next) thread.run(std::move(*next));
+    }
+}
+
+// False: the device goes away.
+bool Executor::wait_for_work(Lock& lock) {
+    const auto wanted = [this] { return has_work(); };
+    ++sleeping_workers_;
+    for (int empty = 0; !wanted() && empty < empty_ticks_before_sleep && host_claims_ >= host_claims_before_ticking;) {
+        const std::uint64_t before = enqueued_;
+        ++ticking_workers_;
+        work_.wait_for(lock, tick);
+        --ticking_workers_;
+        empty = enqueued_ == before ? empty + 1 : 0;
+    }
+    work_.wait(lock, wanted);
+    --sleeping_workers_;
+    return !stopping();
+}
+
+std::optional<Executor::Claim> Executor::claim(const StreamState* only) {
+    const Lock lock(mutex_);
+    return claim_locked(only);
+}
+
+std::optional<Executor::Claim> Executor::claim_locked(const StreamState* only) {
+    for (const StreamRef& stream : active_) {
+        if (only != nullptr && stream.get() != only) continue;
+        if (!stream->claimable()) continue;
+        Claim claim{stream, std::move(stream->entries.front().job)};
+        stream->entries.pop_front();
+        stream->busy = true;
+        claimable_.fetch_sub(1, std::memory_order_relaxed);
+        return claim;
+    }
+    return std::nullopt;
+}
+
+void Executor::complete(Claim claim, const Status& outcome) {
+    Discarded discarded;
+    discarded.push_back(std::move(claim.job));
+    // What the kernel owned is destroyed before anybody learns that the launch has ended.
+    discarded.clear();
+    const Lock lock(mutex_);
+    StreamState& stream = *claim.stream;
+    stream.busy = false;
+    ++stream.completed;
+    if (stream.failure.ok()) stream.failure = outcome;
+    settle(discarded);
+    ended_.notify_all();
+    wake_worker();
+}
+
+void Executor::help(const StreamRef& stream, std::uint64_t sequence, Lock& lock) {
+    while (stream->completed < sequence) {
+        auto claim = claim_locked(stream.get());
+        if (!claim) {
+            ended_.wait(lock);
+            continue;
+        }
+        ++host_claims_;
+        lock.unlock();
+        LaunchThread(*this, false).run(std::move(*claim));
+        lock.lock();
+    }
+}
+
+Status Executor::take_failure(StreamState& stream) { return std::exchange(stream.failure, Status{}); }
+
+Status Executor::synchronize(const StreamRef& stream) {
+    Lock lock(mutex_);
+    if (Status status = refusal(*stream); !status.ok()) return status;
+    help(stream, stream->queued, lock);
+    return take_failure(*stream);
+}
+
+Status Executor::synchronize(const StreamRef& stream, std::chrono::nanoseconds timeout) {
+    Lock lock(mutex_);
+    if (Status status = refusal(*stream); !status.ok()) return status;
+    work_.notify_one();
+    const std::uint64_t target = stream->queued;
+    const auto ended = [&] { return stream->completed >= target; };
+    if (ended_.wait_for(lock, timeout, ended)) return take_failure(*stream);
+    const std::chrono::duration<double> limit = timeout;
+    return {Code::timeout,
+            fmt::format("the stream did not finish within {} s: {} of {} launches and waits have ended; they "
+                        "go on, synchronize again or give launches a timeout",
+                        limit.count(), stream->completed, target)};
+}
+
+Status Executor::close(const StreamRef& stream) {
+    Lock lock(mutex_);
+    if (stream->closed || stopping()) return {};
+    stream->closed = true;
+    help(stream, stream->queued, lock);
+    return take_failure(*stream);
+}
+
+Status Executor::await(const StreamRef& stream, std::uint64_t sequence) {
+    Lock lock(mutex_);
+    help(stream, sequence, lock);
+    return stream->failure;
+}
+
+bool Executor::ended(const StreamState& stream, std::uint64_t sequence) const {
+    const Lock lock(mutex_);
+    return stream.completed >= sequence;
+}
+
+Code Executor::query(const StreamState& stream) const {
+    const Lock lock(mutex_);
+    if (Status status = refusal(stream); !status.ok()) return status.code();
+    if (stream.completed < stream.queued) return Code::again;
+    return stream.failure.code();
+}
+
+std::uint64_t Executor::last_queued(const StreamState& stream) const {
+    const Lock lock(mutex_);
+    return stream.queued;
+}
+
+Status Executor::synchronize_all() {
+    Lock lock(mutex_);
+    const auto unfinished = [](const StreamRef& stream) { return stream->completed < stream->queued; };
+    for (;;) {
+        const auto found = std::find_if(active_.begin(), active_.end(), unfinished);
+        if (found == active_.end()) break;
+        const StreamRef stream = *found;
+        help(stream, stream->queued, lock);
+    }
+    Status first;
+    for (const StreamRef& stream : active_) {
+        Status failure = take_failure(*stream);
+        if (first.ok()) first = std::move(failure);
+    }
+    return first;
+}
+
+void Executor::stop() {
+    std::vector<std::thread> workers;
+    {
+        Discarded discarded;
+        const Lock lock(mutex_);
+        stopping_.store(true, std::memory_order_relaxed);
+        settle(discarded);
+        workers.swap(workers_);
+        work_.notify_all();
+    }
+    for (std::thread& worker : workers) worker.join();
+    // Streams hold the executor: without this the two would keep each other.
+    std::vector<StreamRef> released;
+    const Lock lock(mutex_);
+    released.swap(active_);
+}
+
+Result<std::unique_ptr<CoreSet>> Executor::take_cores() {
+    {
+        const Lock lock(mutex_);
+        if (!idle_cores_.empty()) {
+            auto cores = std::move(idle_cores_.back());
+            idle_cores_.pop_back();
+            return cores;
+        }
+    }
+    return CoreSet::create(config_);
+}
+
+void Executor::give_back_cores(std::unique_ptr<CoreSet> cores) {
+    const Lock lock(mutex_);
+    idle_cores_.push_back(std::move(cores));
+}
+
+}  // namespace npushmem::npu::detail

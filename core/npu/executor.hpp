@@ -1,0 +1,100 @@
+// The queues of a device and the threads that work them off.
+//
+// Threads: workers, started when a launch finds none free, and hosts that synchronize, which run a launch of their
+// stream themselves if no worker has begun it (that saves two hand-overs between threads). Everything here is guarded
+// by one mutex, held for bookkeeping only.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/npu/core_set.hpp"
+#include "core/npu/stream_state.hpp"
+#include "npushmem/npu/device_config.hpp"
+#include "npushmem/npu/fabric.hpp"
+#include "npushmem/npu/wait_policy.hpp"
+
+namespace npushmem::npu::detail {
+
+class Executor : public std::enable_shared_from_this<Executor> {
+public:
+    using StreamRef = std::shared_ptr<StreamState>;
+
+    // A launch that a thread has taken on; its stream is busy until complete().
+    struct Claim {
+        StreamRef stream;
+        std::unique_ptr<LaunchJob> job;
+    };
+
+    Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& waiting);
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+    ~Executor();
+
+    [[nodiscard]] const DeviceConfig& config() const { return config_; }
+    [[nodiscard]] const Fabric& fabric() const { return fabric_; }
+    [[nodiscard]] WaitPolicy& waiting() const { return waiting_; }
+
+    // For streams and events.
+    Status enqueue(const StreamRef& stream, StreamState::Entry entry);
+    Status synchronize(const StreamRef& stream);
+    Status synchronize(const StreamRef& stream, std::chrono::nanoseconds timeout);
+    Status close(const StreamRef& stream);
+    Status await(const StreamRef& stream, std::uint64_t sequence);
+    [[nodiscard]] bool ended(const StreamState& stream, std::uint64_t sequence) const;
+    [[nodiscard]] Code query(const StreamState& stream) const;
+    [[nodiscard]] std::uint64_t last_queued(const StreamState& stream) const;
+    Status synchronize_all();
+    // Drops what is queued, ends what runs, joins the workers. Idempotent.
+    void stop();
+
+    // For the threads that run launches. `only`: of this stream; null: of any.
+    std::optional<Claim> claim(const StreamState* only);
+    void complete(Claim claim, const Status& outcome);
+    Result<std::unique_ptr<CoreSet>> take_cores();
+    void give_back_cores(std::unique_ptr<CoreSet> cores);
+    // Relaxed: a hint between polls; what it announces is looked for under the mutex.
+    [[nodiscard]] bool has_work() const { return claimable_.load(std::memory_order_relaxed) != 0 || stopping(); }
+    [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
+
+private:
+    using Lock = std::unique_lock<std::mutex>;
+    // Kernels whose destructors must run after the mutex is released.
+    using Discarded = std::vector<std::unique_ptr<LaunchJob>>;
+
+    [[nodiscard]] std::optional<Claim> claim_locked(const StreamState* only);
+    // Works off entries that need no thread, and counts the streams that a thread could serve.
+    void settle(Discarded& discarded);
+    bool settle_stream(StreamState& stream, Discarded& discarded);
+    void wake_worker();
+    void work();
+    [[nodiscard]] bool wait_for_work(Lock& lock);
+    void help(const StreamRef& stream, std::uint64_t sequence, Lock& lock);
+    static Status take_failure(StreamState& stream);
+    Status refusal(const StreamState& stream) const;
+
+    const DeviceConfig config_;
+    const Fabric& fabric_;
+    WaitPolicy& waiting_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable work_;   // for workers
+    std::condition_variable ended_;  // for hosts: some entry ended
+    std::vector<StreamRef> active_;  // streams with entries, or busy
+    std::vector<std::unique_ptr<CoreSet>> idle_cores_;
+    std::vector<std::thread> workers_;
+    int sleeping_workers_ = 0;
+    int ticking_workers_ = 0;
+    // Launches in a row that a host ran itself: then waking a worker for each is a waste.
+    int host_claims_ = 0;
+    std::uint64_t enqueued_ = 0;
+    std::atomic<int> claimable_{0};
+    std::atomic<bool> stopping_{false};
+};
+
+}  // namespace npushmem::npu::detail

@@ -1,0 +1,101 @@
+#include "core/npu/launch_run.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/context/detail/exception.hpp>
+#include <exception>
+
+namespace npushmem::npu::detail {
+
+std::string LaunchJob::title() const {
+    const std::string place = fmt::format("{}:{}", config.where.file_name(), config.where.line());
+    return config.name.empty() ? fmt::format("the kernel launched at {}", place)
+                               : fmt::format("kernel '{}' launched at {}", config.name, place);
+}
+
+LaunchRun::LaunchRun(const LaunchJob& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores)
+    : job_(job),
+      device_(device),
+      fabric_(fabric),
+      cores_(cores),
+      size_(job.config.block_dim * device.vector_cores),
+      live_(size_),
+      timeout_(job.config.timeout.count() != 0 ? job.config.timeout : device.launch_timeout) {
+    const Window window = fabric.window();
+    for (int i = 0; i < size_; ++i) prepare(i, window);
+}
+
+void LaunchRun::prepare(int index, const Window& window) {
+    CoreContext& context = cores_[index];
+    context.run = this;
+    context.status = CoreStatus::runnable;
+    context.failure = {};
+    const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
+                      device_.vector_cores};
+    CoreState state{place, cores_.ub(index), window, fabric_.my_pe(), fabric_.n_pes(), &fabric_, &context, nullptr};
+    context.core.emplace(state);
+    if (!device_.hooks) return;
+    context.hooks = device_.hooks(*context.core);
+    state.hooks = context.hooks.get();
+    context.core.emplace(state);
+}
+
+bool LaunchRun::awaits_word() {
+    for (int i = 0; i < size_; ++i) {
+        if (cores_[i].status == CoreStatus::awaiting_word) return true;
+    }
+    return false;
+}
+
+void LaunchRun::execute(CoreContext& context) {
+    if (!failed()) run_body(context);
+    end(context);
+}
+
+void LaunchRun::run_body(CoreContext& context) {
+    try {
+        job_.body->run(*context.core);
+        if (context.hooks) context.hooks->kernel_end();
+    } catch (const boost::context::detail::forced_unwind&) {
+        throw;
+    } catch (const KernelError& error) {
+        fail(&context, {error.code(), error.what()});
+    } catch (const std::bad_alloc&) {
+        fail(&context, {Code::memory, "the kernel ran out of host memory (std::bad_alloc)"});
+    } catch (const std::exception& error) {
+        fail(&context, {Code::aborted, fmt::format("the kernel threw: {}", error.what())});
+    } catch (...) {
+        fail(&context, {Code::aborted, "the kernel threw something that is no std::exception"});
+    }
+}
+
+void LaunchRun::end(CoreContext& context) {
+    --live_;
+    if (arrived_ > 0 && !failed()) fail_barrier(context);
+    context.hooks.reset();
+}
+
+bool LaunchRun::arrive(CoreContext& context) {
+    if (live_ < size_ && !failed()) fail_barrier(context);
+    if (++arrived_ < size_) return false;
+    arrived_ = 0;
+    ++barriers_passed_;
+    return true;
+}
+
+void LaunchRun::fail_barrier(const CoreContext& context) {
+    fail(&context,
+         {Code::mismatch, fmt::format("core_barrier was reached by {} of {} cores, and {} ended the kernel without "
+                                      "it; every core must call it equally often",
+                                      arrived_, size_, size_ - live_)});
+}
+
+void LaunchRun::fail(const CoreContext* context, const Status& why) {
+    if (failed()) return;
+    const std::string who = context == nullptr ? std::string{}
+                                               : fmt::format(", block {} sub-core {}", context->core->block_index(),
+                                                             context->core->sub_core_index());
+    failure_ = why.within(fmt::format("{}, on PE {}{}", job_.title(), fabric_.my_pe(), who));
+}
+
+}  // namespace npushmem::npu::detail

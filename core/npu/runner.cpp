@@ -1,0 +1,259 @@
+#include "core/npu/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace npushmem::npu::detail {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// How often waits that last are checked for deadlines and dead peers: asking may cost microseconds per PE.
+constexpr nanoseconds first_check = milliseconds(10);
+constexpr nanoseconds longest_check = milliseconds(250);
+// Cores that always find something to do must not hide from their deadline.
+constexpr std::uint32_t switches_per_check = 4096;
+
+nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+std::string place(const Where& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
+
+std::string describe(const CoreContext& core) {
+    if (core.status == CoreStatus::awaiting_cores) return fmt::format("waited in core_barrier ({})", place(core.where));
+    const std::string whom = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
+    return fmt::format("waited for the word at {}{} to be {} {}, last saw {} ({})", fmt::ptr(core.condition.word), whom,
+                       name_of(core.condition.compare), core.condition.value, core.seen, place(core.where));
+}
+
+}  // namespace
+
+bool CoreContext::ready() {
+    if (run->failed() || !failure.ok()) return true;
+    switch (status) {
+        case CoreStatus::awaiting_word:
+            seen = acquire_word(condition.word);
+            return satisfied(seen, condition.compare, condition.value);
+        case CoreStatus::awaiting_cores: return run->barriers_passed() > barrier;
+        case CoreStatus::runnable:
+        case CoreStatus::polling: return true;
+    }
+    return true;
+}
+
+Runner::Runner(WaitPolicy& waiting, WorkSource& source)
+    : waiting_(waiting), source_(source), exceptions_(&ExceptionState::current()), check_interval_(first_check) {
+    main_.sanitizer.adopt_thread();
+}
+
+void Runner::arrived_from(boost::context::fiber&& from, Context& self) {
+    Context& other = switched_from_ != nullptr ? *switched_from_ : ended_context_;
+    self.sanitizer.after_switch(other.sanitizer);
+    if (switched_from_ != nullptr) switched_from_->handle = std::move(from);
+}
+
+void Runner::add(LaunchRun& run, CoreSet& cores) {
+    for (int i = 0; i < run.size(); ++i) {
+        CoreContext& core = run.core(i);
+        core.runner = this;
+        cores.start(i, [this, &core](boost::context::fiber&& from) { return begin(core, std::move(from)); });
+        insert(core);
+    }
+    if (run.timeout().count() != 0) run.fix_deadline(now());
+}
+
+void Runner::run(const std::function<void(LaunchRun&)>& on_end) {
+    while (ring_ != nullptr || !ended_.empty()) {
+        while (!ended_.empty()) {
+            LaunchRun* run = ended_.back();
+            ended_.pop_back();
+            on_end(*run);
+        }
+        if (ring_ != nullptr) switch_to(next_after(*ring_->previous).context);
+    }
+}
+
+boost::context::fiber Runner::begin(CoreContext& self, boost::context::fiber&& from) {
+    arrived_from(std::move(from), self.context);
+    *exceptions_ = {};
+    self.run->execute(self);
+    return end(self);
+}
+
+// The context's last act: whoever is resumed finds it gone.
+boost::context::fiber Runner::end(CoreContext& self) {
+    CoreContext& after = *self.next;
+    remove(self);
+    const bool last = self.run->live() == 0;
+    if (last) ended_.push_back(self.run);
+    const bool to_thread = last || ring_ == nullptr || SanitizerFiber::ends_in_thread;
+    Context& to = to_thread ? main_ : next_after(*after.previous).context;
+    running_ = &to;
+    switched_from_ = nullptr;
+    SanitizerFiber::before_last_switch(to.sanitizer);
+    return std::move(to.handle);
+}
+
+void Runner::insert(CoreContext& core) {
+    if (ring_ == nullptr) ring_ = core.next = core.previous = &core;
+    core.previous = ring_->previous;
+    core.next = ring_;
+    core.previous->next = core.next->previous = &core;
+    ++ring_size_;
+}
+
+void Runner::remove(CoreContext& core) {
+    core.previous->next = core.next;
+    core.next->previous = core.previous;
+    if (ring_ == &core) ring_ = core.next == &core ? nullptr : core.next;
+    --ring_size_;
+}
+
+void Runner::switch_to(Context& to) {
+    Context& self = *running_;
+    if (&to == &self) return;
+    running_ = &to;
+    switched_from_ = &self;
+    const ExceptionState mine = *exceptions_;
+    self.sanitizer.before_switch(to.sanitizer);
+    arrived_from(std::move(to.handle).resume(), self);
+    *exceptions_ = mine;
+}
+
+std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, nanoseconds timeout,
+                                 const Where& where) {
+    self.status = CoreStatus::awaiting_word;
+    self.condition = condition;
+    self.timeout = timeout.count() != 0 ? timeout : self.run->default_wait_timeout();
+    self.deadline = nanoseconds{0};
+    self.where = where;
+    give_way(self);
+    return self.seen;
+}
+
+void Runner::await_cores(CoreContext& self, const Where& where) {
+    if (self.run->failed()) [[unlikely]]
+        raise(self);
+    self.barrier = self.run->barriers_passed();
+    if (self.run->arrive(self)) return;
+    self.status = CoreStatus::awaiting_cores;
+    self.timeout = self.run->default_wait_timeout();
+    self.deadline = nanoseconds{0};
+    self.where = where;
+    give_way(self);
+}
+
+void Runner::poll(CoreContext& self, std::uint64_t round) {
+    self.status = CoreStatus::polling;
+    self.polls = round;
+    give_way(self);
+}
+
+void Runner::give_way(CoreContext& self) {
+    switch_to(next_after(self).context);
+    self.status = CoreStatus::runnable;
+    if (self.run->failed() || !self.failure.ok()) [[unlikely]]
+        raise(self);
+}
+
+void Runner::raise(CoreContext& self) {
+    if (!self.failure.ok()) throw KernelError(std::exchange(self.failure, Status{}));
+    throw KernelError(Code::aborted, "the launch is being given up: " + self.run->failure().message());
+}
+
+CoreContext& Runner::next_after(CoreContext& self) {
+    if (++switches_ % switches_per_check == 0) check_limits(nanoseconds{0});
+    CoreContext* found = find_ready(self);
+    while (found == nullptr) found = idle(self);
+    if (found->status != CoreStatus::polling) {
+        polls_in_a_row_ = 0;
+    } else if (++polls_in_a_row_ >= ring_size_) {
+        // Everybody polled and nobody got anywhere.
+        polls_in_a_row_ = 0;
+        pause(*found);
+    }
+    return *found;
+}
+
+// A core that polls is found only when no other can run.
+CoreContext* Runner::find_ready(CoreContext& after) {
+    CoreContext* polling = nullptr;
+    CoreContext* core = after.next;
+    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
+        if (core->status != CoreStatus::polling || core->run->failed()) {
+            if (core->ready()) return core;
+        } else if (polling == nullptr) {
+            polling = core;
+        }
+    }
+    return polling;
+}
+
+void Runner::pause(const CoreContext& polling) {
+    waiting_.pause(polling.polls);
+    if (source_.has_work()) source_.adopt();
+    if (polling.polls % 256 == 0 || source_.stopping()) check_limits(nanoseconds{0});
+}
+
+// Waits until a core can run and returns it; null when things have changed otherwise, and all must be looked at again.
+CoreContext* Runner::idle(CoreContext& after) {
+    if (source_.stopping()) check_limits(nanoseconds{0});
+    if (source_.has_work() && source_.adopt()) return nullptr;
+    const nanoseconds interval = std::min(check_interval_, shortest_timeout());
+    CoreContext* found = nullptr;
+    const auto changed = [&] { return (found = find_ready(after)) != nullptr || source_.has_work(); };
+    if (waiting_.until(changed, interval) == Code::ok) {
+        check_interval_ = first_check;
+        return found;
+    }
+    check_interval_ = std::min(check_interval_ * 2, longest_check);
+    check_limits(interval);
+    return nullptr;
+}
+
+nanoseconds Runner::shortest_timeout() {
+    nanoseconds shortest = longest_check;
+    CoreContext* core = ring_;
+    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
+        if (core->timeout.count() != 0) shortest = std::min(shortest, core->timeout);
+        if (core->run->timeout().count() != 0) shortest = std::min(shortest, core->run->timeout());
+    }
+    return std::max(shortest, nanoseconds{1});
+}
+
+void Runner::check_limits(nanoseconds waited) {
+    const nanoseconds time = now();
+    CoreContext* core = ring_;
+    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
+        if (source_.stopping()) core->run->fail(nullptr, {Code::aborted, "the device is being destroyed"});
+        check_launch(*core, time);
+        check_wait(*core, time, waited);
+    }
+}
+
+void Runner::check_launch(CoreContext& core, nanoseconds time) {
+    if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
+    std::string what = "its cores were still running";
+    if (core.status == CoreStatus::awaiting_cores || core.status == CoreStatus::awaiting_word) what = describe(core);
+    const std::chrono::duration<double> limit = core.run->timeout();
+    core.run->fail(&core,
+                   {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(), what)});
+}
+
+void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
+    const bool on_word = core.status == CoreStatus::awaiting_word;
+    if (!on_word && (core.status != CoreStatus::awaiting_cores || core.run->awaits_word())) return;
+    // The clock is read only for waits that last: a wait's time is counted from its first check backwards.
+    if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
+    if (core.timeout.count() != 0 && time >= core.deadline) {
+        const std::chrono::duration<double> limit = core.timeout;
+        core.failure = {Code::timeout, fmt::format("no longer than {} s: {}", limit.count(), describe(core))};
+    }
+    if (!on_word) return;
+    if (Status verdict = waiting_.verdict(core.condition.pe); !verdict.ok())
+        core.failure = verdict.within(describe(core));
+}
+
+}  // namespace npushmem::npu::detail

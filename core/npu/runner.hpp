@@ -1,0 +1,90 @@
+// Runs the cores of launches on one thread, in turns.
+//
+// A core runs until it waits; then the next one in the ring that can run is resumed directly from its stack. When none
+// can, the thread takes on another launch, or waits as the policy says until a condition comes true.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "core/npu/core_context.hpp"
+#include "core/npu/launch_run.hpp"
+#include "npushmem/npu/wait_policy.hpp"
+
+namespace npushmem::npu::detail {
+
+// What a runner asks of those who queue launches.
+class WorkSource {
+public:
+    WorkSource() = default;
+    WorkSource(const WorkSource&) = delete;
+    WorkSource& operator=(const WorkSource&) = delete;
+    virtual ~WorkSource() = default;
+
+    // Cheap: called between polls. Whether adopt() might find something, or stopping() became true.
+    [[nodiscard]] virtual bool has_work() const = 0;
+    // Adds another launch, to run beside those that wait. False when there is none.
+    virtual bool adopt() = 0;
+    // Every launch shall end: the device goes away.
+    [[nodiscard]] virtual bool stopping() const = 0;
+};
+
+// Used by the thread that made it, only.
+class Runner {
+public:
+    Runner(WaitPolicy& waiting, WorkSource& source);
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+    ~Runner() = default;
+
+    // Its cores join the ring. `run` must live until on_end(run) was called.
+    void add(LaunchRun& run, CoreSet& cores);
+    // Until no core is left; calls `on_end` on the thread's own stack for each launch that has ended.
+    void run(const std::function<void(LaunchRun&)>& on_end);
+
+    // For the current core. They return when it may go on, and throw KernelError when it shall not.
+    std::uint64_t await_word(CoreContext& self, const Condition& condition, std::chrono::nanoseconds timeout,
+                             const Where& where);
+    void await_cores(CoreContext& self, const Where& where);
+    void poll(CoreContext& self, std::uint64_t round);
+
+private:
+    boost::context::fiber begin(CoreContext& self, boost::context::fiber&& from);
+    boost::context::fiber end(CoreContext& self);
+    void insert(CoreContext& core);
+    void remove(CoreContext& core);
+    void switch_to(Context& to);
+    // Inlined for the thread sanitizer's sake: see SanitizerFiber.
+    [[gnu::always_inline]] inline void arrived_from(boost::context::fiber&& from, Context& self);
+    // Gives way until the current wait of `self` is over.
+    void give_way(CoreContext& self);
+    CoreContext& next_after(CoreContext& self);
+    CoreContext* find_ready(CoreContext& after);
+    CoreContext* idle(CoreContext& after);
+    void pause(const CoreContext& polling);
+    // Deadlines, dead peers, stopping: what ends waits.
+    // `waited`: for how long at least all current waits have lasted.
+    void check_limits(std::chrono::nanoseconds waited);
+    void check_launch(CoreContext& core, std::chrono::nanoseconds now);
+    void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
+    [[nodiscard]] std::chrono::nanoseconds shortest_timeout();
+    void raise(CoreContext& self);
+
+    WaitPolicy& waiting_;
+    WorkSource& source_;
+    Context main_;
+    Context ended_context_;  // stands for contexts that are no more
+    Context* running_ = &main_;
+    Context* switched_from_ = nullptr;
+    ExceptionState* exceptions_;  // of this thread
+    CoreContext* ring_ = nullptr;
+    std::size_t ring_size_ = 0;
+    std::size_t polls_in_a_row_ = 0;
+    std::uint32_t switches_ = 0;
+    std::chrono::nanoseconds check_interval_;
+    std::vector<LaunchRun*> ended_;
+};
+
+}  // namespace npushmem::npu::detail

@@ -1,0 +1,32 @@
+#include "core/npu/waiter_policy.hpp"
+
+#include <fmt/format.h>
+
+namespace npushmem::npu {
+namespace {
+
+constexpr std::uint64_t rounds_of_spinning = 64;
+constexpr std::uint64_t rounds_before_sleep = 4096;
+constexpr std::chrono::microseconds sleep_between_polls{50};
+
+}  // namespace
+
+Code WaiterPolicy::until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) {
+    return waiter_.until(ready, WaitFor{.what = "a core of the device", .needs = {}, .timeout = timeout});
+}
+
+void WaiterPolicy::pause(std::uint64_t round) {
+    const bool may_spin = waiter_.budget().spin_for.count() > 0;
+    if (may_spin && round < rounds_of_spinning) return cpu_pause();
+    if (round < rounds_before_sleep) return os_.yield();
+    os_.sleep(sleep_between_polls);
+}
+
+Status WaiterPolicy::verdict(int pe) const {
+    if (liveness_ == nullptr) return {};
+    const auto dead = liveness_->dead_among(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
+    if (!dead) return {};
+    return {Code::peer_dead, fmt::format("PE {} has died", *dead)};
+}
+
+}  // namespace npushmem::npu

@@ -1,0 +1,52 @@
+// What the fast path of every operation needs, in one cache line: the own heap, and where the mapped peers' copies are.
+// All zero outside init..finalize, so that one comparison serves "initialised", "PE in range", "PE mapped" and
+// "symmetric".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/ops/block_copy.hpp"
+
+namespace npushmem {
+
+struct alignas(64) FastMap {
+    std::uintptr_t heap = 0;       // first byte of the own slice
+    std::uint64_t heap_bytes = 0;  // of a slice
+    std::byte* peers = nullptr;    // slice of PE `first_pe`
+    std::uint64_t stride = 0;      // from a mapped PE's slice to the next one's
+    std::uint32_t first_pe = 0;    // mapped PEs are first_pe, first_pe + 1, ...
+    std::uint32_t mapped_pes = 0;
+    std::uint32_t all_mapped = 0;  // 1: no PE is reached in another way
+    BlockCopy copy = nullptr;      // whenever any PE is mapped
+
+    // The address of `object` on `pe`, or null when the slow path must look at it.
+    [[nodiscard]] void* address(const void* object, int pe) const {
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - heap;
+        const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
+        if (offset < heap_bytes && index < mapped_pes) [[likely]]
+            return at(index, offset);
+        return nullptr;
+    }
+
+    // As address, for an object of `bytes`, which must lie in the heap whole. Null also for 0 bytes.
+    [[nodiscard]] void* address(const void* object, std::uint64_t bytes, int pe) const {
+        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - heap;
+        const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
+        if (bytes - 1 < heap_bytes && offset <= heap_bytes - bytes && index < mapped_pes) [[likely]]
+            return at(index, offset);
+        return nullptr;
+    }
+
+    // Where byte `offset` of a slice is, of the PE `index` after the first mapped one.
+    [[nodiscard]] void* at(std::uint32_t index, std::uint64_t offset) const {
+        std::byte* const found = peers + index * stride + offset;
+        // Spares every caller the question whether what was found is null as well.
+        if (found == nullptr) __builtin_unreachable();
+        return found;
+    }
+};
+
+static_assert(sizeof(FastMap) == 64);
+
+}  // namespace npushmem

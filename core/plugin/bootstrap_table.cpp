@@ -1,0 +1,77 @@
+// The checks and the stubs of the bootstrap table, and the check of configuration rows that both tables share.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/config.hpp"
+#include "core/plugin/plugin_table.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem {
+namespace {
+
+using Table = npushmem_bootstrap_v1;
+
+void abort_nobody(void*, const char*) {}
+std::int32_t nothing_failed(void*, npushmem_error*) { return NPUSHMEM_OK; }
+std::int32_t no_uniqueid(const npushmem_host*, void*, npushmem_error* error) {
+    return report(Code::unsupported, "this bootstrap makes no unique ids", error);
+}
+
+std::int32_t recognises_nothing(const npushmem_host*, const npushmem_bootstrap_params*, npushmem_error*) { return 0; }
+
+bool is_variable_name(std::string_view name) {
+    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+}
+
+std::string row_complaint(const npushmem_config_row& row, std::uint32_t number, std::set<std::string>& seen) {
+    if (row.name == nullptr || row.default_value == nullptr || row.type == nullptr || row.meaning == nullptr)
+        return fmt::format("configuration row {} lacks its name, default, type or meaning", number);
+    if (!is_variable_name(row.name))
+        return fmt::format(
+            "configuration row {}: '{}' is no variable's name (capitals, digits and '_', without the "
+            "prefix NPUSHMEM_)",
+            number, row.name);
+    if (!seen.insert(row.name).second) return fmt::format("configuration variable {} is declared twice", row.name);
+    const Status parsed = check_typed(row.type, row.default_value);
+    if (!parsed.ok())
+        return fmt::format("configuration variable {} of type '{}' has the default '{}': {}", row.name, row.type,
+                           row.default_value, parsed.message());
+    return {};
+}
+
+}  // namespace
+
+std::string TableTraits<Table>::missing_function(const Table& t) {
+    if (t.open == nullptr) return "open";
+    if (t.close == nullptr) return "close";
+    if (t.allgather == nullptr) return "allgather";
+    return t.barrier == nullptr ? "barrier" : "";
+}
+
+std::string TableTraits<Table>::capability_conflict(const Table&) { return {}; }
+
+void TableTraits<Table>::fill_gaps(Table& t) {
+    if (t.abort == nullptr) t.abort = abort_nobody;
+    if (t.check == nullptr) t.check = nothing_failed;
+    if (t.get_uniqueid == nullptr) t.get_uniqueid = no_uniqueid;
+    if (t.recognise == nullptr) t.recognise = recognises_nothing;
+    if (t.summary == nullptr) t.summary = "";
+}
+
+std::string config_row_complaint(const npushmem_config_row* rows, std::uint32_t count) {
+    constexpr std::uint32_t most = 1024;
+    if (rows == nullptr) return count == 0 ? "" : fmt::format("it claims {} configuration rows but has none", count);
+    if (count > most)
+        return fmt::format("it claims {} configuration rows; more than {} is taken for garbage", count, most);
+    std::set<std::string> seen;
+    for (std::uint32_t i = 0; i < count; ++i)
+        if (std::string complaint = row_complaint(rows[i], i + 1, seen); !complaint.empty()) return complaint;
+    return {};
+}
+
+}  // namespace npushmem

@@ -1,0 +1,196 @@
+#include "core/plugin/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+namespace npushmem {
+namespace {
+
+// Tables of any version stay far below this; a larger size is a pointer to something else.
+constexpr std::uint32_t largest_table = 16 * 1024;
+constexpr int oldest_major = 0;
+constexpr int newest_major = 64;
+
+std::string entry_name(PluginKind kind, int major) {
+    return fmt::format("npushmem_{}_entry_v{}", name_of(kind), major);
+}
+
+Status refused(std::string reason) { return {Code::plugin_refused, std::move(reason)}; }
+
+// "file, stage" in front of the reason; the reason says versions and remedy.
+Status at_stage(const FoundPlugin& found, LoadStage stage, const Status& why) {
+    return {why.code(), fmt::format("{} plugin '{}' refused at stage '{}': {} [{}]", name_of(found.kind), found.name,
+                                    name_of(stage), why.message(), found.path)};
+}
+
+std::string version_remedy(PluginKind kind, int theirs, int ours) {
+    return fmt::format("it speaks version {} of the {} interface, this runtime speaks version {}: it is too {}; {}",
+                       theirs, name_of(kind), ours, theirs < ours ? "old" : "new",
+                       theirs < ours ? "rebuild it with this runtime's headers" : "use a newer npushmem");
+}
+
+// The entry symbol is not there: is that of another major version?
+Status no_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
+    for (int major = oldest_major; major <= newest_major; ++major) {
+        const auto other = library.find(entry_name(kind, major).c_str());
+        if (major == ours || !other || !other->own) continue;
+        stage = LoadStage::major;
+        return refused(version_remedy(kind, major, ours));
+    }
+    const PluginKind otherwise = kind == PluginKind::transport ? PluginKind::bootstrap : PluginKind::transport;
+    const bool mixed_up = library.find(entry_name(otherwise, 1).c_str()).has_value();
+    return refused(
+        fmt::format("it does not export {}; {}", entry_name(kind, ours),
+                    mixed_up ? fmt::format("it is a {} plugin, rename the file", name_of(otherwise))
+                             : "it is no npushmem plugin, or it lacks the export macro at the end of a source file"));
+}
+
+Result<void*> own_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
+    const std::string name = entry_name(kind, ours);
+    const auto symbol = library.find(name.c_str());
+    if (!symbol) return no_entry(library, kind, ours, stage);
+    if (!symbol->own)
+        return refused(
+            fmt::format("{} is defined by {}, which it depends on, and not by itself: a plugin must not link "
+                        "another plugin",
+                        name, symbol->owner));
+    return symbol->address;
+}
+
+template <class Table>
+Result<const Table*> table_from(void* entry) {
+    try {
+        const Table* table = reinterpret_cast<const Table* (*)()>(entry)();
+        if (table == nullptr) return refused("its entry function returned no table");
+        return table;
+    } catch (const std::exception& thrown) {
+        return refused(fmt::format("its entry function threw: {}", thrown.what()));
+    } catch (...) {
+        return refused("its entry function threw something that is no std::exception");
+    }
+}
+
+// Only the header may be read before it is known to be one of ours.
+template <class Table>
+TableHeader header_of(const Table* table) {
+    TableHeader header{};
+    std::memcpy(&header, static_cast<const void*>(table), sizeof header);
+    return header;
+}
+
+template <class Table>
+Status check_major(const TableHeader& header) {
+    using Traits = TableTraits<Table>;
+    return header.major == Traits::major ? Status{}
+                                         : refused(version_remedy(Traits::kind, header.major, Traits::major));
+}
+
+template <class Table>
+Status check_size(const TableHeader& header) {
+    using Traits = TableTraits<Table>;
+    const auto version = fmt::format("table version {}.{}", header.major, header.minor);
+    if (header.struct_size < Traits::smallest)
+        return refused(
+            fmt::format("its {} has {} bytes; the mandatory functions alone need {}: rebuild it with the "
+                        "published headers",
+                        version, header.struct_size, Traits::smallest));
+    if (header.struct_size > largest_table || header.struct_size % alignof(Table) != 0)
+        return refused(
+            fmt::format("its {} claims {} bytes, which cannot be true (this runtime's has {}): struct_size "
+                        "must be sizeof of the table",
+                        version, header.struct_size, sizeof(Table)));
+    return {};
+}
+
+template <class Table>
+Status check_name(const Table& table, const FoundPlugin& found) {
+    if (table.name == nullptr) return refused("its table has no name");
+    if (found.name == table.name) return {};
+    return refused(fmt::format("its table says it is '{}', its file says '{}': rename the file to {}", table.name,
+                               found.name, plugin_file_name(found.kind, table.name)));
+}
+
+Status none_or(std::string complaint) { return complaint.empty() ? Status{} : refused(std::move(complaint)); }
+
+template <class Table>
+Status check_functions(const Table& table) {
+    const std::string missing = TableTraits<Table>::missing_function(table);
+    return missing.empty() ? Status{} : refused(fmt::format("it lacks the mandatory function '{}'", missing));
+}
+
+// The stages between the library and `open`, in order; `stage` follows.
+template <class Table>
+Result<Table> sound_table(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
+    using Traits = TableTraits<Table>;
+    const auto pass = [&stage](LoadStage next) { stage = next; };
+    pass(LoadStage::entry);
+    auto entry = own_entry(library, Traits::kind, Traits::major, stage);
+    if (!entry.ok()) return entry.status();
+    auto given = table_from<Table>(entry.value());
+    if (!given.ok()) return given.status();
+    const TableHeader header = header_of(given.value());
+    pass(LoadStage::major);
+    if (Status s = check_major<Table>(header); !s.ok()) return s;
+    pass(LoadStage::size);
+    if (Status s = check_size<Table>(header); !s.ok()) return s;
+    Table table{};
+    std::memcpy(&table, given.value(), std::min<std::size_t>(header.struct_size, sizeof table));
+    table.struct_size = sizeof table;
+    pass(LoadStage::name);
+    if (Status s = check_name(table, found); !s.ok()) return s;
+    pass(LoadStage::functions);
+    if (Status s = check_functions(table); !s.ok()) return s;
+    pass(LoadStage::capabilities);
+    if (Status s = none_or(Traits::capability_conflict(table)); !s.ok()) return s;
+    pass(LoadStage::configuration);
+    if (Status s = none_or(config_row_complaint(table.config, table.config_count)); !s.ok()) return s;
+    Traits::fill_gaps(table);
+    return table;
+}
+
+template <class Table>
+using Loaded = Result<std::shared_ptr<const LoadedPlugin<Table>>>;
+
+template <class Table>
+Loaded<Table> load_file(const FoundPlugin& found, LoadStage& stage) {
+    stage = LoadStage::opened;
+    auto library = SharedLibrary::open(found.path);
+    if (!library.ok()) return at_stage(found, stage, library.status());
+    auto table = sound_table<Table>(library.value(), found, stage);
+    if (!table.ok()) return at_stage(found, stage, table.status());
+    const std::uint16_t minor = table.value().minor;
+    return std::make_shared<const LoadedPlugin<Table>>(found, std::move(library).value(), table.value(), minor);
+}
+
+template <class Table>
+Loaded<Table> load(const PluginFinder& finder, std::string_view name_or_path) {
+    auto found = finder.find(TableTraits<Table>::kind, name_or_path);
+    if (!found.ok()) return found.status();
+    LoadStage stage{};
+    return load_file<Table>(found.value(), stage);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const LoadedTransport>> load_transport(const PluginFinder& finder,
+                                                              std::string_view name_or_path) {
+    return load<npushmem_transport_v1>(finder, name_or_path);
+}
+
+Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap(const PluginFinder& finder,
+                                                              std::string_view name_or_path) {
+    return load<npushmem_bootstrap_v1>(finder, name_or_path);
+}
+
+Result<std::shared_ptr<const LoadedTransport>> load_transport_file(const FoundPlugin& found, LoadStage& stage) {
+    return load_file<npushmem_transport_v1>(found, stage);
+}
+
+Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap_file(const FoundPlugin& found, LoadStage& stage) {
+    return load_file<npushmem_bootstrap_v1>(found, stage);
+}
+
+}  // namespace npushmem

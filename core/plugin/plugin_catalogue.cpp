@@ -1,0 +1,66 @@
+#include "core/plugin/plugin_catalogue.hpp"
+
+#include <algorithm>
+
+#include "core/plugin/loader.hpp"
+
+namespace npushmem {
+namespace {
+
+std::vector<PluginVariable> copies_of(std::span<const npushmem_config_row> rows) {
+    std::vector<PluginVariable> out;
+    for (const auto& row : rows) out.push_back({row.name, row.default_value, row.type, row.meaning});
+    return out;
+}
+
+template <class Table>
+PluginEntry entry_of(const LoadedPlugin<Table>& plugin) {
+    PluginEntry entry{plugin.found(),
+                      plugin.table().summary,
+                      plugin.table().major,
+                      plugin.minor(),
+                      0,
+                      copies_of(plugin.config_rows()),
+                      std::nullopt};
+    return entry;
+}
+
+template <class Load>
+PluginEntry tried(const FoundPlugin& found, Load load) {
+    LoadStage stage{};
+    const auto loaded = load(found, stage);
+    if (loaded.ok()) return describe(*loaded.value());
+    PluginEntry entry{};
+    entry.found = found;
+    entry.refusal = Refusal{stage, loaded.status().message()};
+    return entry;
+}
+
+}  // namespace
+
+PluginEntry describe(const LoadedTransport& plugin) {
+    PluginEntry entry = entry_of(plugin);
+    entry.capabilities = plugin.table().capabilities;
+    return entry;
+}
+
+PluginEntry describe(const LoadedBootstrap& plugin) { return entry_of(plugin); }
+
+PluginEntry examine_plugin(const FoundPlugin& found) {
+    return found.kind == PluginKind::transport ? tried(found, load_transport_file) : tried(found, load_bootstrap_file);
+}
+
+PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder) {
+    PluginCatalogue out;
+    for (const PluginKind kind : {PluginKind::transport, PluginKind::bootstrap})
+        for (const auto& found : finder.scan(kind)) out.entries_.push_back(examine_plugin(found));
+    return out;
+}
+
+const PluginEntry* PluginCatalogue::find(PluginKind kind, std::string_view name) const {
+    const auto match = [&](const PluginEntry& entry) { return entry.found.kind == kind && entry.found.name == name; };
+    const auto place = std::find_if(entries_.begin(), entries_.end(), match);
+    return place == entries_.end() ? nullptr : &*place;
+}
+
+}  // namespace npushmem

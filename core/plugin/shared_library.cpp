@@ -1,0 +1,36 @@
+#include "core/plugin/shared_library.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace npushmem {
+namespace {
+
+std::string last_error() {
+    const char* text = dlerror();
+    return text != nullptr ? text : "the dynamic linker gave no reason";
+}
+
+}  // namespace
+
+void SharedLibrary::Closer::operator()(void* handle) const { dlclose(handle); }
+
+Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) return Status{Code::plugin_refused, last_error()};
+    return SharedLibrary(handle);
+}
+
+std::optional<SharedLibrary::Symbol> SharedLibrary::find(const char* name) const {
+    // dlsym also searches what the library depends on, hence the question whose symbol it is.
+    void* address = dlsym(handle_.get(), name);
+    if (address == nullptr) return std::nullopt;
+    link_map* self = nullptr;
+    link_map* owner = nullptr;
+    Dl_info info{};
+    dlinfo(handle_.get(), RTLD_DI_LINKMAP, &self);
+    if (dladdr1(address, &info, reinterpret_cast<void**>(&owner), RTLD_DL_LINKMAP) == 0) owner = nullptr;
+    return Symbol{address, owner != nullptr && owner == self, info.dli_fname != nullptr ? info.dli_fname : "?"};
+}
+
+}  // namespace npushmem

@@ -1,0 +1,151 @@
+// The checks and the stubs of the transport table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "core/plugin/plugin_table.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem {
+namespace {
+
+using Table = npushmem_transport_v1;
+
+struct NamedBit {
+    std::uint64_t bit;
+    const char* name;
+};
+
+constexpr std::array<NamedBit, 9> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
+                                                   {NPUSHMEM_CAP_PUT, "put"},
+                                                   {NPUSHMEM_CAP_GET, "get"},
+                                                   {NPUSHMEM_CAP_ATOMIC, "atomic"},
+                                                   {NPUSHMEM_CAP_PUT_SIGNAL, "put_signal"},
+                                                   {NPUSHMEM_CAP_ORDERED, "ordered"},
+                                                   {NPUSHMEM_CAP_DEVICES, "devices"},
+                                                   {NPUSHMEM_CAP_REMOTE, "remote"},
+                                                   {NPUSHMEM_CAP_DECORATOR, "decorator"}}};
+
+constexpr std::uint64_t moves_data =
+    NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+
+struct NamedPresence {
+    const char* name;
+    bool present;
+};
+
+// A capability and a function that it promises.
+struct Promise {
+    std::uint64_t capability;
+    const char* function;
+    bool present;
+};
+
+std::string first_absent(std::span<const NamedPresence> functions) {
+    const auto absent = std::find_if(functions.begin(), functions.end(), [](const auto& f) { return !f.present; });
+    return absent == functions.end() ? "" : absent->name;
+}
+
+std::array<Promise, 7> promises_of(const Table& t) {
+    return {{{NPUSHMEM_CAP_MAP, "map", t.map != nullptr},
+             {NPUSHMEM_CAP_PUT, "put", t.put != nullptr},
+             {NPUSHMEM_CAP_GET, "get", t.get != nullptr},
+             {NPUSHMEM_CAP_ATOMIC, "atomic", t.atomic != nullptr},
+             {NPUSHMEM_CAP_PUT_SIGNAL, "put_signal", t.put_signal != nullptr},
+             {NPUSHMEM_CAP_DEVICES, "devices", t.devices != nullptr},
+             {NPUSHMEM_CAP_DEVICES, "use_devices", t.use_devices != nullptr}}};
+}
+
+// Stubs. They receive no hint of the plugin's name: the caller adds it.
+std::int32_t unsupported(const char* what, npushmem_error* error) { return report(Code::unsupported, what, error); }
+
+std::int32_t no_devices(void*, void*, std::uint32_t, std::uint32_t* count, npushmem_error*) {
+    *count = 0;
+    return NPUSHMEM_OK;
+}
+std::int32_t use_no_devices(void*, const std::uint32_t*, std::uint32_t count, npushmem_error* error) {
+    return count == 0 ? NPUSHMEM_OK : unsupported("this transport has no devices to use", error);
+}
+std::int32_t no_map(void*, std::uint64_t, void**, npushmem_error* error) {
+    return unsupported("this transport cannot map a peer's memory", error);
+}
+std::int32_t no_rma(void*, std::uint64_t, const npushmem_rma*, std::uint64_t*) { return NPUSHMEM_E_UNSUPPORTED; }
+std::int32_t no_atomic(void*, std::uint64_t, const npushmem_atomic*, std::uint64_t*) { return NPUSHMEM_E_UNSUPPORTED; }
+std::int32_t no_put_signal(void*, std::uint64_t, const npushmem_put_signal*, std::uint64_t*) {
+    return NPUSHMEM_E_UNSUPPORTED;
+}
+std::int32_t empty_address(void*, void*, std::uint32_t* bytes, npushmem_error*) {
+    *bytes = 0;
+    return NPUSHMEM_OK;
+}
+std::int32_t connected_already(void*, const npushmem_peer*, npushmem_error*) { return NPUSHMEM_OK; }
+// Absent `test` promises that every token is 0.
+std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
+    return token == 0 ? NPUSHMEM_OK : NPUSHMEM_E_ARGUMENT;
+}
+std::int32_t nothing_happened(void*) { return NPUSHMEM_AGAIN; }
+std::int32_t no_event(void*, npushmem_event*) { return NPUSHMEM_AGAIN; }
+
+template <class Function>
+void fill(Function*& place, Function* stub) {
+    if (place == nullptr) place = stub;
+}
+
+}  // namespace
+
+std::string capability_names(std::uint64_t capabilities) {
+    std::string out;
+    const auto append = [&out](std::string_view name) { out.append(out.empty() ? "" : ", ").append(name); };
+    for (const auto& [bit, name] : capability_bits) {
+        if ((capabilities & bit) != 0) append(name);
+        capabilities &= ~bit;
+    }
+    if (capabilities != 0) append(fmt::format("{:#x}", capabilities));
+    return out.empty() ? "none" : out;
+}
+
+std::string TableTraits<Table>::missing_function(const Table& t) {
+    const std::array<NamedPresence, 11> mandatory{{{"open", t.open != nullptr},
+                                                   {"close", t.close != nullptr},
+                                                   {"reach", t.reach != nullptr},
+                                                   {"register_memory", t.register_memory != nullptr},
+                                                   {"deregister_memory", t.deregister_memory != nullptr},
+                                                   {"import_memory", t.import_memory != nullptr},
+                                                   {"release_memory", t.release_memory != nullptr},
+                                                   {"create_queue", t.create_queue != nullptr},
+                                                   {"destroy_queue", t.destroy_queue != nullptr},
+                                                   {"fence", t.fence != nullptr},
+                                                   {"quiet", t.quiet != nullptr}}};
+    return first_absent(mandatory);
+}
+
+std::string TableTraits<Table>::capability_conflict(const Table& t) {
+    for (const auto& [capability, function, present] : promises_of(t))
+        if ((t.capabilities & capability) != 0 && !present)
+            return fmt::format("it declares the capability '{}' but has no function '{}'", capability_names(capability),
+                               function);
+    if ((t.capabilities & moves_data) == 0)
+        return fmt::format("its capabilities ({}) include no way to move data: at least one of {} is needed",
+                           capability_names(t.capabilities), capability_names(moves_data));
+    return {};
+}
+
+void TableTraits<Table>::fill_gaps(Table& t) {
+    fill(t.devices, no_devices);
+    fill(t.use_devices, use_no_devices);
+    fill(t.map, no_map);
+    fill(t.put, no_rma);
+    fill(t.get, no_rma);
+    fill(t.atomic, no_atomic);
+    fill(t.put_signal, no_put_signal);
+    fill(t.address, empty_address);
+    fill(t.connect, connected_already);
+    fill(t.test, always_complete);
+    fill(t.progress, nothing_happened);
+    fill(t.poll_event, no_event);
+    if (t.summary == nullptr) t.summary = "";
+}
+
+}  // namespace npushmem

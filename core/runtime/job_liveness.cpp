@@ -1,0 +1,55 @@
+#include "core/runtime/job_liveness.hpp"
+
+namespace npushmem {
+
+void JobLiveness::watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
+                        std::function<std::uint64_t()> meetings) {
+    my_pe_ = my_pe;
+    control_ = std::move(control);
+    anybody_left_ = std::move(anybody_left);
+    meetings_ = std::move(meetings);
+}
+
+bool JobLiveness::has_left(int pe) const {
+    const ControlBlock* block = control_(pe);
+    // Acquire: pairs with the release store in Runtime::finish, behind which last_meeting was written.
+    if (block == nullptr || block->life.load(std::memory_order_acquire) != static_cast<std::uint32_t>(Life::finalized))
+        return false;
+    // As long as this PE is still inside that last meeting, everybody has come to it and nothing is missing.
+    return meetings_() >= block->last_meeting.load(std::memory_order_relaxed);
+}
+
+std::optional<int> JobLiveness::gone_among(const PeRange& pes) {
+    if (const auto dead = processes_.dead_among(pes)) return dead;
+    if (!control_ || !anybody_left_()) return std::nullopt;
+    for (int i = 0; i < pes.count; ++i)
+        if (has_left(pes.at(i))) return pes.at(i);
+    return std::nullopt;
+}
+
+// Follows the notes from PE to PE. Each was written before its writer went, so they lead to an earlier end; only notes
+// that two PEs made of each other could go round, which the number of steps ends.
+int JobLiveness::cause_of(int gone) const {
+    for (int steps = 0; steps < processes_.npes(); ++steps) {
+        const ControlBlock* block = control_(gone);
+        // Relaxed: the note alone matters, and whoever wrote it has been found gone.
+        const int blamed = block != nullptr ? block->blames.load(std::memory_order_relaxed) - 1 : -1;
+        if (blamed < 0 || blamed >= processes_.npes() || blamed == my_pe_) return gone;
+        gone = blamed;
+    }
+    return gone;
+}
+
+std::optional<int> JobLiveness::dead_among(const PeRange& pes) {
+    const auto gone = gone_among(pes);
+    if (!gone || !control_) return gone;
+    const int cause = cause_of(*gone);
+    // The first one stays: what goes later may be a consequence of this PE's own end. Relaxed: see cause_of.
+    if (ControlBlock* own = control_(my_pe_)) {
+        std::int32_t nobody = 0;
+        own->blames.compare_exchange_strong(nobody, cause + 1, std::memory_order_relaxed);
+    }
+    return cause;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,39 @@
+// Who will not come any more: PEs whose process has died, and PEs of this host that have finalized.
+#pragma once
+
+#include <functional>
+
+#include "core/base/process_liveness.hpp"
+#include "core/memory/control_block.hpp"
+
+namespace npushmem {
+
+class JobLiveness final : public Liveness {
+public:
+    // A PE's control block, null where it is not mapped.
+    using ControlOf = std::function<ControlBlock*(int pe)>;
+
+    explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
+
+    // From here on finalized PEs are found too. `anybody_left`: whether there is one to be found. `meetings`: the
+    // number of meetings that this PE has left. Before the first wait.
+    void watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
+               std::function<std::uint64_t()> meetings);
+
+    // A PE that went because of another one is not blamed for it: the answer is the one that went first, as far as the
+    // PEs of this host have noted it, which may be a PE outside `pes`.
+    std::optional<int> dead_among(const PeRange& pes) override;
+
+private:
+    [[nodiscard]] std::optional<int> gone_among(const PeRange& pes);
+    [[nodiscard]] bool has_left(int pe) const;
+    [[nodiscard]] int cause_of(int gone) const;
+
+    ProcessLiveness processes_;
+    int my_pe_ = -1;
+    ControlOf control_;
+    std::function<bool()> anybody_left_;
+    std::function<std::uint64_t()> meetings_;
+};
+
+}  // namespace npushmem

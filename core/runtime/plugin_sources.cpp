@@ -1,0 +1,140 @@
+#include "core/runtime/plugin_sources.hpp"
+
+#include <fmt/core.h>
+
+#include "core/base/strings.hpp"
+#include "core/plugin/bootstrap_choice.hpp"
+#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/plugin_catalogue.hpp"
+#include "core/plugin/search_path.hpp"
+#include "core/plugin/transport_nest.hpp"
+
+namespace npushmem {
+
+namespace {
+
+PluginFinder finder_of(const Settings& settings) { return PluginFinder(plugin_search_path(settings.plugin_path)); }
+
+bool wraps_p2p(const TransportNest& nest) { return nest.innermost() == "p2p"; }
+
+Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportNest& nest, Config& config,
+                                const npushmem_host& host, const npushmem_transport_params& params) {
+    auto loaded = load_nest(finder, nest);
+    if (!loaded.ok()) return loaded.status();
+    for (const auto& part : loaded.value())
+        if (Status declared = config.declare(part->name().c_str(), part->config_rows()); !declared.ok())
+            return declared;
+    auto opened = open_nest(loaded.value(), host, params);
+    if (!opened.ok()) return opened.status();
+    return OwnedTransport{nest.text(), std::move(opened).value()};
+}
+
+}  // namespace
+
+Result<std::string> selected_bootstrap(const Settings& settings) {
+    const std::string name = lowercase(settings.bootstrap);
+    if (name == "pmi") return settings.bootstrap_pmi == "pmi-2" ? "pmi2" : settings.bootstrap_pmi;
+    if (name != "plugin") return name;
+    if (!settings.bootstrap_plugin.empty()) return settings.bootstrap_plugin;
+    return Status{Code::config,
+                  "NPUSHMEM_BOOTSTRAP=PLUGIN needs NPUSHMEM_BOOTSTRAP_PLUGIN to name the plugin or its path"};
+}
+
+std::string selected_transports(const Settings& settings) {
+    std::string text = settings.transports;
+    const std::string remote = settings.remote_transport;
+    if (!remote.empty() && lowercase(remote) != "none") text += (trimmed(text).empty() ? "" : ",") + remote;
+    return text;
+}
+
+namespace {
+
+Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_host& host,
+                                         const npushmem_bootstrap_params& params) {
+    const PluginFinder finder = finder_of(config.settings());
+    auto name = selected_bootstrap(config.settings());
+    if (!name.ok()) return name.status();
+    if (name.value() == "auto") {
+        auto chosen = choose_bootstrap(finder, ProcessEnvironment(), host, params);
+        if (chosen.ok())
+            chosen.value().why =
+                chosen.value().why.empty() ? "chosen by itself" : "chosen by itself: " + chosen.value().why;
+        return chosen;
+    }
+    auto loaded = load_bootstrap(finder, name.value());
+    return loaded.ok()
+               ? Result<BootstrapChoice>(BootstrapChoice{std::move(loaded).value(), "as NPUSHMEM_BOOTSTRAP says"})
+               : Result<BootstrapChoice>(loaded.status());
+}
+
+Result<BootstrapChoice> load_selected_bootstrap(Config& config, const npushmem_host& host,
+                                                const npushmem_bootstrap_params& params) {
+    auto chosen = select_bootstrap(config, host, params);
+    if (!chosen.ok()) return chosen.status().within("NPUSHMEM_BOOTSTRAP");
+    const LoadedBootstrap& plugin = *chosen.value().plugin;
+    Status declared = config.declare(plugin.name().c_str(), plugin.config_rows());
+    return declared.ok() ? std::move(chosen) : Result<BootstrapChoice>(declared);
+}
+
+// Ids are made by the plugin that uses them, whatever would be chosen for a process without one.
+Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config) {
+    auto name = selected_bootstrap(config.settings());
+    if (!name.ok()) return name.status();
+    const std::string wanted = name.value() == "auto" ? id_bootstrap : name.value();
+    auto loaded = load_bootstrap(finder_of(config.settings()), wanted);
+    if (!loaded.ok()) return loaded.status().within("NPUSHMEM_BOOTSTRAP");
+    Status declared = config.declare(loaded.value()->name().c_str(), loaded.value()->config_rows());
+    return declared.ok() ? loaded : Result<std::shared_ptr<const LoadedBootstrap>>(declared);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config, const npushmem_host& host,
+                                                                 const npushmem_bootstrap_params& params) {
+    auto chosen = load_selected_bootstrap(config, host, params);
+    if (!chosen.ok()) return chosen.status();
+    bootstrap_note_ = fmt::format("{} ({})", chosen.value().plugin->name(), chosen.value().why);
+    auto opened = npushmem::open_bootstrap(chosen.value().plugin, host, params);
+    if (!opened.ok() && lowercase(config.settings().bootstrap) == "auto")
+        return opened.status().within(chosen.value().why);
+    if (!opened.ok()) return opened.status();
+    return std::unique_ptr<Bootstrap>(std::move(opened).value());
+}
+
+Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
+               std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
+    auto loaded = load_id_bootstrap(config);
+    if (!loaded.ok()) return loaded.status();
+    plugin = loaded.value();
+    return make_uniqueid(*plugin, host, id);
+}
+
+Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& config, const npushmem_host& host,
+                                                                   const npushmem_transport_params& params) {
+    const Settings& settings = config.settings();
+    auto selection = parse_transport_selection(selected_transports(settings));
+    if (!selection.ok()) return selection.status().within("NPUSHMEM_TRANSPORTS");
+    const PluginFinder finder = finder_of(settings);
+    std::vector<OwnedTransport> opened;
+    for (const auto& nest : selection.value()) {
+        if (settings.disable_p2p && wraps_p2p(nest)) continue;
+        auto one = open_one(finder, nest, config, host, params);
+        if (!one.ok()) return one.status().within("NPUSHMEM_TRANSPORTS");
+        opened.push_back(std::move(one).value());
+    }
+    return opened;
+}
+
+void PluginSources::declare_all(Config& config) {
+    const auto catalogue = PluginCatalogue::scan(finder_of(config.settings()));
+    for (const auto& entry : catalogue.entries()) {
+        std::vector<npushmem_config_row> rows;
+        for (const auto& variable : entry.variables)
+            rows.push_back({variable.name.c_str(), variable.default_value.c_str(), variable.type.c_str(),
+                            variable.meaning.c_str()});
+        // A malformed value of a plugin that is not used is nobody's problem.
+        (void)config.declare(entry.found.name.c_str(), rows);
+    }
+}
+
+}  // namespace npushmem

@@ -1,0 +1,32 @@
+// Bootstraps and transports from plugin files, as the configuration selects them.
+#pragma once
+
+#include "core/plugin/loader.hpp"
+#include "core/runtime/start_request.hpp"
+
+namespace npushmem {
+
+class PluginSources final : public Sources {
+public:
+    Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
+                                                      const npushmem_bootstrap_params& params) override;
+    Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
+                                                        const npushmem_transport_params& params) override;
+    void declare_all(Config& config) override;
+    [[nodiscard]] std::string bootstrap_note() const override { return bootstrap_note_; }
+
+private:
+    std::string bootstrap_note_;
+};
+
+// The file or name of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN name.
+Result<std::string> selected_bootstrap(const Settings& settings);
+
+// Makes a unique id by the selected bootstrap; `plugin` keeps what serves it alive.
+Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
+               std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
+
+// TRANSPORTS with DISABLE_P2P and REMOTE_TRANSPORT applied, as text for parse_transport_selection.
+std::string selected_transports(const Settings& settings);
+
+}  // namespace npushmem

@@ -1,0 +1,410 @@
+#include "core/runtime/runtime.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "core/base/full_fence.hpp"
+#include "core/base/os_facts.hpp"
+#include "core/runtime/exchange.hpp"
+#include "core/runtime/nic_step.hpp"
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::size_t most_described_pes = 16;
+
+}  // namespace
+
+struct Runtime::Step {
+    const char* name;
+    Status (Runtime::*run)();
+};
+
+// The whole of start-up. Each step may use what the steps before it made; a step that fails ends the start on every PE.
+Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources, const StartRequest& request) {
+    static constexpr Step steps[] = {
+        {"logging", &Runtime::open_log},
+        {"bootstrap", &Runtime::join_job},              // rank, size; allgather and barrier from here on
+        {"meeting the other PEs", &Runtime::meet_pes},  // versions, host identities, who shares a host
+        {"symmetric memory", &Runtime::make_memory},    // one shared segment per host, this PE's heap
+        {"transports", &Runtime::open_transports},      // in the order of NPUSHMEM_TRANSPORTS
+        {"NIC assignment", &Runtime::assign_nics},      // once per host, then each PE takes its own
+        {"exchange of contacts", &Runtime::exchange_contacts},
+        {"transport map", &Runtime::build_map},     // which transport serves which PE
+        {"mapping of peers", &Runtime::map_peers},  // where the CPU finds the mapped ones
+        {"world team", &Runtime::make_world},       // its barrier, used by everything collective from here on
+        {"start report", &Runtime::report},
+    };
+    const Version built = request.compiled_with;
+    if (built.major != library_version.major || built.minor > library_version.minor)
+        return Status{Code::mismatch,
+                      fmt::format("the program was compiled with npushmem {}.{}.{} and runs with {}.{}.{}; compile it "
+                                  "again or install the other library",
+                                  built.major, built.minor, built.patch, library_version.major, library_version.minor,
+                                  library_version.patch)};
+    std::unique_ptr<Runtime> runtime(new Runtime(std::move(config)));
+    runtime->sources_ = &sources;
+    runtime->request_ = &request;
+    for (const Step& step : steps) {
+        Status done = (runtime.get()->*step.run)();
+        runtime->log_.write(LogLevel::debug, "start", "{}: {}", step.name, done.ok() ? "done" : done.message());
+        if (done.ok()) continue;
+        return runtime->give_up(step.name, done);
+    }
+    runtime->sources_ = nullptr;
+    runtime->request_ = nullptr;
+    return runtime;
+}
+
+// Another PE's failure can show here first as something else, a memory that is gone for instance: what that PE said of
+// it is the cause. And those that wait for this PE at the world's barrier, where no word of the bootstrap reaches them,
+// must find it gone.
+Status Runtime::give_up(const char* step, const Status& found) {
+    Status failure = found.within(fmt::format("start-up failed at {}", step));
+    if (!bootstrap_) return failure;
+    const Status told = bootstrap_->check();
+    if (!told.ok() && failure.message().find(told.message()) == std::string::npos)
+        failure = {told.code(), fmt::format("{}; because {}", failure.message(), told.message())};
+    bootstrap_->abort(failure.message());
+    if (heap_) say_finalized();
+    return failure;
+}
+
+void Runtime::say_finalized() {
+    // Release: pairs with the acquire load in JobLiveness.
+    heap_->control().life.store(static_cast<std::uint32_t>(Life::finalized), std::memory_order_release);
+    memory_->note_departure();
+}
+
+Runtime::~Runtime() {
+    world_.reset();
+    remote_.reset();
+    for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
+}
+
+Status Runtime::open_log() {
+    auto opened = Log::open(settings());
+    if (!opened.ok()) return opened.status();
+    log_ = std::move(opened).value();
+    services_ = std::make_unique<PluginServices>(config_, log_);
+    return {};
+}
+
+Status Runtime::join_job() {
+    npushmem_bootstrap_params params{};
+    params.struct_size = sizeof params;
+    params.rank = request_->rank;
+    params.nranks = request_->nranks;
+    params.uniqueid = request_->uniqueid ? request_->uniqueid->data() : nullptr;
+    params.attribute = request_->attribute;
+    auto opened = sources_->open_bootstrap(config_, services_->table(), params);
+    if (!opened.ok()) return opened.status();
+    bootstrap_ = std::move(opened).value();
+    my_pe_ = bootstrap_->rank();
+    npes_ = bootstrap_->nranks();
+    if (npes_ < 1 || my_pe_ < 0 || my_pe_ >= npes_)
+        return {Code::protocol, fmt::format("the bootstrap gave rank {} of {}", my_pe_, npes_)};
+    log_.set_speaker(fmt::format("pe {}/{}", my_pe_, npes_));
+    return {};
+}
+
+Status Runtime::meet_pes() {
+    auto tuning = barrier::Tuning::read(settings().coll_tuning_file);
+    if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
+    tuning_ = std::move(tuning).value();
+    auto mine = make_pe_record(settings(), tuning_.hash());
+    if (!mine.ok()) return mine.status();
+    auto all = gather(*bootstrap_, mine.value());
+    if (!all.ok()) return all.status();
+    records_ = std::move(all).value();
+    if (Status same = check_pe_records(records_, my_pe_); !same.ok()) return same;
+    std::vector<npushmem_host_id> identities;
+    for (const auto& record : records_) identities.push_back(record.host);
+    layout_ = HostLayout(identities);
+    waiting_ = std::make_unique<Waiting>(records_, layout_, my_pe_);
+    return {};
+}
+
+Status Runtime::make_memory() {
+    const auto local = layout_.pes_of(layout_.host_of(my_pe_));
+    const auto local_pes = static_cast<int>(local.size());
+    const std::uint64_t slice = SymmetricHeap::slice_bytes(settings().symmetric_size.value);
+    SegmentTicket ticket;
+    if (local[0] == my_pe_) {
+        auto made = HostMemory::create(slice, local_pes, settings().heap_dir);
+        if (!made.ok()) return made.status();
+        memory_ = std::make_unique<HostMemory>(std::move(made).value());
+        ticket = memory_->ticket();
+    }
+    auto tickets = gather(*bootstrap_, ticket);
+    if (!tickets.ok()) return tickets.status();
+    if (!memory_) {
+        auto joined = HostMemory::join(tickets.value()[static_cast<std::size_t>(local[0])], slice, local_pes);
+        if (!joined.ok()) return joined.status();
+        memory_ = std::make_unique<HostMemory>(std::move(joined).value());
+    }
+    auto heap = SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice);
+    if (!heap.ok()) return heap.status();
+    heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
+    ControlBlock& control = heap_->control();
+    control.magic = control_magic;
+    control.version = control_version;
+    control.pe = my_pe_;
+    control.slice_bytes = slice;
+    control.process = records_[static_cast<std::size_t>(my_pe_)].process;
+    control.process_start = records_[static_cast<std::size_t>(my_pe_)].process_start;
+    return {};
+}
+
+npushmem_transport_params Runtime::transport_params() const {
+    npushmem_transport_params params{};
+    params.struct_size = sizeof params;
+    params.pe = my_pe_;
+    params.npes = npes_;
+    params.local_index = layout_.local_index(my_pe_);
+    params.local_count = static_cast<std::int32_t>(layout_.pes_of(layout_.host_of(my_pe_)).size());
+    params.process_id = records_[static_cast<std::size_t>(my_pe_)].process;
+    params.host = records_[static_cast<std::size_t>(my_pe_)].host;
+    return params;
+}
+
+Status Runtime::open_transports() {
+    auto opened = sources_->open_transports(config_, services_->table(), transport_params());
+    if (!opened.ok()) return opened.status();
+    transports_ = std::move(opened).value();
+    constexpr std::size_t most = 64;  // one bit each in the map's set
+    if (transports_.size() > most)
+        return {Code::config,
+                fmt::format("{} transports were selected; at most {} are possible", transports_.size(), most)};
+    for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
+    return {};
+}
+
+Status Runtime::assign_nics() {
+    auto done = NicStep{settings(), *bootstrap_, *memory_, layout_, named_, records_, my_pe_}.run();
+    if (!done.ok()) return done.status();
+    nic_text_ = std::move(done.value().text);
+    nic_claims_ = std::move(done.value().claims);
+    nics_ = std::move(done.value().nics);
+    nic_user_ = done.value().user;
+    if (!done.value().warning.empty()) log_.line(LogLevel::warn, "topology", done.value().warning);
+    return {};
+}
+
+const std::string& Runtime::nic_text() {
+    const std::lock_guard guard(text_lock_);
+    if (!nic_text_.empty()) return nic_text_;
+    // No transport of this job drives a NIC, so none was looked for at start; this is what one that does would get.
+    const auto local = layout_.pes_of(layout_.host_of(my_pe_));
+    const auto text = preview_nics(settings(), {local.begin(), local.end()}, most_described_pes);
+    nic_text_ = text.ok() ? text.value() + "  (no transport in use drives a NIC)\n"
+                          : fmt::format("NIC assignment: none; {}\n", text.status().message());
+    return nic_text_;
+}
+
+Result<Contact> Runtime::contact_of(const NamedTransport& named) {
+    Contact contact;
+    contact.transport = hash_bytes(named.name);
+    auto address = named.transport->address();
+    if (!address.ok()) return address.status().within(fmt::format("transport {}", named.name));
+    contact.address = std::move(address).value();
+    auto registered =
+        named.transport->register_memory(memory_->describe_slice(layout_.local_index(my_pe_), heap_->bytes()));
+    if (!registered.ok())
+        return registered.status().within(fmt::format("transport {} cannot use the symmetric heap", named.name));
+    regions_.push_back(registered.value().region);
+    contact.handle = std::move(registered.value().handle);
+    return contact;
+}
+
+Status Runtime::exchange_contacts() {
+    std::vector<Contact> mine;
+    for (const auto& named : named_) {
+        auto contact = contact_of(named);
+        if (!contact.ok()) return contact.status();
+        mine.push_back(std::move(contact).value());
+    }
+    auto gathered = GatheredBytes::gather(*bootstrap_, pack_contacts(mine));
+    if (!gathered.ok()) return gathered.status();
+    contacts_ = ContactBook(std::move(gathered).value(), npes_);
+    return {};
+}
+
+npushmem_peer Runtime::peer_of(int transport, int pe) const {
+    const PeRecord& record = records_[static_cast<std::size_t>(pe)];
+    const auto address = contacts_.address(hash_bytes(named_[static_cast<std::size_t>(transport)].name), pe);
+    npushmem_peer peer{};
+    peer.struct_size = sizeof peer;
+    peer.pe = pe;
+    peer.host = record.host;
+    peer.process_id = record.process;
+    peer.address_bytes = static_cast<std::uint32_t>(address.size());
+    peer.address = address.data();
+    peer.host_name = record.host_name;
+    return peer;
+}
+
+PeerDirectory Runtime::directory() const {
+    return {[this](int transport, int pe) { return peer_of(transport, pe); },
+            [this](int transport, int pe) {
+                return contacts_.handle(hash_bytes(named_[static_cast<std::size_t>(transport)].name), pe);
+            }};
+}
+
+Status Runtime::build_map() {
+    auto built =
+        TransportMap::build(named_, layout_, my_pe_, [this](int transport, int pe) { return peer_of(transport, pe); });
+    if (!built.ok()) return built.status();
+    map_ = std::make_unique<TransportMap>(std::move(built).value());
+    map_text_ = map_->describe(named_, [this](int pe) {
+        const auto& route = map_->route(pe);
+        const bool by_nic = nic_user_ == &named_[static_cast<std::size_t>(route.transport)];
+        return by_nic && !route.maps() ? nics_.describe(pe) : std::string();
+    });
+    remote_ = std::make_unique<RemoteAccess>(named_, *map_, directory(), waiting_->inner, settings().timeout);
+    return {};
+}
+
+// Mapped PEs get the fast path when they are consecutive and their slices lie where the host's memory says; others are
+// found in the table of slices, a few nanoseconds later.
+Status Runtime::map_peers() {
+    fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
+    fast_.heap_bytes = heap_->bytes();
+    const auto local = layout_.pes_of(layout_.host_of(my_pe_));
+    bool all = true;
+    local_slices_.assign(local.size(), nullptr);
+    for (std::size_t i = 0; i < local.size(); ++i) {
+        if (map_->route(local[i]).maps()) {
+            auto address = remote_->map(local[i]);
+            if (!address.ok()) return address.status();
+            local_slices_[i] = static_cast<std::byte*>(address.value());
+        }
+        all = all && local[i] == local[0] + static_cast<int>(i) &&
+              local_slices_[i] == memory_->slice(static_cast<int>(i));
+    }
+    const bool self = map_->route(my_pe_).maps();
+    if (self) local_slices_[static_cast<std::size_t>(layout_.local_index(my_pe_))] = heap_->base();
+    fast_.peers = all ? memory_->slices() : heap_->base();
+    fast_.stride = memory_->stride();
+    fast_.copy = choose_block_copy();
+    fast_.first_pe = static_cast<std::uint32_t>(all ? local.front() : my_pe_);
+    fast_.mapped_pes = all ? static_cast<std::uint32_t>(local.size()) : self ? 1U : 0U;
+    fast_.all_mapped = fast_.mapped_pes == static_cast<std::uint32_t>(npes_) ? 1U : 0U;
+    return {};
+}
+
+Status Runtime::make_world() {
+    const double crowded = most_pes_per_core(records_);
+    auto made = WorldTeam::make({my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); },
+                                 *remote_, waiting_->user, settings().timeout, settings().barrier_algo, tuning_},
+                                *heap_);
+    if (!made.ok()) return made.status();
+    world_ = std::move(made).value();
+    collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
+    if (fast_.all_mapped == 0) waiting_->progress = [this] { (void)remote_->progress(); };
+    waiting_->liveness.watch(
+        my_pe_, [this](int pe) { return static_cast<ControlBlock*>(mapped(pe, 0)); },
+        [this] { return memory_->anybody_departed(); }, [this] { return world_->meetings(); });
+    // Release: pairs with the acquire load in JobLiveness.
+    heap_->control().life.store(static_cast<std::uint32_t>(Life::running), std::memory_order_release);
+    // The barrier's state must exist everywhere before the first signal; from here on the world's barrier is used.
+    if (Status met = bootstrap_->barrier(); !met.ok()) return met;
+    return world_->sync();
+}
+
+void Runtime::describe_job() {
+    job_text_ = fmt::format("npushmem {}.{}.{}: {} PEs on {} host{} ({}{}), symmetric heap {} each\n",
+                            library_version.major, library_version.minor, library_version.patch, npes_, layout_.hosts(),
+                            layout_.hosts() == 1 ? "" : "s", name_of(layout_.distribution()),
+                            layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
+    job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
+    job_text_ += fmt::format("barrier: {}\n", world_->choice());
+    job_text_ += fmt::format("waiting: {}\n", describe(waiting_->share, waiting_->budget));
+}
+
+Status Runtime::report() {
+    describe_job();
+    if (my_pe_ != 0) return {};
+    if (!config_.unknown_variables().empty()) sources_->declare_all(config_);
+    for (const auto& sentence : config_.unknown_variables()) log_.line(LogLevel::warn, "config", sentence);
+    if (settings().version && !settings().info)
+        fmt::print(stderr, "npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch);
+    if (settings().info)
+        fmt::print(stderr, "{}transport map of PE 0:\n{}NIC assignment of this host:\n{}", job_text_, map_text_,
+                   nic_text());
+    return {};
+}
+
+Status Runtime::quiet() {
+    if (fast_.all_mapped == 0)
+        if (Status done = remote_->quiet(); !done.ok()) return done;
+    // Stores to mapped memory must have left this CPU before any later load: pairs with the same fence of the PE that
+    // looks at what was stored and stores what is then loaded.
+    full_fence();
+    return {};
+}
+
+// Stores to mapped memory need no fence of their own here: each signal of the barrier releases what its sender stored
+// or acquired before, so whoever leaves the barrier sees the stores of all.
+Status Runtime::barrier_all(const barrier::Plan& plan) {
+    if (fast_.all_mapped == 0)
+        if (Status done = quiet(); !done.ok()) return done;
+    return world_->sync(plan);
+}
+
+Status Runtime::barrier_all(std::string_view text) {
+    auto choice = world_->choose(text);
+    return choice.ok() ? barrier_all(choice.value().plan) : choice.status();
+}
+
+Result<npu::Device*> Runtime::npu_device() {
+    const std::lock_guard guard(npu_lock_);
+    if (!npu_) {
+        auto made = NpuBinding::create(settings(), fast_, my_pe_, npes_, *waiting_);
+        if (!made.ok()) return made.status();
+        npu_ = std::move(made).value();
+    }
+    return &npu_->device();
+}
+
+Status Runtime::finish() {
+    // Kernels that are still queued belong to what finalize completes; their failures are the program's to ask for.
+    if (npu_) (void)npu_->device().synchronize();
+    npu_.reset();
+    Status met = barrier_all();
+    if (met.ok()) {
+        heap_->control().last_meeting.store(world_->meetings(), std::memory_order_relaxed);
+        say_finalized();
+    }
+    // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
+    // has its own connections, so it can say when all are through.
+    if (met.ok()) met = bootstrap_->barrier();
+    return met;
+}
+
+std::byte* Runtime::slice_of(int pe) const {
+    if (layout_.host_of(pe) != layout_.host_of(my_pe_)) return nullptr;
+    return local_slices_[static_cast<std::size_t>(layout_.local_index(pe))];
+}
+
+void* Runtime::mapped(int pe, std::uint64_t offset) const {
+    std::byte* const slice = slice_of(pe);
+    return slice != nullptr && offset < fast_.heap_bytes ? slice + offset : nullptr;
+}
+
+Result<HeapRecord> Runtime::record_of(int pe, unsigned parity) {
+    const std::uint64_t offset = offsetof(ControlBlock, heap) + parity * sizeof(HeapRecord);
+    HeapRecord record{};
+    if (const void* address = mapped(pe, offset)) {
+        std::memcpy(&record, address, sizeof record);
+        return record;
+    }
+    Status fetched = remote_->get(pe, offset, &record, sizeof record, RemoteAccess::Completion::local);
+    return fetched.ok() ? Result<HeapRecord>(record) : Result<HeapRecord>(fetched);
+}
+
+}  // namespace npushmem

@@ -1,0 +1,142 @@
+// One PE's runtime between init and finalize: the parts, in the order in which start-up makes them, so that destruction
+// takes them down in reverse.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/config.hpp"
+#include "core/base/log.hpp"
+#include "core/map/host_layout.hpp"
+#include "core/map/transport_map.hpp"
+#include "core/memory/collective_heap.hpp"
+#include "core/memory/host_memory.hpp"
+#include "core/ops/fast_map.hpp"
+#include "core/ops/remote_access.hpp"
+#include "core/runtime/contact_book.hpp"
+#include "core/runtime/nic_claims.hpp"
+#include "core/runtime/nic_directory.hpp"
+#include "core/runtime/npu_binding.hpp"
+#include "core/runtime/pe_record.hpp"
+#include "core/runtime/plugin_services.hpp"
+#include "core/runtime/start_request.hpp"
+#include "core/runtime/waiting.hpp"
+#include "core/team/world_team.hpp"
+
+namespace npushmem {
+
+class Runtime final : public HeapPeers {
+public:
+    // Collective. On failure everything made so far is unmade, the other PEs have been told, and the Status has the
+    // cause.
+    static Result<std::unique_ptr<Runtime>> start(Config config, Sources& sources, const StartRequest& request);
+    ~Runtime() override;
+
+    // Collective: completes everything and meets the others; then the destructor may run.
+    Status finish();
+
+    [[nodiscard]] int my_pe() const override { return my_pe_; }
+    [[nodiscard]] int npes() const override { return npes_; }
+    [[nodiscard]] const Settings& settings() const { return config_.settings(); }
+    [[nodiscard]] const Log& log() const { return log_; }
+    [[nodiscard]] const FastMap& fast_map() const { return fast_; }
+    [[nodiscard]] const HostLayout& layout() const { return layout_; }
+    [[nodiscard]] const Waiter& waiter() const { return waiting_->user; }
+    [[nodiscard]] RemoteAccess& remote() { return *remote_; }
+    [[nodiscard]] SymmetricHeap& heap() { return *heap_; }
+    [[nodiscard]] CollectiveHeap& collective_heap() { return *collective_heap_; }
+    [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
+
+    // Everything this PE has started is complete and visible.
+    Status quiet();
+    Status sync_all() { return world_->sync(); }
+    Status barrier_all() { return barrier_all(world_->standard()); }
+    // By the algorithm that `text` names, as NPUSHMEM_BARRIER_ALGO would.
+    Status barrier_all(std::string_view text);
+    [[nodiscard]] const WorldTeam& world() const { return *world_; }
+    // This PE's emulated NPU, made when first asked for. Any thread.
+    Result<npu::Device*> npu_device();
+    // Tells the other PEs that this one gives up.
+    void abort(const std::string& reason) { bootstrap_->abort(reason); }
+
+    // Where the slice of `pe` (0 <= pe < npes) is mapped; null where it is not.
+    [[nodiscard]] std::byte* slice_of(int pe) const;
+    // Address of a slice offset on `pe`, null when its memory is not mapped here.
+    [[nodiscard]] void* mapped(int pe, std::uint64_t offset) const;
+
+    [[nodiscard]] const std::string& job_text() const { return job_text_; }
+    [[nodiscard]] const std::string& map_text() const { return map_text_; }
+    // Looks at the machine when first asked for. Any thread.
+    [[nodiscard]] const std::string& nic_text();
+
+private:
+    explicit Runtime(Config config) : config_(std::move(config)) {}
+
+    // The steps of start-up, in order.
+    struct Step;
+    Status open_log();
+    Status join_job();
+    Status meet_pes();
+    Status make_memory();
+    Status open_transports();
+    Status assign_nics();
+    Status exchange_contacts();
+    Status build_map();
+    Status map_peers();
+    Status make_world();
+    Status report();
+
+    // Tells the others that `step` failed; returns that with the cause, which another PE may have told.
+    Status give_up(const char* step, const Status& found);
+
+    [[nodiscard]] npushmem_transport_params transport_params() const;
+    [[nodiscard]] npushmem_peer peer_of(int transport, int pe) const;
+    [[nodiscard]] PeerDirectory directory() const;
+    [[nodiscard]] Result<Contact> contact_of(const NamedTransport& named);
+    Status barrier_all(const barrier::Plan& plan);
+    void describe_job();
+    void say_finalized();
+    Status meet() override { return barrier_all(); }
+    [[nodiscard]] std::uint64_t next_meeting() const override { return world_->meetings() + 1; }
+    Result<HeapRecord> record_of(int pe, unsigned parity) override;
+
+    Sources* sources_ = nullptr;             // during start-up
+    const StartRequest* request_ = nullptr;  // during start-up
+
+    Config config_;
+    Log log_;
+    std::unique_ptr<PluginServices> services_;
+    std::unique_ptr<Bootstrap> bootstrap_;
+    int my_pe_ = -1;
+    int npes_ = -1;
+    std::vector<PeRecord> records_;
+    barrier::Tuning tuning_;
+    HostLayout layout_{std::span<const npushmem_host_id>{}};
+    std::unique_ptr<Waiting> waiting_;
+    std::unique_ptr<HostMemory> memory_;
+    std::unique_ptr<SymmetricHeap> heap_;
+    std::vector<OwnedTransport> transports_;
+    std::vector<NamedTransport> named_;
+    std::vector<std::uint64_t> regions_;  // of the own slice, per transport
+    ContactBook contacts_;
+    std::unique_ptr<TransportMap> map_;
+    std::unique_ptr<RemoteAccess> remote_;
+    FastMap fast_;
+    std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
+    std::unique_ptr<WorldTeam> world_;
+    std::unique_ptr<CollectiveHeap> collective_heap_;
+    std::mutex npu_lock_;
+    std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
+    std::string job_text_;
+    std::string map_text_;
+    NicDirectory nics_;
+    const NamedTransport* nic_user_ = nullptr;  // among named_
+    NicClaims nic_claims_;                      // of the PEs of this host, when this one assigned
+    std::mutex text_lock_;
+    std::string nic_text_;  // under text_lock_ after start-up
+};
+
+}  // namespace npushmem

@@ -1,0 +1,54 @@
+// How a program asked for the runtime to be started.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/config.hpp"
+#include "core/base/version.hpp"
+#include "core/map/transport_map.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
+
+namespace npushmem {
+
+using UniqueId = std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>;
+
+struct StartRequest {
+    Version compiled_with = library_version;
+    int rank = -1;
+    int nranks = -1;
+    std::optional<UniqueId> uniqueid;
+    const void* attribute = nullptr;
+};
+
+// An open transport and what keeps it alive.
+struct OwnedTransport {
+    std::string name;  // as selected, for instance "fault(p2p)"
+    std::unique_ptr<Transport> transport;
+};
+
+// Where bootstraps and transports come from: plugins in a program, mocks and fakes in tests.
+class Sources {
+public:
+    Sources() = default;
+    Sources(const Sources&) = delete;
+    Sources& operator=(const Sources&) = delete;
+    virtual ~Sources() = default;
+
+    // May add the plugin's rows to `config`.
+    virtual Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
+                                                              const npushmem_bootstrap_params& params) = 0;
+    // Which bootstrap was opened, and why that one; for people.
+    [[nodiscard]] virtual std::string bootstrap_note() const { return "given"; }
+    // In the order in which they are to be tried.
+    virtual Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
+                                                                const npushmem_transport_params& params) = 0;
+    // Everything that the plugin files on the search path declare, to tell a misspelt variable from a plugin's.
+    virtual void declare_all(Config& /*config*/) {}
+};
+
+}  // namespace npushmem

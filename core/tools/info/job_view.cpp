@@ -1,0 +1,100 @@
+#include "core/tools/info/job_view.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/strings.hpp"
+#include "core/runtime/nic_claims.hpp"
+#include "topology/discovery.hpp"
+#include "topology/nic_pair.hpp"
+#include "topology/pe_ranges.hpp"
+#include "topology/reason.hpp"
+#include "topology/text_table.hpp"
+
+namespace npushmem::info {
+
+namespace {
+
+bool selected(const Settings& settings, const std::string& transport) {
+    const auto names = split(settings.transports, ',');
+    return std::find(names.begin(), names.end(), transport) != names.end();
+}
+
+Status check_even(int pes, int nodes) {
+    if (nodes >= 1 && pes % nodes == 0) return {};
+    return {Code::argument, fmt::format("{} PEs cannot be dealt out evenly to {} hosts", pes, nodes)};
+}
+
+// The peers of a line, and what is the same for them.
+struct Peers {
+    std::vector<std::uint32_t> pes;
+    std::vector<std::string> same;  // transport, NICs, why
+};
+
+std::vector<std::string> route_within_host(const JobView& job) {
+    if (job.local_transport.empty()) return {"none", "", "same host, but NPUSHMEM_TRANSPORTS does not name p2p"};
+    return {job.local_transport, "", "same host, mapped memory"};
+}
+
+std::vector<std::string> route_between_hosts(const JobView& job, std::size_t peer) {
+    const std::string transport = job.remote_transport.empty() ? "none" : job.remote_transport;
+    const auto pairs = topology::pair_nics(job.pe(0), job.pe(peer));
+    if (pairs.empty()) return {transport, "", "another host, and no NIC"};
+    const auto& first = pairs.front();
+    return {transport, fmt::format("{} -> {}", name_of(first.mine), name_of(first.theirs)),
+            fmt::format("another host, {}", topology::why(first))};
+}
+
+std::vector<std::string> route_to(const JobView& job, std::size_t peer) {
+    if (peer == 0) return {"self", "", "the PE itself"};
+    return peer < job.places.size() ? route_within_host(job) : route_between_hosts(job, peer);
+}
+
+}  // namespace
+
+Result<JobView> view_job(const Settings& settings, int pes, int nodes) {
+    if (Status even = check_even(pes, nodes); !even.ok()) return even;
+    auto machine = topology::machine_of(settings.topo_file);
+    if (!machine.ok()) return machine.status();
+    JobView job;
+    job.machine = std::move(machine).value();
+    job.rails = topology::rails_of(job.machine);
+    const int each = pes / nodes;
+    for (int host = 0; host < nodes; ++host) {
+        std::vector<int> numbers(static_cast<std::size_t>(each));
+        std::iota(numbers.begin(), numbers.end(), host * each);
+        auto choices = preview_nics(settings, job.machine, numbers);
+        if (!choices.ok()) return choices.status();
+        job.places = std::move(choices.value().places);
+        job.hosts.push_back(std::move(choices.value().assignment));
+    }
+    if (selected(settings, "p2p") && !settings.disable_p2p) job.local_transport = "p2p";
+    if (settings.remote_transport != "none") job.remote_transport = settings.remote_transport;
+    return job;
+}
+
+std::string describe_map(const JobView& job) {
+    std::vector<Peers> lines;
+    for (std::size_t peer = 0; peer < job.pes(); ++peer) {
+        auto route = route_to(job, peer);
+        const auto line =
+            std::find_if(lines.begin(), lines.end(), [&](const Peers& peers) { return peers.same == route; });
+        if (line != lines.end()) line->pes.push_back(static_cast<std::uint32_t>(peer));
+        if (line == lines.end()) lines.push_back({{static_cast<std::uint32_t>(peer)}, std::move(route)});
+    }
+    std::vector<std::vector<std::string>> rows{{"PE", "transport", "NICs", "why"}};
+    for (const auto& line : lines) {
+        rows.push_back({topology::pe_ranges(line.pes)});
+        rows.back().insert(rows.back().end(), line.same.begin(), line.same.end());
+    }
+    const bool unreachable = job.hosts.size() > 1 && job.remote_transport.empty();
+    return fmt::format("Transport map of PE 0 ({} PEs, {} host{}):\n", job.pes(), job.hosts.size(),
+                       job.hosts.size() == 1 ? "" : "s") +
+           topology::render_table(rows, 2) +
+           (unreachable ? "  note: no transport between hosts is selected; choose one with NPUSHMEM_REMOTE_TRANSPORT\n"
+                        : "");
+}
+
+}  // namespace npushmem::info

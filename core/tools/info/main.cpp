@@ -1,0 +1,94 @@
+// npushmem-info: what the runtime would do here, without running it.
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/cpu_facts.hpp"
+#include "core/plugin/search_path.hpp"
+#include "core/runtime/nic_claims.hpp"
+#include "core/runtime/plugin_sources.hpp"
+#include "core/tools/info/drawing.hpp"
+#include "core/tools/info/options.hpp"
+#include "core/tools/info/readable_environment.hpp"
+#include "core/tools/info/reports.hpp"
+#include "topology/discovery.hpp"
+
+using namespace npushmem;
+
+namespace {
+
+int failed(const Status& status) {
+    fmt::print(stderr, "npushmem-info: {}\n", status.message());
+    return 1;
+}
+
+// This program holds the library's code itself, but answers for the library, which is beside it in the lib folder.
+std::vector<std::string> folders_of_the_library(const Settings& settings) {
+    const std::filesystem::path own = directory_of_this_library();
+    return plugin_search_path_from(settings.plugin_path, own.empty() ? "" : (own / NPUSHMEM_BIN_TO_LIB).string());
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    file.close();
+    if (file) return {};
+    return {Code::config, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno))};
+}
+
+Status report_topology(const info::Options& options, const Settings& settings) {
+    if (!options.save.empty())
+        if (Status saved = topology::save_machine(settings.topo_file, options.save); !saved.ok()) return saved;
+    if (!options.topology && options.draw.empty()) return {};
+    auto job = info::view_job(settings, options.pes, options.nodes);
+    if (!job.ok()) return job.status();
+    if (options.topology) fmt::print("{}", info::describe_topology(job.value(), all_nic_claims()));
+    return options.draw.empty() ? Status{} : write_file(options.draw, info::draw(job.value()));
+}
+
+Status report_barriers(const info::Options& options, const Settings& settings) {
+    if (!options.barriers) return {};
+    const CpuFacts cpus = read_cpu_facts();
+    const auto text = info::describe_barriers(settings, options.pes, options.nodes,
+                                              usable_cores(std::span(&cpus.affinity, 1), cpus.quota));
+    if (text.ok()) fmt::print("{}", text.value());
+    return text.ok() ? Status{} : text.status();
+}
+
+int print_reports(const info::Options& options, Config& config) {
+    PluginSources().declare_all(config);
+    const Settings& settings = config.settings();
+    if (options.variables) fmt::print("{}", info::describe_variables(config));
+    if (options.plugins) {
+        const auto folders = folders_of_the_library(settings);
+        fmt::print("{}", info::describe_plugins(PluginCatalogue::scan(PluginFinder(folders)), folders));
+    }
+    Status reported = report_barriers(options, settings);
+    if (reported.ok()) reported = report_topology(options, settings);
+    return reported.ok() ? 0 : failed(reported);
+}
+
+// Malformed variables keep their defaults here: what they hide may be what the user is looking for.
+int print(const info::Options& options) {
+    const info::ReadableEnvironment environment{ProcessEnvironment{}};
+    for (const Status& mistake : environment.mistakes()) (void)failed(mistake);
+    if (options.version) fmt::print("{}", info::describe_version());
+    auto config = Config::read(environment);
+    if (!config.ok()) return failed(config.status());
+    const int status = print_reports(options, config.value());
+    return environment.mistakes().empty() ? status : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto parsed = info::parse_options({argv + 1, argv + argc});
+    if (const auto* options = std::get_if<info::Options>(&parsed)) return print(*options);
+    const auto& exit = std::get<info::EarlyExit>(parsed);
+    fmt::print(exit.status == 0 ? stdout : stderr, "{}", exit.text);
+    return exit.status;
+}

@@ -1,0 +1,56 @@
+// A picture in the SVG format, built element by element in the order of painting. Lengths are pixels.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace npushmem::info {
+
+struct Point {
+    double x = 0;
+    double y = 0;
+};
+
+struct Rect {
+    double x = 0;
+    double y = 0;
+    double width = 0;
+    double height = 0;
+
+    [[nodiscard]] Point top() const { return {x + width / 2, y}; }
+    [[nodiscard]] Point bottom() const { return {x + width / 2, y + height}; }
+};
+
+struct TextStyle {
+    double size = 11;
+    std::string_view colour = "#222";
+    std::string_view anchor = "middle";  // start, middle, end
+    bool bold = false;
+    bool monospace = false;
+};
+
+class Svg {
+public:
+    // `title` is what a viewer shows for the picture, and readers of screens say.
+    explicit Svg(std::string title) : title_(std::move(title)) {}
+
+    // `tip`: shown when the pointer rests on it; may be empty.
+    void rect(const Rect& at, std::string_view fill, std::string_view stroke, std::string_view tip = {},
+              double corner = 4);
+    // A curve that leaves and arrives vertically. `dash`: as SVG's stroke-dasharray, empty for a solid line.
+    void curve(Point from, Point to, std::string_view colour, double width, std::string_view dash,
+               std::string_view tip = {});
+    void text(Point at, std::string_view what, const TextStyle& style = {});
+
+    // The whole document, on white.
+    [[nodiscard]] std::string document(double width, double height) const;
+
+private:
+    std::string title_;
+    std::string body_;
+};
+
+// With &, <, > and quotes replaced.
+std::string escaped(std::string_view text);
+
+}  // namespace npushmem::info

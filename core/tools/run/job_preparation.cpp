@@ -1,0 +1,122 @@
+#include "core/tools/run/job_preparation.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "core/base/strings.hpp"
+#include "core/tools/run/binding_plan.hpp"
+#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/host_plan.hpp"
+#include "core/tools/run/program_path.hpp"
+#include "topology/binding.hpp"
+#include "topology/device_binding.hpp"
+#include "topology/discovery.hpp"
+
+namespace npushmem::run {
+namespace {
+
+EnvironmentBlock common_environment(const Options& options, const char* const* environment) {
+    auto block = EnvironmentBlock::copy_of(environment);
+    for (const auto& [name, value] : options.exports) block.set(name, value);
+    block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
+    block.set_default("NPUSHMEM_BOOTSTRAP", "UID");
+    // All PEs are on this host: the rendezvous need not be seen by any other.
+    if (options.hosts.empty() && options.job_npes == 0) block.set_default("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo");
+    return block;
+}
+
+topology::BindUnit unit_of(Bind bind) {
+    if (bind == Bind::hwthread) return topology::BindUnit::hwthread;
+    if (bind == Bind::numa) return topology::BindUnit::numa;
+    return topology::BindUnit::core;
+}
+
+// hwloc takes its time: it is not asked where its answer could not matter.
+bool binding_possible(const Options& options) {
+    if (options.bind != Bind::automatic) return options.bind != Bind::none;
+    return options.npes > 1 && static_cast<unsigned>(options.npes) <= std::thread::hardware_concurrency();
+}
+
+// PEs of emulated hosts share this machine's devices in turn, as if they were all of one host.
+Result<std::vector<CpuList>> near_devices(const Options& options, const EnvironmentBlock& environment) {
+    const char* file = environment.value("NPUSHMEM_TOPO_FILE");
+    const auto machine = topology::machine_of(file == nullptr ? "" : file);
+    if (!machine.ok()) return machine.status();
+    const auto allowed = topology::own_cpus();
+    if (!allowed.ok()) return allowed.status();
+    return topology::cpus_near_devices(machine.value(), static_cast<std::size_t>(options.npes), allowed.value());
+}
+
+Result<std::vector<CpuList>> bound_cpus(const Options& options, const EnvironmentBlock& environment) {
+    if (options.bind == Bind::device) return near_devices(options, environment);
+    auto units = topology::allowed_units(unit_of(options.bind));
+    if (!units.ok()) return units.status();
+    return binding_plan(options.bind, units.value(), options.npes);
+}
+
+Status place(const Options& options, const EnvironmentBlock& environment, std::vector<PePlan>& pes) {
+    pes.resize(static_cast<std::size_t>(options.npes));
+    for (int pe = 0; options.nodes > 0 && pe < options.npes; ++pe)
+        pes[static_cast<std::size_t>(pe)].emulated_host =
+            emulated_host_of(pe, options.npes, options.nodes, options.map_by);
+    if (!binding_possible(options)) return {};
+    auto cpus = bound_cpus(options, environment);
+    if (!cpus.ok() && options.bind == Bind::automatic) return {};
+    if (!cpus.ok()) return cpus.status().within("--bind");
+    for (std::size_t pe = 0; pe < pes.size(); ++pe) pes[pe].cpus = std::move(cpus.value()[pe]);
+    return {};
+}
+
+EarlyExit refusal(int status, const std::string& message) {
+    return {status, fmt::format("npushmem-run: {}\n", message)};
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+    return fmt::format("{}", fmt::join(words, between));
+}
+
+// One process for each host, which is this program again.
+JobPlan plan_carriers(const Options& options, JobPlan plan) {
+    plan.program = "/proc/self/exe";
+    plan.hosts = options.hosts;
+    plan.pes.resize(options.hosts.size());
+    plan.arguments = {"npushmem-run", "--carry",
+                      "--hosts",      joined(options.hosts, ","),
+                      "--rsh",        joined(options.rsh, " "),
+                      "--remote-run", options.remote_run,
+                      "-n",           std::to_string(options.npes),
+                      "--bind",       name_of(options.bind),
+                      "--map-by",     name_of(options.map_by)};
+    for (const auto& [name, value] : options.exports)
+        plan.arguments.insert(plan.arguments.end(), {"-x", fmt::format("{}={}", name, value)});
+    if (options.tag_output) plan.arguments.emplace_back("--tag-output");
+    if (options.verbose) plan.arguments.emplace_back("--verbose");
+    plan.arguments.emplace_back("--");
+    plan.arguments.insert(plan.arguments.end(), options.command.begin(), options.command.end());
+    return plan;
+}
+
+}  // namespace
+
+std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment) {
+    JobPlan plan;
+    plan.environment = common_environment(options, environment);
+    if (!options.hosts.empty()) return plan_carriers(options, std::move(plan));
+    const char* path = plan.environment.value("PATH");
+    auto program = find_program(options.command.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+    if (const auto* error = std::get_if<ProgramError>(&program)) return refusal(error->status, error->message);
+    plan.program = std::get<std::string>(program);
+    plan.arguments = options.command;
+    plan.pipe_output = options.tag_output;
+    const Status placed = place(options, plan.environment, plan.pes);
+    if (!placed.ok()) return refusal(exit_launcher_failed, placed.message());
+    return plan;
+}
+
+bool needs_unique_id(const EnvironmentBlock& environment) {
+    const char* bootstrap = environment.value("NPUSHMEM_BOOTSTRAP");
+    return bootstrap != nullptr && lowercase(trimmed(bootstrap)) == "uid";
+}
+
+}  // namespace npushmem::run

@@ -1,0 +1,94 @@
+#include "core/tools/run/job_state.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "core/tools/run/exit_codes.hpp"
+
+namespace npushmem::run {
+
+JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit)
+    : npes_(npes), limit_(limit) {
+    if (limit_) deadline_ = start + *limit_;
+}
+
+Orders JobState::pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now) {
+    ++ended_;
+    if (phase_ == Phase::closing) return {};
+    Orders orders;
+    if (end.failed() && phase_ == Phase::running) {
+        const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
+        orders = end_job(exit_code_of(end), text + rest, now);
+    }
+    if (ended_ == npes_) orders.close = close_job().close;
+    return orders;
+}
+
+Orders JobState::failed(int status, const std::string& message) {
+    if (phase_ == Phase::closing) return {};
+    if (!status_) status_ = status;
+    Orders orders = close_job();
+    orders.messages.push_back(message);
+    return orders;
+}
+
+Orders JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
+    if (phase_ != Phase::running) return {};
+    Orders orders = end_job(request.status, {}, now);
+    orders.messages = {};
+    const std::string who = request.pe < 0 ? "a PE" : fmt::format("PE {}", request.pe);
+    if (request.failed)
+        orders.messages.push_back(
+            fmt::format("{} cannot go on, as it has reported above; ending the {}", who, running_pes()));
+    else if (request.status != 0)
+        orders.messages.push_back(fmt::format("{} ended the job by npushmem_global_exit({})", who, request.status));
+    return orders;
+}
+
+Orders JobState::signalled(int signal) {
+    if (phase_ == Phase::closing) return {};
+    if (signal == SIGINT || signal == SIGTERM) ++interruptions_;
+    if (interruptions_ < 2) return {.messages = {}, .signals = {signal}, .close = false};
+    if (!status_) status_ = exit_signal_base + signal;
+    Orders orders = close_job();
+    orders.messages.push_back(fmt::format("{} again: killing the {}", signal_name(signal), running_pes()));
+    return orders;
+}
+
+Orders JobState::expired(Clock::time_point now) {
+    if (phase_ == Phase::closing) return {};
+    if (phase_ == Phase::ending) return close_job();
+    const double limit = std::chrono::duration<double>(*limit_).count();
+    return end_job(exit_timeout,
+                   fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
+                   now);
+}
+
+// Before all PEs have started there is nothing to be gained from a grace: close at once.
+Orders JobState::end_job(int status, std::string message, Clock::time_point now) {
+    status_ = status;
+    const bool all_started = started_ == npes_;
+    Orders orders;
+    if (all_started) {
+        phase_ = Phase::ending;
+        deadline_ = now + grace;
+        orders.signals = {SIGTERM, SIGCONT};  // a stopped PE acts on TERM only once it continues
+    } else {
+        orders = close_job();
+    }
+    orders.messages.push_back(std::move(message));
+    return orders;
+}
+
+std::string JobState::running_pes() const {
+    return running() == 1 ? "running PE" : fmt::format("{} running PEs", running());
+}
+
+Orders JobState::close_job() {
+    phase_ = Phase::closing;
+    deadline_.reset();
+    return {.messages = {}, .signals = {}, .close = true};
+}
+
+}  // namespace npushmem::run

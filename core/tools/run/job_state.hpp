@@ -1,0 +1,69 @@
+// The rules by which a job ends, as a state machine without system calls: events in, orders out. Time is handed in.
+//
+//   starting/running ──failure──▶ ending (TERM sent) ──grace over──▶ closing (everything is killed)
+//          │                          └──all ended──▶ closing
+//          └── all ended, time limit's grace, second INT or TERM, failure before all have started ──▶ closing
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/tools/run/exit_requests.hpp"
+#include "core/tools/run/pe_end.hpp"
+
+namespace npushmem::run {
+
+using Clock = std::chrono::steady_clock;
+
+// What the launcher must do now, in this order.
+struct Orders {
+    std::vector<std::string> messages;
+    std::vector<int> signals;  // to every PE that runs
+    bool close = false;        // kill whatever is left of the job
+};
+
+class JobState {
+public:
+    // How long PEs may take to end by themselves after TERM.
+    static constexpr std::chrono::milliseconds grace{400};
+
+    // Without `limit` the job may run for ever.
+    JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit);
+
+    void pe_started() { ++started_; }
+    // `text` describes the end for a person; it is shown if this is the first failure.
+    Orders pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now);
+    // A PE could not be started, or the launcher lost its means: ends the job with `status`.
+    Orders failed(int status, const std::string& message);
+    // A PE called npushmem_global_exit, or cannot go on: the job ends with its status, which may be 0.
+    Orders exit_requested(const ExitRequest& request, Clock::time_point now);
+    // A signal that the launcher got and forwards.
+    Orders signalled(int signal);
+    // To be called when `deadline` has passed.
+    Orders expired(Clock::time_point now);
+
+    [[nodiscard]] std::optional<Clock::time_point> deadline() const { return deadline_; }
+    [[nodiscard]] bool closing() const { return phase_ == Phase::closing; }
+    [[nodiscard]] int exit_status() const { return status_.value_or(0); }
+    [[nodiscard]] int running() const { return started_ - ended_; }
+
+private:
+    enum class Phase { running, ending, closing };
+
+    Orders end_job(int status, std::string message, Clock::time_point now);
+    Orders close_job();
+    [[nodiscard]] std::string running_pes() const;
+
+    int npes_;
+    int started_ = 0;
+    int ended_ = 0;
+    int interruptions_ = 0;  // INT and TERM that the launcher got
+    Phase phase_ = Phase::running;
+    std::optional<int> status_;
+    std::optional<std::chrono::milliseconds> limit_;
+    std::optional<Clock::time_point> deadline_;
+};
+
+}  // namespace npushmem::run

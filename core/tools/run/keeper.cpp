@@ -1,0 +1,214 @@
+#include "core/tools/run/keeper.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+
+#include "core/runtime/nic_claims.hpp"
+#include "core/tools/run/descendants.hpp"
+#include "core/tools/run/pe_end.hpp"
+#include "core/tools/run/spawner.hpp"
+
+namespace npushmem::run {
+namespace {
+
+constexpr std::chrono::milliseconds kill_limit{3000};
+
+// A CPU set of any size, as sched_setaffinity wants it.
+class CpuMask {
+public:
+    explicit CpuMask(const std::vector<int>& cpus) {
+        if (cpus.empty()) return;
+        const int highest = *std::max_element(cpus.begin(), cpus.end());
+        bytes_ = CPU_ALLOC_SIZE(highest + 1);
+        words_.resize(bytes_ / sizeof(cpu_set_t) + 1);
+        for (const int cpu : cpus)
+            CPU_SET_S(static_cast<std::size_t>(cpu), words_.size() * sizeof(cpu_set_t), words_.data());
+    }
+    [[nodiscard]] const cpu_set_t* set() const { return words_.empty() ? nullptr : words_.data(); }
+    [[nodiscard]] std::size_t bytes() const { return words_.size() * sizeof(cpu_set_t); }
+
+private:
+    std::size_t bytes_ = 0;
+    std::vector<cpu_set_t> words_;
+};
+
+HowEnded how_ended(int code) {
+    return code == CLD_EXITED ? HowEnded::exited : code == CLD_DUMPED ? HowEnded::dumped_core : HowEnded::killed;
+}
+
+}  // namespace
+
+Keeper::Keeper(JobPlan plan, Channel launcher, Poller poller)
+    : plan_(std::move(plan)), launcher_(std::move(launcher)), poller_(std::move(poller)) {
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    children_ = Fd(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    null_ = Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+int Keeper::run() {
+    sigset_t all;
+    sigfillset(&all);
+    (void)::sigprocmask(SIG_SETMASK, &all, nullptr);  // whoever means the job signals the launcher
+    (void)::setsid();                                 // out of reach of the terminal and of a kill of its group
+    (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    (void)::prctl(PR_SET_NAME, "npushmem-keeper");
+    if (wait_for_start() && start_all()) serve();
+    end_job();
+    return 0;
+}
+
+bool Keeper::wait_for_start() {
+    const Received order = launcher_.receive(true);
+    if (order.state != Received::State::message || order.message.kind != MessageKind::start) return false;
+    for (std::size_t begin = 0; begin < order.payload.size();) {
+        const std::size_t end = order.payload.find('\0', begin);
+        const std::string entry = order.payload.substr(begin, end - begin);
+        const std::size_t equals = entry.find('=');
+        plan_.environment.set(entry.substr(0, equals), entry.substr(equals + 1));
+        begin = end + 1;
+    }
+    return true;
+}
+
+// False: the launcher is gone, or a PE could not be started (which the launcher knows by then).
+bool Keeper::start_all() {
+    for (int pe = 0; pe < static_cast<int>(plan_.pes.size()); ++pe) {
+        if (!start_one(pe)) return false;
+        poller_.run_once(std::chrono::milliseconds(0));  // PEs that have ended already
+    }
+    plan_.first_input.reset();
+    let_go_of_terminal();
+    return true;
+}
+
+bool Keeper::start_one(int pe) {
+    const PePlan& place = plan_.pes[static_cast<std::size_t>(pe)];
+    plan_.environment.set("NPUSHMEM_PE", std::to_string(plan_.numbering.of(pe)));
+    if (place.emulated_host >= 0) plan_.environment.set("NPUSHMEM_EMULATED_HOST", std::to_string(place.emulated_host));
+    Output output;
+    if (plan_.pipe_output && !open_output(output)) {
+        report_failure(pe, errno, "making the pipes of its output");
+        return false;
+    }
+    std::vector<char*> arguments;
+    for (auto& argument : plan_.arguments) arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    const auto environment = plan_.environment.pointers();
+    const CpuMask cpus(place.cpus);
+    SpawnRequest request;
+    request.program = plan_.program.c_str();
+    request.arguments = arguments.data();
+    request.environment = environment.data();
+    request.input = pe != 0 || !plan_.hosts.empty() ? null_.get()
+                    : plan_.first_input.open()      ? plan_.first_input.get()
+                                                    : 0;
+    if (plan_.pipe_output) request.output = output.write[0].get(), request.errors = output.write[1].get();
+    request.cpus = cpus.set();
+    request.cpus_bytes = cpus.bytes();
+    request.signal_mask = &plan_.signal_mask;
+    Spawned made = spawn(request);
+    if (made.error == 0) return adopt(pe, made.pid, std::move(made.process), output);
+    report_failure(pe, made.error, made.attempt);
+    return false;
+}
+
+bool Keeper::open_output(Output& output) const {
+    for (int stream = 0; stream < 2; ++stream) {
+        std::array<int, 2> ends{};
+        if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+        output.read[stream] = Fd(ends[0]);
+        output.write[stream] = Fd(ends[1]);
+    }
+    return true;
+}
+
+bool Keeper::adopt(int pe, int pid, Fd process, const Output& output) {
+    const Status watched = poller_.add(process.get(), EPOLLIN, [this, pid](std::uint32_t) { reap_pe(pid); });
+    running_.emplace(pid, Running{pe, std::move(process)});
+    if (!watched.ok()) {
+        report_failure(pe, errno, "watching it");
+        return false;
+    }
+    const std::array<int, 2> streams{output.read[0].get(), output.read[1].get()};
+    const Message message{MessageKind::started, pe, pid, 0, 0};
+    return launcher_.send(message, {}, std::span(streams).first(plan_.pipe_output ? 2 : 0));
+}
+
+void Keeper::report_failure(int pe, int error, const char* attempt) const {
+    (void)launcher_.send(Message{MessageKind::start_failed, pe, -1, error, 0}, attempt);
+}
+
+// A reader of the job's output must see its end when the PEs have ended, whatever becomes of this process.
+void Keeper::let_go_of_terminal() const {
+    for (int standard = 0; standard < 3; ++standard) (void)::dup2(null_.get(), standard);
+}
+
+void Keeper::serve() {
+    const Status orders = poller_.add(launcher_.fd(), EPOLLIN, [this](std::uint32_t) { obey(); });
+    const Status orphans = poller_.add(children_.get(), EPOLLIN, [this](std::uint32_t) {
+        signalfd_siginfo info{};
+        (void)!::read(children_.get(), &info, sizeof info);
+    });
+    closing_ = !orders.ok() || !orphans.ok();
+    while (!closing_) {
+        poller_.run_once(std::nullopt);
+        reap_orphans();
+    }
+}
+
+void Keeper::obey() {
+    const Received order = launcher_.receive(false);
+    if (order.state == Received::State::closed) closing_ = true;
+    if (order.state == Received::State::message && order.message.kind == MessageKind::signal)
+        forward(order.message.value);
+}
+
+// To the whole group of every PE. A PE that has ended but is not reaped keeps its number, so no stranger is hit.
+void Keeper::forward(int signal) const {
+    for (const auto& [pid, running] : running_) (void)::kill(-pid, signal);
+}
+
+void Keeper::reap_pe(int pid) {
+    const auto found = running_.find(pid);
+    if (found == running_.end()) return;
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid != pid) return;
+    const Message message{MessageKind::ended, found->second.pe, pid, info.si_status,
+                          static_cast<std::int32_t>(how_ended(info.si_code))};
+    poller_.remove(found->second.process.get());
+    running_.erase(found);
+    (void)launcher_.send(message);
+}
+
+// Orphans of PEs that have ended. A PE found here is left for its own turn, so that PEs are reported in the order of
+// their ends; what is behind it is looked at after that.
+void Keeper::reap_orphans() const {
+    for (;;) {
+        siginfo_t info{};
+        if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+        if (running_.count(info.si_pid) != 0) return;
+        (void)::waitpid(info.si_pid, nullptr, WNOHANG);
+    }
+}
+
+void Keeper::end_job() {
+    forward(SIGKILL);
+    (void)kill_descendants(kill_limit);
+    HostTable::sweep(nic_table_place());
+}
+
+}  // namespace npushmem::run

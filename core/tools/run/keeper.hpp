@@ -1,0 +1,56 @@
+// The keeper: a process between the launcher and the PEs, in a session of its own, that starts, reaps and in the end
+// kills them. It is the subreaper of everything that the PEs start, and its only order to stop is the end of the
+// channel: so it does the same whether the launcher has finished, was killed, or crashed. When the keeper itself is
+// killed, PEs die with it (PR_SET_PDEATHSIG) and their orphans fall to the launcher, which is a subreaper as well.
+#pragma once
+
+#include <unordered_map>
+
+#include "core/tools/run/channel.hpp"
+#include "core/tools/run/job_plan.hpp"
+#include "core/tools/run/poller.hpp"
+
+namespace npushmem::run {
+
+class Keeper {
+public:
+    // To be called in the forked process; `plan` is what the launcher knew when it forked.
+    Keeper(JobPlan plan, Channel launcher, Poller poller);
+
+    // Returns the process's exit status once nothing of the job is left.
+    int run();
+
+private:
+    struct Running {
+        int pe = -1;
+        Fd process;
+    };
+    struct Output {
+        Fd read[2];
+        Fd write[2];
+    };
+
+    bool wait_for_start();
+    bool start_all();
+    bool start_one(int pe);
+    bool open_output(Output& output) const;
+    bool adopt(int pe, int pid, Fd process, const Output& output);
+    void report_failure(int pe, int error, const char* attempt) const;
+    void let_go_of_terminal() const;
+    void serve();
+    void obey();
+    void forward(int signal) const;
+    void reap_pe(int pid);
+    void reap_orphans() const;
+    void end_job();
+
+    JobPlan plan_;
+    Channel launcher_;
+    Poller poller_;
+    Fd children_;  // signalfd of SIGCHLD: something to reap
+    Fd null_;
+    std::unordered_map<int, Running> running_;  // by pid; an entry's process is not reaped, so its pid is still its own
+    bool closing_ = false;
+};
+
+}  // namespace npushmem::run

@@ -1,0 +1,86 @@
+// The launcher's part of a running job: orders to the keeper, signals, the time limit, output, and what is said about
+// it all.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/tools/run/channel.hpp"
+#include "core/tools/run/exit_requests.hpp"
+#include "core/tools/run/input_relay.hpp"
+#include "core/tools/run/job_plan.hpp"
+#include "core/tools/run/job_state.hpp"
+#include "core/tools/run/options.hpp"
+#include "core/tools/run/output_sink.hpp"
+#include "core/tools/run/poller.hpp"
+#include "core/tools/run/rendezvous.hpp"
+#include "core/tools/run/tagged_output.hpp"
+
+namespace npushmem::run {
+
+class Launcher {
+public:
+    // The keeper has been forked already: `keeper` is the channel to it, `signals` a signalfd of what is to be
+    // forwarded, `terminal_input` the way to PE 0 when standard input is a terminal.
+    struct Parts {
+        Channel keeper;
+        int keeper_pid;
+        Fd keeper_process;
+        Fd signals;
+        Fd terminal_input;
+        Fd exit_requests;  // reading end of the pipe that PEs write to
+        Poller poller;
+    };
+    Launcher(const Options& options, const JobPlan& plan, Parts parts);
+    Launcher(const Launcher&) = delete;
+    Launcher& operator=(const Launcher&) = delete;
+
+    // Returns the launcher's exit status, when no process of the job is left.
+    int run();
+
+private:
+    void watch();
+    void start_pes();
+    void turn();
+    [[nodiscard]] std::optional<std::chrono::milliseconds> time_to_wait() const;
+    void hear_keeper();
+    void take(Received received);
+    void pe_started(const Message& message, std::vector<Fd> output);
+    void tag_output_of(int pe, std::vector<Fd> output);
+    void pe_not_started(const Message& message, const std::string& attempt);
+    void pe_ended(const Message& message);
+    void keeper_lost();
+    void reap_keeper();
+    void take_signal();
+    void take_exit_requests();
+    void carry_out(const Orders& orders);
+    void close_job();
+    void finish_output();
+    void pump();
+    void pump(OutputSink& sink, bool& watched);
+    void say(const std::string& message);
+    void say_if_verbose(const std::string& message);
+    [[nodiscard]] std::string name_of(int index) const;
+    [[nodiscard]] int emulated_host_of_pe(int pe) const;
+
+    const Options& options_;
+    const JobPlan& plan_;
+    Parts parts_;
+    std::string host_;
+    Clock::time_point begin_;
+    JobState state_;
+    OutputSink output_;
+    OutputSink errors_;
+    bool output_watched_ = false;
+    bool errors_watched_ = false;
+    ExitRequests exit_requests_;
+    std::optional<TaggedOutput> tagged_;
+    std::optional<InputRelay> input_;
+    std::unique_ptr<Rendezvous> rendezvous_;
+    std::optional<Clock::time_point> keeper_deadline_;  // set once the job has been closed
+    bool keeper_gone_ = false;
+    bool output_abandoned_ = false;
+};
+
+}  // namespace npushmem::run

@@ -1,0 +1,52 @@
+// The command line of npushmem-run as a value.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace npushmem::run {
+
+enum class MapBy { block, round_robin };
+enum class Bind { automatic, none, core, hwthread, numa, share, device };
+
+// As the command line has them.
+std::string name_of(MapBy rule);
+std::string name_of(Bind bind);
+
+struct Variable {
+    std::string name;
+    std::string value;
+};
+
+struct Options {
+    int npes = 1;
+    int nodes = 0;  // emulated hosts; 0: none are emulated
+    MapBy map_by = MapBy::block;
+    std::vector<Variable> exports;
+    bool tag_output = false;
+    Bind bind = Bind::automatic;
+    std::optional<std::chrono::milliseconds> timeout;
+    bool verbose = false;
+    std::vector<std::string> hosts;       // empty: this one
+    std::vector<std::string> rsh{"ssh"};  // words of the remote shell's command, before the host's name
+    bool rsh_given = false;               // by the user
+    bool local = false;                   // on this host only, also in an allocation of several
+    std::string remote_run;               // npushmem-run on the other hosts
+    bool carry = false;                   // this process stands for one of the hosts
+    int job_npes = 0;                     // above 0: this is a part of a job of so many PEs
+    std::vector<std::string> command;     // never empty
+};
+
+// Why the launcher ends before it starts anything: help, version, or a mistake on the command line.
+struct EarlyExit {
+    int status = 0;
+    std::string text;  // goes to standard output when status is 0, to standard error otherwise
+};
+
+// `arguments` without the launcher's own name. Options end at the first word that is none, or at "--".
+std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments);
+
+}  // namespace npushmem::run

@@ -1,0 +1,38 @@
+// Waits for descriptors and calls what is registered for them: one thread, level-triggered.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "core/tools/run/fd.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::run {
+
+class Poller {
+public:
+    using Handler = std::function<void(std::uint32_t events)>;
+
+    static Result<Poller> open();
+
+    // `events` as for epoll. The descriptor stays the caller's and must be removed before it is closed.
+    Status add(int fd, std::uint32_t events, Handler handler);
+    // No events: keep the handler but wait for nothing (hang-ups still arrive).
+    void change(int fd, std::uint32_t events);
+    void remove(int fd);
+
+    // Calls the handlers of all descriptors that are ready, in the order in which they became so; waits for the first
+    // one until `timeout` at most (none: for ever). A handler may add and remove descriptors.
+    void run_once(std::optional<std::chrono::milliseconds> timeout);
+
+private:
+    explicit Poller(Fd epoll) : epoll_(std::move(epoll)) {}
+
+    Fd epoll_;
+    std::map<int, Handler> handlers_;
+};
+
+}  // namespace npushmem::run

@@ -1,0 +1,27 @@
+// The unique id of a job, and what serves it: the uid bootstrap's rendezvous lives in the launcher while the job runs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/tools/run/environment_block.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::run {
+
+class Rendezvous {
+public:
+    Rendezvous() = default;
+    Rendezvous(const Rendezvous&) = delete;
+    Rendezvous& operator=(const Rendezvous&) = delete;
+    virtual ~Rendezvous() = default;
+
+    // 256 hexadecimal digits, for NPUSHMEM_UNIQUEID.
+    [[nodiscard]] virtual std::string unique_id() const = 0;
+
+    // Loads the plugin and starts its service. `environment` is that of the PEs, so that both sides use one
+    // configuration.
+    static Result<std::unique_ptr<Rendezvous>> open(const EnvironmentBlock& environment);
+};
+
+}  // namespace npushmem::run

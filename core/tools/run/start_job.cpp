@@ -1,0 +1,129 @@
+#include "core/tools/run/start_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/keeper.hpp"
+#include "core/tools/run/launcher.hpp"
+#include "core/tools/run/pidfd.hpp"
+
+namespace npushmem::run {
+namespace {
+
+constexpr std::array forwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+// Not to be stopped or killed by what a background process's terminal or a reader's end would do to it: the calls fail
+// instead, and are looked at.
+constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU};
+
+sigset_t set_of(std::span<const int> signals) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : signals) sigaddset(&set, signal);
+    return set;
+}
+
+// Returns the mask as it was: PEs get it back.
+sigset_t block_signals() {
+    sigset_t before;
+    (void)::sigprocmask(SIG_BLOCK, nullptr, &before);
+    for (const auto& set : {set_of(merely_blocked), set_of(forwarded)}) (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
+    return before;
+}
+
+// Descriptors of PEs' output: two each. PEs inherit the limit; a PE that maps many peers needs it as well.
+void raise_file_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A pipe to PE 0 when standard input is a terminal: {reading end, writing end}, otherwise neither.
+std::array<Fd, 2> terminal_pipe() {
+    std::array<int, 2> ends{-1, -1};
+    if (::isatty(STDIN_FILENO) != 0) (void)!::pipe2(ends.data(), O_CLOEXEC);
+    return {Fd(ends[0]), Fd(ends[1])};
+}
+
+// The pipe on which PEs ask for the job's end: {reading end, writing end}. The writing end is inherited by every PE
+// under the number that NPUSHMEM_LAUNCHER_FD tells, with the inode by which a PE knows that it still is that pipe.
+std::array<Fd, 2> request_pipe(EnvironmentBlock& environment) {
+    std::array<int, 2> ends{-1, -1};
+    if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return {};
+    (void)::fcntl(ends[1], F_SETFD, 0);
+    struct stat pipe {};
+    (void)::fstat(ends[1], &pipe);
+    environment.set("NPUSHMEM_LAUNCHER_FD", fmt::format("{}:{}", ends[1], pipe.st_ino));
+    return {Fd(ends[0]), Fd(ends[1])};
+}
+
+int run_keeper(JobPlan plan, Channel channel) {
+    auto poller = Poller::open();
+    if (!poller.ok()) return exit_launcher_failed;
+    return Keeper(std::move(plan), std::move(channel), std::move(poller).value()).run();
+}
+
+int fail(const std::string& message) {
+    fmt::print(stderr, "npushmem-run: {}\n", message);
+    return exit_launcher_failed;
+}
+
+// PE 0 alone reads standard input from here on: its writer must see when PE 0 stops reading.
+void let_go_of_input() {
+    const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    (void)::dup2(null.get(), STDIN_FILENO);
+}
+
+int run_launcher(const Options& options, const JobPlan& plan, Channel channel, int keeper, Fd terminal, Fd requests) {
+    Fd process = open_pidfd(keeper);
+    const sigset_t signals = set_of(forwarded);
+    Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    auto poller = Poller::open();
+    if (!process.open() || !signal_fd.open() || !requests.open() || !poller.ok())
+        return fail(fmt::format("pidfd, signalfd, pipe or epoll for the keeper process: {}", std::strerror(errno)));
+    if (!terminal.open()) let_go_of_input();
+    Launcher launcher(options, plan,
+                      {std::move(channel), keeper, std::move(process), std::move(signal_fd), std::move(terminal),
+                       std::move(requests), std::move(poller).value()});
+    return launcher.run();
+}
+
+}  // namespace
+
+int run_job(const Options& options, JobPlan plan) {
+    plan.signal_mask = block_signals();
+    raise_file_limit();
+    (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    auto ends = Channel::pair();
+    if (!ends.ok()) return fail(ends.status().message());
+    auto [ours, keepers] = std::move(ends).value();
+    auto terminal = terminal_pipe();
+    auto requests = request_pipe(plan.environment);
+    const int pid = ::fork();
+    if (pid < 0) return fail(fmt::format("fork of the keeper process: {}", std::strerror(errno)));
+    if (pid == 0) {
+        ours.close();
+        terminal[1].reset();
+        requests[0].reset();
+        plan.first_input = std::move(terminal[0]);
+        ::_exit(run_keeper(std::move(plan), std::move(keepers)));
+    }
+    keepers.close();
+    terminal[0].reset();
+    requests[1].reset();
+    return run_launcher(options, plan, std::move(ours), pid, std::move(terminal[1]), std::move(requests[0]));
+}
+
+}  // namespace npushmem::run

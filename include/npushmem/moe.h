@@ -1,0 +1,120 @@
+/* npushmem: communication of mixture-of-experts layers, for programs that have no kernels of their own.
+ *
+ * A layer's experts are spread over the PEs (ranks) in contiguous, nearly equal blocks: with E experts on R PEs the
+ * first E % R PEs hold E / R + 1 experts each, the others E / R. Every PE owns some tokens; a router has chosen top_k
+ * experts and weights for each. After the experts have run, PE p holds x, one row of `hidden` elements for each (token,
+ * choice) that went to one of its experts. The combine brings every row back to the token's PE and adds up
+ *
+ *     out[token][c] = sum over k = 0 .. top_k-1, in this order, in float:  weight[token][k] * row(token, k)[c]
+ *
+ * rounded once to the output type. The result does not depend on timing: the same input gives the same bits.
+ *
+ *     npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+ *     config.experts = 256; config.top_k = 8; config.hidden = 7168; config.max_tokens = 128;
+ *     npushmemx_moe_t *moe;
+ *     if (npushmemx_moe_create(&config, &moe) != 0) ...              npushmemx_last_error() says why
+ *     npushmemx_moe_set_routing(moe, tokens, expert_ids, weights);
+ *     npushmemx_moe_get_plan(moe, &plan);                            where each row of x goes
+ *     npushmemx_moe_combine(moe, x, out);                            as often as wanted
+ *     npushmemx_moe_destroy(moe);
+ *
+ * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error gives the text, with the
+ * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
+ * for one handle in the same order. A handle must not be used by two threads at once; different handles may. */
+#ifndef NPUSHMEM_MOE_H
+#define NPUSHMEM_MOE_H
+
+#include <stdint.h>
+
+#include "npushmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types. */
+#define NPUSHMEMX_MOE_BF16 1
+#define NPUSHMEMX_MOE_HALF 2
+#define NPUSHMEMX_MOE_FLOAT 3
+
+/* Modes. Direct: rows go straight into their slots at the receiver. Other values are refused as not supported. */
+#define NPUSHMEMX_MOE_DIRECT 0
+
+/* How rows are copied. All give the same result; each PE may choose for itself. */
+#define NPUSHMEMX_MOE_COPY_AUTO 0      /* by the sizes and this machine's caches */
+#define NPUSHMEMX_MOE_COPY_STAGED 1    /* through the unified buffer, as on a device */
+#define NPUSHMEMX_MOE_COPY_ORDINARY 2  /* straight to the slot, ordinary stores */
+#define NPUSHMEMX_MOE_COPY_STREAMING 3 /* straight to the slot, stores that go past the caches */
+
+typedef struct npushmemx_moe npushmemx_moe_t; /* opaque */
+
+typedef struct npushmemx_moe_config {
+    uint32_t struct_size; /* sizeof(npushmemx_moe_config_t) */
+    int32_t experts;      /* of the layer, over all PEs; at least 1 */
+    int32_t top_k;        /* choices per token, 1 to 64 */
+    int32_t mode;         /* NPUSHMEMX_MOE_DIRECT */
+    int64_t hidden;       /* elements of a row; at least 1, any number */
+    int64_t max_tokens;   /* of one PE in one call; sizes the receive memory */
+    int32_t input_type;   /* of x */
+    int32_t output_type;  /* of out */
+    int32_t copy;         /* NPUSHMEMX_MOE_COPY_... */
+    int32_t audit;        /* not 0: count the rows put into every slot and check the counts after each call (slow) */
+    int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
+} npushmemx_moe_config_t;
+
+#define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
+    {                                                                                                             \
+        sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
+            NPUSHMEMX_MOE_COPY_AUTO, 0, 0                                                                         \
+    }
+
+/* What x must look like on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
+ * an expert ordered by the rank that owns the token, inside that by token and choice. Valid until the next set_routing,
+ * set_plan or destroy. */
+typedef struct npushmemx_moe_plan {
+    int32_t local_experts;
+    int32_t first_expert; /* global number of local expert 0 */
+    int32_t ranks;
+    int32_t copy;                /* the way of copying in use, never AUTO */
+    int64_t rows;                /* of x */
+    int64_t tokens;              /* of this PE: rows of out */
+    const int32_t* offset_table; /* first row in x of the fragment (expert, rank) */
+    const int32_t* length_table; /* its number of rows */
+    const uint32_t* slots;       /* [rows] token * top_k + k at the rank that the row goes to */
+} npushmemx_moe_plan_t;
+
+/* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
+ * rows, so that consecutive calls need neither clearing nor a barrier between them. On failure *handle is NULL, on
+ * every PE. */
+NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
+
+/* Collective. This PE's tokens, 0 to max_tokens: expert_ids and weights [tokens, top_k], both copied. An id of -1 means
+ * "no expert"; its weight is ignored. Refused on all PEs if any PE's ids are outside -1..experts-1; the routing before
+ * stays. */
+NPUSHMEM_API int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int32_t* expert_ids,
+                                           const float* weights);
+
+/* Collective, after set_routing and until the next: tables of the caller's own, for an x of `rows` rows laid out
+ * otherwise (gaps, another order). Refused on all PEs if any PE's tables point outside x, overlap, exceed the capacity
+ * of a rank, or disagree with the routing that the rank gave. The arrays are copied. */
+NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table,
+                                        const int32_t* length_table, const uint32_t* slots, int64_t rows);
+
+/* Not collective. */
+NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
+
+/* Collective. x: [plan.rows, hidden], out: [plan.tokens, hidden], aligned to their elements, in any memory; they must
+ * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs. A PE whose
+ * call is refused or fails makes the calls of the others fail as well; the handle can then only be destroyed. */
+NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
+
+/* Text of the handle's most recent failure, "" if there was none; valid until the next call on the handle. */
+NPUSHMEM_API const char* npushmemx_moe_error(const npushmemx_moe_t* handle);
+
+/* Collective. NULL does nothing. */
+NPUSHMEM_API void npushmemx_moe_destroy(npushmemx_moe_t* handle);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+// Barriers among PEs, run by the cores of a kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "npushmem/npu/core.hpp"
+#include "npushmem/npu/stream.hpp"
+
+namespace npushmem::npu {
+
+// PEs start, start + stride, ..., `size` of them.
+struct TeamView {
+    int start = 0;
+    int stride = 1;
+    int size = 1;
+
+    [[nodiscard]] constexpr int pe(int index) const { return start + index * stride; }
+    // -1 when `pe` is not a member.
+    [[nodiscard]] constexpr int index_of(int pe) const {
+        const int distance = pe - start;
+        if (stride == 1) return distance >= 0 && distance < size ? distance : -1;  // without a division
+        if (stride == 0) return distance == 0 ? 0 : -1;
+        const int index = distance / stride;
+        return distance % stride == 0 && index >= 0 && index < size ? index : -1;
+    }
+};
+
+// One 64-bit word alone in its cache line, so that no two writers share a line.
+struct alignas(cache_line) BarrierLine {
+    std::uint64_t word;
+    std::uint64_t unused[7];
+};
+
+// Most signals a PE receives in the two parities of one barrier: seven per round, seven rounds of radix 8 (2^21 PEs).
+inline constexpr std::size_t barrier_slots = 7 * 7 * 2;
+
+// What one PE keeps per team, in symmetric memory at the same offset on each member; all zero before the first use and
+// when a team's index is used again.
+//
+//   line 0        generation: barriers completed here. Written by this PE only, read by it only.
+//   line 1        arrival: the generation this PE has entered. Written by this PE, read by all (v3).
+//   lines 2..99   slots of the barriers that push: written by one peer each, read by this PE.
+struct BarrierState {
+    BarrierLine generation;
+    BarrierLine arrival;
+    BarrierLine slots[barrier_slots];
+};
+
+static_assert(sizeof(BarrierLine) == 64 && alignof(BarrierLine) == 64);
+static_assert(offsetof(BarrierState, generation) == 0 && offsetof(BarrierState, arrival) == 64);
+static_assert(offsetof(BarrierState, slots) == 128 && sizeof(BarrierState) == 100 * 64);
+
+// Cores that poll, at most; also limited by the cores of the launch and by the team.
+inline constexpr int barrier_v3_pollers = 8;
+
+// Variant v3 (centralised, pull): each PE publishes its arrival in its own memory and reads everybody else's.
+//
+// Called by all cores of a launch on every member of the team; returns on each core when all members have called it.
+// barrier_v3 completes what this kernel stored before (quiet) and makes it visible to all members; sync_v3 does not.
+// Cores per PE and launch sizes may differ. `state` is this PE's. Throws KernelError: Code::argument when this PE is no
+// member or the team is empty, and the failures of signal_wait_until, naming the PE waited for; after those the members
+// no longer agree on the generation, and the state must be zeroed on all of them before it is used again.
+NPUSHMEM_NPU_EXPORT void barrier_v3(Core& core, const TeamView& team, BarrierState* state,
+                                    const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_v3(Core& core, const TeamView& team, BarrierState* state,
+                                 const std::source_location& where = std::source_location::current());
+
+// Queues a one-block kernel that runs barrier_v3: later launches of this stream begin when all members' streams got
+// here.
+NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state);
+
+}  // namespace npushmem::npu

@@ -1,0 +1,263 @@
+// The kernel language: what a kernel may do on one vector core.
+//
+// A kernel is any callable void(Core&, args...), run once on every vector core of a launch (launch.hpp). The same
+// source runs in every mode of the device. In fast mode each command runs where it is written, so flags and pipe
+// barriers cost nothing and are not checked; write them as hardware needs them, and the checking mode finds those that
+// are missing.
+//
+// Errors: a violated rule (alignment, count, capacity) throws KernelError, which ends the launch unless the kernel
+// catches it. Waits throw KernelError when a deadline passes, a peer is dead, or the launch is being given up.
+//
+// Threads: a Core belongs to the one context that the kernel runs on and must not be handed to another. The cores of a
+// launch take turns on one thread: another core runs whenever this one waits. Whatever changes between two waits is
+// therefore not interleaved with other cores of this launch, but always with other PEs and launches.
+//
+// Ordering: stores become visible to other PEs in order at a signal (signal_*, put_signal), at quiet, at fence and at
+// barriers; a wait for a signal makes visible what was ordered before it.
+#pragma once
+
+#include <atomic>
+#include <concepts>
+#include <cstring>
+#include <type_traits>
+
+#include "npushmem/npu/copy_shape.hpp"
+#include "npushmem/npu/core_state.hpp"
+#include "npushmem/npu/error.hpp"
+#include "npushmem/npu/hooks.hpp"
+#include "npushmem/npu/pipe.hpp"
+#include "npushmem/npu/views.hpp"
+
+namespace npushmem::npu {
+
+// Limits of one wait: a time (0: the device's wait_timeout) and the PE whose store is waited for (-1: any).
+struct WaitLimit {
+    std::chrono::nanoseconds timeout{0};
+    int pe = -1;
+};
+
+// What scalar loads, stores and atomics work on.
+template <class T>
+concept Scalar = std::is_trivially_copyable_v<T> &&
+    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
+template <class T>
+concept AtomicInteger = std::integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
+
+class NPUSHMEM_NPU_EXPORT Core {
+public:
+    using Where = std::source_location;
+
+    explicit Core(const detail::CoreState& state) : state_(state) {}
+    Core(const Core&) = delete;
+    Core& operator=(const Core&) = delete;
+    ~Core() = default;
+
+    // ---- who am I -------------------------------------------------------------------------------------------------
+    [[nodiscard]] int block_index() const { return state_.place.block; }
+    [[nodiscard]] int block_count() const { return state_.place.blocks; }
+    [[nodiscard]] int sub_core_index() const { return state_.place.sub_core; }
+    [[nodiscard]] int sub_core_count() const { return state_.place.sub_cores; }
+    // Over all vector cores of the launch: block_index * sub_core_count + sub_core_index, below count().
+    [[nodiscard]] int index() const { return block_index() * sub_core_count() + sub_core_index(); }
+    [[nodiscard]] int count() const { return block_count() * sub_core_count(); }
+    [[nodiscard]] int my_pe() const { return state_.my_pe; }
+    [[nodiscard]] int n_pes() const { return state_.n_pes; }
+    // A counter that only grows, in ticks of the machine (time stamps on x86, nanoseconds elsewhere).
+    [[nodiscard]] std::uint64_t cycles() const;
+
+    // ---- unified buffer -------------------------------------------------------------------------------------------
+    // `count` elements at the next 32-byte boundary, contents undefined. Throws Code::memory when UB is exhausted.
+    template <class T>
+    ub_view<T> ub_alloc(std::size_t count, const Where& where = Where::current());
+    // `count` elements at a fixed offset (bytes, a multiple of 32) for kernels that lay out UB themselves; may overlap
+    // what ub_alloc gave out. Throws Code::memory when it does not fit.
+    template <class T>
+    ub_view<T> ub_at(std::size_t offset, std::size_t count, const Where& where = Where::current());
+    // Bytes in use by ub_alloc, and still free. ub_release gives back everything allocated since ub_used returned
+    // `mark`.
+    [[nodiscard]] std::size_t ub_used() const { return ub_used_; }
+    [[nodiscard]] std::size_t ub_free() const { return state_.ub.bytes - ub_used_; }
+    void ub_release(std::size_t mark) { ub_used_ = mark < ub_used_ ? mark : ub_used_; }
+
+    // ---- copies between GM and UB ---------------------------------------------------------------------------------
+    // Plain: `count` elements, a positive multiple of 32 bytes; UB address 32-byte aligned, GM aligned to T.
+    // GM to UB runs on MTE2, UB to GM on MTE3. Reads or writes GM directly, past the scalar cache.
+    template <class T>
+    void data_copy(ub_view<T> target, gm_view<const std::type_identity_t<T>> source, std::size_t count,
+                   const Where& where = Where::current());
+    template <class T>
+    void data_copy(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, std::size_t count,
+                   const Where& where = Where::current());
+    // Strided, in units of 32 bytes on both sides.
+    template <class T>
+    void data_copy(ub_view<T> target, gm_view<const std::type_identity_t<T>> source, const StridedShape& shape,
+                   const Where& where = Where::current());
+    template <class T>
+    void data_copy(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, const StridedShape& shape,
+                   const Where& where = Where::current());
+    // Byte-granular on the GM side. Into UB, each block is filled up to 32 bytes with `padding`; out of UB, exactly
+    // block_bytes of each block are written.
+    template <class T>
+    void data_copy_pad(ub_view<T> target, gm_view<const std::type_identity_t<T>> source, const PadShape& shape,
+                       std::type_identity_t<T> padding = T{}, const Where& where = Where::current());
+    template <class T>
+    void data_copy_pad(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, const PadShape& shape,
+                       const Where& where = Where::current());
+    // From here on, copies out of UB add to GM (each element atomically) instead of overwriting it, until clear_atomic.
+    template <Number T>
+    void set_atomic_add();
+    void clear_atomic() { accumulate_ = nullptr; }
+
+    // ---- vector operations, UB to UB (pipe V) ---------------------------------------------------------------------
+    // On the first `count` elements, at least 1; all addresses 32-byte aligned; `target` may be one of the sources,
+    // other overlaps are undefined. Rounding: see vector_ops.hpp.
+    template <class T>
+    void copy(ub_view<T> target, ub_view<const std::type_identity_t<T>> source, std::size_t count,
+              const Where& where = Where::current());
+    template <class T>
+    void fill(ub_view<T> target, std::type_identity_t<T> value, std::size_t count,
+              const Where& where = Where::current());
+    template <Number To, class From>
+    void cast(ub_view<To> target, ub_view<From> source, std::size_t count, const Where& where = Where::current());
+    template <Number T>
+    void add(ub_view<T> target, ub_view<const std::type_identity_t<T>> a, ub_view<const std::type_identity_t<T>> b,
+             std::size_t count, const Where& where = Where::current());
+    template <Number T>
+    void subtract(ub_view<T> target, ub_view<const std::type_identity_t<T>> a, ub_view<const std::type_identity_t<T>> b,
+                  std::size_t count, const Where& where = Where::current());
+    template <Number T>
+    void multiply(ub_view<T> target, ub_view<const std::type_identity_t<T>> a, ub_view<const std::type_identity_t<T>> b,
+                  std::size_t count, const Where& where = Where::current());
+    template <Number T>
+    void add_scalar(ub_view<T> target, ub_view<const std::type_identity_t<T>> source, std::type_identity_t<T> scalar,
+                    std::size_t count, const Where& where = Where::current());
+    template <Number T>
+    void multiply_scalar(ub_view<T> target, ub_view<const std::type_identity_t<T>> source,
+                         std::type_identity_t<T> scalar, std::size_t count, const Where& where = Where::current());
+    // target += a * b
+    template <Number T>
+    void multiply_add(ub_view<T> target, ub_view<const std::type_identity_t<T>> a,
+                      ub_view<const std::type_identity_t<T>> b, std::size_t count,
+                      const Where& where = Where::current());
+    // target += scalar * source; a float target also takes half and bfloat16 sources.
+    template <Number To, class From>
+    void axpy(ub_view<To> target, ub_view<From> source, std::type_identity_t<To> scalar, std::size_t count,
+              const Where& where = Where::current());
+
+    // ---- order between pipes of this core -------------------------------------------------------------------------
+    // set_flag<A, B>(id) is executed by pipe A when it gets there; wait_flag<A, B>(id) blocks pipe B until then. 0 <=
+    // id < 6.
+    template <Pipe from, Pipe to>
+    void set_flag(int id, const Where& where = Where::current());
+    template <Pipe from, Pipe to>
+    void wait_flag(int id, const Where& where = Where::current());
+    // Later commands of that pipe wait for its earlier ones; Pipe::all: all of all. Not for Pipe::scalar.
+    template <Pipe pipe>
+    void pipe_barrier(const Where& where = Where::current());
+
+    // ---- scalar accesses (pipe S) ---------------------------------------------------------------------------------
+    // To GM they go through this core's private, non-coherent cache: dcci before reading what others wrote, and after
+    // writing what others shall read. The address must be aligned to T. Each access is one (relaxed) machine access.
+    template <Scalar T>
+    [[nodiscard]] T load(const T* address, const Where& where = Where::current());
+    template <Scalar T>
+    void store(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
+    // The element at `index` of a view, either memory. Throws Code::range outside.
+    template <class T, class Tag>
+    [[nodiscard]] std::remove_const_t<T> get(memory_view<T, Tag> view, std::size_t index,
+                                             const Where& where = Where::current());
+    template <class T, class Tag>
+    void set(memory_view<T, Tag> view, std::size_t index, std::type_identity_t<T> value,
+             const Where& where = Where::current());
+    // Cleans and invalidates the cache lines of [address, address + bytes). A loop that calls this on one line again
+    // and again lets other cores run in between.
+    void dcci(const void* address, std::size_t bytes = 1, const Where& where = Where::current());
+
+    // ---- order towards other PEs ----------------------------------------------------------------------------------
+    // All pipes drained, cache cleaned; all earlier stores, puts and atomics of this core are complete everywhere.
+    void quiet(const Where& where = Where::current());
+    // Earlier stores, puts and atomics to each PE are ordered before later ones to the same PE.
+    void fence(const Where& where = Where::current());
+
+    // ---- other PEs ------------------------------------------------------------------------------------------------
+    // `pe`'s copy of a symmetric address. Throws Code::range for a PE that does not exist, Code::not_symmetric or
+    // Code::unreachable when there is no such address.
+    template <class T>
+    [[nodiscard]] T* remote(T* symmetric, int pe, const Where& where = Where::current()) const;
+    template <class T>
+    [[nodiscard]] gm_view<T> remote(gm_view<T> symmetric, int pe, const Where& where = Where::current()) const;
+    // Copies `count` elements between this PE's GM and `pe`'s copy of a symmetric address; any length, also 0.
+    template <class T>
+    void put(T* target, const T* source, std::size_t count, int pe, const Where& where = Where::current());
+    template <class T>
+    void get(T* target, const T* source, std::size_t count, int pe, const Where& where = Where::current());
+    // put, and then the signal: whoever sees the signal sees the data.
+    template <class T>
+    void put_signal(T* target, const T* source, std::size_t count, std::uint64_t* signal, std::uint64_t value, int pe,
+                    const Where& where = Where::current());
+
+    // ---- signals (64-bit words, each alone in its cache line when writers differ) -----------------------------------
+    // Store and dcci of the line; the form with `pe` acts on that PE's copy of a symmetric word. Everything this core
+    // stored before is visible to whoever sees the value (publish data written by DMA only after a flag or barrier).
+    void signal_set(std::uint64_t* word, std::uint64_t value, const Where& where = Where::current());
+    void signal_set_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where = Where::current());
+    // Atomic, also among PEs.
+    void signal_add(std::uint64_t* word, std::uint64_t value, const Where& where = Where::current());
+    void signal_add_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where = Where::current());
+    // The word as it is now.
+    [[nodiscard]] std::uint64_t signal_fetch(const std::uint64_t* word, const Where& where = Where::current());
+    // Waits until `*word compare value` and returns the value that satisfied it. `pe` is whose store is expected, so
+    // that its death ends the wait (-1: the death of any PE does). Throws Code::timeout after the device's
+    // wait_timeout, Code::peer_dead, Code::aborted.
+    std::uint64_t signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe = -1,
+                                    const Where& where = Where::current());
+    // The same with a limit of its own; a time-out or a dead peer is returned and not thrown.
+    Result<std::uint64_t> signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
+                                          const WaitLimit& limit, const Where& where = Where::current());
+
+    // ---- atomics on GM (this PE's or, through remote(), a peer's); acquire and release
+    // --------------------------------
+    template <AtomicInteger T>
+    T atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
+    template <Scalar T>
+    T atomic_swap(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
+    // Returns what was there; stores `desired` if that was `expected`.
+    template <AtomicInteger T>
+    T atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+                          const Where& where = Where::current());
+
+    // ---- order between cores ----------------------------------------------------------------------------------------
+    // All cores of the launch meet; every core must call it equally often. What a core did before is visible to all
+    // after it (on hardware: pipes and cache as with any other communication). Throws Code::mismatch when a core that
+    // has not arrived ends its kernel, Code::timeout, Code::aborted.
+    void core_barrier(const Where& where = Where::current());
+    // Lets other cores run.
+    void yield();
+
+private:
+    template <class Describe, class Run>
+    void issue(Describe&& describe, Run&& run);
+    template <class T>
+    void check_scalar(const char* operation, const T* address, const Where& where) const;
+    [[nodiscard]] std::byte* ub_take(std::size_t offset, std::size_t count, std::size_t element, const Where& where);
+    [[nodiscard]] void* remote_slow(const void* symmetric, int pe, const Where& where) const;
+    std::uint64_t wait_slow(const detail::Condition& condition, const Where& where);
+    void core_barrier_slow(const Where& where);
+    void poll_point();
+
+    detail::CoreState state_;
+    std::size_t ub_used_ = 0;
+    detail::Accumulate accumulate_ = nullptr;
+    // The line of the last dcci, to recognise polling; how often it was polled; calls left until one is taken for
+    // polling anyway (a loop over several lines polls, too).
+    std::uintptr_t last_line_ = 0;
+    std::uint64_t polls_ = 0;
+    int dcci_left_ = dcci_burst;
+    static constexpr int dcci_burst = 64;
+};
+
+}  // namespace npushmem::npu
+
+#include "npushmem/npu/core_copies.hpp"
+#include "npushmem/npu/core_memory.hpp"
+#include "npushmem/npu/core_vectors.hpp"

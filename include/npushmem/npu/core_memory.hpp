@@ -1,0 +1,259 @@
+// Core's UB allocation, scalar accesses, remote memory, signals and atomics. Included by core.hpp only.
+#pragma once
+
+#include <utility>
+
+#include "npushmem/npu/core.hpp"
+
+namespace npushmem::npu {
+
+namespace detail {
+
+// Thread sanitizer knows no fences; under it the acquire and release accesses of the signals carry the order alone.
+inline void order_stores() {
+#if defined(__SANITIZE_THREAD__)
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+#else
+    // Pairs with the order_stores (dcci, fence) of whoever reads or writes the published data next.
+    std::atomic_thread_fence(std::memory_order_acq_rel);
+#endif
+}
+
+inline void complete_stores() {
+#if defined(__SANITIZE_THREAD__)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+    // Pairs with the quiet of another PE: of two PEs that store, quiet and then load, one sees the other's store.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+// Pairs with the release in signal_set and signal_add.
+inline std::uint64_t acquire_word(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+
+}  // namespace detail
+
+inline std::uint64_t Core::cycles() const {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+template <class T>
+inline ub_view<T> Core::ub_alloc(std::size_t count, const Where& where) {
+    const std::size_t offset = ub_used_;
+    std::byte* begin = ub_take(offset, count, sizeof(T), where);
+    ub_used_ = (offset + count * sizeof(T) + ub_alignment - 1) / ub_alignment * ub_alignment;
+    return {reinterpret_cast<T*>(begin), count};
+}
+
+template <class T>
+inline ub_view<T> Core::ub_at(std::size_t offset, std::size_t count, const Where& where) {
+    return {reinterpret_cast<T*>(ub_take(offset, count, sizeof(T), where)), count};
+}
+
+inline std::byte* Core::ub_take(std::size_t offset, std::size_t count, std::size_t element, const Where& where) {
+    const detail::UbRegion& ub = state_.ub;
+    const bool fits = offset <= ub.bytes && count <= (ub.bytes - offset) / element && offset % ub_alignment == 0;
+    if (!fits) [[unlikely]]
+        detail::fail_ub(count <= SIZE_MAX / element ? count * element : SIZE_MAX, offset, ub, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->ub_allocated(offset, count * element, where);
+    return ub.base + offset;
+}
+
+template <class T>
+inline void Core::check_scalar(const char* operation, const T* address, const Where& where) const {
+    if (detail::number_of(address) % sizeof(T) != 0 || address == nullptr) [[unlikely]] {
+        detail::fail_scalar(operation, address, sizeof(T), where);
+    }
+}
+
+template <Scalar T>
+inline T Core::load(const T* address, const Where& where) {
+    check_scalar("load", address, where);
+    T value;
+    // Relaxed: dcci, signals and barriers carry the order.
+    if (state_.hooks == nullptr) [[likely]]
+        __atomic_load(address, &value, __ATOMIC_RELAXED);
+    else
+        state_.hooks->load(address, &value, sizeof value, where);
+    return value;
+}
+
+template <Scalar T>
+inline void Core::store(T* address, std::type_identity_t<T> value, const Where& where) {
+    check_scalar("store", address, where);
+    last_line_ = 0;
+    // Relaxed: dcci, signals and barriers carry the order.
+    if (state_.hooks == nullptr) [[likely]]
+        __atomic_store(address, &value, __ATOMIC_RELAXED);
+    else
+        state_.hooks->store(address, &value, sizeof value, where);
+}
+
+template <class T, class Tag>
+inline std::remove_const_t<T> Core::get(memory_view<T, Tag> view, std::size_t index, const Where& where) {
+    if (index >= view.size()) [[unlikely]]
+        detail::fail_subview(Tag::name, index, 1, view.size());
+    return load(const_cast<const std::remove_const_t<T>*>(view.data() + index), where);
+}
+
+template <class T, class Tag>
+inline void Core::set(memory_view<T, Tag> view, std::size_t index, std::type_identity_t<T> value, const Where& where) {
+    if (index >= view.size()) [[unlikely]]
+        detail::fail_subview(Tag::name, index, 1, view.size());
+    store(view.data() + index, value, where);
+}
+
+inline void Core::dcci(const void* address, std::size_t bytes, const Where& where) {
+    detail::order_stores();
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->dcci(address, bytes, where);
+    const std::uintptr_t line = detail::number_of(address) / cache_line + 1;
+    polls_ = line == last_line_ ? polls_ + 1 : 0;
+    if (polls_ != 0 || --dcci_left_ <= 0) poll_point();
+    last_line_ = line;
+}
+
+inline void Core::quiet(const Where& where) {
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->quiet(where);
+    detail::complete_stores();
+}
+
+inline void Core::fence(const Where& where) {
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->fence(where);
+    detail::order_stores();
+}
+
+template <class T>
+inline T* Core::remote(T* symmetric, int pe, const Where& where) const {
+    const std::uintptr_t computed = state_.window.remote(detail::number_of(symmetric), pe);
+    if (computed != 0) [[likely]]
+        return reinterpret_cast<T*>(computed);
+    return static_cast<T*>(remote_slow(symmetric, pe, where));
+}
+
+template <class T>
+inline gm_view<T> Core::remote(gm_view<T> symmetric, int pe, const Where& where) const {
+    return {remote(symmetric.data(), pe, where), symmetric.size()};
+}
+
+template <class T>
+inline void Core::put(T* target, const T* source, std::size_t count, int pe, const Where& where) {
+    T* there = remote(target, pe, where);
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes == 0) return;
+    issue(
+        [&] {
+            return Command{"put", Pipe::copy_out, {there, bytes, 1, 0, true}, false, {{source, bytes, 1, 0, true}, {}},
+                           where};
+        },
+        [=] { std::memcpy(there, source, bytes); });
+}
+
+template <class T>
+inline void Core::get(T* target, const T* source, std::size_t count, int pe, const Where& where) {
+    const T* there = remote(const_cast<T*>(source), pe, where);
+    const std::size_t bytes = count * sizeof(T);
+    if (bytes == 0) return;
+    issue(
+        [&] {
+            return Command{"get", Pipe::copy_in, {target, bytes, 1, 0, true}, false, {{there, bytes, 1, 0, true}, {}},
+                           where};
+        },
+        [=] { std::memcpy(target, there, bytes); });
+}
+
+template <class T>
+inline void Core::put_signal(T* target, const T* source, std::size_t count, std::uint64_t* signal, std::uint64_t value,
+                             int pe, const Where& where) {
+    put(target, source, count, pe, where);
+    fence(where);
+    signal_set_on(signal, value, pe, where);
+}
+
+inline void Core::signal_set(std::uint64_t* word, std::uint64_t value, const Where& where) {
+    check_scalar("signal_set", word, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_signal(word, where);
+    // Release: pairs with acquire_word in the waits.
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+inline void Core::signal_set_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where) {
+    signal_set(remote(word, pe, where), value, where);
+}
+
+inline void Core::signal_add(std::uint64_t* word, std::uint64_t value, const Where& where) {
+    check_scalar("signal_add", word, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_signal(word, where);
+    // Release: pairs with acquire_word in the waits.
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+}
+
+inline void Core::signal_add_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where) {
+    signal_add(remote(word, pe, where), value, where);
+}
+
+inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& where) {
+    check_scalar("signal_fetch", word, where);
+    const std::uint64_t seen = detail::acquire_word(word);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->after_wait(word, seen, where);
+    return seen;
+}
+
+inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
+                                             const Where& where) {
+    check_scalar("signal_wait_until", word, where);
+    std::uint64_t seen = detail::acquire_word(word);
+    if (!satisfied(seen, compare, value)) seen = wait_slow({word, compare, value, pe}, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->after_wait(word, seen, where);
+    return seen;
+}
+
+template <AtomicInteger T>
+inline T Core::atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where) {
+    check_scalar("atomic_fetch_add", address, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_signal(address, where);
+    // Acquire and release: pairs with the other atomics and with the waits on this word.
+    return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
+}
+
+template <Scalar T>
+inline T Core::atomic_swap(T* address, std::type_identity_t<T> value, const Where& where) {
+    check_scalar("atomic_swap", address, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_signal(address, where);
+    T before;
+    // Acquire and release: pairs with the other atomics and with the waits on this word.
+    __atomic_exchange(address, &value, &before, __ATOMIC_ACQ_REL);
+    return before;
+}
+
+template <AtomicInteger T>
+inline T Core::atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+                                   const Where& where) {
+    check_scalar("atomic_compare_swap", address, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_signal(address, where);
+    // Acquire and release: pairs with the other atomics and with the waits on this word.
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+inline void Core::core_barrier(const Where& where) {
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->core_barrier(where);
+    if (count() > 1) core_barrier_slow(where);
+}
+
+}  // namespace npushmem::npu

@@ -1,0 +1,74 @@
+// The plain facts a Core is made of. For the library only.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+#include "npushmem/npu/compare.hpp"
+#include "npushmem/npu/export.hpp"
+#include "npushmem/npu/fabric.hpp"
+#include "npushmem/npu/vector_ops.hpp"
+
+namespace npushmem::npu {
+
+class CoreHooks;
+
+namespace detail {
+
+class CoreContext;
+using Where = std::source_location;
+
+struct Place {
+    int block = 0;
+    int blocks = 1;
+    int sub_core = 0;
+    int sub_cores = 1;
+};
+
+struct UbRegion {
+    std::byte* base = nullptr;
+    std::size_t bytes = 0;     // what kernels may allocate
+    std::size_t reserved = 0;  // behind it
+};
+
+struct CoreState {
+    Place place;
+    UbRegion ub;
+    Window window;
+    int my_pe = 0;
+    int n_pes = 1;
+    const Fabric* fabric = nullptr;
+    CoreContext* context = nullptr;  // null only in tests of operations that never wait
+    CoreHooks* hooks = nullptr;
+};
+
+// A 64-bit word a core waits for, and the PE whose store is expected (-1: unknown).
+struct Condition {
+    const std::uint64_t* word;
+    Compare compare;
+    std::uint64_t value;
+    int pe;
+};
+
+// How copies out of UB combine with what is in GM.
+using Accumulate = void (*)(void* target, const void* source, std::size_t bytes);
+
+// All throw KernelError, with the operation, the values, the rule, and where in the kernel.
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_plain_copy(const char* operation, const void* ub, const void* gm,
+                                                      std::size_t element, std::size_t count, std::size_t room,
+                                                      const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_shape(const char* operation, const char* rule, std::size_t value,
+                                                 const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_vector(const char* operation, std::uintptr_t addresses, std::size_t count,
+                                                  std::size_t room, const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_flag(const char* operation, int id, const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_scalar(const char* operation, const void* address, std::size_t size,
+                                                  const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_ub(std::size_t wanted, std::size_t offset, const UbRegion& ub,
+                                              const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_argument(const char* operation, const char* rule, const Where& where);
+
+}  // namespace detail
+}  // namespace npushmem::npu

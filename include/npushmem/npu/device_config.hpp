@@ -1,0 +1,28 @@
+// The size of an emulated NPU, and limits of time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "npushmem/npu/hooks.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::npu {
+
+struct DeviceConfig {
+    int blocks = 20;                             // most blocks of one launch, 1 to 4096
+    int vector_cores = 2;                        // sub-cores per block, 1 to 16
+    std::size_t ub_bytes = 192 * 1024;           // per vector core; a multiple of 4096
+    std::size_t ub_reserved = 4 * 1024;          // the top of it, for the library
+    int workers = 1;                             // threads that run launches, started when first needed; 1 to 64
+    std::size_t stack_bytes = 256 * 1024;        // per core, committed page by page when touched
+    std::chrono::nanoseconds wait_timeout{0};    // default deadline of every wait in a kernel; 0: none
+    std::chrono::nanoseconds launch_timeout{0};  // default deadline of a launch from its start; 0: none
+    HooksFactory hooks = {};                     // empty: fast mode
+
+    [[nodiscard]] int cores() const { return blocks * vector_cores; }
+    // Code::config with the first value that is out of range.
+    [[nodiscard]] Status validate() const;
+};
+
+}  // namespace npushmem::npu

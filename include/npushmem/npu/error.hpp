@@ -1,0 +1,26 @@
+// What a kernel throws, and what ends a launch when nobody in the kernel catches it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "npushmem/npu/export.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::npu {
+
+// A misuse of the kernel language (bad alignment, exhausted UB, ...) or a wait that cannot succeed (deadline, dead
+// peer, launch given up because another core failed). An exception that leaves a kernel ends its launch: the other
+// cores are unwound at their next wait, and the stream's synchronize() returns the code and the message.
+class NPUSHMEM_NPU_EXPORT KernelError : public std::runtime_error {
+public:
+    KernelError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    explicit KernelError(const Status& status) : KernelError(status.code(), status.message()) {}
+
+    [[nodiscard]] Code code() const noexcept { return code_; }
+
+private:
+    Code code_;
+};
+
+}  // namespace npushmem::npu

@@ -1,0 +1,9 @@
+// The kernel language in one include.
+#pragma once
+
+#include "npushmem/npu/barrier.hpp"
+#include "npushmem/npu/core.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/launch.hpp"
+#include "npushmem/npu/numeric.hpp"
+#include "npushmem/npu/stream.hpp"

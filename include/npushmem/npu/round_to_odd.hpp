@@ -1,0 +1,20 @@
+// Double to float so that a second rounding, to a type of at most 22 significant bits, is still correct.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace npushmem::npu::detail {
+
+// Inexact results are truncated and get their last bit set ("round to odd"), which keeps every later tie decidable.
+constexpr float round_to_odd(double value) {
+    const auto nearest = static_cast<float>(value);
+    const auto back = static_cast<double>(nearest);
+    if (back == value || value != value) return nearest;
+    auto bits = std::bit_cast<std::uint32_t>(nearest);
+    const bool away_from_zero = value < 0 ? back < value : back > value;
+    if (away_from_zero) --bits;
+    return std::bit_cast<float>(bits | 1U);
+}
+
+}  // namespace npushmem::npu::detail

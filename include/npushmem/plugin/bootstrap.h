@@ -1,0 +1,83 @@
+/* The bootstrap table: how processes that know nothing of each other become PEs 0..npes-1 that can exchange bytes.
+ *
+ * A plugin `libnpushmem_bootstrap_<name>.so` exports NPUSHMEM_BOOTSTRAP_ENTRY. Authors in C++ derive from
+ * `npushmem::Bootstrap` (bootstrap.hpp) and use NPUSHMEM_EXPORT_BOOTSTRAP.
+ *
+ * Collectives are called by every rank in the same order, by one thread at a time. When a rank fails, calls abort, or
+ * dies, every other rank's current or next call returns NPUSHMEM_E_ABORTED, NPUSHMEM_E_PEER_DEAD or NPUSHMEM_E_TIMEOUT
+ * with the cause; nothing waits for ever.
+ */
+#ifndef NPUSHMEM_PLUGIN_BOOTSTRAP_H
+#define NPUSHMEM_PLUGIN_BOOTSTRAP_H
+
+#include "npushmem/plugin/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NPUSHMEM_BOOTSTRAP_MAJOR 1
+#define NPUSHMEM_BOOTSTRAP_MINOR 1
+#define NPUSHMEM_BOOTSTRAP_ENTRY npushmem_bootstrap_entry_v1
+#define NPUSHMEM_BOOTSTRAP_ENTRY_NAME "npushmem_bootstrap_entry_v1"
+
+#define NPUSHMEM_UNIQUEID_BYTES 128
+
+/* How sure a bootstrap is that it is the one. */
+#define NPUSHMEM_RECOGNISED_NOTHING 1   /* no sign of any launcher: a job of one process is possible */
+#define NPUSHMEM_RECOGNISED_LAUNCHER 40 /* the environment that its launcher gives a process */
+#define NPUSHMEM_RECOGNISED_LIBRARY \
+    60 /* its library runs in this process already, and owns the launcher's connection */
+#define NPUSHMEM_RECOGNISED_BY_USER 100 /* the program or the user gave what only this bootstrap can use */
+
+typedef struct npushmem_bootstrap_params {
+    uint32_t struct_size;
+    int32_t rank;   /* as the user gave it, or -1: the plugin finds out */
+    int32_t nranks; /* likewise */
+    uint32_t reserved;
+    const void* uniqueid;  /* NPUSHMEM_UNIQUEID_BYTES bytes from get_uniqueid, or NULL */
+    const void* attribute; /* plugin's own, for instance a pointer to a communicator; NULL if none was given */
+} npushmem_bootstrap_params;
+
+typedef struct npushmem_bootstrap_v1 {
+    uint32_t struct_size;
+    uint16_t major;
+    uint16_t minor;
+    const char* name;
+    const char* summary;
+    const npushmem_config_row* config;
+    uint32_t config_count;
+    uint32_t reserved;
+
+    /* mandatory. open: joins the job; on success *rank and *nranks are set. */
+    int32_t (*open)(const npushmem_host* host, const npushmem_bootstrap_params* params, void** self, int32_t* rank,
+                    int32_t* nranks, npushmem_error* error);
+    /* Leaves the job without waiting for others; releases everything; never fails. */
+    void (*close)(void* self);
+    /* Every rank gives `bytes` bytes (the same number everywhere, 0 allowed) and receives nranks * bytes, in order of
+     * rank. `send` may be the place of the own rank in `receive`. */
+    int32_t (*allgather)(void* self, const void* send, uint64_t bytes, void* receive, npushmem_error* error);
+    /* No rank returns before all have entered. */
+    int32_t (*barrier)(void* self, npushmem_error* error);
+
+    /* optional. abort: tell every other rank, with the reason; the instance is then good for close only. */
+    void (*abort)(void* self, const char* reason);
+    /* Without blocking: has another rank failed since? OK, or the code and cause. */
+    int32_t (*check)(void* self, npushmem_error* error);
+    /* Without an instance: make an id that all ranks of a new job pass to open. The process that makes it must stay
+     * alive, or be rank 0's, until open has returned on all ranks; it serves strangers' connections meanwhile. */
+    int32_t (*get_uniqueid)(const npushmem_host* host, void* id, npushmem_error* error);
+
+    /* Since minor 1, optional. Without an instance: is this bootstrap the one for this process? For
+     * NPUSHMEM_BOOTSTRAP=AUTO, which asks every plugin and takes the one that is surest. Looks at the environment and
+     * at the process itself; joins nothing and waits for nothing. Returns 0 or one of NPUSHMEM_RECOGNISED_x (or a
+     * number between), and the sign that it saw as the message of `why`. */
+    int32_t (*recognise)(const npushmem_host* host, const npushmem_bootstrap_params* params, npushmem_error* why);
+} npushmem_bootstrap_v1;
+
+typedef const npushmem_bootstrap_v1* (*npushmem_bootstrap_entry)(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

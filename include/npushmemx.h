@@ -1,0 +1,102 @@
+/* npushmem: extensions beyond OpenSHMEM, under the prefix npushmemx_. */
+#ifndef NPUSHMEMX_H
+#define NPUSHMEMX_H
+
+#include "npushmem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Start without a launcher --------------------------------------------------------------------------------------
+ * One PE makes an id, the program distributes its bytes by whatever means it has, every PE sets it with its rank and
+ * the number of ranks, and all call init_attr:
+ *
+ *     npushmemx_uniqueid_t id;
+ *     if (rank == 0) npushmemx_get_uniqueid(&id);
+ *     ... send id from rank 0 to all ...
+ *     npushmemx_init_attr_t attr = NPUSHMEMX_INIT_ATTR_INITIALIZER;
+ *     npushmemx_set_attr_uniqueid_args(rank, nranks, &id, &attr);
+ *     npushmemx_init_attr(NPUSHMEMX_INIT_WITH_UNIQUEID, &attr);
+ *
+ * All functions here return 0, or a code of npushmem/plugin/abi.h, with a report. */
+
+/* Opaque. It holds a secret: whoever has the bytes can join the job. */
+typedef struct npushmemx_uniqueid_s {
+    unsigned char bytes[128];
+} npushmemx_uniqueid_t;
+
+/* Fill by NPUSHMEMX_INIT_ATTR_INITIALIZER and the set_attr functions. The version fields record what the program was
+ * compiled with; init_attr refuses a library that is older. */
+typedef struct npushmemx_init_attr_s {
+    uint32_t struct_size;
+    int32_t version_major;
+    int32_t version_minor;
+    int32_t version_patch;
+    int32_t rank;
+    int32_t nranks;
+    npushmemx_uniqueid_t uniqueid;
+    const void* attribute; /* for other bootstraps */
+} npushmemx_init_attr_t;
+
+#define NPUSHMEMX_INIT_ATTR_INITIALIZER                                                                               \
+    {                                                                                                                 \
+        sizeof(npushmemx_init_attr_t), NPUSHMEMX_VERSION_MAJOR, NPUSHMEMX_VERSION_MINOR, NPUSHMEMX_VERSION_PATCH, -1, \
+            -1, {{0}}, 0                                                                                              \
+    }
+
+/* Flags of init_attr. 0: as npushmem_init, from the environment. */
+#define NPUSHMEMX_INIT_WITH_UNIQUEID 1u
+
+/* Makes an id and serves the ranks that join with it; the process must live until all have joined. Before init. */
+NPUSHMEM_API int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id);
+NPUSHMEM_API int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,
+                                                  npushmemx_init_attr_t* attr);
+NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr);
+
+/* ---- Barriers ------------------------------------------------------------------------------------------------------
+ */
+
+/* Collective. npushmem_barrier_all by this algorithm (as in NPUSHMEM_BARRIER_ALGO: "tree", "dissemination_k:8",
+ * "auto"), for this call only; all PEs give the same. Returns 0 or a code of npushmem/plugin/abi.h, with a report:
+ * unknown name, radix out of range, an algorithm that cannot serve so many PEs; then nobody has been waited for. */
+NPUSHMEM_API int npushmemx_barrier_all_by(const char* algorithm);
+/* The algorithms there are, one a line: name, ":k" behind it where it takes a radix, blanks, what it does. Any time. */
+NPUSHMEM_API const char* npushmemx_describe_barriers(void);
+/* What automatic choices go by: PEs per node (the largest number) and per core (of the most crowded machine). Returns
+ * 0, or the code for "not initialised". Either pointer may be NULL. */
+NPUSHMEM_API int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core);
+
+/* ---- Version, errors, reports --------------------------------------------------------------------------------------
+ */
+
+NPUSHMEM_API void npushmemx_vendor_get_version_info(int* major, int* minor, int* patch);
+
+/* Code of the calling thread's most recent failure, 0 if it had none; *message (may be NULL) receives its text, valid
+ * until the thread's next failure. Any time, any thread. */
+NPUSHMEM_API int npushmemx_last_error(const char** message);
+NPUSHMEM_API void npushmemx_clear_error(void);
+
+/* What was chosen and why, as text of several lines; valid until finalize. The empty string when not initialised. */
+NPUSHMEM_API const char* npushmemx_describe_map(void);
+NPUSHMEM_API const char* npushmemx_describe_nics(void);
+NPUSHMEM_API const char* npushmemx_describe_job(void);
+
+/* Symmetric heap of this PE, in bytes. */
+typedef struct npushmemx_heap_info_s {
+    uint64_t capacity;
+    uint64_t used;
+    uint64_t largest_free;
+    uint64_t high_water;
+} npushmemx_heap_info_t;
+NPUSHMEM_API int npushmemx_heap_info(npushmemx_heap_info_t* info);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- Mixture of experts: npushmemx_moe_* --------------------------------------------------------------------------
+ */
+#include "npushmem/moe.h"
+
+#endif

@@ -1,0 +1,2 @@
+/* A shared object that is no plugin. */
+__attribute__((visibility("default"))) int npushmem_test_nothing_in_particular(void) { return 1; }

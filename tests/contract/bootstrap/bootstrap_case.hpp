@@ -1,0 +1,22 @@
+// The cases of the bootstrap contract. Every rank of the job runs all of them, in the same order; each opens the plugin
+// anew, so a case that ends with a failed job does not spoil the next.
+#pragma once
+
+#include <vector>
+
+#include "tests/contract/bootstrap/subject.hpp"
+
+namespace npushmem::contract {
+
+struct BootstrapCase {
+    const char* name;
+    int least_ranks;
+    void (*body)(const BootstrapSubject&);
+};
+
+std::vector<BootstrapCase> bootstrap_gather_cases();
+std::vector<BootstrapCase> bootstrap_barrier_cases();
+std::vector<BootstrapCase> bootstrap_failure_cases();
+std::vector<BootstrapCase> bootstrap_life_cases();
+
+}  // namespace npushmem::contract

@@ -1,0 +1,97 @@
+// Joining and leaving, and what the plugin says of itself.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "tests/contract/bootstrap/bootstrap_case.hpp"
+#include "tests/contract/bootstrap/process_facts.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+void says_what_it_is(const BootstrapSubject& subject) {
+    const auto& table = subject.plugin->table();
+    EXPECT_EQ(table.major, NPUSHMEM_BOOTSTRAP_MAJOR);
+    EXPECT_LE(table.minor, NPUSHMEM_BOOTSTRAP_MINOR);
+    EXPECT_EQ(subject.plugin->name(), table.name);
+    EXPECT_STRNE(table.summary, "");
+    for (const auto& row : subject.plugin->config_rows()) EXPECT_STRNE(row.meaning, "") << row.name;
+}
+
+void ranks_are_numbered(const BootstrapSubject& subject) {
+    auto opened = subject.open();
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    Bootstrap& job = *opened.value();
+    EXPECT_EQ(job.nranks(), *subject.expected_ranks);
+    ASSERT_GE(job.rank(), 0);
+    ASSERT_LT(job.rank(), job.nranks());
+    std::vector<int> ranks(static_cast<std::size_t>(job.nranks()), -1);
+    const int mine = job.rank();
+    ASSERT_TRUE(job.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(ranks))).ok());
+    for (int rank = 0; rank < job.nranks(); ++rank) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)], rank);
+}
+
+// A rank that has left the last barrier goes at once; those that are still in it must not suffer.
+void joins_and_leaves_repeatedly(const BootstrapSubject& subject) {
+    for (int round = 0; round < 10; ++round) {
+        auto opened = subject.open();
+        ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.status().message();
+        const Status met = opened.value()->barrier();
+        ASSERT_TRUE(met.ok()) << "round " << round << ": " << met.message();
+    }
+}
+
+void joins_and_leaves_without_a_call(const BootstrapSubject& subject) {
+    for (int round = 0; round < 5; ++round) {
+        auto opened = subject.open();
+        ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.status().message();
+    }
+}
+
+// What serves other ranks may outlive a start by the moment that it takes to hear that they are gone.
+void expect_to_settle_at(const ProcessFacts& before) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!(ProcessFacts::now() <= before) && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_LE(ProcessFacts::now(), before);
+}
+
+// Every rank does the same, so what one start after another leaves behind would add up.
+void leaves_nothing_behind(const BootstrapSubject& subject) {
+    const auto once = [&](bool fail) {
+        auto opened = subject.open();
+        ASSERT_TRUE(opened.ok()) << opened.status().message();
+        const Status met = opened.value()->barrier();
+        if (fail) opened.value()->abort("this start is given up");
+        ASSERT_TRUE(met.ok() || fail) << met.message();
+    };
+    once(false);  // what a process makes once and keeps
+    const ProcessFacts before = ProcessFacts::now();
+    for (const bool fail : {false, true, false, true, false}) once(fail);
+    expect_to_settle_at(before);
+}
+
+void makes_ids_that_differ(const BootstrapSubject& subject) {
+    std::array<std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>, 2> ids{};
+    for (auto& id : ids) {
+        const Status made = make_uniqueid(*subject.plugin, subject.host->table(), id);
+        if (made.code() == Code::unsupported) return;
+        ASSERT_TRUE(made.ok()) << made.message();
+    }
+    EXPECT_NE(ids[0], ids[1]);
+}
+
+}  // namespace
+
+std::vector<BootstrapCase> bootstrap_life_cases() {
+    return {{"says_what_it_is", 1, says_what_it_is},
+            {"ranks_are_numbered", 1, ranks_are_numbered},
+            {"joins_and_leaves_repeatedly", 1, joins_and_leaves_repeatedly},
+            {"joins_and_leaves_without_a_call", 1, joins_and_leaves_without_a_call},
+            {"leaves_nothing_behind", 1, leaves_nothing_behind},
+            {"makes_ids_that_differ", 1, makes_ids_that_differ}};
+}
+
+}  // namespace npushmem::contract

@@ -1,0 +1,119 @@
+// npushmem-contract-bootstrap: runs the bootstrap contract over a plugin. With --ranks it starts the ranks itself; with
+// --of it is one rank of a job that a launcher has started:
+//     npushmem-contract-bootstrap uid --ranks 5
+//     npushmem-run -n 5 npushmem-contract-bootstrap uid --of 5
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "core/base/environment.hpp"
+#include "core/plugin/loader.hpp"
+#include "core/plugin/search_path.hpp"
+#include "tests/contract/bootstrap/bootstrap_case.hpp"
+#include "tests/contract/bootstrap/crew.hpp"
+#include "tests/contract/split_arguments.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+constexpr unsigned patience_seconds = 240;  // a rank that is stuck ends itself, by an alarm
+
+struct Options {
+    std::string plugin;
+    int ranks = 0;
+    int of = 0;
+    std::vector<std::string> config;  // NAME=VALUE
+    std::string plugin_path;
+};
+
+std::vector<BootstrapCase> all_cases() {
+    std::vector<BootstrapCase> out;
+    for (const auto& list :
+         {bootstrap_gather_cases(), bootstrap_barrier_cases(), bootstrap_failure_cases(), bootstrap_life_cases()})
+        out.insert(out.end(), list.begin(), list.end());
+    return out;
+}
+
+class BootstrapContractTest : public ::testing::Test {
+public:
+    BootstrapContractTest(const BootstrapSubject& subject, const BootstrapCase& what)
+        : subject_(subject), case_(what) {}
+
+    void TestBody() override {
+        if (*subject_.expected_ranks < case_.least_ranks) GTEST_SKIP() << "needs " << case_.least_ranks << " ranks";
+        case_.body(subject_);
+    }
+
+private:
+    const BootstrapSubject& subject_;
+    const BootstrapCase& case_;
+};
+
+// One rank's part.
+int run_cases(const BootstrapSubject& subject) {
+    ::alarm(patience_seconds);
+    const std::vector<BootstrapCase> cases = all_cases();
+    const std::string suite = fmt::format("{}, {} ranks", subject.plugin->name(), *subject.expected_ranks);
+    for (const auto& each : cases)
+        ::testing::RegisterTest(
+            suite.c_str(), each.name, nullptr, nullptr, __FILE__, __LINE__,
+            [&subject, &each]() -> ::testing::Test* { return new BootstrapContractTest(subject, each); });
+    return RUN_ALL_TESTS();
+}
+
+// What a rank is told in a real job: the environment, and over it what this program was told.
+Status configure(const Options& options, fakes::FakeHost& host) {
+    host.set("BOOTSTRAP_TIMEOUT", "20s");  // who waits for a rank that has failed a test waits no longer
+    for (const auto& [name, value] : ProcessEnvironment().ours()) host.set(name.substr(9), value);
+    for (const auto& setting : options.config) {
+        const auto equals = setting.find('=');
+        if (equals == std::string::npos) return {Code::argument, fmt::format("--config {}: write NAME=VALUE", setting)};
+        host.set(setting.substr(0, equals), setting.substr(equals + 1));
+    }
+    return {};
+}
+
+int run(const Options& options) {
+    fakes::FakeHost host;
+    auto loaded = load_bootstrap(PluginFinder(plugin_search_path(options.plugin_path)), options.plugin);
+    if (Status status = loaded.ok() ? configure(options, host) : loaded.status(); !status.ok()) {
+        std::cerr << status.message() << "\n";
+        return 2;
+    }
+    const BootstrapSubject subject{loaded.value(), &host, options.ranks > 0 ? options.ranks : options.of};
+    if (options.ranks == 0) return run_cases(subject);
+    return run_crew(*loaded.value(), host, options.ranks, [&] { return run_cases(subject); }) == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace npushmem::contract
+
+int main(int argc, char** argv) {
+    using namespace npushmem;
+    contract::SplitArguments arguments(argc, argv);
+
+    contract::Options options;
+    options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
+    CLI::App app("Runs the bootstrap contract over a plugin.");
+    app.footer("GoogleTest's options work as well: --gtest_filter=*abort*, --gtest_brief=1.");
+    app.add_option("bootstrap", options.plugin, "name or path of the plugin")->required();
+    auto* fork = app.add_option("--ranks", options.ranks, "start so many ranks, by a unique id of the plugin");
+    auto* part = app.add_option("--of", options.of, "this process is one of so many ranks, started by a launcher");
+    fork->check(CLI::Range(1, 1024))->excludes(part);
+    part->check(CLI::Range(1, 1 << 20));
+    app.add_option("-c,--config", options.config, "NAME=VALUE of a configuration variable of the plugin, repeatable")
+        ->allow_extra_args(false);
+    app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
+    CLI11_PARSE(app, arguments.ours, argv);
+    if (options.ranks == 0 && options.of == 0) {
+        std::cerr << "say --ranks to start ranks here, or --of under a launcher\n";
+        return 2;
+    }
+    auto count = arguments.count_for_gtest();
+    ::testing::InitGoogleTest(&count, arguments.for_gtest.data());
+    return contract::run(options);
+}

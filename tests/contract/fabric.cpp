@@ -1,0 +1,91 @@
+#include "tests/contract/fabric.hpp"
+
+#include <unistd.h>
+
+#include "core/base/os_facts.hpp"
+
+namespace npushmem::contract {
+
+npushmem_host_id this_host() {
+    auto identity = host_identity(-1);
+    if (!identity.ok()) throw std::runtime_error(identity.status().message());
+    return identity.value();
+}
+
+npushmem_transport_params params_of(int pe, int npes) {
+    npushmem_transport_params out{};
+    out.struct_size = sizeof out;
+    out.pe = pe;
+    out.npes = npes;
+    out.local_index = pe;
+    out.local_count = npes;
+    out.process_id = ::getpid();
+    out.host = this_host();
+    return out;
+}
+
+npushmem_peer peer_of(int pe) {
+    npushmem_peer out{};
+    out.struct_size = sizeof out;
+    out.pe = pe;
+    out.host = this_host();
+    out.process_id = ::getpid();
+    out.host_name = "localhost";
+    return out;
+}
+
+std::vector<std::unique_ptr<Slice>> make_slices(Layout layout, int npes, std::uint64_t bytes) {
+    std::vector<std::unique_ptr<Slice>> out;
+    const auto count = static_cast<std::uint64_t>(npes);
+    const auto common = layout == Layout::one_file ? std::make_shared<const SharedFile>(bytes * count) : nullptr;
+    for (std::uint64_t i = 0; i < count; ++i)
+        out.push_back(common ? std::make_unique<Slice>(common, i * bytes, bytes)
+                             : std::make_unique<Slice>(std::make_shared<const SharedFile>(bytes), 0, bytes));
+    return out;
+}
+
+Result<std::unique_ptr<Fabric>> Fabric::make(const Subject& subject, int npes) {
+    std::unique_ptr<Fabric> out(new Fabric(subject));
+    if (Status s = out->open(npes); !s.ok()) return s;
+    if (Status s = out->acquaint(); !s.ok()) return s;
+    return out;
+}
+
+Status Fabric::open(int npes) {
+    auto slices = make_slices(subject_.layout, npes, pe_bytes);
+    for (int pe = 0; pe < npes; ++pe) {
+        auto opened = open_nest(subject_.nest, subject_.host->table(), params_of(pe, npes));
+        if (!opened.ok()) return opened.status();
+        pes_.push_back(
+            std::make_unique<Pe>(pe, std::move(opened).value(), std::move(slices[static_cast<std::size_t>(pe)])));
+        pes_.back()->while_waiting([this] { progress_all(); });
+    }
+    return {};
+}
+
+Status Fabric::acquaint() {
+    std::vector<Pe::Card> cards;
+    for (auto& pe : pes_) {
+        auto card = pe->publish();
+        if (!card.ok()) return card.status();
+        cards.push_back(std::move(card).value());
+    }
+    for (auto& from : pes_)
+        for (int to = 0; to < npes(); ++to)
+            if (Status s = from->meet(peer_of(to), cards[static_cast<std::size_t>(to)]); !s.ok()) return s;
+    return {};
+}
+
+void Fabric::progress_all() {
+    for (auto& pe : pes_) (void)pe->transport().progress();
+}
+
+std::vector<std::pair<int, int>> Fabric::pairs_with(std::uint64_t capabilities) const {
+    std::vector<std::pair<int, int>> out;
+    for (int from = 0; from < npes(); ++from)
+        for (int to = 0; to < npes(); ++to)
+            if (pe(from).reach(to).has(capabilities)) out.emplace_back(from, to);
+    return out;
+}
+
+}  // namespace npushmem::contract

@@ -1,0 +1,204 @@
+// The same with a process per PE: what one process cannot show, such as memory that has to be found in another one.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstring>
+
+#include "tests/contract/contract_case.hpp"
+#include "tests/contract/patterns.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+constexpr int npes = 3;
+constexpr std::uint64_t bytes_per_pe = 1 << 20;
+constexpr int patience_ms = 30'000;  // a process that has not spoken by then is taken for stuck
+
+// Fixed size, so that one read is one message.
+struct Message {
+    std::uint32_t address_bytes;
+    std::uint32_t handle_bytes;
+    std::int32_t process;
+    std::int32_t reserved;
+    std::array<std::byte, NPUSHMEM_ADDRESS_MAX> address;
+    std::array<std::byte, NPUSHMEM_HANDLE_MAX> handle;
+};
+
+bool wait_readable(int socket) {
+    pollfd wanted{socket, POLLIN, 0};
+    return ::poll(&wanted, 1, patience_ms) == 1;
+}
+
+// One end of the parent's line to a child.
+class Line {
+public:
+    explicit Line(int socket) : socket_(socket) {}
+    Line(Line&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+    Line(const Line&) = delete;
+    Line& operator=(const Line&) = delete;
+    ~Line() {
+        if (socket_ >= 0) ::close(socket_);
+    }
+    bool send(const void* data, std::size_t bytes) const {
+        return ::send(socket_, data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+    }
+    bool receive(void* data, std::size_t bytes) const {
+        return wait_readable(socket_) && ::recv(socket_, data, bytes, 0) == static_cast<ssize_t>(bytes);
+    }
+
+private:
+    int socket_;
+};
+
+// The child's side of what its parent does for all: gather and barrier.
+class Group {
+public:
+    explicit Group(const Line& line) : line_(line) {}
+    bool exchange(const Message& mine, std::array<Message, npes>& all) const {
+        return line_.send(&mine, sizeof mine) && line_.receive(&all, sizeof all);
+    }
+    [[nodiscard]] bool barrier() const {
+        std::array<Message, npes> nothing{};
+        return exchange(Message{}, nothing);
+    }
+
+private:
+    const Line& line_;
+};
+
+// Parent: collects a message of each, sends all of them to each, `rounds` times.
+bool serve(const std::vector<Line>& lines, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        std::array<Message, npes> all{};
+        for (std::size_t i = 0; i < lines.size(); ++i)
+            if (!lines[i].receive(&all[i], sizeof all[i])) return false;
+        for (const auto& line : lines)
+            if (!line.send(&all, sizeof all)) return false;
+    }
+    return true;
+}
+
+constexpr int rounds_of_a_child = 3;
+
+Message card_message(const Pe::Card& card) {
+    Message out{};
+    out.process = ::getpid();
+    out.address_bytes = static_cast<std::uint32_t>(card.address.size());
+    out.handle_bytes = static_cast<std::uint32_t>(card.handle.size());
+    std::copy(card.address.begin(), card.address.end(), out.address.begin());
+    std::copy(card.handle.begin(), card.handle.end(), out.handle.begin());
+    return out;
+}
+
+Pe::Card card_in(const Message& message) {
+    const auto address = std::span(message.address).first(message.address_bytes);
+    const auto handle = std::span(message.handle).first(message.handle_bytes);
+    return {Bytes(address.begin(), address.end()), Bytes(handle.begin(), handle.end())};
+}
+
+// The child's work; the number says what failed, 0 nothing. 100 is added to a Code that was not ok.
+int meet_all(Pe& pe, const Group& group) {
+    auto card = pe.publish();
+    std::array<Message, npes> all{};
+    if (!card.ok() || !group.exchange(card_message(card.value()), all)) return 11;
+    for (int other = 0; other < npes; ++other) {
+        npushmem_peer peer = peer_of(other);
+        peer.process_id = all[static_cast<std::size_t>(other)].process;
+        if (const Status met = pe.meet(peer, card_in(all[static_cast<std::size_t>(other)])); !met.ok()) {
+            std::fprintf(stderr, "PE %d: %s\n", pe.number(), met.message().c_str());
+            return 12;
+        }
+    }
+    return 0;
+}
+
+// Puts a pattern of its own into each PE it reaches and adds 1 to a word there.
+int write_to_all(Pe& pe) {
+    const auto mine = pattern(4096, static_cast<std::uint64_t>(pe.number()));
+    for (int to = 0; to < npes; ++to) {
+        if (!pe.knows(to) || !pe.reach(to).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
+        const auto place = static_cast<std::uint64_t>(pe.number() + 1) * 8192;
+        if (pe.put(to, place, mine.data(), mine.size()) != Code::ok) return 21;
+        npushmem_atomic op = pe.atomic_op(to, 0, NPUSHMEM_ATOMIC_ADD, 8);
+        op.operand = 1;
+        for (int i = 0; i < 100; ++i)
+            if (pe.atomic(op) != Code::ok) return 22;
+    }
+    return pe.quiet() == Code::ok ? 0 : 23;
+}
+
+// Everything that could reach this PE has, symmetrically, been written to by it.
+int check_own(const Pe& pe) {
+    std::uint64_t writers = 0;
+    for (int from = 0; from < npes; ++from) {
+        if (!pe.knows(from) || !pe.reach(from).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
+        ++writers;
+        const auto place = static_cast<std::size_t>(from + 1) * 8192;
+        if (!same(pe.memory().subspan(place, 4096), pattern(4096, static_cast<std::uint64_t>(from)))) return 31;
+    }
+    return word_at(pe.memory(), 0) == writers * 100 ? 0 : 32;
+}
+
+int child(const Subject& subject, int number, const Line& line, std::unique_ptr<Slice> slice) {
+    auto opened = open_nest(subject.nest, subject.host->table(), params_of(number, npes));
+    if (!opened.ok()) return 10;
+    const Group group(line);
+    Pe pe(number, std::move(opened).value(), std::move(slice));
+    if (const int wrong = meet_all(pe, group); wrong != 0) return wrong;
+    if (!group.barrier()) return 13;
+    const int wrote = write_to_all(pe);
+    if (!group.barrier()) return 14;
+    return wrote != 0 ? wrote : check_own(pe);
+}
+
+struct Children {
+    std::vector<pid_t> processes;
+    std::vector<Line> lines;
+};
+
+void spawn(const Subject& subject, Children& children) {
+    auto common = subject.layout == Layout::one_file
+                      ? std::make_shared<const SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes))
+                      : nullptr;
+    for (int number = 0; number < npes; ++number) {
+        std::array<int, 2> ends{};
+        ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
+        const pid_t process = ::fork();
+        ASSERT_GE(process, 0);
+        if (process == 0) {
+            const Line line(ends[1]);
+            ::close(ends[0]);
+            // Mapped after the fork: each process has the file at an address of its own.
+            auto own = common ? common : std::make_shared<const SharedFile>(bytes_per_pe);
+            const auto offset = common ? static_cast<std::uint64_t>(number) * bytes_per_pe : 0;
+            ::_exit(child(subject, number, line, std::make_unique<Slice>(own, offset, bytes_per_pe)));
+        }
+        ::close(ends[1]);
+        children.processes.push_back(process);
+        children.lines.emplace_back(ends[0]);
+    }
+}
+
+void processes_reach_each_other(Fabric& fabric) {
+    Children children;
+    spawn(fabric.subject(), children);
+    const bool spoke = serve(children.lines, rounds_of_a_child);
+    for (std::size_t i = 0; i < children.processes.size(); ++i) {
+        if (!spoke) ::kill(children.processes[i], SIGKILL);
+        int status = 0;
+        ASSERT_EQ(::waitpid(children.processes[i], &status, 0), children.processes[i]);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            << "process of PE " << i << ": wait status " << status << ", exit status " << WEXITSTATUS(status);
+    }
+    EXPECT_TRUE(spoke) << "a process did not take part";
+}
+
+}  // namespace
+
+std::vector<Case> process_cases() { return {{"processes_reach_each_other", 0, processes_reach_each_other}}; }
+
+}  // namespace npushmem::contract

@@ -1,0 +1,113 @@
+// Queues are independent of each other.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/contract/contract_case.hpp"
+#include "tests/contract/patterns.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+std::uint64_t make_queue(Pe& pe) {
+    auto made = pe.transport().create_queue();
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return made.ok() ? made.value() : 0;
+}
+
+void two_queues_complete_by_themselves(Fabric& fabric) {
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
+        Pe& origin = fabric.pe(from);
+        const std::uint64_t second = make_queue(origin);
+        ASSERT_NE(second, origin.queue());
+        const std::uint64_t a = 11;
+        const std::uint64_t b = 22;
+        ASSERT_EQ(origin.put(to, 0, &a, 8), Code::ok);
+        ASSERT_EQ(origin.put(to, 8, &b, 8, nullptr, second), Code::ok);
+        ASSERT_EQ(origin.quiet(second), Code::ok);
+        EXPECT_EQ(word_at(fabric.pe(to).memory(), 8), b);
+        ASSERT_EQ(origin.quiet(), Code::ok);
+        EXPECT_EQ(word_at(fabric.pe(to).memory(), 0), a);
+        EXPECT_EQ(origin.transport().destroy_queue(second), Code::ok);
+    }
+}
+
+// Once destroyed, a queue no longer touches local memory, and the others go on.
+void a_queue_can_go_with_operations_outstanding(Fabric& fabric) {
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET)) {
+        Pe& origin = fabric.pe(from);
+        const std::uint64_t second = make_queue(origin);
+        std::vector<std::uint64_t> landing(64, 0);
+        for (auto& word : landing) ASSERT_EQ(origin.get(to, 0, &word, 8, nullptr, second), Code::ok);
+        ASSERT_EQ(origin.transport().destroy_queue(second), Code::ok);
+        std::fill(landing.begin(), landing.end(), 0x5555);
+        const std::uint64_t value = 33;
+        ASSERT_EQ(origin.put(to, 16, &value, 8), Code::ok);
+        ASSERT_EQ(origin.quiet(), Code::ok);
+        EXPECT_EQ(word_at(fabric.pe(to).memory(), 16), value);
+        for (const auto word : landing) EXPECT_EQ(word, 0x5555U) << "a destroyed queue still writes";
+    }
+}
+
+void many_queues_come_and_go(Fabric& fabric) {
+    Pe& pe = fabric.pe(0);
+    std::vector<std::uint64_t> queues;
+    for (int i = 0; i < 100; ++i) queues.push_back(make_queue(pe));
+    std::vector<std::uint64_t> sorted = queues;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end()) << "two queues have one number";
+    for (const auto queue : queues) EXPECT_EQ(pe.quiet(queue), Code::ok);
+    for (const auto queue : queues) EXPECT_EQ(pe.transport().destroy_queue(queue), Code::ok);
+    for (const auto queue : queues) EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0);
+}
+
+// The calls that Pe makes while it waits are those of one thread; here each thread waits by itself.
+Code repeated(const std::function<Code()>& call) {
+    const Deadline deadline;
+    Code code = call();
+    while (code == Code::again && !deadline.over()) code = call();
+    return code;
+}
+
+void put_many(Transport& transport, std::uint64_t queue, const Pe& from, int to, std::uint64_t thread) {
+    constexpr std::uint64_t count = 500;
+    std::vector<std::uint64_t> values(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        values[i] = thread * 1000 + i;
+        const npushmem_rma op = from.rma(to, (thread * count + i) * 8, &values[i], 8);
+        ASSERT_EQ(repeated([&] { return transport.put(queue, op, nullptr); }), Code::ok);
+        if (i % 16 == 0) {
+            ASSERT_EQ(repeated([&] { return transport.quiet(queue); }), Code::ok);
+        }
+    }
+    ASSERT_EQ(repeated([&] { return transport.quiet(queue); }), Code::ok);
+}
+
+void threads_use_a_queue_each(Fabric& fabric) {
+    constexpr std::uint64_t thread_count = 3;
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
+        Pe& origin = fabric.pe(from);
+        std::vector<std::uint64_t> queues;
+        for (std::uint64_t i = 0; i < thread_count; ++i) queues.push_back(make_queue(origin));
+        std::vector<std::thread> threads;
+        for (std::uint64_t i = 0; i < thread_count; ++i)
+            threads.emplace_back(
+                [&origin, &queues, i, target = to] { put_many(origin.transport(), queues[i], origin, target, i); });
+        for (auto& thread : threads) thread.join();
+        for (std::uint64_t i = 0; i < thread_count * 500; ++i)
+            ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i / 500 * 1000 + i % 500);
+        for (const auto queue : queues) EXPECT_EQ(origin.transport().destroy_queue(queue), Code::ok);
+    }
+}
+
+}  // namespace
+
+std::vector<Case> queue_cases() {
+    return {{"two_queues_complete_by_themselves", NPUSHMEM_CAP_PUT, two_queues_complete_by_themselves},
+            {"a_queue_can_go_with_operations_outstanding", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET,
+             a_queue_can_go_with_operations_outstanding},
+            {"many_queues_come_and_go", 0, many_queues_come_and_go},
+            {"threads_use_a_queue_each", NPUSHMEM_CAP_PUT, threads_use_a_queue_each}};
+}
+
+}  // namespace npushmem::contract

@@ -1,0 +1,24 @@
+// What the contract suite is run on.
+#pragma once
+
+#include <string>
+
+#include "core/plugin/transport_nest.hpp"
+#include "tests/fakes/fake_host.hpp"
+
+namespace npushmem::contract {
+
+// How the PEs' memory is laid out: slices of one file that all have mapped, as the runtime does it on one host, or a
+// file each, as PEs of different jobs or hosts have it.
+enum class Layout { one_file, own_files };
+
+struct Subject {
+    std::string label;  // "fault(p2p)", with what distinguishes it
+    LoadedNest nest;
+    Layout layout;
+    const fakes::FakeHost* host;
+
+    [[nodiscard]] std::uint64_t declared_capabilities() const { return nest.front()->table().capabilities; }
+};
+
+}  // namespace npushmem::contract

@@ -1,0 +1,150 @@
+// Several PEs as threads of one process over one array: PE p's symmetric memory is the p-th part of it. Allocation is a
+// bump per PE, so equal calls give equal offsets, as on a real heap.
+#pragma once
+
+#include <barrier>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/moe/symmetric_memory.hpp"
+#include "npushmem/npu/fabric.hpp"
+
+namespace npushmem::fakes {
+
+class ThreadWorld {
+public:
+    ThreadWorld(int pes, std::size_t bytes_per_pe)
+        : pes_(pes),
+          part_(bytes_per_pe),
+          memory_(allocate(static_cast<std::size_t>(pes) * bytes_per_pe)),
+          meeting_(pes) {}
+
+    [[nodiscard]] int pes() const { return pes_; }
+    [[nodiscard]] std::size_t part() const { return part_; }
+    [[nodiscard]] std::byte* base(int pe) const { return memory_.get() + static_cast<std::size_t>(pe) * part_; }
+    void meet() { meeting_.arrive_and_wait(); }
+
+    // Runs body(pe) on a thread per PE and waits for all. A PE that returns is no longer waited for in meetings.
+    void run(const std::function<void(int)>& body) {
+        std::vector<std::thread> threads;
+        for (int pe = 0; pe < pes_; ++pe) {
+            threads.emplace_back([this, &body, pe] {
+                body(pe);
+                meeting_.arrive_and_drop();
+            });
+        }
+        for (std::thread& thread : threads) thread.join();
+    }
+
+private:
+    struct Free {
+        void operator()(std::byte* memory) const { std::free(memory); }
+    };
+    static std::unique_ptr<std::byte, Free> allocate(std::size_t bytes) {
+        auto* memory = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096));
+        if (memory == nullptr) throw std::bad_alloc();
+        return std::unique_ptr<std::byte, Free>(memory);
+    }
+
+    int pes_;
+    std::size_t part_;
+    std::unique_ptr<std::byte, Free> memory_;
+    std::barrier<> meeting_;
+};
+
+// What a device sees of the world. With `window` the short way to remote addresses is open, else each is looked up.
+class ThreadFabric final : public npu::Fabric {
+public:
+    ThreadFabric(const ThreadWorld& world, int pe, bool window = true) : world_(world), pe_(pe), window_(window) {}
+
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int n_pes() const override { return world_.pes(); }
+    [[nodiscard]] void* remote(const void* symmetric, int pe) const override {
+        const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(symmetric) - world_.base(pe_));
+        if (offset >= world_.part() || pe < 0 || pe >= world_.pes() || pe == unmapped_) return nullptr;
+        return world_.base(pe) + offset;
+    }
+    [[nodiscard]] npu::Window window() const override {
+        if (!window_) return {};
+        return {reinterpret_cast<std::uintptr_t>(world_.base(pe_)),
+                world_.part(),
+                static_cast<std::ptrdiff_t>(world_.part()),
+                pe_,
+                0,
+                world_.pes()};
+    }
+    // Turns one PE into one that cannot be mapped.
+    void hide(int pe) { unmapped_ = pe; }
+
+private:
+    const ThreadWorld& world_;
+    int pe_;
+    bool window_;
+    int unmapped_ = -1;
+};
+
+class ThreadMemory final : public moe::SymmetricMemory {
+public:
+    ThreadMemory(ThreadWorld& world, int pe) : world_(world), pe_(pe) {}
+
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int n_pes() const override { return world_.pes(); }
+    [[nodiscard]] int live() const { return live_; }
+    Result<std::byte*> allocate(moe::Bytes size) override {
+        const std::size_t bytes = moe::aligned_up(size, 128).value();
+        if (bytes > world_.part() - used_) {
+            return Status{Code::memory, "the fake heap has " + std::to_string(world_.part() - used_) + " bytes left"};
+        }
+        std::byte* memory = world_.base(pe_) + used_;
+        used_ += bytes;
+        ++live_;
+        std::memset(memory, 0, bytes);
+        return memory;
+    }
+    void release(std::byte* memory) override { live_ -= memory != nullptr ? 1 : 0; }
+    Status barrier() override {
+        world_.meet();
+        return {};
+    }
+    Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {
+        std::memcpy(target, world_.base(pe) + (symmetric - world_.base(pe_)), size.value());
+        return {};
+    }
+
+    void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
+        std::memcpy(there(symmetric, pe), source, size.value());
+        ++puts_;
+    }
+    void add(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        __atomic_fetch_add(there(symmetric, pe), value, __ATOMIC_ACQ_REL);
+    }
+    void fence() override {}
+    void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) override {
+        // Release: pairs with the acquire of the peer's wait.
+        __atomic_store_n(there(symmetric, pe), value, __ATOMIC_RELEASE);
+    }
+    Status quiet() override { return {}; }
+    // Rows that went through put().
+    [[nodiscard]] int puts() const { return puts_; }
+
+private:
+    template <class T>
+    T* there(T* symmetric, int pe) const {
+        return reinterpret_cast<T*>(world_.base(pe) + (reinterpret_cast<std::byte*>(symmetric) - world_.base(pe_)));
+    }
+
+    ThreadWorld& world_;
+    int pe_;
+    int puts_ = 0;
+    std::size_t used_ = 0;
+    int live_ = 0;
+};
+
+}  // namespace npushmem::fakes

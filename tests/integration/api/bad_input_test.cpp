@@ -1,0 +1,238 @@
+// Wrong variables, missing things and exhausted memory: the message, what goes on working, and that nothing is left.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "npushmem/plugin/abi.h"
+#include "tests/integration/api/leftovers.hpp"
+#include "tests/integration/api/plain_world.hpp"
+#include "tests/integration/api/private_mounts.hpp"
+#include "tests/integration/run/job_under_test.hpp"
+
+namespace npushmem::api_test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Steps = std::vector<std::string>;
+
+class BadInput : public ::testing::Test {
+protected:
+    ~BadInput() override { EXPECT_EQ(leftovers_.found(), ""); }
+
+    // What two PEs under the launcher print as the failure of their init.
+    static std::string failure_of_init(const Steps& environment, Steps options = {}) {
+        run::JobSettings settings;
+        settings.with_bootstrap = true;
+        settings.environment = environment;
+        options.insert(options.begin(), {"-n", "2"});
+        options.insert(options.end(), {API_TEST_FOLDER "/api_scenario", "init", "print"});
+        run::JobUnderTest job(options, settings);
+        EXPECT_EQ(job.end(), 0) << job.errors();
+        return job.output();
+    }
+
+private:
+    Leftovers leftovers_;
+};
+
+struct Wrong {
+    const char* variable;
+    int code;
+    std::vector<const char*> words;
+};
+
+TEST_F(BadInput, VariablesThatAreWrong) {
+    const Wrong all[] = {
+        {"NPUSHMEM_TRANSPORTS=self,p2pp", NPUSHMEM_E_PLUGIN_MISSING, {"'p2pp'", "'p2p'"}},
+        {"NPUSHMEM_TRANSPORTS=self,fault(p2p", NPUSHMEM_E_CONFIG, {"NPUSHMEM_TRANSPORTS", "fault(p2p"}},
+        {"NPUSHMEM_TRANSPORTS=self,p2p(self)", NPUSHMEM_E_CONFIG, {"p2p"}},
+        {"NPUSHMEM_REMOTE_TRANSPORT=verbz", NPUSHMEM_E_PLUGIN_MISSING, {"verbz"}},
+        {"NPUSHMEM_BOOTSTRAP=uidd", NPUSHMEM_E_PLUGIN_MISSING, {"uidd", "uid"}},
+        {"NPUSHMEM_SYMMETRIC_SIZE=12Q", NPUSHMEM_E_CONFIG, {"NPUSHMEM_SYMMETRIC_SIZE='12Q'", "accepted"}},
+        {"NPUSHMEM_SYMMETRIC_SIZE=", NPUSHMEM_E_CONFIG, {"NPUSHMEM_SYMMETRIC_SIZE=''"}},
+        {"NPUSHMEM_SYMMETRIC_SIZE=-1G", NPUSHMEM_E_CONFIG, {"NPUSHMEM_SYMMETRIC_SIZE='-1G'"}},
+        {"NPUSHMEM_TIMEOUT=soon", NPUSHMEM_E_CONFIG, {"NPUSHMEM_TIMEOUT='soon'", "duration"}},
+        {"NPUSHMEM_DISABLE_P2P=maybe", NPUSHMEM_E_CONFIG, {"NPUSHMEM_DISABLE_P2P='maybe'", "bool"}},
+        {"NPUSHMEM_DEBUG=loud", NPUSHMEM_E_CONFIG, {"NPUSHMEM_DEBUG='loud'", "warn"}},
+        {"NPUSHMEM_DEBUG_FILE=/nonexistent/log", NPUSHMEM_E_CONFIG, {"NPUSHMEM_DEBUG_FILE", "/nonexistent/log"}},
+        {"NPUSHMEM_ON_ERROR=panic", NPUSHMEM_E_CONFIG, {"NPUSHMEM_ON_ERROR='panic'", "exit"}},
+        {"NPUSHMEM_BARRIER_ALGO=nosuch", NPUSHMEM_E_CONFIG, {"NPUSHMEM_BARRIER_ALGO", "nosuch"}},
+        {"NPUSHMEM_UNIQUEID=xyz", NPUSHMEM_E_ARGUMENT, {"NPUSHMEM_UNIQUEID"}},
+    };
+    for (const Wrong& wrong : all) {
+        SCOPED_TRACE(wrong.variable);
+        WorldSettings settings;
+        settings.environment = {wrong.variable};
+        PlainWorld world(1, {"init", "print"}, settings);
+        world.expect_success();
+        EXPECT_THAT(world.output(0), HasSubstr(std::to_string(wrong.code)));
+        for (const char* word : wrong.words) EXPECT_THAT(world.output(0), HasSubstr(word));
+    }
+}
+
+TEST_F(BadInput, PluginsVariablesThatAreWrong) {
+    const Wrong all[] = {
+        {"NPUSHMEM_FAULT_SEED=x", NPUSHMEM_E_CONFIG, {"NPUSHMEM_FAULT_SEED='x'"}},
+        {"NPUSHMEM_FAULT_AGAIN=95", NPUSHMEM_E_CONFIG, {"NPUSHMEM_FAULT_AGAIN", "90"}},
+        {"NPUSHMEM_FAULT_FAIL=putt:1:timeout", NPUSHMEM_E_CONFIG, {"NPUSHMEM_FAULT_FAIL", "putt"}},
+        {"NPUSHMEM_BOOTSTRAP_TIMEOUT=never", NPUSHMEM_E_CONFIG, {"NPUSHMEM_BOOTSTRAP_TIMEOUT='never'"}},
+        {"NPUSHMEM_BOOTSTRAP_UID_SOCK_FAMILY=AF_IPX", NPUSHMEM_E_CONFIG, {"AF_IPX", "AF_INET6"}},
+    };
+    for (const Wrong& wrong : all) {
+        SCOPED_TRACE(wrong.variable);
+        WorldSettings settings;
+        settings.environment = {"NPUSHMEM_TRANSPORTS=self,fault(p2p)", wrong.variable};
+        PlainWorld world(1, {"init", "print"}, settings);
+        world.expect_success();
+        EXPECT_THAT(world.output(0), HasSubstr(std::to_string(wrong.code)));
+        for (const char* word : wrong.words) EXPECT_THAT(world.output(0), HasSubstr(word));
+    }
+}
+
+TEST_F(BadInput, AVariableThatDoesNotExistIsOneWarning) {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_SYMETRIC_SIZE=1G"};
+    run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_scenario", "init", "ring", "finalize", "code=0"}, settings);
+    EXPECT_EQ(job.end(), 0);
+    const std::string errors = job.errors();
+    const auto first = errors.find("NPUSHMEM_SYMETRIC_SIZE");
+    ASSERT_NE(first, std::string::npos) << errors;
+    EXPECT_THAT(errors, HasSubstr("did you mean NPUSHMEM_SYMMETRIC_SIZE?"));
+    EXPECT_EQ(errors.find("NPUSHMEM_SYMETRIC_SIZE", first + 1), std::string::npos) << errors;
+}
+
+TEST_F(BadInput, AnInterfaceThatDoesNotExist) {
+    WorldSettings settings;
+    settings.environment = {"NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=nosuch0"};
+    PlainWorld world(1, {"id", "print"}, settings);
+    world.expect_success();
+    EXPECT_THAT(world.output(0), AllOf(HasSubstr("nosuch0"), HasSubstr("lo")));
+}
+
+TEST_F(BadInput, PesThatNoTransportReaches) {
+    for (const std::string& output :
+         {failure_of_init({}, {"--nodes", "2"}), failure_of_init({"NPUSHMEM_DISABLE_P2P=1"})}) {
+        EXPECT_THAT(output, AllOf(HasSubstr(std::to_string(NPUSHMEM_E_UNREACHABLE)), HasSubstr("cannot be reached"),
+                                  HasSubstr("self: "), HasSubstr("NPUSHMEM_REMOTE_TRANSPORT")));
+    }
+    EXPECT_THAT(failure_of_init({}, {"--nodes", "2"}), HasSubstr("p2p: "));
+    EXPECT_THAT(failure_of_init({"NPUSHMEM_DISABLE_P2P=1"}), Not(HasSubstr("p2p: ")));
+}
+
+TEST_F(BadInput, DisablingP2pLeavesAJobOfOne) {
+    WorldSettings settings;
+    settings.environment = {"NPUSHMEM_DISABLE_P2P=1"};
+    PlainWorld(1, {"init", "ring", "finalize", "code=0"}, settings).expect_success();
+}
+
+std::uint64_t memory_of_machine() {
+    return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// A heap larger than the memory is no mistake; only an object that does not fit is, and the process lives on.
+TEST_F(BadInput, AnObjectLargerThanTheMachinesMemory) {
+    const std::uint64_t memory = memory_of_machine();
+    WorldSettings settings;
+    settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=" + std::to_string(4 * memory)};
+    const std::string wanted = std::to_string(2 * memory);
+    PlainWorld world(2,
+                     {"id", "attr", "ring", "malloc=" + wanted, "print", "calloc=" + wanted, "print", "malloc=1048576",
+                      "code=0", "free", "ring", "finalize", "code=0"},
+                     settings);
+    world.expect_success();
+    for (int rank = 0; rank < 2; ++rank)
+        EXPECT_THAT(world.output(rank),
+                    AllOf(HasSubstr(std::to_string(NPUSHMEM_E_MEMORY)), HasSubstr("out of memory"),
+                          HasSubstr("available"), HasSubstr("npushmem_malloc"), HasSubstr("npushmem_calloc")));
+}
+
+TEST_F(BadInput, AHeapLargerThanTheAddressSpace) {
+    WorldSettings settings;
+    settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=1P"};
+    PlainWorld world(1, {"init", "print"}, settings);
+    world.expect_success();
+    EXPECT_THAT(world.output(0), AllOf(HasSubstr("NPUSHMEM_SYMMETRIC_SIZE"), HasSubstr("-")));
+}
+
+TEST_F(BadInput, LimitsOfTheProcess) {
+    const std::pair<decltype(RLIMIT_AS), const char*> limits[] = {{RLIMIT_AS, "address space limit"},
+                                                                  {RLIMIT_FSIZE, "ulimit -f"}};
+    for (const auto& [limit, words] : limits) {
+        SCOPED_TRACE(words);
+        WorldSettings settings;
+        settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=4G"};
+        settings.before_exec = [which = limit] {
+            const rlimit bound{2ULL << 30, 2ULL << 30};
+            return ::setrlimit(which, &bound) == 0;
+        };
+        PlainWorld world(2, {"id", "attr", "print"}, settings);
+        world.expect_success();
+        EXPECT_THAT(world.output(0) + world.output(1),
+                    AllOf(HasSubstr(words), HasSubstr("2 GiB"), HasSubstr("start-up failed")));
+    }
+}
+
+TEST_F(BadInput, AHeapFolderThatDoesNotExist) {
+    const std::string output = failure_of_init({"NPUSHMEM_HEAP_DIR=/nonexistent"});
+    EXPECT_THAT(output, AllOf(HasSubstr("/nonexistent"), HasSubstr("No such file")));
+}
+
+TEST_F(BadInput, AFullHeapFolder) {
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("api_test_full_" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    {
+        const PrivateMounts mounts({{folder.string(), "size=6m"}});
+        if (!mounts.why_not().empty()) {
+            std::filesystem::remove(folder);
+            GTEST_SKIP() << mounts.why_not();
+        }
+        WorldSettings settings;
+        settings.environment = {"NPUSHMEM_HEAP_DIR=" + folder.string(), "NPUSHMEM_SYMMETRIC_SIZE=64M"};
+        settings.before_exec = [&] { return mounts.enter(); };
+        PlainWorld world(2,
+                         {"id", "attr", "ring", "malloc=33554432", "print", "malloc=65536", "code=0", "free", "ring",
+                          "finalize", "code=0"},
+                         settings);
+        world.expect_success();
+        for (int rank = 0; rank < 2; ++rank)
+            EXPECT_THAT(world.output(rank), AllOf(HasSubstr(std::to_string(NPUSHMEM_E_MEMORY)), HasSubstr("32 MiB"),
+                                                  HasSubstr("of 6 MiB free")));
+        EXPECT_TRUE(std::filesystem::is_empty(mounts.seen_from_outside(folder.string())));
+
+        const std::string filler = mounts.seen_from_outside(folder.string()) + "/filler";
+        std::ofstream(filler) << std::string((6U << 20) - 8192, 'x');
+        PlainWorld full(2, {"id", "attr", "print"}, settings);
+        full.expect_success();
+        EXPECT_THAT(full.output(0) + full.output(1), AllOf(HasSubstr("start-up failed"), HasSubstr("of 6 MiB free")));
+        EXPECT_TRUE(std::filesystem::remove(filler));
+        EXPECT_TRUE(std::filesystem::is_empty(mounts.seen_from_outside(folder.string())));
+    }
+    std::filesystem::remove(folder);
+}
+
+// Neither while a job runs nor afterwards does it have a name in the folders for temporary things.
+TEST_F(BadInput, NothingIsNamedInTheFileSystem) {
+    const PrivateMounts mounts({{"/tmp", "size=64m"}, {"/dev/shm", "size=64m"}});
+    if (!mounts.why_not().empty()) GTEST_SKIP() << mounts.why_not();
+    WorldSettings settings;
+    settings.before_exec = [&] { return mounts.enter(); };
+    PlainWorld world(
+        3, {"id", "attr", "ring", "names=/tmp", "names=/dev/shm", "barrier", "report=up", "1:pause", "barrier"},
+        settings);
+    world.wait_for_reports(3);
+    world.kill(1, SIGKILL);
+    for (const int rank : {0, 2}) EXPECT_EQ(world.status(rank), 0);
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.output(rank), "");
+    for (const char* folder : {"/tmp", "/dev/shm"})
+        EXPECT_TRUE(std::filesystem::is_empty(mounts.seen_from_outside(folder))) << folder;
+}
+
+}  // namespace
+}  // namespace npushmem::api_test

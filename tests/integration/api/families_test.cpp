@@ -1,0 +1,120 @@
+// Every family of functions, with 1 to 8 PEs, over every way to reach a PE: mapped memory, the same without the map,
+// calls that are traced, and calls that are late, out of order and refused for want of room.
+#include <gmock/gmock.h>
+
+#include <cctype>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/integration/api/leftovers.hpp"
+#include "tests/integration/run/job_under_test.hpp"
+
+namespace npushmem::api_test {
+namespace {
+
+struct Way {
+    const char* name;
+    std::vector<std::string> environment;
+};
+
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+std::vector<Way> ways() {
+    const std::string fault = "NPUSHMEM_TRANSPORTS=self,fault(p2p)";
+    return {
+        {"default", {}},
+        {"p2p_alone", {"NPUSHMEM_TRANSPORTS=p2p"}},
+        {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
+        {"traced", {"NPUSHMEM_TRANSPORTS=self,trace(p2p)"}},
+        {"faulty", {fault, "NPUSHMEM_FAULT_SEED=7"}},
+        {"faulty_late", {fault, "NPUSHMEM_FAULT_SEED=11", "NPUSHMEM_FAULT_DELAY=40", "NPUSHMEM_FAULT_AGAIN=0"}},
+        {"faulty_in_order",
+         {fault, "NPUSHMEM_FAULT_SEED=13", "NPUSHMEM_FAULT_REORDER=false", "NPUSHMEM_FAULT_AGAIN=60"}},
+        {"faulty_to_itself", {"NPUSHMEM_TRANSPORTS=fault(p2p)", "NPUSHMEM_FAULT_SEED=17"}},
+    };
+}
+
+constexpr const char* families[] = {"rma", "atomics", "waits", "ordering", "heap", "setup", "errors"};
+
+// Programs whose failing calls are reported on standard error.
+bool makes_mistakes(std::string_view family) { return family == "heap" || family == "setup" || family == "errors"; }
+
+// Without the reports that begin with the library's own prefix.
+std::string differences(const std::string& errors) {
+    std::istringstream lines(errors);
+    std::string out;
+    for (std::string line; std::getline(lines, line);)
+        if (line.rfind("npushmem ", 0) != 0) out += "\n" + line;
+    return out;
+}
+
+class Families : public ::testing::TestWithParam<std::tuple<const char*, Way>> {};
+
+TEST_P(Families, Pass) {
+    const auto& [family, way] = GetParam();
+    const Leftovers leftovers;
+    for (const int npes : {1, 2, 3, 4, 8}) {
+        SCOPED_TRACE(std::to_string(npes) + " PEs");
+        run::JobSettings settings;
+        settings.with_bootstrap = true;
+        settings.environment = way.environment;
+        settings.environment.emplace_back("NPUSHMEM_SYMMETRIC_SIZE=16M");  // one of them uses it up
+        const std::string program = std::string(API_TEST_FOLDER) + "/api_" + family;
+        run::JobUnderTest job({"-n", std::to_string(npes), program}, settings);
+        EXPECT_EQ(job.end(), 0) << differences(job.errors());
+        if (!makes_mistakes(family)) {
+            EXPECT_EQ(job.errors(), "");
+        }
+        EXPECT_EQ(leftovers.found(), "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Api, Families, ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(ways())),
+                         [](const auto& parameter) {
+                             return std::string(std::get<0>(parameter.param)) + "_" + std::get<1>(parameter.param).name;
+                         });
+
+// Every algorithm by its name, over memory and over transports that call it late and out of order.
+class BarrierAlgorithms : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(BarrierAlgorithms, KeepTheOrder) {
+    const auto& [algorithm, transports] = GetParam();
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_BARRIER_ALGO=" + std::string(algorithm),
+                            "NPUSHMEM_TRANSPORTS=" + std::string(transports), "NPUSHMEM_SYMMETRIC_SIZE=16M"};
+    const char* const npes = std::string_view(algorithm) == "two_proc" ? "2" : "5";
+    run::JobUnderTest job({"-n", npes, API_TEST_FOLDER "/api_ordering"}, settings);
+    EXPECT_EQ(job.end(), 0) << job.errors();
+    EXPECT_EQ(job.errors(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Api, BarrierAlgorithms,
+                         ::testing::Combine(::testing::Values("linear", "double_ring", "recursive_doubling", "bruck",
+                                                              "two_proc", "tree", "central_counter", "tournament",
+                                                              "recursive_doubling_shmem", "dissemination", "basic",
+                                                              "adaptive", "dissemination_k:3", "knomial_tree:3",
+                                                              "hierarchical", "shared_counter"),
+                                            ::testing::Values("self,p2p", "self,nomap(p2p)", "self,fault(p2p)")),
+                         [](const auto& parameter) {
+                             std::string name =
+                                 std::string(std::get<0>(parameter.param)) + "_over_" + std::get<1>(parameter.param);
+                             for (char& letter : name)
+                                 if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+                             return name;
+                         });
+
+// A team that the algorithm does not serve is refused at start, by all.
+TEST(BarrierAlgorithm, ThatTheTeamIsTooLargeForIsRefused) {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_BARRIER_ALGO=two_proc"};
+    run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_ordering"}, settings);
+    EXPECT_NE(job.end(), 0);
+    EXPECT_THAT(job.errors(), ::testing::HasSubstr("two_proc serves teams of at most 2 PEs; this one has 3"));
+}
+
+}  // namespace
+}  // namespace npushmem::api_test

@@ -1,0 +1,58 @@
+// Several processes of the scenario program, started without a launcher, as a program like DeepEP would be.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/tools/run/fd.hpp"
+
+namespace npushmem::api_test {
+
+struct WorldSettings {
+    std::vector<std::string> environment;                              // NAME=value, of every rank
+    std::function<std::vector<std::string>(int rank)> environment_of;  // more, of one rank
+    std::function<bool()> before_exec;                                 // in the child; false: it ends with status 94
+};
+
+// Ranks 0..nranks-1, all with the same steps. Whatever is still alive at the end of the test is killed.
+class PlainWorld {
+public:
+    PlainWorld(int nranks, const std::vector<std::string>& steps, const WorldSettings& settings = {});
+    PlainWorld(const PlainWorld&) = delete;
+    PlainWorld& operator=(const PlainWorld&) = delete;
+    ~PlainWorld();
+
+    // Waits until this many lines were reported by the step "report", of all ranks together.
+    void wait_for_reports(int count);
+    // Lets go whoever is in the step "hold", now and later.
+    void release() { go_.reset(); }
+    void kill(int rank, int signal) const;
+
+    // Waits for the rank's end: its exit status, or 128 + signal. Fails the test at a deadline that a healthy run never
+    // comes near.
+    int status(int rank);
+    // Expects that every rank ends with 0, and shows what those said that did not.
+    void expect_success();
+    // Everything written so far.
+    [[nodiscard]] std::string output(int rank) const;
+    [[nodiscard]] std::string errors(int rank) const;
+    [[nodiscard]] int nranks() const { return static_cast<int>(ranks_.size()); }
+
+private:
+    struct Rank {
+        int pid = -1;
+        int status = -1;  // -1 while it runs
+        run::Fd output;
+        run::Fd errors;
+    };
+    [[noreturn]] void become(int number, int nranks, const std::vector<std::string>& steps,
+                             const WorldSettings& settings, int report_to, int ids_read, int ids_write, int go_read);
+
+    std::vector<Rank> ranks_;
+    run::Fd reports_;
+    run::Fd go_;
+    int reported_ = 0;
+};
+
+}  // namespace npushmem::api_test

@@ -1,0 +1,63 @@
+#include "tests/integration/api/private_mounts.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace npushmem::api_test {
+namespace {
+
+// 0, or the number of the error.
+int mount_all(const std::vector<PrivateMounts::Mount>& mounts) {
+    if (::unshare(CLONE_NEWNS) != 0) return errno;
+    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
+    for (const auto& [folder, options] : mounts)
+        if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0) return errno;
+    return 0;
+}
+
+}  // namespace
+
+PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts) {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+        why_not_ = "no pipe";
+        return;
+    }
+    const run::Fd read_end(ends[0]);
+    run::Fd write_end(ends[1]);
+    keeper_ = ::fork();
+    if (keeper_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const int error = mount_all(mounts);
+        (void)!::write(ends[1], &error, sizeof error);
+        for (;;) ::pause();
+    }
+    int error = EPIPE;
+    write_end.reset();
+    (void)!::read(ends[0], &error, sizeof error);
+    if (error != 0) why_not_ = std::string("a private mount is not possible here: ") + std::strerror(error);
+    space_ = run::Fd(::open(("/proc/" + std::to_string(keeper_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+PrivateMounts::~PrivateMounts() {
+    if (keeper_ < 0) return;
+    ::kill(keeper_, SIGKILL);
+    ::waitpid(keeper_, nullptr, 0);
+}
+
+bool PrivateMounts::enter() const { return ::setns(space_.get(), CLONE_NEWNS) == 0; }
+
+std::string PrivateMounts::seen_from_outside(const std::string& folder) const {
+    return "/proc/" + std::to_string(keeper_) + "/root" + folder;
+}
+
+}  // namespace npushmem::api_test

@@ -1,0 +1,88 @@
+// The atomics of one type as functions of one shape; null where the type does not have the operation.
+#pragma once
+
+#include <string>
+
+#include "npushmem.h"
+
+namespace npushmem::api_test {
+
+template <class T>
+struct Fetching {
+    T (*now)(T*, T, int) = nullptr;
+    void (*later)(T*, T*, T, int) = nullptr;  // _nbi
+};
+
+template <class T>
+struct AtomicForms {
+    using Update = void (*)(T*, T, int);
+
+    std::string name;
+    T (*fetch)(const T*, int) = nullptr;
+    void (*fetch_nbi)(T*, const T*, int) = nullptr;
+    Update set = nullptr;
+    Fetching<T> swap = {};
+    T (*compare_swap)(T*, T, T, int) = nullptr;
+    void (*compare_swap_nbi)(T*, T*, T, T, int) = nullptr;
+    void (*inc)(T*, int) = nullptr;
+    T (*fetch_inc)(T*, int) = nullptr;
+    void (*fetch_inc_nbi)(T*, T*, int) = nullptr;
+    Update add = nullptr;
+    Fetching<T> fetch_add = {};
+    Update bit_and = nullptr;
+    Update bit_or = nullptr;
+    Update bit_xor = nullptr;
+    Fetching<T> fetch_and = {};
+    Fetching<T> fetch_or = {};
+    Fetching<T> fetch_xor = {};
+};
+
+// Calls visit(forms) once for every type of the standard's atomics tables. A type may come in two halves: what the
+// extended and standard tables give, and what the bitwise table gives.
+template <class Visit>
+void for_each_atomic_type(Visit&& visit) {
+#define EXTENDED(NAME, TYPE)                                                             \
+    {                                                                                    \
+        AtomicForms<TYPE> forms{.name = #NAME};                                          \
+        forms.fetch = npushmem_##NAME##_atomic_fetch;                                    \
+        forms.fetch_nbi = npushmem_##NAME##_atomic_fetch_nbi;                            \
+        forms.set = npushmem_##NAME##_atomic_set;                                        \
+        forms.swap = {npushmem_##NAME##_atomic_swap, npushmem_##NAME##_atomic_swap_nbi}; \
+        visit(forms);                                                                    \
+    }
+#define STANDARD(NAME, TYPE)                                                                            \
+    {                                                                                                   \
+        AtomicForms<TYPE> forms{.name = #NAME};                                                         \
+        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                   \
+        forms.set = npushmem_##NAME##_atomic_set;                                                       \
+        forms.compare_swap = npushmem_##NAME##_atomic_compare_swap;                                     \
+        forms.compare_swap_nbi = npushmem_##NAME##_atomic_compare_swap_nbi;                             \
+        forms.inc = npushmem_##NAME##_atomic_inc;                                                       \
+        forms.fetch_inc = npushmem_##NAME##_atomic_fetch_inc;                                           \
+        forms.fetch_inc_nbi = npushmem_##NAME##_atomic_fetch_inc_nbi;                                   \
+        forms.add = npushmem_##NAME##_atomic_add;                                                       \
+        forms.fetch_add = {npushmem_##NAME##_atomic_fetch_add, npushmem_##NAME##_atomic_fetch_add_nbi}; \
+        visit(forms);                                                                                   \
+    }
+#define BITWISE(NAME, TYPE)                                                                             \
+    {                                                                                                   \
+        AtomicForms<TYPE> forms{.name = #NAME};                                                         \
+        forms.fetch = npushmem_##NAME##_atomic_fetch;                                                   \
+        forms.set = npushmem_##NAME##_atomic_set;                                                       \
+        forms.bit_and = npushmem_##NAME##_atomic_and;                                                   \
+        forms.bit_or = npushmem_##NAME##_atomic_or;                                                     \
+        forms.bit_xor = npushmem_##NAME##_atomic_xor;                                                   \
+        forms.fetch_and = {npushmem_##NAME##_atomic_fetch_and, npushmem_##NAME##_atomic_fetch_and_nbi}; \
+        forms.fetch_or = {npushmem_##NAME##_atomic_fetch_or, npushmem_##NAME##_atomic_fetch_or_nbi};    \
+        forms.fetch_xor = {npushmem_##NAME##_atomic_fetch_xor, npushmem_##NAME##_atomic_fetch_xor_nbi}; \
+        visit(forms);                                                                                   \
+    }
+    NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(EXTENDED)
+    NPUSHMEM_FOR_EACH_ATOMIC_TYPE(STANDARD)
+    NPUSHMEM_FOR_EACH_BITWISE_TYPE(BITWISE)
+#undef EXTENDED
+#undef STANDARD
+#undef BITWISE
+}
+
+}  // namespace npushmem::api_test

@@ -1,0 +1,103 @@
+// A job of very many ranks, which are processes: how long joining and one large allgather take, and how much memory of
+// its own rank 0 needs for them. What is gathered lies in memory that all ranks share, so that it exists once.
+//     many_ranks <ranks> <bytes per rank> <most KiB that rank 0 may need besides the gathered bytes>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+
+#include "core/plugin/loader.hpp"
+#include "core/plugin/search_path.hpp"
+#include "tests/contract/bootstrap/crew.hpp"
+#include "tests/contract/bootstrap/subject.hpp"
+
+namespace npushmem::contract {
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+struct Plan {
+    int ranks;
+    std::size_t bytes;
+    long most_kib;
+    std::span<std::byte> gathered;  // shared by all ranks
+};
+
+// Anonymous memory of this process that is resident: the gathered bytes are not among it.
+long private_kib() {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+        long kib = 0;
+        if (word == "RssAnon:" && status >> kib) return kib;
+    }
+    return 0;
+}
+
+std::byte expected(int rank) { return static_cast<std::byte>(rank * 7 + 1); }
+
+int complain(int rank, const std::string& what) {
+    std::cerr << fmt::format("rank {}: {}\n", rank, what);
+    return 1;
+}
+
+// Every rank's part by its first and last byte.
+bool complete(const Plan& plan) {
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+        const auto part = plan.gathered.subspan(static_cast<std::size_t>(rank) * plan.bytes, plan.bytes);
+        if (part.front() != expected(rank) || part.back() != expected(rank)) return false;
+    }
+    return true;
+}
+
+int be_rank(const BootstrapSubject& subject, const Plan& plan) {
+    const long before = private_kib();
+    const auto begin = Clock::now();
+    auto opened = subject.open();
+    if (!opened.ok()) return complain(-1, opened.status().message());
+    Bootstrap& job = *opened.value();
+    const auto joined = Clock::now();
+    const std::vector<std::byte> mine(plan.bytes, expected(job.rank()));
+    const Status gathered = job.allgather(mine, plan.gathered);
+    const auto done = Clock::now();
+    if (!gathered.ok()) return complain(job.rank(), gathered.message());
+    if (!complete(plan)) return complain(job.rank(), "a part is missing");
+    const long grown = private_kib() - before;
+    if (job.rank() == 0)
+        std::cout << fmt::format(
+            "{} ranks: joined in {:.2f} s, gathered {} bytes of each in {:.2f} s, rank 0 grew by "
+            "{} KiB\n",
+            plan.ranks, Seconds(joined - begin).count(), plan.bytes, Seconds(done - joined).count(), grown);
+    const Status met = job.barrier();
+    if (!met.ok()) return complain(job.rank(), met.message());
+    return job.rank() == 0 && grown > plan.most_kib ? complain(0, "rank 0 needs too much memory") : 0;
+}
+
+int run(Plan plan) {
+    const std::size_t total = plan.bytes * static_cast<std::size_t>(plan.ranks);
+    void* const memory = ::mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return complain(-1, "no memory");
+    plan.gathered = {static_cast<std::byte*>(memory), total};
+    fakes::FakeHost host;
+    host.set("BOOTSTRAP_UID_SOCK_IFNAME", "lo");
+    auto loaded = load_bootstrap(PluginFinder(plugin_search_path("")), "uid");
+    if (!loaded.ok()) return complain(-1, loaded.status().message());
+    const BootstrapSubject subject{loaded.value(), &host, plan.ranks};
+    const auto begin = Clock::now();
+    const int failed = run_crew(*loaded.value(), host, plan.ranks, [&] { return be_rank(subject, plan); });
+    std::cout << fmt::format("all in {:.2f} s; {} failed\n", Seconds(Clock::now() - begin).count(), failed);
+    return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace npushmem::contract
+
+int main(int argc, char** argv) {
+    if (argc != 4) return 2;
+    return npushmem::contract::run(
+        {std::atoi(argv[1]), static_cast<std::size_t>(std::atol(argv[2])), std::atol(argv[3]), {}});
+}

@@ -1,0 +1,216 @@
+// The C API of the MoE combine, used as a program without kernels uses it: every rank, exact results, and refusals that
+// reach every rank and leave the handle usable.
+#include <cstdint>
+#include <vector>
+
+#include "npushmem.h"
+#include "npushmem/plugin/abi.h"
+#include "npushmemx.h"
+#include "tests/integration/api/programs/checker.hpp"
+
+namespace npushmem::api_test {
+namespace {
+
+constexpr int top_k = 3;
+constexpr int tokens_of_most = 5;
+constexpr int hidden = 37;
+constexpr int experts_per_pe = 2;
+
+// Small whole numbers, so that sums are exact whatever their order.
+float element(int rank, std::uint32_t slot, int expert, int column, int call) {
+    return static_cast<float>((rank * 5 + static_cast<int>(slot) * 3 + expert * 7 + column + call * 11) % 17 - 8);
+}
+
+npushmemx_moe_config_t config_for(const Job& job) {
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    config.experts = experts_per_pe * job.npes;
+    config.top_k = top_k;
+    config.hidden = hidden;
+    config.max_tokens = tokens_of_most;
+    config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
+    config.audit = 1;
+    return config;
+}
+
+// One rank's part of a layer. Rank 1 has no tokens; every fifth choice is absent.
+class Layer {
+public:
+    explicit Layer(const Job& job) : job_(job), tokens_(job.me == 1 ? 0 : tokens_of_most) {
+        for (int i = 0; i < tokens_ * top_k; ++i) {
+            ids_.push_back((i + job.me) % 5 == 4 ? -1 : (i * 3 + job.me) % (experts_per_pe * job.npes));
+            weights_.push_back(static_cast<float>(1 << (i % 3)) / 2);
+        }
+    }
+
+    bool open(Checker& check) {
+        const npushmemx_moe_config_t config = config_for(job_);
+        check.equal("create", 0, npushmemx_moe_create(&config, &handle_));
+        return route(check) && check.equal("get_plan", 0, npushmemx_moe_get_plan(handle_, &plan_));
+    }
+    bool route(Checker& check) {
+        return check.equal("set_routing", 0, npushmemx_moe_set_routing(handle_, tokens_, ids_.data(), weights_.data()));
+    }
+    void close() {
+        npushmemx_moe_destroy(handle_);
+        handle_ = nullptr;
+    }
+
+    void combine_and_check(Checker& check, int call) {
+        fill(call);
+        check.equal("combine", 0, npushmemx_moe_combine(handle_, x_.data(), out_.data()));
+        check.equal("error text", std::string(), std::string(npushmemx_moe_error(handle_)));
+        for (int token = 0; token < tokens_; ++token) {
+            for (int column = 0; column < hidden; ++column) {
+                check.equal(fmt::format("call {}, token {}, column {}", call, token, column),
+                            expected(token, column, call), out_[static_cast<std::size_t>(token * hidden + column)]);
+            }
+        }
+    }
+
+    [[nodiscard]] npushmemx_moe_t* handle() const { return handle_; }
+    [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
+    [[nodiscard]] std::vector<std::int32_t>& ids() { return ids_; }
+
+private:
+    void fill(int call) {
+        x_.assign(static_cast<std::size_t>(plan_.rows * hidden), 0.0F);
+        out_.assign(static_cast<std::size_t>(tokens_ * hidden), -1.0F);
+        for (int fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
+            const int expert = plan_.first_expert + fragment / plan_.ranks;
+            for (int i = 0; i < plan_.length_table[fragment]; ++i) {
+                fill_row(plan_.offset_table[fragment] + i, fragment % plan_.ranks, expert, call);
+            }
+        }
+    }
+    void fill_row(int row, int rank, int expert, int call) {
+        for (int column = 0; column < hidden; ++column) {
+            x_[static_cast<std::size_t>(row * hidden + column)] = element(rank, plan_.slots[row], expert, column, call);
+        }
+    }
+    [[nodiscard]] float expected(int token, int column, int call) const {
+        float sum = 0;
+        for (int k = 0; k < top_k; ++k) {
+            const auto slot = static_cast<std::size_t>(token * top_k + k);
+            if (ids_[slot] < 0) continue;
+            sum += weights_[slot] * element(job_.me, static_cast<std::uint32_t>(slot), ids_[slot], column, call);
+        }
+        return sum;
+    }
+
+    Job job_;
+    int tokens_;
+    std::vector<std::int32_t> ids_;
+    std::vector<float> weights_;
+    npushmemx_moe_t* handle_ = nullptr;
+    npushmemx_moe_plan_t plan_{};
+    std::vector<float> x_;
+    std::vector<float> out_;
+};
+
+void test_calls(Checker& check, const Job& job) {
+    Layer first(job);
+    Layer second(job);
+    if (!first.open(check) || !second.open(check)) return;
+    for (int call = 0; call < 8; ++call) {
+        first.combine_and_check(check, call);
+        if (call % 2 == 0) second.combine_and_check(check, call + 100);
+    }
+    second.close();
+    first.combine_and_check(check, 50);
+    first.close();
+}
+
+void test_refused_creation(Checker& check, const Job& job) {
+    npushmemx_moe_t* handle = nullptr;
+    npushmemx_moe_config_t config = config_for(job);
+    config.struct_size = 4;
+    check.equal("wrong size", NPUSHMEM_E_ARGUMENT, npushmemx_moe_create(&config, &handle));
+    check.failed_with("wrong size", NPUSHMEM_E_ARGUMENT, {"struct_size", "INITIALIZER"});
+    config = config_for(job);
+    config.mode = 2;
+    check.equal("mode", NPUSHMEM_E_UNSUPPORTED, npushmemx_moe_create(&config, &handle));
+    check.failed_with("mode", NPUSHMEM_E_UNSUPPORTED, {"mode 2"});
+    config = config_for(job);
+    config.hidden += job.me;
+    if (job.npes > 1) {
+        check.equal("disagreement", NPUSHMEM_E_MISMATCH, npushmemx_moe_create(&config, &handle));
+        check.failed_with("disagreement", NPUSHMEM_E_MISMATCH, {"hidden", "rank 0 has 37", "rank 1 has 38"});
+    }
+    check.that("no handle", handle == nullptr);
+    check.equal("NULL", NPUSHMEM_E_ARGUMENT, npushmemx_moe_create(nullptr, &handle));
+    check.equal("NULL handle", NPUSHMEM_E_ARGUMENT, npushmemx_moe_combine(nullptr, nullptr, nullptr));
+    npushmemx_moe_destroy(nullptr);
+    npushmemx_clear_error();
+}
+
+void test_refused_routing(Checker& check, const Job& job) {
+    Layer layer(job);
+    if (!layer.open(check)) return;
+    Layer wrong(job);
+    if (job.me == 0) wrong.ids()[4] = experts_per_pe * job.npes;
+    check.equal("bad expert", NPUSHMEM_E_RANGE,
+                npushmemx_moe_set_routing(layer.handle(), static_cast<std::int64_t>(wrong.ids().size()) / top_k,
+                                          wrong.ids().data(), std::vector<float>(wrong.ids().size()).data()));
+    check.failed_with("bad expert", NPUSHMEM_E_RANGE, {"rank 0", "token 1, choice 1"});
+    check.equal("negative count", NPUSHMEM_E_ARGUMENT, npushmemx_moe_set_routing(layer.handle(), -1, nullptr, nullptr));
+    check.failed_with("negative count", NPUSHMEM_E_ARGUMENT, {"-1 tokens"});
+    layer.combine_and_check(check, 3);
+    layer.close();
+}
+
+void test_refused_plan(Checker& check, const Job& job) {
+    Layer layer(job);
+    if (!layer.open(check)) return;
+    const npushmemx_moe_plan_t& plan = layer.plan();
+    std::vector<std::int32_t> lengths(plan.length_table, plan.length_table + plan.local_experts * plan.ranks);
+    if (job.me == job.npes - 1) lengths[0] = 1 << 20;
+    check.equal("outside x", NPUSHMEM_E_RANGE,
+                npushmemx_moe_set_plan(layer.handle(), plan.offset_table, lengths.data(), plan.slots, plan.rows));
+    check.failed_with("outside x", NPUSHMEM_E_RANGE, {"outside x", "expert", "rank"});
+    layer.combine_and_check(check, 3);
+    layer.close();
+}
+
+// One rank's refused call must end the calls of all, and the message must say so.
+void test_refused_call(Checker& check, const Job& job) {
+    Layer layer(job);
+    if (!layer.open(check)) return;
+    std::vector<float> x(static_cast<std::size_t>(layer.plan().rows * hidden + 1));
+    std::vector<float> out(static_cast<std::size_t>(tokens_of_most * hidden));
+    const bool guilty = job.me == 0;
+    const int code = npushmemx_moe_combine(layer.handle(), guilty ? nullptr : x.data(), out.data());
+    check.that("the call fails", code != 0);
+    check.failed_with("the call", code, {guilty ? "x is null" : "has given up"});
+    check.that("and so do later ones", npushmemx_moe_combine(layer.handle(), x.data(), out.data()) != 0);
+    check.failed_with("later ones", NPUSHMEM_E_STATE, {"out of step"});
+    layer.close();
+}
+
+std::uint64_t heap_in_use() {
+    npushmemx_heap_info_t heap{};
+    npushmemx_heap_info(&heap);
+    return heap.used;
+}
+
+void tests(Checker& check, const Job& job) {
+    const std::uint64_t before = heap_in_use();
+    test_calls(check, job);
+    check.no_error("calls");
+    test_refused_creation(check, job);
+    test_refused_routing(check, job);
+    test_refused_plan(check, job);
+    test_refused_call(check, job);
+    check.equal("heap in use at the end", before, heap_in_use());
+}
+
+}  // namespace
+}  // namespace npushmem::api_test
+
+int main() {
+    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
+    npushmemx_moe_t* handle = nullptr;
+    npushmem::api_test::Checker check("moe before init");
+    check.equal("create", NPUSHMEM_E_NOT_INITIALIZED, npushmemx_moe_create(&config, &handle));
+    npushmemx_clear_error();
+    return check.exit_status() + npushmem::api_test::run_family("moe", npushmem::api_test::tests);
+}

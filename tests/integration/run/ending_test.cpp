@@ -1,0 +1,172 @@
+// How a job ends: statuses, messages, and that nothing outlives it.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/tools/run/exit_codes.hpp"
+#include "tests/integration/run/job_under_test.hpp"
+
+namespace npushmem::run {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+TEST(Ending, AllZeroIsZeroAndSilent) {
+    JobUnderTest job(helper_job({"-n", "4"}, {"report=ran"}));
+    EXPECT_EQ(job.reports(4).size(), 4U);
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_THAT(job.errors(), IsEmpty());
+}
+
+TEST(Ending, APeThatExitsWithZeroLeavesTheOthersRunning) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"expect=10", "report=ready", "0:exit=0", "await=10"}));
+    const auto pids = pids_by_pe(job.reports(2));
+    ASSERT_TRUE(wait_for_state(pids[0], '-'));
+    job.signal(SIGUSR1);
+    EXPECT_EQ(job.reports(1)[0].word, "signal-10");
+    EXPECT_EQ(job.end(), 0);
+}
+
+TEST(Ending, StatusOfAFailureIsPassedOnAndNamed) {
+    JobUnderTest job(helper_job({"-n", "3"}, {"1:expect=10", "report=ready", "1:await=10", "1:exit=7", "pause"}));
+    const auto pids = pids_by_pe(job.reports(3));
+    ASSERT_EQ(::kill(pids[1], SIGUSR1), 0);
+    EXPECT_EQ(job.end(), 7);
+    EXPECT_THAT(job.errors(),
+                AllOf(HasSubstr("PE 1 (pid " + std::to_string(pids[1])), HasSubstr("exited with status 7")));
+}
+
+TEST(Ending, SignalOfAFailureIsPassedOnAndNamed) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"1:die=6", "pause"}));
+    EXPECT_EQ(job.end(), 128 + SIGABRT);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("PE 1 (pid "), HasSubstr("killed by signal 6 (SIGABRT")));
+}
+
+TEST(Ending, KillOfAPeEndsTheJobWithOneMessage) {
+    JobUnderTest job(helper_job({"-n", "3"}, {"report=ready", "pause"}));
+    const auto pids = pids_by_pe(job.reports(3));
+    ASSERT_EQ(::kill(pids[2], SIGKILL), 0);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("PE 2 (pid " + std::to_string(pids[2])), HasSubstr("SIGKILL"),
+                                    Not(HasSubstr("PE 0")), Not(HasSubstr("PE 1"))));
+}
+
+TEST(Ending, PesThatIgnoreTermAreKilled) {
+    JobUnderTest job(helper_job({"-n", "3"}, {"ignore=15", "report=ready", "2:await=10", "pause"}));
+    const auto pids = pids_by_pe(job.reports(3));
+    ASSERT_EQ(::kill(pids[2], SIGABRT), 0);
+    EXPECT_EQ(job.end(), 128 + SIGABRT);
+}
+
+TEST(Ending, StoppedPesAreEndedAsWell) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"report=ready", "pause"}));
+    const auto pids = pids_by_pe(job.reports(2));
+    ASSERT_EQ(::kill(pids[0], SIGSTOP), 0);
+    ASSERT_TRUE(wait_for_state(pids[0], 'T'));
+    ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+}
+
+TEST(Ending, GrandchildrenOfPesThatHaveEndedAreKilledAtTheEnd) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"child=group", "session=session"}));
+    EXPECT_EQ(job.reports(4).size(), 4U);
+    EXPECT_EQ(job.end(), 0);
+}
+
+TEST(Ending, KillOfTheLauncherLeavesNothing) {
+    JobUnderTest job(helper_job({"-n", "3"}, {"child=group", "session=session", "report=ready", "pause"}));
+    EXPECT_EQ(job.reports(9).size(), 9U);
+    job.signal(SIGKILL);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+}
+
+TEST(Ending, KillOfTheLaunchersProcessGroupLeavesNothing) {
+    JobSettings settings;
+    settings.own_group = true;
+    JobUnderTest job(helper_job({"-n", "2", "--prefix"}, {"child=group", "session=session", "report=ready", "pause"}),
+                     settings);
+    EXPECT_EQ(job.reports(6).size(), 6U);
+    ASSERT_EQ(::kill(-job.launcher(), SIGKILL), 0);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+}
+
+TEST(Ending, KillOfTheLauncherWhileItStartsPesLeavesNothing) {
+    JobUnderTest job(helper_job({"-n", "300"}, {"report=ready", "pause"}));
+    EXPECT_EQ(job.reports(5).size(), 5U);
+    job.signal(SIGKILL);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+}
+
+TEST(Ending, KillOfTheKeeperEndsTheJobWithAMessage) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"child=group", "session=session", "report=ready", "pause"}));
+    EXPECT_EQ(job.reports(6).size(), 6U);
+    const int keeper = job.keeper();
+    ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+    EXPECT_EQ(job.end(), exit_launcher_failed);
+    EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid " + std::to_string(keeper)));
+}
+
+TEST(Ending, TimeLimit) {
+    JobUnderTest job(helper_job({"-n", "2", "--timeout", "0.05"}, {"ignore=15", "pause"}));
+    EXPECT_EQ(job.end(), exit_timeout);
+    EXPECT_THAT(job.errors(), HasSubstr("time limit of 0.05 s (--timeout)"));
+}
+
+TEST(Ending, FailureWhileOthersAreStillBeingStarted) {
+    JobUnderTest job(helper_job({"-n", "200"}, {"0:exit=9", "pause"}));
+    EXPECT_EQ(job.end(), 9);
+    EXPECT_THAT(job.errors(), HasSubstr("PE 0 (pid"));
+}
+
+TEST(Ending, ProgramsThatCannotRun) {
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("run_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directory(folder);
+    std::ofstream(folder / "no_interpreter") << "#!/no/such/interpreter\n";
+    std::ofstream(folder / "no_program") << "\x01\x02 text\n";
+    std::filesystem::permissions(folder / "no_interpreter", std::filesystem::perms::owner_all);
+    std::filesystem::permissions(folder / "no_program", std::filesystem::perms::owner_all);
+    JobUnderTest interpreter({"-n", "2", (folder / "no_interpreter").string()});
+    EXPECT_EQ(interpreter.end(), exit_not_found);
+    EXPECT_THAT(interpreter.errors(), HasSubstr("the interpreter that it names does not exist"));
+    JobUnderTest text({"-n", "2", (folder / "no_program").string()});
+    EXPECT_EQ(text.end(), exit_not_executable);
+    EXPECT_THAT(text.errors(), AllOf(HasSubstr("PE 0 of 2 cannot be started"), HasSubstr("#! line")));
+    JobUnderTest missing({"-n", "2", (folder / "missing").string()});
+    EXPECT_EQ(missing.end(), exit_not_found);
+    std::filesystem::remove_all(folder);
+}
+
+TEST(Ending, TooFewDescriptorsEndTheJobWithTheReason) {
+    JobSettings settings;
+    settings.most_files = 64;
+    for (const char* output : {"--tag-output", "--bind=none"}) {
+        JobUnderTest job(helper_job({"-n", "100", output}, {"pause"}), settings);
+        EXPECT_EQ(job.end(), exit_launcher_failed) << output;
+        EXPECT_THAT(job.errors(), HasSubstr("ulimit -n")) << output;
+    }
+}
+
+TEST(Ending, ManyPes) {
+    JobUnderTest job(helper_job({"-n", "1024"}, {"report=ran"}));
+    std::set<int> seen;
+    for (const auto& report : job.reports(1024)) seen.insert(report.pe);
+    EXPECT_EQ(seen.size(), 1024U);
+    EXPECT_EQ(job.end(), 0);
+}
+
+TEST(Ending, ManyPesWithTaggedOutput) {
+    JobUnderTest job(helper_job({"-n", "256", "-t"}, {"print=here"}));
+    EXPECT_EQ(job.end(), 0);
+    const std::string output = job.output();
+    for (int pe = 0; pe < 256; ++pe) EXPECT_THAT(output, HasSubstr("[pe " + std::to_string(pe) + "] here\n"));
+}
+
+}  // namespace
+}  // namespace npushmem::run

@@ -1,0 +1,83 @@
+// An npushmem program for the launcher's tests. Its argument names the part that it plays:
+//     whole        init, a barrier, finalize
+//     waiting      init; PE 0 reports "ready" and pauses, the others report "ready" and wait for it in a barrier
+//     early        PE 1 exits with status 3 before init, the others wait for it in init
+//     global-exit  PE 1 calls npushmem_global_exit(5), the others wait in a barrier
+//     forgetful    PE 1 exits with status 0 after init and without finalize, the others wait in a barrier
+#include <npushmem.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/integration/run/helper/reporting.hpp"
+
+namespace {
+
+using run_test::report;
+
+void whole() {
+    npushmem_init();
+    report("n_pes-" + std::to_string(npushmem_n_pes()));
+    npushmem_barrier_all();
+    npushmem_finalize();
+}
+
+void waiting() {
+    npushmem_init();
+    report("ready");
+    while (npushmem_my_pe() == 0) ::pause();
+    npushmem_barrier_all();
+    report("left-barrier");
+}
+
+void early() {
+    if (run_test::variable("NPUSHMEM_PE") == "1") std::_Exit(3);
+    npushmem_init();
+}
+
+// Starts and ends as if all were well, whatever became of the start.
+void careless() {
+    npushmem_init();
+    npushmem_finalize();
+}
+
+// The launcher's pipe is closed, and its number given to a file, before the start fails.
+void reused() {
+    const int pipe = std::atoi(run_test::variable("NPUSHMEM_LAUNCHER_FD").c_str());
+    const int file = ::memfd_create("user", 0);
+    if (file < 0 || ::dup2(file, pipe) != pipe) std::_Exit(9);
+    npushmem_init();
+    report("bytes-" + std::to_string(::lseek(pipe, 0, SEEK_END)));
+}
+
+void global_exit() {
+    npushmem_init();
+    if (npushmem_my_pe() == 1) npushmem_global_exit(5);
+    npushmem_barrier_all();
+}
+
+void forgetful() {
+    npushmem_init();
+    if (npushmem_my_pe() == 1) std::_Exit(0);
+    npushmem_barrier_all();
+    report("left-barrier");
+    std::_Exit(4);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string part = argc > 1 ? argv[1] : "whole";
+    if (part == "whole") whole();
+    if (part == "waiting") waiting();
+    if (part == "early") early();
+    if (part == "global-exit") global_exit();
+    if (part == "careless") careless();
+    if (part == "reused") reused();
+    if (part == "forgetful") forgetful();
+    return 0;
+}

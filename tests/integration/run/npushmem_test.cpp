@@ -1,0 +1,164 @@
+// Jobs of real npushmem programs, which meet by the uid plugin: how they start, and what is left when one of them dies.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "core/tools/run/exit_codes.hpp"
+#include "tests/integration/run/job_under_test.hpp"
+
+namespace npushmem::run {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+JobSettings by_uid() {
+    JobSettings settings;
+    settings.with_bootstrap = true;
+    return settings;
+}
+
+std::vector<std::string> npushmem_job(std::vector<std::string> options, const std::string& part) {
+    options.emplace_back(RUN_TEST_NPUSHMEM);
+    options.push_back(part);
+    return options;
+}
+
+// Names that a symmetric-memory library might leave in the file system.
+std::set<std::string> named_memory() {
+    std::set<std::string> out;
+    for (const std::filesystem::path& folder :
+         {std::filesystem::path("/dev/shm"), std::filesystem::temp_directory_path()})
+        for (const auto& entry : std::filesystem::directory_iterator(folder))
+            if (entry.path().filename().string().find("npushmem") != std::string::npos) out.insert(entry.path());
+    return out;
+}
+
+class Npushmem : public ::testing::Test {
+protected:
+    void TearDown() override {
+        // Other programs of this machine have their own, which come and go.
+        EXPECT_TRUE(eventually([this] { return leftovers().empty(); }))
+            << "left behind: " << ::testing::PrintToString(leftovers());
+    }
+    [[nodiscard]] std::set<std::string> leftovers() const {
+        std::set<std::string> out = named_memory();
+        for (const auto& name : before_) out.erase(name);
+        return out;
+    }
+
+    std::set<std::string> before_ = named_memory();
+};
+
+// Far more PEs than cores, each with the default heap of 1 GiB: they start, meet and end.
+TEST_F(Npushmem, HundredsOfPes) {
+    JobUnderTest job(npushmem_job({"-n", "256"}, "whole"), by_uid());
+    EXPECT_EQ(job.reports(256).size(), 256U);
+    EXPECT_EQ(job.end(), 0) << job.errors();
+}
+
+TEST_F(Npushmem, AThousandPes) {
+    JobUnderTest job(npushmem_job({"-n", "1024"}, "whole"), by_uid());
+    EXPECT_EQ(job.reports(1024).size(), 1024U);
+    EXPECT_EQ(job.end(), 0) << job.errors();
+}
+
+// The program does not look at what became of its start; the launcher has heard of it.
+TEST_F(Npushmem, AFailedStartIsTheJobsFailure) {
+    for (const char* variable :
+         {"NPUSHMEM_ON_ERROR=panic", "NPUSHMEM_SYMMETRIC_SIZE=12Q", "NPUSHMEM_TRANSPORTS=self,p2pp",
+          "NPUSHMEM_BARRIER_ALGO=nosuch", "NPUSHMEM_DEBUG_FILE=/nonexistent/log"}) {
+        JobUnderTest job(npushmem_job({"-n", "2", "-x", variable}, "careless"), by_uid());
+        EXPECT_EQ(job.end(), 1) << variable;
+    }
+    JobSettings reporting = by_uid();
+    JobUnderTest job(
+        npushmem_job({"-n", "2", "-x", "NPUSHMEM_ON_ERROR=report", "-x", "NPUSHMEM_TRANSPORTS=self,p2pp"}, "careless"),
+        reporting);
+    EXPECT_EQ(job.end(), 0) << "as it was asked for";
+}
+
+// A program may have closed the launcher's pipe; what it opened next is not ours to write to.
+TEST_F(Npushmem, AFileInThePlaceOfTheLaunchersPipeIsNotWrittenTo) {
+    JobUnderTest job(npushmem_job({"-n", "2", "-x", "NPUSHMEM_TRANSPORTS=self,p2pp"}, "reused"), by_uid());
+    for (const auto& report : job.reports(2)) EXPECT_EQ(report.word, "bytes-0");
+    EXPECT_EQ(job.end(), 0);
+}
+
+TEST_F(Npushmem, AJobStartsAndEnds) {
+    JobUnderTest job(npushmem_job({"-n", "8"}, "whole"), by_uid());
+    for (const auto& report : job.reports(8)) EXPECT_EQ(report.word, "n_pes-8");
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_THAT(job.errors(), IsEmpty());
+}
+
+TEST_F(Npushmem, OnePe) {
+    JobUnderTest job(npushmem_job({}, "whole"), by_uid());
+    EXPECT_EQ(job.reports(1)[0].word, "n_pes-1");
+    EXPECT_EQ(job.end(), 0);
+}
+
+TEST_F(Npushmem, JobsSideBySideDoNotMeet) {
+    JobUnderTest first(npushmem_job({"-n", "3"}, "whole"), by_uid());
+    JobUnderTest second(npushmem_job({"-n", "2"}, "whole"), by_uid());
+    for (const auto& report : first.reports(3)) EXPECT_EQ(report.word, "n_pes-3");
+    for (const auto& report : second.reports(2)) EXPECT_EQ(report.word, "n_pes-2");
+    EXPECT_EQ(second.end_alone(), 0);
+    EXPECT_EQ(first.end(), 0);
+}
+
+TEST_F(Npushmem, KillOfAPeThatOthersWaitForEndsTheJob) {
+    JobUnderTest job(npushmem_job({"-n", "4"}, "waiting"), by_uid());
+    const auto pids = pids_by_pe(job.reports(4));
+    ASSERT_EQ(::kill(pids[0], SIGKILL), 0);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+    EXPECT_THAT(job.errors(), HasSubstr("PE 0 (pid " + std::to_string(pids[0])));
+}
+
+TEST_F(Npushmem, KillOfAPeThatWaitsEndsTheJob) {
+    JobUnderTest job(npushmem_job({"-n", "4"}, "waiting"), by_uid());
+    const auto pids = pids_by_pe(job.reports(4));
+    ASSERT_EQ(::kill(pids[3], SIGABRT), 0);
+    EXPECT_EQ(job.end(), 128 + SIGABRT);
+    EXPECT_THAT(job.errors(), HasSubstr("PE 3 (pid " + std::to_string(pids[3])));
+}
+
+TEST_F(Npushmem, KillOfTheLauncherLeavesNothing) {
+    JobUnderTest job(npushmem_job({"-n", "4"}, "waiting"), by_uid());
+    EXPECT_EQ(job.reports(4).size(), 4U);
+    job.signal(SIGKILL);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+}
+
+TEST_F(Npushmem, ARendezvousThatCannotBeOpenedStartsNothing) {
+    JobSettings settings = by_uid();
+    settings.environment = {"NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=nosuch0"};
+    JobUnderTest job(npushmem_job({"-n", "2"}, "whole"), settings);
+    EXPECT_EQ(job.end(), exit_launcher_failed);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("the job's rendezvous cannot be opened"), HasSubstr("nosuch0")));
+}
+
+TEST_F(Npushmem, FailureBeforeInitEndsThoseWhoWaitInInit) {
+    JobUnderTest job(npushmem_job({"-n", "3"}, "early"), by_uid());
+    EXPECT_EQ(job.end(), 3);
+    EXPECT_THAT(job.errors(), HasSubstr("exited with status 3"));
+}
+
+TEST_F(Npushmem, GlobalExitGivesItsStatus) {
+    JobUnderTest job(npushmem_job({"-n", "3"}, "global-exit"), by_uid());
+    EXPECT_EQ(job.end(), 5);
+    EXPECT_THAT(job.errors(), HasSubstr("PE 1 ended the job by npushmem_global_exit(5)"));
+}
+
+// Status 0 is no failure to the launcher; that the PE is gone is for the library to find out, which then fails the job.
+TEST_F(Npushmem, NobodyWaitsForEverForAPeThatLeftWithoutFinalize) {
+    JobUnderTest job(npushmem_job({"-n", "3"}, "forgetful"), by_uid());
+    EXPECT_EQ(job.end(), 1);
+    EXPECT_THAT(job.errors(), HasSubstr("cannot go on"));
+}
+
+}  // namespace
+}  // namespace npushmem::run

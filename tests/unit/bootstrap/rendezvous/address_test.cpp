@@ -1,0 +1,59 @@
+#include "bootstrap/rendezvous/address.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+Address address(const char* host, std::uint16_t port = 4000) { return Address::parse(host, port).value(); }
+
+TEST(Address, ReadsAndPrintsBothFamilies) {
+    EXPECT_EQ(address("10.1.2.3").text(), "10.1.2.3:4000");
+    EXPECT_EQ(address("2001:db8::7").text(), "[2001:db8::7]:4000");
+    EXPECT_EQ(address("10.1.2.3").family(), Family::v4);
+    EXPECT_EQ(address("::1").family(), Family::v6);
+    EXPECT_FALSE(Address::parse("no numeric host", 1).ok());
+}
+
+TEST(Address, KnowsLoopbackAndLinkLocal) {
+    EXPECT_TRUE(address("127.0.0.5").is_loopback());
+    EXPECT_TRUE(address("::1").is_loopback());
+    EXPECT_FALSE(address("10.0.0.1").is_loopback());
+    EXPECT_FALSE(address("::2").is_loopback());
+    EXPECT_TRUE(address("169.254.9.9").is_link_local());
+    EXPECT_TRUE(address("fe80::1").is_link_local());
+    EXPECT_FALSE(address("2001:db8::1").is_link_local());
+}
+
+TEST(Address, SurvivesTheKernelsForm) {
+    for (const char* host : {"10.1.2.3", "2001:db8::7"}) {
+        sockaddr_storage kernel_form;
+        EXPECT_GT(address(host).fill(kernel_form), 0U);
+        EXPECT_EQ(Address::from(reinterpret_cast<const sockaddr&>(kernel_form)), address(host));
+    }
+}
+
+TEST(Address, SurvivesTheWire) {
+    for (const Address& each : {address("10.1.2.3"), address("2001:db8::7"), Address{}}) {
+        ByteWriter out;
+        each.encode(out);
+        const Buffer bytes = out.take();
+        EXPECT_EQ(bytes.size(), Address::encoded_bytes);
+        ByteReader in(bytes);
+        EXPECT_EQ(Address::decode(in), each);
+        EXPECT_TRUE(in.complete());
+    }
+}
+
+TEST(Address, ResolvesHostAndPort) {
+    EXPECT_EQ(Address::resolve("127.0.0.1:77", Family::none).value().text(), "127.0.0.1:77");
+    EXPECT_EQ(Address::resolve("[::1]:77", Family::none).value().text(), "[::1]:77");
+    for (const char* wrong : {"", ":77", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:7x"})
+        EXPECT_THAT(Address::resolve(wrong, Family::none).status().message(), HasSubstr("host:port")) << wrong;
+    EXPECT_EQ(Address::resolve("[::1]:77", Family::v4).status().code(), Code::config);
+}
+
+}  // namespace
+}  // namespace npushmem::rendezvous

@@ -1,0 +1,66 @@
+#include "bootstrap/rendezvous/messages.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bootstrap/rendezvous/limits.hpp"
+
+namespace npushmem::rendezvous {
+namespace {
+
+// Every shorter and every longer form of a message is refused.
+template <class Message>
+void expect_exact(const Buffer& bytes) {
+    EXPECT_TRUE(Message::decode(bytes).has_value());
+    for (std::size_t length = 0; length < bytes.size(); ++length)
+        EXPECT_FALSE(Message::decode(std::span(bytes).first(length)).has_value()) << length;
+    Buffer longer = bytes;
+    longer.push_back({});
+    EXPECT_FALSE(Message::decode(longer).has_value());
+}
+
+Join sample_join() {
+    return {{3, 77, "host"}, 8, {1, 2, 3}, Milliseconds{60000}, Address::parse("10.0.0.1", 5).value()};
+}
+
+TEST(Messages, AreReadExactly) {
+    expect_exact<Join>(sample_join().encode());
+    expect_exact<Assign>(Assign{4, {1, 2, "p"}, Address::parse("::1", 9).value()}.encode());
+    expect_exact<Link>(Link{{3, 77, "host"}}.encode());
+    expect_exact<Failure>(Failure{{Code::timeout, "late"}}.encode());
+}
+
+TEST(Messages, JoinKeepsItsFields) {
+    const Join read = *Join::decode(sample_join().encode());
+    EXPECT_EQ(read.who.text(), "rank 3 (pid 77 on host host)");
+    EXPECT_EQ(read.nranks, 8);
+    EXPECT_EQ(read.version.minor, 2);
+    EXPECT_EQ(read.patience.count(), 60000);
+    EXPECT_EQ(read.listener.text(), "10.0.0.1:5");
+}
+
+TEST(Messages, AFailureIsNeverASuccess) {
+    const auto read = [](std::int32_t code) {
+        return Failure::decode(ByteWriter().integer(code).text("why", 9).take())->cause;
+    };
+    EXPECT_EQ(read(NPUSHMEM_E_TIMEOUT).code(), Code::timeout);
+    EXPECT_EQ(read(NPUSHMEM_OK).code(), Code::aborted);
+    EXPECT_EQ(read(NPUSHMEM_AGAIN).code(), Code::aborted);
+    EXPECT_EQ(read(NPUSHMEM_OK).message(), "why");
+}
+
+TEST(Messages, ALongCauseIsCutToFitItsFrame) {
+    const Buffer bytes = Failure{{Code::aborted, std::string(100000, 'x')}}.encode();
+    EXPECT_LE(bytes.size(), limits::abort_bytes);
+    EXPECT_EQ(Failure::decode(bytes)->cause.message().size(), limits::abort_text_bytes);
+}
+
+TEST(Messages, IntroductionsFitTheirFrames) {
+    Join join = sample_join();
+    join.who.host = std::string(1000, 'h');
+    EXPECT_LE(join.encode().size(), limits::introduction_bytes);
+    Assign assign{1, join.who, join.listener};
+    EXPECT_LE(assign.encode().size(), limits::introduction_bytes);
+}
+
+}  // namespace
+}  // namespace npushmem::rendezvous

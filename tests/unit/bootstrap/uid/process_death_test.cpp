@@ -1,0 +1,128 @@
+// Ranks as real processes, one of which is killed.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "bootstrap/rendezvous/file_descriptor.hpp"
+#include "tests/unit/bootstrap/uid/thread_job.hpp"
+
+namespace npushmem::uid {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr int ranks = 8;
+
+std::pair<FileDescriptor, FileDescriptor> make_pipe() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// A child process, which waits for the job's id, and the pipe on which it says what became of it. Made before the test
+// has threads: a fork beside them can leave the child with a lock, of the allocator for one, that nobody will release.
+class RankProcess {
+public:
+    RankProcess(int rank, const ThreadJob::Body& body) {
+        auto [id_reading, id_writing] = make_pipe();
+        auto [reading, writing] = make_pipe();
+        pid_ = ::fork();
+        if (pid_ != 0) {
+            id_writing_ = std::move(id_writing);
+            reading_ = std::move(reading);
+            return;
+        }
+        UniqueIdBytes id{};
+        const bool told = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
+        const std::string message = told ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
+        (void)!::write(writing.get(), message.data(), message.size());
+        ::_exit(0);
+    }
+    RankProcess(RankProcess&&) = delete;
+    ~RankProcess() {
+        if (!waited_) {
+            ::kill(pid_, SIGKILL);
+            wait();
+        }
+    }
+
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    void tell(const UniqueIdBytes& id) const {
+        EXPECT_EQ(::write(id_writing_.get(), id.data(), id.size()), static_cast<ssize_t>(id.size()));
+    }
+    // What it said, once it has ended.
+    std::string message() {
+        std::array<char, 4096> text{};
+        std::string all;
+        for (ssize_t got = 1; got > 0; all.append(text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))))
+            got = ::read(reading_.get(), text.data(), text.size());
+        wait();
+        return all;
+    }
+
+private:
+    void wait() {
+        ::waitpid(pid_, nullptr, 0);
+        waited_ = true;
+    }
+
+    pid_t pid_ = -1;
+    bool waited_ = false;
+    FileDescriptor id_writing_;
+    FileDescriptor reading_;
+};
+
+class ProcessDeath : public ::testing::TestWithParam<int> {
+protected:
+    // Runs `body` in each of 8 processes and returns what all but the victim said.
+    std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
+        for (int rank = 0; rank < ranks; ++rank) processes_.push_back(std::make_unique<RankProcess>(rank, body));
+        const ThreadJob job;
+        for (const auto& process : processes_) process->tell(job.bytes());
+        std::vector<std::string> messages;
+        for (int rank = 0; rank < ranks; ++rank) {
+            const std::string message = processes_[static_cast<std::size_t>(rank)]->message();
+            if (rank != GetParam()) messages.push_back(message);
+        }
+        return messages;
+    }
+
+    [[nodiscard]] std::string victim() const {
+        return fmt::format("rank {} (pid {} on host ", GetParam(),
+                           processes_[static_cast<std::size_t>(GetParam())]->pid());
+    }
+
+    std::vector<std::unique_ptr<RankProcess>> processes_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Victims, ProcessDeath, ::testing::Range(0, ranks));
+
+TEST_P(ProcessDeath, IsToldToEverySurvivorInACollective) {
+    const auto messages = messages_of_survivors([](Bootstrap& job) {
+        if (Status all = job.barrier(); !all.ok()) return all;
+        if (job.rank() == GetParam()) ::raise(SIGKILL);
+        return job.barrier();
+    });
+    // The victim's neighbours may still be in the first barrier when they see it die.
+    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection during barrier #"))));
+}
+
+TEST_P(ProcessDeath, IsSeenByCheck) {
+    const auto messages = messages_of_survivors([](Bootstrap& job) {
+        Status seen = job.barrier();
+        if (job.rank() == GetParam()) ::raise(SIGKILL);
+        while (seen.ok()) seen = job.check();
+        return seen;
+    });
+    EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection"))));
+}
+
+}  // namespace
+}  // namespace npushmem::uid

@@ -1,0 +1,86 @@
+// A job whose ranks are threads of the test.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bootstrap/rendezvous/unique_id.hpp"
+#include "bootstrap/uid/uid_bootstrap.hpp"
+#include "tests/fakes/fake_host.hpp"
+
+namespace npushmem::uid {
+
+using namespace rendezvous;
+
+// What became of one rank: the first failure of its open or of its body.
+using Outcome = Status;
+
+class ThreadJob {
+public:
+    using Body = std::function<Status(Bootstrap&)>;
+    using Variables = std::map<std::string, std::string>;
+
+    // Everything stays on the loopback interface, unless `variables` say otherwise.
+    explicit ThreadJob(const Variables& variables = {}) {
+        fake_.set("BOOTSTRAP_UID_SOCK_IFNAME", "=lo");
+        for (const auto& [name, value] : variables) fake_.set(name, value);
+        made_ = UidBootstrap::get_uniqueid(host_, id_);
+    }
+
+    // A job whose id another process serves. Starts no thread.
+    explicit ThreadJob(const UniqueIdBytes& id) : id_(id) { fake_.set("BOOTSTRAP_UID_SOCK_IFNAME", "=lo"); }
+
+    [[nodiscard]] const Status& made() const { return made_; }
+    ThreadJob(const ThreadJob&) = delete;
+    ThreadJob& operator=(const ThreadJob&) = delete;
+
+    [[nodiscard]] const UniqueIdBytes& bytes() const { return id_; }
+    [[nodiscard]] UniqueId id() const { return UniqueId::decode(id_).value(); }
+    // Another id than the one that was made for this job.
+    void use(const UniqueId& id) { id_ = id.encode(); }
+
+    // One rank in the calling thread.
+    Status run_rank(int rank, int nranks, const Body& body) const {
+        auto opened = open(rank, nranks);
+        return opened.ok() ? body(*opened.value()) : opened.status();
+    }
+
+    [[nodiscard]] Result<std::unique_ptr<Bootstrap>> open(int rank, int nranks) const {
+        npushmem_bootstrap_params params{};
+        params.struct_size = sizeof params;
+        params.rank = rank;
+        params.nranks = nranks;
+        params.uniqueid = id_.data();
+        return UidBootstrap::open(host_, params);
+    }
+
+    // Threads for the given ranks of a job of `nranks`; outcomes in the order of `ranks`.
+    std::vector<Outcome> run(const std::vector<int>& ranks, int nranks, const Body& body) const {
+        std::vector<Outcome> outcomes(ranks.size());
+        std::vector<std::thread> threads;
+        for (std::size_t i = 0; i < ranks.size(); ++i)
+            threads.emplace_back([&, i] { outcomes[i] = run_rank(ranks[i], nranks, body); });
+        for (std::thread& each : threads) each.join();
+        return outcomes;
+    }
+
+    std::vector<Outcome> run(int nranks, const Body& body) const { return run(all_ranks(nranks), nranks, body); }
+
+    static std::vector<int> all_ranks(int nranks) {
+        std::vector<int> ranks;
+        for (int rank = 0; rank < nranks; ++rank) ranks.push_back(rank);
+        return ranks;
+    }
+
+private:
+    fakes::FakeHost fake_;
+    Host host_{&fake_.table(), "uid"};
+    UniqueIdBytes id_{};
+    Status made_;
+};
+
+}  // namespace npushmem::uid

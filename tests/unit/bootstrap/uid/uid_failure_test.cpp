@@ -1,0 +1,304 @@
+// What every rank learns when one of them, or somebody else, does the wrong thing.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+#include "bootstrap/rendezvous/connector.hpp"
+#include "bootstrap/rendezvous/messages.hpp"
+#include "bootstrap/rendezvous/rendezvous_service.hpp"
+#include "tests/unit/bootstrap/rendezvous/raw_client.hpp"
+#include "tests/unit/bootstrap/uid/thread_job.hpp"
+
+namespace npushmem::uid {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+MATCHER(Succeeded, "") {
+    *result_listener << arg.message();
+    return arg.ok();
+}
+
+MATCHER_P2(FailedWith, code, text, "") {
+    *result_listener << name_of(arg.code()) << ": " << arg.message();
+    return arg.code() == code && arg.message().find(text) != std::string::npos;
+}
+
+Status one_barrier(Bootstrap& job) { return job.barrier(); }
+
+// A channel to the service that has greeted but not joined.
+Channel greeted(const ThreadJob& job) {
+    const UniqueId id = job.id();
+    Connector connector(id.service, id.credentials, 0, "the service");
+    for (;;) {
+        const auto there = connector.step();
+        EXPECT_TRUE(there.ok()) << there.status().message();
+        if (!there.ok() || there.value()) return connector.take();
+        pollfd waiting = connector.interest();
+        ::poll(&waiting, 1, connector.next_duty().poll_milliseconds());
+    }
+}
+
+class UidFailureSizes : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, UidFailureSizes, ::testing::Values(2, 3, 5, 8, 17, 64));
+
+TEST_P(UidFailureSizes, AbortReachesEveryRankWithItsReason) {
+    const ThreadJob job;
+    const int culprit = GetParam() - 1;
+    const auto outcomes = job.run(GetParam(), [culprit](Bootstrap& rank) {
+        if (rank.rank() != culprit) return rank.barrier();
+        rank.abort("the disk is full");
+        return rank.barrier();
+    });
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, fmt::format("rank {} (pid ", culprit))));
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, "aborted the job: the disk is full")));
+}
+
+TEST_P(UidFailureSizes, AMissingRankIsNamed) {
+    const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_TIMEOUT", "300ms"}});
+    auto ranks = ThreadJob::all_ranks(GetParam());
+    const int missing = GetParam() / 2;
+    ranks.erase(ranks.begin() + missing);
+    EXPECT_THAT(
+        job.run(ranks, GetParam(), one_barrier),
+        Each(FailedWith(Code::timeout, fmt::format("rank {} of {} never joined within 300 ms", missing, GetParam()))));
+}
+
+TEST_P(UidFailureSizes, ARankThatCallsSomethingElseIsNamed) {
+    const ThreadJob job;
+    const auto outcomes = job.run(GetParam(), [&](Bootstrap& rank) {
+        if (rank.rank() != 1) return rank.barrier();
+        std::vector<std::byte> all(8 * static_cast<std::size_t>(rank.nranks()));
+        return rank.allgather(std::vector<std::byte>(8), all);
+    });
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "allgather #1 of 8 bytes per rank")));
+}
+
+TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
+    const ThreadJob job;
+    const auto outcomes = job.run(GetParam(), [](Bootstrap& rank) {
+        const std::size_t bytes = rank.rank() == rank.nranks() - 1 ? 16 : 8;
+        std::vector<std::byte> all(bytes * static_cast<std::size_t>(rank.nranks()));
+        return rank.allgather(std::vector<std::byte>(bytes), all);
+    });
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "of 16 bytes per rank")));
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "of 8 bytes per rank")));
+}
+
+TEST_P(UidFailureSizes, ARankThatVanishesWhileJoiningIsNamed) {
+    const ThreadJob job;
+    const int n = GetParam();
+    auto ranks = ThreadJob::all_ranks(n);
+    ranks.pop_back();
+    std::vector<Outcome> outcomes;
+    std::thread others([&] { outcomes = job.run(ranks, n, one_barrier); });
+    {
+        Channel channel = greeted(job);
+        Join join{Identity::of_this_process(n - 1), n, library_version, Milliseconds{60000}, Address{}};
+        channel.queue(FrameType::join, {join.encode()});
+        channel.flush();
+    }  // closes without a word
+    others.join();
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::peer_dead, fmt::format("rank {} (pid ", n - 1))));
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::peer_dead, "closed its connection while the job was starting")));
+}
+
+TEST(UidFailure, TheIdServesOneJobAfterAnother) {
+    const ThreadJob job;
+    for (int session = 0; session < 10; ++session) EXPECT_THAT(job.run(5, one_barrier), Each(Succeeded()));
+}
+
+TEST(UidFailure, RanksComeBackWithoutWaitingForTheSlowest) {
+    const ThreadJob job;
+    std::vector<Outcome> outcomes(4);
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 4; ++rank)
+        ranks.emplace_back([&, rank] {
+            Status& outcome = outcomes[static_cast<std::size_t>(rank)];
+            for (int session = 0; session < 20 && outcome.ok(); ++session) outcome = job.run_rank(rank, 4, one_barrier);
+        });
+    for (std::thread& each : ranks) each.join();
+    EXPECT_THAT(outcomes, Each(Succeeded()));
+}
+
+TEST(UidFailure, AnIdServesAgainAfterAFailedStart) {
+    const ThreadJob job;
+    const auto failing = job.run(3, [](Bootstrap& rank) {
+        rank.abort("first try");
+        return rank.barrier();
+    });
+    EXPECT_THAT(failing, Each(FailedWith(Code::aborted, "first try")));
+    EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
+}
+
+TEST(UidFailure, ADoubleRankIsAnErrorForAll) {
+    const ThreadJob job;
+    EXPECT_THAT(job.run({0, 1, 1, 2}, 5, one_barrier), Each(FailedWith(Code::state, "rank 1 joined twice")));
+}
+
+TEST(UidFailure, DifferentNumbersOfRanksAreAnErrorForAll) {
+    const ThreadJob job;
+    std::vector<Outcome> outcomes(3);
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < 3; ++rank)
+        ranks.emplace_back([&, rank] {
+            outcomes[static_cast<std::size_t>(rank)] = job.run_rank(rank, rank == 2 ? 9 : 8, one_barrier);
+        });
+    for (std::thread& each : ranks) each.join();
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "says that the job has")));
+}
+
+TEST(UidFailure, ALibraryOfAnotherVersionIsAnErrorForAll) {
+    const ThreadJob job;
+    std::vector<Outcome> outcomes;
+    std::thread others([&] { outcomes = job.run({0, 1}, 3, one_barrier); });
+    Channel channel = greeted(job);
+    Join join{Identity::of_this_process(2), 3, {99, 0, 0}, Milliseconds{60000}, Address{}};
+    channel.queue(FrameType::join, {join.encode()});
+    channel.flush();
+    others.join();
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "runs npushmem ")));
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "99.0.0")));
+}
+
+TEST(UidFailure, AWrongSecretIsToldToItsHolderOnly) {
+    const ThreadJob job;
+    UniqueId forged = job.id();
+    forged.credentials.secret[5] ^= std::byte{1};
+    ThreadJob forger;
+    forger.use(forged);
+    Status refused;
+    std::thread stranger([&] { refused = forger.run_rank(1, 3, one_barrier); });
+    EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
+    stranger.join();
+    EXPECT_THAT(refused, FailedWith(Code::protocol, "does not know this job's secret"));
+}
+
+TEST(UidFailure, StrangersOnThePortDisturbNobody) {
+    const ThreadJob job;
+    std::vector<RawClient> crowd;
+    for (int i = 0; i < 50; ++i) {
+        crowd.emplace_back(job.id().service);
+        if (i % 3 == 1) crowd.back().send(Buffer(1000, std::byte{0x41}));
+        if (i % 3 == 2) crowd.back().send(Buffer(3, std::byte{'N'}));
+    }
+    EXPECT_THAT(job.run(8, one_barrier), Each(Succeeded()));
+}
+
+TEST(UidFailure, AMemberThatTalksNonsenseFailsTheStartButNotTheService) {
+    const ThreadJob job;
+    std::vector<Outcome> outcomes;
+    std::thread others([&] { outcomes = job.run({0, 1}, 3, one_barrier); });
+    const UniqueId id = job.id();
+    const RawClient client(id.service);
+    const ConnectionKeys keys = client.greet(id.credentials, 0);
+    const Join join{Identity::of_this_process(2), 3, library_version, Milliseconds{60000}, Address{}};
+    client.send(raw_frame(keys.connector, 0, 0, FrameType::join, join.encode()));
+    client.send(Buffer(100, std::byte{0x42}));
+    others.join();
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::protocol, "rank 2")));
+    EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
+}
+
+TEST(UidFailure, ACleanCloseIsNoErrorUntilTheRankIsNeeded) {
+    const ThreadJob job;
+    std::atomic<bool> closed = false;
+    std::atomic<bool> checked = false;
+    std::vector<Outcome> outcomes(2);
+    std::thread leaver([&] {
+        {
+            auto opened = job.open(1, 2);
+            outcomes[1] = opened.ok() ? opened.value()->barrier() : opened.status();
+        }
+        closed.store(true, std::memory_order_release);  // partner: the wait below
+        closed.notify_one();
+    });
+    auto opened = job.open(0, 2);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    EXPECT_THAT(opened.value()->barrier(), Succeeded());
+    closed.wait(false, std::memory_order_acquire);  // partner: the store above
+    for (int i = 0; i < 3; ++i) EXPECT_THAT(opened.value()->check(), Succeeded());
+    EXPECT_THAT(opened.value()->barrier(), FailedWith(Code::peer_dead, "rank 1 (pid "));
+    EXPECT_THAT(opened.value()->check(), FailedWith(Code::peer_dead, "left the job"));
+    leaver.join();
+    EXPECT_THAT(outcomes[1], Succeeded());
+}
+
+TEST(UidFailure, CheckSeesAnAbortWithoutBlocking) {
+    const ThreadJob job;
+    const auto outcomes = job.run(2, [](Bootstrap& rank) {
+        if (rank.rank() == 1) {
+            rank.abort("enough");
+            return rank.barrier();
+        }
+        Status seen;
+        while (seen.ok()) seen = rank.check();
+        return seen;
+    });
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, "enough")));
+}
+
+TEST(UidFailure, ARankThatLivesButDoesNotComeRunsIntoTheCollectiveTimeout) {
+    const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_COLLECTIVE_TIMEOUT", "200ms"}});
+    const auto outcomes = job.run(3, [](Bootstrap& rank) {
+        if (rank.rank() != 2) return rank.barrier();
+        Status seen;
+        while (seen.ok()) seen = rank.check();
+        return seen;
+    });
+    EXPECT_THAT(outcomes, Each(FailedWith(Code::timeout, "waited 200 ms for rank 2 (pid ")));
+}
+
+TEST(UidFailure, AServiceThatEndsIsNoticedByThoseWhoWait) {
+    const Address any = Address::parse("127.0.0.1", 0).value();
+    auto service = std::move(RendezvousService::listen(any)).value();
+    const UniqueId id = UniqueId::make(service->address()).value();
+    service->add_job(id.credentials);
+    ASSERT_THAT(service->begin(), Succeeded());
+    // Rank 0 may reach the service before it ends or find nobody: the message names the service either way.
+    ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_TIMEOUT", "500ms"}});
+    job.use(id);
+    Status outcome;
+    std::thread rank([&] { outcome = job.run_rank(0, 2, one_barrier); });
+    (void)greeted(job);
+    service.reset();
+    rank.join();
+    EXPECT_FALSE(outcome.ok());
+    EXPECT_THAT(outcome.message(), HasSubstr("the rendezvous service"));
+}
+
+TEST(UidFailure, NobodyAtTheAddressIsATimeoutThatNamesIt) {
+    auto service = std::move(RendezvousService::listen(Address::parse("127.0.0.1", 0).value())).value();
+    const UniqueId id = UniqueId::make(service->address()).value();
+    service.reset();
+    ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_TIMEOUT", "100ms"}});
+    job.use(id);
+    EXPECT_THAT(
+        job.run_rank(0, 2, one_barrier),
+        FailedWith(Code::timeout, fmt::format("could not reach the rendezvous service at {}", id.service.text())));
+}
+
+TEST(UidFailure, AnotherProtocolAtTheAddressIsNotMistakenForTheService) {
+    auto listener = std::move(Socket::listen(Address::parse("127.0.0.1", 0).value())).value();
+    ThreadJob job;
+    job.use(UniqueId::make(listener.local_address()).value());
+    std::thread server([&] {
+        pollfd waiting{listener.fd(), POLLIN, 0};
+        ::poll(&waiting, 1, 20000);
+        int error = 0;
+        const Socket client = listener.accept(error);
+        (void)client.send(Buffer(200, std::byte{'H'}));
+        std::array<std::byte, 100> sink{};
+        waiting = {client.fd(), POLLIN, 0};
+        while (::poll(&waiting, 1, 20000) == 1 && client.receive(sink).outcome == Transfer::Outcome::some) {
+        }
+    });
+    EXPECT_THAT(job.run_rank(0, 2, one_barrier), FailedWith(Code::protocol, "no frame of this protocol"));
+    server.join();
+}
+
+}  // namespace
+}  // namespace npushmem::uid

@@ -1,0 +1,140 @@
+#include "core/base/shared_segment.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "core/base/os_facts.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t mebibyte = 1ULL << 20;
+
+std::size_t open_descriptors() {
+    const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+TEST(SharedSegment, TwoMappingsShowTheSameBytes) {
+    auto first = SharedSegment::create(8 * mebibyte, "");
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    ASSERT_TRUE(first.value().commit(mebibyte, 4096).ok());
+    auto second = SharedSegment::attach(first.value().ticket());
+    ASSERT_TRUE(second.ok()) << second.status().message();
+    EXPECT_NE(first.value().base(), second.value().base());
+    std::memcpy(first.value().base() + mebibyte, "hello", 6);
+    EXPECT_STREQ(reinterpret_cast<char*>(second.value().base() + mebibyte), "hello");
+}
+
+TEST(SharedSegment, IsAlignedInEveryProcess) {
+    auto segment = SharedSegment::create(3 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(segment.value().base()) % SharedSegment::alignment, 0U);
+}
+
+TEST(SharedSegment, AddressSpaceCostsNothing) {
+    auto segment = SharedSegment::create(1ULL << 40, "");
+    ASSERT_TRUE(segment.ok()) << segment.status().message();
+    EXPECT_TRUE(segment.value().commit((1ULL << 40) - 4096, 4096).ok());
+}
+
+TEST(SharedSegment, DecommittedMemoryReadsAsZeros) {
+    auto segment = SharedSegment::create(4 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    ASSERT_TRUE(segment.value().commit(0, mebibyte).ok());
+    segment.value().base()[10] = std::byte{7};
+    segment.value().decommit(0, mebibyte);
+    ASSERT_TRUE(segment.value().commit(0, mebibyte).ok());
+    EXPECT_EQ(segment.value().base()[10], std::byte{0});
+}
+
+TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
+    auto segment = SharedSegment::create(1ULL << 42, "");
+    ASSERT_TRUE(segment.ok());
+    const std::uint64_t before = memory_room().available;
+    const Status refused = segment.value().commit(0, 1ULL << 42);
+    EXPECT_EQ(refused.code(), Code::memory);
+    EXPECT_THAT(refused.message(), HasSubstr("4 TiB wanted"));
+    EXPECT_THAT(refused.message(), HasSubstr("available"));
+    // Nothing of it stays behind (within what other processes do meanwhile).
+    EXPECT_GT(memory_room().available, before / 2);
+}
+
+// As a process that was stopped while it committed would: another open file of the same memory holds the lock.
+TEST(SharedSegment, AnotherThatNeverFinishesIsNotWaitedForForEver) {
+    auto segment = SharedSegment::create(4 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    auto other = SharedSegment::attach(segment.value().ticket());
+    ASSERT_TRUE(other.ok());
+    ASSERT_EQ(::flock(other.value().descriptor(), LOCK_EX), 0);
+    const Status late = segment.value().commit(0, mebibyte, std::chrono::milliseconds(10));
+    EXPECT_EQ(late.code(), Code::timeout);
+    EXPECT_THAT(late.message(), HasSubstr("is it stopped?"));
+    ASSERT_EQ(::flock(other.value().descriptor(), LOCK_UN), 0);
+    EXPECT_TRUE(segment.value().commit(0, mebibyte, std::chrono::milliseconds(10)).ok());
+}
+
+TEST(SharedSegment, LeavesNoNameAndNoDescriptor) {
+    const std::size_t before = open_descriptors();
+    {
+        auto segment = SharedSegment::create(mebibyte, "");
+        ASSERT_TRUE(segment.ok());
+        auto other = SharedSegment::attach(segment.value().ticket());
+        ASSERT_TRUE(other.ok());
+    }
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(SharedSegment, AFolderThatCannotHoldItIsNamed) {
+    const auto refused = SharedSegment::create(mebibyte, "/proc");
+    EXPECT_FALSE(refused.ok());
+    EXPECT_THAT(refused.status().message(), HasSubstr("an unnamed file in '/proc'"));
+}
+
+TEST(SharedSegment, BackedByAFolderItHasNoNameThere) {
+    const auto folder = std::filesystem::temp_directory_path() / ("npushmem-segment-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    {
+        auto segment = SharedSegment::create(mebibyte, folder.string());
+        ASSERT_TRUE(segment.ok()) << segment.status().message();
+        EXPECT_TRUE(segment.value().commit(0, 4096).ok());
+        EXPECT_TRUE(std::filesystem::is_empty(folder));
+    }
+    std::filesystem::remove(folder);
+}
+
+TEST(SharedSegment, AnotherMemoryUnderTheTicketIsRefused) {
+    auto segment = SharedSegment::create(mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    SegmentTicket ticket = segment.value().ticket();
+    ++ticket.inode;
+    EXPECT_THAT(SharedSegment::attach(ticket).status().message(), HasSubstr("is not the expected memory"));
+    ticket.descriptor = 100000;
+    EXPECT_THAT(SharedSegment::attach(ticket).status().message(), HasSubstr("cannot open the memory of process"));
+}
+
+// Tries to make a segment under a limit, says why it could not, and ends.
+[[noreturn]] void make_under_a_file_limit() {
+    rlimit limit{};
+    limit.rlim_cur = limit.rlim_max = 4096;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto refused = SharedSegment::create(mebibyte, "");
+    std::fprintf(stderr, "%s", refused.status().message().c_str());
+    std::_Exit(refused.ok() ? 1 : 0);
+}
+
+// In a child, because the limit cannot be raised again by everybody.
+TEST(SharedSegmentDeathTest, AFileSizeLimitIsAnErrorNotASignal) {
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(make_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,236 @@
+#include "core/base/wait.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/fakes/fake_wait_os.hpp"
+
+namespace npushmem {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using testing::FakeWaitOs;
+using ::testing::HasSubstr;
+using ::testing::Le;
+using ::testing::SizeIs;
+using namespace std::chrono_literals;
+
+constexpr WaitBudget full_budget{.polls = 10, .spin_for = 5us, .yield_for = 20us};
+constexpr WaitBudget crowded_budget{.polls = 0, .spin_for = 0us, .yield_for = 20us};
+
+// True from the n-th look on.
+struct ReadyAt {
+    int looks_needed;
+    int looks = 0;
+    bool operator()() { return ++looks >= looks_needed; }
+};
+
+class FakeLiveness final : public Liveness {
+public:
+    explicit FakeLiveness(FakeWaitOs& os) : os_(os) {}
+
+    std::optional<int> dead_among(const PeRange& pes) override {
+        asked_at.push_back(os_.time());
+        asked_about = pes;
+        if (on_ask) on_ask();
+        return dead;
+    }
+
+    std::optional<int> dead;
+    PeRange asked_about;
+    std::vector<nanoseconds> asked_at;
+    std::function<void()> on_ask;
+
+private:
+    FakeWaitOs& os_;
+};
+
+struct Wait : ::testing::Test {
+    FakeWaitOs os;
+    WaitCounters counters;
+    FakeLiveness liveness{os};
+    WaitFailure failure;
+};
+
+TEST_F(Wait, WhatIsTrueCostsOneLook) {
+    const Waiter waiter(full_budget, os, counters);
+    ReadyAt ready{1};
+    EXPECT_EQ(waiter.until(ready, {}), Code::ok);
+    EXPECT_EQ(ready.looks, 1);
+    EXPECT_EQ(counters.waits, 0U);
+    EXPECT_EQ(os.time(), 1ms);
+}
+
+TEST_F(Wait, ShortWaitsReadNoClock) {
+    const Waiter waiter(full_budget, os, counters);
+    EXPECT_EQ(waiter.until(ReadyAt{30}, {}), Code::ok);
+    EXPECT_EQ(counters.waits, 1U);
+    EXPECT_GT(counters.spins, 0U);
+    EXPECT_EQ(counters.yields, 0U);
+    EXPECT_EQ(os.time(), 1ms);
+}
+
+TEST_F(Wait, GoesThroughTheStagesInOrder) {
+    const Waiter waiter(full_budget, os, counters);
+    std::vector<std::uint64_t> spins_when_yielding;
+    os.on_yield = [&] { spins_when_yielding.push_back(os.sleeps.size()); };
+    EXPECT_EQ(waiter.until([&] { return os.sleeps.size() == 3; }, {}), Code::ok);
+    EXPECT_GE(counters.spins, 32U * 5);
+    EXPECT_GE(os.yields, 8U);
+    EXPECT_THAT(spins_when_yielding, Each(0U)) << "yielded after the first sleep";
+    EXPECT_THAT(os.sleeps, ElementsAre(50us, 100us, 200us));
+    EXPECT_EQ(counters.sleeps, 3U);
+    EXPECT_EQ(counters.yields, os.yields);
+}
+
+TEST_F(Wait, SleepsDoubleUpToTwoMilliseconds) {
+    const Waiter waiter(crowded_budget, os, counters);
+    EXPECT_EQ(waiter.until([&] { return os.sleeps.size() == 9; }, {}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(2ms)));
+    EXPECT_EQ(os.sleeps.back(), 2ms);
+}
+
+TEST_F(Wait, ACrowdedHostYieldsAtOnce) {
+    const Waiter waiter(crowded_budget, os, counters);
+    int looks = 0;
+    EXPECT_EQ(waiter.until([&] { return ++looks, os.yields == 1; }, {}), Code::ok);
+    EXPECT_EQ(looks, 3);
+    EXPECT_EQ(counters.spins, 0U);
+}
+
+TEST_F(Wait, EndsAtTheDeadlineAndSleepsNoLonger) {
+    const Waiter waiter(full_budget, os, counters);
+    EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 7ms}, &failure), Code::timeout);
+    EXPECT_EQ(failure.code, Code::timeout);
+    EXPECT_GE(failure.waited, 7ms);
+    EXPECT_LE(failure.waited, 7ms + 10us);
+}
+
+TEST_F(Wait, ADeadlineInTheSpinStageIsNoticedThere) {
+    const Waiter waiter(full_budget, os, counters);
+    EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 1us}, &failure), Code::timeout);
+    EXPECT_EQ(counters.yields, 0U);
+}
+
+TEST_F(Wait, AsksForDeadPesAtGrowingIntervals) {
+    const Waiter waiter(full_budget, os, counters, &liveness);
+    const nanoseconds begin = os.time();
+    EXPECT_EQ(waiter.until([&] { return os.time() > begin + 2s; }, {.needs = PeRange{4, 2, 3}}), Code::ok);
+    ASSERT_THAT(liveness.asked_at, SizeIs(::testing::Ge(5U)));
+    EXPECT_EQ(liveness.asked_about.at(2), 8);
+    nanoseconds last = begin;
+    nanoseconds last_gap{0};
+    for (const nanoseconds at : liveness.asked_at) {
+        EXPECT_GE(at - last, 10ms);
+        EXPECT_LE(at - last, 253ms) << "a death must be noticed well within a second";
+        EXPECT_GE(at - last + 3ms, last_gap) << "the interval shrank";
+        last_gap = at - last;
+        last = at;
+    }
+    EXPECT_EQ(counters.asks, liveness.asked_at.size());
+}
+
+TEST_F(Wait, ADeadPeEndsTheWait) {
+    const Waiter waiter(full_budget, os, counters, &liveness);
+    liveness.dead = 5;
+    const WaitFor what{.what = "the release", .needs = PeRange{4, 1, 4}};
+    EXPECT_EQ(waiter.until([] { return false; }, what, &failure), Code::peer_dead);
+    EXPECT_EQ(failure.dead_pe, 5);
+    EXPECT_LT(failure.waited, 13ms);
+}
+
+TEST_F(Wait, WhatTheDeadWroteBeforeCounts) {
+    const Waiter waiter(full_budget, os, counters, &liveness);
+    bool written = false;
+    liveness.dead = 5;
+    liveness.on_ask = [&] { written = true; };
+    EXPECT_EQ(waiter.until([&] { return written; }, {.needs = PeRange::one(5)}, &failure), Code::ok);
+}
+
+TEST_F(Wait, AWaitThatNeedsNobodyAsksNobody) {
+    const Waiter waiter(full_budget, os, counters, &liveness);
+    liveness.dead = 5;
+    EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 1s}, &failure), Code::timeout);
+    EXPECT_THAT(liveness.asked_at, SizeIs(0));
+}
+
+TEST_F(Wait, DrivesProgressInEveryStage) {
+    int calls = 0;
+    const Waiter waiter(full_budget, os, counters, nullptr, [&] { ++calls; });
+    int at_first_yield = -1;
+    int at_first_sleep = -1;
+    os.on_yield = [&] { at_first_yield = at_first_yield < 0 ? calls : at_first_yield; };
+    os.on_sleep = [&] { at_first_sleep = at_first_sleep < 0 ? calls : at_first_sleep; };
+    EXPECT_EQ(waiter.until([&] { return os.sleeps.size() == 2; }, {}), Code::ok);
+    EXPECT_GT(at_first_yield, 0);
+    EXPECT_GT(at_first_sleep, at_first_yield);
+    EXPECT_GT(calls, at_first_sleep);
+}
+
+TEST_F(Wait, ProgressCanMakeTheConditionTrue) {
+    bool arrived = false;
+    const Waiter waiter(full_budget, os, counters, nullptr, [&] { arrived = true; });
+    EXPECT_EQ(waiter.until([&] { return arrived; }, {}), Code::ok);
+    EXPECT_EQ(counters.yields, 0U);
+}
+
+// Writes down the order of calls: the order is the contract.
+class LoggingParking final : public Parking {
+public:
+    explicit LoggingParking(std::vector<std::string>& log) : log_(log) {}
+    void announce() override { log_.emplace_back("announce"); }
+    void park(nanoseconds) override { log_.emplace_back("park"); }
+    void retract() override { log_.emplace_back("retract"); }
+
+private:
+    std::vector<std::string>& log_;
+};
+
+TEST_F(Wait, LooksAgainBetweenAnnouncingAndParking) {
+    std::vector<std::string> log;
+    LoggingParking parking(log);
+    const Waiter waiter(crowded_budget, os, counters);
+    const auto ready = [&] {
+        if (!log.empty()) log.emplace_back("look");
+        return log.size() > 7;
+    };
+    EXPECT_EQ(waiter.until(ready, {.parking = &parking}), Code::ok);
+    EXPECT_THAT(
+        log, ElementsAre("announce", "look", "park", "retract", "look", "announce", "look", "park", "retract", "look"));
+    EXPECT_THAT(os.sleeps, SizeIs(0));
+}
+
+TEST_F(Wait, RetractsWhenTheSecondLookSucceeds) {
+    std::vector<std::string> log;
+    LoggingParking parking(log);
+    const Waiter waiter(crowded_budget, os, counters);
+    EXPECT_EQ(waiter.until([&] { return !log.empty(); }, {.parking = &parking}), Code::ok);
+    EXPECT_THAT(log, ElementsAre("announce", "retract"));
+}
+
+TEST(DescribeWait, NamesEverything) {
+    const WaitFor what{.what = "the release of a barrier", .needs = PeRange{2, 2, 3}};
+    const WaitFailure dead{Code::peer_dead, 4, 1500ms};
+    EXPECT_EQ(describe(what, dead, 8, 7),
+              "waited 1.500 s for the release of a barrier from PEs 2 to 6: PE 4 has died or finalized (expected 8 or "
+              "later, last saw "
+              "7)");
+    const WaitFor one{.what = "a flag", .needs = PeRange::one(3)};
+    EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: the time for it is over"));
+}
+
+TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
+    SystemWaitOs os;
+    const nanoseconds begin = os.now();
+    os.sleep(1ms);
+    os.yield();
+    EXPECT_GE(os.now() - begin, 1ms);
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,152 @@
+// Runs the real schedules of a small team through every interleaving of their memory operations, over a fabric that
+// delivers signals at once, in order, or in any order, and checks that nobody leaves a call before all have entered it,
+// and that nobody waits for ever.
+//
+// Not every order is told apart. A wait that is fulfilled stays fulfilled (slots grow), and a signal that is put into
+// the network is nobody's until it lands: such a step of one member is taken at once and alone, for doing it earlier
+// can only bring a fault forward. The first operation of a call is never taken so: entering late is what finds those
+// who left early.
+//
+// How: a member's state is the list of results of the operations it has done. To move it one operation further, its
+// program is run again from the beginning with those results, does one new operation, and is stopped by a fabric that
+// returns `again`. So the code that is explored is the code that runs, not a model of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "core/coll/barrier/turn.hpp"
+
+namespace npushmem::barrier::testing {
+
+enum class Delivery {
+    coherent,   // a signal is in place when it is made
+    ordered,    // signals of one member to another arrive in the order in which they were made
+    unordered,  // in any order, also two to the same slot
+};
+
+struct World {
+    struct Flight {
+        int from;
+        int member;
+        int slot;
+        std::uint64_t value;
+        bool operator==(const Flight&) const = default;
+    };
+    struct Member {
+        std::vector<std::uint64_t> results;  // of the operations done
+        int entered = 0;                     // the call whose first operation is done
+        int left = 0;
+        std::size_t call_begin = 0;  // how many results there were when `left` was left
+        bool finished = false;
+        bool operator==(const Member&) const = default;
+    };
+
+    std::vector<Member> members;
+    std::vector<std::uint64_t> slots;  // member-major
+    int slots_per_member = 0;
+    std::vector<Flight> in_flight;  // in the order of making
+    bool went_back = false;         // a slot has been overwritten by an earlier value
+
+    void write(int member, int index, std::uint64_t value) {
+        went_back = went_back || !reached(value, slot(member, index));
+        slot(member, index) = value;
+    }
+
+    std::uint64_t& slot(int member, int index) {
+        return slots[static_cast<std::size_t>(member * slots_per_member + index)];
+    }
+    // Equal for worlds with the same future: results of calls that are over do not count.
+    [[nodiscard]] std::string key() const;
+};
+
+// The fabric of one member during one step.
+class ReplayFabric {
+public:
+    ReplayFabric(World& world, Delivery delivery, int own) : world_(&world), delivery_(delivery), own_(own) {}
+
+    Code signal(int member, int slot, std::uint64_t value);
+    Code add(int member, int slot, std::uint64_t value, std::uint64_t& before);
+    Code wait(const Awaited& awaited, std::uint64_t value);
+    Code complete();
+    Code wait_equal(int slot, std::uint64_t value);              // for planted faults
+    Code store_own(int slot, std::uint64_t value);               // for planted faults
+    Code poll_equal(int member, int slot, std::uint64_t value);  // for planted faults: by get
+    [[nodiscard]] bool polls_peers() const { return delivery_ == Delivery::coherent && poll_peers_; }
+    void let_poll_peers(bool let) { poll_peers_ = let; }
+
+    void enter(int call) { entering_ = call; }
+    [[nodiscard]] bool moved() const { return moved_; }
+    // The operation done may be taken to come before everything that others could do meanwhile: see Explorer.
+    [[nodiscard]] bool early() const { return early_; }
+
+private:
+    // Whether an operation changes nothing for the others, so that the order between it and theirs does not matter.
+    enum class Seen { by_others, by_nobody };
+    // Runs `operation` (returns whether it could be done, and its result) if it is this step's; otherwise replays.
+    template <class Operation>
+    Code once(std::uint64_t& result, Seen seen, Operation&& operation);
+    [[nodiscard]] bool nothing_in_flight() const;
+
+    World* world_;
+    Delivery delivery_;
+    int own_;
+    std::size_t at_ = 0;
+    int entering_ = 0;
+    bool moved_ = false;
+    bool early_ = false;
+    bool poll_peers_ = true;
+};
+
+// One call of one member: the schedule under test.
+using Schedule = std::function<Code(ReplayFabric&, const Turn&)>;
+
+struct Exploration {
+    std::string fault;  // "" when none was found
+    std::size_t states = 0;
+    bool complete = true;  // false: the bound on states ended it
+};
+
+struct Question {
+    Schedule schedule;
+    int n = 2;
+    int calls = 3;
+    int slots = 0;  // per member
+    Delivery delivery = Delivery::coherent;
+    bool poll_peers = true;
+    int radix = 2;
+    std::vector<Nodes> nodes = {};  // by member; empty: one node
+    bool monotonic = true;  // slots must only grow, so that waits stay fulfilled; not so for some planted faults
+    std::uint64_t first_generation = 1;  // near the wrap, to test it
+    std::uint64_t initial = 0;           // what all slots hold, as if the calls before had been made
+    std::size_t bound = 2'000'000;
+};
+
+class Explorer {
+public:
+    explicit Explorer(Question question) : question_(std::move(question)) {}
+
+    Exploration run();
+
+private:
+    World first_world() const;
+    struct Step {
+        bool moved = false;
+        bool early = false;
+    };
+    Step step(World& world, int member);
+    [[nodiscard]] Turn turn_of(int member, int call) const;
+    void write_down(World& world) const;
+    std::vector<World> successors(const World& world);
+    void deliver_each(const World& world, std::vector<World>& out) const;
+    [[nodiscard]] bool may_land(const World& world, std::size_t flight) const;
+    void check(const World& world, bool stuck);
+
+    Question question_;
+    Exploration result_;
+};
+
+}  // namespace npushmem::barrier::testing

@@ -1,0 +1,396 @@
+#include "tests/unit/core/coll/barrier/explorer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "core/coll/barrier/algorithms.hpp"
+
+namespace npushmem::barrier::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Schedules that look right and are not. The explorer is worth something because it finds each.
+namespace faulty {
+
+// Dissemination without parity: the signal of one call can land after that of the next and hide it.
+Code one_slot_per_round(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; round < ceil_log2(turn.n); ++round) {
+        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, turn.generation);
+        if (sent != Code::ok) return sent;
+        const Code came = fabric.wait({.member = turn.index, .slot = round, .round = round}, turn.generation);
+        if (came != Code::ok) return came;
+    }
+    return Code::ok;
+}
+
+// Flags of 0 and 1 that the receiver resets.
+Code reset_flags(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; round < ceil_log2(turn.n); ++round) {
+        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, 1);
+        if (sent != Code::ok) return sent;
+        const Code came = fabric.wait_equal(round, 1);
+        if (came != Code::ok) return came;
+        const Code reset = fabric.store_own(round, 0);
+        if (reset != Code::ok) return reset;
+    }
+    return Code::ok;
+}
+
+// Waits for exactly this call's number, which the next call may have replaced.
+Code exact_generation(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; round < ceil_log2(turn.n); ++round) {
+        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, turn.generation);
+        if (sent != Code::ok) return sent;
+        const Code came = fabric.wait_equal(round, turn.generation);
+        if (came != Code::ok) return came;
+    }
+    return Code::ok;
+}
+
+// One round too few.
+Code short_dissemination(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; round + 1 < ceil_log2(turn.n); ++round) {
+        const int slot = 2 * round + static_cast<int>(turn.generation % 2);
+        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, slot, turn.generation);
+        if (sent != Code::ok) return sent;
+        const Code came = fabric.wait({.member = turn.index, .slot = slot}, turn.generation);
+        if (came != Code::ok) return came;
+    }
+    return Code::ok;
+}
+
+// A binomial tree that releases its children before the own release has come.
+Code early_release(ReplayFabric& fabric, const Turn& turn) {
+    if (turn.index == 0) {
+        const Code came = fabric.wait({.member = 0, .slot = 0}, turn.generation);
+        return came != Code::ok ? came : fabric.signal(1, 1, turn.generation);
+    }
+    if (turn.index == 1) {
+        const Code child = fabric.wait({.member = 1, .slot = 0}, turn.generation);
+        if (child != Code::ok) return child;
+        const Code released = fabric.signal(2, 1, turn.generation);
+        if (released != Code::ok) return released;
+        const Code up = fabric.signal(0, 0, turn.generation);
+        return up != Code::ok ? up : fabric.wait({.member = 1, .slot = 1}, turn.generation);
+    }
+    const Code up = fabric.signal(1, 0, turn.generation);
+    return up != Code::ok ? up : fabric.wait({.member = 2, .slot = 1}, turn.generation);
+}
+
+// The original central counter: member 0 lowers the flags that the others raise, and does not wait until it has. It
+// then takes a flag of the last call for one of the next.
+Code lowered_flags(ReplayFabric& fabric, const Turn& turn, bool completing) {
+    if (turn.index != 0) {
+        const Code raised = fabric.store_own(0, 1);
+        return raised != Code::ok ? raised : fabric.wait_equal(0, 0);
+    }
+    for (int member = 1; member < turn.n; ++member) {
+        const Code came = fabric.poll_equal(member, 0, 1);
+        if (came != Code::ok) return came;
+    }
+    for (int member = 1; member < turn.n; ++member) {
+        const Code lowered = fabric.signal(member, 0, 0);
+        if (lowered != Code::ok) return lowered;
+    }
+    return completing ? fabric.complete() : Code::ok;
+}
+
+// Recursive doubling with the parities' slots in one.
+Code doubling_without_parity(ReplayFabric& fabric, const Turn& turn) {
+    return RecursiveDoubling::run(fabric, Turn{turn.n, turn.index, 0, 2 * turn.generation});
+}
+
+// Radix 4 with j << round for j * 4^round.
+Code shifted_distance(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; (1 << (2 * round)) < turn.n; ++round) {
+        for (int j = 1; j < 4; ++j) {
+            const int slot = round * 3 + j - 1;
+            const Code sent = fabric.signal((turn.index + (j << round)) % turn.n, slot, turn.generation);
+            if (sent != Code::ok) return sent;
+        }
+        for (int j = 1; j < 4; ++j) {
+            const Code came = fabric.wait({.member = turn.index, .slot = round * 3 + j - 1}, turn.generation);
+            if (came != Code::ok) return came;
+        }
+    }
+    return Code::ok;
+}
+
+// A double ring in which member 0 does not receive, as one finds it printed.
+Code ring_without_receiving(ReplayFabric& fabric, const Turn& turn) {
+    for (int round = 0; round < 2; ++round) {
+        const std::uint64_t token = 2 * turn.generation - 1 + static_cast<std::uint64_t>(round);
+        if (turn.index != 0) {
+            const Code came = fabric.wait({.member = turn.index, .slot = 0}, token);
+            if (came != Code::ok) return came;
+        }
+        const Code sent = fabric.signal((turn.index + 1) % turn.n, 0, token);
+        if (sent != Code::ok) return sent;
+    }
+    return Code::ok;
+}
+
+// Recursive doubling that forgets to release the folded member's partner: the folded one leaves when it has signed in.
+Code fold_without_release(ReplayFabric& fabric, const Turn& turn) {
+    if (turn.index == 2) return fabric.signal(0, 0, turn.generation);
+    if (turn.index == 0) {
+        const Code came = fabric.wait({.member = 0, .slot = 0}, turn.generation);
+        if (came != Code::ok) return came;
+    }
+    const int slot = 1 + static_cast<int>(turn.generation % 2);
+    const Code sent = fabric.signal(1 - turn.index, slot, turn.generation);
+    return sent != Code::ok ? sent : fabric.wait({.member = turn.index, .slot = slot}, turn.generation);
+}
+
+// The generation counted before the last wait: a member that is called again counts twice.
+Code constant_generation(ReplayFabric& fabric, const Turn& turn) {
+    return Dissemination::run(fabric, Turn{turn.n, turn.index, 0, 1 + turn.generation % 2});
+}
+
+}  // namespace faulty
+
+Exploration explore(Question question) { return Explorer(std::move(question)).run(); }
+
+struct Case {
+    AlgorithmId id;
+    Delivery delivery;
+    int n;
+};
+
+std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+    constexpr std::array names{"coherent", "ordered", "unordered"};
+    return std::string(Algorithms::info(info.param.id).name) + "_" +
+           names[static_cast<std::size_t>(info.param.delivery)] + "_" + std::to_string(info.param.n);
+}
+
+std::vector<Case> all_cases() {
+    std::vector<Case> cases;
+    for (std::size_t id = 0; id < Algorithms::count; ++id) {
+        for (const auto delivery : {Delivery::coherent, Delivery::ordered, Delivery::unordered}) {
+            for (int n = 2; n <= std::min(5, Algorithms::table[id].most_members); ++n)
+                cases.push_back({AlgorithmId{id}, delivery, n});
+        }
+    }
+    return cases;
+}
+
+// Two nodes: the lower half, rounded up, and the rest.
+class TwoNodes {
+public:
+    explicit TwoNodes(int n) : split_((n + 1) / 2) {
+        for (int member = 0; member < n; ++member) (member < split_ ? first_ : second_).push_back(member);
+        leaders_ = {0, split_};
+        for (int member = 0; member < n; ++member) {
+            const bool in_first = member < split_;
+            nodes_.push_back(
+                {in_first ? first_ : second_, in_first ? member : member - split_, leaders_, in_first ? 0 : 1});
+        }
+    }
+    TwoNodes(const TwoNodes&) = delete;
+
+    [[nodiscard]] const std::vector<Nodes>& nodes() const { return nodes_; }
+
+private:
+    int split_;
+    std::vector<int> first_;
+    std::vector<int> second_;
+    std::vector<int> leaders_;
+    std::vector<Nodes> nodes_;
+};
+
+class Exhaustive : public ::testing::TestWithParam<Case> {
+protected:
+    [[nodiscard]] Question question(int calls) const {
+        const auto [id, delivery, n] = GetParam();
+        Question question{
+            .schedule = [id = id](ReplayFabric& fabric, const Turn& turn) { return Algorithms::run(id, fabric, turn); },
+            .n = n,
+            .calls = calls,
+            .slots = Algorithms::info(id).slots(n),
+            .delivery = delivery};
+        if (id == hierarchical_id) question.nodes = two_.nodes();
+        return question;
+    }
+
+    TwoNodes two_{GetParam().n};
+};
+
+// Three calls are enough to bring each slot of either parity back once. Five members: the first team in which the
+// members of a round are neither all nor a power of two.
+TEST_P(Exhaustive, BackToBackCallsInEveryInterleaving) {
+    const Exploration found = explore(question(3));
+    EXPECT_THAT(found.fault, IsEmpty());
+    EXPECT_TRUE(found.complete) << "the bound ended the search after " << found.states << " states";
+    std::printf("3 calls: %zu states, bound %zu\n", found.states, question(3).bound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Exhaustive, ::testing::ValuesIn(all_cases()), name_of);
+
+// A radix that does not divide the team, and one that is larger.
+TEST(Explorer, EveryRadix) {
+    for (const AlgorithmId id : {Algorithms::id_of<DisseminationK>(), Algorithms::id_of<KnomialTree>()}) {
+        for (const auto& [n, radix] : {std::pair{4, 3}, std::pair{5, 4}, std::pair{3, 7}}) {
+            const Exploration found =
+                explore({.schedule = [id](ReplayFabric& f, const Turn& t) { return Algorithms::run(id, f, t); },
+                         .n = n,
+                         .slots = Algorithms::info(id).slots(n),
+                         .delivery = n < 5 ? Delivery::unordered : Delivery::coherent,
+                         .radix = radix});
+            EXPECT_THAT(found.fault, IsEmpty()) << Algorithms::info(id).name << ", radix " << radix;
+            EXPECT_TRUE(found.complete);
+        }
+    }
+}
+
+// The radix may change from call to call: slots then change their writers.
+TEST(Explorer, RadicesThatAlternate) {
+    for (const AlgorithmId id : {Algorithms::id_of<DisseminationK>(), Algorithms::id_of<KnomialTree>()}) {
+        const auto schedule = [id](ReplayFabric& fabric, Turn turn) {
+            turn.radix = turn.generation % 2 == 0 ? 2 : 3;
+            return Algorithms::run(id, fabric, turn);
+        };
+        const Exploration found = explore(
+            {.schedule = schedule, .n = 4, .slots = Algorithms::info(id).slots(4), .delivery = Delivery::unordered});
+        EXPECT_THAT(found.fault, IsEmpty()) << Algorithms::info(id).name;
+        EXPECT_TRUE(found.complete);
+    }
+}
+
+TEST(Explorer, SharedCounterWithReleaseSlotsOnCoherentMemory) {
+    for (int n = 2; n <= 4; ++n) {
+        const Exploration found =
+            explore({.schedule = [](ReplayFabric& f, const Turn& t) { return SharedCounter::run(f, t); },
+                     .n = n,
+                     .slots = SharedCounter::slots(n),
+                     .poll_peers = false});
+        EXPECT_THAT(found.fault, IsEmpty());
+        EXPECT_TRUE(found.complete);
+    }
+}
+
+TEST(Explorer, GenerationsWrap) {
+    // The last call before the wrap left every slot at 2^64 - 2; only schedules whose slots all hold the generation.
+    const std::uint64_t before = ~std::uint64_t{0} - 1;
+    const auto wrap = [&](auto schedule, int slots) {
+        return explore({.schedule = schedule,
+                        .n = 3,
+                        .slots = slots,
+                        .delivery = Delivery::unordered,
+                        .first_generation = before + 1,
+                        .initial = before});
+    };
+    EXPECT_THAT(wrap([](ReplayFabric& f, const Turn& t) { return Tree::run(f, t); }, Tree::slots(3)).fault, IsEmpty());
+    EXPECT_THAT(
+        wrap([](ReplayFabric& f, const Turn& t) { return Dissemination::run(f, t); }, Dissemination::slots(3)).fault,
+        IsEmpty());
+}
+
+TEST(Explorer, TheSharedCounterWraps) {
+    // 3 * 2^63 is 2^63 modulo 2^64: after 2^63 calls of three members the counter and the release slots hold the same.
+    const std::uint64_t before = std::uint64_t{1} << 63;
+    const Exploration found =
+        explore({.schedule = [](ReplayFabric& f, const Turn& t) { return SharedCounter::run(f, t); },
+                 .n = 3,
+                 .slots = SharedCounter::slots(3),
+                 .delivery = Delivery::unordered,
+                 .first_generation = before + 1,
+                 .initial = before});
+    EXPECT_THAT(found.fault, IsEmpty());
+}
+
+TEST(Explorer, FindsTheLostSignalOfOneSlotPerRound) {
+    const Question question{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .monotonic = false};
+    Question unordered = question;
+    unordered.delivery = Delivery::unordered;
+    EXPECT_THAT(explore(question).fault, IsEmpty()) << "harmless while signals keep their order";
+    EXPECT_THAT(explore(unordered).fault, HasSubstr("deadlock"));
+}
+
+TEST(Explorer, FindsTheDeadlockOfResetFlags) {
+    EXPECT_THAT(explore({.schedule = faulty::reset_flags, .n = 4, .slots = 2, .monotonic = false}).fault,
+                HasSubstr("deadlock"));
+}
+
+TEST(Explorer, FindsTheDeadlockOfExactGenerations) {
+    EXPECT_THAT(explore({.schedule = faulty::exact_generation, .n = 4, .slots = 2, .monotonic = false}).fault,
+                HasSubstr("deadlock"));
+}
+
+TEST(Explorer, FindsTheEarlyLeaverOfAMissingRound) {
+    EXPECT_THAT(explore({.schedule = faulty::short_dissemination, .n = 4, .slots = 4}).fault, HasSubstr("too early"));
+}
+
+TEST(Explorer, FindsTheEarlyRelease) {
+    EXPECT_THAT(explore({.schedule = faulty::early_release, .n = 3, .slots = 2}).fault, HasSubstr("too early"));
+}
+
+// The same fault without the search's help: the reduction itself notices that its ground is gone.
+TEST(Explorer, SaysThatASlotWentBack) {
+    EXPECT_THAT(
+        explore({.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .delivery = Delivery::unordered}).fault,
+        HasSubstr("went back"));
+}
+
+TEST(Explorer, FindsTheLostSignalOfDoublingWithoutParity) {
+    EXPECT_THAT(explore({.schedule = faulty::doubling_without_parity,
+                         .n = 4,
+                         .slots = RecursiveDoubling::slots(4),
+                         .delivery = Delivery::unordered,
+                         .monotonic = false})
+                    .fault,
+                HasSubstr("deadlock"));
+}
+
+TEST(Explorer, FindsTheStaleFlagOfACentralCounterThatDoesNotComplete) {
+    const auto explore_it = [](Delivery delivery, bool completing) {
+        return explore(
+            {.schedule = [completing](ReplayFabric& fabric,
+                                      const Turn& turn) { return faulty::lowered_flags(fabric, turn, completing); },
+             .n = 3,
+             .slots = 1,
+             .delivery = delivery,
+             .monotonic = false});
+    };
+    EXPECT_THAT(explore_it(Delivery::coherent, false).fault, IsEmpty()) << "harmless where writes are in place at once";
+    EXPECT_THAT(explore_it(Delivery::unordered, false).fault, HasSubstr("too early"));
+    EXPECT_THAT(explore_it(Delivery::unordered, true).fault, IsEmpty());
+}
+
+TEST(Explorer, FindsTheShiftedDistanceFromElevenMembersOn) {
+    // Too many states to see them all; the fault is near.
+    const auto fault_of = [](int n) {
+        return explore({.schedule = faulty::shifted_distance, .n = n, .calls = 1, .slots = 6, .bound = 200'000}).fault;
+    };
+    EXPECT_THAT(fault_of(4), IsEmpty());
+    EXPECT_THAT(fault_of(11), HasSubstr("too early"));
+}
+
+TEST(Explorer, FindsTheRingWhoseFirstMemberDoesNotReceive) {
+    EXPECT_THAT(explore({.schedule = faulty::ring_without_receiving, .n = 3, .slots = 1, .monotonic = false}).fault,
+                HasSubstr("too early"));
+}
+
+TEST(Explorer, FindsTheFoldThatIsNotReleased) {
+    EXPECT_THAT(explore({.schedule = faulty::fold_without_release, .n = 3, .slots = 3}).fault, HasSubstr("too early"));
+}
+
+TEST(Explorer, FindsGenerationsThatDoNotGrow) {
+    EXPECT_THAT(
+        explore({.schedule = faulty::constant_generation, .n = 3, .slots = Dissemination::slots(3), .monotonic = false})
+            .fault,
+        HasSubstr("too early"));
+}
+
+TEST(Explorer, SaysWhenTheBoundEndedTheSearch) {
+    Question question{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2};
+    question.bound = 100;
+    EXPECT_FALSE(explore(question).complete);
+}
+
+}  // namespace
+}  // namespace npushmem::barrier::testing

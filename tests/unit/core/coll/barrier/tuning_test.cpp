@@ -1,0 +1,92 @@
+#include "core/coll/barrier/tuning.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+namespace npushmem::barrier {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr const char* sample = R"(# made by hand
+barrier  2      *    *       two_proc
+barrier  3-16   *    0-1     dissemination_k:8   # a core each
+
+barrier  17-    2-   *       hierarchical
+barrier  *      *    1.5-    shared_counter
+)";
+
+Tuning parsed(std::string_view text) {
+    auto tuning = Tuning::parse(text, "sample");
+    EXPECT_TRUE(tuning.ok()) << tuning.status().message();
+    return tuning.value();
+}
+
+std::string plan_for(const Situation& situation, const Tuning& tuning) {
+    const TuningRule* rule = tuning.find(situation);
+    return rule != nullptr ? name_of(rule->plan) : "none";
+}
+
+TEST(Tuning, TheFirstRuleThatFitsDecides) {
+    const Tuning tuning = parsed(sample);
+    EXPECT_EQ(tuning.rules().size(), 4U);
+    EXPECT_EQ(plan_for({.members = 2, .pes_per_core = 9}, tuning), "two_proc");
+    EXPECT_EQ(plan_for({.members = 16, .pes_per_core = 1}, tuning), "dissemination_k:8");
+    EXPECT_EQ(plan_for({.members = 16, .pes_per_core = 1.5}, tuning), "shared_counter");
+    EXPECT_EQ(plan_for({.members = 20, .nodes = 10}, tuning), "hierarchical");
+    EXPECT_EQ(plan_for({.members = 20, .nodes = 20}, tuning), "none") << "one PE per node";
+    EXPECT_EQ(plan_for({.members = 16, .pes_per_core = 1.2}, tuning), "none");
+}
+
+TEST(Tuning, AutoSaysWhichLineDecided) {
+    const Tuning tuning = parsed(sample);
+    const Choice tuned = choose("auto", {.members = 4, .pes_per_core = 0.5}, tuning).value();
+    EXPECT_EQ(name_of(tuned.plan), "dissemination_k:8");
+    EXPECT_EQ(tuned.why, "line 3 of sample");
+    EXPECT_EQ(choose("auto", {.members = 16, .pes_per_core = 1.2}, tuning).value().plan.id, shared_counter_id);
+    EXPECT_EQ(choose("tree", {.members = 2}, tuning).value().plan.id, tree_id) << "what is asked for is not tuned";
+}
+
+TEST(Tuning, ARuleForAnAlgorithmThatCannotServeTheTeamIsPassedOver) {
+    EXPECT_EQ(plan_for({.members = 3}, parsed("barrier * * * two_proc\n")), "none");
+}
+
+TEST(Tuning, MistakesAreNamedByLineAndColumn) {
+    const std::pair<const char*, const char*> wrong[] = {
+        {"barier 2 * * tree\n", "sample, line 1, column 1: \"barier\" is no collective"},
+        {"\nbarrier 2 * tree\n", "sample, line 2, column 13: 4 fields; a rule has 5"},
+        {"barrier 2 * * tree 4\n", "6 fields"},
+        {"barrier 2- 4 x tree\n", "line 1, column 14: \"x\" is no range"},
+        {"barrier 8-2 * * tree\n", "column 9: \"8-2\" is no range"},
+        {"barrier -2 * * tree\n", "\"-2\" is no range"},
+        {"barrier inf * * tree\n", "\"inf\" is no range"},
+        {"barrier 2 * * treee\n", "column 15: no barrier algorithm is named \"treee\""},
+        {"barrier 2 * * knomial_tree:99\n", "\"99\" is no radix"},
+    };
+    for (const auto& [text, message] : wrong) {
+        const auto refused = Tuning::parse(text, "sample");
+        ASSERT_FALSE(refused.ok()) << text;
+        EXPECT_EQ(refused.status().code(), Code::config);
+        EXPECT_THAT(refused.status().message(), HasSubstr(message));
+    }
+}
+
+TEST(Tuning, IsReadFromAFile) {
+    EXPECT_TRUE(Tuning::read("").value().rules().empty());
+    const std::string path = ::testing::TempDir() + "test-tuning.txt";
+    std::ofstream(path) << sample;
+    const auto tuning = Tuning::read(path);
+    ASSERT_TRUE(tuning.ok());
+    EXPECT_EQ(tuning.value().hash(), parsed(sample).hash());
+    EXPECT_NE(tuning.value().hash(), Tuning{}.hash());
+    EXPECT_EQ(tuning.value().name(), path);
+    const auto missing = Tuning::read("/nonexistent/tuning");
+    EXPECT_THAT(missing.status().message(), AllOf(HasSubstr("/nonexistent/tuning"), HasSubstr("No such file")));
+    EXPECT_EQ(Tuning::read(::testing::TempDir()).status().code(), Code::config) << "a folder";
+    std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace npushmem::barrier

@@ -1,0 +1,96 @@
+#include "core/map/transport_map.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+using ::testing::NiceMock;
+using ::testing::Return;
+
+npushmem_peer peer_of(int, int pe) { return {sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"}; }
+
+HostLayout layout_of(const std::vector<int>& host_of_pe) {
+    std::vector<npushmem_host_id> ids(host_of_pe.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i].machine = static_cast<std::uint64_t>(host_of_pe[i]);
+    return HostLayout(ids);
+}
+
+// Reaches the PEs for which `good` is true.
+template <class Good>
+void reaches(MockTransport& transport, std::uint64_t capabilities, const char* why, Good good) {
+    ON_CALL(transport, reach(_)).WillByDefault([=](const npushmem_peer& peer) {
+        return good(peer.pe) ? Reach{capabilities, 0, 0, why} : Reach{0, 0, 0, std::string("not ") + why};
+    });
+}
+
+class TransportMapTest : public ::testing::Test {
+protected:
+    NiceMock<MockTransport> self, local, remote;
+    std::vector<NamedTransport> named{{"self", &self}, {"local", &local}, {"remote", &remote}};
+};
+
+TEST_F(TransportMapTest, TheFirstThatReachesWins) {
+    const HostLayout layout = layout_of({0, 0, 1, 1});
+    reaches(self, NPUSHMEM_CAP_MAP, "the PE itself", [](int pe) { return pe == 1; });
+    reaches(local, NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT, "same host", [](int pe) { return pe < 2; });
+    reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
+    auto map = TransportMap::build(named, layout, 1, peer_of);
+    ASSERT_TRUE(map.ok()) << map.status().message();
+    EXPECT_EQ(map.value().route(0).transport, 1);
+    EXPECT_EQ(map.value().route(1).transport, 0);
+    EXPECT_EQ(map.value().route(2).transport, 2);
+    EXPECT_TRUE(map.value().route(0).maps());
+    EXPECT_FALSE(map.value().route(3).maps());
+    EXPECT_EQ(map.value().transports_in_use(), 7U);
+    EXPECT_EQ(map.value().describe(named),
+              "pe 0: local, mapped (same host)\npe 1: self, mapped (the PE itself)\npe 2-3: remote (by network)\n");
+}
+
+TEST_F(TransportMapTest, NotesKeepPesApart) {
+    const HostLayout layout = layout_of({0, 1, 1, 1});
+    reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
+    auto map = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(map.ok());
+    EXPECT_EQ(map.value().describe(named, [](int pe) { return pe == 0   ? ""
+                                                              : pe == 3 ? "rail 3"
+                                                                        : "rail 1"; }),
+              "pe 0: remote (by network)\npe 1-2: remote (by network); rail 1\npe 3: remote (by network); rail 3\n");
+}
+
+TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {
+    const HostLayout layout = layout_of({0, 0, 0, 0});
+    reaches(local, NPUSHMEM_CAP_MAP, "same host", [](int pe) { return pe != 2; });
+    reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
+    auto map = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(map.ok());
+    EXPECT_EQ(map.value().route(1).transport, 1);
+    EXPECT_EQ(map.value().route(2).transport, 2);
+    EXPECT_EQ(map.value().route(3).transport, 1);
+}
+
+TEST_F(TransportMapTest, AnUnreachablePeListsEveryTransportWithItsReason) {
+    const HostLayout layout = layout_of({0, 1, 2});
+    reaches(self, NPUSHMEM_CAP_MAP, "the PE itself", [](int pe) { return pe == 0; });
+    reaches(local, NPUSHMEM_CAP_MAP, "on this host", [](int pe) { return pe == 0; });
+    reaches(remote, NPUSHMEM_CAP_PUT, "cabled", [](int) { return false; });
+    const auto map = TransportMap::build(named, layout, 0, peer_of);
+    EXPECT_EQ(map.status().code(), Code::unreachable);
+    EXPECT_EQ(
+        map.status().message(),
+        "PE 1 cannot be reached from PE 0 by any transport:\n  self: not the PE itself\n  local: not on this host\n"
+        "  remote: not cabled\n  (1 more PEs likewise)\n"
+        "  select other transports with NPUSHMEM_TRANSPORTS or NPUSHMEM_REMOTE_TRANSPORT");
+}
+
+TEST_F(TransportMapTest, NoTransportAtAllIsSaid) {
+    const HostLayout layout = layout_of({0});
+    EXPECT_THAT(TransportMap::build({}, layout, 0, peer_of).status().message(), HasSubstr("none was selected"));
+}
+
+}  // namespace
+}  // namespace npushmem

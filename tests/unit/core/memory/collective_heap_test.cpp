@@ -1,0 +1,259 @@
+// Several PEs as threads over one host memory; the meeting is a std::barrier.
+#include "core/memory/collective_heap.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+namespace npushmem {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t slice = 4ULL << 20;
+
+class ThreadPeers final : public HeapPeers {
+public:
+    ThreadPeers(HostMemory& memory, std::barrier<>& barrier, int pe, int npes)
+        : memory_(memory), barrier_(barrier), pe_(pe), npes_(npes) {}
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int npes() const override { return npes_; }
+    Status meet() override {
+        barrier_.arrive_and_wait();
+        ++meetings_;
+        return {};
+    }
+    [[nodiscard]] std::uint64_t next_meeting() const override { return meetings_ + 1; }
+    Result<HeapRecord> record_of(int pe, unsigned parity) override {
+        return reinterpret_cast<ControlBlock*>(memory_.slice(pe))->heap[parity];
+    }
+
+private:
+    HostMemory& memory_;
+    std::barrier<>& barrier_;
+    int pe_;
+    int npes_;
+    std::uint64_t meetings_ = 0;
+};
+
+// One PE of the test.
+struct Pe {
+    int number;
+    SymmetricHeap& symmetric;
+    CollectiveHeap& heap;
+    ThreadPeers& peers;
+};
+
+void run_pes(int npes, const std::function<void(Pe&)>& body) {
+    auto memory = HostMemory::create(slice, npes, "");
+    ASSERT_TRUE(memory.ok()) << memory.status().message();
+    std::barrier barrier(npes);
+    std::vector<std::jthread> threads;
+    for (int pe = 0; pe < npes; ++pe) {
+        threads.emplace_back([&, pe] {
+            auto symmetric = SymmetricHeap::create(memory.value(), pe, slice);
+            ASSERT_TRUE(symmetric.ok());
+            ThreadPeers peers(memory.value(), barrier, pe, npes);
+            CollectiveHeap heap(symmetric.value(), peers);
+            Pe one{pe, symmetric.value(), heap, peers};
+            body(one);
+        });
+    }
+}
+
+TEST(CollectiveHeap, GivesAllPesTheSameOffset) {
+    run_pes(4, [](Pe& pe) {
+        for (std::uint64_t bytes : {1U, 100U, 70000U}) {
+            auto object = pe.heap.allocate(HeapCall::malloc, bytes, 64);
+            ASSERT_TRUE(object.ok()) << object.status().message();
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(object.value()) % 64, 0U);
+            EXPECT_TRUE(pe.heap.free(object.value()).ok());
+        }
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 1U) << "the control block";
+    });
+}
+
+TEST(CollectiveHeap, ZeroBytesIsNullAndNoCall) {
+    run_pes(1, [](Pe& pe) {
+        auto none = pe.heap.allocate(HeapCall::malloc, 0, 64);
+        ASSERT_TRUE(none.ok());
+        EXPECT_EQ(none.value(), nullptr);
+    });
+}
+
+TEST(CollectiveHeap, CallocClearsRecycledMemory) {
+    run_pes(2, [](Pe& pe) {
+        auto first = pe.heap.allocate(HeapCall::malloc, 4096, 64);
+        std::memset(first.value(), 0xff, 4096);
+        ASSERT_TRUE(pe.heap.free(first.value()).ok());
+        auto second = pe.heap.allocate(HeapCall::calloc, 4096, 64);
+        ASSERT_EQ(second.value(), first.value()) << "the test wants the same memory again";
+        const auto* bytes = static_cast<const unsigned char*>(second.value());
+        EXPECT_TRUE(std::all_of(bytes, bytes + 4096, [](unsigned char byte) { return byte == 0; }));
+    });
+}
+
+TEST(CollectiveHeap, DifferentSizesAreFoundOnEveryPeAndUndone) {
+    run_pes(3, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, pe.number == 1 ? 8 : 16, 64);
+        EXPECT_EQ(object.status().code(), Code::mismatch);
+        EXPECT_THAT(object.status().message(), HasSubstr("calls malloc of 8 bytes"));
+        EXPECT_THAT(object.status().message(), HasSubstr("calls malloc of 16 bytes"));
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 1U);
+        EXPECT_TRUE(pe.heap.allocate(HeapCall::malloc, 32, 64).ok()) << "usable afterwards";
+    });
+}
+
+TEST(CollectiveHeap, DifferentCallsAreFound) {
+    run_pes(2, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, 64, 64);
+        const Status done =
+            pe.number == 0 ? pe.heap.free(object.value()) : pe.heap.allocate(HeapCall::calloc, 64, 64).status();
+        EXPECT_EQ(done.code(), Code::mismatch);
+        EXPECT_THAT(done.message(), HasSubstr("free of the object"));
+    });
+}
+
+TEST(CollectiveHeap, ExhaustionHasTheNumbersAndLeavesTheHeapAsItWas) {
+    run_pes(2, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, slice, 64);
+        EXPECT_EQ(object.status().code(), Code::memory);
+        EXPECT_THAT(object.status().message(), HasSubstr("NPUSHMEM_SYMMETRIC_SIZE"));
+        EXPECT_TRUE(pe.heap.allocate(HeapCall::malloc, slice / 2, 64).ok());
+    });
+}
+
+TEST(CollectiveHeap, AFailureOfOnePeIsEverybodys) {
+    run_pes(2, [](Pe& pe) {
+        // One PE's heap is fuller than the other's: an asymmetry made behind the collective calls.
+        if (pe.number == 1) {
+            ASSERT_TRUE(pe.symmetric.allocate(slice * 3 / 4, 64).ok());
+        }
+        auto object = pe.heap.allocate(HeapCall::malloc, slice / 2, 64);
+        EXPECT_EQ(object.status().code(), Code::memory);
+        if (pe.number == 0) {
+            EXPECT_THAT(object.status().message(), HasSubstr("failed on PE 1"));
+        }
+    });
+}
+
+TEST(CollectiveHeap, HeapsThatDrifedApartAreFound) {
+    run_pes(2, [](Pe& pe) {
+        if (pe.number == 1) {
+            ASSERT_TRUE(pe.symmetric.allocate(64, 64).ok());
+        }
+        EXPECT_THAT(pe.heap.allocate(HeapCall::malloc, 64, 64).status().message(), HasSubstr("the heaps differ"));
+    });
+}
+
+TEST(CollectiveHeap, ReallocKeepsTheContent) {
+    run_pes(2, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, 8, 64);
+        *static_cast<long*>(object.value()) = 42 + pe.number;
+        auto larger = pe.heap.reallocate(object.value(), 1 << 20);
+        ASSERT_TRUE(larger.ok()) << larger.status().message();
+        EXPECT_EQ(*static_cast<long*>(larger.value()), 42 + pe.number);
+        auto failed = pe.heap.reallocate(larger.value(), slice);
+        EXPECT_EQ(failed.status().code(), Code::memory);
+        EXPECT_EQ(*static_cast<long*>(larger.value()), 42 + pe.number) << "the object stays";
+        EXPECT_TRUE(pe.heap.free(larger.value()).ok());
+    });
+}
+
+TEST(CollectiveHeap, ReallocWaitsForWhatOthersStillPutIntoTheObject) {
+    run_pes(2, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, 8, 64);
+        auto behind = pe.heap.allocate(HeapCall::malloc, 8, 64);
+        ASSERT_TRUE(behind.ok()) << "the object cannot grow where it is";
+        if (pe.number == 1) {
+            // Into PE 0's copy, which may have entered realloc already.
+            std::byte* there = pe.symmetric.base() - slice;
+            *reinterpret_cast<long*>(there + (static_cast<std::byte*>(object.value()) - pe.symmetric.base())) = 77;
+        }
+        auto larger = pe.heap.reallocate(object.value(), 4096);
+        ASSERT_TRUE(larger.ok()) << larger.status().message();
+        EXPECT_NE(larger.value(), object.value());
+        if (pe.number == 0) {
+            EXPECT_EQ(*static_cast<long*>(larger.value()), 77);
+        }
+    });
+}
+
+TEST(CollectiveHeap, ReallocStaysWhereThereIsRoom) {
+    run_pes(2, [](Pe& pe) {
+        constexpr std::uint64_t most = slice * 3 / 4;
+        auto object = pe.heap.allocate(HeapCall::malloc, 100, 64);
+        auto larger = pe.heap.reallocate(object.value(), most);
+        ASSERT_TRUE(larger.ok()) << larger.status().message();
+        EXPECT_EQ(larger.value(), object.value());
+        std::memset(larger.value(), 5, most);
+        auto smaller = pe.heap.reallocate(larger.value(), most - 4096);
+        ASSERT_TRUE(smaller.ok()) << "there is no room for a second one: " << smaller.status().message();
+        EXPECT_EQ(smaller.value(), object.value());
+        EXPECT_TRUE(pe.heap.free(smaller.value()).ok());
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 1U);
+    });
+}
+
+TEST(CollectiveHeap, ReallocThatFailsOnOnePeIsUndoneOnAll) {
+    run_pes(2, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, 64, 64);
+        if (pe.number == 1) {
+            ASSERT_TRUE(pe.symmetric.allocate(slice * 3 / 4, 64).ok()) << "an asymmetry behind the collective calls";
+        }
+        auto larger = pe.heap.reallocate(object.value(), slice / 2);
+        EXPECT_EQ(larger.status().code(), Code::memory);
+        EXPECT_EQ(
+            pe.symmetric
+                .size_of(static_cast<std::uint64_t>(static_cast<std::byte*>(object.value()) - pe.symmetric.base()))
+                .value(),
+            64U);
+        EXPECT_TRUE(pe.heap.free(object.value()).ok());
+    });
+}
+
+TEST(CollectiveHeap, APeThatMakesNoHeapCallIsFoundAndTheNextCallIsGoodAgain) {
+    run_pes(3, [](Pe& pe) {
+        auto first = pe.heap.allocate(HeapCall::malloc, 64, 64);
+        ASSERT_TRUE(first.ok());
+        if (pe.number == 0) {
+            ASSERT_TRUE(pe.peers.meet().ok());  // a plain barrier
+        } else {
+            const auto failed = pe.heap.allocate(HeapCall::malloc, 64, 64);
+            EXPECT_EQ(failed.status().code(), Code::mismatch);
+            EXPECT_THAT(failed.status().message(), HasSubstr("where PE 0 makes no symmetric heap call"));
+        }
+        EXPECT_TRUE(pe.heap.allocate(HeapCall::malloc, 64, 64).ok());
+    });
+}
+
+TEST(CollectiveHeap, WhatIsNoObjectCannotBeFreed) {
+    run_pes(1, [](Pe& pe) {
+        int local = 0;
+        EXPECT_EQ(pe.heap.free(&local).code(), Code::not_symmetric);
+        EXPECT_EQ(pe.heap.free(pe.symmetric.base()).code(), Code::argument) << "the control block";
+        auto object = pe.heap.allocate(HeapCall::malloc, 256, 64);
+        EXPECT_EQ(pe.heap.free(static_cast<std::byte*>(object.value()) + 64).code(), Code::argument);
+        EXPECT_TRUE(pe.heap.free(object.value()).ok());
+        EXPECT_EQ(pe.heap.free(object.value()).code(), Code::argument) << "twice";
+    });
+}
+
+TEST(CollectiveHeap, AlignmentsHoldForTheAddress) {
+    run_pes(1, [](Pe& pe) {
+        for (std::uint64_t alignment = 64; alignment <= (2ULL << 20); alignment *= 2) {
+            auto object = pe.heap.allocate(HeapCall::align, 1, alignment);
+            ASSERT_TRUE(object.ok()) << alignment;
+            EXPECT_EQ(reinterpret_cast<std::uintptr_t>(object.value()) % alignment, 0U);
+            ASSERT_TRUE(pe.heap.free(object.value()).ok());
+        }
+        EXPECT_EQ(pe.heap.allocate(HeapCall::align, 1, 4ULL << 20).status().code(), Code::argument);
+    });
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,70 @@
+#include "core/moe/agreement.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <vector>
+
+#include "tests/fakes/thread_world.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+CombineConfig config() {
+    CombineConfig result;
+    result.experts = 8;
+    result.top_k = 2;
+    result.hidden = 16;
+    result.max_tokens = 4;
+    return result;
+}
+
+using Opinion = std::function<Status(int pe, CombineConfig& config)>;
+
+std::vector<Status> verdicts(int pes, const Opinion& opinion) {
+    fakes::ThreadWorld world(pes, 4096);
+    std::vector<Status> result(static_cast<std::size_t>(pes));
+    world.run([&](int pe) {
+        fakes::ThreadMemory memory(world, pe);
+        const SymmetricBlock block(memory, memory.allocate(Bytes{sizeof(AgreementCard)}).value());
+        CombineConfig mine = config();
+        const Status own = opinion(pe, mine);
+        result[static_cast<std::size_t>(pe)] = agree(memory, block.data(), mine, own);
+    });
+    return result;
+}
+
+TEST(Agreement, EqualConfigurationsAgree) {
+    for (const Status& status : verdicts(5, [](int, CombineConfig&) { return Status{}; })) EXPECT_TRUE(status.ok());
+}
+
+TEST(Agreement, EveryRankNamesTheOneThatDiffers) {
+    const auto differ = [](int pe, CombineConfig& mine) {
+        if (pe == 3) mine.hidden = 17;
+        return Status{};
+    };
+    for (const Status& status : verdicts(5, differ)) {
+        EXPECT_EQ(status.code(), Code::mismatch);
+        EXPECT_THAT(status.message(),
+                    AllOf(HasSubstr("hidden"), HasSubstr("rank 0 has 16"), HasSubstr("rank 3 has 17")));
+    }
+}
+
+TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
+    const auto refuse = [](int pe, CombineConfig&) { return pe == 2 ? Status{Code::range, "top_k is 99"} : Status{}; };
+    const auto all = verdicts(4, refuse);
+    for (const Status& status : all) EXPECT_EQ(status.code(), Code::range);
+    EXPECT_EQ(all[2].message(), "top_k is 99");
+    EXPECT_EQ(all[0].message(), "rank 2 refused: top_k is 99");
+}
+
+TEST(Agreement, ALongReasonIsCutNotOverrun) {
+    const auto refuse = [](int, CombineConfig&) { return Status{Code::range, std::string(1000, 'x')}; };
+    for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 187U + 16U);
+}
+
+}  // namespace
+}  // namespace npushmem::moe

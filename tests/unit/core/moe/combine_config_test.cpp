@@ -1,0 +1,55 @@
+#include "core/moe/combine_config.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/moe/copy_route.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::HasSubstr;
+
+CombineConfig valid() {
+    CombineConfig config;
+    config.experts = 256;
+    config.top_k = 8;
+    config.hidden = 7168;
+    config.max_tokens = 128;
+    return config;
+}
+
+template <class Change>
+Status changed(const Change& change) {
+    CombineConfig config = valid();
+    change(config);
+    return config.validate();
+}
+
+TEST(CombineConfig, SizesAreComputedInSixtyFourBits) {
+    CombineConfig config = valid();
+    EXPECT_TRUE(config.validate().ok());
+    EXPECT_EQ(config.row_bytes().value(), 14336U);
+    config.max_tokens = 1 << 24;
+    EXPECT_EQ(bytes_of(config.slots(), config.row_bytes()).value(), (std::uint64_t{1} << 27) * 14336);
+}
+
+TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
+    EXPECT_THAT(changed([](auto& c) { c.experts = 0; }).message(), HasSubstr("experts is 0"));
+    EXPECT_THAT(changed([](auto& c) { c.top_k = 65; }).message(), HasSubstr("top_k is 65"));
+    EXPECT_THAT(changed([](auto& c) { c.hidden = -1; }).message(), HasSubstr("hidden is -1"));
+    EXPECT_THAT(changed([](auto& c) { c.max_tokens = 0; }).message(), HasSubstr("max_tokens is 0"));
+    EXPECT_THAT(changed([](auto& c) { c.input = ElementType{9}; }).message(), HasSubstr("input type is 9"));
+    EXPECT_THAT(changed([](auto& c) { c.output = ElementType{0}; }).message(), HasSubstr("output type is 0"));
+    const Status mode = changed([](auto& c) { c.mode = CombineMode{2}; });
+    EXPECT_EQ(mode.code(), Code::unsupported);
+    EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct)"));
+}
+
+TEST(CopyRoute, StreamsOnlyLongRowsThatDoNotStayInTheCache) {
+    EXPECT_EQ(choose_route(Bytes{14336}, Bytes{1U << 24}), CopyRoute::streaming);
+    EXPECT_EQ(choose_route(Bytes{14336}, Bytes{1U << 20}), CopyRoute::direct);
+    EXPECT_EQ(choose_route(Bytes{14}, Bytes{1U << 24}), CopyRoute::direct);
+}
+
+}  // namespace
+}  // namespace npushmem::moe

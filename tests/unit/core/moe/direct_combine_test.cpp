@@ -1,0 +1,434 @@
+// The combine end to end, in one process: a thread per PE, each with a device of its own, over one array.
+#include "core/moe/direct_combine.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/core/moe/combine_bench.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
+    CombineConfig config;
+    config.experts = shape.experts;
+    config.top_k = shape.top_k;
+    config.hidden = hidden;
+    config.max_tokens = std::max(shape.tokens, 1);
+    config.audit = true;
+    config.timeout = std::chrono::seconds(60);
+    return config;
+}
+
+// `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
+void expect_exact(const CaseShape& shape, const CombineConfig& config, int calls = 3) {
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open()) << pe.error();
+        ASSERT_TRUE(pe.route(routing)) << pe.error();
+        for (int call = 0; call < calls; ++call) {
+            pe.fill(static_cast<std::uint64_t>(call));
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(static_cast<std::uint64_t>(call)), "");
+        }
+        ASSERT_TRUE(pe.engine().check_memory().ok());
+    });
+}
+
+std::vector<CopyRoute> routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
+
+TEST(DirectCombine, EveryRowLengthAndElementTypeByEveryRoute) {
+    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048}) {
+        for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
+            for (const CopyRoute route : routes()) {
+                const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
+                CombineConfig config = config_for(shape, hidden);
+                config.input = config.output = type;
+                config.route = route;
+                SCOPED_TRACE(fmt::format("hidden {} {} {}", hidden, name_of(type), name_of(route)));
+                expect_exact(shape, config);
+            }
+        }
+    }
+}
+
+TEST(DirectCombine, EveryNumberOfRanksAndExperts) {
+    for (const std::int32_t ranks : {1, 2, 3, 8, 17}) {
+        for (const std::int32_t experts_per_rank : {1, 2, 8}) {
+            const CaseShape shape{ranks, ranks * experts_per_rank, 3, 6, 11};
+            SCOPED_TRACE(fmt::format("{} ranks, {} experts each", ranks, experts_per_rank));
+            expect_exact(shape, config_for(shape, 33));
+        }
+    }
+}
+
+TEST(DirectCombine, RowsLongerThanAStagingBuffer) {
+    const CaseShape shape{2, 2, 2, 3, 5};
+    CombineConfig config = config_for(shape, 20011);
+    config.route = CopyRoute::staged;
+    expect_exact(shape, config);
+    config.input = ElementType::float32;
+    expect_exact(shape, config);
+}
+
+TEST(DirectCombine, MoreExpertsThanOneBatchOfTableColumns) {
+    const CaseShape shape{2, 1100, 4, 40, 9};
+    expect_exact(shape, config_for(shape, 8));
+}
+
+TEST(DirectCombine, FewerExpertsThanRanks) {
+    const CaseShape shape{5, 2, 2, 4, 3};
+    expect_exact(shape, config_for(shape, 16));
+}
+
+TEST(DirectCombine, EmptyExpertsFirstLastAndAll) {
+    for (const auto& [first, last, absent] : {std::tuple{2, -1, 0.1}, {0, 5, 0.1}, {0, -1, 1.0}}) {
+        CaseShape shape{4, 8, 3, 6, 21};
+        shape.first_used = first;
+        shape.last_used = last;
+        shape.absent = absent;
+        expect_exact(shape, config_for(shape, 40));
+    }
+}
+
+TEST(DirectCombine, RanksWithoutTokens) {
+    for (const std::int32_t empty : {0, 1, 3}) {
+        CaseShape shape{4, 8, 3, 6, 22};
+        shape.empty_rank = empty;
+        expect_exact(shape, config_for(shape, 40));
+    }
+}
+
+TEST(DirectCombine, HalfOfTheChoicesAbsent) {
+    CaseShape shape{3, 6, 4, 9, 23};
+    shape.absent = 0.5;
+    expect_exact(shape, config_for(shape, 64));
+}
+
+TEST(DirectCombine, OneExpertChosenSeveralTimesByOneToken) {
+    CaseShape shape{2, 4, 6, 5, 24};
+    shape.first_used = shape.last_used = 3;
+    shape.absent = 0;
+    expect_exact(shape, config_for(shape, 24));
+}
+
+TEST(DirectCombine, AFewBlocksServeManyRanks) {
+    const CaseShape shape{8, 16, 2, 5, 25};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 32), /*blocks=*/1);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(1), "");
+    });
+}
+
+// No barrier, no clearing: random delays let ranks drift as far as the protocol allows. With one buffer instead of two,
+// or with signals only to ranks that get rows, rows of one call would be overwritten by the next and this fails.
+TEST(DirectCombine, ManyCallsInARowWithRanksThatDrift) {
+    CaseShape shape{4, 8, 2, 3, 26};
+    shape.absent = 0.6;
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 48);
+    config.audit = false;
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        std::minstd_rand random(static_cast<unsigned>(pe.pe()) + 1);
+        for (std::uint64_t call = 0; call < 300; ++call) {
+            pe.fill(call);
+            if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(call), "") << "call " << call;
+        }
+    });
+}
+
+// One rank enters each call only when all others have long been in it: they must wait for it, and what they have sent
+// it must still be there.
+TEST(DirectCombine, ADelayedReceiverLosesNothing) {
+    const CaseShape shape{3, 6, 2, 4, 27};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 100));
+    std::atomic<int> entered{0};
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        for (int call = 0; call < 10; ++call) {
+            pe.fill(static_cast<std::uint64_t>(call));
+            // Relaxed: only paces the test.
+            if (pe.pe() != 2) entered.fetch_add(1, std::memory_order_relaxed);
+            while (pe.pe() == 2 && entered.load(std::memory_order_relaxed) < 2 * (call + 1)) std::this_thread::yield();
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(static_cast<std::uint64_t>(call)), "");
+        }
+    });
+}
+
+TEST(DirectCombine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
+    const CaseShape shape{4, 8, 4, 7, 28};
+    const Routing routing = random_routing(shape);
+    for (const CopyRoute route : routes()) {
+        CombineConfig config = config_for(shape, 300);
+        config.route = route;
+        CombineBench bench(shape.ranks, config);
+        bench.run([&](CombinePe& pe) {
+            ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+            pe.use_random_payload();
+            pe.fill(5);
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            EXPECT_EQ(pe.first_difference(5), "");
+            const std::vector<std::byte> first = pe.out();
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            EXPECT_EQ(pe.out(), first);
+        });
+    }
+}
+
+TEST(DirectCombine, RoutingMayChangeBetweenCalls) {
+    const CaseShape shape{3, 7, 2, 5, 29};
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open()) << pe.error();
+        for (std::uint32_t seed = 1; seed < 6; ++seed) {
+            CaseShape other = shape;
+            other.seed = seed;
+            other.tokens = static_cast<std::int32_t>(seed);
+            const Routing routing = random_routing(other);
+            ASSERT_TRUE(pe.route(routing)) << pe.error();
+            pe.fill(seed);
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(seed), "");
+        }
+    });
+}
+
+TEST(DirectCombine, SeveralLayersInFlightOnOneDevice) {
+    const CaseShape shape{3, 6, 2, 5, 30};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        CombinePe second(pe);
+        ASSERT_TRUE(pe.open() && second.open());
+        ASSERT_TRUE(pe.route(routing) && second.route(routing));
+        for (std::uint64_t call = 0; call < 6; ++call) {
+            pe.fill(call);
+            second.fill(call + 100);
+            ASSERT_TRUE(pe.combine() && second.combine());
+            ASSERT_EQ(pe.first_difference(call) + second.first_difference(call + 100), "");
+        }
+    });
+}
+
+TEST(DirectCombine, EverythingIsGivenBack) {
+    const CaseShape shape{2, 4, 2, 5, 31};
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open());
+        pe.close();
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+// Tables of the caller's own: fragments in reverse order, with gaps, rows inside a fragment reversed.
+PlanTables shuffled(const CombinePlan& plan, std::vector<std::int32_t>& offsets, std::vector<std::uint32_t>& slots) {
+    offsets.assign(plan.offset_table.size(), 0);
+    slots.clear();
+    for (std::size_t i = plan.offset_table.size(); i-- > 0;) {
+        slots.push_back(no_slot);
+        offsets[i] = static_cast<std::int32_t>(slots.size());
+        for (std::int32_t row = plan.length_table[i]; row-- > 0;) {
+            slots.push_back(plan.slots[static_cast<std::size_t>(plan.offset_table[i] + row)]);
+        }
+    }
+    return {offsets, plan.length_table, slots};
+}
+
+TEST(DirectCombine, TablesOfTheCallersOwn) {
+    const CaseShape shape{3, 6, 2, 5, 32};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        std::vector<std::int32_t> offsets;
+        std::vector<std::uint32_t> slots;
+        const Status status = pe.engine().set_plan(shuffled(pe.engine().plan(), offsets, slots));
+        ASSERT_TRUE(status.ok()) << status.message();
+        pe.fill(4);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(4), "");
+    });
+}
+
+TEST(DirectCombine, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
+    const CaseShape shape{3, 6, 2, 5, 33, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        const CombinePlan plan = pe.engine().plan();
+        std::vector<std::int32_t> offsets = plan.offset_table;
+        if (pe.pe() == 1) offsets[0] = 1 << 30;
+        const Status status = pe.engine().set_plan({offsets, plan.length_table, plan.slots});
+        EXPECT_THAT(status.message(), AllOf(HasSubstr("1073741824"), HasSubstr("rank")));
+        EXPECT_EQ(status.message().starts_with("rank 1 refused"), pe.pe() != 1) << status.message();
+        pe.fill(4);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(4), "");
+    });
+}
+
+TEST(DirectCombine, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
+    const CaseShape shape{3, 6, 2, 5, 34};
+    const Routing routing = random_routing(shape);
+    Routing wrong = routing;
+    wrong.expert_ids[2][3] = 6;
+    CaseShape more = shape;
+    more.tokens = 6;
+    const Routing too_many = random_routing(more);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        EXPECT_FALSE(pe.route(wrong));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 2"), HasSubstr("expert 6")));
+        EXPECT_FALSE(pe.route(too_many));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("6 tokens"), HasSubstr("max_tokens 5")));
+        pe.adopt(routing);
+        pe.fill(4);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(4), "");
+    });
+}
+
+TEST(DirectCombine, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
+    const CaseShape shape{3, 6, 2, 5, 35};
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 1) pe.config().top_k = 3;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("top_k"), HasSubstr("rank 0 has 2"), HasSubstr("rank 1 has 3")));
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+// Ranks 0 and 2 cannot map each other; rank 1 maps both.
+TEST(DirectCombine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
+    CaseShape shape{3, 6, 2, 5, 36, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 20), 4, /*window=*/false);
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() != 1) pe.fabric().hide(2 - pe.pe());
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        for (std::uint64_t call = 0; call < 5; ++call) {
+            pe.fill(call);
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(call), "");
+        }
+        const int expected = pe.pe() == 1 ? 0 : 5 * static_cast<int>(pe.engine().plan().rows_to(2 - pe.pe()).value());
+        EXPECT_EQ(pe.memory().puts(), expected);
+    });
+}
+
+TEST(DirectCombine, GivingUpReachesRanksThatAreNotMapped) {
+    const CaseShape shape{2, 6, 2, 5, 38, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 20);
+    config.timeout = std::chrono::seconds(0);
+    CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+    bench.run([&](CombinePe& pe) {
+        pe.fabric().hide(1 - pe.pe());
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
+        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
+    });
+}
+
+TEST(DirectCombine, AHeapThatIsTooSmallSaysForWhat) {
+    const CaseShape shape{2, 6, 2, 5, 37};
+    CombineConfig config = config_for(shape, 1 << 20);
+    CombineBench bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
+    bench.run([&](CombinePe& pe) {
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("two buffers of slots"), HasSubstr("bytes left")));
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+// A rank whose call is refused does not leave the others waiting for their deadline.
+TEST(DirectCombine, ARefusedCallOfOneRankEndsTheCallsOfAll) {
+    const CaseShape shape{3, 6, 2, 5, 38, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 20);
+    config.timeout = std::chrono::seconds(0);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        const Status status = pe.pe() == 1 ? pe.engine().combine(nullptr, pe.out_data())
+                                           : pe.engine().combine(pe.x_data(), pe.out_data());
+        EXPECT_FALSE(status.ok());
+        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(), HasSubstr("out of step"));
+    });
+}
+
+TEST(DirectCombine, OverlappingBuffersAreRefused) {
+    const CaseShape shape{1, 2, 2, 5, 39, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(1, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        const Status status = pe.engine().combine(pe.x_data(), pe.x_data() + 100);
+        EXPECT_THAT(status.message(), HasSubstr("x (400 bytes at"));
+        EXPECT_THAT(status.message(), HasSubstr("overlaps out (200 bytes"));
+    });
+}
+
+TEST(DirectCombine, CombineBeforeRoutingIsRefused) {
+    const CaseShape shape{1, 2, 2, 5, 40};
+    CombineBench bench(1, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open());
+        EXPECT_THAT(pe.engine().combine(nullptr, nullptr).message(), HasSubstr("before any routing"));
+    });
+}
+
+// A rank that never calls: the others' deadline passes, and the message says who is missing and how far it got.
+TEST(DirectCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
+    const CaseShape shape{3, 6, 2, 5, 41};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 20);
+    config.timeout = std::chrono::milliseconds(50);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        if (pe.pe() == 1) {
+            pe.meet();
+            return;
+        }
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(),
+                    AnyOf(AllOf(HasSubstr("waits for the rows of rank 1"), HasSubstr("last finished call is 0")),
+                          HasSubstr("has given up")));
+        pe.meet();
+    });
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,295 @@
+// The core's use of a transport, call by call: against MockTransport, because the order of the calls is the contract.
+#include "core/ops/remote_access.hpp"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::InSequence;
+using ::testing::NiceMock;
+using ::testing::Return;
+using ::testing::StrictMock;
+using Completion = RemoteAccess::Completion;
+
+constexpr std::uint64_t everything =
+    NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
+
+// PE 0 of two; PE 1 is on another host, behind the mock.
+class RemoteAccessTest : public ::testing::Test {
+protected:
+    void reach_with(std::uint64_t capabilities, std::uint32_t atomics = all_atomics) {
+        ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{capabilities, atomics, atomics, "mock"}));
+        ON_CALL(transport, poll_event(_)).WillByDefault(Return(Code::again));
+        ON_CALL(transport, progress()).WillByDefault(Return(Code::again));
+        EXPECT_CALL(transport, reach(_)).Times(2);
+        EXPECT_CALL(transport, poll_event(_)).Times(::testing::AnyNumber());
+        EXPECT_CALL(transport, progress()).Times(::testing::AnyNumber());
+        auto built = TransportMap::build(named, layout, 0, [](int, int pe) {
+            return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
+        });
+        ASSERT_TRUE(built.ok()) << built.status().message();
+        map.emplace(std::move(built).value());
+        PeerDirectory directory{
+            [](int, int pe) { return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"}; },
+            [this](int, int) { return std::span<const std::byte>(handle); }};
+        access.emplace(named, *map, directory, waiter, Duration{1'000'000'000});
+    }
+
+    void expect_meeting() {
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
+        EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, 1))).WillOnce(Return(Status{}));
+        EXPECT_CALL(transport, import_memory(1, _)).WillOnce(Return(std::uint64_t{77}));
+    }
+
+    void expect_parting() {
+        EXPECT_CALL(transport, release_memory(77)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, destroy_queue(9)).WillOnce(Return(Code::ok));
+    }
+
+    static HostLayout two_hosts() {
+        npushmem_host_id ids[2]{};
+        ids[1].machine = 1;
+        return HostLayout(ids);
+    }
+
+    StrictMock<MockTransport> transport;
+    std::vector<NamedTransport> named{{"mock", &transport}};
+    HostLayout layout = two_hosts();
+    std::optional<TransportMap> map;
+    Bytes handle{16};
+    npushmem::testing::FakeWaitOs os;
+    WaitCounters counters;
+    Waiter waiter{choose_wait_budget({1, 2}), os, counters};
+    std::optional<RemoteAccess> access;
+    long value = 5;
+};
+
+TEST_F(RemoteAccessTest, MeetsAPeerOnceAtItsFirstUse) {
+    reach_with(everything);
+    {
+        InSequence order;
+        expect_meeting();
+        EXPECT_CALL(transport, put(9,
+                                   AllOf(Field(&npushmem_rma::pe, 1), Field(&npushmem_rma::remote, 77),
+                                         Field(&npushmem_rma::offset, 64), Field(&npushmem_rma::bytes, sizeof value)),
+                                   _))
+            .WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, get(9, _, _)).WillOnce(Return(Code::ok));
+        expect_parting();
+    }
+    EXPECT_TRUE(access->put(1, 64, &value, sizeof value, Completion::local).ok());
+    EXPECT_TRUE(access->get(1, 64, &value, sizeof value, Completion::local).ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, UnusedPeersCostNothing) {
+    reach_with(everything);
+    EXPECT_TRUE(access->quiet().ok());
+    EXPECT_TRUE(access->fence().ok());
+    access.reset();  // the strict mock has seen no queue and no connection
+}
+
+TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
+    reach_with(everything);
+    EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->progress().ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, ABlockingCallWaitsForItsToken) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, get(_, _, ::testing::NotNull()))
+        .WillOnce([](std::uint64_t, const npushmem_rma&, std::uint64_t* token) {
+            *token = 3;
+            return Code::ok;
+        });
+    EXPECT_CALL(transport, test(9, 3)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::local).ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, get(_, _, ::testing::IsNull())).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::later).ok());
+    EXPECT_TRUE(access->quiet().ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
+    reach_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC);
+    {
+        InSequence order;
+        expect_meeting();
+        EXPECT_CALL(transport, put(9, _, _)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, fence(9)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, atomic(9,
+                                      AllOf(Field(&npushmem_atomic::operation, NPUSHMEM_ATOMIC_ADD),
+                                            Field(&npushmem_atomic::width, 8), Field(&npushmem_atomic::offset, 128),
+                                            Field(&npushmem_atomic::operand, 4)),
+                                      _))
+            .WillOnce(Return(Code::ok));
+        expect_parting();
+    }
+    EXPECT_TRUE(access->put_signal(1, 0, &value, sizeof value, 128, 4, NPUSHMEM_SIGNAL_ADD, Completion::local).ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, AnAtomicThatIsNotNativeIsNamed) {
+    reach_with(everything, 1U << NPUSHMEM_ATOMIC_ADD);
+    expect_meeting();
+    expect_parting();
+    npushmem_atomic op{};
+    op.pe = 1;
+    op.operation = NPUSHMEM_ATOMIC_SWAP;
+    op.width = 4;
+    const Status refused = access->atomic(op, Completion::local);
+    EXPECT_EQ(refused.code(), Code::unsupported);
+    EXPECT_THAT(refused.message(), HasSubstr("transport mock has no 32-bit atomic"));
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, ConnectionAndImportFailuresNameThePeerAndCanBeTriedAgain) {
+    reach_with(everything);
+    EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
+    EXPECT_CALL(transport, connect(_))
+        .WillOnce(Return(Status{Code::system, "no route"}))
+        .WillRepeatedly(Return(Status{}));
+    EXPECT_CALL(transport, import_memory(1, _))
+        .WillOnce(Return(Status{Code::protocol, "bad handle"}))
+        .WillOnce(Return(std::uint64_t{77}));
+    EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::ok));
+    expect_parting();
+    EXPECT_THAT(access->put(1, 0, &value, 8, Completion::local).message(),
+                HasSubstr("cannot connect to PE 1: no route"));
+    EXPECT_THAT(access->put(1, 0, &value, 8, Completion::local).message(),
+                HasSubstr("cannot use the memory of PE 1: bad handle"));
+    EXPECT_TRUE(access->put(1, 0, &value, 8, Completion::local).ok());
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, AnErrorCodeOfTheTransportReachesTheCaller) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::range));
+    const Status failed = access->put(1, 0, &value, 8, Completion::local);
+    EXPECT_EQ(failed.code(), Code::range);
+    EXPECT_THAT(failed.message(), HasSubstr("transport mock: a put to PE 1 failed"));
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
+    ASSERT_TRUE(access->put(1, 0, &value, 8, Completion::later).ok());
+    EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
+        event.code = NPUSHMEM_E_PEER_DEAD;
+        (void)std::string("PE 1 is gone").copy(event.message, sizeof event.message);
+        return Code::ok;
+    });
+    const Status failed = access->quiet();
+    EXPECT_EQ(failed.code(), Code::peer_dead);
+    EXPECT_THAT(failed.message(), HasSubstr("PE 1 is gone"));
+    access.reset();
+}
+
+TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly(Return(Code::again));
+    const Status failed = access->put(1, 0, &value, 8, Completion::local);
+    EXPECT_EQ(failed.code(), Code::timeout);
+    EXPECT_THAT(failed.message(), HasSubstr("a put"));
+    access.reset();
+}
+
+// What another thread would do meanwhile, done from inside the wait: it must find the lock free.
+TEST_F(RemoteAccessTest, OthersGetOnWhileOneWaits) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    bool room = false;
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        return room ? Code::ok : Code::again;
+    });
+    EXPECT_CALL(transport, get(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        room = true;
+        return Code::ok;
+    });
+    long other = 0;
+    os.on_yield = os.on_sleep = [&] {
+        std::thread thread([&] { EXPECT_TRUE(access->get(1, 0, &other, sizeof other, Completion::local).ok()); });
+        thread.join();
+    };
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::local).ok());
+    access.reset();
+}
+
+// What one transport's peer needs before it makes room may be behind another transport of ours.
+TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
+    StrictMock<MockTransport> near;
+    ON_CALL(near, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return peer.pe == 0 ? Reach{everything, all_atomics, all_atomics, "near"} : Reach{0, 0, 0, "far"};
+    });
+    EXPECT_CALL(near, reach(_)).Times(2);
+    named.insert(named.begin(), {"near", &near});
+    ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{everything, all_atomics, all_atomics, "mock"}));
+    EXPECT_CALL(transport, reach(_));
+    const auto peer_of = [](int, int pe) {
+        return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
+    };
+    auto built = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    map.emplace(std::move(built).value());
+    access.emplace(named, *map, PeerDirectory{peer_of, [this](int, int) { return std::span<const std::byte>(handle); }},
+                   waiter, Duration{1'000'000'000});
+    expect_meeting();
+    expect_parting();
+    bool room = false;
+    EXPECT_CALL(near, progress()).WillRepeatedly([&] {
+        room = true;
+        return Code::ok;
+    });
+    EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::again));
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        return room ? Code::ok : Code::again;
+    });
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
+    access.reset();
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,48 @@
+// What AUTO does where there is little to choose from; the choice among real plugins is tested under real launchers.
+#include "core/plugin/bootstrap_choice.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/fake_host.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::HasSubstr;
+
+Status choose_without_plugins(const FakeEnvironment& environment, const fakes::FakeHost& host) {
+    npushmem_bootstrap_params params{sizeof params, -1, -1, 0, nullptr, nullptr};
+    return choose_bootstrap(PluginFinder({"/nonexistent"}), environment, host.table(), params).status();
+}
+
+TEST(BootstrapChoice, ProcessesOfALauncherThatNobodyKnowsAreNoJobsOfOne) {
+    const fakes::FakeHost host;
+    for (const auto& [variable, launcher] :
+         {std::pair{"OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"}, std::pair{"PMI_SIZE", "a PMI launcher"},
+          std::pair{"SLURM_STEP_NUM_TASKS", "srun"}}) {
+        const Status refused = choose_without_plugins({{variable, "4"}}, host);
+        EXPECT_EQ(refused.code(), Code::config);
+        EXPECT_THAT(refused.message(), HasSubstr(std::string(launcher) + " has started this process as one of 4"));
+        EXPECT_THAT(refused.message(), HasSubstr("npushmem-info -p"));
+    }
+}
+
+TEST(BootstrapChoice, OneProcessOfALauncherNeedsNobody) {
+    const fakes::FakeHost host;
+    // It goes on to what is there, which is nothing here.
+    EXPECT_EQ(choose_without_plugins({{"OMPI_COMM_WORLD_SIZE", "1"}}, host).code(), Code::plugin_missing);
+    EXPECT_EQ(choose_without_plugins({{"PMI_SIZE", "many"}}, host).code(), Code::plugin_missing);
+    EXPECT_EQ(choose_without_plugins({}, host).code(), Code::plugin_missing);
+}
+
+TEST(BootstrapChoice, AUniqueIdDecidesWhateverElseIsThere) {
+    fakes::FakeHost host;
+    host.set("UNIQUEID", "00");
+    const Status missing = choose_without_plugins({{"OMPI_COMM_WORLD_SIZE", "4"}}, host);
+    EXPECT_EQ(missing.code(), Code::plugin_missing);
+    EXPECT_THAT(missing.message(), HasSubstr("'uid'"));
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,52 @@
+#include "core/plugin/plugin_host.hpp"
+
+#include <gmock/gmock.h>
+
+#include "npushmem/plugin/host.hpp"
+#include "tests/fakes/fake_host.hpp"
+
+namespace npushmem {
+namespace {
+
+constexpr npushmem_config_row rows[] = {{"X_COUNT", "3", "uint", "how many"}, {"X_NAME", "", "string", "what"}};
+
+TEST(PluginHost, AnswersWithTheRuntimesValueThenTheRowsDefault) {
+    fakes::FakeHost outer;
+    outer.set("X_NAME", "given");
+    outer.set("DEBUG", "info");
+    const PluginHost own(outer.table(), rows);
+    const Host seen(&own.table(), "x");
+    EXPECT_EQ(seen.config("X_NAME"), "given");
+    EXPECT_EQ(seen.config("X_COUNT"), "3");
+    EXPECT_EQ(seen.config("DEBUG"), "info") << "the runtime's own variables are visible too";
+    EXPECT_EQ(seen.config("NO_ROW", "otherwise"), "otherwise");
+}
+
+TEST(PluginHost, ChecksTheValuesThatThePluginWillSee) {
+    fakes::FakeHost outer;
+    EXPECT_TRUE(PluginHost(outer.table(), rows).check_values().ok());
+    outer.set("X_COUNT", "-1");
+    const Status wrong = PluginHost(outer.table(), rows).check_values();
+    EXPECT_EQ(wrong.code(), Code::config);
+    EXPECT_THAT(wrong.message(), ::testing::HasSubstr("NPUSHMEM_X_COUNT is '-1'"));
+}
+
+TEST(PluginHost, PassesLinesOn) {
+    fakes::FakeHost outer;
+    const PluginHost own(outer.table(), rows);
+    Host(&own.table(), "x").log(LogLevel::warn, "a line");
+    ASSERT_EQ(outer.lines().size(), 1U);
+    EXPECT_EQ(outer.lines()[0].subsystem, "x");
+    EXPECT_EQ(outer.lines()[0].text, "a line");
+}
+
+TEST(PluginHost, SurvivesAHostWithoutServices) {
+    const npushmem_host bare{sizeof bare, 1, 0, nullptr, nullptr, nullptr};
+    const PluginHost own(bare, rows);
+    const Host seen(&own.table(), "x");
+    seen.log(LogLevel::info, "into the void");
+    EXPECT_EQ(seen.config("X_COUNT"), "3");
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,111 @@
+#include "core/runtime/job_liveness.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace npushmem {
+namespace {
+
+// PE 0 of four asks. All "processes" are this one, those that died a run of it that has ended.
+class JobLivenessTest : public ::testing::Test {
+protected:
+    static constexpr PeRange everybody{0, 1, 4};
+
+    JobLivenessTest() : blocks(std::make_unique<ControlBlock[]>(4)) {}
+
+    void watch(const std::vector<int>& died) {
+        std::vector<ProcessId> processes(4, this_process());
+        for (const int pe : died) processes[static_cast<std::size_t>(pe)].start += 1;
+        liveness.emplace(processes);
+        liveness->watch(
+            0, [this](int pe) { return pe == unmapped ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
+            [this] { return anybody_left; }, [this] { return meetings; });
+    }
+
+    ControlBlock& block(int pe) { return blocks[static_cast<std::size_t>(pe)]; }
+    void finalized(int pe, std::uint64_t last_meeting) {
+        block(pe).life.store(static_cast<std::uint32_t>(Life::finalized), std::memory_order_relaxed);
+        block(pe).last_meeting.store(last_meeting, std::memory_order_relaxed);
+        anybody_left = true;
+    }
+    void note(int writer, int blamed) { block(writer).blames.store(blamed + 1, std::memory_order_relaxed); }
+
+    std::unique_ptr<ControlBlock[]> blocks;
+    std::optional<JobLiveness> liveness;
+    std::uint64_t meetings = 5;
+    int unmapped = -1;
+    bool anybody_left = false;
+};
+
+TEST_F(JobLivenessTest, NobodyIsBlamedWhileAllRun) {
+    watch({});
+    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+    EXPECT_EQ(block(0).blames.load(), 0);
+}
+
+TEST_F(JobLivenessTest, TheDeadOneIsBlamedAndTheBlameNoted) {
+    watch({2});
+    EXPECT_EQ(liveness->dead_among(everybody), 2);
+    EXPECT_EQ(block(0).blames.load(), 3);
+}
+
+TEST_F(JobLivenessTest, APeThatFinalizedWillNotCome) {
+    watch({});
+    finalized(3, 5);
+    EXPECT_EQ(liveness->dead_among(everybody), 3);
+}
+
+TEST_F(JobLivenessTest, APeThatFinalizedBehindAMeetingThatIsStillGoingOnHasComeToIt) {
+    watch({});
+    finalized(3, 6);
+    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+}
+
+TEST_F(JobLivenessTest, WhoWentBecauseOfAnotherIsNotBlamed) {
+    watch({1, 3});
+    note(1, 3);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 3);
+    finalized(2, 5);
+    note(2, 1);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(2)), 3) << "two notes in a row";
+}
+
+TEST_F(JobLivenessTest, TheFirstNoteStays) {
+    watch({1, 3});
+    EXPECT_EQ(liveness->dead_among(PeRange::one(3)), 3);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 1);
+    EXPECT_EQ(block(0).blames.load(), 4);
+}
+
+TEST_F(JobLivenessTest, NotesThatGoRoundEnd) {
+    watch({1, 2});
+    note(1, 2);
+    note(2, 1);
+    const auto blamed = liveness->dead_among(PeRange::one(1));
+    EXPECT_TRUE(blamed == 1 || blamed == 2);
+}
+
+TEST_F(JobLivenessTest, ANoteThatNamesTheAskerOrNobodyIsNotFollowed) {
+    watch({1});
+    note(1, 0);
+    EXPECT_EQ(liveness->dead_among(everybody), 1);
+    note(1, 17);
+    EXPECT_EQ(liveness->dead_among(everybody), 1);
+}
+
+TEST_F(JobLivenessTest, WithoutAMappedBlockTheDeadOneIsAllThatIsKnown) {
+    unmapped = 2;
+    watch({2});
+    EXPECT_EQ(liveness->dead_among(everybody), 2);
+}
+
+TEST_F(JobLivenessTest, BeforeItWatchesItKnowsProcessesOnly) {
+    std::vector<ProcessId> processes(2, this_process());
+    processes[1].start += 1;
+    JobLiveness early(processes);
+    EXPECT_EQ(early.dead_among({0, 1, 2}), 1);
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,298 @@
+// Start-up and end of the runtime against mocks: which calls are made, in which order, and what happens when one fails.
+#include "core/runtime/runtime.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/mock_bootstrap.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::AnyNumber;
+using ::testing::HasSubstr;
+using ::testing::InSequence;
+using ::testing::NiceMock;
+using ::testing::Return;
+
+// A job of one rank.
+void alone(MockBootstrap& bootstrap) {
+    ON_CALL(bootstrap, rank()).WillByDefault(Return(0));
+    ON_CALL(bootstrap, nranks()).WillByDefault(Return(1));
+    ON_CALL(bootstrap, barrier()).WillByDefault(Return(Status{}));
+    ON_CALL(bootstrap, allgather(_, _))
+        .WillByDefault([](std::span<const std::byte> send, std::span<std::byte> receive) {
+            std::copy(send.begin(), send.end(), receive.begin());
+            return Status{};
+        });
+}
+
+// Reaches the PE itself and maps its memory where it already is.
+void mapping(MockTransport& transport) {
+    ON_CALL(transport, devices()).WillByDefault(Return(std::vector<npushmem_device>{}));
+    ON_CALL(transport, address()).WillByDefault(Return(Bytes{}));
+    ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT, 0, 0, "mapped"}));
+    ON_CALL(transport, connect(_)).WillByDefault(Return(Status{}));
+    ON_CALL(transport, create_queue()).WillByDefault(Return(std::uint64_t{1}));
+    ON_CALL(transport, import_memory(_, _)).WillByDefault([](int, std::span<const std::byte> handle) {
+        std::uint64_t base = 0;
+        std::memcpy(&base, handle.data(), sizeof base);
+        return Result<std::uint64_t>(base);
+    });
+    ON_CALL(transport, map(_)).WillByDefault([](std::uint64_t base) {
+        return Result<void*>(reinterpret_cast<void*>(base));
+    });
+    ON_CALL(transport, register_memory(_)).WillByDefault([](const npushmem_memory& memory) {
+        RegisteredMemory made{5, Bytes(sizeof memory.base)};
+        std::memcpy(made.handle.data(), &memory.base, sizeof memory.base);
+        return Result<RegisteredMemory>(made);
+    });
+    ON_CALL(transport, poll_event(_)).WillByDefault(Return(Code::again));
+}
+
+class MockSources final : public Sources {
+public:
+    Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config&, const npushmem_host&,
+                                                      const npushmem_bootstrap_params&) override {
+        if (!bootstrap_failure.ok()) return bootstrap_failure;
+        return std::unique_ptr<Bootstrap>(std::move(bootstrap));
+    }
+    Result<std::vector<OwnedTransport>> open_transports(Config&, const npushmem_host&,
+                                                        const npushmem_transport_params& params) override {
+        seen = params;
+        if (!transport_failure.ok()) return transport_failure;
+        std::vector<OwnedTransport> opened;
+        opened.push_back({"mock", std::move(transport)});
+        return opened;
+    }
+
+    Status bootstrap_failure;
+    Status transport_failure;
+    npushmem_transport_params seen{};
+    std::unique_ptr<NiceMock<MockBootstrap>> bootstrap = std::make_unique<NiceMock<MockBootstrap>>();
+    std::unique_ptr<NiceMock<MockTransport>> transport = std::make_unique<NiceMock<MockTransport>>();
+};
+
+std::size_t open_descriptors() {
+    const auto entries = std::filesystem::directory_iterator("/proc/self/fd");
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+class RuntimeTest : public ::testing::Test {
+protected:
+    RuntimeTest() {
+        alone(*sources.bootstrap);
+        mapping(*sources.transport);
+    }
+
+    Result<std::unique_ptr<Runtime>> start(const FakeEnvironment& environment = {{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}},
+                                           const StartRequest& request = {}) {
+        auto config = Config::read(environment);
+        EXPECT_TRUE(config.ok()) << config.status().message();
+        return Runtime::start(std::move(config).value(), sources, request);
+    }
+
+    MockSources sources;
+};
+
+TEST_F(RuntimeTest, StartsAndEndsInOrder) {
+    MockTransport& transport = *sources.transport;
+    MockBootstrap& bootstrap = *sources.bootstrap;
+    {
+        InSequence order;
+        EXPECT_CALL(bootstrap, allgather(_, _));  // who the PEs are
+        EXPECT_CALL(bootstrap, allgather(_, _));  // where the host's memory is
+        EXPECT_CALL(transport, devices());
+        EXPECT_CALL(bootstrap, allgather(_, _));  // nobody needs NICs
+        EXPECT_CALL(transport, address());
+        EXPECT_CALL(transport, register_memory(_));
+        EXPECT_CALL(bootstrap, allgather(_, _)).Times(2);  // contacts: lengths, bytes
+        EXPECT_CALL(transport, reach(_));
+        EXPECT_CALL(transport, create_queue());
+        EXPECT_CALL(transport, connect(_));
+        EXPECT_CALL(transport, import_memory(0, _));
+        EXPECT_CALL(transport, map(_));
+        EXPECT_CALL(bootstrap, barrier());  // the world's barrier exists
+        EXPECT_CALL(bootstrap, barrier());  // finish: all are through
+        EXPECT_CALL(transport, release_memory(_));
+        EXPECT_CALL(transport, destroy_queue(1));
+        EXPECT_CALL(transport, deregister_memory(5));
+    }
+    auto started = start();
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    Runtime& runtime = *started.value();
+    EXPECT_EQ(runtime.npes(), 1);
+    EXPECT_EQ(runtime.fast_map().all_mapped, 1U);
+    EXPECT_EQ(sources.seen.npes, 1);
+    EXPECT_THAT(runtime.map_text(), HasSubstr("pe 0: mock, mapped (mapped)"));
+    EXPECT_TRUE(runtime.barrier_all().ok());
+    EXPECT_TRUE(runtime.finish().ok());
+    started.value().reset();
+}
+
+TEST_F(RuntimeTest, AProgramCompiledWithANewerLibraryIsRefusedBeforeAnythingIsOpened) {
+    EXPECT_CALL(*sources.bootstrap, allgather(_, _)).Times(0);
+    StartRequest request;
+    request.compiled_with = {library_version.major, library_version.minor + 1, 0};
+    const auto refused = start({}, request);
+    EXPECT_EQ(refused.status().code(), Code::mismatch);
+    EXPECT_THAT(refused.status().message(), HasSubstr("compile it again or install the other library"));
+}
+
+TEST_F(RuntimeTest, ABootstrapThatFailsIsSaid) {
+    sources.bootstrap_failure = {Code::timeout, "nobody came"};
+    EXPECT_THAT(start().status().message(), HasSubstr("start-up failed at bootstrap: nobody came"));
+}
+
+TEST_F(RuntimeTest, AFailureAfterTheBootstrapIsToldToTheOthersAndUndone) {
+    const std::size_t before = open_descriptors();
+    sources.transport_failure = {Code::plugin_missing, "no such plugin"};
+    EXPECT_CALL(*sources.bootstrap, abort(HasSubstr("start-up failed at transports: no such plugin")));
+    EXPECT_EQ(start().status().code(), Code::plugin_missing);
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(RuntimeTest, APeThatNothingReachesEndsTheStart) {
+    ON_CALL(*sources.transport, reach(_)).WillByDefault(Return(Reach{0, 0, 0, "cable cut"}));
+    EXPECT_CALL(*sources.bootstrap, abort(_));
+    EXPECT_CALL(*sources.transport, deregister_memory(5));
+    const auto failed = start();
+    EXPECT_EQ(failed.status().code(), Code::unreachable);
+    EXPECT_THAT(failed.status().message(), HasSubstr("mock: cable cut"));
+}
+
+TEST_F(RuntimeTest, MemoryThatATransportRefusesIsUndone) {
+    ON_CALL(*sources.transport, register_memory(_)).WillByDefault(Return(Status{Code::memory, "locked-memory limit"}));
+    EXPECT_CALL(*sources.transport, deregister_memory(_)).Times(0);
+    EXPECT_THAT(start().status().message(),
+                HasSubstr("transport mock cannot use the symmetric heap: locked-memory limit"));
+}
+
+TEST_F(RuntimeTest, AMappingThatFailsEndsTheStart) {
+    ON_CALL(*sources.transport, map(_)).WillByDefault(Return(Status{Code::system, "no address space"}));
+    EXPECT_THAT(start().status().message(), HasSubstr("mapping of peers: no address space"));
+}
+
+TEST_F(RuntimeTest, AnAddressThatIsNotTheComputedOneIsNotTakenForTheFastPath) {
+    static std::byte elsewhere[64];
+    ON_CALL(*sources.transport, map(_)).WillByDefault(Return(static_cast<void*>(elsewhere)));
+    auto started = start();
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    // The own slice is always at its own address.
+    EXPECT_EQ(started.value()->mapped(0, 0), started.value()->heap().base());
+}
+
+TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndGivenBack) {
+    npushmem_device nic{};
+    nic.struct_size = sizeof nic;
+    nic.port = 1;
+    nic.state = NPUSHMEM_PORT_ACTIVE;
+    nic.bits_per_second = 100'000'000'000;
+    (void)std::string("nic0").copy(nic.name, sizeof nic.name);
+    ON_CALL(*sources.transport, devices()).WillByDefault(Return(std::vector{nic}));
+    EXPECT_CALL(*sources.transport, use_devices(::testing::ElementsAre(0U))).WillOnce(Return(Status{}));
+    auto started = start();
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    EXPECT_THAT(started.value()->nic_text(), HasSubstr("nic0:1"));
+}
+
+TEST_F(RuntimeTest, AMalformedNicMappingEndsTheStart) {
+    npushmem_device nic{};
+    nic.struct_size = sizeof nic;
+    nic.port = 1;
+    nic.state = NPUSHMEM_PORT_ACTIVE;
+    (void)std::string("nic0").copy(nic.name, sizeof nic.name);
+    ON_CALL(*sources.transport, devices()).WillByDefault(Return(std::vector{nic}));
+    const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"},
+                               {"NPUSHMEM_ENABLE_NIC_PE_MAPPING", "1"},
+                               {"NPUSHMEM_HCA_PE_MAPPING", "nic9:1:1"}});
+    EXPECT_EQ(failed.status().code(), Code::config);
+    EXPECT_THAT(failed.status().message(), HasSubstr("nic9"));
+}
+
+TEST_F(RuntimeTest, WhatTheUserSaysOfNicsIsCheckedEvenWhereNoneAreUsed) {
+    const auto no_file = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_TOPO_FILE", "/nowhere.xml"}});
+    EXPECT_EQ(no_file.status().code(), Code::config);
+    EXPECT_THAT(no_file.status().message(), HasSubstr("NPUSHMEM_TOPO_FILE: cannot read topology file"));
+}
+
+TEST_F(RuntimeTest, AMalformedNicListEndsTheStartEvenWhereNoneAreUsed) {
+    const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_HCA_LIST", "mlx5_0:x"}});
+    EXPECT_EQ(failed.status().code(), Code::config);
+    EXPECT_THAT(failed.status().message(), HasSubstr("NPUSHMEM_HCA_LIST entry 1 \"mlx5_0:x\""));
+}
+
+TEST_F(RuntimeTest, AnUnknownBarrierIsNamedWithTheNearest) {
+    const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_BARRIER_ALGO", "disemination"}});
+    EXPECT_EQ(failed.status().code(), Code::config);
+    EXPECT_THAT(failed.status().message(), HasSubstr("did you mean \"dissemination\"?"));
+}
+
+TEST_F(RuntimeTest, AHeapBeyondTheAddressSpaceIsRefused) {
+    const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "100000T"}});
+    EXPECT_EQ(failed.status().code(), Code::memory);
+    EXPECT_THAT(failed.status().message(), HasSubstr("lower NPUSHMEM_SYMMETRIC_SIZE"));
+}
+
+TEST_F(RuntimeTest, ABootstrapWithAnImpossibleRankIsRefused) {
+    ON_CALL(*sources.bootstrap, rank()).WillByDefault(Return(3));
+    EXPECT_THAT(start().status().message(), HasSubstr("the bootstrap gave rank 3 of 1"));
+}
+
+TEST_F(RuntimeTest, TheNpuIsMadeWhenItIsAskedFor) {
+    auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}});
+    ASSERT_TRUE(started.ok());
+    auto device = started.value()->npu_device();
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    EXPECT_EQ(device.value()->config().blocks, 3);
+    EXPECT_EQ(started.value()->npu_device().value(), device.value());
+    EXPECT_TRUE(started.value()->finish().ok());
+}
+
+TEST(PeRecord, DifferencesNameBothPes) {
+    auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7);
+    ASSERT_TRUE(made.ok());
+    std::vector<PeRecord> records(3, made.value());
+    EXPECT_TRUE(check_pe_records(records, 0).ok());
+    records[2].tuning = 8;
+    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("another NPUSHMEM_COLL_TUNING_FILE than PE 0"));
+    std::strcpy(records[2].barrier, "tree");
+    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("NPUSHMEM_BARRIER_ALGO='tree', PE 0 has 'auto'"));
+    records[2].symmetric_bytes = 4096;
+    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("NPUSHMEM_SYMMETRIC_SIZE=4096, PE 0 has 1073741824"));
+    records[1].version[1] += 1;
+    EXPECT_THAT(check_pe_records(records, 0).message(), HasSubstr("PE 1"));
+    records[0].bytes = 1;
+    EXPECT_THAT(check_pe_records(records, 2).message(), HasSubstr("incompatible"));
+}
+
+TEST(ContactBook, FindsByTransportAndSurvivesGarbage) {
+    NiceMock<MockBootstrap> bootstrap;
+    alone(bootstrap);
+    const std::vector<Contact> contacts{{11, Bytes(3, std::byte{1}), Bytes(5, std::byte{2})},
+                                        {12, {}, Bytes(1, std::byte{3})}};
+    auto gathered = GatheredBytes::gather(bootstrap, pack_contacts(contacts));
+    ASSERT_TRUE(gathered.ok());
+    const ContactBook book(std::move(gathered).value(), 1);
+    EXPECT_EQ(book.address(11, 0).size(), 3U);
+    EXPECT_EQ(book.handle(11, 0).size(), 5U);
+    EXPECT_EQ(book.handle(12, 0)[0], std::byte{3});
+    EXPECT_FALSE(book.has(13, 0));
+    EXPECT_FALSE(book.has(11, 1)) << "there is one PE";
+    EXPECT_FALSE(book.has(11, -1));
+    EXPECT_FALSE(ContactBook().has(11, 0));
+
+    Bytes damaged = pack_contacts(contacts);
+    damaged[8] = std::byte{0xff};  // a length beyond the end
+    auto bad = GatheredBytes::gather(bootstrap, damaged);
+    const ContactBook suspicious(std::move(bad).value(), 1);
+    EXPECT_FALSE(suspicious.has(12, 0));
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,233 @@
+// Start-up of a job of several ranks, the threads of this process, while the bootstrap of one of them fails: at every
+// call in turn, before and after the meeting that the call is.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "core/runtime/runtime.hpp"
+#include "tests/fakes/fake_bootstrap.hpp"
+#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/mock_bootstrap.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+using ::testing::NiceMock;
+using ::testing::Return;
+
+constexpr int npes = 3;
+constexpr const char* cause = "the cable is cut";
+
+// A rank that fails a call before it has met the others leaves them waiting; one that fails it afterwards, as one whose
+// connection breaks on the way back, has let them through.
+enum class When { before_meeting, after_meeting };
+
+struct Fault {
+    int rank = -1;
+    int call = -1;  // 1: the first of allgather and barrier
+    When when = When::before_meeting;
+};
+
+// Counts the calls of one rank and fails one of them.
+struct Script {
+    Script(std::shared_ptr<fakes::FakeJob> job, int my_rank, const Fault& planned)
+        : real(std::move(job), my_rank), fault(planned) {}
+
+    template <class Call>
+    Status run(Call call) {
+        const bool now = ++calls == fault.call && real.rank() == fault.rank;
+        if (now && fault.when == When::before_meeting) return {Code::system, cause};
+        Status done = call();
+        return now ? Status{Code::system, cause} : done;
+    }
+
+    fakes::FakeBootstrap real;
+    Fault fault;
+    int calls = 0;
+    std::vector<std::string> aborts;
+};
+
+std::unique_ptr<Bootstrap> scripted(Script& script) {
+    auto mock = std::make_unique<NiceMock<MockBootstrap>>();
+    ON_CALL(*mock, rank()).WillByDefault(Return(script.real.rank()));
+    ON_CALL(*mock, nranks()).WillByDefault(Return(script.real.nranks()));
+    ON_CALL(*mock, barrier()).WillByDefault([&script] { return script.run([&] { return script.real.barrier(); }); });
+    ON_CALL(*mock, allgather(_, _))
+        .WillByDefault([&script](std::span<const std::byte> send, std::span<std::byte> receive) {
+            return script.run([&] { return script.real.allgather(send, receive); });
+        });
+    ON_CALL(*mock, abort(_)).WillByDefault([&script](const std::string& reason) {
+        script.aborts.push_back(reason);
+        script.real.abort(reason);
+    });
+    ON_CALL(*mock, check()).WillByDefault([&script] { return script.real.check(); });
+    return mock;
+}
+
+// Maps a peer's slice where the rank's own mapping of the host's memory has it.
+std::unique_ptr<Transport> mapping_transport() {
+    auto mock = std::make_unique<NiceMock<MockTransport>>();
+    auto mapping = std::make_shared<std::byte*>(nullptr);
+    ON_CALL(*mock, reach(_)).WillByDefault(Return(Reach{NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT, 0, 0, "mapped"}));
+    ON_CALL(*mock, devices()).WillByDefault(Return(std::vector<npushmem_device>{}));
+    ON_CALL(*mock, address()).WillByDefault(Return(Bytes{}));
+    ON_CALL(*mock, connect(_)).WillByDefault(Return(Status{}));
+    ON_CALL(*mock, create_queue()).WillByDefault(Return(std::uint64_t{1}));
+    ON_CALL(*mock, poll_event(_)).WillByDefault(Return(Code::again));
+    ON_CALL(*mock, register_memory(_)).WillByDefault([mapping](const npushmem_memory& memory) {
+        *mapping = static_cast<std::byte*>(memory.mapping);
+        RegisteredMemory made{5, Bytes(sizeof memory.fd_offset)};
+        std::memcpy(made.handle.data(), &memory.fd_offset, sizeof memory.fd_offset);
+        return Result<RegisteredMemory>(made);
+    });
+    ON_CALL(*mock, import_memory(_, _)).WillByDefault([](int, std::span<const std::byte> handle) {
+        std::uint64_t offset = 0;
+        std::memcpy(&offset, handle.data(), sizeof offset);
+        return Result<std::uint64_t>(offset);
+    });
+    ON_CALL(*mock, map(_)).WillByDefault([mapping](std::uint64_t offset) {
+        return Result<void*>(static_cast<void*>(*mapping + offset));
+    });
+    return mock;
+}
+
+class ScriptedSources final : public Sources {
+public:
+    explicit ScriptedSources(Script& script) : script_(script) {}
+    Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config&, const npushmem_host&,
+                                                      const npushmem_bootstrap_params&) override {
+        return scripted(script_);
+    }
+    Result<std::vector<OwnedTransport>> open_transports(Config&, const npushmem_host&,
+                                                        const npushmem_transport_params&) override {
+        std::vector<OwnedTransport> opened;
+        opened.push_back({"mock", mapping_transport()});
+        return opened;
+    }
+
+private:
+    Script& script_;
+};
+
+struct Outcome {
+    Status status;
+    int calls = 0;
+    std::vector<std::string> aborts;
+};
+
+Status live_one_life(Sources& sources) {
+    const FakeEnvironment environment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_TIMEOUT", "20s"}};
+    auto config = Config::read(environment);
+    if (!config.ok()) return config.status();
+    auto started = Runtime::start(std::move(config).value(), sources, {});
+    return started.ok() ? started.value()->finish() : started.status();
+}
+
+std::array<Outcome, npes> run_job(const Fault& fault) {
+    auto job = std::make_shared<fakes::FakeJob>(npes);
+    std::array<Outcome, npes> outcomes;
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < npes; ++rank) {
+        ranks.emplace_back([&, rank] {
+            Script script(job, rank, fault);
+            ScriptedSources sources(script);
+            Outcome& mine = outcomes[static_cast<std::size_t>(rank)];
+            mine.status = live_one_life(sources);
+            mine.calls = script.calls;
+            mine.aborts = script.aborts;
+        });
+    }
+    for (auto& each : ranks) each.join();
+    return outcomes;
+}
+
+// What the process holds: descriptors, threads, and mappings of shared memory.
+struct Holdings {
+    long descriptors = 0;
+    long threads = 0;
+    long shared_mappings = 0;
+
+    static long entries(const char* folder) {
+        const std::filesystem::directory_iterator all(folder);
+        return std::distance(begin(all), end(all));
+    }
+    static Holdings now() {
+        Holdings found{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);)
+            found.shared_mappings += line.find("memfd:") != std::string::npos ? 1 : 0;
+        return found;
+    }
+    friend bool operator==(const Holdings&, const Holdings&) = default;
+    // A thread that has been joined stays in the kernel's list for a moment.
+    static Holdings settled_at(const Holdings& wanted) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+        Holdings found = now();
+        while (found != wanted && std::chrono::steady_clock::now() < until) {
+            std::this_thread::yield();
+            found = now();
+        }
+        return found;
+    }
+};
+
+void expect_failed_start(const std::array<Outcome, npes>& outcomes, const Fault& fault) {
+    for (int rank = 0; rank < npes; ++rank) {
+        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+        EXPECT_THAT(outcome.status.message(), HasSubstr("start-up failed at ")) << "rank " << rank;
+        EXPECT_THAT(outcome.status.message(), HasSubstr(cause)) << "rank " << rank;
+    }
+    const Outcome& broken = outcomes[static_cast<std::size_t>(fault.rank)];
+    EXPECT_EQ(broken.calls, fault.call) << "it went on after the failure";
+    EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause)));
+}
+
+// A job that succeeds tells how many calls there are; the last of them belongs to finish.
+int calls_of_a_start() {
+    const auto healthy = run_job({});
+    for (const auto& outcome : healthy) EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+    return healthy[0].calls - 1;
+}
+
+void fail_each_call_of(int rank, When when) {
+    const int calls = calls_of_a_start();
+    ASSERT_GE(calls, 5);
+    const Holdings before = Holdings::now();
+    for (int call = 1; call <= calls; ++call) {
+        SCOPED_TRACE(::testing::Message() << "rank " << rank << ", call " << call);
+        const Fault fault{rank, call, when};
+        expect_failed_start(run_job(fault), fault);
+        const Holdings after = Holdings::settled_at(before);
+        EXPECT_EQ(after.descriptors, before.descriptors);
+        EXPECT_EQ(after.threads, before.threads);
+        EXPECT_EQ(after.shared_mappings, before.shared_mappings);
+    }
+}
+
+TEST(StartFailures, AllRanksMakeTheSameCalls) {
+    const auto healthy = run_job({});
+    for (const auto& outcome : healthy) {
+        EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+        EXPECT_EQ(outcome.calls, healthy[0].calls);
+        EXPECT_TRUE(outcome.aborts.empty());
+    }
+}
+
+TEST(StartFailures, EveryCallOfTheFirstRankMayFailBeforeTheMeeting) { fail_each_call_of(0, When::before_meeting); }
+TEST(StartFailures, EveryCallOfTheLastRankMayFailBeforeTheMeeting) {
+    fail_each_call_of(npes - 1, When::before_meeting);
+}
+TEST(StartFailures, EveryCallOfTheFirstRankMayFailAfterTheMeeting) { fail_each_call_of(0, When::after_meeting); }
+TEST(StartFailures, EveryCallOfTheLastRankMayFailAfterTheMeeting) { fail_each_call_of(npes - 1, When::after_meeting); }
+
+}  // namespace
+}  // namespace npushmem

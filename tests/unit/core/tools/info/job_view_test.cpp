@@ -1,0 +1,102 @@
+#include "core/tools/info/job_view.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/tools/info/device_tree.hpp"
+#include "core/tools/info/drawing.hpp"
+#include "tests/fakes/topologies.hpp"
+
+namespace npushmem::info {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+Settings settings_for(const std::string& machine) {
+    Settings settings;
+    settings.topo_file = topology::topology_path(machine + ".xml");
+    settings.nic_policy = "balanced";
+    settings.transports = "self,p2p";
+    settings.remote_transport = "none";
+    settings.nic_arbitration = false;
+    return settings;
+}
+
+JobView view(const std::string& machine, int pes, int nodes) {
+    auto job = view_job(settings_for(machine), pes, nodes);
+    EXPECT_TRUE(job.ok()) << job.status().message();
+    return std::move(job).value();
+}
+
+TEST(ViewJob, NumbersPesThroughTheHosts) {
+    const auto job = view("switch-pairs", 16, 2);
+    EXPECT_EQ(job.pes(), 16u);
+    EXPECT_EQ(job.pe(9).pe, 9u);
+    EXPECT_EQ(job.pe(9).nics.at(0).nic, "mlx5_1");
+}
+
+TEST(ViewJob, RefusesUnevenHosts) {
+    EXPECT_THAT(view_job(settings_for("flat-vm"), 5, 2).status().message(),
+                HasSubstr("5 PEs cannot be dealt out evenly to 2 hosts"));
+}
+
+TEST(DescribeMap, PairsRailsAndGroupsPeers) {
+    const auto text = describe_map(view("switch-pairs", 16, 2));
+    EXPECT_THAT(text, AllOf(HasSubstr("Transport map of PE 0 (16 PEs, 2 hosts)"), HasSubstr("1-7  p2p"),
+                            HasSubstr("mlx5_0:1 -> mlx5_0:1  another host, rail 0 on both ends"),
+                            HasSubstr("mlx5_0:1 -> mlx5_3:1  another host, rails 0 and 3, as the peer has no NIC of "
+                                      "rail 0"),
+                            HasSubstr("choose one with NPUSHMEM_REMOTE_TRANSPORT")));
+}
+
+TEST(DescribeMap, SaysWhatIsMissing) {
+    auto settings = settings_for("no-nic");
+    settings.disable_p2p = true;
+    settings.remote_transport = "verbs";
+    const auto text = describe_map(view_job(settings, 4, 2).value());
+    EXPECT_THAT(text, AllOf(HasSubstr("does not name p2p"), HasSubstr("verbs"), HasSubstr("and no NIC")));
+    EXPECT_THAT(text, Not(HasSubstr("NPUSHMEM_REMOTE_TRANSPORT")));
+}
+
+TEST(DeviceTrees, LeaveOutWhatSeparatesNothing) {
+    const auto trees = device_trees(view("switch-pairs", 8, 1));
+    ASSERT_THAT(trees, SizeIs(2));
+    EXPECT_THAT(trees[0].label, HasSubstr("NUMA node 0"));
+    EXPECT_THAT(trees[0].npus, IsEmpty());
+    ASSERT_THAT(trees[0].groups, SizeIs(2));
+    EXPECT_EQ(trees[0].groups[0].label, "PCIe switch 01:00.0");
+    EXPECT_THAT(trees[0].groups[0].npus, SizeIs(2));
+    EXPECT_THAT(trees[0].groups[0].nics, SizeIs(2));
+}
+
+TEST(DeviceTrees, KeepASwitchBelowASwitchApart) {
+    const auto trees = device_trees(view("cascaded-switches", 2, 1));
+    ASSERT_THAT(trees, SizeIs(1));
+    ASSERT_THAT(trees[0].groups, SizeIs(1));
+    ASSERT_THAT(trees[0].groups[0].groups, SizeIs(2));
+    EXPECT_EQ(trees[0].groups[0].groups[0].label, "device 03:00.0");  // a NIC with two ports
+    EXPECT_EQ(trees[0].groups[0].groups[1].label, "PCIe switch 05:00.0");
+}
+
+TEST(Draw, ShowsEveryPeNicAndRail) {
+    const auto picture = draw(view("switch-pairs", 16, 2));
+    for (int i = 0; i < 8; ++i) {
+        EXPECT_THAT(picture, HasSubstr(">PE " + std::to_string(i) + "<"));
+        EXPECT_THAT(picture, HasSubstr(">mlx5_" + std::to_string(i) + ":1<"));
+        EXPECT_THAT(picture, HasSubstr(">rail " + std::to_string(i) + "<"));
+    }
+    EXPECT_THAT(picture, HasSubstr("host 1, PEs 8 to 15"));
+}
+
+TEST(Draw, AcceptsEveryMachine) {
+    for (const char* machine :
+         {"no-nic", "one-nic", "network-only", "npus-by-file", "dgx-h100-port-failed", "dgx-a100"})
+        for (const int pes : {1, 3, 64}) EXPECT_THAT(draw(view(machine, pes, 1)), HasSubstr("</svg>")) << machine;
+    EXPECT_THAT(draw(view("dgx-h100-port-failed", 8, 1)), HasSubstr(">down<"));
+}
+
+}  // namespace
+}  // namespace npushmem::info

@@ -1,0 +1,52 @@
+#include "core/tools/info/options.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem::info {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+EarlyExit exit_of(const std::vector<std::string>& arguments) {
+    const auto parsed = parse_options(arguments);
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    return exit != nullptr ? *exit : EarlyExit{-1, "no exit"};
+}
+
+TEST(InfoOptions, SelectsReports) {
+    const auto parsed = parse_options({"-p", "-t", "-n", "12"});
+    ASSERT_TRUE(std::holds_alternative<Options>(parsed));
+    const auto& options = std::get<Options>(parsed);
+    EXPECT_TRUE(options.plugins && options.topology);
+    EXPECT_FALSE(options.variables || options.version);
+    EXPECT_EQ(options.pes, 12);
+}
+
+TEST(InfoOptions, BarriersAloneAreAReport) {
+    const auto parsed = parse_options({"-b", "--nodes", "2"});
+    const auto* options = std::get_if<Options>(&parsed);
+    ASSERT_NE(options, nullptr);
+    EXPECT_TRUE(options->barriers);
+    EXPECT_EQ(options->nodes, 2);
+}
+
+TEST(InfoOptions, HelpsWhenAskedNothing) {
+    for (const auto& arguments : {std::vector<std::string>{}, {"--help"}}) {
+        EXPECT_EQ(exit_of(arguments).status, 0);
+        EXPECT_THAT(exit_of(arguments).text, HasSubstr("--topology"));
+    }
+}
+
+TEST(InfoOptions, MistakesHaveStatus2AndTheProgramsName) {
+    for (const auto& arguments :
+         {std::vector<std::string>{"--plugin"}, {"-n", "0", "-t"}, {"-n", "many"}, {"-t", "surplus"}}) {
+        const EarlyExit exit = exit_of(arguments);
+        EXPECT_EQ(exit.status, 2) << arguments[0];
+        EXPECT_THAT(exit.text, AllOf(StartsWith("npushmem-info: "), HasSubstr("--help")));
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::info

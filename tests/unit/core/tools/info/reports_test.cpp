@@ -1,0 +1,59 @@
+#include "core/tools/info/reports.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_environment.hpp"
+
+namespace npushmem::info {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(DescribeVariables, DoesNotShowWhatLetsOthersIn) {
+    const std::string id(256, 'a');
+    auto config = Config::read(FakeEnvironment{{"NPUSHMEM_UNIQUEID", id},
+                                               {"NPUSHMEM_X_SESSION_ID", "sesame"},
+                                               {"NPUSHMEM_X_SECRETS", "sesame"},
+                                               {"NPUSHMEM_X_OPEN", "everybody"}});
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const npushmem_config_row rows[] = {
+        {"X_SESSION_ID", "", "string", "one"}, {"X_SECRETS", "", "string", "two"}, {"X_OPEN", "", "string", "three"}};
+    ASSERT_TRUE(config.value().declare("x", rows).ok());
+    const std::string text = describe_variables(config.value());
+    EXPECT_THAT(text, Not(HasSubstr(id)));
+    EXPECT_THAT(text, Not(HasSubstr("sesame")));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_UNIQUEID = (set, not shown)"));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_X_SESSION_ID = (set, not shown)"));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_X_SECRETS = (set, not shown)"));
+    EXPECT_THAT(text, HasSubstr("NPUSHMEM_X_OPEN = everybody"));
+}
+
+TEST(DescribeVariables, TellsWhenASecretIsNotSet) {
+    auto config = Config::read(FakeEnvironment{});
+    ASSERT_TRUE(config.ok());
+    EXPECT_THAT(describe_variables(config.value()), HasSubstr("NPUSHMEM_UNIQUEID = (empty)"));
+}
+
+std::string barriers(const FakeEnvironment& environment, int pes, int nodes, double cores) {
+    auto config = Config::read(environment);
+    EXPECT_TRUE(config.ok()) << config.status().message();
+    const auto text = describe_barriers(config.value().settings(), pes, nodes, cores);
+    return text.ok() ? text.value() : text.status().message();
+}
+
+TEST(DescribeBarriers, ListsThemAndSaysWhatIsChosenAndWhy) {
+    EXPECT_THAT(barriers({}, 8, 1, 2), HasSubstr("dissemination_k:k"));
+    EXPECT_THAT(barriers({}, 8, 1, 2),
+                HasSubstr("barrier of 8 PEs on 1 host of 2 usable cores: shared_counter (4 PEs"));
+    EXPECT_THAT(barriers({}, 8, 1, 8), HasSubstr("dissemination (every PE has a core"));
+    EXPECT_THAT(barriers({}, 8, 2, 8), HasSubstr("hierarchical (8 PEs on 2 nodes"));
+    EXPECT_THAT(barriers({{"NPUSHMEM_BARRIER_ALGO", "knomial_tree:3"}}, 8, 1, 8),
+                HasSubstr("knomial_tree:3 (NPUSHMEM_BARRIER_ALGO)"));
+    EXPECT_THAT(barriers({{"NPUSHMEM_BARRIER_ALGO", "two_proc"}}, 3, 1, 8), HasSubstr("at most 2 PEs"));
+    EXPECT_THAT(barriers({{"NPUSHMEM_COLL_TUNING_FILE", "/nonexistent"}}, 3, 1, 8),
+                HasSubstr("NPUSHMEM_COLL_TUNING_FILE: cannot read \"/nonexistent\""));
+}
+
+}  // namespace
+}  // namespace npushmem::info

@@ -1,0 +1,60 @@
+#include "core/tools/run/exit_requests.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/tools/run/job_state.hpp"
+
+namespace npushmem::run {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(ExitRequests, LinesMayComeInPieces) {
+    ExitRequests requests;
+    EXPECT_THAT(requests.take("exit 3 "), IsEmpty());
+    EXPECT_THAT(requests.take("7\nexit 1 0\nex"), ElementsAre(ExitRequest{3, 7, false}, ExitRequest{1, 0, false}));
+    EXPECT_THAT(requests.take("it 2 -1\n"), ElementsAre(ExitRequest{2, -1, false}));
+}
+
+TEST(ExitRequests, WhatIsNoRequestIsDropped) {
+    ExitRequests requests;
+    for (const char* line :
+         {"\n", "exit\n", "exit 1\n", "exit x 1\n", "exit 1 y\n", "exit -2 0\n", "quit 1 1\n", "exit 1 2 3\n"})
+        EXPECT_THAT(requests.take(line), IsEmpty()) << line;
+    EXPECT_THAT(requests.take(std::string(1000, 'z')), IsEmpty());
+    EXPECT_THAT(requests.take("exit 0 4\n"), ElementsAre(ExitRequest{0, 4, false})) << "an endless line was forgotten";
+}
+
+TEST(ExitRequests, APeThatCannotGoOnSaysSo) {
+    ExitRequests requests;
+    EXPECT_THAT(requests.take("failed 5 1\nfailed -1 1\n"),
+                ElementsAre(ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}));
+}
+
+TEST(JobState, APeThatCannotGoOnFailsTheJob) {
+    JobState state(1, {}, std::nullopt);
+    state.pe_started();
+    EXPECT_THAT(state.exit_requested({0, 1, true}, {}).messages, ElementsAre(HasSubstr("PE 0 cannot go on")));
+    (void)state.pe_ended({0, 10, HowEnded::exited, 0}, "PE 0", {});
+    EXPECT_EQ(state.exit_status(), 1);
+}
+
+TEST(JobState, AnExitRequestEndsTheJobWithItsStatus) {
+    for (const int status : {0, 7}) {
+        JobState state(2, {}, std::nullopt);
+        state.pe_started();
+        state.pe_started();
+        const Orders orders = state.exit_requested({1, status, false}, {});
+        EXPECT_FALSE(orders.signals.empty());
+        EXPECT_EQ(orders.messages.size(), status == 0 ? 0U : 1U);
+        // The others die by the launcher's own signal, which is no failure of theirs.
+        (void)state.pe_ended({1, 11, HowEnded::exited, status}, "PE 1", {});
+        EXPECT_THAT(state.pe_ended({0, 10, HowEnded::killed, 15}, "PE 0", {}).messages, IsEmpty());
+        EXPECT_EQ(state.exit_status(), status);
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::run

@@ -1,0 +1,145 @@
+#include "core/tools/run/job_state.hpp"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+#include "core/tools/run/exit_codes.hpp"
+
+namespace npushmem::run {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Clock::time_point start{};
+
+PeEnd exited(int pe, int status) { return {pe, 100 + pe, HowEnded::exited, status}; }
+PeEnd killed(int pe, int signal) { return {pe, 100 + pe, HowEnded::killed, signal}; }
+
+JobState running_job(int npes, std::optional<milliseconds> limit = std::nullopt) {
+    JobState state(npes, start, limit);
+    for (int pe = 0; pe < npes; ++pe) state.pe_started();
+    return state;
+}
+
+TEST(JobState, AllEndingWithZeroIsSuccess) {
+    JobState state = running_job(2);
+    const Orders first = state.pe_ended(exited(1, 0), "one", start);
+    EXPECT_FALSE(first.close);
+    EXPECT_THAT(first.messages, IsEmpty());
+    EXPECT_THAT(first.signals, IsEmpty());
+    EXPECT_FALSE(state.deadline().has_value());
+    const Orders second = state.pe_ended(exited(0, 0), "zero", start);
+    EXPECT_TRUE(second.close);
+    EXPECT_THAT(second.messages, IsEmpty());
+    EXPECT_EQ(state.exit_status(), 0);
+}
+
+TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
+    JobState state = running_job(3);
+    const Orders first = state.pe_ended(killed(1, SIGSEGV), "PE 1 died", start);
+    EXPECT_THAT(first.messages, ElementsAre("PE 1 died; ending the other 2 running PEs"));
+    EXPECT_THAT(first.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_FALSE(first.close);
+    EXPECT_EQ(state.deadline(), start + JobState::grace);
+    EXPECT_THAT(state.pe_ended(killed(0, SIGTERM), "PE 0 died", start).messages, IsEmpty());
+    EXPECT_TRUE(state.pe_ended(exited(2, 3), "PE 2 exited", start).close);
+    EXPECT_EQ(state.exit_status(), 128 + SIGSEGV);
+}
+
+TEST(JobState, WhoDoesNotEndInTimeIsKilled) {
+    JobState state = running_job(2);
+    (void)state.pe_ended(exited(0, 7), "PE 0", start);
+    const Orders late = state.expired(start + JobState::grace);
+    EXPECT_TRUE(late.close);
+    EXPECT_THAT(late.signals, IsEmpty());
+    EXPECT_FALSE(state.deadline().has_value());
+    EXPECT_EQ(state.exit_status(), 7);
+}
+
+TEST(JobState, AGraceOfOneSecondWouldBeTooLong) { EXPECT_LE(JobState::grace, milliseconds(500)); }
+
+TEST(JobState, FailureOfTheOnlyPeLeavesNobodyToEnd) {
+    JobState state = running_job(1);
+    const Orders orders = state.pe_ended(exited(0, 1), "PE 0 exited with status 1", start);
+    EXPECT_THAT(orders.messages, ElementsAre("PE 0 exited with status 1"));
+    EXPECT_TRUE(orders.close);
+}
+
+TEST(JobState, FailureBeforeAllHaveStartedClosesAtOnce) {
+    JobState state(3, start, std::nullopt);
+    state.pe_started();
+    state.pe_started();
+    const Orders orders = state.pe_ended(exited(0, 5), "PE 0", start);
+    EXPECT_TRUE(orders.close);
+    EXPECT_THAT(orders.messages, ElementsAre("PE 0; ending the other running PE"));
+    EXPECT_EQ(state.exit_status(), 5);
+}
+
+TEST(JobState, SignalsAreForwardedAndASecondInterruptionKills) {
+    JobState state = running_job(2);
+    EXPECT_THAT(state.signalled(SIGUSR1).signals, ElementsAre(SIGUSR1));
+    EXPECT_THAT(state.signalled(SIGUSR1).signals, ElementsAre(SIGUSR1));
+    EXPECT_THAT(state.signalled(SIGINT).signals, ElementsAre(SIGINT));
+    const Orders again = state.signalled(SIGTERM);
+    EXPECT_TRUE(again.close);
+    EXPECT_THAT(again.signals, IsEmpty());
+    EXPECT_THAT(again.messages, ElementsAre(HasSubstr("SIGTERM again")));
+    EXPECT_EQ(state.exit_status(), 128 + SIGTERM);
+}
+
+TEST(JobState, AProgramMayHandleAnInterruptionAndSucceed) {
+    JobState state = running_job(1);
+    (void)state.signalled(SIGINT);
+    EXPECT_TRUE(state.pe_ended(exited(0, 0), "", start).close);
+    EXPECT_EQ(state.exit_status(), 0);
+}
+
+TEST(JobState, TimeLimitEndsTheJobWithItsOwnStatus) {
+    JobState state = running_job(2, milliseconds(1500));
+    EXPECT_EQ(state.deadline(), start + milliseconds(1500));
+    const auto now = start + milliseconds(1500);
+    const Orders orders = state.expired(now);
+    EXPECT_THAT(orders.messages, ElementsAre(HasSubstr("limit of 1.5 s")));
+    EXPECT_THAT(orders.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_EQ(state.deadline(), now + JobState::grace);
+    EXPECT_TRUE(state.expired(now + JobState::grace).close);
+    EXPECT_EQ(state.exit_status(), exit_timeout);
+}
+
+TEST(JobState, TimeLimitBeforeAllHaveStartedClosesAtOnce) {
+    JobState state(2, start, milliseconds(10));
+    EXPECT_TRUE(state.expired(start + milliseconds(10)).close);
+    EXPECT_EQ(state.exit_status(), exit_timeout);
+}
+
+TEST(JobState, AWishToEndComesTooLateAfterAFailure) {
+    JobState state = running_job(3);
+    (void)state.pe_ended(exited(0, 9), "PE 0", start);
+    EXPECT_THAT(state.exit_requested({1, 0, false}, start).signals, IsEmpty());
+    EXPECT_EQ(state.exit_status(), 9);
+}
+
+TEST(JobState, LauncherFailureCloses) {
+    JobState state = running_job(2);
+    const Orders orders = state.failed(exit_not_executable, "no");
+    EXPECT_TRUE(orders.close);
+    EXPECT_THAT(orders.messages, ElementsAre("no"));
+    EXPECT_EQ(state.exit_status(), exit_not_executable);
+}
+
+TEST(JobState, NothingMattersOnceClosing) {
+    JobState state = running_job(2);
+    (void)state.failed(exit_launcher_failed, "no");
+    EXPECT_THAT(state.signalled(SIGINT).signals, IsEmpty());
+    EXPECT_FALSE(state.pe_ended(exited(0, 9), "", start).close);
+    EXPECT_FALSE(state.expired(start).close);
+    EXPECT_FALSE(state.failed(1, "again").close);
+    EXPECT_EQ(state.exit_status(), exit_launcher_failed);
+}
+
+}  // namespace
+}  // namespace npushmem::run

@@ -1,0 +1,60 @@
+#include "core/tools/run/part_order.hpp"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace npushmem::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+PartOrder sample() {
+    PartOrder order;
+    order.folder = "/some where";
+    order.part = {{2, 3}, 4};
+    order.npes = 12;
+    order.bind = Bind::numa;
+    order.tag_output = true;
+    order.environment = {"A=1", "B=two\nlines; $(quoted) 'text'", "EMPTY="};
+    order.command = {"./app", "", "--x=y z"};
+    return order;
+}
+
+std::string body_of(const std::string& wire) { return wire.substr(wire.find('\n') + 1); }
+
+TEST(PartOrder, ArrivesAsItWasGiven) {
+    const std::string wire = sample().encode();
+    EXPECT_EQ(PartOrder::body_bytes(wire.substr(0, wire.find('\n'))).value(), body_of(wire).size());
+    const auto back = PartOrder::decode(body_of(wire));
+    ASSERT_TRUE(back.ok()) << back.status().message();
+    EXPECT_EQ(back.value().folder, "/some where");
+    EXPECT_EQ(back.value().part.numbering.of(2), 8);
+    EXPECT_EQ(back.value().part.count, 4);
+    EXPECT_EQ(back.value().npes, 12);
+    EXPECT_EQ(back.value().bind, Bind::numa);
+    EXPECT_TRUE(back.value().tag_output);
+    EXPECT_FALSE(back.value().verbose);
+    EXPECT_EQ(back.value().environment, sample().environment);
+    EXPECT_EQ(back.value().command, sample().command);
+}
+
+TEST(PartOrder, WhatIsNoneIsRefused) {
+    EXPECT_THAT(PartOrder::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 -3").ok());
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 30").ok());
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 99999999999").ok());
+    const std::string body = body_of(sample().encode());
+    std::size_t decoded = 0;
+    for (std::size_t bytes = 0; bytes < body.size(); ++bytes) decoded += PartOrder::decode(body.substr(0, bytes)).ok();
+    EXPECT_LT(decoded, std::string("./app--x=y z").size() + 4) << "only the command may be cut without being noticed";
+    std::mt19937 random(3);
+    for (int round = 0; round < 2000; ++round) {
+        std::string damaged = body;
+        damaged[random() % damaged.size()] = static_cast<char>(random());
+        (void)PartOrder::decode(damaged).ok();
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::run

@@ -1,0 +1,67 @@
+#include "core/tools/run/poller.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <vector>
+
+namespace npushmem::run {
+namespace {
+
+using std::chrono::milliseconds;
+
+Poller make_poller() {
+    auto made = Poller::open();
+    EXPECT_TRUE(made.ok());
+    return std::move(made).value();
+}
+
+class PollerTest : public ::testing::Test {
+protected:
+    Poller poller_ = make_poller();
+    Fd first_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    Fd second_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    std::vector<int> calls_;
+
+    void watch(const Fd& fd, int number) {
+        ASSERT_TRUE(poller_.add(fd.get(), EPOLLIN, [this, number](std::uint32_t) { calls_.push_back(number); }).ok());
+    }
+    static void make_ready(const Fd& fd) { ASSERT_EQ(::eventfd_write(fd.get(), 1), 0); }
+};
+
+TEST_F(PollerTest, CallsInTheOrderOfReadiness) {
+    watch(first_, 1);
+    watch(second_, 2);
+    poller_.run_once(milliseconds(0));
+    make_ready(second_);
+    make_ready(first_);
+    poller_.run_once(std::nullopt);
+    EXPECT_EQ(calls_, (std::vector<int>{2, 1}));
+}
+
+TEST_F(PollerTest, AHandlerMayRemoveAnotherThatIsReady) {
+    ASSERT_TRUE(poller_
+                    .add(first_.get(), EPOLLIN,
+                         [this](std::uint32_t) {
+                             calls_.push_back(1);
+                             poller_.remove(first_.get());
+                             poller_.remove(second_.get());
+                         })
+                    .ok());
+    watch(second_, 2);
+    make_ready(first_);
+    make_ready(second_);
+    poller_.run_once(milliseconds(0));
+    poller_.run_once(milliseconds(0));
+    EXPECT_EQ(calls_, (std::vector<int>{1}));
+}
+
+TEST_F(PollerTest, AddingABadDescriptorFailsWithItsNumber) {
+    const Status status = poller_.add(1 << 20, EPOLLIN, [](std::uint32_t) {});
+    EXPECT_EQ(status.code(), Code::system);
+    EXPECT_NE(status.message().find("1048576"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace npushmem::run

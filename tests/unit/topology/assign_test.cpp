@@ -1,0 +1,408 @@
+#include "topology/assign.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "tests/fakes/machine_builder.hpp"
+#include "tests/fakes/topologies.hpp"
+#include "topology/describe.hpp"
+
+namespace npushmem::topology {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+AssignmentRequest request_for(const Machine& machine, std::size_t pes) {
+    AssignmentRequest request;
+    request.pes = place_emulated(machine, pes);
+    request.rails = rails_of(machine);
+    return request;
+}
+
+Assignment assigned(const Machine& machine, const AssignmentRequest& request) {
+    auto out = assign(machine, request);
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    return out.ok() ? std::move(out).value() : Assignment{};
+}
+
+std::vector<std::string> first_nics(const Assignment& assignment) {
+    std::vector<std::string> out;
+    for (const auto& pe : assignment.pes) out.push_back(pe.nics.empty() ? "none" : pe.nics[0].nic);
+    return out;
+}
+
+// One machine, one number of PEs, one policy: the whole text is compared with a file.
+struct GoldenCase {
+    const char* machine;
+    std::size_t pes;
+    Policy policy;
+};
+
+class Golden : public ::testing::TestWithParam<GoldenCase> {};
+
+std::string golden_name(const GoldenCase& c) {
+    return std::string(c.machine) + "." + std::to_string(c.pes) + "-pes." + std::string(name_of(c.policy)) + ".txt";
+}
+
+std::string expected_text(const std::string& name) {
+    std::ifstream file(topology_path("expected/" + name));
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// Where a person finds a text that differs, to look at it and to replace the file when it is right.
+std::string keep(const std::string& name, const std::string& text) {
+    const std::string path = ::testing::TempDir() + "npushmem." + name;
+    std::ofstream(path) << text;
+    return path;
+}
+
+TEST_P(Golden, TextIsAsExpected) {
+    const auto machine = machine_from(GetParam().machine);
+    auto request = request_for(machine, GetParam().pes);
+    request.policy = GetParam().policy;
+    const auto text = describe(assigned(machine, request));
+    const auto name = golden_name(GetParam());
+    EXPECT_EQ(text, expected_text(name)) << "expected/" << name << " differs from " << keep(name, text);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, Golden,
+    ::testing::Values(
+        GoldenCase{"switch-pairs", 8, Policy::balanced}, GoldenCase{"switch-pairs", 8, Policy::nearest},
+        GoldenCase{"switch-pairs", 3, Policy::balanced}, GoldenCase{"switch-pairs", 16, Policy::balanced},
+        GoldenCase{"nics-on-one-socket", 4, Policy::balanced}, GoldenCase{"nics-on-one-socket", 4, Policy::nearest},
+        GoldenCase{"cascaded-switches", 2, Policy::balanced}, GoldenCase{"flat-vm", 4, Policy::balanced},
+        GoldenCase{"port-down", 4, Policy::balanced}, GoldenCase{"network-only", 4, Policy::balanced},
+        GoldenCase{"no-nic", 3, Policy::balanced}, GoldenCase{"one-nic", 4, Policy::balanced},
+        GoldenCase{"dgx-a100", 8, Policy::balanced}, GoldenCase{"dgx-a100", 8, Policy::nearest},
+        GoldenCase{"dgx-a100", 8, Policy::exclusive}, GoldenCase{"dgx-a100", 4, Policy::round_robin},
+        GoldenCase{"dgx-h100", 8, Policy::balanced}, GoldenCase{"dgx-h100-port-failed", 8, Policy::balanced},
+        GoldenCase{"dgx-h100-port-failed", 8, Policy::nearest}, GoldenCase{"hgx-4-nics", 8, Policy::balanced},
+        GoldenCase{"hgx-4-nics", 8, Policy::nearest}, GoldenCase{"atlas-800-a2", 8, Policy::balanced},
+        GoldenCase{"sixteen-accelerators", 16, Policy::balanced},
+        GoldenCase{"sixteen-accelerators", 16, Policy::nearest}, GoldenCase{"mixed-speeds", 6, Policy::balanced},
+        GoldenCase{"mixed-speeds", 6, Policy::nearest}));
+
+// Device address → names of its NICs: what must not depend on any order.
+std::map<std::string, std::vector<std::string>> nics_by_device(const Assignment& assignment) {
+    std::map<std::string, std::vector<std::string>> out;
+    for (const auto& pe : assignment.pes) {
+        for (const auto& nic : pe.nics) out[pe.device].push_back(nic.nic + ":" + std::to_string(nic.port));
+    }
+    return out;
+}
+
+class Permutation : public ::testing::TestWithParam<std::tuple<const char*, Policy>> {};
+
+TEST_P(Permutation, OfPesAndNicsChangesNothing) {
+    const auto machine = machine_from(std::get<0>(GetParam()));
+    const auto rails = rails_of(machine);
+    const auto usable = static_cast<std::size_t>(
+        std::count_if(rails.begin(), rails.end(), [](const Rail& rail) { return rail.state != PortState::down; }));
+    auto request = request_for(machine, std::min(machine.accelerators.size(), usable));  // exclusive needs one each
+    request.policy = std::get<1>(GetParam());
+    const auto expected = nics_by_device(assigned(machine, request));
+    std::mt19937 random(17);
+    for (int round = 0; round < 50; ++round) {
+        std::shuffle(request.pes.begin(), request.pes.end(), random);
+        std::shuffle(request.rails.begin(), request.rails.end(), random);
+        ASSERT_EQ(nics_by_device(assigned(machine, request)), expected) << "round " << round;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Machines, Permutation,
+    ::testing::Combine(::testing::Values("switch-pairs", "nics-on-one-socket", "cascaded-switches", "flat-vm",
+                                         "dgx-a100", "dgx-h100-port-failed", "hgx-4-nics", "atlas-800-a2",
+                                         "sixteen-accelerators", "mixed-speeds"),
+                       ::testing::Values(Policy::balanced, Policy::nearest, Policy::exclusive, Policy::round_robin)));
+
+TEST(AssignByDistance, GivesEightPesEightNics) {
+    const auto machine = machine_from("switch-pairs");
+    auto nics = first_nics(assigned(machine, request_for(machine, 8)));
+    std::sort(nics.begin(), nics.end());
+    EXPECT_EQ(std::unique(nics.begin(), nics.end()), nics.end());
+}
+
+TEST(AssignByDistance, PointsAtTheOfferedRail) {
+    const auto machine = machine_from("flat-vm");
+    auto request = request_for(machine, 2);
+    std::reverse(request.rails.begin(), request.rails.end());
+    for (const auto& pe : assigned(machine, request).pes) {
+        ASSERT_THAT(pe.nics, SizeIs(1));
+        EXPECT_EQ(request.rails.at(pe.nics[0].rail).nic, pe.nics[0].nic);
+        EXPECT_EQ(pe.nics[0].bits_per_second, 100'000'000'000u);
+    }
+}
+
+TEST(AssignByDistance, NamesPesByTheirNumbersInTheJob) {
+    const auto machine = machine_from("flat-vm");
+    auto request = request_for(machine, 4);
+    request.pe_numbers = {8, 9, 10, 11};
+    const auto assignment = assigned(machine, request);
+    EXPECT_EQ(assignment.pes[0].pe, 8u);
+    EXPECT_THAT(assignment.pes[0].nics[0].shared_with, ElementsAre(10));
+    EXPECT_THAT(assignment.pes[0].reason, HasSubstr("shared with PE 10"));
+}
+
+TEST(AssignByDistance, PrefersTheFasterOfEquallyNearPorts) {
+    MachineBuilder builder;
+    const auto host = builder.host_bridge(builder.package());
+    builder.accelerator(host);
+    builder.nic(host, "slow", {{1, PortState::active, 100}});
+    builder.nic(host, "fast", {{1, PortState::active, 200}});
+    auto request = request_for(builder.machine(), 1);
+    request.max_nics_per_pe = 1;
+    EXPECT_THAT(first_nics(assigned(builder.machine(), request)), ElementsAre("fast"));
+}
+
+TEST(AssignByDistance, TakesAPortForNoFasterThanItsSlot) {
+    // By their ports the first would carry three of four PEs; its slot is as slow as the second's.
+    MachineBuilder builder;
+    const auto host = builder.host_bridge(builder.package());
+    for (int i = 0; i < 4; ++i) builder.accelerator(host);
+    builder.nic(host, "hampered", {{1, PortState::active, 400'000'000'000}}, NicKind::rdma, 100'000'000'000);
+    builder.nic(host, "plain", {{1, PortState::active, 100'000'000'000}}, NicKind::rdma, 100'000'000'000);
+    const auto nics = first_nics(assigned(builder.machine(), request_for(builder.machine(), 4)));
+    EXPECT_EQ(std::count(nics.begin(), nics.end(), "hampered"), 2);
+}
+
+TEST(AssignByDistance, TreatsANicAtNoKnownPlaceAsFarAndSaysSo) {
+    const auto machine = machine_from("flat-vm");
+    auto request = request_for(machine, 1);
+    request.rails = {{"stranger", 1, PortState::active, 0, {}}};
+    const auto assignment = assigned(machine, request);
+    EXPECT_EQ(assignment.pes[0].nics[0].distance, DistanceClass::sys);
+    EXPECT_THAT(assignment.pes[0].reason, HasSubstr("at a place nobody knows"));
+}
+
+TEST(AssignWithoutNics, IsNoFailure) {
+    const auto machine = machine_from("no-nic");
+    const auto assignment = assigned(machine, request_for(machine, 2));
+    ASSERT_THAT(assignment.pes, SizeIs(2));
+    EXPECT_THAT(assignment.pes[0].nics, IsEmpty());
+    EXPECT_EQ(assignment.pes[0].reason, "this host has no NIC");
+}
+
+TEST(AssignWithoutNics, TellsAHostWithoutFromTransportsWithout) {
+    const auto machine = machine_from("flat-vm");
+    auto request = request_for(machine, 1);
+    request.rails.clear();
+    EXPECT_EQ(assigned(machine, request).pes[0].reason, "no transport in use offers a NIC");
+}
+
+TEST(AssignByList, LimitsTheChoiceByDistance) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 2);
+    request.hca_list = "^mlx5_0";
+    request.max_nics_per_pe = 1;
+    EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_1", "mlx5_1"));
+}
+
+TEST(AssignByList, GoesRoundInTheUsersOrder) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 5);
+    request.enable_nic_pe_mapping = true;
+    request.hca_list = "mlx5_7,mlx5_0,mlx5_3";
+    const auto assignment = assigned(machine, request);
+    EXPECT_THAT(first_nics(assignment), ElementsAre("mlx5_7", "mlx5_0", "mlx5_3", "mlx5_7", "mlx5_0"));
+    EXPECT_THAT(assignment.pes[0].reason,
+                AllOf(HasSubstr("NPUSHMEM_HCA_LIST gives it, in turn, mlx5_7:1"), HasSubstr("shared with PE 3"),
+                      HasSubstr("mlx5_0:1 (PIX) would be nearer")));
+}
+
+TEST(AssignByPolicy, RoundRobinTakesTurnsWhereverNicsAre) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 10);
+    request.policy = Policy::round_robin;
+    const auto assignment = assigned(machine, request);
+    EXPECT_EQ(first_nics(assignment)[2], "mlx5_2");
+    EXPECT_EQ(first_nics(assignment)[9], "mlx5_1");
+    EXPECT_THAT(assignment.pes[9].reason, HasSubstr("NPUSHMEM_NIC_POLICY gives it, in turn, mlx5_1:1"));
+}
+
+TEST(AssignByPolicy, ListGivesPeByPe) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 2);
+    request.policy = Policy::list;
+    request.hca_list = "mlx5_7,mlx5_3,mlx5_1";
+    const auto assignment = assigned(machine, request);
+    EXPECT_THAT(first_nics(assignment), ElementsAre("mlx5_7", "mlx5_3"));
+    EXPECT_THAT(assignment.pes[1].reason, HasSubstr("NPUSHMEM_HCA_LIST gives PE 1 of the host mlx5_3:1"));
+}
+
+TEST(AssignByPolicy, ExclusiveSharesNothing) {
+    const auto machine = machine_from("nics-on-one-socket");
+    auto request = request_for(machine, 2);
+    request.policy = Policy::exclusive;
+    EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_0", "mlx5_1"));
+}
+
+TEST(AssignBesideOthers, TakesWhatTheyLeave) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 1);
+    request.max_nics_per_pe = 1;
+    request.used_by_others = {1, 0, 0, 0, 0, 0, 0, 0};
+    EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_1"));
+    request.used_by_others = {2, 1, 0, 0, 0, 0, 0, 0};
+    const auto crowded = assigned(machine, request);
+    EXPECT_THAT(first_nics(crowded), ElementsAre("mlx5_1"));
+    EXPECT_THAT(crowded.pes[0].reason, HasSubstr("shared with 1 PE of another job"));
+}
+
+TEST(AssignBesideOthers, TurnsGoByTheNumberOnTheHost) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 1);
+    const std::vector<std::uint32_t> fifth{5};
+    request.pes = place_emulated(machine, fifth);
+    request.numbers_of_host = true;
+    request.enable_nic_pe_mapping = true;
+    EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_5"));
+    request.hca_pe_mapping = "mlx5_0:1:3,mlx5_2:1:5";
+    EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_2"));
+}
+
+TEST(AssignByTurns, SharesOutMoreNicsThanPes) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 3);
+    request.enable_nic_pe_mapping = true;
+    const auto assignment = assigned(machine, request);
+    EXPECT_THAT(first_nics(assignment), ElementsAre("mlx5_0", "mlx5_2", "mlx5_5"));
+    EXPECT_THAT(assignment.pes[0].nics, SizeIs(2));
+    EXPECT_THAT(assignment.pes[1].nics, SizeIs(3));
+    EXPECT_THAT(assignment.pes[2].nics, SizeIs(3));
+}
+
+TEST(AssignByMapping, FollowsTheUser) {
+    const auto machine = machine_from("cascaded-switches");
+    auto request = request_for(machine, 8);
+    request.enable_nic_pe_mapping = true;
+    request.hca_pe_mapping = "mlx5_0:1:3,mlx5_0:2:5";
+    const auto assignment = assigned(machine, request);
+    EXPECT_EQ(assignment.method, "HCA_PE_MAPPING");
+    for (std::size_t pe = 0; pe < 8; ++pe) EXPECT_EQ(assignment.pes[pe].nics.at(0).port, pe < 3 ? 1u : 2u);
+    EXPECT_THAT(assignment.pes[3].reason, HasSubstr("entry 2 \"mlx5_0:2:5\" of NPUSHMEM_HCA_PE_MAPPING"));
+    EXPECT_THAT(assignment.pes[3].nics[0].shared_with, ElementsAre(4, 5, 6, 7));
+}
+
+TEST(AssignByMapping, WithoutTheSwitchIsNotedAndStillChecked) {
+    const auto machine = machine_from("flat-vm");
+    auto request = request_for(machine, 2);
+    request.hca_pe_mapping = "mlx5_0:1:2";
+    const auto assignment = assigned(machine, request);
+    EXPECT_EQ(assignment.method, "balanced");
+    EXPECT_THAT(assignment.notes, ElementsAre(HasSubstr("has no effect")));
+    request.hca_pe_mapping = "mlx5_0";
+    EXPECT_FALSE(assign(machine, request).ok());
+}
+
+void expect_refused(const Machine& machine, const AssignmentRequest& request, Code code, const std::string& why) {
+    const auto out = assign(machine, request);
+    ASSERT_FALSE(out.ok()) << why;
+    EXPECT_EQ(out.status().code(), code);
+    EXPECT_THAT(out.status().message(), HasSubstr(why));
+}
+
+TEST(Assign, RefusesWhatDoesNotFit) {
+    const auto machine = machine_from("flat-vm");
+    const auto sound = request_for(machine, 2);
+    auto request = sound;
+    request.enable_nic_pe_mapping = true;
+    request.hca_list = "mlx5_0";
+    request.hca_pe_mapping = "mlx5_0:1:2";
+    expect_refused(machine, request, Code::config, "exclude each other");
+    request = sound;
+    request.hca_list = "mlx5_0,mlx5_7";
+    expect_refused(machine, request, Code::config, "entry 2 \"mlx5_7\"");
+    request = sound;
+    request.enable_nic_pe_mapping = true;
+    request.hca_pe_mapping = "mlx5_0:1:3";
+    expect_refused(machine, request, Code::config, "add up to 3, but this host has 2 PEs");
+    request.numbers_of_host = true;
+    request.hca_pe_mapping = "mlx5_0:1:1";
+    expect_refused(machine, request, Code::config, "no port for PE 1 of this host");
+    request = sound;
+    request.policy = Policy::list;
+    expect_refused(machine, request, Code::config, "needs NPUSHMEM_HCA_LIST");
+    request.hca_list = "^mlx5_0";
+    expect_refused(machine, request, Code::config, "needs NPUSHMEM_HCA_LIST");
+    request.hca_list = "mlx5_0";
+    expect_refused(machine, request, Code::config, "names 1 port, but NPUSHMEM_NIC_POLICY=list needs one for PE 1");
+    request = sound;
+    request.policy = Policy::exclusive;
+    request.used_by_others = {1, 0};
+    expect_refused(machine, request, Code::config, "of the 2 usable on this host 1 belongs to other jobs");
+    request = sound;
+    request.used_by_others = {1};
+    expect_refused(machine, request, Code::argument, "the use of 1 NIC ports was given for 2");
+    request = sound;
+    request.max_nics_per_pe = 0;
+    expect_refused(machine, request, Code::argument, "at least one");
+    request = sound;
+    request.pe_numbers = {1};
+    expect_refused(machine, request, Code::argument, "1 PE numbers were given for 2 PEs");
+    request = sound;
+    for (auto& rail : request.rails) rail.state = PortState::down;
+    expect_refused(machine, request, Code::system, "no NIC port of this host can be used");
+}
+
+TEST(Assign, RefusesAListOnAHostWithoutNic) {
+    const auto machine = machine_from("no-nic");
+    auto request = request_for(machine, 2);
+    request.hca_list = "mlx5_0";
+    expect_refused(machine, request, Code::config, "this host has no NIC");
+    request = request_for(machine, 2);
+    request.enable_nic_pe_mapping = true;
+    request.hca_pe_mapping = "mlx5_0:1:2";
+    expect_refused(machine, request, Code::config, "this host has no NIC");
+}
+
+TEST(Assign, AcceptsNoPes) {
+    const auto machine = machine_from("flat-vm");
+    EXPECT_THAT(assigned(machine, request_for(machine, 0)).pes, IsEmpty());
+}
+
+npushmem_device offered(const char* name, std::uint32_t port, std::uint32_t state) {
+    npushmem_device out{};
+    out.struct_size = sizeof out;
+    out.port = port;
+    out.state = state;
+    std::copy_n(name, std::char_traits<char>::length(name), out.name);
+    return out;
+}
+
+TEST(DeviceIndices, FindNicsWhereverTheTransportListsThem) {
+    const PeAssignment pe{
+        0, "", {{"b", 2, 0, DistanceClass::pix, 0, {}, 0}, {"a", 1, 1, DistanceClass::pix, 0, {}, 0}}, ""};
+    const npushmem_device devices[] = {offered("a", 1, NPUSHMEM_PORT_ACTIVE), offered("b", 1, NPUSHMEM_PORT_ACTIVE),
+                                       offered("b", 2, NPUSHMEM_PORT_ACTIVE)};
+    const auto indices = device_indices(pe, devices);
+    ASSERT_TRUE(indices.ok()) << indices.status().message();
+    EXPECT_THAT(indices.value(), ElementsAre(2, 0));
+}
+
+TEST(DeviceIndices, RefuseANicThatHasGone) {
+    const PeAssignment pe{5, "", {{"b", 1, 0, DistanceClass::pix, 0, {}, 0}}, ""};
+    const npushmem_device down[] = {offered("b", 1, NPUSHMEM_PORT_DOWN)};
+    for (const auto& devices : {std::span<const npushmem_device>{}, std::span<const npushmem_device>(down)}) {
+        const auto indices = device_indices(pe, devices);
+        ASSERT_FALSE(indices.ok());
+        EXPECT_EQ(indices.status().code(), Code::system);
+        EXPECT_THAT(indices.status().message(),
+                    AllOf(HasSubstr("b:1"), HasSubstr("PE 5"), HasSubstr("NPUSHMEM_HCA_LIST=^b:1")));
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::topology

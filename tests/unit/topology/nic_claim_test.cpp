@@ -1,0 +1,85 @@
+#include "topology/nic_claim.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem::topology {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+NicClaim sample() { return {{41, 900}, 5, 77, 3, 6, "0000:0f:00.0", "mlx5_2", 2, true, DistanceClass::pxb}; }
+
+TEST(NicClaim, ComesBackFromItsRow) {
+    EXPECT_EQ(claim_from(to_row(sample())), sample());
+    auto further = sample();
+    further.first = false;
+    further.nic = std::string(64, 'n');
+    EXPECT_EQ(claim_from(to_row(further)), further);
+}
+
+TEST(NicClaim, IsNotSeenInOtherBytes) {
+    EXPECT_FALSE(claim_from(HostTableRow{}));
+    auto row = to_row(sample());
+    row.payload[25] = std::byte{99};  // the distance class
+    EXPECT_FALSE(claim_from(row));
+}
+
+TEST(ClaimsOfOthers, AreThoseOfOtherJobsOnTheSameMachine) {
+    auto mine = sample();
+    mine.job = 6;
+    auto elsewhere = sample();
+    elsewhere.machine = 78;
+    const std::vector rows{to_row(sample()), to_row(mine), to_row(elsewhere), HostTableRow{}};
+    EXPECT_THAT(claims_of_others(rows, 77, 6), ElementsAre(sample()));
+}
+
+TEST(MachineKey, TellsMachinesAndEmulatedHostsApart) {
+    Machine other;
+    other.identity = 1;
+    EXPECT_EQ(machine_key(Machine{}, -1), machine_key(Machine{}, -1));
+    EXPECT_NE(machine_key(Machine{}, -1), machine_key(other, -1));
+    EXPECT_NE(machine_key(Machine{}, 0), machine_key(Machine{}, 1));
+}
+
+TEST(UseOf, CountsFirstAndFurtherNics) {
+    auto further = sample();
+    further.first = false;
+    further.port = 1;
+    const std::vector claims{sample(), sample(), further};
+    const std::vector<Rail> rails{{"mlx5_2", 1, {}, 0, {}}, {"mlx5_2", 2, {}, 0, {}}, {"mlx5_3", 2, {}, 0, {}}};
+    const auto use = use_of(claims, rails);
+    EXPECT_THAT(use.firsts, ElementsAre(0, 2, 0));
+    EXPECT_THAT(use.further, ElementsAre(true, false, false));
+}
+
+TEST(NpuNumbers, AreTheLowestFreeOnes) {
+    const std::vector<std::optional<std::uint32_t>> wanted{std::nullopt, 1, std::nullopt, std::nullopt};
+    auto other = sample();
+    other.number = 2;
+    EXPECT_THAT(npu_numbers(wanted, std::vector{other}), ElementsAre(0, 1, 3, 4));
+    EXPECT_THAT(npu_numbers({}, {}), IsEmpty());
+}
+
+TEST(NpuNumbers, MayBeSharedByWhoAsksForIt) {
+    const std::vector<std::optional<std::uint32_t>> wanted{6, 6};
+    EXPECT_THAT(npu_numbers(wanted, std::vector{sample()}), ElementsAre(6, 6));
+}
+
+TEST(DescribeClaims, ShowsJobsTogetherAndFirstNicsFirst) {
+    auto further = sample();
+    further.first = false;
+    further.nic = "mlx5_9";
+    auto other = sample();
+    other.job = 4;
+    other.device.clear();
+    const auto text = describe(std::vector{further, sample(), other});
+    EXPECT_THAT(text, AllOf(HasSubstr("in use by 2 jobs"), HasSubstr("mlx5_9:2 (further)"), HasSubstr("0000:0f:00.0")));
+    EXPECT_LT(text.find("mlx5_2:2"), text.find("mlx5_9:2"));
+    EXPECT_EQ(describe(std::vector<NicClaim>{}), "NICs in use by jobs on this host: none\n");
+}
+
+}  // namespace
+}  // namespace npushmem::topology

@@ -1,0 +1,123 @@
+#include "transports/fault/fault_transport.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_host.hpp"
+#include "tests/fakes/inner_table.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::HasSubstr;
+
+class Fault : public ::testing::Test {
+protected:
+    Fault() {
+        ON_CALL(inner_, put(_, _, _))
+            .WillByDefault([this](std::uint64_t, const npushmem_rma& op, std::uint64_t* token) {
+                order_.push_back(op.offset);
+                *token = 0;
+                return Code::ok;
+            });
+    }
+    std::unique_ptr<Transport> open(int pe = 0) {
+        auto opened = FaultTransport::open(Host(&host_.table(), "fault"), table_.params(pe));
+        EXPECT_TRUE(opened.ok()) << opened.status().message();
+        return std::move(opened).value();
+    }
+    // The order in which 30 puts arrive, among other things random.
+    std::vector<std::uint64_t> order_of_puts(int pe) {
+        order_.clear();
+        const auto fault = open(pe);
+        const std::uint64_t queue = fault->create_queue().value();
+        for (std::uint64_t offset = 0; offset < 30; ++offset)
+            while (fault->put(queue, {1, 0, 1, offset, nullptr, 0}, nullptr) == Code::again) {
+            }
+        while (fault->quiet(queue) == Code::again) {
+        }
+        return order_;
+    }
+
+    fakes::FakeHost host_;
+    ::testing::NiceMock<MockTransport> inner_;
+    fakes::InnerTable table_{inner_};
+    std::vector<std::uint64_t> order_;
+};
+
+TEST_F(Fault, TheSameSeedGivesTheSameRunAndAnotherOneAnother) {
+    const auto first = order_of_puts(0);
+    EXPECT_EQ(first.size(), 30U);
+    EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
+    EXPECT_EQ(order_of_puts(0), first);
+    EXPECT_NE(order_of_puts(1), first) << "all PEs do the same";
+    host_.set("FAULT_SEED", "2");
+    EXPECT_NE(order_of_puts(0), first);
+}
+
+TEST_F(Fault, FailsTheCallItWasToldToFail) {
+    host_.set("FAULT_FAIL", "put:2:timeout,import_memory:1:peer_dead,quiet:3:aborted");
+    host_.set("FAULT_AGAIN", "0");
+    const auto fault = open();
+    const std::uint64_t queue = fault->create_queue().value();
+    EXPECT_EQ(fault->put(queue, {}, nullptr), Code::ok);
+    EXPECT_EQ(fault->put(queue, {}, nullptr), Code::timeout);
+    EXPECT_EQ(fault->put(queue, {}, nullptr), Code::ok);
+    const auto imported = fault->import_memory(0, {});
+    EXPECT_EQ(imported.status().code(), Code::peer_dead);
+    EXPECT_THAT(imported.status().message(), HasSubstr("FAULT_FAIL"));
+    EXPECT_TRUE(fault->import_memory(0, {}).ok());
+    (void)fault->quiet(queue);
+    (void)fault->quiet(queue);
+    EXPECT_EQ(fault->quiet(queue), Code::aborted);
+}
+
+TEST_F(Fault, AnswersAgainAsOftenAsItWasTold) {
+    host_.set("FAULT_AGAIN", "50");
+    host_.set("FAULT_DELAY", "0");
+    const auto fault = open();
+    const std::uint64_t queue = fault->create_queue().value();
+    int again = 0;
+    for (int i = 0; i < 1000; ++i) {
+        again += fault->put(queue, {}, nullptr) == Code::again ? 1 : 0;
+        (void)fault->progress();
+    }
+    EXPECT_GT(again, 400);
+    EXPECT_LT(again, 600);
+}
+
+TEST_F(Fault, RepeatingAPostingAloneEndsWhenTheQueueIsFull) {
+    host_.set("FAULT_DELAY", "1000");
+    const auto fault = open();
+    const std::uint64_t queue = fault->create_queue().value();
+    for (int i = 0; i < 2000; ++i)
+        while (fault->put(queue, {}, nullptr) == Code::again) {
+        }
+    EXPECT_GE(order_.size(), 2000U - fault::HeldQueue::room);
+}
+
+TEST_F(Fault, HidesMappingAndOrder) {
+    ON_CALL(inner_, reach(_)).WillByDefault([](const npushmem_peer&) {
+        return Reach{NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_ORDERED | NPUSHMEM_CAP_PUT, 0, 0, "near"};
+    });
+    const Reach reach = open()->reach(npushmem_peer{});
+    EXPECT_EQ(reach.capabilities, NPUSHMEM_CAP_PUT);
+    EXPECT_EQ(reach.why, "near, with faults (seed 1)");
+}
+
+TEST_F(Fault, ADestroyedQueueTouchesNothingAnyMore) {
+    host_.set("FAULT_DELAY", "1000000");
+    const auto fault = open();
+    const std::uint64_t queue = fault->create_queue().value();
+    while (fault->put(queue, {}, nullptr) == Code::again) {
+    }
+    EXPECT_CALL(inner_, destroy_queue(queue));
+    EXPECT_EQ(fault->destroy_queue(queue), Code::ok);
+    EXPECT_CALL(inner_, put(_, _, _)).Times(0);
+    for (int i = 0; i < 10; ++i) (void)fault->progress();
+    EXPECT_EQ(fault->quiet(queue), Code::argument);
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,77 @@
+#include "transports/trace/trace_transport.hpp"
+
+#include <gmock/gmock.h>
+
+#include "tests/fakes/fake_host.hpp"
+#include "tests/fakes/inner_table.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Return;
+
+class Trace : public ::testing::Test {
+protected:
+    std::unique_ptr<Transport> open() {
+        return TraceTransport::open(Host(&host_.table(), "trace"), table_.params(2)).value();
+    }
+    std::vector<std::string> texts(std::int32_t level) const {
+        std::vector<std::string> out;
+        for (const auto& line : host_.lines())
+            if (line.level == level) out.push_back(line.text);
+        return out;
+    }
+
+    fakes::FakeHost host_;
+    ::testing::NiceMock<MockTransport> inner_;
+    fakes::InnerTable table_{inner_};
+};
+
+TEST_F(Trace, WritesEachCallWithItsArgumentsAndResult) {
+    const auto trace = open();
+    std::byte byte{};
+    EXPECT_EQ(trace->put(9, {4, 0, 8, 64, &byte, 1}, nullptr), Code::ok);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE),
+                Contains(HasSubstr("pe 2: put(queue 9, pe 4, memory 8 + 64, 1 bytes) -> ok")));
+}
+
+TEST_F(Trace, PassesResultsThrough) {
+    const auto trace = open();
+    EXPECT_CALL(inner_, get(_, _, _)).WillOnce(Return(Code::timeout));
+    EXPECT_EQ(trace->get(1, {}, nullptr), Code::timeout);
+    EXPECT_EQ(trace->create_queue().value(), MockTransport::queue);
+    EXPECT_EQ(trace->map(1).status().code(), Code::unsupported);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("get(queue 1")));
+}
+
+TEST_F(Trace, DoesNotWriteWaiting) {
+    const auto trace = open();
+    EXPECT_CALL(inner_, quiet(_)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    (void)trace->quiet(1);
+    EXPECT_TRUE(texts(NPUSHMEM_LOG_TRACE).empty());
+    (void)trace->quiet(1);
+    EXPECT_EQ(texts(NPUSHMEM_LOG_TRACE).size(), 1U);
+}
+
+TEST_F(Trace, SumsUpAtTheEnd) {
+    host_.set("TRACE_CALLS", "no");
+    auto trace = open();
+    EXPECT_CALL(inner_, put(_, _, _))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::range));
+    for (int i = 0; i < 4; ++i) (void)trace->put(1, {0, 0, 0, 0, nullptr, 512}, nullptr);
+    EXPECT_TRUE(host_.lines().empty());
+    trace.reset();
+    ASSERT_EQ(texts(NPUSHMEM_LOG_INFO).size(), 1U);
+    EXPECT_THAT(texts(NPUSHMEM_LOG_INFO)[0], HasSubstr("put: 4 calls, 1 KiB, "));
+    EXPECT_THAT(texts(NPUSHMEM_LOG_INFO)[0], HasSubstr("1 times 'again', 1 failed"));
+}
+
+}  // namespace
+}  // namespace npushmem

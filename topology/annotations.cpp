@@ -1,0 +1,70 @@
+#include "topology/annotations.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "core/base/strings.hpp"
+
+namespace npushmem::topology {
+namespace {
+
+constexpr std::size_t most_npus = 65536;
+constexpr double most_gigabits = 1e6;
+constexpr unsigned active = 4;  // the InfiniBand architecture's number for a port that carries data
+constexpr unsigned down = 1;
+
+// A number that is not negative and has nothing behind it.
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+    Number number{};
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size();
+    return whole && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
+Status wrong_npu(std::string_view what) { return {Code::config, fmt::format("{}: {}", npus_annotation, what)}; }
+
+}  // namespace
+
+std::string state_annotation(unsigned port) { return fmt::format("Port{}State", port); }
+std::string rate_annotation(unsigned port) { return fmt::format("Port{}Rate", port); }
+
+Result<PortState> parse_port_state(std::string_view text) {
+    const auto state = whole_number<unsigned>(text);
+    if (!state) return Status{Code::config, fmt::format("\"{}\" is no number of a port's state", text)};
+    return *state == active ? PortState::active : PortState::down;
+}
+
+Result<std::uint64_t> parse_port_rate(std::string_view text) {
+    const auto rate = whole_number<double>(text);
+    if (rate && *rate <= most_gigabits) return static_cast<std::uint64_t>(*rate * 1e9);
+    return Status{Code::config, fmt::format("\"{}\" is no number of gigabits per second", text)};
+}
+
+std::string state_text(PortState state) { return fmt::format("{}", state == PortState::active ? active : down); }
+
+std::string rate_text_of(std::uint64_t bits_per_second) {
+    return fmt::format("{}", static_cast<double>(bits_per_second) / 1e9);
+}
+
+Status NpuSites::place(std::string_view text, const NpuSite& site) {
+    for (const auto& part : split(text, ',')) {
+        const auto number = whole_number<std::size_t>(part);
+        if (!number || *number >= most_npus) return wrong_npu(fmt::format("\"{}\" is no number of an NPU", part));
+        if (!sites_.emplace(*number, site).second) return wrong_npu(fmt::format("NPU {} is placed twice", *number));
+    }
+    return {};
+}
+
+Result<std::vector<NpuSite>> NpuSites::sites() const {
+    std::vector<NpuSite> out;
+    for (const auto& [number, site] : sites_) {
+        if (number != out.size()) return wrong_npu(fmt::format("NPU {} is placed, but not NPU {}", number, out.size()));
+        out.push_back(site);
+    }
+    return out;
+}
+
+}  // namespace npushmem::topology

@@ -1,0 +1,204 @@
+#include "topology/decision.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "topology/nic_list.hpp"
+#include "topology/nic_mapping.hpp"
+#include "topology/policy_balanced.hpp"
+#include "topology/policy_exclusive.hpp"
+#include "topology/policy_nearest.hpp"
+
+namespace npushmem::topology {
+namespace {
+
+// A PE's rails and who gave them to it.
+struct Turn {
+    std::vector<std::size_t> rails;
+    std::string decided_by;
+};
+
+class Decider {
+public:
+    explicit Decider(const DecisionInput& input) : in_(input), request_(input.request) {}
+
+    Result<Decision> run() const {
+        if (request_.enable_nic_pe_mapping && !request_.hca_pe_mapping.empty()) return by_mapping();
+        if (in_.candidates.rails.empty()) return none();
+        if (request_.enable_nic_pe_mapping) return by_turns("round robin", variable_of_turns());
+        if (request_.policy == Policy::round_robin) return by_turns("round_robin", variable_of_turns());
+        if (request_.policy == Policy::list) return by_list();
+        return by_distance();
+    }
+
+private:
+    Decision none() const {
+        const std::size_t pes = request_.pes.size();
+        return {fmt::format("none, because {}", why_no_rails(in_.machine)), std::vector<std::vector<std::size_t>>(pes),
+                std::vector<std::string>(pes)};
+    }
+
+    template <class TurnOf>
+    Decision of_every_pe(std::string method, TurnOf turn_of) const {
+        Decision out{std::move(method), {}, {}};
+        for (const auto& pe : request_.pes) {
+            Turn turn = turn_of(pe.number);
+            out.rails.push_back(std::move(turn.rails));
+            out.decided_by.push_back(std::move(turn.decided_by));
+        }
+        return out;
+    }
+
+    Result<Decision> by_mapping() const {
+        const auto mapping = parse_nic_mapping(request_.hca_pe_mapping);
+        if (!mapping.ok()) return mapping.status();
+        std::vector<std::size_t> numbers;
+        for (const auto& pe : request_.pes) numbers.push_back(pe.number);
+        const auto mapped = map_pes(mapping.value(), request_.rails, numbers, request_.numbers_of_host);
+        if (!mapped.ok()) return mapped.status();
+        Decision out{"HCA_PE_MAPPING", {}, {}};
+        for (const auto& [entry, rail] : mapped.value()) {
+            out.rails.push_back({rail});
+            out.decided_by.push_back(fmt::format("entry {} \"{}\" of NPUSHMEM_HCA_PE_MAPPING gives it ", entry + 1,
+                                                 mapping.value()[entry].text));
+        }
+        return out;
+    }
+
+    std::string_view variable_of_turns() const {
+        if (!request_.hca_list.empty()) return "NPUSHMEM_HCA_LIST";
+        return request_.enable_nic_pe_mapping ? "NPUSHMEM_ENABLE_NIC_PE_MAPPING" : "NPUSHMEM_NIC_POLICY";
+    }
+
+    bool in_users_order() const {
+        return !request_.hca_list.empty() && !parse_nic_list(request_.hca_list).value().exclude;
+    }
+
+    const std::vector<std::size_t>& order_of_turns() const {
+        return in_users_order() ? in_.candidates.rails : in_.ordered_rails;
+    }
+
+    Decision by_turns(std::string method, std::string_view variable) const {
+        return of_every_pe(std::move(method), [&](std::size_t number) {
+            return Turn{turn_of(number, order_of_turns()), fmt::format("{} gives it, in turn, ", variable)};
+        });
+    }
+
+    // More ports than PEs: contiguous shares of the list that together cover it. Where other jobs take part, how many
+    // PEs there will be is not known, and each gets one.
+    std::vector<std::size_t> turn_of(std::size_t number, const std::vector<std::size_t>& order) const {
+        const std::size_t pes = request_.pes.size();
+        if (request_.numbers_of_host || order.size() <= pes) return {order[number % order.size()]};
+        const std::size_t first = number * order.size() / pes;
+        const std::size_t last = (number + 1) * order.size() / pes;
+        const std::size_t count = std::min(last - first, request_.max_nics_per_pe);
+        const auto begin = order.begin() + static_cast<std::ptrdiff_t>(first);
+        return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+    }
+
+    Result<Decision> by_list() const {
+        if (!in_users_order())
+            return Status{Code::config,
+                          "NPUSHMEM_NIC_POLICY=list needs NPUSHMEM_HCA_LIST to name a port for every PE of the host "
+                          "(a list that excludes names none)"};
+        const auto& order = in_.candidates.rails;
+        for (const auto& pe : request_.pes) {
+            if (pe.number >= order.size()) return list_too_short(order.size(), pe.number);
+        }
+        return of_every_pe("list", [&](std::size_t number) {
+            return Turn{{order[number]}, fmt::format("NPUSHMEM_HCA_LIST gives PE {} of the host ", number)};
+        });
+    }
+
+    Status list_too_short(std::size_t ports, std::size_t number) const {
+        return {Code::config,
+                fmt::format("NPUSHMEM_HCA_LIST \"{}\" names {} port{}, but NPUSHMEM_NIC_POLICY=list needs one for PE "
+                            "{} of the host (they count from 0); name more, or choose round_robin",
+                            request_.hca_list, ports, ports == 1 ? "" : "s", number)};
+    }
+
+    // Policies see PEs and rails in the machine's order, which makes the result independent of the input's.
+    Result<Decision> by_distance() const {
+        const auto pes = in_machine_order(in_.machine, request_.pes);
+        const auto choice = choose(pes, cost_table(pes));
+        if (choice.size() < pes.size()) return too_few();
+        Decision out{std::string(name_of(request_.policy)), std::vector<std::vector<std::size_t>>(pes.size()),
+                     std::vector<std::string>(pes.size())};
+        for (std::size_t i = 0; i < pes.size(); ++i) {
+            for (const std::size_t column : choice[i]) out.rails[pes[i]].push_back(in_.ordered_rails[column]);
+        }
+        return out;
+    }
+
+    CostTable cost_table(const std::vector<std::size_t>& pes) const {
+        std::vector<std::vector<Distance>> distances;
+        for (const std::size_t pe : pes) {
+            auto& row = distances.emplace_back();
+            for (const std::size_t rail : in_.ordered_rails) row.push_back(in_.distances[pe][rail]);
+        }
+        return rank_distances(distances);
+    }
+
+    Choice choose(const std::vector<std::size_t>& pes, const CostTable& costs) const {
+        const std::size_t most = request_.max_nics_per_pe;
+        switch (request_.policy) {
+            case Policy::nearest: return choose_nearest(costs, most);
+            case Policy::exclusive: return choose_exclusive(costs, devices_of(pes), most, bins());
+            default: return choose_balanced(costs, most, bins());
+        }
+    }
+
+    std::vector<std::uint32_t> devices_of(const std::vector<std::size_t>& pes) const {
+        std::vector<std::uint32_t> devices;
+        devices.reserve(pes.size());
+        for (const std::size_t pe : pes) devices.push_back(request_.pes[pe].device);
+        return devices;
+    }
+
+    Bins bins() const {
+        Bins out = Bins::of(in_.ordered_rails.size());
+        for (std::size_t i = 0; i < in_.ordered_rails.size(); ++i) {
+            const std::size_t rail = in_.ordered_rails[i];
+            out.rates.push_back(rate_of(request_.rails[rail]));
+            if (!request_.used_by_others.empty()) out.load[i] = request_.used_by_others[rail];
+            out.half.push_back(!request_.further_for_others.empty() && request_.further_for_others[rail]);
+        }
+        return out;
+    }
+
+    // A port is no faster than the slot that its NIC sits in.
+    std::uint64_t rate_of(const Rail& rail) const {
+        const auto link = rail.locus.pci ? in_.machine.pci[*rail.locus.pci].link_bits_per_second : 0;
+        if (link == 0 || rail.bits_per_second == 0) return rail.bits_per_second;
+        return std::min(link, rail.bits_per_second);
+    }
+
+    Status too_few() const {
+        std::set<std::uint32_t> devices;
+        for (const auto& pe : request_.pes) devices.insert(pe.device);
+        const auto bins_used = bins();
+        const auto taken = static_cast<std::size_t>(
+            std::count_if(bins_used.load.begin(), bins_used.load.end(), [](std::size_t load) { return load != 0; }));
+        return {Code::config,
+                fmt::format("NPUSHMEM_NIC_POLICY=exclusive: {} device{} need{} a NIC port each, but of the {} usable "
+                            "on this host {} belong{} to other jobs; start fewer PEs, or choose balanced",
+                            devices.size(), devices.size() == 1 ? "" : "s", devices.size() == 1 ? "s" : "",
+                            in_.ordered_rails.size(), taken, taken == 1 ? "s" : "")};
+    }
+
+    const DecisionInput& in_;
+    const AssignmentRequest& request_;
+};
+
+}  // namespace
+
+std::string_view why_no_rails(const Machine& machine) {
+    const bool has_none = machine.devices_known && machine.nics.empty();
+    return has_none ? "this host has no NIC" : "no transport in use offers a NIC";
+}
+
+Result<Decision> decide(const DecisionInput& input) { return Decider(input).run(); }
+
+}  // namespace npushmem::topology

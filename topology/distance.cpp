@@ -1,0 +1,92 @@
+#include "topology/distance.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace npushmem::topology {
+namespace {
+
+void narrow(std::uint64_t& narrowest, std::uint64_t link) {
+    if (link != 0 && (narrowest == 0 || link < narrowest)) narrowest = link;
+}
+
+// A way up the forest: where it is (none above a root), and what it crossed so far.
+struct Climb {
+    std::optional<std::size_t> at;
+    std::size_t bridges = 0;
+    std::uint64_t narrowest = 0;
+
+    void up(const Machine& machine) {
+        const auto& object = machine.pci[*at];
+        if (object.kind == PciKind::bridge) ++bridges;
+        narrow(narrowest, object.link_bits_per_second);
+        at = object.parent;
+    }
+};
+
+// Climbs from both until they meet, or until both have left the forest. Parents have smaller indices than their
+// children and "none" orders before any index, so that it is always the larger one's turn.
+void climb_to_meeting(const Machine& machine, Climb& a, Climb& b) {
+    while (a.at != b.at) (a.at > b.at ? a : b).up(machine);
+}
+
+// A switch is one upstream port with downstream ports below it, so that a device of a switch has one bridge between
+// itself and the upstream port where the paths meet; a second one belongs to another switch.
+DistanceClass class_at_meeting(const Machine& machine, const Climb& a, const Climb& b) {
+    if (machine.pci[*a.at].kind == PciKind::host_bridge) return DistanceClass::phb;
+    return std::max(a.bridges, b.bridges) <= 1 ? DistanceClass::pix : DistanceClass::pxb;
+}
+
+std::uint32_t known_numa_distance(const Machine& machine, const Locus& a, const Locus& b) {
+    if (!a.numa || !b.numa) return std::numeric_limits<std::uint32_t>::max();
+    // Firmware may report different numbers for the two directions.
+    return std::max(numa_distance(machine, *a.numa, *b.numa), numa_distance(machine, *b.numa, *a.numa));
+}
+
+}  // namespace
+
+std::string_view name_of(DistanceClass distance) {
+    switch (distance) {
+        case DistanceClass::pix: return "PIX";
+        case DistanceClass::pxb: return "PXB";
+        case DistanceClass::phb: return "PHB";
+        case DistanceClass::node: return "NODE";
+        case DistanceClass::sys: break;
+    }
+    return "SYS";
+}
+
+std::string_view path_of(DistanceClass distance) {
+    switch (distance) {
+        case DistanceClass::pix: return "behind the same PCIe switch";
+        case DistanceClass::pxb: return "behind several PCIe switches of one tree";
+        case DistanceClass::phb: return "through the same host bridge";
+        case DistanceClass::node: return "across host bridges of one NUMA node";
+        case DistanceClass::sys: break;
+    }
+    return "across NUMA nodes";
+}
+
+std::strong_ordering operator<=>(const Distance& a, const Distance& b) {
+    if (const auto order = a.distance_class <=> b.distance_class; order != 0) return order;
+    if (const auto order = b.bits_per_second <=> a.bits_per_second; order != 0) return order;
+    return a.numa_distance <=> b.numa_distance;
+}
+
+Distance distance(const Machine& machine, const Locus& a, const Locus& b) {
+    Climb from_a{a.pci};
+    Climb from_b{b.pci};
+    climb_to_meeting(machine, from_a, from_b);
+    Distance out;
+    if (from_a.at) {
+        out.distance_class = class_at_meeting(machine, from_a, from_b);
+    } else {
+        out.distance_class = a.numa && a.numa == b.numa ? DistanceClass::node : DistanceClass::sys;
+    }
+    out.bits_per_second = from_a.narrowest;
+    narrow(out.bits_per_second, from_b.narrowest);
+    out.numa_distance = known_numa_distance(machine, a, b);
+    return out;
+}
+
+}  // namespace npushmem::topology

@@ -1,0 +1,115 @@
+#include "topology/matching.hpp"
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+namespace npushmem::topology {
+namespace {
+
+// How many rows are in each class, the farthest first, then the rank: compared from the left, added place by place.
+// Such vectors form an ordered group, which is all that the Hungarian method asks of a cost.
+struct ClassCost {
+    std::array<std::int64_t, distance_class_count + 1> places{};
+
+    static ClassCost of(const CostEntry& entry) {
+        ClassCost out;
+        out.places[distance_class_count - 1 - static_cast<std::size_t>(entry.distance_class)] = 1;
+        out.places.back() = static_cast<std::int64_t>(entry.rank);
+        return out;
+    }
+    static ClassCost infinite() {
+        ClassCost out;
+        out.places.front() = std::numeric_limits<std::int32_t>::max();
+        return out;
+    }
+    ClassCost& operator+=(const ClassCost& other) {
+        for (std::size_t i = 0; i < places.size(); ++i) places[i] += other.places[i];
+        return *this;
+    }
+    ClassCost& operator-=(const ClassCost& other) {
+        for (std::size_t i = 0; i < places.size(); ++i) places[i] -= other.places[i];
+        return *this;
+    }
+    friend bool operator<(const ClassCost& a, const ClassCost& b) { return a.places < b.places; }
+};
+
+// Rows and columns count from 1 here; column 0 stands for the row that is being added.
+class Hungarian {
+public:
+    explicit Hungarian(const CostTable& costs)
+        : costs_(costs),
+          columns_(costs.empty() ? 0 : costs.front().size()),
+          row_price_(costs.size() + 1),
+          column_price_(columns_ + 1),
+          row_of_(columns_ + 1, 0),
+          before_(columns_ + 1, 0) {}
+
+    std::vector<std::size_t> solve() {
+        for (std::size_t row = 1; row <= costs_.size(); ++row) add(row);
+        std::vector<std::size_t> column_of(costs_.size());
+        for (std::size_t column = 1; column <= columns_; ++column) {
+            if (row_of_[column] != 0) column_of[row_of_[column] - 1] = column - 1;
+        }
+        return column_of;
+    }
+
+private:
+    void add(std::size_t row) {
+        row_of_[0] = row;
+        least_.assign(columns_ + 1, ClassCost::infinite());
+        seen_.assign(columns_ + 1, false);
+        std::size_t column = 0;
+        while (row_of_[column] != 0) column = next(column);
+        for (; column != 0; column = before_[column]) row_of_[column] = row_of_[before_[column]];
+    }
+
+    // Goes on from `column` to the column that is cheapest to reach, and lowers prices so that its way costs nothing.
+    std::size_t next(std::size_t column) {
+        seen_[column] = true;
+        std::size_t best = 0;
+        for (std::size_t other = 1; other <= columns_; ++other) {
+            if (seen_[other]) continue;
+            look(column, other);
+            if (best == 0 || least_[other] < least_[best]) best = other;
+        }
+        pay(least_[best]);
+        return best;
+    }
+
+    void look(std::size_t from, std::size_t to) {
+        const std::size_t row = row_of_[from];
+        auto cost = ClassCost::of(costs_[row - 1][to - 1]);
+        cost -= row_price_[row];
+        cost -= column_price_[to];
+        if (!(cost < least_[to])) return;
+        least_[to] = cost;
+        before_[to] = from;
+    }
+
+    void pay(ClassCost price) {
+        for (std::size_t column = 0; column <= columns_; ++column) {
+            if (seen_[column]) {
+                row_price_[row_of_[column]] += price;
+                column_price_[column] -= price;
+            } else {
+                least_[column] -= price;
+            }
+        }
+    }
+
+    const CostTable& costs_;
+    std::size_t columns_;
+    std::vector<ClassCost> row_price_;
+    std::vector<ClassCost> column_price_;
+    std::vector<std::size_t> row_of_;
+    std::vector<std::size_t> before_;
+    std::vector<ClassCost> least_;
+    std::vector<bool> seen_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> cheapest_matching(const CostTable& costs) { return Hungarian(costs).solve(); }
+
+}  // namespace npushmem::topology

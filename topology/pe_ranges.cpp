@@ -1,0 +1,44 @@
+#include "topology/pe_ranges.hpp"
+
+#include <fmt/format.h>
+
+namespace npushmem::topology {
+namespace {
+
+constexpr std::size_t most_pieces = 6;
+constexpr std::size_t shortest_stride = 3;  // members from which on "0,8..16" is worth it
+
+// How many numbers at the beginning are equally far apart.
+std::size_t run_length(std::span<const std::uint32_t> pes) {
+    std::size_t length = pes.size() < 2 ? pes.size() : 2;
+    while (length >= 2 && length < pes.size() && pes[length] - pes[length - 1] == pes[1] - pes[0]) ++length;
+    return length;
+}
+
+struct Piece {
+    std::string text;
+    std::size_t length;
+};
+
+Piece first_piece(std::span<const std::uint32_t> pes) {
+    const std::size_t length = run_length(pes);
+    const std::uint32_t last = pes[length - 1];
+    if (length >= 2 && pes[1] - pes[0] == 1) return {fmt::format("{}-{}", pes[0], last), length};
+    if (length >= shortest_stride) return {fmt::format("{},{}..{}", pes[0], pes[1], last), length};
+    return {fmt::format("{}", pes[0]), 1};
+}
+
+}  // namespace
+
+std::string pe_ranges(std::span<const std::uint32_t> pes) {
+    std::string text;
+    for (std::size_t pieces = 0; !pes.empty() && pieces < most_pieces; ++pieces) {
+        const Piece piece = first_piece(pes);
+        text += (pieces == 0 ? "" : ",") + piece.text;
+        pes = pes.subspan(piece.length);
+    }
+    if (!pes.empty()) text += fmt::format(" +{} more", pes.size());
+    return text;
+}
+
+}  // namespace npushmem::topology

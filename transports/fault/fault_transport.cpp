@@ -1,0 +1,167 @@
+#include "transports/fault/fault_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace npushmem {
+
+using fault::Function;
+using fault::HeldGet;
+using fault::HeldOperation;
+using fault::HeldPut;
+using fault::HeldQueue;
+
+namespace {
+
+// The same seed shall not make all PEs do the same.
+std::uint64_t seed_of(std::uint64_t seed, int pe) {
+    constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15U;
+    return seed + static_cast<std::uint64_t>(pe) * golden_ratio;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> FaultTransport::open(const Host& host, const npushmem_transport_params& params) {
+    if (Status s = check_inner(params); !s.ok()) return s;
+    auto settings = fault::read_settings(host);
+    if (!settings.ok()) return settings.status();
+    return std::unique_ptr<Transport>(std::make_unique<FaultTransport>(host, params, std::move(settings).value()));
+}
+
+FaultTransport::FaultTransport(const Host& host, const npushmem_transport_params& params, fault::Settings settings)
+    : DecoratorTransport(params, NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_ORDERED),
+      host_(host),
+      settings_(std::move(settings)),
+      random_(seed_of(settings_.seed, params.pe)) {}
+
+Code FaultTransport::told_to_fail(Function function) {
+    const std::uint64_t call = ++calls_.at(static_cast<std::size_t>(function));
+    const auto rule = std::find_if(settings_.fail.begin(), settings_.fail.end(), [&](const auto& candidate) {
+        return candidate.function == function && candidate.call == call;
+    });
+    if (rule == settings_.fail.end()) return Code::ok;
+    host_.log(LogLevel::debug, fmt::format("call {} of {} fails with '{}', as NPUSHMEM_FAULT_FAIL says", call,
+                                           name_of(function), npushmem::name_of(rule->code)));
+    return rule->code;
+}
+
+Status FaultTransport::told_to_fail_setup(Function function) {
+    const std::lock_guard lock(mutex_);
+    const Code code = told_to_fail(function);
+    if (code == Code::ok) return {};
+    return {code, fmt::format("{} was told to fail by NPUSHMEM_FAULT_FAIL", name_of(function))};
+}
+
+Reach FaultTransport::reach(const npushmem_peer& peer) {
+    Reach out = DecoratorTransport::reach(peer);
+    if (out.reachable()) out.why += fmt::format(", with faults (seed {})", settings_.seed);
+    return out;
+}
+
+Status FaultTransport::connect(const npushmem_peer& peer) {
+    const Status told = told_to_fail_setup(Function::connect);
+    return told.ok() ? inner().connect(peer) : told;
+}
+
+Result<RegisteredMemory> FaultTransport::register_memory(const npushmem_memory& memory) {
+    if (Status told = told_to_fail_setup(Function::register_memory); !told.ok()) return told;
+    return inner().register_memory(memory);
+}
+
+Result<std::uint64_t> FaultTransport::import_memory(int pe, std::span<const std::byte> handle) {
+    if (Status told = told_to_fail_setup(Function::import_memory); !told.ok()) return told;
+    return inner().import_memory(pe, handle);
+}
+
+Result<std::uint64_t> FaultTransport::create_queue() {
+    if (Status told = told_to_fail_setup(Function::create_queue); !told.ok()) return told;
+    auto made = inner().create_queue();
+    if (!made.ok()) return made;
+    const std::lock_guard lock(mutex_);
+    queues_.insert_or_assign(made.value(), HeldQueue(inner(), made.value(), settings_.reorder));
+    return made;
+}
+
+Code FaultTransport::destroy_queue(std::uint64_t queue) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (queues_.erase(queue) == 0) return Code::argument;
+    }
+    return inner().destroy_queue(queue);
+}
+
+HeldQueue* FaultTransport::find(std::uint64_t queue) {
+    const auto found = queues_.find(queue);
+    return found == queues_.end() ? nullptr : &found->second;
+}
+
+Code FaultTransport::hold(std::uint64_t queue, Function function, HeldOperation operation, std::uint64_t* token) {
+    const std::lock_guard lock(mutex_);
+    HeldQueue* const held = find(queue);
+    if (held == nullptr) return Code::argument;
+    if (const Code told = told_to_fail(function); told != Code::ok) return told;
+    if (random_() % 100 < settings_.again_percent) return Code::again;
+    if (held->full()) {
+        held->step(random_);  // so that repeating the call alone ends
+        return Code::again;
+    }
+    operation.waiting = static_cast<std::uint32_t>(random_() % (std::uint64_t{settings_.delay} + 1));
+    const std::uint64_t number = held->hold(operation);
+    if (token != nullptr) *token = number;
+    // Sometimes early: an operation may also take effect at once.
+    if (one_in(4)) held->step(random_);
+    return Code::ok;
+}
+
+Code FaultTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    return hold(queue, Function::put, {.what = HeldPut{op}}, token);
+}
+
+Code FaultTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    return hold(queue, Function::get, {.what = HeldGet{op}}, token);
+}
+
+Code FaultTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {
+    return hold(queue, Function::atomic, {.what = op}, token);
+}
+
+Code FaultTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
+    return hold(queue, Function::put_signal, {.what = op}, token);
+}
+
+Code FaultTransport::fence(std::uint64_t queue) {
+    const std::lock_guard lock(mutex_);
+    HeldQueue* const held = find(queue);
+    if (held == nullptr) return Code::argument;
+    if (const Code told = told_to_fail(Function::fence); told != Code::ok) return told;
+    held->fence();
+    return Code::ok;
+}
+
+Code FaultTransport::quiet(std::uint64_t queue) {
+    const std::lock_guard lock(mutex_);
+    HeldQueue* const held = find(queue);
+    if (held == nullptr) return Code::argument;
+    if (const Code told = told_to_fail(Function::quiet); told != Code::ok) return told;
+    held->step(random_);
+    return held->quiet();
+}
+
+Code FaultTransport::test(std::uint64_t queue, std::uint64_t token) {
+    const std::lock_guard lock(mutex_);
+    HeldQueue* const held = find(queue);
+    if (held == nullptr) return Code::argument;
+    held->step(random_);
+    return held->test(token);
+}
+
+Code FaultTransport::progress() {
+    const Code inner_code = inner().progress();
+    const std::lock_guard lock(mutex_);
+    bool any = inner_code == Code::ok;
+    for (auto& [number, held] : queues_) any = held.step(random_) || any;
+    return any ? Code::ok : inner_code;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,13 @@
+// May two PEs share memory? A pure function of their hosts' identities.
+#pragma once
+
+#include <string>
+
+#include "npushmem/plugin/transport.h"
+
+namespace npushmem::p2p {
+
+// "" when they may; else a clause for people that says what separates them.
+std::string what_separates(const npushmem_host_id& own, const npushmem_host_id& peer);
+
+}  // namespace npushmem::p2p

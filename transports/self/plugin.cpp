@@ -1,0 +1,5 @@
+#include "npushmem/plugin/transport_export.hpp"
+#include "transports/self/self_transport.hpp"
+
+NPUSHMEM_EXPORT_TRANSPORT(npushmem::SelfTransport, "self", "the PE itself, by loads and stores",
+                          npushmem::mapped_capabilities);

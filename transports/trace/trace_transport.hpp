@@ -1,0 +1,74 @@
+// Writes what is asked of the wrapped transport, call by call, and sums it up at the end.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "npushmem/plugin/decorator_transport.hpp"
+#include "transports/trace/call_stats.hpp"
+
+namespace npushmem {
+
+// Hides that memory can be mapped, because loads and stores make no call. `test`, `quiet` and `progress` are written
+// only when they do not answer "again": waiting is calling them over and over.
+class TraceTransport final : public DecoratorTransport {
+public:
+    static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
+
+    TraceTransport(const Host& host, const npushmem_transport_params& params, bool each_call)
+        : DecoratorTransport(params, NPUSHMEM_CAP_MAP), host_(host), pe_(params.pe), each_call_(each_call) {}
+    ~TraceTransport() override;
+
+    Reach reach(const npushmem_peer& peer) override;
+    Status connect(const npushmem_peer& peer) override;
+    Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
+    Code deregister_memory(std::uint64_t region) override;
+    Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) override;
+    Code release_memory(std::uint64_t remote) override;
+    Result<std::uint64_t> create_queue() override;
+    Code destroy_queue(std::uint64_t queue) override;
+    Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
+    Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
+    Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
+    Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code fence(std::uint64_t queue) override;
+    Code quiet(std::uint64_t queue) override;
+    Code test(std::uint64_t queue, std::uint64_t token) override;
+    Code progress() override;
+    Code poll_event(npushmem_event& out) override;
+
+private:
+    enum Function : std::size_t {
+        reach_,
+        connect_,
+        register_,
+        deregister_,
+        import_,
+        release_,
+        create_queue_,
+        destroy_queue_,
+        put_,
+        get_,
+        atomic_,
+        put_signal_,
+        fence_,
+        quiet_,
+        test_,
+        progress_,
+        poll_event_,
+        function_count
+    };
+    static const char* name_of_function(Function function);
+
+    // Runs `call`, counts it, and writes it with what `text` says of its arguments.
+    template <class Call, class Text>
+    auto traced(Function function, std::uint64_t bytes, Call&& call, Text&& text);
+    void write(Function function, Code code, std::chrono::nanoseconds duration, const std::string& arguments) const;
+
+    Host host_;
+    int pe_;
+    bool each_call_;
+    std::array<trace::CallStats, function_count> stats_;
+};
+
+}  // namespace npushmem
