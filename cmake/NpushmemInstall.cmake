@@ -1,7 +1,7 @@
 # Installation: library, headers, plugins in a folder of their own, and the two ways by which other projects find them.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS npushmem npushmem_headers EXPORT npushmem_targets
+install(TARGETS npushmem npushmem_openshmem npushmem_headers EXPORT npushmem_targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
 install(EXPORT npushmem_targets NAMESPACE npushmem:: FILE npushmem-targets.cmake

@@ -34,11 +34,15 @@ Status copied(void* to, const void* from, std::uint64_t bytes) {
     return {};
 }
 
-// Runs `body` with the runtime, and reports what it returns.
+// Runs `body` with the runtime and the world's number of the PE, and reports what it returns.
 template <class Body>
-void with_runtime(const char* function, Body&& body) {
+void with_pe(const char* function, const Context& context, int number, Body&& body) {
     Runtime* up = runtime();
-    Status done = up != nullptr ? body(*up) : not_running();
+    Status done = not_running();
+    if (up != nullptr) {
+        const auto pe = world_pe(context, number);
+        done = pe.ok() ? body(*up, pe.value()) : pe.status();
+    }
     if (!done.ok()) fail(function, done);
 }
 
@@ -46,6 +50,30 @@ Status check_transfer(const Runtime& up, const void* object, const void* local, 
                       const char* local_name, std::uint64_t bytes, int pe) {
     Status checked = check_object(up, object_name, object, bytes, pe);
     return checked.ok() ? check_local(local_name, local, bytes) : checked;
+}
+
+void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
+         RemoteAccess::Completion completion) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        if (bytes == 0) return {};
+        Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+        if (!checked.ok()) return checked;
+        const std::uint64_t offset = offset_of(up, dest);
+        if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
+        return up.remote().put(pe, offset, source, bytes, completion);
+    });
+}
+
+void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
+         RemoteAccess::Completion completion) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        if (bytes == 0) return {};
+        Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
+        if (!checked.ok()) return checked;
+        const std::uint64_t offset = offset_of(up, source);
+        if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
+        return up.remote().get(pe, offset, dest, bytes, completion);
+    });
 }
 
 }  // namespace
@@ -69,31 +97,38 @@ Status check_object(const Runtime& runtime, const char* what, const void* object
     return {};
 }
 
-void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later) {
-    with_runtime(function, [&](Runtime& up) -> Status {
-        if (bytes == 0) return check_pe(up, pe);
-        Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
-        if (!checked.ok()) return checked;
-        const std::uint64_t offset = offset_of(up, dest);
-        if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
-        return up.remote().put(pe, offset, source, bytes, completion_of(later));
-    });
+Result<int> world_pe(const Context& context, int pe) {
+    if (pe >= 0 && pe < context.members.count) return context.members.at(pe);
+    if (&context == &no_context) return Status{Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
+    const bool of_world = context.team == NPUSHMEM_TEAM_WORLD;
+    return Status{Code::range, fmt::format("PE {} does not exist{}; PEs are 0 to {}", pe,
+                                           of_world ? "" : " in the context's team", context.members.count - 1)};
 }
 
-void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later) {
-    with_runtime(function, [&](Runtime& up) -> Status {
-        if (bytes == 0) return check_pe(up, pe);
-        Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
-        if (!checked.ok()) return checked;
-        const std::uint64_t offset = offset_of(up, source);
-        if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
-        return up.remote().get(pe, offset, dest, bytes, completion_of(later));
-    });
+void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                const Context& context) {
+    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
 }
 
-void put_signal_slowly(const char* function, void* dest, const void* source, std::uint64_t bytes,
-                       std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later) {
-    with_runtime(function, [&](Runtime& up) -> Status {
+void put_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                      const Context& context) {
+    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::later);
+}
+
+void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                const Context& context) {
+    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
+}
+
+void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                      const Context& context) {
+    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::later);
+}
+
+void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int number,
+                       bool later) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
             return {Code::argument,
                     fmt::format("sig_op {} is neither NPUSHMEM_SIGNAL_OP_SET nor NPUSHMEM_SIGNAL_OP_ADD", operation)};
@@ -114,8 +149,9 @@ void put_signal_slowly(const char* function, void* dest, const void* source, std
     });
 }
 
-void atomic_slowly(const char* function, const void* object, npushmem_atomic op, int pe, bool later) {
-    with_runtime(function, [&](Runtime& up) -> Status {
+void atomic_slowly(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
+                   bool later) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         Status checked = check_object(up, "the object", object, op.width, pe);
         if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)
             checked = {Code::argument,

@@ -12,13 +12,22 @@ namespace npushmem::api {
 
 // Everything that the fast path refuses. Each function checks its arguments, tries the mapped path of PEs that the
 // fast map does not hold, and else goes through the transport; failures are reported under the name of `function`.
-// The first four arguments are in the registers in which the callers of put and get left them.
-void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later);
-void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function, bool later);
-void put_signal_slowly(const char* function, void* dest, const void* source, std::uint64_t bytes,
-                       std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later);
+// `later`: completed by quiet. The first four arguments are in the registers in which the callers of put and get left
+// them, and all of them in registers.
+void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                const Context& context);
+void put_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                      const Context& context);
+void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                const Context& context);
+void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                      const Context& context);
+void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe,
+                       bool later);
 // op: all but pe, offset and remote filled in.
-void atomic_slowly(const char* function, const void* object, npushmem_atomic op, int pe, bool later);
+void atomic_slowly(const Context& context, const char* function, const void* object, npushmem_atomic op, int pe,
+                   bool later);
 
 // A count that overflows becomes a number of bytes that no heap holds, so that one check finds both mistakes.
 inline std::uint64_t byte_count(std::size_t count, std::size_t size) {
@@ -26,7 +35,10 @@ inline std::uint64_t byte_count(std::size_t count, std::size_t size) {
     return __builtin_mul_overflow(count, size, &bytes) ? std::numeric_limits<std::uint64_t>::max() : bytes;
 }
 
-// Is the argument's check for this object and PE fine? Used by slow paths and by functions without a fast one.
+// The world's number of the context's PE `pe`; Code::range when it has none.
+Result<int> world_pe(const Context& context, int pe);
+
+// Is the argument's check for this object and world PE fine? Used by slow paths and by functions without a fast one.
 Status check_object(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe);
 
 }  // namespace npushmem::api

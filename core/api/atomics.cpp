@@ -31,123 +31,179 @@ npushmem_atomic operation_on(std::uint8_t operation, T operand, T compare, T* re
 // The object on `pe` as an atomic, or null: also where it is not aligned, for the slow path to say so. (Slices are
 // aligned to more than any type, so the own address tells.)
 template <class T>
-T* target_of(const T* object, int pe) {
+T* target_of(const Context& context, const T* object, int pe) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(object) % sizeof(T) == 0;
-    return aligned ? static_cast<T*>(fast.address(object, pe)) : nullptr;
+    return aligned ? static_cast<T*>(context.map.address(object, pe)) : nullptr;
 }
 
+// What each operation is on mapped memory, and its number for transports. All but fetch and set have both a form that
+// fetches (fetching) and one that does not (updating).
+constexpr auto acq_rel = std::memory_order_acq_rel;
+
+struct Fetch {
+    static constexpr std::uint8_t fetching = NPUSHMEM_ATOMIC_FETCH;
+    template <class T>
+    static T on(std::atomic_ref<T> target, T, T) {
+        return target.load(std::memory_order_acquire);
+    }
+};
+struct Swap {
+    static constexpr std::uint8_t fetching = NPUSHMEM_ATOMIC_SWAP;
+    template <class T>
+    static T on(std::atomic_ref<T> target, T value, T) {
+        return target.exchange(value, acq_rel);
+    }
+};
+struct CompareSwap {
+    static constexpr std::uint8_t fetching = NPUSHMEM_ATOMIC_COMPARE_SWAP;
+    // The old value, whether it was replaced or not.
+    template <class T>
+    static T on(std::atomic_ref<T> target, T value, T expected) {
+        (void)target.compare_exchange_strong(expected, value, acq_rel);
+        return expected;
+    }
+};
+struct Set {
+    static constexpr std::uint8_t updating = NPUSHMEM_ATOMIC_SET;
+    template <class T>
+    static void on(std::atomic_ref<T> target, T value, T) {
+        target.store(value, std::memory_order_release);
+    }
+};
+#define NPUSHMEM_OPERATION(CLASS, WORD, FETCHING, UPDATING)  \
+    struct CLASS {                                           \
+        static constexpr std::uint8_t fetching = FETCHING;   \
+        static constexpr std::uint8_t updating = UPDATING;   \
+        template <class T>                                   \
+        static T on(std::atomic_ref<T> target, T value, T) { \
+            return target.fetch_##WORD(value, acq_rel);      \
+        }                                                    \
+    };
+NPUSHMEM_OPERATION(Add, add, NPUSHMEM_ATOMIC_FETCH_ADD, NPUSHMEM_ATOMIC_ADD)
+NPUSHMEM_OPERATION(And, and, NPUSHMEM_ATOMIC_FETCH_AND, NPUSHMEM_ATOMIC_AND)
+NPUSHMEM_OPERATION(Or, or, NPUSHMEM_ATOMIC_FETCH_OR, NPUSHMEM_ATOMIC_OR)
+NPUSHMEM_OPERATION(Xor, xor, NPUSHMEM_ATOMIC_FETCH_XOR, NPUSHMEM_ATOMIC_XOR)
+#undef NPUSHMEM_OPERATION
+
 template <class T>
-T fetching(const char* function, std::uint8_t operation, const T* object, T operand, T compare, int pe) {
+[[gnu::noinline]] T fetch_slowly(const Context& context, const char* function, std::uint8_t operation, const T* object,
+                                 T operand, T compare, int pe) {
     T old{};
-    atomic_slowly(function, object, operation_on(operation, operand, compare, &old), pe, false);
+    atomic_slowly(context, function, object, operation_on(operation, operand, compare, &old), pe, false);
     return old;
 }
 
 template <class T>
-void updating(const char* function, std::uint8_t operation, const T* object, T operand, int pe) {
-    atomic_slowly(function, object, operation_on<T>(operation, operand, T{}, nullptr), pe, true);
+[[gnu::noinline]] void fetch_later(const Context& context, const char* function, std::uint8_t operation, T* fetch,
+                                   const T* object, T operand, T compare, int pe) {
+    if (fetch == nullptr) return fail(function, {Code::argument, "fetch is NULL"});
+    atomic_slowly(context, function, object, operation_on(operation, operand, compare, fetch), pe, true);
 }
 
 template <class T>
-void fetching_later(const char* function, std::uint8_t operation, T* fetch, const T* object, T operand, T compare,
-                    int pe) {
-    if (fetch == nullptr) return fail(function, {Code::argument, "fetch is NULL"});
-    atomic_slowly(function, object, operation_on(operation, operand, compare, fetch), pe, true);
+[[gnu::noinline]] void update_slowly(const Context& context, const char* function, std::uint8_t operation,
+                                     const T* object, T operand, int pe) {
+    atomic_slowly(context, function, object, operation_on<T>(operation, operand, T{}, nullptr), pe, true);
+}
+
+template <class Operation, class T>
+[[gnu::always_inline]] inline T fetching(const Context& context, const char* function, const T* object, T operand,
+                                         T compare, int pe) {
+    if (T* target = target_of(context, object, pe)) [[likely]]
+        return Operation::on(std::atomic_ref<T>(*target), operand, compare);
+    return fetch_slowly<T>(context, function, Operation::fetching, object, operand, compare, pe);
+}
+
+template <class Operation, class T>
+[[gnu::always_inline]] inline void fetching_nbi(const Context& context, const char* function, T* fetch, const T* object,
+                                                T operand, T compare, int pe) {
+    T* target = target_of(context, object, pe);
+    if (target != nullptr && fetch != nullptr) [[likely]]
+        *fetch = Operation::on(std::atomic_ref<T>(*target), operand, compare);
+    else
+        fetch_later<T>(context, function, Operation::fetching, fetch, object, operand, compare, pe);
+}
+
+template <class Operation, class T>
+[[gnu::always_inline]] inline void updating(const Context& context, const char* function, T* object, T operand,
+                                            int pe) {
+    if (T* target = target_of(context, object, pe)) [[likely]]
+        (void)Operation::on(std::atomic_ref<T>(*target), operand, T{});
+    else
+        update_slowly<T>(context, function, Operation::updating, object, operand, pe);
 }
 
 }  // namespace
+
+// The functions of the tables, by their names there.
+template <class T>
+inline T atomic_fetch(const Context& context, const char* function, const T* source, int pe) {
+    return fetching<Fetch, T>(context, function, source, T{}, T{}, pe);
+}
+template <class T>
+inline void atomic_fetch_nbi(const Context& context, const char* function, T* fetch, const T* source, int pe) {
+    fetching_nbi<Fetch, T>(context, function, fetch, source, T{}, T{}, pe);
+}
+template <class T>
+inline void atomic_set(const Context& context, const char* function, T* dest, T value, int pe) {
+    updating<Set, T>(context, function, dest, value, pe);
+}
+template <class T>
+inline T atomic_compare_swap(const Context& context, const char* function, T* dest, T cond, T value, int pe) {
+    return fetching<CompareSwap, T>(context, function, dest, value, cond, pe);
+}
+template <class T>
+inline void atomic_compare_swap_nbi(const Context& context, const char* function, T* fetch, T* dest, T cond, T value,
+                                    int pe) {
+    fetching_nbi<CompareSwap, T>(context, function, fetch, dest, value, cond, pe);
+}
+template <class T>
+inline T atomic_fetch_inc(const Context& context, const char* function, T* dest, int pe) {
+    return fetching<Add, T>(context, function, dest, T{1}, T{}, pe);
+}
+template <class T>
+inline void atomic_fetch_inc_nbi(const Context& context, const char* function, T* fetch, T* dest, int pe) {
+    fetching_nbi<Add, T>(context, function, fetch, dest, T{1}, T{}, pe);
+}
+template <class T>
+inline void atomic_inc(const Context& context, const char* function, T* dest, int pe) {
+    updating<Add, T>(context, function, dest, T{1}, pe);
+}
+
+#define NPUSHMEM_FETCHING(CLASS, FETCHING)                                                                         \
+    template <class T>                                                                                             \
+    inline T FETCHING(const Context& context, const char* function, T* dest, T value, int pe) {                    \
+        return fetching<CLASS, T>(context, function, dest, value, T{}, pe);                                        \
+    }                                                                                                              \
+    template <class T>                                                                                             \
+    inline void FETCHING##_nbi(const Context& context, const char* function, T* fetch, T* dest, T value, int pe) { \
+        fetching_nbi<CLASS, T>(context, function, fetch, dest, value, T{}, pe);                                    \
+    }
+#define NPUSHMEM_BOTH(CLASS, WORD)                                                                      \
+    NPUSHMEM_FETCHING(CLASS, atomic_fetch_##WORD)                                                       \
+    template <class T>                                                                                  \
+    inline void atomic_##WORD(const Context& context, const char* function, T* dest, T value, int pe) { \
+        updating<CLASS, T>(context, function, dest, value, pe);                                         \
+    }
+NPUSHMEM_FETCHING(Swap, atomic_swap)
+NPUSHMEM_BOTH(Add, add)
+NPUSHMEM_BOTH(And, and)
+NPUSHMEM_BOTH(Or, or)
+NPUSHMEM_BOTH(Xor, xor)
+#undef NPUSHMEM_FETCHING
+#undef NPUSHMEM_BOTH
+
+// As the atomics of uint64_t, under names of their own for what they report.
+inline void signal_set(const Context& context, const char* function, std::uint64_t* word, std::uint64_t signal,
+                       int pe) {
+    updating<Set, std::uint64_t>(context, function, word, signal, pe);
+}
+inline void signal_add(const Context& context, const char* function, std::uint64_t* word, std::uint64_t signal,
+                       int pe) {
+    updating<Add, std::uint64_t>(context, function, word, signal, pe);
+}
 
 }  // namespace npushmem::api
 
-using namespace npushmem::api;
-
-// A fetching operation and its _nbi form: MAPPED is the expression on `target`, an atomic_ref of the mapped object.
-#define NPUSHMEM_DEFINE_FETCHING(FUNCTION, TYPE, OPERATION, OBJECT, OPERAND, COMPARE, MAPPED, PARAMETERS, ...) \
-    TYPE FUNCTION PARAMETERS {                                                                                 \
-        if (TYPE* object = target_of(OBJECT, pe)) [[likely]] {                                                 \
-            std::atomic_ref<TYPE> target(*object);                                                             \
-            return MAPPED;                                                                                     \
-        }                                                                                                      \
-        return fetching<TYPE>(__func__, OPERATION, OBJECT, OPERAND, COMPARE, pe);                              \
-    }                                                                                                          \
-    void FUNCTION##_nbi(TYPE* fetch, __VA_ARGS__) {                                                            \
-        TYPE* object = target_of(OBJECT, pe);                                                                  \
-        if (object == nullptr || fetch == nullptr) [[unlikely]]                                                \
-            return fetching_later<TYPE>(__func__, OPERATION, fetch, OBJECT, OPERAND, COMPARE, pe);             \
-        std::atomic_ref<TYPE> target(*object);                                                                 \
-        *fetch = MAPPED;                                                                                       \
-    }
-
-#define NPUSHMEM_DEFINE_UPDATING(FUNCTION, TYPE, OPERATION, OPERAND, MAPPED, PARAMETERS) \
-    void FUNCTION PARAMETERS {                                                           \
-        if (TYPE* object = target_of(dest, pe)) [[likely]] {                             \
-            std::atomic_ref<TYPE> target(*object);                                       \
-            MAPPED;                                                                      \
-        } else {                                                                         \
-            updating<TYPE>(__func__, OPERATION, dest, OPERAND, pe);                      \
-        }                                                                                \
-    }
-
-namespace {
-
-// compare_exchange in the shape of the API: the old value, whether it was replaced or not.
-template <class T>
-T compare_swap(std::atomic_ref<T> target, T expected, T value) {
-    (void)target.compare_exchange_strong(expected, value, std::memory_order_acq_rel);
-    return expected;
-}
-
-constexpr auto acq_rel = std::memory_order_acq_rel;
-
-}  // namespace
-
-extern "C" {
-
-#define NPUSHMEM_DEFINE_EXTENDED_ATOMIC(NAME, TYPE)                                                                    \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_fetch, TYPE, NPUSHMEM_ATOMIC_FETCH, source,                      \
-                             static_cast<TYPE>(0), static_cast<TYPE>(0), target.load(std::memory_order_acquire),       \
-                             (const TYPE* source, int pe), const TYPE* source, int pe)                                 \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_swap, TYPE, NPUSHMEM_ATOMIC_SWAP, dest, value,                   \
-                             static_cast<TYPE>(0), target.exchange(value, acq_rel), (TYPE * dest, TYPE value, int pe), \
-                             TYPE* dest, TYPE value, int pe)                                                           \
-    NPUSHMEM_DEFINE_UPDATING(npushmem_##NAME##_atomic_set, TYPE, NPUSHMEM_ATOMIC_SET, value,                           \
-                             target.store(value, std::memory_order_release), (TYPE * dest, TYPE value, int pe))
-NPUSHMEM_FOR_EACH_EXTENDED_ATOMIC_TYPE(NPUSHMEM_DEFINE_EXTENDED_ATOMIC)
-
-#define NPUSHMEM_DEFINE_ATOMIC(NAME, TYPE)                                                                           \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_compare_swap, TYPE, NPUSHMEM_ATOMIC_COMPARE_SWAP, dest, value, \
-                             cond, compare_swap(target, cond, value), (TYPE * dest, TYPE cond, TYPE value, int pe),  \
-                             TYPE* dest, TYPE cond, TYPE value, int pe)                                              \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_fetch_inc, TYPE, NPUSHMEM_ATOMIC_FETCH_ADD, dest,              \
-                             static_cast<TYPE>(1), static_cast<TYPE>(0),                                             \
-                             target.fetch_add(static_cast<TYPE>(1), acq_rel), (TYPE * dest, int pe), TYPE* dest,     \
-                             int pe)                                                                                 \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_fetch_add, TYPE, NPUSHMEM_ATOMIC_FETCH_ADD, dest, value,       \
-                             static_cast<TYPE>(0), target.fetch_add(value, acq_rel),                                 \
-                             (TYPE * dest, TYPE value, int pe), TYPE* dest, TYPE value, int pe)                      \
-    NPUSHMEM_DEFINE_UPDATING(npushmem_##NAME##_atomic_inc, TYPE, NPUSHMEM_ATOMIC_ADD, static_cast<TYPE>(1),          \
-                             target.fetch_add(static_cast<TYPE>(1), acq_rel), (TYPE * dest, int pe))                 \
-    NPUSHMEM_DEFINE_UPDATING(npushmem_##NAME##_atomic_add, TYPE, NPUSHMEM_ATOMIC_ADD, value,                         \
-                             target.fetch_add(value, acq_rel), (TYPE * dest, TYPE value, int pe))
-NPUSHMEM_FOR_EACH_ATOMIC_TYPE(NPUSHMEM_DEFINE_ATOMIC)
-
-#define NPUSHMEM_DEFINE_ONE_BITWISE(NAME, TYPE, WORD, FETCHING, UPDATING)                                              \
-    NPUSHMEM_DEFINE_FETCHING(npushmem_##NAME##_atomic_fetch_##WORD, TYPE, FETCHING, dest, value, static_cast<TYPE>(0), \
-                             target.fetch_##WORD(value, acq_rel), (TYPE * dest, TYPE value, int pe), TYPE* dest,       \
-                             TYPE value, int pe)                                                                       \
-    NPUSHMEM_DEFINE_UPDATING(npushmem_##NAME##_atomic_##WORD, TYPE, UPDATING, value,                                   \
-                             target.fetch_##WORD(value, acq_rel), (TYPE * dest, TYPE value, int pe))
-
-#define NPUSHMEM_DEFINE_BITWISE(NAME, TYPE)                                                      \
-    NPUSHMEM_DEFINE_ONE_BITWISE(NAME, TYPE, and, NPUSHMEM_ATOMIC_FETCH_AND, NPUSHMEM_ATOMIC_AND) \
-    NPUSHMEM_DEFINE_ONE_BITWISE(NAME, TYPE, or, NPUSHMEM_ATOMIC_FETCH_OR, NPUSHMEM_ATOMIC_OR)    \
-    NPUSHMEM_DEFINE_ONE_BITWISE(NAME, TYPE, xor, NPUSHMEM_ATOMIC_FETCH_XOR, NPUSHMEM_ATOMIC_XOR)
-NPUSHMEM_FOR_EACH_BITWISE_TYPE(NPUSHMEM_DEFINE_BITWISE)
-
-// As the atomics of uint64_t, under names of their own for what they report.
-NPUSHMEM_DEFINE_UPDATING(npushmem_signal_set, uint64_t, NPUSHMEM_ATOMIC_SET, signal,
-                         target.store(signal, std::memory_order_release), (uint64_t * dest, uint64_t signal, int pe))
-NPUSHMEM_DEFINE_UPDATING(npushmem_signal_add, uint64_t, NPUSHMEM_ATOMIC_ADD, signal, target.fetch_add(signal, acq_rel),
-                         (uint64_t * dest, uint64_t signal, int pe))
-
-}  // extern "C"
+#define NPUSHMEM_ONLY "npushmem/functions/atomics.h"
+#include "core/api/definitions.hpp"

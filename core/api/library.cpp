@@ -12,7 +12,8 @@
 
 namespace npushmem::api {
 
-constinit FastMap fast;
+constinit Context default_context;
+constinit const Context no_context;
 
 namespace {
 
@@ -95,7 +96,7 @@ Status start(const StartRequest& request) {
     Status started = start_first(lib, request);
     remember(lib, started);
     if (!started.ok()) return started;
-    fast = lib.runtime->fast_map();
+    default_context = {lib.runtime->fast_map(), {0, 1, lib.runtime->npes()}, NPUSHMEM_TEAM_WORLD};
     lib.current.store(lib.runtime.get(), std::memory_order_release);
     return {};
 }
@@ -107,7 +108,7 @@ Status stop() {
     if (--lib.starts > 0) return {};
     Status finished = lib.runtime->finish();
     lib.current.store(nullptr, std::memory_order_release);
-    fast = {};
+    default_context = {};
     lib.runtime.reset();
     return finished;
 }

@@ -5,14 +5,11 @@
 #include <memory>
 #include <string_view>
 
-#include "core/ops/fast_map.hpp"
+#include "core/api/context.hpp"
 #include "core/runtime/runtime.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::api {
-
-// Copied from the runtime when it is up, zero otherwise: the fast paths look at nothing else.
-extern FastMap fast;
 
 // Null outside init..finalize.
 Runtime* runtime();

@@ -1,7 +1,7 @@
-// fence, quiet, barrier_all, sync_all.
+// fence, quiet and their forms for contexts; barrier_all, sync_all.
 #include <atomic>
 
-#include "core/api/library.hpp"
+#include "core/api/access.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -41,6 +41,26 @@ void npushmem_quiet(void) {
         return;
     }
     report_failure(__func__, [](Runtime& up) { return up.quiet(); });
+}
+
+// Contexts have what they start on the queues of the default one, whose completion includes theirs.
+void npushmem_ctx_fence(npushmem_ctx_t ctx) {
+    if (ctx != NPUSHMEM_CTX_INVALID) npushmem_fence();
+}
+
+void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
+    if (ctx != NPUSHMEM_CTX_INVALID) npushmem_quiet();
+}
+
+void npushmem_pe_quiet(const int* pes, size_t count) { npushmem_ctx_pe_quiet(NPUSHMEM_CTX_DEFAULT, pes, count); }
+
+void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) {
+    if (ctx == NPUSHMEM_CTX_INVALID || pes == nullptr || count == 0) return;
+    report_failure(__func__, [&](Runtime& up) {
+        for (size_t i = 0; i < count; ++i)
+            if (const auto pe = world_pe(context_of(ctx), pes[i]); !pe.ok()) return pe.status();
+        return up.quiet();
+    });
 }
 
 void npushmem_barrier_all(void) {

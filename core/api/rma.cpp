@@ -7,9 +7,18 @@
 
 namespace npushmem::api {
 
+// An element of the untyped forms.
+template <std::size_t Bytes>
+struct Block {
+    std::byte bytes[Bytes];
+};
+
 namespace {
 
-constexpr std::size_t untyped_unit = sizeof(std::uint64_t);  // what the forms without a type are most often used for
+// The number of bytes that is worth a load and a store of its own: one element; where there is no type, what such forms
+// are most often used for.
+template <class T>
+constexpr std::size_t unit = sizeof(T) == 1 && !std::is_arithmetic_v<T> ? sizeof(std::uint64_t) : sizeof(T);
 
 // One element, the commonest size, is a load and a store; the call that copies any number costs more than both.
 template <std::size_t Unit>
@@ -22,27 +31,6 @@ template <std::size_t Unit>
         std::memcpy(to, from, bytes);
 }
 
-// The _nbi forms on mapped memory are complete when they return, so both kinds share everything here.
-template <std::size_t Unit>
-[[gnu::always_inline]] inline void put(const char* function, void* dest, const void* source, std::uint64_t bytes,
-                                       int pe, bool later) {
-    void* target = fast.address(dest, bytes, pe);
-    if (target != nullptr && source != nullptr) [[likely]]
-        copy<Unit>(target, source, bytes);
-    else
-        put_slowly(dest, source, bytes, pe, function, later);
-}
-
-template <std::size_t Unit>
-[[gnu::always_inline]] inline void get(const char* function, void* dest, const void* source, std::uint64_t bytes,
-                                       int pe, bool later) {
-    const void* target = fast.address(source, bytes, pe);
-    if (target != nullptr && dest != nullptr) [[likely]]
-        copy<Unit>(dest, target, bytes);
-    else
-        get_slowly(dest, source, bytes, pe, function, later);
-}
-
 // Releases: the data before it are visible to whoever sees the signal (acquire in the waits and tests).
 inline void raise(std::uint64_t* word, std::uint64_t signal, int operation) {
     std::atomic_ref target(*word);
@@ -52,185 +40,186 @@ inline void raise(std::uint64_t* word, std::uint64_t signal, int operation) {
         target.fetch_add(signal, std::memory_order_release);
 }
 
-inline void put_signal(const char* function, void* dest, const void* source, std::uint64_t bytes,
-                       std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later) {
-    void* target = fast.address(dest, bytes, pe);
-    void* word = fast.address(signal_word, sizeof *signal_word, pe);
+// The single-element forms' way out, by value: the fast path then needs no stack of its own.
+template <class T>
+[[gnu::noinline]] void p_slowly(T* dest, T value, int pe, const char* function, const Context& context) {
+    put_slowly(dest, &value, sizeof value, pe, function, context);
+}
+
+template <class T>
+[[gnu::noinline]] T g_slowly(const T* source, int pe, const char* function, const Context& context) {
+    T value{};
+    get_slowly(&value, source, sizeof value, pe, function, context);
+    return value;
+}
+
+void put_and_raise(const Context& context, const char* function, void* dest, const void* source, std::uint64_t bytes,
+                   std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later) {
+    void* target = context.map.address(dest, bytes, pe);
+    void* word = context.map.address(signal_word, sizeof *signal_word, pe);
     const bool usable = word != nullptr && (target != nullptr || bytes == 0) && (source != nullptr || bytes == 0) &&
                         (operation == NPUSHMEM_SIGNAL_OP_SET || operation == NPUSHMEM_SIGNAL_OP_ADD) &&
                         reinterpret_cast<std::uintptr_t>(word) % sizeof *signal_word == 0;
     if (!usable) [[unlikely]]
-        return put_signal_slowly(function, dest, source, bytes, signal_word, signal, operation, pe, later);
-    if (bytes > 0) copy<untyped_unit>(target, source, bytes);
+        return put_signal_slowly(context, function, dest, source, bytes, signal_word, signal, operation, pe, later);
+    if (bytes > 0) copy<sizeof(std::uint64_t)>(target, source, bytes);
     raise(static_cast<std::uint64_t*>(word), signal, operation);
 }
 
-// The single-element forms' way out, by value: the fast path then needs no stack of its own.
-template <class T>
-[[gnu::noinline]] void p_slowly(T* dest, T value, int pe, const char* function) {
-    put_slowly(dest, &value, sizeof value, pe, function, false);
-}
+// Blocks of `block` elements of `size` bytes, `count` of them, whose beginnings are `stride` elements apart.
+struct Shape {
+    std::size_t count;
+    std::size_t block;
+    std::size_t size;
 
-template <class T>
-[[gnu::noinline]] T g_slowly(const T* source, int pe, const char* function) {
-    T value{};
-    get_slowly(&value, source, sizeof value, pe, function, false);
-    return value;
-}
-
-// Bytes from the first to the end of the last of `count` elements `stride` apart.
-std::uint64_t extent(std::size_t count, std::ptrdiff_t stride, std::size_t size) {
-    const std::uint64_t steps = byte_count(count - 1, static_cast<std::size_t>(stride));
-    const std::uint64_t last = byte_count(steps, size);
-    std::uint64_t bytes = 0;
-    return __builtin_add_overflow(last, size, &bytes) ? byte_count(~std::size_t{0}, 2) : bytes;
-}
+    [[nodiscard]] bool empty() const { return count == 0 || block == 0; }
+    // Bytes from the first to the end of the last block; more than any heap holds when that overflows.
+    [[nodiscard]] std::uint64_t extent(std::ptrdiff_t stride) const {
+        const std::uint64_t steps = byte_count(count - 1, static_cast<std::size_t>(stride));
+        const std::uint64_t last = byte_count(steps, size);
+        std::uint64_t bytes = 0;
+        return __builtin_add_overflow(last, byte_count(block, size), &bytes) ? byte_count(~std::size_t{0}, 2) : bytes;
+    }
+};
 
 // The strides' check, and the remote side's extent: reported at most once, before anything moves.
-bool strided_ok(const char* function, const void* object, const void* local, std::ptrdiff_t object_stride,
-                std::ptrdiff_t local_stride, std::size_t count, std::size_t size, int pe) {
+bool strided_ok(const Context& context, const char* function, const void* object, const void* local,
+                std::ptrdiff_t object_stride, std::ptrdiff_t local_stride, const Shape& shape, int pe) {
     Runtime* up = runtime();
     Status checked = up != nullptr ? Status{} : not_running();
     if (checked.ok() && (object_stride < 1 || local_stride < 1))
         checked = {Code::argument, "strides must be at least 1; they are " + std::to_string(object_stride) +
                                        " at the PE and " + std::to_string(local_stride) + " here"};
-    if (checked.ok() && count > 0 && local == nullptr) checked = {Code::argument, "the local array is NULL"};
-    if (checked.ok() && count > 0)
-        checked = check_object(*up, "the array", object, extent(count, object_stride, size), pe);
+    if (checked.ok() && !shape.empty() && local == nullptr) checked = {Code::argument, "the local array is NULL"};
+    if (checked.ok() && !shape.empty()) {
+        const auto world = world_pe(context, pe);
+        checked = world.ok() ? check_object(*up, "the array", object, shape.extent(object_stride), world.value())
+                             : world.status();
+    }
     if (!checked.ok()) fail(function, checked);
-    return checked.ok() && count > 0;
+    return checked.ok() && !shape.empty();
 }
-
-template <class T>
-void iput(const char* function, T* dest, const T* source, std::ptrdiff_t dst, std::ptrdiff_t sst, std::size_t count,
-          int pe) {
-    if (!strided_ok(function, dest, source, dst, sst, count, sizeof(T), pe)) return;
-    T* target = static_cast<T*>(fast.address(dest, pe));
-    for (std::size_t i = 0; i < count; ++i, dest += dst, source += sst) {
-        if (target != nullptr)
-            target[static_cast<std::ptrdiff_t>(i) * dst] = *source;
-        else
-            put_slowly(dest, source, sizeof(T), pe, function, false);  // the source is the caller's again on return
-    }
-}
-
-template <class T>
-void iget(const char* function, T* dest, const T* source, std::ptrdiff_t dst, std::ptrdiff_t sst, std::size_t count,
-          int pe) {
-    if (!strided_ok(function, source, dest, sst, dst, count, sizeof(T), pe)) return;
-    const T* target = static_cast<const T*>(fast.address(source, pe));
-    for (std::size_t i = 0; i < count; ++i, dest += dst, source += sst) {
-        if (target != nullptr)
-            *dest = target[static_cast<std::ptrdiff_t>(i) * sst];
-        else
-            get_slowly(dest, source, sizeof(T), pe, function, false);
-    }
-}
-
-// An element of the untyped strided forms.
-template <std::size_t Bytes>
-struct Block {
-    std::byte bytes[Bytes];
-};
 
 }  // namespace
 
+template <class T>
+[[gnu::always_inline]] inline void p(const Context& context, const char* function, T* dest, T value, int pe) {
+    if (void* target = context.map.address(dest, sizeof(T), pe)) [[likely]]
+        *static_cast<T*>(target) = value;
+    else
+        p_slowly(dest, value, pe, function, context);
+}
+
+template <class T>
+[[gnu::always_inline]] inline T g(const Context& context, const char* function, const T* source, int pe) {
+    if (const void* target = context.map.address(source, sizeof(T), pe)) [[likely]]
+        return *static_cast<const T*>(target);
+    return g_slowly(source, pe, function, context);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void put(const Context& context, const char* function, void* dest, const void* source,
+                                       std::size_t count, int pe) {
+    const std::uint64_t bytes = byte_count(count, sizeof(T));
+    void* target = context.map.address(dest, bytes, pe);
+    if (target != nullptr && source != nullptr) [[likely]]
+        copy<unit<T>>(target, source, bytes);
+    else
+        put_slowly(dest, source, bytes, pe, function, context);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void get(const Context& context, const char* function, void* dest, const void* source,
+                                       std::size_t count, int pe) {
+    const std::uint64_t bytes = byte_count(count, sizeof(T));
+    const void* target = context.map.address(source, bytes, pe);
+    if (target != nullptr && dest != nullptr) [[likely]]
+        copy<unit<T>>(dest, target, bytes);
+    else
+        get_slowly(dest, source, bytes, pe, function, context);
+}
+
+// The _nbi forms on mapped memory are complete when they return.
+template <class T>
+[[gnu::always_inline]] inline void put_nbi(const Context& context, const char* function, void* dest, const void* source,
+                                           std::size_t count, int pe) {
+    const std::uint64_t bytes = byte_count(count, sizeof(T));
+    void* target = context.map.address(dest, bytes, pe);
+    if (target != nullptr && source != nullptr) [[likely]]
+        copy<unit<T>>(target, source, bytes);
+    else
+        put_later_slowly(dest, source, bytes, pe, function, context);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void get_nbi(const Context& context, const char* function, void* dest, const void* source,
+                                           std::size_t count, int pe) {
+    const std::uint64_t bytes = byte_count(count, sizeof(T));
+    const void* target = context.map.address(source, bytes, pe);
+    if (target != nullptr && dest != nullptr) [[likely]]
+        copy<unit<T>>(dest, target, bytes);
+    else
+        get_later_slowly(dest, source, bytes, pe, function, context);
+}
+
+template <class T>
+void put_signal(const Context& context, const char* function, void* dest, const void* source, std::size_t count,
+                std::uint64_t* word, std::uint64_t signal, int operation, int pe) {
+    put_and_raise(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, false);
+}
+
+template <class T>
+void put_signal_nbi(const Context& context, const char* function, void* dest, const void* source, std::size_t count,
+                    std::uint64_t* word, std::uint64_t signal, int operation, int pe) {
+    put_and_raise(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, true);
+}
+
+// Element by element; the source is the caller's again on return.
+template <class T>
+void iput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+          std::ptrdiff_t sst, std::size_t count, int pe) {
+    if (!strided_ok(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
+    T* to = static_cast<T*>(dest);
+    const T* from = static_cast<const T*>(source);
+    if (T* target = static_cast<T*>(context.map.address(dest, pe)))
+        for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) *target = *from;
+    else
+        for (std::size_t i = 0; i < count; ++i, to += dst, from += sst)
+            put_slowly(to, from, sizeof(T), pe, function, context);
+}
+
+template <class T>
+void iget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+          std::ptrdiff_t sst, std::size_t count, int pe) {
+    if (!strided_ok(context, function, source, dest, sst, dst, {count, 1, sizeof(T)}, pe)) return;
+    T* to = static_cast<T*>(dest);
+    const T* from = static_cast<const T*>(source);
+    if (const T* target = static_cast<const T*>(context.map.address(source, pe)))
+        for (std::size_t i = 0; i < count; ++i, to += dst, target += sst) *to = *target;
+    else
+        for (std::size_t i = 0; i < count; ++i, to += dst, from += sst)
+            get_slowly(to, from, sizeof(T), pe, function, context);
+}
+
+template <class T>
+void ibput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+           std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
+    if (!strided_ok(context, function, dest, source, dst, sst, {count, block, sizeof(T)}, pe)) return;
+    T* to = static_cast<T*>(dest);
+    const T* from = static_cast<const T*>(source);
+    for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) put<T>(context, function, to, from, block, pe);
+}
+
+template <class T>
+void ibget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
+           std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
+    if (!strided_ok(context, function, source, dest, sst, dst, {count, block, sizeof(T)}, pe)) return;
+    T* to = static_cast<T*>(dest);
+    const T* from = static_cast<const T*>(source);
+    for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) get<T>(context, function, to, from, block, pe);
+}
+
 }  // namespace npushmem::api
 
-using namespace npushmem::api;
-
-extern "C" {
-
-#define NPUSHMEM_DEFINE_RMA(NAME, TYPE)                                                                               \
-    void npushmem_##NAME##_p(TYPE* dest, TYPE value, int pe) {                                                        \
-        if (void* target = fast.address(dest, sizeof(TYPE), pe)) [[likely]]                                           \
-            *static_cast<TYPE*>(target) = value;                                                                      \
-        else                                                                                                          \
-            p_slowly(dest, value, pe, __func__);                                                                      \
-    }                                                                                                                 \
-    TYPE npushmem_##NAME##_g(const TYPE* source, int pe) {                                                            \
-        if (const void* target = fast.address(source, sizeof(TYPE), pe)) [[likely]]                                   \
-            return *static_cast<const TYPE*>(target);                                                                 \
-        return g_slowly(source, pe, __func__);                                                                        \
-    }                                                                                                                 \
-    void npushmem_##NAME##_put(TYPE* dest, const TYPE* source, size_t count, int pe) {                                \
-        put<sizeof(TYPE)>(__func__, dest, source, byte_count(count, sizeof(TYPE)), pe, false);                        \
-    }                                                                                                                 \
-    void npushmem_##NAME##_get(TYPE* dest, const TYPE* source, size_t count, int pe) {                                \
-        get<sizeof(TYPE)>(__func__, dest, source, byte_count(count, sizeof(TYPE)), pe, false);                        \
-    }                                                                                                                 \
-    void npushmem_##NAME##_put_nbi(TYPE* dest, const TYPE* source, size_t count, int pe) {                            \
-        put<sizeof(TYPE)>(__func__, dest, source, byte_count(count, sizeof(TYPE)), pe, true);                         \
-    }                                                                                                                 \
-    void npushmem_##NAME##_get_nbi(TYPE* dest, const TYPE* source, size_t count, int pe) {                            \
-        get<sizeof(TYPE)>(__func__, dest, source, byte_count(count, sizeof(TYPE)), pe, true);                         \
-    }                                                                                                                 \
-    void npushmem_##NAME##_iput(TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t count, int pe) { \
-        iput(__func__, dest, source, dst, sst, count, pe);                                                            \
-    }                                                                                                                 \
-    void npushmem_##NAME##_iget(TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t count, int pe) { \
-        iget(__func__, dest, source, dst, sst, count, pe);                                                            \
-    }                                                                                                                 \
-    void npushmem_##NAME##_put_signal(TYPE* dest, const TYPE* source, size_t count, uint64_t* sig_addr,               \
-                                      uint64_t signal, int sig_op, int pe) {                                          \
-        put_signal(__func__, dest, source, byte_count(count, sizeof(TYPE)), sig_addr, signal, sig_op, pe, false);     \
-    }                                                                                                                 \
-    void npushmem_##NAME##_put_signal_nbi(TYPE* dest, const TYPE* source, size_t count, uint64_t* sig_addr,           \
-                                          uint64_t signal, int sig_op, int pe) {                                      \
-        put_signal(__func__, dest, source, byte_count(count, sizeof(TYPE)), sig_addr, signal, sig_op, pe, true);      \
-    }
-NPUSHMEM_FOR_EACH_RMA_TYPE(NPUSHMEM_DEFINE_RMA)
-
-#define NPUSHMEM_DEFINE_SIZED(BITS, BYTES)                                                                          \
-    void npushmem_put##BITS(void* dest, const void* source, size_t count, int pe) {                                 \
-        put<BYTES>(__func__, dest, source, byte_count(count, BYTES), pe, false);                                    \
-    }                                                                                                               \
-    void npushmem_get##BITS(void* dest, const void* source, size_t count, int pe) {                                 \
-        get<BYTES>(__func__, dest, source, byte_count(count, BYTES), pe, false);                                    \
-    }                                                                                                               \
-    void npushmem_put##BITS##_nbi(void* dest, const void* source, size_t count, int pe) {                           \
-        put<BYTES>(__func__, dest, source, byte_count(count, BYTES), pe, true);                                     \
-    }                                                                                                               \
-    void npushmem_get##BITS##_nbi(void* dest, const void* source, size_t count, int pe) {                           \
-        get<BYTES>(__func__, dest, source, byte_count(count, BYTES), pe, true);                                     \
-    }                                                                                                               \
-    void npushmem_iput##BITS(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t count, int pe) {  \
-        iput(__func__, static_cast<Block<BYTES>*>(dest), static_cast<const Block<BYTES>*>(source), dst, sst, count, \
-             pe);                                                                                                   \
-    }                                                                                                               \
-    void npushmem_iget##BITS(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t count, int pe) {  \
-        iget(__func__, static_cast<Block<BYTES>*>(dest), static_cast<const Block<BYTES>*>(source), dst, sst, count, \
-             pe);                                                                                                   \
-    }                                                                                                               \
-    void npushmem_put##BITS##_signal(void* dest, const void* source, size_t count, uint64_t* sig_addr,              \
-                                     uint64_t signal, int sig_op, int pe) {                                         \
-        put_signal(__func__, dest, source, byte_count(count, BYTES), sig_addr, signal, sig_op, pe, false);          \
-    }                                                                                                               \
-    void npushmem_put##BITS##_signal_nbi(void* dest, const void* source, size_t count, uint64_t* sig_addr,          \
-                                         uint64_t signal, int sig_op, int pe) {                                     \
-        put_signal(__func__, dest, source, byte_count(count, BYTES), sig_addr, signal, sig_op, pe, true);           \
-    }
-NPUSHMEM_FOR_EACH_SIZE(NPUSHMEM_DEFINE_SIZED)
-
-void npushmem_putmem(void* dest, const void* source, size_t bytes, int pe) {
-    put<untyped_unit>(__func__, dest, source, bytes, pe, false);
-}
-void npushmem_getmem(void* dest, const void* source, size_t bytes, int pe) {
-    get<untyped_unit>(__func__, dest, source, bytes, pe, false);
-}
-void npushmem_putmem_nbi(void* dest, const void* source, size_t bytes, int pe) {
-    put<untyped_unit>(__func__, dest, source, bytes, pe, true);
-}
-void npushmem_getmem_nbi(void* dest, const void* source, size_t bytes, int pe) {
-    get<untyped_unit>(__func__, dest, source, bytes, pe, true);
-}
-void npushmem_putmem_signal(void* dest, const void* source, size_t bytes, uint64_t* sig_addr, uint64_t signal,
-                            int sig_op, int pe) {
-    put_signal(__func__, dest, source, bytes, sig_addr, signal, sig_op, pe, false);
-}
-void npushmem_putmem_signal_nbi(void* dest, const void* source, size_t bytes, uint64_t* sig_addr, uint64_t signal,
-                                int sig_op, int pe) {
-    put_signal(__func__, dest, source, bytes, sig_addr, signal, sig_op, pe, true);
-}
-
-}  // extern "C"
+#define NPUSHMEM_ONLY "npushmem/functions/rma.h"
+#include "core/api/definitions.hpp"

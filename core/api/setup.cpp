@@ -75,6 +75,10 @@ void(npushmem_init)(void) {
 
 int(npushmem_init_thread)(int requested, int* provided) { return start_thread(requested, provided, {}); }
 
+void npushmem_start_pes(int) { (npushmem_init)(); }
+
+void npushmem_pcontrol(int, ...) {}
+
 void npushmem_finalize(void) {
     const Status stopped = stop();
     if (!stopped.ok()) fail(__func__, stopped);

@@ -1,7 +1,9 @@
-// wait_until, test and the signal forms: on the own memory, through the one waiting component.
+// wait_until, test, their forms over many objects, and the signal forms: on the own memory, through the one waiting
+// component.
 #include <fmt/core.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "core/api/access.hpp"
 #include "npushmem.h"
@@ -9,6 +11,8 @@
 namespace npushmem::api {
 
 namespace {
+
+constexpr std::size_t nothing_found = SIZE_MAX;
 
 bool valid(int comparison) { return comparison >= NPUSHMEM_CMP_EQ && comparison <= NPUSHMEM_CMP_GE; }
 
@@ -36,20 +40,20 @@ T load(T* object) {
 }
 
 template <class T>
-Status check_wait(const Runtime* up, T* object, int comparison) {
+Status check_wait(const Runtime* up, T* objects, int comparison, std::size_t count = 1) {
     if (up == nullptr) return not_running();
     if (!valid(comparison))
         return {Code::argument, fmt::format("comparison {} is none of NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
-    Status checked = check_object(*up, "the object", object, sizeof(T), up->my_pe());
-    if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % alignof(T) != 0)
+    Status checked = check_object(*up, "the object", objects, byte_count(count, sizeof(T)), up->my_pe());
+    if (checked.ok() && reinterpret_cast<std::uintptr_t>(objects) % alignof(T) != 0)
         return {Code::argument, fmt::format("the object {} is not aligned to its size, {} bytes",
-                                            static_cast<const void*>(object), sizeof(T))};
+                                            static_cast<const void*>(objects), sizeof(T))};
     return checked;
 }
 
 // Returns the last value seen, which satisfies the comparison unless a failure was reported.
 template <class T>
-T wait_until(const char* function, T* object, int comparison, T value) {
+T wait_for(const char* function, T* object, int comparison, T value) {
     Runtime* up = runtime();
     if (Status checked = check_wait(up, object, comparison); !checked.ok()) {
         fail(function, checked);
@@ -68,41 +72,213 @@ T wait_until(const char* function, T* object, int comparison, T value) {
     return seen;
 }
 
+// Several objects, those left out by `status` not among them, each to be compared with its own or the one value.
 template <class T>
-int test(const char* function, T* object, int comparison, T value) {
-    Runtime* up = runtime();
-    if (Status checked = check_wait(up, object, comparison); !checked.ok()) {
-        fail(function, checked);
-        return 0;
+struct Objects {
+    T* first;
+    std::size_t count;
+    const int* status;
+    int comparison;
+    const T* values;
+    std::size_t step;  // from one object's value to the next one's: 0 or 1
+
+    [[nodiscard]] bool included(std::size_t i) const { return status == nullptr || status[i] == 0; }
+    [[nodiscard]] bool holds(std::size_t i) const { return compares(load(first + i), comparison, values[i * step]); }
+    [[nodiscard]] bool empty() const {
+        for (std::size_t i = 0; i < count; ++i)
+            if (included(i)) return false;
+        return true;
     }
-    if (compares(load(object), comparison, value)) return 1;
-    // A program may loop over test alone: whatever brings the value must be driven from here.
+    [[nodiscard]] bool all() const {
+        for (std::size_t i = 0; i < count; ++i)
+            if (included(i) && !holds(i)) return false;
+        return true;
+    }
+    // The first that holds at or after `begin`, around; nothing_found if none does.
+    [[nodiscard]] std::size_t any(std::size_t begin) const {
+        for (std::size_t k = 0; k < count; ++k) {
+            const std::size_t i = begin < count - k ? begin + k : begin + k - count;
+            if (included(i) && holds(i)) return i;
+        }
+        return nothing_found;
+    }
+    std::size_t some(std::size_t* indices) const {
+        std::size_t found = 0;
+        for (std::size_t i = 0; i < count; ++i)
+            if (included(i) && holds(i)) indices[found++] = i;
+        return found;
+    }
+};
+
+// Whoever calls `any` again and again must come to every object that holds, so each call begins after the last find.
+std::size_t& next_begin() {
+    thread_local std::size_t begin = 0;
+    return begin;
+}
+
+template <class T>
+std::size_t find_any(const Objects<T>& objects) {
+    std::size_t& begin = next_begin();
+    const std::size_t found = objects.any(begin < objects.count ? begin : 0);
+    if (found != nothing_found) begin = found + 1;
+    return found;
+}
+
+// The arguments' check; false also when there is nothing to look at.
+template <class T>
+bool usable(const char* function, const Objects<T>& objects, const std::size_t* indices) {
+    if (runtime() != nullptr && valid(objects.comparison) && objects.count == 0) return false;
+    Status checked = check_wait(runtime(), objects.first, objects.comparison, objects.count);
+    if (checked.ok() && objects.values == nullptr) checked = {Code::argument, "the array of values is NULL"};
+    if (checked.ok() && indices == nullptr) checked = {Code::argument, "indices is NULL"};
+    if (!checked.ok()) fail(function, checked);
+    return checked.ok() && !objects.empty();
+}
+
+constexpr std::size_t no_indices = 0;  // for the forms without
+
+// Waits until `found` returns true; reports a failure.
+template <class T, class Found>
+bool wait_among(const char* function, const Objects<T>& objects, Found&& found) {
+    Runtime* up = runtime();
+    const WaitFor what{
+        .what = "values in symmetric memory", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout};
+    WaitFailure failure;
+    const Code code = up->waiter().until(found, what, &failure);
+    if (code != Code::ok)
+        fail(function, {code, fmt::format("{}; it waits for values {} given ones in {} objects at {}",
+                                          describe(what, failure), name_of_comparison(objects.comparison),
+                                          objects.count, static_cast<const void*>(objects.first))});
+    return code == Code::ok;
+}
+
+// Looks, drives what may bring the value, looks again: a program may loop over a test alone.
+template <class Found>
+bool look(const char* function, Found&& found) {
+    if (found()) return true;
+    Runtime* up = runtime();
     if (fast.all_mapped == 0)
         if (Status progressed = up->remote().progress(); !progressed.ok()) fail(function, progressed);
-    if (compares(load(object), comparison, value)) return 1;
+    if (found()) return true;
     up->waiter().give_way();
-    return 0;
+    return false;
+}
+
+template <class T>
+void wait_all(const char* function, const Objects<T>& objects) {
+    if (usable(function, objects, &no_indices)) (void)wait_among(function, objects, [&] { return objects.all(); });
+}
+
+template <class T>
+std::size_t wait_any(const char* function, const Objects<T>& objects) {
+    std::size_t found = nothing_found;
+    if (usable(function, objects, &no_indices))
+        (void)wait_among(function, objects, [&] { return (found = find_any(objects)) != nothing_found; });
+    return found;
+}
+
+template <class T>
+std::size_t wait_some(const char* function, const Objects<T>& objects, std::size_t* indices) {
+    std::size_t found = 0;
+    if (usable(function, objects, indices))
+        (void)wait_among(function, objects, [&] { return (found = objects.some(indices)) != 0; });
+    return found;
+}
+
+template <class T>
+int test_whether_all(const char* function, const Objects<T>& objects) {
+    if (!usable(function, objects, &no_indices)) return runtime() != nullptr && objects.empty() ? 1 : 0;
+    return look(function, [&] { return objects.all(); }) ? 1 : 0;
+}
+
+template <class T>
+std::size_t test_for_any(const char* function, const Objects<T>& objects) {
+    std::size_t found = nothing_found;
+    if (usable(function, objects, &no_indices))
+        (void)look(function, [&] { return (found = find_any(objects)) != nothing_found; });
+    return found;
+}
+
+template <class T>
+std::size_t test_for_some(const char* function, const Objects<T>& objects, std::size_t* indices) {
+    std::size_t found = 0;
+    if (usable(function, objects, indices)) (void)look(function, [&] { return (found = objects.some(indices)) != 0; });
+    return found;
 }
 
 }  // namespace
 
+// The functions of the tables, by their names there.
+template <class T>
+void wait_until(const char* function, T* object, int comparison, T value) {
+    (void)wait_for(function, object, comparison, value);
+}
+
+template <class T>
+int test(const char* function, T* object, int comparison, T value) {
+    if (Status checked = check_wait(runtime(), object, comparison); !checked.ok()) {
+        fail(function, checked);
+        return 0;
+    }
+    return look(function, [&] { return compares(load(object), comparison, value); }) ? 1 : 0;
+}
+
+// Deprecated: until the object is no longer `value`.
+template <class T>
+void wait(const char* function, T* object, T value) {
+    (void)wait_for(function, object, NPUSHMEM_CMP_NE, value);
+}
+
+#define NPUSHMEM_OVER_MANY(RET, FORM, CALL)                                                                     \
+    template <class T>                                                                                          \
+    RET FORM(const char* function, T* objects, std::size_t count, const int* status, int comparison, T value) { \
+        return CALL(function, Objects<T>{objects, count, status, comparison, &value, 0});                       \
+    }                                                                                                           \
+    template <class T>                                                                                          \
+    RET FORM##_vector(const char* function, T* objects, std::size_t count, const int* status, int comparison,   \
+                      const T* values) {                                                                        \
+        return CALL(function, Objects<T>{objects, count, status, comparison, values, 1});                       \
+    }
+#define NPUSHMEM_OVER_SOME(FORM, CALL)                                                                             \
+    template <class T>                                                                                             \
+    std::size_t FORM(const char* function, T* objects, std::size_t count, std::size_t* indices, const int* status, \
+                     int comparison, T value) {                                                                    \
+        return CALL(function, Objects<T>{objects, count, status, comparison, &value, 0}, indices);                 \
+    }                                                                                                              \
+    template <class T>                                                                                             \
+    std::size_t FORM##_vector(const char* function, T* objects, std::size_t count, std::size_t* indices,           \
+                              const int* status, int comparison, const T* values) {                                \
+        return CALL(function, Objects<T>{objects, count, status, comparison, values, 1}, indices);                 \
+    }
+NPUSHMEM_OVER_MANY(void, wait_until_all, wait_all)
+NPUSHMEM_OVER_MANY(std::size_t, wait_until_any, wait_any)
+NPUSHMEM_OVER_SOME(wait_until_some, wait_some)
+NPUSHMEM_OVER_MANY(int, test_all, test_whether_all)
+NPUSHMEM_OVER_MANY(std::size_t, test_any, test_for_any)
+NPUSHMEM_OVER_SOME(test_some, test_for_some)
+#undef NPUSHMEM_OVER_MANY
+#undef NPUSHMEM_OVER_SOME
+
 }  // namespace npushmem::api
+
+#define NPUSHMEM_ONLY "npushmem/functions/waits.h"
+#include "core/api/definitions.hpp"
+#undef NPUSHMEM_ONLY
+#define NPUSHMEM_ONLY "npushmem/functions/deprecated.h"
+#include "core/api/definitions.hpp"
 
 using namespace npushmem::api;
 
 extern "C" {
 
-#define NPUSHMEM_DEFINE_WAIT(NAME, TYPE)                                          \
-    void npushmem_##NAME##_wait_until(TYPE* object, int comparison, TYPE value) { \
-        (void)wait_until(__func__, object, comparison, value);                    \
-    }                                                                             \
-    int npushmem_##NAME##_test(TYPE* object, int comparison, TYPE value) {        \
-        return test(__func__, object, comparison, value);                         \
-    }
-NPUSHMEM_FOR_EACH_ATOMIC_TYPE(NPUSHMEM_DEFINE_WAIT)
+void npushmem_wait(long* object, long value) { (void)wait_for(__func__, object, NPUSHMEM_CMP_NE, value); }
+
+void npushmem_wait_until(long* object, int comparison, long value) {
+    (void)wait_for(__func__, object, comparison, value);
+}
 
 uint64_t npushmem_signal_wait_until(uint64_t* sig_addr, int comparison, uint64_t value) {
-    return wait_until(__func__, sig_addr, comparison, value);
+    return wait_for(__func__, sig_addr, comparison, value);
 }
 
 uint64_t npushmem_signal_fetch(const uint64_t* sig_addr) {

@@ -67,4 +67,103 @@
 /* Sizes, in bits, of the untyped put and get. */
 #define NPUSHMEM_FOR_EACH_SIZE(X) X(8, 1) X(16, 2) X(32, 4) X(64, 8) X(128, 16)
 
+/* Types of the reductions by and, or, xor (1.6, "Team reduction types"). */
+#define NPUSHMEM_FOR_EACH_BITWISE_REDUCTION_TYPE(X) \
+    X(uchar, unsigned char)                         \
+    X(ushort, unsigned short)                       \
+    X(uint, unsigned int)                           \
+    X(ulong, unsigned long)                         \
+    X(ulonglong, unsigned long long)                \
+    X(int8, int8_t)                                 \
+    X(int16, int16_t)                               \
+    X(int32, int32_t)                               \
+    X(int64, int64_t)                               \
+    X(uint8, uint8_t)                               \
+    X(uint16, uint16_t)                             \
+    X(uint32, uint32_t)                             \
+    X(uint64, uint64_t)                             \
+    X(size, size_t)
+
+/* Types of the reductions by max and min. */
+#define NPUSHMEM_FOR_EACH_ORDERED_REDUCTION_TYPE(X) NPUSHMEM_FOR_EACH_RMA_TYPE(X)
+
+/* Complex types: of the language where it has them, else of the compiler; the same in memory. */
+#ifdef __cplusplus
+__extension__ typedef double _Complex npushmem_complexd;
+__extension__ typedef float _Complex npushmem_complexf;
+#else
+typedef double _Complex npushmem_complexd;
+typedef float _Complex npushmem_complexf;
+#endif
+#define NPUSHMEM_COMPLEXD npushmem_complexd
+#define NPUSHMEM_COMPLEXF npushmem_complexf
+#define NPUSHMEM_FOR_EACH_COMPLEX_TYPE(X) X(complexd, NPUSHMEM_COMPLEXD) X(complexf, NPUSHMEM_COMPLEXF)
+
+/* Types of the reductions and scans by sum and prod. */
+#define NPUSHMEM_FOR_EACH_ARITHMETIC_REDUCTION_TYPE(X) NPUSHMEM_FOR_EACH_RMA_TYPE(X) NPUSHMEM_FOR_EACH_COMPLEX_TYPE(X)
+
+/* Deprecated: types of the reductions over active sets, and of the atomics and waits before 1.4. */
+#define NPUSHMEM_FOR_EACH_OLD_BITWISE_REDUCTION_TYPE(X) X(short, short) X(int, int) X(long, long) X(longlong, long long)
+#define NPUSHMEM_FOR_EACH_OLD_ORDERED_REDUCTION_TYPE(X) \
+    NPUSHMEM_FOR_EACH_OLD_BITWISE_REDUCTION_TYPE(X)     \
+    X(float, float) X(double, double) X(longdouble, long double)
+#define NPUSHMEM_FOR_EACH_OLD_ARITHMETIC_REDUCTION_TYPE(X) \
+    NPUSHMEM_FOR_EACH_OLD_ORDERED_REDUCTION_TYPE(X)        \
+    NPUSHMEM_FOR_EACH_COMPLEX_TYPE(X)
+#define NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(X) X(int, int) X(long, long) X(longlong, long long)
+#define NPUSHMEM_FOR_EACH_OLD_EXTENDED_ATOMIC_TYPE(X) \
+    NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(X)              \
+    X(float, float) X(double, double)
+#define NPUSHMEM_FOR_EACH_OLD_WAIT_TYPE(X) X(short, short) X(int, int) X(long, long) X(longlong, long long)
+
+/* Sizes, in bits, of the untyped collectives. */
+#define NPUSHMEM_FOR_EACH_COLLECTIVE_SIZE(X) X(32, 4) X(64, 8)
+
+/* The types of the tables above that a compiler tells apart, each once: for generic functions. */
+#define NPUSHMEM_FOR_EACH_DISTINCT_RMA_TYPE(X) \
+    X(float, float)                            \
+    X(double, double)                          \
+    X(longdouble, long double)                 \
+    X(char, char)                              \
+    X(schar, signed char)                      \
+    X(short, short)                            \
+    X(int, int)                                \
+    X(long, long)                              \
+    X(longlong, long long)                     \
+    X(uchar, unsigned char)                    \
+    X(ushort, unsigned short)                  \
+    X(uint, unsigned int)                      \
+    X(ulong, unsigned long)                    \
+    X(ulonglong, unsigned long long)
+#define NPUSHMEM_FOR_EACH_DISTINCT_ATOMIC_TYPE(X) \
+    X(int, int)                                   \
+    X(long, long)                                 \
+    X(longlong, long long)                        \
+    X(uint, unsigned int)                         \
+    X(ulong, unsigned long)                       \
+    X(ulonglong, unsigned long long)
+#define NPUSHMEM_FOR_EACH_DISTINCT_EXTENDED_ATOMIC_TYPE(X) \
+    NPUSHMEM_FOR_EACH_DISTINCT_ATOMIC_TYPE(X)              \
+    X(float, float)                                        \
+    X(double, double)
+#define NPUSHMEM_FOR_EACH_DISTINCT_BITWISE_TYPE(X) \
+    X(uint, unsigned int)                          \
+    X(ulong, unsigned long)                        \
+    X(ulonglong, unsigned long long)               \
+    X(int32, int)                                  \
+    X(int64, long)
+#define NPUSHMEM_FOR_EACH_DISTINCT_BITWISE_REDUCTION_TYPE(X) \
+    X(uchar, unsigned char)                                  \
+    X(ushort, unsigned short)                                \
+    X(uint, unsigned int)                                    \
+    X(ulong, unsigned long)                                  \
+    X(ulonglong, unsigned long long)                         \
+    X(int8, signed char)                                     \
+    X(int16, short)                                          \
+    X(int32, int)                                            \
+    X(int64, long)
+#define NPUSHMEM_FOR_EACH_DISTINCT_ARITHMETIC_REDUCTION_TYPE(X) \
+    NPUSHMEM_FOR_EACH_DISTINCT_RMA_TYPE(X)                      \
+    NPUSHMEM_FOR_EACH_COMPLEX_TYPE(X)
+
 #endif

@@ -36,7 +36,8 @@ std::vector<Way> ways() {
     };
 }
 
-constexpr const char* families[] = {"rma", "atomics", "waits", "ordering", "heap", "setup", "errors"};
+constexpr const char* families[] = {"rma",  "contexts", "atomics", "waits",     "ordering",
+                                    "heap", "setup",    "errors",  "openshmem", "overloads"};
 
 // Programs whose failing calls are reported on standard error.
 bool makes_mistakes(std::string_view family) { return family == "heap" || family == "setup" || family == "errors"; }

@@ -1,5 +1,6 @@
 // wait_until, test and signals: every type and comparison, and that a PE which does nothing but wait or test drives its
 // own outstanding operations forward.
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -132,7 +133,105 @@ void test_signals(Checker& check, const Job& job) {
     check.no_error("signals");
 }
 
+template <class T>
+struct ManyForms {
+    const char* name;
+    void (*set)(T*, T, int);
+    void (*wait_all)(T*, std::size_t, const int*, int, T);
+    std::size_t (*wait_any)(T*, std::size_t, const int*, int, T);
+    std::size_t (*wait_some)(T*, std::size_t, std::size_t*, const int*, int, T);
+    void (*wait_all_vector)(T*, std::size_t, const int*, int, T*);
+    std::size_t (*wait_any_vector)(T*, std::size_t, const int*, int, T*);
+    std::size_t (*wait_some_vector)(T*, std::size_t, std::size_t*, const int*, int, T*);
+    int (*test_all)(T*, std::size_t, const int*, int, T);
+    std::size_t (*test_any)(T*, std::size_t, const int*, int, T);
+    std::size_t (*test_some)(T*, std::size_t, std::size_t*, const int*, int, T);
+    int (*test_all_vector)(T*, std::size_t, const int*, int, T*);
+    std::size_t (*test_any_vector)(T*, std::size_t, const int*, int, T*);
+    std::size_t (*test_some_vector)(T*, std::size_t, std::size_t*, const int*, int, T*);
+};
+
+constexpr std::size_t many = 5;
+constexpr std::size_t none = SIZE_MAX;
+
+// The left neighbour sets the words one after another, the last one first; the vector forms wait for values that
+// differ.
+template <class T>
+void test_many(Checker& check, const Job& job, const ManyForms<T>& f, T* words) {
+    const auto what = [&](const char* form) { return fmt::format("{} {}", f.name, form); };
+    const int status[many] = {0, 1, 0, 0, 0};
+    const int all_out[many] = {1, 1, 1, 1, 1};
+    T values[many];
+    for (std::size_t i = 0; i < many; ++i) values[i] = static_cast<T>(i + 1);
+    std::size_t indices[many] = {9, 9, 9, 9, 9};
+    for (std::size_t i = 0; i < many; ++i) words[i] = T{0};
+    npushmem_barrier_all();
+
+    check.equal(what("test_all"), 0, f.test_all(words, many, nullptr, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("test_any"), none, f.test_any(words, many, nullptr, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("test_some"), std::size_t{0}, f.test_some(words, many, indices, nullptr, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("test_any_vector"), none, f.test_any_vector(words, many, nullptr, NPUSHMEM_CMP_EQ, values));
+    // Nothing to wait for: all of nothing holds, and there is no index.
+    check.equal(what("test_all of nothing"), 1, f.test_all(words, many, all_out, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("wait_until_any of nothing"), none, f.wait_any(words, many, all_out, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("wait_until_any of no objects"), none, f.wait_any(words, 0, nullptr, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("wait_until_some of nothing"), std::size_t{0},
+                f.wait_some(words, many, indices, all_out, NPUSHMEM_CMP_NE, T{0}));
+    f.wait_all(words, many, all_out, NPUSHMEM_CMP_NE, T{0});
+    npushmem_barrier_all();
+
+    f.set(words + 4, values[4], job.right());
+    check.equal(what("wait_until_any"), std::size_t{4}, f.wait_any(words, many, status, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("wait_until_any_vector"), std::size_t{4},
+                f.wait_any_vector(words, many, status, NPUSHMEM_CMP_EQ, values));
+    check.equal(what("wait_until_some"), std::size_t{1},
+                f.wait_some(words, many, indices, nullptr, NPUSHMEM_CMP_GT, T{2}));
+    check.equal(what("its index"), std::size_t{4}, indices[0]);
+    npushmem_barrier_all();
+
+    for (std::size_t i = 0; i < many; ++i)
+        if (status[i] == 0) f.set(words + i, values[i], job.right());
+    f.wait_all(words, many, status, NPUSHMEM_CMP_GE, T{1});
+    f.wait_all_vector(words, many, status, NPUSHMEM_CMP_EQ, values);
+    check.equal(what("test_all"), 1, f.test_all(words, many, status, NPUSHMEM_CMP_NE, T{0}));
+    check.equal(what("test_all_vector"), 1, f.test_all_vector(words, many, status, NPUSHMEM_CMP_LE, values));
+    check.equal(what("test_all_vector with the one left out"), 0,
+                f.test_all_vector(words, many, nullptr, NPUSHMEM_CMP_EQ, values));
+    check.equal(what("wait_until_some_vector"), std::size_t{4},
+                f.wait_some_vector(words, many, indices, nullptr, NPUSHMEM_CMP_EQ, values));
+    check.equal(what("test_some"), std::size_t{3}, f.test_some(words, many, indices, nullptr, NPUSHMEM_CMP_GE, T{3}));
+    check.equal(what("test_some_vector"), std::size_t{1},
+                f.test_some_vector(words, many, indices, nullptr, NPUSHMEM_CMP_NE, values));
+    check.equal(what("its index"), std::size_t{1}, indices[0]);
+    // Asked again and again, any comes to every object that holds.
+    bool found[many] = {};
+    for (std::size_t call = 0; call < many - 1; ++call) {
+        const std::size_t at = f.test_any(words, many, nullptr, NPUSHMEM_CMP_NE, T{0});
+        if (check.that(what("test_any finds one"), at < many)) found[at] = true;
+    }
+    check.that(what("test_any comes to all"), found[0] && !found[1] && found[2] && found[3] && found[4]);
+    npushmem_barrier_all();
+}
+
+void test_many_objects(Checker& check, const Job& job) {
+    void* memory = npushmem_calloc(many, sizeof(std::uint64_t));
+#define TEST_TYPE(NAME, TYPE)                                                                                       \
+    test_many<TYPE>(                                                                                                \
+        check, job,                                                                                                 \
+        {#NAME, npushmem_##NAME##_atomic_set, npushmem_##NAME##_wait_until_all, npushmem_##NAME##_wait_until_any,   \
+         npushmem_##NAME##_wait_until_some, npushmem_##NAME##_wait_until_all_vector,                                \
+         npushmem_##NAME##_wait_until_any_vector, npushmem_##NAME##_wait_until_some_vector,                         \
+         npushmem_##NAME##_test_all, npushmem_##NAME##_test_any, npushmem_##NAME##_test_some,                       \
+         npushmem_##NAME##_test_all_vector, npushmem_##NAME##_test_any_vector, npushmem_##NAME##_test_some_vector}, \
+        static_cast<TYPE*>(memory));
+    NPUSHMEM_FOR_EACH_ATOMIC_TYPE(TEST_TYPE)
+#undef TEST_TYPE
+    npushmem_free(memory);
+    check.no_error("waits over many objects");
+}
+
 void test_waits(Checker& check, const Job& job) {
+    test_many_objects(check, job);
     test_types(check, job);
     test_signals(check, job);
     test_progress(check, job, false);

@@ -1,0 +1,43 @@
+// Defines the functions of one family under their exported names: each row of the family's table becomes a call of the
+// template of the same name in npushmem::api, with the context, the exported name for reports, and the arguments.
+//     #define NPUSHMEM_ONLY "npushmem/functions/rma.h"
+//     #include "core/api/definitions.hpp"
+// Included once by each family's file, after its templates.
+#define NPUSHMEM_UNWRAP(...) __VA_ARGS__
+#define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...)                                              \
+    RET npushmem_##NAME##_##OP(__VA_ARGS__) {                                                           \
+        return npushmem::api::OP<TYPE>(npushmem::api::default_context, __func__, NPUSHMEM_UNWRAP ARGS); \
+    }                                                                                                   \
+    RET npushmem_ctx_##NAME##_##OP(npushmem_ctx_t ctx, __VA_ARGS__) {                                   \
+        return npushmem::api::OP<TYPE>(npushmem::api::context_of(ctx), __func__, NPUSHMEM_UNWRAP ARGS); \
+    }
+#define NPUSHMEM_SIZED_CTX(BITS, BYTES, PRE, POST, RET, ARGS, ...)                                             \
+    RET npushmem_##PRE##BITS##POST(__VA_ARGS__) {                                                              \
+        return npushmem::api::PRE##POST<npushmem::api::Block<BYTES>>(npushmem::api::default_context, __func__, \
+                                                                     NPUSHMEM_UNWRAP ARGS);                    \
+    }                                                                                                          \
+    RET npushmem_ctx_##PRE##BITS##POST(npushmem_ctx_t ctx, __VA_ARGS__) {                                      \
+        return npushmem::api::PRE##POST<npushmem::api::Block<BYTES>>(npushmem::api::context_of(ctx), __func__, \
+                                                                     NPUSHMEM_UNWRAP ARGS);                    \
+    }
+#define NPUSHMEM_UNTYPED_CTX(OP, RET, ARGS, ...)                                                  \
+    RET npushmem_##OP(__VA_ARGS__) {                                                              \
+        return npushmem::api::OP(npushmem::api::default_context, __func__, NPUSHMEM_UNWRAP ARGS); \
+    }                                                                                             \
+    RET npushmem_ctx_##OP(npushmem_ctx_t ctx, __VA_ARGS__) {                                      \
+        return npushmem::api::OP(npushmem::api::context_of(ctx), __func__, NPUSHMEM_UNWRAP ARGS); \
+    }
+#define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) \
+    RET npushmem_##NAME##_##OP(__VA_ARGS__) { return npushmem::api::OP<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); }
+#define NPUSHMEM_OLD_REDUCTION(NAME, TYPE, OP, ARGS, ...)                 \
+    void npushmem_##NAME##_##OP##_to_all(__VA_ARGS__) {                   \
+        npushmem::api::OP##_to_all<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); \
+    }
+#define NPUSHMEM_OLD_ATOMIC(NAME, TYPE, OP, NEW, RET, ARGS, ...) \
+    RET npushmem_##NAME##_##OP(__VA_ARGS__) { return npushmem_##NAME##_##NEW ARGS; }
+#define NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS, ...) \
+    RET npushmem_##NAME##_##OP(__VA_ARGS__) { return npushmem::api::OP<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); }
+extern "C" {
+#include "npushmem/functions.h"
+}
+#undef NPUSHMEM_UNWRAP

@@ -1,0 +1,48 @@
+/* Atomics. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * Each is one indivisible step with respect to every other atomic here on objects of the same type. Forms that return a
+ * value return the old one; the _nbi forms store it into *fetch, which may be read after quiet. The target is aligned
+ * to its size. (1.6, section "Atomic Memory Operations".) */
+#define NPUSHMEM_X(NAME, TYPE)                                                                                   \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch, TYPE, (source, pe), const TYPE* source, int pe)                 \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_set, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)          \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_swap, TYPE, (dest, value, pe), TYPE* dest, TYPE value, int pe)         \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_nbi, void, (fetch, source, pe), TYPE* fetch, const TYPE* source, \
+                       int pe)                                                                                   \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_swap_nbi, void, (fetch, dest, value, pe), TYPE* fetch, TYPE* dest,     \
+                       TYPE value, int pe)
+NPUSHMEM_EXTENDED_ATOMIC_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+
+#define NPUSHMEM_X(NAME, TYPE)                                                                                     \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_compare_swap, TYPE, (dest, cond, value, pe), TYPE* dest, TYPE cond,      \
+                       TYPE value, int pe)                                                                         \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_inc, TYPE, (dest, pe), TYPE* dest, int pe)                         \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_inc, void, (dest, pe), TYPE* dest, int pe)                               \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_add, TYPE, (dest, value, pe), TYPE* dest, TYPE value, int pe)      \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_add, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)            \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_compare_swap_nbi, void, (fetch, dest, cond, value, pe), TYPE* fetch,     \
+                       TYPE* dest, TYPE cond, TYPE value, int pe)                                                  \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_inc_nbi, void, (fetch, dest, pe), TYPE* fetch, TYPE* dest, int pe) \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_add_nbi, void, (fetch, dest, value, pe), TYPE* fetch, TYPE* dest,  \
+                       TYPE value, int pe)
+NPUSHMEM_ATOMIC_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+
+#define NPUSHMEM_X_ONE(NAME, TYPE, WORD)                                                                               \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_##WORD, TYPE, (dest, value, pe), TYPE* dest, TYPE value, int pe)       \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_##WORD, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)             \
+    NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch_##WORD##_nbi, void, (fetch, dest, value, pe), TYPE* fetch, TYPE* dest, \
+                       TYPE value, int pe)
+#define NPUSHMEM_X(NAME, TYPE)      \
+    NPUSHMEM_X_ONE(NAME, TYPE, and) \
+    NPUSHMEM_X_ONE(NAME, TYPE, or)  \
+    NPUSHMEM_X_ONE(NAME, TYPE, xor)
+NPUSHMEM_BITWISE_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+#undef NPUSHMEM_X_ONE
+
+/* The 64-bit signal word of `pe` is set or increased; whoever sees the new value sees nothing else by that: put_signal
+ * and fence order data before it. (1.6, "Signaling Operations".) */
+NPUSHMEM_UNTYPED_CTX(signal_set, void, (sig_addr, signal, pe), uint64_t* sig_addr, uint64_t signal, int pe)
+NPUSHMEM_UNTYPED_CTX(signal_add, void, (sig_addr, signal, pe), uint64_t* sig_addr, uint64_t signal, int pe)

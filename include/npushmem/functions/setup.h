@@ -1,0 +1,64 @@
+/* Start, end, memory, ordering. Expanded several times; see npushmem/functions.h for the rows. */
+
+/* ---- Start and end ----
+ * init: collective over all PEs. Starts the runtime as the environment says (npushmem-info -c lists the variables). May
+ * be called again after finalize, and more than once: the library ends with the last matching finalize. On failure the
+ * cause is reported, npushmem-run ends the job as failed (see NPUSHMEM_ON_ERROR), and every other call says that the
+ * library is not initialised; programs that can go on without it use init_thread or npushmemx_init_attr, which return
+ * the failure instead. */
+NPUSHMEM_PLAIN(init, void, (), void)
+/* As init, asking for a level of thread support; *provided (may be NULL) receives the level given. Returns 0, or the
+ * code of npushmem/plugin/abi.h. */
+NPUSHMEM_PLAIN(init_thread, int, (requested, provided), int requested, int* provided)
+/* Collective. Completes everything, waits for all PEs, releases everything. */
+NPUSHMEM_PLAIN(finalize, void, (), void)
+/* Is the library between a successful init and finalize? *initialized receives 0 or 1. Any time. */
+NPUSHMEM_PLAIN(query_initialized, void, (initialized), int* initialized)
+NPUSHMEM_PLAIN(query_thread, void, (provided), int* provided)
+/* Ends all PEs at once with this exit status. Does not return. May be called by one PE alone. */
+NPUSHMEM_PLAIN(global_exit, void, (status), int status)
+/* Number of this PE and of all PEs; -1 (and a report) outside init..finalize. */
+NPUSHMEM_PLAIN(my_pe, int, (), void)
+NPUSHMEM_PLAIN(n_pes, int, (), void)
+/* 1 if the PE exists (address: and the object can be reached there), else 0. */
+NPUSHMEM_PLAIN(pe_accessible, int, (pe), int pe)
+NPUSHMEM_PLAIN(addr_accessible, int, (addr, pe), const void* addr, int pe)
+/* NPUSHMEM_MAJOR_VERSION and MINOR of the library that runs. Any time. */
+NPUSHMEM_PLAIN(info_get_version, void, (major, minor), int* major, int* minor)
+/* Copies the library's name into name[NPUSHMEM_MAX_NAME_LEN]. Any time. */
+NPUSHMEM_PLAIN(info_get_name, void, (name), char* name)
+
+/* ---- Symmetric memory ----
+ * All but ptr are collective over all PEs, with equal arguments; a difference is found and reported on every PE that
+ * can see it, with the PEs and the values, and nothing is allocated. NULL for size 0 and on failure, with a report that
+ * has the numbers. Objects are aligned to 64 bytes unless more is asked for. */
+NPUSHMEM_PLAIN(malloc, void*, (bytes), size_t bytes)
+/* count * bytes, zeroed before any PE can return and put into it. */
+NPUSHMEM_PLAIN(calloc, void*, (count, bytes), size_t count, size_t bytes)
+/* alignment: a power of two, at least sizeof(void *). */
+NPUSHMEM_PLAIN(align, void*, (alignment, bytes), size_t alignment, size_t bytes)
+/* As realloc: keeps the first min(old, new) bytes; NULL object: malloc; 0 bytes: free. On failure the object stays. */
+NPUSHMEM_PLAIN(realloc, void*, (object, bytes), void* object, size_t bytes)
+/* NULL does nothing. Waits for all PEs before the memory can be used again. */
+NPUSHMEM_PLAIN(free, void, (object), void* object)
+/* hints: of NPUSHMEM_MALLOC_...; they change nothing about what may be done with the object. */
+NPUSHMEM_PLAIN(malloc_with_hints, void*, (bytes, hints), size_t bytes, long hints)
+/* Address at which this PE can load and store PE `pe`'s copy of a symmetric object; NULL if its memory cannot be mapped
+ * or the arguments are wrong (the latter with a report). Stores made through it are ordered by fence and quiet like
+ * puts. */
+NPUSHMEM_PLAIN(ptr, void*, (object, pe), const void* object, int pe)
+
+/* ---- Ordering and synchronisation ----
+ * fence: puts, atomics and stores to a PE made before it are delivered before those made after it.
+ * quiet: everything this PE has started is complete and visible to all PEs; _nbi results may be read.
+ * pe_quiet: the same for what was sent to those PEs; a NULL array or no PEs: nothing. The ctx_ forms: for what was
+ * started on that context; NPUSHMEM_CTX_INVALID: nothing.
+ * barrier_all: quiet, then no PE returns before all have entered. sync_all: the same without quiet. */
+NPUSHMEM_PLAIN(fence, void, (), void)
+NPUSHMEM_PLAIN(ctx_fence, void, (ctx), npushmem_ctx_t ctx)
+NPUSHMEM_PLAIN(quiet, void, (), void)
+NPUSHMEM_PLAIN(ctx_quiet, void, (ctx), npushmem_ctx_t ctx)
+NPUSHMEM_PLAIN(pe_quiet, void, (pes, count), const int* pes, size_t count)
+NPUSHMEM_PLAIN(ctx_pe_quiet, void, (ctx, pes, count), npushmem_ctx_t ctx, const int* pes, size_t count)
+NPUSHMEM_PLAIN(barrier_all, void, (), void)
+NPUSHMEM_PLAIN(sync_all, void, (), void)

@@ -1,0 +1,46 @@
+/* Waits and tests. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * All look at this PE's own copies, which are symmetric and aligned, and return when (test: whether) objects compare
+ * true with the value; what was put before that value was put is then visible. test returns 1 or 0 at once and drives
+ * progress, so that a program may loop over it.
+ *
+ * The forms over `count` objects leave out those whose status[i] is not 0 (status may be NULL: none). all: until every
+ * one compares true. any: the index of one that does; SIZE_MAX when all are left out (test_any: or when none does).
+ * some: their number, at least one when waiting, and their indices in indices[0..number); 0 when all are left out.
+ * _vector: object i compares with values[i]. (1.6, section "Point-To-Point Synchronization Routines".) */
+#define NPUSHMEM_X(NAME, TYPE)                                                                                         \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
+                   TYPE value)                                                                                         \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_all, void, (objects, count, status, comparison, value), TYPE* objects,       \
+                   size_t count, const int* status, int comparison, TYPE value)                                        \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_any, size_t, (objects, count, status, comparison, value), TYPE* objects,     \
+                   size_t count, const int* status, int comparison, TYPE value)                                        \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_some, size_t, (objects, count, indices, status, comparison, value),          \
+                   TYPE* objects, size_t count, size_t* indices, const int* status, int comparison, TYPE value)        \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_all_vector, void, (objects, count, status, comparison, values),              \
+                   TYPE* objects, size_t count, const int* status, int comparison, TYPE* values)                       \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_any_vector, size_t, (objects, count, status, comparison, values),            \
+                   TYPE* objects, size_t count, const int* status, int comparison, TYPE* values)                       \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until_some_vector, size_t, (objects, count, indices, status, comparison, values),  \
+                   TYPE* objects, size_t count, size_t* indices, const int* status, int comparison, TYPE* values)      \
+    NPUSHMEM_TYPED(NAME, TYPE, test, int, (object, comparison, value), TYPE* object, int comparison, TYPE value)       \
+    NPUSHMEM_TYPED(NAME, TYPE, test_all, int, (objects, count, status, comparison, value), TYPE* objects,              \
+                   size_t count, const int* status, int comparison, TYPE value)                                        \
+    NPUSHMEM_TYPED(NAME, TYPE, test_any, size_t, (objects, count, status, comparison, value), TYPE* objects,           \
+                   size_t count, const int* status, int comparison, TYPE value)                                        \
+    NPUSHMEM_TYPED(NAME, TYPE, test_some, size_t, (objects, count, indices, status, comparison, value), TYPE* objects, \
+                   size_t count, size_t* indices, const int* status, int comparison, TYPE value)                       \
+    NPUSHMEM_TYPED(NAME, TYPE, test_all_vector, int, (objects, count, status, comparison, values), TYPE* objects,      \
+                   size_t count, const int* status, int comparison, TYPE* values)                                      \
+    NPUSHMEM_TYPED(NAME, TYPE, test_any_vector, size_t, (objects, count, status, comparison, values), TYPE* objects,   \
+                   size_t count, const int* status, int comparison, TYPE* values)                                      \
+    NPUSHMEM_TYPED(NAME, TYPE, test_some_vector, size_t, (objects, count, indices, status, comparison, values),        \
+                   TYPE* objects, size_t count, size_t* indices, const int* status, int comparison, TYPE* values)
+NPUSHMEM_ATOMIC_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+
+/* The own signal word, read atomically. */
+NPUSHMEM_PLAIN(signal_fetch, uint64_t, (sig_addr), const uint64_t* sig_addr)
+/* Returns the value that satisfied the comparison. */
+NPUSHMEM_PLAIN(signal_wait_until, uint64_t, (sig_addr, comparison, value), uint64_t* sig_addr, int comparison,
+               uint64_t value)
