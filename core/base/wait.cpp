@@ -43,8 +43,11 @@ WaitPace::~WaitPace() {
     add(waiter_.counters_.spins, spins_);
     add(waiter_.counters_.yields, yields_);
     add(waiter_.counters_.sleeps, sleeps_);
+    add(waiter_.counters_.parks, parks_);
     add(waiter_.counters_.asks, asks_);
 }
+
+void Waiter::count_woken(std::uint32_t sleepers) const { add(counters_.wakes, sleepers); }
 
 bool WaitPace::step_slowly() { return stage_ == Stage::yield ? yield() : sleep(); }
 
@@ -60,9 +63,10 @@ bool WaitPace::sleep() {
         return true;  // the caller looks at the condition again before the next step sleeps
     }
     if (announced_) {
-        what_.parking->park(sleep_length());
+        what_.parking->park(waiter_.os_, sleep_length());
         what_.parking->retract();
         announced_ = false;
+        ++parks_;
     } else {
         waiter_.os_.sleep(sleep_length());
     }
@@ -72,9 +76,17 @@ bool WaitPace::sleep() {
 }
 
 nanoseconds WaitPace::sleep_length() const {
-    if (what_.timeout == nanoseconds::zero()) return next_sleep_;
+    const nanoseconds longest = longest_sleep();
+    if (what_.timeout == nanoseconds::zero()) return longest;
     const nanoseconds left = *started_ + what_.timeout - now_;
-    return std::clamp(left, nanoseconds{1}, next_sleep_);
+    return std::clamp(left, nanoseconds{1}, longest);
+}
+
+// A sleeper that will be woken need only look whether those who could wake it are still alive.
+nanoseconds WaitPace::longest_sleep() const {
+    if (what_.parking == nullptr || has_progress()) return next_sleep_;
+    if (waiter_.liveness_ == nullptr || what_.needs.count == 0) return longest_ask_interval;
+    return std::max<nanoseconds>(next_ask_ - now_, nanoseconds{1});
 }
 
 bool WaitPace::look() {
@@ -84,7 +96,7 @@ bool WaitPace::look() {
         next_ask_ = now_ + ask_interval_;
     }
     advance();
-    if (waiter_.progress_) waiter_.progress_();
+    if (has_progress()) (*waiter_.progress_)();
     return check_deadline() && check_liveness();
 }
 

@@ -5,7 +5,8 @@
 //     const Code code = waiter.until([&] { return flag.load(std::memory_order_acquire) >= 7; },
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
-// A later stage can wake the sleeper instead of bounding its sleep: see Parking.
+// Where the writer can wake the sleeper (see Parking), sleep lasts until it does; elsewhere it is bounded by the
+// budget.
 #pragma once
 
 #include <atomic>
@@ -14,30 +15,14 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "core/base/liveness.hpp"
+#include "core/base/parking.hpp"
 #include "core/base/wait_budget.hpp"
 #include "core/base/wait_os.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
-
-// A place to sleep where a writer can wake the sleeper (a futex). Without one, sleep is bounded by the budget.
-// The order of calls is: announce, the condition is looked at once more, park, retract. An implementation's announce
-// and the writer's store each need a store-load fence before they look at the other's side.
-class Parking {
-public:
-    Parking() = default;
-    Parking(const Parking&) = delete;
-    Parking& operator=(const Parking&) = delete;
-    virtual ~Parking() = default;
-
-    virtual void announce() = 0;
-    // Returns when woken, or after `longest`, or for no reason.
-    virtual void park(std::chrono::nanoseconds longest) = 0;
-    virtual void retract() = 0;
-};
 
 // What is waited for.
 struct WaitFor {
@@ -61,16 +46,19 @@ struct WaitCounters {
     std::atomic<std::uint64_t> spins{0};
     std::atomic<std::uint64_t> yields{0};
     std::atomic<std::uint64_t> sleeps{0};
-    std::atomic<std::uint64_t> asks{0};  // whether a PE is dead
+    std::atomic<std::uint64_t> parks{0};  // those of the sleeps that a writer can end
+    std::atomic<std::uint64_t> asks{0};   // whether a PE is dead
+    std::atomic<std::uint64_t> wakes{0};  // sleepers that this PE has woken
 };
 
 // Everything referred to must outlive the Waiter. Immutable: any number of threads may wait at the same time.
 class Waiter {
 public:
-    // `liveness` may be null: nobody is ever known dead. `progress` may be empty.
+    // `liveness` may be null: nobody is ever known dead. `progress` may be null or empty; it may be set until the first
+    // wait. Where there is progress to drive, no sleep is longer than the budget says.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
-           std::function<void()> progress = {})
-        : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(std::move(progress)) {}
+           const std::function<void()>* progress = nullptr)
+        : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(progress) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
@@ -91,6 +79,8 @@ public:
     }
 
     [[nodiscard]] const WaitBudget& budget() const { return budget_; }
+    // For those who wake sleepers: how many it were.
+    void count_woken(std::uint32_t sleepers) const;
     [[nodiscard]] const WaitCounters& counters() const { return counters_; }
 
 private:
@@ -103,7 +93,7 @@ private:
     WaitOs& os_;
     WaitCounters& counters_;
     Liveness* liveness_;
-    std::function<void()> progress_;
+    const std::function<void()>* progress_;
 };
 
 // One wait on its way through the stages. The loop around it looks at the condition between any two steps, so a step
@@ -142,7 +132,9 @@ private:
     bool check_deadline();
     bool check_liveness();
     bool fail(Code code, int dead_pe);
+    [[nodiscard]] bool has_progress() const { return waiter_.progress_ != nullptr && *waiter_.progress_; }
     [[nodiscard]] std::chrono::nanoseconds sleep_length() const;
+    [[nodiscard]] std::chrono::nanoseconds longest_sleep() const;
 
     const Waiter& waiter_;
     const WaitFor& what_;
@@ -158,6 +150,7 @@ private:
     std::uint64_t spins_ = 0;
     std::uint64_t yields_ = 0;
     std::uint64_t sleeps_ = 0;
+    std::uint64_t parks_ = 0;
     std::uint64_t asks_ = 0;
     WaitFailure failure_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace npushmem {
 
@@ -18,6 +19,9 @@ public:
     virtual void yield() = 0;
     // At least this long, unless a signal comes.
     virtual void sleep(std::chrono::nanoseconds time) = 0;
+    // As a futex in memory that processes share: returns when woken there, after `longest`, for no reason, and at once
+    // when the word is not as expected.
+    virtual void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) = 0;
 };
 
 class SystemWaitOs final : public WaitOs {
@@ -25,6 +29,7 @@ public:
     std::chrono::nanoseconds now() override;
     void yield() override;
     void sleep(std::chrono::nanoseconds time) override;
+    void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) override;
 };
 
 // Tells the core that this is a polling loop: fewer mispredicted loads when the value comes, less taken from a

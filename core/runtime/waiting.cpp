@@ -44,8 +44,6 @@ Waiting::Waiting(std::span<const PeRecord> records, const HostLayout& layout, in
       budget(choose_wait_budget(share)),
       liveness(visible_processes(records, layout, my_pe)),
       inner(budget, os, counters, &liveness),
-      user(budget, os, counters, &liveness, [this] {
-          if (progress) progress();
-      }) {}
+      user(budget, os, counters, &liveness, &progress) {}
 
 }  // namespace npushmem

@@ -26,6 +26,9 @@ public:
         if (on_sleep) on_sleep();
     }
 
+    // Nobody wakes anybody here.
+    void sleep_on(std::uint32_t*, std::uint32_t, std::chrono::nanoseconds longest) override { sleep(longest); }
+
     [[nodiscard]] std::chrono::nanoseconds time() const { return time_; }
 
     std::chrono::nanoseconds clock_cost{500};

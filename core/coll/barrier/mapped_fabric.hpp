@@ -37,15 +37,19 @@ public:
         : states_(states), members_(members), waiter_(&waiter), timeout_(timeout) {}
 
     Code signal(int member, int slot, std::uint64_t value) {
-        // Release: pairs with the acquire load in wait().
-        slot_at(states_.of(member), slot).store(value, std::memory_order_release);
+        // Releases, for the acquire load in wait(); and the look for sleepers must not come before the store.
+        SharedLine line = line_at(states_.of(member), slot);
+        line.store(value);
+        wake(line);
         return Code::ok;
     }
 
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
         // Release pairs with the acquire of the adds that come after this one: the last to come has seen what all
         // others wrote before they came, and hands it on with its release signal.
-        before = slot_at(states_.of(member), slot).fetch_add(value, std::memory_order_acq_rel);
+        SharedLine line = line_at(states_.of(member), slot);
+        before = line.counter().fetch_add(value);
+        wake(line);
         return Code::ok;
     }
 
@@ -66,11 +70,18 @@ private:
         return slot_at(states_.of(awaited.member), awaited.slot).load(std::memory_order_acquire);
     }
 
+    void wake(SharedLine& line) {
+        if (const std::uint32_t woken = wake_sleepers(line); woken != 0) [[unlikely]]
+            waiter_->count_woken(woken);
+    }
+
     [[gnu::noinline]] Code wait_slowly(const Awaited& awaited, std::uint64_t value) {
+        ParkingOn parking(line_at(states_.of(awaited.member), awaited.slot));
         // A member that nobody signals because another one is dead must hear of it too, so the wait needs all of them.
-        const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_};
+        const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking};
         WaitFailure reason;
         const Code code = waiter_->until([&] { return reached(load(awaited), value); }, what, &reason);
+        if (parking.woken() != 0) waiter_->count_woken(parking.woken());
         if (code != Code::ok) failure_ = {awaited, value, load(awaited), reason};
         return code;
     }

@@ -161,7 +161,8 @@ TEST_F(Wait, AWaitThatNeedsNobodyAsksNobody) {
 
 TEST_F(Wait, DrivesProgressInEveryStage) {
     int calls = 0;
-    const Waiter waiter(full_budget, os, counters, nullptr, [&] { ++calls; });
+    const std::function<void()> progress = [&] { ++calls; };
+    const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     int at_first_yield = -1;
     int at_first_sleep = -1;
     os.on_yield = [&] { at_first_yield = at_first_yield < 0 ? calls : at_first_yield; };
@@ -174,9 +175,65 @@ TEST_F(Wait, DrivesProgressInEveryStage) {
 
 TEST_F(Wait, ProgressCanMakeTheConditionTrue) {
     bool arrived = false;
-    const Waiter waiter(full_budget, os, counters, nullptr, [&] { arrived = true; });
+    const std::function<void()> progress = [&] { arrived = true; };
+    const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     EXPECT_EQ(waiter.until([&] { return arrived; }, {}), Code::ok);
     EXPECT_EQ(counters.yields, 0U);
+}
+
+TEST_F(Wait, AnEmptyProgressIsNone) {
+    const std::function<void()> progress;
+    const Waiter waiter(full_budget, os, counters, nullptr, &progress);
+    EXPECT_EQ(waiter.until(ReadyAt{100}, {}), Code::ok);
+}
+
+// Sleeps as long as it is let, and notes how long that was.
+class TimingParking final : public Parking {
+public:
+    void announce() override {}
+    void park(WaitOs& os, nanoseconds longest) override { os.sleep(longest); }
+    void retract() override {}
+};
+
+TEST_F(Wait, WhoWillBeWokenSleepsUntilItMustAskForTheDead) {
+    const Waiter waiter(crowded_budget, os, counters, &liveness);
+    TimingParking parking;
+    const WaitFor what{.needs = PeRange::one(1), .parking = &parking};
+    EXPECT_EQ(waiter.until([&] { return os.time() > 5s; }, what), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(250ms)));
+    EXPECT_EQ(os.sleeps.size(), liveness.asked_at.size());
+    EXPECT_LT(os.sleeps.size(), 30U);
+    EXPECT_EQ(counters.parks, os.sleeps.size());
+}
+
+TEST_F(Wait, WhoWillBeWokenByNobodyInParticularSleepsLong) {
+    const Waiter waiter(crowded_budget, os, counters);
+    TimingParking parking;
+    EXPECT_EQ(waiter.until([&] { return os.time() > 5s; }, {.parking = &parking}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(nanoseconds(250ms)));
+}
+
+TEST_F(Wait, ADeadlineEndsASleepThatAWriterCouldEnd) {
+    const Waiter waiter(crowded_budget, os, counters);
+    TimingParking parking;
+    const auto begin = os.time();
+    EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 300ms, .parking = &parking}, &failure), Code::timeout);
+    EXPECT_THAT(os.time() - begin, Le(nanoseconds(301ms)));
+}
+
+TEST_F(Wait, WhoDrivesProgressSleepsNoLongerForBeingWoken) {
+    const std::function<void()> progress = [] {};
+    const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
+    TimingParking parking;
+    EXPECT_EQ(waiter.until([&] { return os.time() > 1s; }, {.parking = &parking}), Code::ok);
+    EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
+}
+
+TEST_F(Wait, CountsThoseWhomItWakes) {
+    const Waiter waiter(full_budget, os, counters);
+    waiter.count_woken(2);
+    waiter.count_woken(1);
+    EXPECT_EQ(waiter.counters().wakes, 3U);
 }
 
 // Writes down the order of calls: the order is the contract.
@@ -184,7 +241,7 @@ class LoggingParking final : public Parking {
 public:
     explicit LoggingParking(std::vector<std::string>& log) : log_(log) {}
     void announce() override { log_.emplace_back("announce"); }
-    void park(nanoseconds) override { log_.emplace_back("park"); }
+    void park(WaitOs&, nanoseconds) override { log_.emplace_back("park"); }
     void retract() override { log_.emplace_back("retract"); }
 
 private:

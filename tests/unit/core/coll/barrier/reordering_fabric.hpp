@@ -2,6 +2,7 @@
 // network may do to writes that no fence orders. Signals land only while their sender does something, and at its end.
 #pragma once
 
+#include <functional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@ public:
         : memory_(memory),
           own_(own),
           random_(seed),
-          waiter_({.yield_for = std::chrono::milliseconds(4)}, os_, counters_, nullptr, [this] { land_one(); }) {}
+          waiter_({.yield_for = std::chrono::milliseconds(4)}, os_, counters_, nullptr, &land_) {}
     ReorderingFabric(const ReorderingFabric&) = delete;
     ReorderingFabric& operator=(const ReorderingFabric&) = delete;
     ~ReorderingFabric() override {
@@ -76,6 +77,7 @@ private:
     int own_;
     std::mt19937 random_;
     std::vector<Pending> pending_;
+    std::function<void()> land_ = [this] { land_one(); };
     SystemWaitOs os_;
     WaitCounters counters_;
     Waiter waiter_;

@@ -1,0 +1,86 @@
+#include "core/base/shared_line.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "core/base/parking.hpp"
+
+namespace npushmem {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct alignas(SharedLine::bytes) Memory {
+    std::byte bytes[SharedLine::bytes] = {};
+};
+
+// Only a waker ends this within a test's time.
+void sleep_until(SharedLine line, std::uint64_t wanted) {
+    SystemWaitOs os;
+    ParkingOn parking(line);
+    for (;;) {
+        parking.announce();
+        const bool reached = line.value() >= wanted;
+        if (!reached) parking.park(os, 1h);
+        parking.retract();
+        if (reached) return;
+    }
+}
+
+void store_when_asleep(SharedLine line, std::uint32_t sleepers, std::uint64_t value) {
+    while (line.sleepers() < sleepers) std::this_thread::yield();
+    line.store(value);
+    wake_sleepers(line);
+}
+
+TEST(SharedLine, AWriterWakesManySleepers) {
+    Memory memory;
+    const SharedLine line(memory.bytes);
+    constexpr int count = 9;
+    std::vector<std::thread> sleepers;
+    sleepers.reserve(count);
+    for (int i = 0; i < count; ++i) sleepers.emplace_back([&] { sleep_until(line, 1); });
+    store_when_asleep(line, count, 1);
+    for (std::thread& sleeper : sleepers) sleeper.join();
+    EXPECT_EQ(line.sleepers(), 0U);
+}
+
+TEST(SharedLine, WakesAcrossProcessesAndMappings) {
+    const int file = memfd_create("test-line", 0);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(ftruncate(file, 4096), 0);
+    const auto map = [&] {
+        return static_cast<std::byte*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    };
+    std::byte* here = map();
+    ASSERT_NE(here, MAP_FAILED);
+    const pid_t child = fork();
+    if (child == 0) {
+        sleep_until(SharedLine(map()), 7);
+        _exit(0);
+    }
+    store_when_asleep(SharedLine(here), 1, 7);
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    munmap(here, 4096);
+    close(file);
+}
+
+TEST(SharedLine, AnotherValueThanExpectedIsNotSleptOn) {
+    Memory memory;
+    SharedLine line(memory.bytes);
+    line.store(5);
+    SystemWaitOs os;
+    line.sleep(os, 4, 1h);
+    line.sleep(os, 5, 1ns);
+    EXPECT_EQ(line.wake(2), 0U);
+}
+
+}  // namespace
+}  // namespace npushmem
