@@ -20,10 +20,12 @@ void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const
         fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({}:{})", fmt::ptr(symmetric), pe,
                     fabric.my_pe(),
                     symmetric_here ? "that PE's memory is not mapped here" : "the address is not in symmetric memory",
-                    where.file_name(), where.line()));
+                    where.file_name(), where.line()),
+        symmetric_here ? Hazard::none : Hazard::bad_address, where);
 }
 
 std::uint64_t Core::wait_slow(const detail::Condition& condition, const Where& where) {
+    if (state_.hooks != nullptr) state_.hooks->before_wait();
     return state_.context->runner->await_word(*state_.context, condition, std::chrono::nanoseconds{0}, where);
 }
 
@@ -34,6 +36,7 @@ Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare c
     try {
         const detail::Condition condition{word, compare, value, limit.pe};
         if (!satisfied(seen, compare, value)) {
+            if (state_.hooks != nullptr) state_.hooks->before_wait();
             seen = state_.context->runner->await_word(*state_.context, condition, limit.timeout, where);
         }
     } catch (const KernelError& error) {
@@ -47,14 +50,11 @@ Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare c
 
 void Core::core_barrier_slow(const Where& where) { state_.context->runner->await_cores(*state_.context, where); }
 
-void Core::poll_point() {
+void Core::poll_point(std::uint64_t round) {
     dcci_left_ = dcci_burst;
-    if (state_.context != nullptr) state_.context->runner->poll(*state_.context, polls_);
+    if (state_.context != nullptr) state_.context->runner->poll(*state_.context, round);
 }
 
-void Core::yield() {
-    polls_ = 1;
-    poll_point();
-}
+void Core::yield() { poll_point(0); }
 
 }  // namespace npushmem::npu

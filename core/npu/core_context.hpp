@@ -44,6 +44,11 @@ public:
     std::uint64_t seen = 0;
     std::uint64_t barrier = 0;
     std::uint64_t polls = 0;
+    // Where a scheduler counts changes of the memory: the state at the last poll, and polls in a row that found no
+    // change.
+    std::uint64_t polled_version = 0;
+    int polls_in_vain = 0;
+    bool set_aside = false;  // by a scheduler: until no other can go on
     Where where;
     std::chrono::nanoseconds timeout{0};   // of the current wait; 0: none
     std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not yet fixed

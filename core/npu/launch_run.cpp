@@ -54,11 +54,13 @@ void LaunchRun::execute(CoreContext& context) {
 
 void LaunchRun::run_body(CoreContext& context) {
     try {
+        if (context.hooks) context.hooks->kernel_begin();
         job_.body->run(*context.core);
         if (context.hooks) context.hooks->kernel_end();
     } catch (const boost::context::detail::forced_unwind&) {
         throw;
     } catch (const KernelError& error) {
+        if (context.hooks) context.hooks->failed(error);
         fail(&context, {error.code(), error.what()});
     } catch (const std::bad_alloc&) {
         fail(&context, {Code::memory, "the kernel ran out of host memory (std::bad_alloc)"});

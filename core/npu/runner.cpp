@@ -16,6 +16,8 @@ constexpr nanoseconds first_check = milliseconds(10);
 constexpr nanoseconds longest_check = milliseconds(250);
 // Cores that always find something to do must not hide from their deadline.
 constexpr std::uint32_t switches_per_check = 4096;
+// A core that polls unchanging memory more often than this, where a scheduler watches, waits for a change.
+constexpr int most_polls_in_vain = 16;
 
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -43,8 +45,12 @@ bool CoreContext::ready() {
     return true;
 }
 
-Runner::Runner(WaitPolicy& waiting, WorkSource& source)
-    : waiting_(waiting), source_(source), exceptions_(&ExceptionState::current()), check_interval_(first_check) {
+Runner::Runner(WaitPolicy& waiting, WorkSource& source, Scheduler* scheduler)
+    : waiting_(waiting),
+      source_(source),
+      scheduler_(scheduler),
+      exceptions_(&ExceptionState::current()),
+      check_interval_(first_check) {
     main_.sanitizer.adopt_thread();
 }
 
@@ -148,6 +154,18 @@ void Runner::await_cores(CoreContext& self, const Where& where) {
 void Runner::poll(CoreContext& self, std::uint64_t round) {
     self.status = CoreStatus::polling;
     self.polls = round;
+    if (scheduler_ != nullptr) count_poll(self);
+    give_way(self);
+}
+
+void Runner::count_poll(CoreContext& self) const {
+    const std::uint64_t version = scheduler_->version();
+    self.polls_in_vain = version == self.polled_version ? self.polls_in_vain + 1 : 0;
+    self.polled_version = version;
+}
+
+void Runner::reschedule(CoreContext& self) {
+    self.status = CoreStatus::runnable;
     give_way(self);
 }
 
@@ -165,6 +183,8 @@ void Runner::raise(CoreContext& self) {
 
 CoreContext& Runner::next_after(CoreContext& self) {
     if (++switches_ % switches_per_check == 0) check_limits(nanoseconds{0});
+    if (scheduler_ != nullptr) [[unlikely]]
+        return scheduled_after(self);
     CoreContext* found = find_ready(self);
     while (found == nullptr) found = idle(self);
     if (found->status != CoreStatus::polling) {
@@ -175,6 +195,24 @@ CoreContext& Runner::next_after(CoreContext& self) {
         pause(*found);
     }
     return *found;
+}
+
+bool Runner::able(CoreContext& core) const {
+    if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
+    // Round 0 is a plain yield: what that core looks at is not known. Some polls in vain may be no loop.
+    return core.polls == 0 || core.polls_in_vain < most_polls_in_vain || core.polled_version != scheduler_->version();
+}
+
+CoreContext& Runner::scheduled_after(CoreContext& self) {
+    for (;;) {
+        able_.clear();
+        CoreContext* core = self.next;
+        for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
+            if (able(*core)) able_.push_back(core);
+        }
+        if (!able_.empty()) return scheduler_->choose(able_);
+        scheduler_->unblock();
+    }
 }
 
 // A core that polls is found only when no other can run.

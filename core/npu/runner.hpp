@@ -11,6 +11,7 @@
 
 #include "core/npu/core_context.hpp"
 #include "core/npu/launch_run.hpp"
+#include "core/npu/scheduler.hpp"
 #include "npushmem/npu/wait_policy.hpp"
 
 namespace npushmem::npu::detail {
@@ -34,7 +35,8 @@ public:
 // Used by the thread that made it, only.
 class Runner {
 public:
-    Runner(WaitPolicy& waiting, WorkSource& source);
+    // With a scheduler, nothing from outside the ring ends a wait: when nobody can go on, the scheduler must see to it.
+    Runner(WaitPolicy& waiting, WorkSource& source, Scheduler* scheduler = nullptr);
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() = default;
@@ -49,6 +51,8 @@ public:
                              const Where& where);
     void await_cores(CoreContext& self, const Where& where);
     void poll(CoreContext& self, std::uint64_t round);
+    // Lets the scheduler choose again; `self` could go on.
+    void reschedule(CoreContext& self);
 
 private:
     boost::context::fiber begin(CoreContext& self, boost::context::fiber&& from);
@@ -61,6 +65,9 @@ private:
     // Gives way until the current wait of `self` is over.
     void give_way(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
+    CoreContext& scheduled_after(CoreContext& self);
+    [[nodiscard]] bool able(CoreContext& core) const;
+    void count_poll(CoreContext& self) const;
     CoreContext* find_ready(CoreContext& after);
     CoreContext* idle(CoreContext& after);
     void pause(const CoreContext& polling);
@@ -74,6 +81,8 @@ private:
 
     WaitPolicy& waiting_;
     WorkSource& source_;
+    Scheduler* scheduler_;
+    std::vector<CoreContext*> able_;
     Context main_;
     Context ended_context_;  // stands for contexts that are no more
     Context* running_ = &main_;

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "npushmem/npu/core.hpp"
 #include "npushmem/npu/stream.hpp"
@@ -53,21 +55,67 @@ static_assert(offsetof(BarrierState, slots) == 128 && sizeof(BarrierState) == 10
 
 // Cores that poll, at most; also limited by the cores of the launch and by the team.
 inline constexpr int barrier_v3_pollers = 8;
+inline constexpr int barrier_v2_most_radix = 8;
 
-// Variant v3 (centralised, pull): each PE publishes its arrival in its own memory and reads everybody else's.
+// Barriers are called by all cores of a launch on every member of the team, and return on each core when all members
+// have called. A barrier_* completes what this kernel did before (quiet: pipes drained, cache cleaned) and makes it
+// visible to all members; a sync_* does not. `state` is this PE's. All members call the same variants in the same
+// order; they may change the variant from call to call. Checked mode reports launches of different sizes (H24), which
+// all variants bear.
 //
-// Called by all cores of a launch on every member of the team; returns on each core when all members have called it.
-// barrier_v3 completes what this kernel stored before (quiet) and makes it visible to all members; sync_v3 does not.
-// Cores per PE and launch sizes may differ. `state` is this PE's. Throws KernelError: Code::argument when this PE is no
-// member or the team is empty, and the failures of signal_wait_until, naming the PE waited for; after those the members
-// no longer agree on the generation, and the state must be zeroed on all of them before it is used again.
+// Throw KernelError: Code::argument when this PE is no member or the team is empty, and the failures of
+// signal_wait_until, naming the PE waited for; after those the members no longer agree on the generation, and the state
+// must be zeroed on all of them before it is used again.
+
+// v1, dissemination: ceil(log2 n) rounds of one signal and one wait, by one core.
+NPUSHMEM_NPU_EXPORT void barrier_v1(Core& core, const TeamView& team, BarrierState* state,
+                                    const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_v1(Core& core, const TeamView& team, BarrierState* state,
+                                 const std::source_location& where = std::source_location::current());
+
+// v2, dissemination of radix 2 to 8 (the same on every member): ceil(log_radix n) rounds of radix - 1 signals and
+// waits, shared by the cores. Code::range for another radix.
+NPUSHMEM_NPU_EXPORT void barrier_v2(Core& core, const TeamView& team, BarrierState* state,
+                                    int radix = barrier_v2_most_radix,
+                                    const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_v2(Core& core, const TeamView& team, BarrierState* state,
+                                 int radix = barrier_v2_most_radix,
+                                 const std::source_location& where = std::source_location::current());
+
+// v3, centralised: each PE publishes its arrival in its own memory and up to eight cores read everybody else's. No two
+// PEs write to one place.
 NPUSHMEM_NPU_EXPORT void barrier_v3(Core& core, const TeamView& team, BarrierState* state,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_v3(Core& core, const TeamView& team, BarrierState* state,
                                  const std::source_location& where = std::source_location::current());
 
-// Queues a one-block kernel that runs barrier_v3: later launches of this stream begin when all members' streams got
+// Among any PEs, each named once, in the same order on all of them; `state` is not a team's but theirs.
+NPUSHMEM_NPU_EXPORT void barrier_partial(Core& core, std::span<const int> pes, BarrierState* state,
+                                         const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_partial(Core& core, std::span<const int> pes, BarrierState* state,
+                                      const std::source_location& where = std::source_location::current());
+
+enum class BarrierVariant : unsigned char { automatic, v1, v2, v3 };
+
+// What NPUSHMEM_NPU_BARRIER says: v1, v2, v2:<radix>, v3 or auto.
+struct BarrierChoice {
+    BarrierVariant variant = BarrierVariant::automatic;
+    int radix = barrier_v2_most_radix;  // of v2
+
+    // Code::config with the forms that exist.
+    NPUSHMEM_NPU_EXPORT static Result<BarrierChoice> parse(std::string_view text);
+    // What it is for a team of this size: never automatic.
+    [[nodiscard]] NPUSHMEM_NPU_EXPORT BarrierChoice resolved(int size) const;
+};
+
+NPUSHMEM_NPU_EXPORT void barrier_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
+                                    const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
+                                 const std::source_location& where = std::source_location::current());
+
+// Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams got
 // here.
-NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state);
+NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state,
+                                             const BarrierChoice& choice = {});
 
 }  // namespace npushmem::npu

@@ -77,7 +77,7 @@ public:
     // `mark`.
     [[nodiscard]] std::size_t ub_used() const { return ub_used_; }
     [[nodiscard]] std::size_t ub_free() const { return state_.ub.bytes - ub_used_; }
-    void ub_release(std::size_t mark) { ub_used_ = mark < ub_used_ ? mark : ub_used_; }
+    void ub_release(std::size_t mark);
 
     // ---- copies between GM and UB ---------------------------------------------------------------------------------
     // Plain: `count` elements, a positive multiple of 32 bytes; UB address 32-byte aligned, GM aligned to T.
@@ -105,8 +105,8 @@ public:
                        const Where& where = Where::current());
     // From here on, copies out of UB add to GM (each element atomically) instead of overwriting it, until clear_atomic.
     template <Number T>
-    void set_atomic_add();
-    void clear_atomic() { accumulate_ = nullptr; }
+    void set_atomic_add(const Where& where = Where::current());
+    void clear_atomic(const Where& where = Where::current());
 
     // ---- vector operations, UB to UB (pipe V) ---------------------------------------------------------------------
     // On the first `count` elements, at least 1; all addresses 32-byte aligned; `target` may be one of the sources,
@@ -233,17 +233,23 @@ public:
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
     void yield();
+    // For the library: what watches this core; null in fast mode.
+    [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
 
 private:
     template <class Describe, class Run>
     void issue(Describe&& describe, Run&& run);
     template <class T>
     void check_scalar(const char* operation, const T* address, const Where& where) const;
-    [[nodiscard]] std::byte* ub_take(std::size_t offset, std::size_t count, std::size_t element, const Where& where);
+    [[nodiscard]] std::byte* ub_take(std::size_t offset, std::size_t count, std::size_t element, bool placed,
+                                     const Where& where);
+    template <class T, class Run>
+    T atomic(const char* operation, T* address, const Where& where, Run&& run);
     [[nodiscard]] void* remote_slow(const void* symmetric, int pe, const Where& where) const;
     std::uint64_t wait_slow(const detail::Condition& condition, const Where& where);
     void core_barrier_slow(const Where& where);
-    void poll_point();
+    // `round`: polls in a row; 0: no poll.
+    void poll_point(std::uint64_t round);
 
     detail::CoreState state_;
     std::size_t ub_used_ = 0;

@@ -10,12 +10,13 @@ namespace detail {
 inline std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 template <class T>
-void check_plain_copy(const char* operation, const void* ub, const void* gm, std::size_t count, std::size_t room,
-                      const Where& where) {
+void check_plain_copy(const char* operation, const void* ub, const void* gm, std::size_t count, std::size_t ub_room,
+                      std::size_t gm_room, const Where& where) {
+    const std::size_t room = ub_room < gm_room ? ub_room : gm_room;
     const bool misaligned = ((number_of(ub) | (count * sizeof(T))) % ub_alignment | number_of(gm) % alignof(T)) != 0;
     // count - 1: zero becomes larger than any room.
     if (misaligned || count - 1 >= room) [[unlikely]] {
-        fail_plain_copy(operation, ub, gm, sizeof(T), count, room, where);
+        fail_plain_copy(operation, ub, gm, sizeof(T), count, ub_room, gm_room, where);
     }
 }
 
@@ -24,44 +25,54 @@ inline std::size_t strided_span(const StridedShape& shape, std::size_t gap_units
     return ((shape.blocks - 1) * (shape.block_units + gap_units) + shape.block_units) * ub_alignment;
 }
 
+// `into_ub`: the target is UB, otherwise the source is.
 inline void check_strided(const char* operation, const StridedShape& shape, std::size_t source_room,
-                          std::size_t target_room, const Where& where) {
-    if (shape.blocks - 1 >= max_copy_blocks) fail_shape(operation, "blocks must be 1 to 4095", shape.blocks, where);
+                          std::size_t target_room, bool into_ub, const Where& where) {
+    const Hazard source_hazard = into_ub ? Hazard::bad_address : Hazard::ub_overflow;
+    const Hazard target_hazard = into_ub ? Hazard::ub_overflow : Hazard::bad_address;
+    if (shape.blocks - 1 >= max_copy_blocks)
+        fail_shape(Hazard::copy_shape, operation, "blocks must be 1 to 4095", shape.blocks, where);
     if (shape.block_units - 1 >= max_strided_block) {
-        fail_shape(operation, "block_units must be 1 to 65535", shape.block_units, where);
+        fail_shape(Hazard::copy_shape, operation, "block_units must be 1 to 65535", shape.block_units, where);
     }
     const std::size_t most_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
     if (shape.source_gap_units > most_gap || strided_span(shape, shape.source_gap_units) > source_room) {
-        fail_shape(operation, "the blocks and gaps must lie inside the source; bytes there", source_room, where);
+        fail_shape(source_hazard, operation, "the blocks and gaps must lie inside the source; bytes there", source_room,
+                   where);
     }
     if (shape.target_gap_units > most_gap || strided_span(shape, shape.target_gap_units) > target_room) {
-        fail_shape(operation, "the blocks and gaps must lie inside the target; bytes there", target_room, where);
+        fail_shape(target_hazard, operation, "the blocks and gaps must lie inside the target; bytes there", target_room,
+                   where);
     }
 }
 
 inline void check_pad(const char* operation, const PadShape& shape, std::size_t element, std::size_t ub_room,
                       std::size_t gm_room, const Where& where) {
-    if (shape.blocks - 1 >= max_copy_blocks) fail_shape(operation, "blocks must be 1 to 4095", shape.blocks, where);
+    if (shape.blocks - 1 >= max_copy_blocks)
+        fail_shape(Hazard::copy_shape, operation, "blocks must be 1 to 4095", shape.blocks, where);
     if (shape.block_bytes - 1 >= max_pad_block || shape.block_bytes % element != 0) {
-        fail_shape(operation, "block_bytes must be 1 to 2097151 and whole elements", shape.block_bytes, where);
+        fail_shape(Hazard::copy_shape, operation, "block_bytes must be 1 to 2097151 and whole elements",
+                   shape.block_bytes, where);
     }
     const std::size_t most_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
     if (shape.ub_gap_units > most_gap || shape.ub_span() > ub_room) {
-        fail_shape(operation, "the padded blocks and gaps must lie inside the UB view; bytes there", ub_room, where);
+        fail_shape(Hazard::ub_overflow, operation,
+                   "the padded blocks and gaps must lie inside the UB view; bytes there", ub_room, where);
     }
     if (shape.gm_gap_bytes > most_gap || shape.gm_span() > gm_room) {
-        fail_shape(operation, "the blocks and gaps must lie inside the GM view; bytes there", gm_room, where);
+        fail_shape(Hazard::bad_address, operation, "the blocks and gaps must lie inside the GM view; bytes there",
+                   gm_room, where);
     }
 }
 
 inline void check_aligned(const char* operation, const void* ub, const void* gm, std::size_t gm_alignment,
                           const Where& where) {
     if (number_of(ub) % ub_alignment != 0) {
-        fail_shape(operation, "the UB address must be 32-byte aligned; it is off by", number_of(ub) % ub_alignment,
-                   where);
+        fail_shape(Hazard::alignment, operation, "the UB address must be 32-byte aligned; it is off by",
+                   number_of(ub) % ub_alignment, where);
     }
     if (number_of(gm) % gm_alignment != 0) {
-        fail_shape(operation, "the GM address must be aligned to the element; it is off by",
+        fail_shape(Hazard::alignment, operation, "the GM address must be aligned to the element; it is off by",
                    number_of(gm) % gm_alignment, where);
     }
 }
@@ -102,8 +113,8 @@ inline void Core::issue(Describe&& describe, Run&& run) {
 template <class T>
 inline void Core::data_copy(ub_view<T> target, gm_view<const std::type_identity_t<T>> source, std::size_t count,
                             const Where& where) {
-    const std::size_t room = target.size() < source.size() ? target.size() : source.size();
-    detail::check_plain_copy<T>("data_copy GM to UB", target.data(), source.data(), count, room, where);
+    detail::check_plain_copy<T>("data_copy GM to UB", target.data(), source.data(), count, target.size(), source.size(),
+                                where);
     const std::size_t bytes = count * sizeof(T);
     issue(
         [&] {
@@ -117,8 +128,8 @@ inline void Core::data_copy(ub_view<T> target, gm_view<const std::type_identity_
 template <class T>
 inline void Core::data_copy(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, std::size_t count,
                             const Where& where) {
-    const std::size_t room = target.size() < source.size() ? target.size() : source.size();
-    detail::check_plain_copy<T>("data_copy UB to GM", source.data(), target.data(), count, room, where);
+    detail::check_plain_copy<T>("data_copy UB to GM", source.data(), target.data(), count, source.size(), target.size(),
+                                where);
     const std::size_t bytes = count * sizeof(T);
     issue(
         [&] {
@@ -141,7 +152,7 @@ template <class T>
 inline void Core::data_copy(ub_view<T> target, gm_view<const std::type_identity_t<T>> source, const StridedShape& shape,
                             const Where& where) {
     detail::check_aligned("strided data_copy GM to UB", target.data(), source.data(), alignof(T), where);
-    detail::check_strided("strided data_copy GM to UB", shape, source.size_bytes(), target.size_bytes(), where);
+    detail::check_strided("strided data_copy GM to UB", shape, source.size_bytes(), target.size_bytes(), true, where);
     const std::size_t bytes = shape.block_units * ub_alignment;
     const std::size_t target_step = bytes + shape.target_gap_units * ub_alignment;
     const std::size_t source_step = bytes + shape.source_gap_units * ub_alignment;
@@ -163,7 +174,7 @@ template <class T>
 inline void Core::data_copy(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, const StridedShape& shape,
                             const Where& where) {
     detail::check_aligned("strided data_copy UB to GM", source.data(), target.data(), alignof(T), where);
-    detail::check_strided("strided data_copy UB to GM", shape, source.size_bytes(), target.size_bytes(), where);
+    detail::check_strided("strided data_copy UB to GM", shape, source.size_bytes(), target.size_bytes(), false, where);
     const std::size_t bytes = shape.block_units * ub_alignment;
     const std::size_t target_step = bytes + shape.target_gap_units * ub_alignment;
     const std::size_t source_step = bytes + shape.source_gap_units * ub_alignment;
@@ -190,7 +201,8 @@ inline void Core::data_copy_pad(ub_view<T> target, gm_view<const std::type_ident
         [&] {
             return Command{"data_copy_pad",
                            Pipe::copy_in,
-                           {target.data(), shape.ub_block_bytes(), shape.blocks, shape.ub_step()},
+                           {target.data(), shape.ub_block_bytes(), shape.blocks, shape.ub_step(), false,
+                            shape.ub_block_bytes() - shape.block_bytes},
                            false,
                            {{source.data(), shape.block_bytes, shape.blocks, shape.gm_step(), true}, {}},
                            where};
@@ -226,8 +238,16 @@ inline void Core::data_copy_pad(gm_view<T> target, ub_view<const std::type_ident
 }
 
 template <Number T>
-inline void Core::set_atomic_add() {
+inline void Core::set_atomic_add(const Where& where) {
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->atomic_mode(true, where);
     accumulate_ = &detail::accumulate_elements<T>;
+}
+
+inline void Core::clear_atomic(const Where& where) {
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->atomic_mode(false, where);
+    accumulate_ = nullptr;
 }
 
 }  // namespace npushmem::npu

@@ -44,23 +44,31 @@ inline std::uint64_t Core::cycles() const {
 template <class T>
 inline ub_view<T> Core::ub_alloc(std::size_t count, const Where& where) {
     const std::size_t offset = ub_used_;
-    std::byte* begin = ub_take(offset, count, sizeof(T), where);
+    std::byte* begin = ub_take(offset, count, sizeof(T), false, where);
     ub_used_ = (offset + count * sizeof(T) + ub_alignment - 1) / ub_alignment * ub_alignment;
     return {reinterpret_cast<T*>(begin), count};
 }
 
 template <class T>
 inline ub_view<T> Core::ub_at(std::size_t offset, std::size_t count, const Where& where) {
-    return {reinterpret_cast<T*>(ub_take(offset, count, sizeof(T), where)), count};
+    return {reinterpret_cast<T*>(ub_take(offset, count, sizeof(T), true, where)), count};
 }
 
-inline std::byte* Core::ub_take(std::size_t offset, std::size_t count, std::size_t element, const Where& where) {
+inline void Core::ub_release(std::size_t mark) {
+    if (mark >= ub_used_) return;
+    ub_used_ = mark;
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->ub_released(mark);
+}
+
+inline std::byte* Core::ub_take(std::size_t offset, std::size_t count, std::size_t element, bool placed,
+                                const Where& where) {
     const detail::UbRegion& ub = state_.ub;
     const bool fits = offset <= ub.bytes && count <= (ub.bytes - offset) / element && offset % ub_alignment == 0;
     if (!fits) [[unlikely]]
         detail::fail_ub(count <= SIZE_MAX / element ? count * element : SIZE_MAX, offset, ub, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->ub_allocated(offset, count * element, where);
+        state_.hooks->ub_allocated(offset, count * element, placed, where);
     return ub.base + offset;
 }
 
@@ -114,7 +122,7 @@ inline void Core::dcci(const void* address, std::size_t bytes, const Where& wher
         state_.hooks->dcci(address, bytes, where);
     const std::uintptr_t line = detail::number_of(address) / cache_line + 1;
     polls_ = line == last_line_ ? polls_ + 1 : 0;
-    if (polls_ != 0 || --dcci_left_ <= 0) poll_point();
+    if (polls_ != 0 || --dcci_left_ <= 0) poll_point(polls_ + 1);
     last_line_ = line;
 }
 
@@ -180,7 +188,7 @@ inline void Core::put_signal(T* target, const T* source, std::size_t count, std:
 inline void Core::signal_set(std::uint64_t* word, std::uint64_t value, const Where& where) {
     check_scalar("signal_set", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_signal(word, where);
+        return state_.hooks->signal(word, value, false, where);
     // Release: pairs with acquire_word in the waits.
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
@@ -192,7 +200,7 @@ inline void Core::signal_set_on(std::uint64_t* word, std::uint64_t value, int pe
 inline void Core::signal_add(std::uint64_t* word, std::uint64_t value, const Where& where) {
     check_scalar("signal_add", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_signal(word, where);
+        return state_.hooks->signal(word, value, true, where);
     // Release: pairs with acquire_word in the waits.
     __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
 }
@@ -219,41 +227,50 @@ inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare 
     return seen;
 }
 
+template <class T, class Run>
+inline T Core::atomic(const char* operation, T* address, const Where& where, Run&& run) {
+    check_scalar(operation, address, where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->before_atomic(address, sizeof(T), where);
+    const T before = run();
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->after_atomic(address);
+    return before;
+}
+
 template <AtomicInteger T>
 inline T Core::atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where) {
-    check_scalar("atomic_fetch_add", address, where);
-    if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_signal(address, where);
     // Acquire and release: pairs with the other atomics and with the waits on this word.
-    return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
+    return atomic("atomic_fetch_add", address, where,
+                  [&] { return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL); });
 }
 
 template <Scalar T>
 inline T Core::atomic_swap(T* address, std::type_identity_t<T> value, const Where& where) {
-    check_scalar("atomic_swap", address, where);
-    if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_signal(address, where);
-    T before;
-    // Acquire and release: pairs with the other atomics and with the waits on this word.
-    __atomic_exchange(address, &value, &before, __ATOMIC_ACQ_REL);
-    return before;
+    return atomic("atomic_swap", address, where, [&] {
+        T before;
+        // Acquire and release: pairs with the other atomics and with the waits on this word.
+        __atomic_exchange(address, &value, &before, __ATOMIC_ACQ_REL);
+        return before;
+    });
 }
 
 template <AtomicInteger T>
 inline T Core::atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                                    const Where& where) {
-    check_scalar("atomic_compare_swap", address, where);
-    if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->before_signal(address, where);
-    // Acquire and release: pairs with the other atomics and with the waits on this word.
-    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    return expected;
+    return atomic("atomic_compare_swap", address, where, [&] {
+        // Acquire and release: pairs with the other atomics and with the waits on this word.
+        __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        return expected;
+    });
 }
 
 inline void Core::core_barrier(const Where& where) {
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->core_barrier(where);
+        state_.hooks->arrive_cores(where);
     if (count() > 1) core_barrier_slow(where);
+    if (state_.hooks != nullptr) [[unlikely]]
+        state_.hooks->leave_cores();
 }
 
 }  // namespace npushmem::npu

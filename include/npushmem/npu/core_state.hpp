@@ -9,6 +9,7 @@
 #include "npushmem/npu/compare.hpp"
 #include "npushmem/npu/export.hpp"
 #include "npushmem/npu/fabric.hpp"
+#include "npushmem/npu/hazard.hpp"
 #include "npushmem/npu/vector_ops.hpp"
 
 namespace npushmem::npu {
@@ -57,10 +58,10 @@ using Accumulate = void (*)(void* target, const void* source, std::size_t bytes)
 
 // All throw KernelError, with the operation, the values, the rule, and where in the kernel.
 [[noreturn]] NPUSHMEM_NPU_EXPORT void fail_plain_copy(const char* operation, const void* ub, const void* gm,
-                                                      std::size_t element, std::size_t count, std::size_t room,
-                                                      const Where& where);
-[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_shape(const char* operation, const char* rule, std::size_t value,
-                                                 const Where& where);
+                                                      std::size_t element, std::size_t count, std::size_t ub_room,
+                                                      std::size_t gm_room, const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_shape(Hazard hazard, const char* operation, const char* rule,
+                                                 std::size_t value, const Where& where);
 [[noreturn]] NPUSHMEM_NPU_EXPORT void fail_vector(const char* operation, std::uintptr_t addresses, std::size_t count,
                                                   std::size_t room, const Where& where);
 [[noreturn]] NPUSHMEM_NPU_EXPORT void fail_flag(const char* operation, int id, const Where& where);
@@ -68,7 +69,8 @@ using Accumulate = void (*)(void* target, const void* source, std::size_t bytes)
                                                   const Where& where);
 [[noreturn]] NPUSHMEM_NPU_EXPORT void fail_ub(std::size_t wanted, std::size_t offset, const UbRegion& ub,
                                               const Where& where);
-[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_argument(const char* operation, const char* rule, const Where& where);
+[[noreturn]] NPUSHMEM_NPU_EXPORT void fail_argument(Hazard hazard, const char* operation, const char* rule,
+                                                    const Where& where);
 
 }  // namespace detail
 }  // namespace npushmem::npu

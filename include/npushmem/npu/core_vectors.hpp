@@ -137,7 +137,8 @@ inline void Core::wait_flag(int id, const Where& where) {
 template <Pipe pipe>
 inline void Core::pipe_barrier(const Where& where) {
     if constexpr (pipe == Pipe::scalar) {
-        detail::fail_argument("pipe_barrier", "the scalar pipe takes no barrier: it issues in order by itself", where);
+        detail::fail_argument(Hazard::barrier_on_scalar, "pipe_barrier",
+                              "the scalar pipe takes no barrier: it issues in order by itself", where);
     }
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->pipe_barrier(pipe, where);

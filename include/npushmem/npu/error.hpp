@@ -5,6 +5,7 @@
 #include <string>
 
 #include "npushmem/npu/export.hpp"
+#include "npushmem/npu/hazard.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::npu {
@@ -15,12 +16,20 @@ namespace npushmem::npu {
 class NPUSHMEM_NPU_EXPORT KernelError : public std::runtime_error {
 public:
     KernelError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+    // A rule that has a hazard's number; the message ends with it.
+    KernelError(Code code, const std::string& message, Hazard hazard, const std::source_location& where)
+        : std::runtime_error(message), code_(code), hazard_(hazard), where_(where) {}
     explicit KernelError(const Status& status) : KernelError(status.code(), status.message()) {}
 
     [[nodiscard]] Code code() const noexcept { return code_; }
+    // Hazard::none, and no place, for errors that have no number.
+    [[nodiscard]] Hazard hazard() const noexcept { return hazard_; }
+    [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
 
 private:
     Code code_;
+    Hazard hazard_ = Hazard::none;
+    std::source_location where_;
 };
 
 }  // namespace npushmem::npu

@@ -15,6 +15,7 @@
 namespace npushmem::npu {
 
 class Core;
+class KernelError;
 
 // What one command reads or writes: `blocks` times `bytes`, `step` bytes from one beginning to the next.
 struct Operand {
@@ -22,7 +23,8 @@ struct Operand {
     std::size_t bytes = 0;
     std::size_t blocks = 1;
     std::size_t step = 0;
-    bool global = false;  // GM, otherwise UB
+    bool global = false;      // GM, otherwise UB
+    std::size_t padding = 0;  // bytes at the end of each block that are no data
 };
 
 // One command of a pipe. Operands that are not used have no address.
@@ -33,6 +35,17 @@ struct Command {
     bool reads_target;  // accumulating operations
     Operand source[2];
     std::source_location where;
+};
+
+// What all members of a team must agree on when they meet in a barrier.
+struct BarrierCall {
+    const char* variant;
+    int start;
+    int stride;
+    int size;
+    int radix;
+    const void* state;         // this PE's
+    std::uint64_t generation;  // that this barrier completes
 };
 
 // One object per core and launch, called on that core's context only.
@@ -56,13 +69,28 @@ public:
     virtual void dcci(const void* address, std::size_t bytes, Where) = 0;
     virtual void quiet(Where) = 0;
     virtual void fence(Where) = 0;
-    // Before this core's signal or atomic becomes visible, and after this core saw a value in a wait.
-    virtual void before_signal(const void* address, Where) = 0;
+    // Performs the signal: `value` stored into, or added to, a word of this or another PE.
+    virtual void signal(std::uint64_t* word, std::uint64_t value, bool add, Where) = 0;
+    virtual void before_atomic(const void* address, std::size_t bytes, Where) = 0;
+    virtual void after_atomic(const void* address) = 0;
+    // This core is about to wait for a word.
+    virtual void before_wait() = 0;
+    // This core saw a value in a wait, or fetched a signal.
     virtual void after_wait(const void* address, std::uint64_t seen, Where) = 0;
-    // Before this core counts as arrived.
-    virtual void core_barrier(Where) = 0;
-    virtual void ub_allocated(std::size_t offset, std::size_t bytes, Where) = 0;
+    // Before this core counts as arrived, and when all have.
+    virtual void arrive_cores(Where) = 0;
+    virtual void leave_cores() = 0;
+    // `placed`: by ub_at, where the kernel wanted it.
+    virtual void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where) = 0;
+    virtual void ub_released(std::size_t mark) = 0;
+    virtual void atomic_mode(bool on, Where) = 0;
+    // A barrier among PEs begins on this core; a peer's word was seen in it.
+    virtual void barrier_begins(const BarrierCall& call, Where) = 0;
+    virtual void barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where) = 0;
+    virtual void kernel_begin() = 0;
+    // The kernel returned, or it threw this.
     virtual void kernel_end() = 0;
+    virtual void failed(const KernelError& error) = 0;
 };
 
 // Makes the hooks of a core before the kernel begins on it.

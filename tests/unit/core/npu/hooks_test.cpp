@@ -46,12 +46,25 @@ public:
         drain();
     }
     void fence(Where) override { note("fence"); }
-    void before_signal(const void*, Where) override { note("signal"); }
-    void after_wait(const void*, std::uint64_t seen, Where) override { note("saw " + std::to_string(seen)); }
-    void core_barrier(Where) override { note("core_barrier"); }
-    void ub_allocated(std::size_t offset, std::size_t bytes, Where) override {
-        note("ub " + std::to_string(offset) + "+" + std::to_string(bytes));
+    void signal(std::uint64_t* word, std::uint64_t value, bool add, Where) override {
+        note(add ? "add" : "signal");
+        *word = add ? *word + value : value;
     }
+    void before_atomic(const void*, std::size_t, Where) override { note("atomic"); }
+    void after_atomic(const void*) override { note("atomic done"); }
+    void before_wait() override { note("wait"); }
+    void after_wait(const void*, std::uint64_t seen, Where) override { note("saw " + std::to_string(seen)); }
+    void arrive_cores(Where) override { note("arrive"); }
+    void leave_cores() override { note("leave"); }
+    void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where) override {
+        note((placed ? "ub at " : "ub ") + std::to_string(offset) + "+" + std::to_string(bytes));
+    }
+    void ub_released(std::size_t mark) override { note("release " + std::to_string(mark)); }
+    void atomic_mode(bool on, Where) override { note(on ? "atomic on" : "atomic off"); }
+    void barrier_begins(const BarrierCall&, Where) override { note("barrier begins"); }
+    void barrier_saw(std::uint64_t, const BarrierCall&, int, Where) override { note("barrier saw"); }
+    void failed(const KernelError&) override { note("failed"); }
+    void kernel_begin() override { note("begin"); }
     void kernel_end() override {
         note("end");
         drain();
@@ -94,12 +107,21 @@ TEST(Hooks, SeeEveryOperationAndDecideWhenItRuns) {
         core.store(values + 100, 1.0F);
         core.dcci(values);
         core.core_barrier();
+        core.atomic_fetch_add(word, 1);
+        core.signal_add(word, 1);
+        core.set_atomic_add<float>();
+        core.clear_atomic();
+        static_cast<void>(core.ub_at<float>(64, 8));
+        core.ub_release(0);
     });
+    EXPECT_EQ(*word, 7U);
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_EQ(values[9], 1.0F);
-    EXPECT_THAT(trace, testing::ElementsAre("ub 0+32", "data_copy@MTE2", "set1", "wait1", "add@V", "barrier all",
-                                            "data_copy_pad@MTE3", "load", "quiet", "put@MTE3", "fence", "signal",
-                                            "saw 5", "store", "dcci", "core_barrier", "end"));
+    EXPECT_THAT(trace,
+                testing::ElementsAre("begin", "ub 0+32", "data_copy@MTE2", "set1", "wait1", "add@V", "barrier all",
+                                     "data_copy_pad@MTE3", "load", "quiet", "put@MTE3", "fence", "signal", "saw 5",
+                                     "store", "dcci", "arrive", "leave", "atomic", "atomic done", "add", "atomic on",
+                                     "atomic off", "ub at 64+32", "release 0", "end"));
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// Barrier v2: dissemination of radix k over the cores. In a round the member i tells i + j * shift for j = 1 to k - 1,
+// and the cores share the j among them; then shift grows by k.
+#include <fmt/format.h>
+
+#include "core/npu/barrier/members.hpp"
+
+namespace npushmem::npu {
+
+void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const std::source_location& where) {
+    if (radix < 2 || radix > barrier_v2_most_radix) {
+        throw KernelError(Code::range, fmt::format("barrier v2: radix {} must be 2 to {} ({}:{})", radix,
+                                                   barrier_v2_most_radix, where.file_name(), where.line()));
+    }
+    const barrier::Members members(team);
+    const barrier::Round round(core, members, state, "barrier v2", radix, where);
+    const int size = members.size();
+    std::size_t first_slot = 0;
+    for (std::int64_t shift = 1; shift < size; shift *= radix, first_slot += static_cast<std::size_t>(radix - 1)) {
+        const auto peer = [&](int j, int sign) {
+            return static_cast<int>((round.index() + sign * j * shift + size) % size);
+        };
+        const auto in_round = [&](int j) { return j < radix && j * shift < size; };
+        for (int j = 1 + core.index(); in_round(j); j += core.count()) {
+            round.signal(peer(j, 1), first_slot + static_cast<std::size_t>(j - 1));
+        }
+        for (int j = 1 + core.index(); in_round(j); j += core.count()) {
+            round.await(round.slot(first_slot + static_cast<std::size_t>(j - 1)), peer(j, -1));
+        }
+        // What one core has heard, the signals of the others in the next round pass on. Without this meeting each core
+        // would pass on its own j only, and it is no barrier.
+        if (shift * radix < size) round.meet();
+    }
+    if (core.index() == 0) round.complete();
+    round.meet();
+}
+
+void barrier_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const std::source_location& where) {
+    core.quiet(where);
+    sync_v2(core, team, state, radix, where);
+}
+
+}  // namespace npushmem::npu

@@ -1,0 +1,146 @@
+// The hooks of one core in checked mode.
+//
+// What is ordered behind what is computed where the kernel issues a command, in program order, and does not depend on
+// when the command runs: a missing flag is found under every schedule. When commands run, and thus what wrong kernels
+// compute, is the schedule's choice.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/npu/check/domain.hpp"
+#include "core/npu/check/scalar_cache.hpp"
+#include "core/npu/check/ub_shadow.hpp"
+#include "npushmem/npu/core.hpp"
+
+namespace npushmem::npu::check {
+
+// Lets other cores of the same thread run.
+using GiveWay = std::function<void()>;
+
+class CoreChecker final : public CoreHooks {
+public:
+    CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way);
+    ~CoreChecker() override;
+
+    void issue(const Command& command, std::function<void()> run) override;
+    void set_flag(Pipe from, Pipe to, int id, Where where) override;
+    void wait_flag(Pipe from, Pipe to, int id, Where where) override;
+    void pipe_barrier(Pipe pipe, Where where) override;
+    void load(const void* address, void* value, std::size_t bytes, Where where) override;
+    void store(void* address, const void* value, std::size_t bytes, Where where) override;
+    void dcci(const void* address, std::size_t bytes, Where where) override;
+    void quiet(Where where) override;
+    void fence(Where where) override;
+    void signal(std::uint64_t* word, std::uint64_t value, bool add, Where where) override;
+    void before_atomic(const void* address, std::size_t bytes, Where where) override;
+    void after_atomic(const void* address) override;
+    void before_wait() override { hurry(); }
+    void after_wait(const void* address, std::uint64_t seen, Where where) override;
+    void arrive_cores(Where where) override;
+    void leave_cores() override;
+    void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where where) override;
+    void ub_released(std::size_t mark) override { ub_shadow_.release(mark); }
+    void atomic_mode(bool on, Where where) override;
+    void barrier_begins(const BarrierCall& call, Where where) override;
+    void barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where where) override;
+    void failed(const KernelError& error) override;
+    void kernel_begin() override { point(); }
+    void kernel_end() override;
+
+    [[nodiscard]] int pe() const { return pe_; }
+    [[nodiscard]] int index() const { return index_; }
+    // Runs the oldest queued command. False: there is none.
+    bool run_oldest();
+
+private:
+    using Address = std::uintptr_t;
+    using Ticket = std::uint64_t;
+
+    // A command, or (without `run`) the point where a pipe waits for another one's ticket.
+    struct Item {
+        Ticket ticket;
+        std::function<void()> run;
+        Pipe awaited = Pipe::scalar;
+        Ticket awaited_ticket = 0;
+    };
+    struct Flag {
+        std::uint64_t sets = 0;
+        std::uint64_t waits = 0;
+        Ticket ticket = 0;  // everything of the pipe up to here comes before the flag
+        Clock clock;
+        FindingSide set_at;
+        FindingSide waited_at;
+    };
+    struct FlagKey {
+        Pipe from;
+        Pipe to;
+        int id;
+        auto operator<=>(const FlagKey&) const = default;
+    };
+
+    [[nodiscard]] static std::size_t number(Pipe pipe) { return static_cast<std::size_t>(pipe); }
+    [[nodiscard]] std::uint32_t agent(Pipe pipe) const {
+        return core_ * pipes_per_core + static_cast<std::uint32_t>(pipe);
+    }
+    [[nodiscard]] Clock& now() { return clocks_[0]; }
+    [[nodiscard]] FindingSide side(Pipe pipe, const char* what, const std::source_location& where) const;
+    [[nodiscard]] Access scalar_access(const char* what, const std::source_location& where);
+    [[nodiscard]] bool in_ub(Address address) const { return address - ub_base_ < ub_.bytes + ub_.reserved; }
+    void point();
+    // Where this core may wait for what others do only when they see its work.
+    void hurry();
+
+    void check_operand(const Operand& operand, bool write, const Access& access);
+    void check_global(Address begin, Address end, bool write, const Access& access);
+    void check_local(Address begin, Address end, std::size_t padding, bool write, const Access& access);
+    // A report of `access`, for the shadows to call.
+    [[nodiscard]] GmShadow::Report reporter(const Access& access, bool global);
+    [[nodiscard]] std::string place_of(Address address, bool global) const;
+    // The command with what must be noted when it has run.
+    [[nodiscard]] std::function<void()> landing(const Command& command, const Access& access,
+                                                std::function<void()> run);
+    void refuse_address(Address begin, std::size_t bytes, const Access& access) const;
+    void touch(Address address);
+    void store_uncached(Address address, const void* value, std::size_t bytes, const Access& access);
+
+    void run_until(Pipe pipe, Ticket ticket);
+    void run_all();
+    void join_all_pipes();
+    void clean_cache(const std::source_location& where);
+    bool clean_line(Address address, const std::source_location& where);
+    void flushed(Address begin, const CacheLine& line, const std::source_location& where);
+    [[noreturn]] void never(const FlagKey& key, const std::source_location& where);
+    void check_left_over();
+
+    std::shared_ptr<Domain> domain_;
+    detail::UbRegion ub_;
+    Address ub_base_;
+    GiveWay give_way_;
+    int pe_;
+    int index_;
+    int cores_;
+    std::uint32_t core_ = 0;
+
+    // By pipe: what its next command is ordered behind; how many commands it was given; what waits to run.
+    std::array<Clock, pipes_per_core> clocks_;
+    std::array<std::uint32_t, pipes_per_core> counts_{};
+    std::array<std::deque<Item>, pipes_per_core> queues_;
+    Ticket tickets_ = 0;
+    std::map<FlagKey, Flag> flags_;
+    UbShadow ub_shadow_;
+    ScalarCache cache_;
+    std::set<Address> untouched_;  // lines not used since their last dcci
+    bool idle_ = false;            // nothing done since the last quiet
+    Access atomic_access_;
+    bool atomic_ = false;
+    FindingSide atomic_at_;
+    std::uint64_t barriers_ = 0;
+};
+
+}  // namespace npushmem::npu::check

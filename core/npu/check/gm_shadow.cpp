@@ -1,0 +1,166 @@
+#include "core/npu/check/gm_shadow.hpp"
+
+#include "npushmem/npu/copy_shape.hpp"
+
+namespace npushmem::npu::check {
+namespace {
+
+constexpr const char* still_queued = "uses data that was announced while the copy that writes it was not complete";
+constexpr const char* was_dirty = "uses data that was announced while it was dirty in the writer's cache";
+
+// Ordered before an access of `core` that `clock` belongs to. A core's own scalar stores need no flag: whether they
+// have left the cache is what counts.
+bool settled(const Access& write, std::uint32_t core, const Clock& clock) {
+    return write.complete(clock) || (write.core() == core && write.pipe() == Pipe::scalar);
+}
+
+}  // namespace
+
+bool GmShadow::still_cached(const Bytes& bytes, const Clock& clock) {
+    return bytes.dirty || clock[bytes.write.agent] < bytes.flushed;
+}
+
+void GmShadow::copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+    bytes_.update(begin, end, [&](Address at, Address, Bytes& bytes) {
+        const Access& write = bytes.write;
+        const bool own = write.core() == access.core();
+        if (write.exists() && !write.same(access)) {
+            if (!settled(write, access.core(), clock)) {
+                if (own)
+                    report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
+                           "copies what an earlier command may still be writing");
+                else if (write.issue_known(clock))
+                    report(Hazard::unpublished, write, at, still_queued);
+                else
+                    report(Hazard::dma_race, write, at, "copies bytes that are being written, unordered");
+            } else if (own ? bytes.dirty : still_cached(bytes, clock)) {
+                report(
+                    own ? Hazard::missing_flag : Hazard::unpublished, write, at,
+                    own ? "copies bytes whose scalar store is still in the cache, which copies do not see" : was_dirty);
+            } else if (bytes.landed == 0 && write.pipe() == Pipe::scalar) {
+                report(Hazard::unpublished, write, at, "uses a remote write that no fence ordered before the signal");
+            }
+        }
+        for (Access& read : bytes.reads) {
+            if (read.agent != access.agent) continue;
+            read = access;
+            return;
+        }
+        bytes.reads.push_back(access);
+    });
+}
+
+void GmShadow::check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
+                           const Report& report) const {
+    const Access& write = bytes.write;
+    if (write.exists() && !settled(write, access.core(), clock) && !(signal && bytes.signal)) {
+        if (write.core() == access.core())
+            report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
+                   "overwrites what an earlier command may still be writing");
+        else
+            report(Hazard::write_race, write, at, "writes bytes that another core writes, unordered");
+    }
+    for (const Access& read : bytes.reads) {
+        if (read.complete(clock) || read.same(access)) continue;
+        if (read.core() != access.core())
+            report(Hazard::dma_race, read, at, "writes bytes that a copy is reading, unordered");
+        else if (read.agent == access.agent)
+            report(Hazard::same_pipe, read, at,
+                   "overwrites what the command before it in the same pipe may still read");
+        else
+            report(read.pipe() == Pipe::copy_out ? Hazard::staging_reuse : Hazard::missing_flag, read, at,
+                   "overwrites what a copy may still be reading");
+    }
+}
+
+void GmShadow::copy_write(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+    bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
+        check_write(bytes, at, access, clock, false, report);
+    });
+    bytes_.assign(begin, end, Bytes{access, 0, false, 0, false, {}});
+}
+
+void GmShadow::landed(Address begin, Address end, const Access& access, Stamp stamp) {
+    bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
+        if (bytes.write.same(access)) bytes.landed = stamp;
+    });
+}
+
+void GmShadow::store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+    bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
+        check_write(bytes, at, access, clock, false, report);
+    });
+    bytes_.assign(begin, end, Bytes{access, 0, true, 0, false, {}});
+}
+
+void GmShadow::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
+                    const Report& report) const {
+    bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
+        const Access& write = bytes.write;
+        const bool own = write.core() == core;
+        if (!write.exists() || (own && write.pipe() == Pipe::scalar)) return;
+        if (!write.complete(clock)) {
+            if (own)
+                report(Hazard::missing_flag, write, at, "loads what an earlier copy may still be writing");
+            else if (write.issue_known(clock))
+                report(Hazard::unpublished, write, at, still_queued);
+            return;  // otherwise a poll: it may see either
+        }
+        if (still_cached(bytes, clock))
+            report(Hazard::unpublished, write, at, was_dirty);
+        else if (bytes.landed == 0)
+            report(Hazard::unpublished, write, at, "uses a remote write that no fence ordered before the signal");
+        else if (filled != 0 && bytes.landed > filled)
+            report(Hazard::stale_read, write, at, "loads from a line that was cached before this write");
+    });
+}
+
+void GmShadow::write_back(Address begin, std::uint64_t dirty, const Access& flush, Stamp filled, Stamp stamp,
+                          const Report& report) {
+    const std::uint32_t scalar = flush.agent;
+    bytes_.visit(begin, begin + cache_line, [&](Address from, Address, const Bytes& bytes) {
+        const bool changed_here = ((dirty >> (from - begin)) & 1) != 0;
+        const bool mine = bytes.write.agent == scalar;
+        if (mine || !bytes.write.exists() || bytes.landed <= filled || bytes.landed == 0) return;
+        report(Hazard::lost_update, bytes.write, from,
+               changed_here ? "writes back an old store over a later write"
+                            : "writes back a whole line over bytes that changed since it was cached");
+    });
+    bytes_.update(begin, begin + cache_line, [&](Address, Address, Bytes& bytes) {
+        if (bytes.write.agent != scalar || !bytes.dirty) return;
+        bytes.dirty = false;
+        bytes.flushed = flush.sequence;
+        bytes.landed = stamp;
+    });
+}
+
+// Two writers that store into one line lose one of the two words when they do it at once.
+void GmShadow::check_line_owner(Address word, const Access& access, const Clock& clock, const Report& report) {
+    LineOwner& owner = signal_lines_[word / cache_line];
+    if (owner.access.exists() && owner.word != word && owner.access.core() != access.core() &&
+        !owner.access.complete(clock)) {
+        report(Hazard::lost_update, owner.access, word, "signals into a line into which another core signals, too");
+    }
+    owner = {word, access};
+}
+
+void GmShadow::signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
+                      const Report& report) {
+    if (exclusive) check_line_owner(begin, access, clock, report);
+    bytes_.visit(begin, end,
+                 [&](Address at, Address, const Bytes& bytes) { check_write(bytes, at, access, clock, true, report); });
+    bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}});
+}
+
+Access GmShadow::writer_of(Address address) const {
+    Access writer;
+    bytes_.visit(address, address + 1, [&](Address, Address, const Bytes& bytes) { writer = bytes.write; });
+    return writer;
+}
+
+void GmShadow::clear() {
+    bytes_.clear();
+    signal_lines_.clear();
+}
+
+}  // namespace npushmem::npu::check

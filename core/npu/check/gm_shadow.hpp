@@ -1,0 +1,68 @@
+// What is known about global memory: for each range the last write in program order, whether it has reached the memory,
+// and which copies read it since.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/npu/check/access.hpp"
+#include "core/npu/check/segment_map.hpp"
+#include "npushmem/npu/hazard.hpp"
+
+namespace npushmem::npu::check {
+
+// Counts what happens to the memory; 0: not yet.
+using Stamp = std::uint64_t;
+
+class GmShadow {
+public:
+    using Address = std::uintptr_t;
+    using Report = std::function<void(Hazard hazard, const Access& other, Address at, const char* detail)>;
+
+    // Copies. A write lands when the command runs, which may be later.
+    void copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report);
+    void copy_write(Address begin, Address end, const Access& access, const Clock& clock, const Report& report);
+    void landed(Address begin, Address end, const Access& access, Stamp stamp);
+
+    // A scalar store into the cache of its core.
+    void store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report);
+    // A scalar load. `filled`: when its line was cached; 0 when it was read from memory just now.
+    void load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
+              const Report& report) const;
+    // A line goes to memory: a whole one, with the bytes in `dirty` changed by its core since `filled`.
+    void write_back(Address begin, std::uint64_t dirty, const Access& flush, Stamp filled, Stamp stamp,
+                    const Report& report);
+    // Signals and atomics. `exclusive`: a store, which on hardware writes the whole line.
+    void signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
+                const Report& report);
+
+    // Null when nobody wrote there.
+    [[nodiscard]] Access writer_of(Address address) const;
+    void clear();
+
+private:
+    struct Bytes {
+        Access write;
+        Stamp landed = 0;
+        bool dirty = false;         // in the cache of the writer
+        std::uint32_t flushed = 0;  // the writer's sequence number when it left the cache
+        bool signal = false;
+        std::vector<Access> reads;  // by copies, since the write
+    };
+
+    void check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
+                     const Report& report) const;
+    // A scalar store that, as far as the holder of `clock` can rely on, is still in the cache of its core.
+    [[nodiscard]] static bool still_cached(const Bytes& bytes, const Clock& clock);
+    void check_line_owner(Address word, const Access& access, const Clock& clock, const Report& report);
+
+    SegmentMap<Bytes> bytes_;
+    struct LineOwner {
+        Address word;
+        Access access;
+    };
+    std::unordered_map<Address, LineOwner> signal_lines_;
+};
+
+}  // namespace npushmem::npu::check

@@ -1,0 +1,77 @@
+// The symmetric memory of a checked job: one mapping, a part per PE, with the log of what each PE allocated.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "core/npu/check/memory_names.hpp"
+#include "core/npu/mapping.hpp"
+#include "npushmem/npu/fabric.hpp"
+#include "npushmem/npu/hazard.hpp"
+
+namespace npushmem::npu::check {
+
+class JobHeap final : public MemoryNames {
+public:
+    static Result<std::unique_ptr<JobHeap>> create(int pes, std::size_t bytes);
+
+    [[nodiscard]] int pes() const { return pes_; }
+    [[nodiscard]] std::byte* base(int pe) const { return memory_.data() + static_cast<std::size_t>(pe) * part_; }
+    [[nodiscard]] std::size_t part() const { return part_; }
+
+    void* allocate(int pe, std::size_t bytes, const std::source_location& where);
+    void release(const void* of_pe_0);
+    // H27, when there is something to say.
+    [[nodiscard]] std::vector<Finding> asymmetries(const std::string& kernel) const;
+
+    // What was allocated, on all PEs.
+    [[nodiscard]] std::vector<std::byte> save() const;
+    void restore(const std::vector<std::byte>& saved);
+
+    [[nodiscard]] bool cached(Address address) const override { return inside(address); }
+    [[nodiscard]] std::string refusal(Address address, std::size_t bytes) const override;
+    [[nodiscard]] std::string name_of(Address address) const override;
+    [[nodiscard]] int pe_of(Address address) const override;
+
+private:
+    struct Allocation {
+        std::size_t offset;
+        std::size_t bytes;
+        std::source_location where;
+        bool live = true;
+    };
+    struct Part {
+        std::vector<Allocation> allocations;
+        std::size_t used = 64;
+    };
+
+    JobHeap(int pes, std::size_t part, detail::Mapping memory);
+    [[nodiscard]] bool inside(Address address) const;
+    [[nodiscard]] std::size_t offset_of(Address address) const;
+    // The last that begins at or before; null: none.
+    [[nodiscard]] const Allocation* before(int pe, std::size_t offset) const;
+
+    int pes_;
+    std::size_t part_;
+    detail::Mapping memory_;
+    std::vector<Part> parts_;
+};
+
+// How one PE sees it.
+class JobFabric final : public Fabric {
+public:
+    JobFabric(const JobHeap& heap, int pe) : heap_(heap), pe_(pe) {}
+
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int n_pes() const override { return heap_.pes(); }
+    [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
+
+private:
+    const JobHeap& heap_;
+    int pe_;
+};
+
+}  // namespace npushmem::npu::check

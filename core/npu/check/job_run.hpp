@@ -1,0 +1,59 @@
+// One run of a kernel on all PEs of a checked job, under one schedule.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/npu/check/core_checker.hpp"
+#include "core/npu/check/job_control.hpp"
+#include "core/npu/check/job_heap.hpp"
+#include "core/npu/runner.hpp"
+
+namespace npushmem::npu::check {
+
+// What lives longer than one run.
+struct JobParts {
+    DeviceConfig device;
+    std::unique_ptr<JobHeap> heap;
+    std::vector<std::unique_ptr<JobFabric>> fabrics;
+    std::vector<std::unique_ptr<detail::CoreSet>> cores;
+};
+
+// What is launched.
+struct JobLaunch {
+    const LaunchConfig& config;
+    std::vector<int> blocks;  // per PE
+    const std::function<void(Core&)>& kernel;
+};
+
+class JobRun {
+public:
+    JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control);
+    ~JobRun();
+    JobRun(const JobRun&) = delete;
+    JobRun& operator=(const JobRun&) = delete;
+
+    // Until every core has ended.
+    void run();
+    [[nodiscard]] const std::vector<Finding>& findings() const { return domain_->findings(); }
+    // The first launch that failed.
+    [[nodiscard]] Status status() const;
+
+private:
+    struct Pe {
+        DeviceConfig device;
+        std::unique_ptr<detail::LaunchJob> job;
+        std::unique_ptr<detail::LaunchRun> run;
+    };
+
+    void add_pe(JobParts& parts, const JobLaunch& launch, int pe);
+    void deadlock();
+    [[nodiscard]] std::string describe(const detail::CoreContext& core) const;
+
+    JobControl& control_;
+    std::shared_ptr<Domain> domain_;
+    std::vector<Pe> pes_;
+    std::vector<std::unique_ptr<detail::CoreSet>>& cores_;
+};
+
+}  // namespace npushmem::npu::check

@@ -1,0 +1,73 @@
+// What is known about ranges of addresses: disjoint segments that split where an access begins or ends inside one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <utility>
+
+namespace npushmem::npu::check {
+
+template <class T>
+class SegmentMap {
+public:
+    using Address = std::uintptr_t;
+
+    // Calls change(begin, end, T&) for every part of [begin, end); parts that nothing is known of begin as T{}.
+    template <class Change>
+    void update(Address begin, Address end, Change&& change) {
+        split(begin);
+        split(end);
+        for (Address at = begin; at < end;) {
+            auto found = segments_.lower_bound(at);
+            if (found == segments_.end() || found->first > at) {
+                const Address until = found == segments_.end() ? end : std::min(end, found->first);
+                found = segments_.emplace_hint(found, at, Segment{until, T{}});
+            }
+            change(at, found->second.end, found->second.value);
+            at = found->second.end;
+        }
+    }
+
+    // The same for what is known only, and without splitting: parts are clipped to the range.
+    template <class Look>
+    void visit(Address begin, Address end, Look&& look) const {
+        auto found = segments_.upper_bound(begin);
+        if (found != segments_.begin() && std::prev(found)->second.end > begin) --found;
+        for (; found != segments_.end() && found->first < end; ++found) {
+            look(std::max(begin, found->first), std::min(end, found->second.end), found->second.value);
+        }
+    }
+
+    // One segment of one value.
+    void assign(Address begin, Address end, T value) {
+        split(begin);
+        split(end);
+        segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));
+        segments_.emplace(begin, Segment{end, std::move(value)});
+    }
+
+    void clear() { segments_.clear(); }
+    [[nodiscard]] std::size_t size() const { return segments_.size(); }
+
+private:
+    struct Segment {
+        Address end;
+        T value;
+    };
+
+    void split(Address at) {
+        auto found = segments_.lower_bound(at);
+        if (found == segments_.begin()) return;
+        --found;
+        if (found->first >= at || found->second.end <= at) return;
+        Segment upper{found->second.end, found->second.value};
+        found->second.end = at;
+        segments_.emplace(at, std::move(upper));
+    }
+
+    std::map<Address, Segment> segments_;
+};
+
+}  // namespace npushmem::npu::check

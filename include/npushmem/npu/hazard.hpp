@@ -1,0 +1,73 @@
+// The mistakes that checked mode finds, and how a finding is told. The numbers are stable: tests and notes cite them.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+
+#include "npushmem/npu/export.hpp"
+#include "npushmem/npu/pipe.hpp"
+
+namespace npushmem::npu {
+
+enum class Hazard : unsigned char {
+    none = 0,
+    alignment = 1,           // UB address not 32-byte aligned, GM not aligned to the element
+    ub_overflow = 2,         // more UB than there is, padding included
+    ub_overlap = 3,          // two live UB buffers, or one and the library's part, share bytes
+    missing_flag = 4,        // two pipes of one core touch the same bytes and nothing orders them
+    unwritten_ub = 5,        // UB read before it was written, or padding used as data
+    copy_shape = 6,          // length, count or gap that the hardware would truncate or refuse
+    stale_read = 7,          // scalar read of a line cached before the write that it should see
+    unpublished = 8,         // data announced while still in a cache or in MTE3's queue
+    lost_update = 9,         // a whole line written back over what others changed meanwhile
+    bad_address = 10,        // GM out of bounds, freed, or not symmetric
+    misaligned_scalar = 11,  // scalar access not aligned to its size
+    redundant = 12,          // dcci or quiet with nothing to do: a hint, no error
+    dma_race = 13,           // a copy reads what another core or PE writes, unordered
+    write_race = 14,         // two cores write the same bytes, unordered
+    same_pipe = 15,          // overlapping commands of one pipe without a pipe barrier
+    flag_set_twice = 16,     // a flag set again before it was waited for
+    deadlock = 17,           // a wait that can never be satisfied
+    flag_id = 18,            // flag id out of range, or the library's
+    left_over = 19,          // kernel ends with flags set
+    wrong_direction = 20,    // a flag between other pipes than those that need the order
+    barrier_on_scalar = 21,  // pipe barrier on S
+    atomic_mode = 22,        // atomic mode left on
+    core_barrier = 23,       // core barrier reached by some cores only, or at different places
+    team_mismatch = 24,      // PEs disagree on launch size, variant or team of a barrier
+    generation = 25,         // a peer's generation leads by more than the protocol allows
+    staging_reuse = 26,      // a buffer overwritten before the last copy out of it was complete
+    asymmetric_heap = 27,    // symmetric allocations differ between PEs
+};
+
+// "H7"; empty for none.
+NPUSHMEM_NPU_EXPORT std::string id_of(Hazard hazard);
+// One line: how to mend it.
+NPUSHMEM_NPU_EXPORT const char* advice_for(Hazard hazard);
+
+// One of the two accesses, or the one command, that a finding is about.
+struct FindingSide {
+    int pe = -1;
+    int core = -1;  // Core::index
+    Pipe pipe = Pipe::scalar;
+    const char* what = nullptr;  // the operation; null: there is no such side
+    std::source_location where;
+};
+
+struct Finding {
+    Hazard hazard = Hazard::none;
+    std::string kernel;   // its name, or where it was launched
+    FindingSide here;     // who ran into it
+    FindingSide other;    // whom it collides with
+    std::string place;    // which memory: allocation and offset
+    std::string detail;   // what was expected and what was seen
+    std::uint64_t times;  // how often, between these two lines
+
+    // Hints are no errors.
+    [[nodiscard]] bool hint() const { return hazard == Hazard::redundant; }
+    // All of it for a person to read, on several lines.
+    [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
+};
+
+}  // namespace npushmem::npu
