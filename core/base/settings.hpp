@@ -43,6 +43,9 @@ struct Settings {
     // emulated NPU
     std::int64_t npu_blocks = 0;
     std::int64_t npu_vector_cores = 0;
+    bool npu_check = false;
+    std::string npu_schedule;
+    std::string npu_barrier;
     // reports
     bool info = false;
     bool version = false;

@@ -35,7 +35,7 @@ public:
     std::unique_ptr<CoreHooks> hooks;
     LaunchRun* run = nullptr;
     Runner* runner = nullptr;
-    // The ring of the runner.
+    // The ring of the runner; null when its kernel has ended.
     CoreContext* next = nullptr;
     CoreContext* previous = nullptr;
 

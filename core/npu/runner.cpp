@@ -114,6 +114,7 @@ void Runner::remove(CoreContext& core) {
     core.previous->next = core.next;
     core.next->previous = core.previous;
     if (ring_ == &core) ring_ = core.next == &core ? nullptr : core.next;
+    core.next = core.previous = nullptr;
     --ring_size_;
 }
 

@@ -35,6 +35,8 @@ Status Stream::synchronize(std::chrono::nanoseconds timeout) {
 
 Code Stream::query() const { return state_ ? state_->executor->query(*state_) : Code::state; }
 
+BarrierChoice Stream::barrier_choice() const { return state_ ? state_->executor->config().barrier : BarrierChoice{}; }
+
 Status Stream::close() { return state_ ? state_->executor->close(state_) : Status{}; }
 
 Status Stream::wait(const Event& event) {

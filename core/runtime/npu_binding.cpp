@@ -1,5 +1,7 @@
 #include "core/runtime/npu_binding.hpp"
 
+#include "npushmem/npu/checked_hooks.hpp"
+
 namespace npushmem {
 
 npu::Window NpuBinding::MapFabric::window() const {
@@ -23,6 +25,16 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const Settings& settings,
     config.blocks = static_cast<int>(settings.npu_blocks);
     config.vector_cores = static_cast<int>(settings.npu_vector_cores);
     config.wait_timeout = settings.timeout;
+    const auto barrier = npu::BarrierChoice::parse(settings.npu_barrier);
+    if (!barrier.ok()) return barrier.status().within("NPUSHMEM_NPU_BARRIER");
+    config.barrier = barrier.value();
+    if (settings.npu_check) {
+        const auto schedule = npu::Schedule::parse(settings.npu_schedule);
+        if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
+        auto hooks = npu::checked_hooks(schedule.value(), binding->fabric_);
+        if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
+        config.hooks = std::move(hooks).value();
+    }
     auto device = npu::Device::create(config, binding->fabric_, binding->policy_);
     if (!device.ok()) return device.status().within("emulated NPU");
     binding->device_ = std::move(device).value();

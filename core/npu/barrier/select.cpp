@@ -51,6 +51,10 @@ void barrier_by(Core& core, const BarrierChoice& choice, const TeamView& team, B
     sync_by(core, choice, team, state, where);
 }
 
+Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state) {
+    return barrier_on_device(stream, team, state, stream.barrier_choice());
+}
+
 Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state, const BarrierChoice& choice) {
     LaunchConfig config(1);
     config.name = "barrier";

@@ -147,6 +147,7 @@ Result<std::unique_ptr<CheckedJob>> CheckedJob::create(const CheckedJobConfig& c
     auto parts = std::make_unique<Parts>();
     parts->schedule = config.schedule;
     parts->job.device = config.device;
+    parts->job.check = config.check;
     parts->job.heap = std::move(heap).value();
     for (int pe = 0; pe < config.pes; ++pe) {
         auto cores = detail::CoreSet::create(config.device);

@@ -19,11 +19,13 @@ std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uin
 
 }  // namespace
 
-CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way)
+CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way,
+                         std::function<void()> ended)
     : domain_(std::move(domain)),
       ub_(ub),
       ub_base_(number_of(ub.base)),
       give_way_(std::move(give_way)),
+      ended_(std::move(ended)),
       pe_(core.my_pe()),
       index_(core.index()),
       cores_(core.count()) {
@@ -318,6 +320,7 @@ void CoreChecker::kernel_end() {
                         fmt::format("core_barrier was reached by {} of {} cores, and core {} ended the kernel without",
                                     meeting.arrived, cores_, index_));
     }
+    if (ended_) ended_();
 }
 
 }  // namespace npushmem::npu::check

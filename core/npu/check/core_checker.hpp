@@ -25,7 +25,9 @@ using GiveWay = std::function<void()>;
 
 class CoreChecker final : public CoreHooks {
 public:
-    CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way);
+    // `ended` is called when the kernel has returned and everything was checked; it may throw.
+    CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way,
+                std::function<void()> ended = {});
     ~CoreChecker() override;
 
     void issue(const Command& command, std::function<void()> run) override;
@@ -122,6 +124,7 @@ private:
     detail::UbRegion ub_;
     Address ub_base_;
     GiveWay give_way_;
+    std::function<void()> ended_;
     int pe_;
     int index_;
     int cores_;

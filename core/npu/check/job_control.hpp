@@ -11,7 +11,7 @@
 
 namespace npushmem::npu::check {
 
-class JobControl final : public Control, public detail::Scheduler {
+class JobControl : public Control, public detail::Scheduler {
 public:
     // `deferred`: ascending numbers of the places where something is set aside (explore only).
     JobControl(const Schedule& schedule, std::vector<std::uint64_t> deferred)

@@ -60,13 +60,15 @@ void JobRun::add_pe(JobParts& parts, const JobLaunch& launch, int number) {
     const auto at = static_cast<std::size_t>(number);
     Pe& pe = pes_[at];
     pe.device = parts.device;
-    pe.device.hooks = [this, &pe](Core& core) {
-        const detail::UbRegion ub{core.ub_at<std::byte>(0, 0).data(), core.ub_free(), pe.device.ub_reserved};
-        return std::make_unique<CoreChecker>(domain_, core, ub, [&pe, index = core.index()] {
-            CoreContext& self = pe.run->core(index);
-            self.runner->reschedule(self);
-        });
-    };
+    pe.device.hooks = {};
+    if (parts.check)
+        pe.device.hooks = [this, &pe](Core& core) {
+            const detail::UbRegion ub{core.ub_at<std::byte>(0, 0).data(), core.ub_free(), pe.device.ub_reserved};
+            return std::make_unique<CoreChecker>(domain_, core, ub, [&pe, index = core.index()] {
+                CoreContext& self = pe.run->core(index);
+                self.runner->reschedule(self);
+            });
+        };
     LaunchConfig config = launch.config;
     config.block_dim = launch.blocks[at];
     pe.job = std::make_unique<detail::LaunchJob>(
@@ -121,7 +123,7 @@ void JobRun::deadlock() {
     for (Pe& pe : pes_) {
         for (int i = 0; i < pe.run->size(); ++i) {
             const CoreContext& core = pe.run->core(i);
-            if (!core.hooks) continue;
+            if (core.next == nullptr) continue;
             if (first == nullptr ||
                 (first->status != CoreStatus::awaiting_word && core.status == CoreStatus::awaiting_word))
                 first = &core;

@@ -14,6 +14,7 @@ namespace npushmem::npu::check {
 // What lives longer than one run.
 struct JobParts {
     DeviceConfig device;
+    bool check = true;
     std::unique_ptr<JobHeap> heap;
     std::vector<std::unique_ptr<JobFabric>> fabrics;
     std::vector<std::unique_ptr<detail::CoreSet>> cores;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
+#include "npushmem/npu/barrier_choice.hpp"
 #include "npushmem/npu/core.hpp"
 #include "npushmem/npu/stream.hpp"
 
@@ -55,7 +55,6 @@ static_assert(offsetof(BarrierState, slots) == 128 && sizeof(BarrierState) == 10
 
 // Cores that poll, at most; also limited by the cores of the launch and by the team.
 inline constexpr int barrier_v3_pollers = 8;
-inline constexpr int barrier_v2_most_radix = 8;
 
 // Barriers are called by all cores of a launch on every member of the team, and return on each core when all members
 // have called. A barrier_* completes what this kernel did before (quiet: pipes drained, cache cleaned) and makes it
@@ -95,27 +94,15 @@ NPUSHMEM_NPU_EXPORT void barrier_partial(Core& core, std::span<const int> pes, B
 NPUSHMEM_NPU_EXPORT void sync_partial(Core& core, std::span<const int> pes, BarrierState* state,
                                       const std::source_location& where = std::source_location::current());
 
-enum class BarrierVariant : unsigned char { automatic, v1, v2, v3 };
-
-// What NPUSHMEM_NPU_BARRIER says: v1, v2, v2:<radix>, v3 or auto.
-struct BarrierChoice {
-    BarrierVariant variant = BarrierVariant::automatic;
-    int radix = barrier_v2_most_radix;  // of v2
-
-    // Code::config with the forms that exist.
-    NPUSHMEM_NPU_EXPORT static Result<BarrierChoice> parse(std::string_view text);
-    // What it is for a team of this size: never automatic.
-    [[nodiscard]] NPUSHMEM_NPU_EXPORT BarrierChoice resolved(int size) const;
-};
-
 NPUSHMEM_NPU_EXPORT void barrier_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
                                  const std::source_location& where = std::source_location::current());
 
 // Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams got
-// here.
+// here. The first form takes the device's choice (NPUSHMEM_NPU_BARRIER).
+NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state);
 NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state,
-                                             const BarrierChoice& choice = {});
+                                             const BarrierChoice& choice);
 
 }  // namespace npushmem::npu

@@ -60,6 +60,7 @@ struct CheckedJobConfig {
     std::size_t heap_bytes = 1 << 20;  // of symmetric memory per PE
     DeviceConfig device{};             // of each PE; its hooks are ignored
     Schedule schedule{};
+    bool check = true;  // false: only the schedule, as fast mode runs; explore finds no places then
 };
 
 class NPUSHMEM_NPU_EXPORT CheckedJob {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "npushmem/npu/barrier_choice.hpp"
 #include "npushmem/npu/hooks.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -19,6 +20,7 @@ struct DeviceConfig {
     std::chrono::nanoseconds wait_timeout{0};    // default deadline of every wait in a kernel; 0: none
     std::chrono::nanoseconds launch_timeout{0};  // default deadline of a launch from its start; 0: none
     HooksFactory hooks = {};                     // empty: fast mode
+    BarrierChoice barrier = {};                  // of barriers that name none
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Code::config with the first value that is out of range.

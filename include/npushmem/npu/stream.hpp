@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "npushmem/npu/barrier_choice.hpp"
 #include "npushmem/npu/export.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -44,6 +45,8 @@ public:
     [[nodiscard]] Code query() const;
     // Everything queued from now on waits until what `event` recorded has ended. An event never recorded has happened.
     Status wait(const Event& event);
+    // The device's choice.
+    [[nodiscard]] BarrierChoice barrier_choice() const;
     // synchronize(), and then nothing can be launched any more (Code::state).
     Status close();
 

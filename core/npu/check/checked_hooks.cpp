@@ -1,0 +1,119 @@
+#include "npushmem/npu/checked_hooks.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "core/npu/check/core_checker.hpp"
+#include "core/npu/check/job_control.hpp"
+#include "npushmem/npu/error.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+using check::CoreChecker;
+using check::Domain;
+
+// Symmetric memory as a window shows it.
+class WindowNames final : public check::MemoryNames {
+public:
+    explicit WindowNames(const Window& window) : window_(window) {}
+
+    [[nodiscard]] bool cached(Address address) const override {
+        return pe_of(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
+    }
+    [[nodiscard]] std::string refusal(Address, std::size_t) const override { return {}; }
+    [[nodiscard]] std::string name_of(Address address) const override {
+        const int pe = pe_of(address);
+        if (pe < 0) return fmt::format("memory at {:#x}", address);
+        return fmt::format("symmetric heap + {} of PE {}", address - part_of(pe), pe);
+    }
+    [[nodiscard]] int pe_of(Address address) const override {
+        for (int pe = window_.first_pe; pe < window_.first_pe + window_.pe_count; ++pe) {
+            if (address - part_of(pe) < window_.bytes) return pe;
+        }
+        return -1;
+    }
+
+private:
+    [[nodiscard]] Address part_of(int pe) const {
+        return window_.base + static_cast<Address>((pe - window_.my_pe) * window_.stride);
+    }
+
+    Window window_;
+};
+
+// Peers run in other processes: what they wait for must leave before this PE waits.
+class DeviceControl final : public check::JobControl {
+public:
+    explicit DeviceControl(const Schedule& schedule) : JobControl(schedule, {}) {}
+    [[nodiscard]] bool impatient() const override { return true; }
+};
+
+struct CheckedLaunch {
+    CheckedLaunch(const Schedule& schedule, const Window& window, int size)
+        : control(schedule), names(window), domain(control, names, "this launch"), cores(size) {}
+
+    // Of one core's kernel; the last one tells what was found.
+    void ended() {
+        if (--cores > 0) return;
+        std::string text;
+        bool errors = false;
+        for (const Finding& finding : domain.findings()) {
+            errors = errors || !finding.hint();
+            text += "\n" + finding.text();
+        }
+        if (errors) throw KernelError(Code::protocol, "checked mode found:" + text);
+    }
+
+    DeviceControl control;
+    WindowNames names;
+    Domain domain;
+    int cores;
+};
+
+// Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
+class Launches {
+public:
+    Launches(const Schedule& schedule, const Fabric& fabric) : schedule_(schedule), fabric_(fabric) {}
+
+    std::unique_ptr<CoreHooks> make(Core& core) {
+        const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
+        // What hardware keeps behind the kernels' part matters to none of the checks that are made here.
+        const detail::UbRegion ub{core.ub_at<std::byte>(0, 0).data(), core.ub_free(), 0};
+        return std::make_unique<CoreChecker>(
+            std::shared_ptr<Domain>(launch, &launch->domain), core, ub, [&core] { core.yield(); },
+            [launch] { launch->ended(); });
+    }
+
+private:
+    std::shared_ptr<CheckedLaunch> launch_of(const Core& core) {
+        const std::lock_guard lock(mutex_);
+        std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
+        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(schedule_, fabric_.window(), core.count());
+        const std::shared_ptr<CheckedLaunch> result = launch;
+        if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
+        return result;
+    }
+
+    Schedule schedule_;
+    const Fabric& fabric_;
+    std::mutex mutex_;
+    std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
+};
+
+}  // namespace
+
+Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric) {
+    if (schedule.kind == Schedule::Kind::explore) {
+        return Status{Code::config,
+                      "checked mode: explore needs all PEs in one process (CheckedJob); a device runs "
+                      "eager, lazy or random:<seed>"};
+    }
+    const auto launches = std::make_shared<Launches>(schedule, fabric);
+    return HooksFactory([launches](Core& core) { return launches->make(core); });
+}
+
+}  // namespace npushmem::npu

@@ -1,0 +1,192 @@
+// Every barrier over sizes, cores, radixes, teams and generations: nobody leaves before all have entered, and what was
+// written before is seen after.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "npushmem/npu/checked_job.hpp"
+#include "npushmem/npu/npu.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+using testing::HasSubstr;
+
+using Barrier = std::function<void(Core&, const TeamView&, BarrierState*)>;
+
+std::vector<std::pair<std::string, Barrier>> barriers() {
+    std::vector<std::pair<std::string, Barrier>> all;
+    for (const char* text : {"v1", "v2:2", "v2:3", "v2:4", "v2:5", "v2:6", "v2:7", "v2:8", "v3", "auto"}) {
+        const BarrierChoice choice = BarrierChoice::parse(text).value();
+        all.emplace_back(text, [choice](Core& core, const TeamView& team, BarrierState* state) {
+            barrier_by(core, choice, team, state);
+        });
+    }
+    all.emplace_back("partial", [](Core& core, const TeamView& team, BarrierState* state) {
+        std::vector<int> pes(static_cast<std::size_t>(team.size));
+        for (int i = 0; i < team.size; ++i) pes[static_cast<std::size_t>(i)] = team.pe(team.size - 1 - i);
+        barrier_partial(core, pes, state);
+    });
+    return all;
+}
+
+struct Case {
+    int pes;
+    int cores;
+    TeamView team;
+    const char* schedule = "eager";
+    bool check = false;
+    std::uint64_t before = 0;  // generation at the start
+};
+
+// Some rounds of one barrier; the report of a violation says which.
+class Rounds {
+public:
+    explicit Rounds(const Case& wanted) : case_(wanted) {
+        CheckedJobConfig config{.pes = wanted.pes, .heap_bytes = 4 * sizeof(BarrierState), .check = wanted.check};
+        config.schedule = Schedule::parse(wanted.schedule).value();
+        config.device.blocks = wanted.cores;
+        config.device.vector_cores = 1;
+        config.device.stack_bytes = 64 * 1024;
+        job_ = CheckedJob::create(config).value();
+        state_ = job_->allocate<BarrierState>(1);
+        data_ = job_->allocate<std::uint64_t>(16);
+        for (int pe = 0; pe < wanted.pes; ++pe) {
+            BarrierState* state = job_->at(pe, state_);
+            state->generation.word = state->arrival.word = wanted.before;
+            for (BarrierLine& slot : state->slots) slot.word = wanted.before;
+        }
+    }
+
+    CheckReport run(const Barrier& barrier, int rounds) {
+        const int cores = case_.team.size * case_.cores;
+        std::vector<int> entered;
+        job_->before_each([&] { entered.assign(static_cast<std::size_t>(rounds), 0); });
+        return job_->run(case_.cores, [&, cores](Core& core) {
+            if (case_.team.index_of(core.my_pe()) < 0) return;
+            for (int round = 0; round < rounds; ++round) {
+                ++entered[static_cast<std::size_t>(round)];
+                write(core, round);
+                barrier(core, case_.team, job_->at(core.my_pe(), state_));
+                if (entered[static_cast<std::size_t>(round)] != cores) throw std::runtime_error("left too early");
+                if (core.index() == 0) read(core, round);
+            }
+        });
+    }
+
+private:
+    [[nodiscard]] std::uint64_t* word(Core& core, int round) const {
+        return job_->at(core.my_pe(), data_) + round % 2 * 8;
+    }
+    void write(Core& core, int round) const {
+        if (core.index() == core.count() - 1) core.store(word(core, round), static_cast<std::uint64_t>(round) + 1);
+    }
+    void read(Core& core, int round) const {
+        for (int i = 0; i < case_.team.size; ++i) {
+            std::uint64_t* there = core.remote(word(core, round), case_.team.pe(i));
+            core.dcci(there);
+            if (core.load(there) != static_cast<std::uint64_t>(round) + 1) throw std::runtime_error("not visible");
+        }
+    }
+
+    Case case_;
+    std::unique_ptr<CheckedJob> job_;
+    BarrierState* state_;
+    std::uint64_t* data_;
+};
+
+void expect_all_pass(const Case& wanted, int rounds = 3) {
+    for (const auto& [name, barrier] : barriers()) {
+        const CheckReport report = Rounds(wanted).run(barrier, rounds);
+        ASSERT_TRUE(report.clean()) << name << ", " << wanted.pes << " PEs, " << wanted.cores
+                                    << " cores: " << report.text();
+    }
+}
+
+TEST(BarrierMatrix, SizesAndCores) {
+    for (int n = 1; n <= 17; ++n) {
+        for (int cores : {1, 2, 7, 9}) expect_all_pass({n, cores, {0, 1, n}});
+    }
+    for (int n : {31, 32, 33, 64}) expect_all_pass({n, 2, {0, 1, n}});
+    for (int n : {2, 5, 9}) {
+        for (int cores : {8, 40}) expect_all_pass({n, cores, {0, 1, n}});
+    }
+}
+
+TEST(BarrierMatrix, TeamsWithStartAndStride) {
+    for (const TeamView& team : {TeamView{1, 3, 3}, TeamView{8, -2, 4}, TeamView{4, 1, 1}, TeamView{2, 1, 7}}) {
+        expect_all_pass({9, 2, team});
+    }
+}
+
+TEST(BarrierMatrix, GenerationsBesideEveryOverflow) {
+    for (int bits : {31, 32, 63}) expect_all_pass({5, 2, {0, 1, 5}, "eager", false, (1ULL << bits) - 2}, 5);
+}
+
+TEST(BarrierMatrix, CheckedUnderEveryKindOfSchedule) {
+    for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
+        for (int n : {1, 2, 5, 9}) expect_all_pass({n, 3, {0, 1, n}, schedule, true}, 4);
+    }
+}
+
+TEST(BarrierMatrix, EachCoreSignalAndCommandDelayed) {
+    for (int n : {2, 4}) expect_all_pass({n, 2, {0, 1, n}, "explore:1", true}, 2);
+}
+
+// Overlapping and nested teams, each with its own state, one after the other; and a state used again by another team.
+TEST(BarrierMatrix, OverlappingNestedAndRemadeTeams) {
+    for (const auto& [name, barrier] : barriers()) {
+        const auto job = CheckedJob::create({.pes = 6, .schedule = Schedule::parse("random:9").value()}).value();
+        BarrierState* states = job->allocate<BarrierState>(3);
+        const TeamView teams[]{{0, 1, 6}, {1, 2, 3}, {2, 1, 3}, {0, 1, 6}};
+        const CheckReport report = job->run(1, [&, barrier = barrier](Core& core) {
+            BarrierState* mine = job->at(core.my_pe(), states);
+            for (int round = 0; round < 3; ++round) {
+                for (int i = 0; i < 4; ++i) {
+                    if (teams[i].index_of(core.my_pe()) >= 0) barrier(core, teams[i], mine + i % 3);
+                }
+            }
+        });
+        EXPECT_TRUE(report.clean()) << name << " " << report.text();
+        // Made again over the second team's state, which its members zero.
+        for (int pe = 0; pe < 6; ++pe) *job->at(pe, states + 1) = {};
+        const CheckReport again = job->run(1, [&, barrier = barrier](Core& core) {
+            for (int round = 0; round < 3; ++round) barrier(core, {0, 1, 6}, job->at(core.my_pe(), states) + 1);
+        });
+        EXPECT_TRUE(again.clean()) << name << " " << again.text();
+    }
+}
+
+TEST(BarrierChoices, ParseResolveAndRefuse) {
+    EXPECT_EQ(BarrierChoice::parse("v2:4").value().radix, 4);
+    EXPECT_EQ(BarrierChoice::parse("v2").value().radix, 8);
+    EXPECT_EQ(BarrierChoice::parse("v1").value().resolved(64).variant, BarrierVariant::v1);
+    EXPECT_EQ(BarrierChoice::parse("auto").value().resolved(8).variant, BarrierVariant::v3);
+    EXPECT_EQ(BarrierChoice::parse("auto").value().resolved(64).variant, BarrierVariant::v2);
+    for (const char* text : {"", "v4", "v2:", "v2:1", "v2:9", "v2:x", "v1:2", "auto:2"}) {
+        const auto parsed = BarrierChoice::parse(text);
+        EXPECT_EQ(parsed.status().code(), Code::config) << text;
+        EXPECT_THAT(parsed.status().message(), HasSubstr("must be v1, v2, v2:<radix, 2 to 8>, v3 or auto"));
+    }
+}
+
+TEST(BarrierErrors, RadixAndMembership) {
+    const auto job = CheckedJob::create({.pes = 2}).value();
+    BarrierState* state = job->allocate<BarrierState>(1);
+    for (int radix : {-1, 0, 1, 9}) {
+        const CheckReport report = job->run(1, [&](Core& core) {
+            sync_v2(core, {0, 1, 2}, job->at(core.my_pe(), state), radix);
+        });
+        EXPECT_EQ(report.status.code(), Code::range);
+        EXPECT_THAT(report.status.message(), HasSubstr("must be 2 to 8"));
+    }
+    const int others[]{1};
+    const CheckReport stranger = job->run(1, [&](Core& core) {
+        if (core.my_pe() == 0) sync_partial(core, others, job->at(0, state));
+    });
+    EXPECT_EQ(stranger.status.code(), Code::argument);
+}
+
+}  // namespace
+}  // namespace npushmem::npu
