@@ -71,6 +71,9 @@ extern "C" {
  *   npushmem/functions/rma.h          put, get, their strided, non-blocking and signalling forms
  *   npushmem/functions/atomics.h      atomics, signals
  *   npushmem/functions/waits.h        wait_until, test, over one object and over many
+ *   npushmem/functions/teams.h        teams, contexts
+ *   npushmem/functions/collectives.h  broadcast to scans, locks
+ *   npushmem/functions/active_sets.h  deprecated: collectives over active sets
  *   npushmem/functions/deprecated.h   names before 1.4
  * Types are those of npushmem/types.h. */
 #define NPUSHMEM_DECLARE(NAME, RET, ...) NPUSHMEM_API RET npushmem_##NAME(__VA_ARGS__);

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/api/active_sets.hpp"
+#include "core/api/contexts.hpp"
 #include "core/api/launcher_note.hpp"
 #include "core/base/strings.hpp"
 #include "core/runtime/plugin_sources.hpp"
@@ -109,6 +111,8 @@ Status stop() {
     Status finished = lib.runtime->finish();
     lib.current.store(nullptr, std::memory_order_release);
     default_context = {};
+    end_contexts();
+    forget_active_sets();
     lib.runtime.reset();
     return finished;
 }

@@ -18,16 +18,18 @@ std::uint64_t SymmetricHeap::slice_bytes(std::uint64_t heap_bytes) {
     return rounded_up(heap_bytes + runtime_bytes + control_bytes, CommitMap::unit);
 }
 
-SymmetricHeap::SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes)
+SymmetricHeap::SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes, std::uint64_t tail_bytes)
     : memory_(&memory),
       local_pe_(local_pe),
       slice_bytes_(slice_bytes),
+      tail_bytes_(tail_bytes),
       base_(memory.slice(local_pe)),
-      allocator_(slice_bytes),
+      allocator_(slice_bytes - tail_bytes),
       committed_(slice_bytes) {}
 
-Result<SymmetricHeap> SymmetricHeap::create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes) {
-    SymmetricHeap heap(memory, local_pe, slice_bytes);
+Result<SymmetricHeap> SymmetricHeap::create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes,
+                                            std::uint64_t tail_bytes) {
+    SymmetricHeap heap(memory, local_pe, slice_bytes, tail_bytes);
     if (Status committed = heap.commit(0, control_bytes); !committed.ok()) return committed;
     // The control block is the first allocation, so that alignments count from the beginning of the slice.
     auto control = heap.allocator_.allocate(control_bytes);

@@ -18,11 +18,15 @@ public:
     // Bytes of a slice for a user's heap of this size.
     static std::uint64_t slice_bytes(std::uint64_t heap_bytes);
 
-    // `memory` outlives the heap. Commits the control block; fails when even that finds no memory.
-    static Result<SymmetricHeap> create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes);
+    // `memory` outlives the heap. Commits the control block; fails when even that finds no memory. The last
+    // `tail_bytes` of the slice, whole units of the commit map, are left to somebody else, who commits them himself.
+    static Result<SymmetricHeap> create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes,
+                                        std::uint64_t tail_bytes = 0);
 
     [[nodiscard]] std::byte* base() const { return base_; }
     [[nodiscard]] std::uint64_t bytes() const { return slice_bytes_; }
+    // Offset of what is left to somebody else.
+    [[nodiscard]] std::uint64_t tail() const { return slice_bytes_ - tail_bytes_; }
     [[nodiscard]] std::byte* at(std::uint64_t offset) const { return base_ + offset; }
     [[nodiscard]] ControlBlock& control() const { return *reinterpret_cast<ControlBlock*>(base_); }
 
@@ -45,14 +49,15 @@ private:
     static constexpr std::uint64_t give_back_bytes = 1ULL << 20;
     static constexpr std::uint64_t keep_bytes = 16ULL << 20;
 
-    SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes);
+    SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes, std::uint64_t tail_bytes);
     Status commit(std::uint64_t offset, std::uint64_t bytes);
 
     HostMemory* memory_;
     int local_pe_;
     std::uint64_t slice_bytes_;
+    std::uint64_t tail_bytes_;
     std::byte* base_;
-    Allocator allocator_;  // over the whole slice; the control block is its first allocation
+    Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
 };
 

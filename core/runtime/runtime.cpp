@@ -81,6 +81,7 @@ void Runtime::say_finalized() {
 }
 
 Runtime::~Runtime() {
+    teams_.reset();
     world_.reset();
     remote_.reset();
     for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
@@ -132,7 +133,7 @@ Status Runtime::meet_pes() {
 Status Runtime::make_memory() {
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
     const auto local_pes = static_cast<int>(local.size());
-    const std::uint64_t slice = SymmetricHeap::slice_bytes(settings().symmetric_size.value);
+    const std::uint64_t slice = SymmetricHeap::slice_bytes(settings().symmetric_size.value) + TeamTable::pool_bytes;
     SegmentTicket ticket;
     if (local[0] == my_pe_) {
         auto made = HostMemory::create(slice, local_pes, settings().heap_dir);
@@ -147,7 +148,7 @@ Status Runtime::make_memory() {
         if (!joined.ok()) return joined.status();
         memory_ = std::make_unique<HostMemory>(std::move(joined).value());
     }
-    auto heap = SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice);
+    auto heap = SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice, TeamTable::pool_bytes);
     if (!heap.ok()) return heap.status();
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
     ControlBlock& control = heap_->control();
@@ -273,7 +274,7 @@ Status Runtime::build_map() {
 // found in the table of slices, a few nanoseconds later.
 Status Runtime::map_peers() {
     fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
-    fast_.heap_bytes = heap_->bytes();
+    fast_.heap_bytes = heap_->tail();  // what lies behind is the runtime's
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
     bool all = true;
     local_slices_.assign(local.size(), nullptr);
@@ -304,6 +305,15 @@ Status Runtime::make_world() {
                                 *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
+    const int local = layout_.local_index(my_pe_);
+    auto teams = TeamTable::make(
+        {my_pe_, npes_, crowded, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
+         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, [this] { return world_->sync(); }},
+        heap_->tail(),
+        [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
+        layout_);
+    if (!teams.ok()) return teams.status();
+    teams_ = std::move(teams).value();
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
     if (fast_.all_mapped == 0) waiting_->progress = [this] { (void)remote_->progress(); };
     waiting_->liveness.watch(

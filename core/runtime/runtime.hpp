@@ -24,6 +24,7 @@
 #include "core/runtime/plugin_services.hpp"
 #include "core/runtime/start_request.hpp"
 #include "core/runtime/waiting.hpp"
+#include "core/team/team_table.hpp"
 #include "core/team/world_team.hpp"
 
 namespace npushmem {
@@ -57,6 +58,7 @@ public:
     // By the algorithm that `text` names, as NPUSHMEM_BARRIER_ALGO would.
     Status barrier_all(std::string_view text);
     [[nodiscard]] const WorldTeam& world() const { return *world_; }
+    [[nodiscard]] TeamTable& teams() { return *teams_; }
     // This PE's emulated NPU, made when first asked for. Any thread.
     Result<npu::Device*> npu_device();
     // Tells the other PEs that this one gives up.
@@ -127,6 +129,7 @@ private:
     FastMap fast_;
     std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
     std::unique_ptr<WorldTeam> world_;
+    std::unique_ptr<TeamTable> teams_;
     std::unique_ptr<CollectiveHeap> collective_heap_;
     std::mutex npu_lock_;
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_

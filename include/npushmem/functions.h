@@ -60,10 +60,13 @@
 #ifdef NPUSHMEM_ONLY
 #include NPUSHMEM_ONLY
 #else
+#include "npushmem/functions/active_sets.h"
 #include "npushmem/functions/atomics.h"
+#include "npushmem/functions/collectives.h"
 #include "npushmem/functions/deprecated.h"
 #include "npushmem/functions/rma.h"
 #include "npushmem/functions/setup.h"
+#include "npushmem/functions/teams.h"
 #include "npushmem/functions/waits.h"
 #endif
 

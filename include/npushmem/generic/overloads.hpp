@@ -18,4 +18,6 @@
 #undef NPUSHMEM_DISTINCT_TYPES
 #undef NPUSHMEM_UNWRAP
 
+inline int shmem_sync(shmem_team_t team) { return shmem_team_sync(team); }
+
 #endif

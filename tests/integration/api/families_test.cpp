@@ -36,11 +36,13 @@ std::vector<Way> ways() {
     };
 }
 
-constexpr const char* families[] = {"rma",  "contexts", "atomics", "waits",     "ordering",
-                                    "heap", "setup",    "errors",  "openshmem", "overloads"};
+constexpr const char* families[] = {"rma",      "contexts", "teams", "collectives", "atomics",   "waits",
+                                    "ordering", "heap",     "setup", "errors",      "openshmem", "overloads"};
 
 // Programs whose failing calls are reported on standard error.
-bool makes_mistakes(std::string_view family) { return family == "heap" || family == "setup" || family == "errors"; }
+bool makes_mistakes(std::string_view family) {
+    return family == "heap" || family == "teams" || family == "setup" || family == "errors";
+}
 
 // Without the reports that begin with the library's own prefix.
 std::string differences(const std::string& errors) {

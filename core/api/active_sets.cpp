@@ -1,0 +1,229 @@
+// Deprecated: collectives over active sets. A set becomes a team when it is first used; its members agree on the team's
+// place through pSync, the only memory that they share then, and keep the team until the end.
+//
+// pSync, zero before and after each call:  [0] who has come, at the first member  [1] the first member's release
+//                                          [2..5] free places  [6] whether the place could be taken  [7] who maps all
+#include <fmt/core.h>
+
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "core/api/access.hpp"
+#include "core/api/active_sets.hpp"
+#include "core/api/collectives.hpp"
+#include "npushmem.h"
+
+namespace npushmem::api {
+
+namespace {
+
+struct Set {
+    PeRange members;
+    long* sync;
+
+    [[nodiscard]] bool first(int me) const { return me == members.first; }
+};
+
+struct Cache {
+    std::mutex lock;
+    std::map<std::tuple<int, int, int>, TeamName> teams;  // by first, stride, count; under lock
+};
+
+// Never destroyed: as the library itself.
+Cache& cache() {
+    static Cache* const instance = new Cache;
+    return *instance;
+}
+
+// All members have come. Leaves pSync as it was: the first member takes the count back before it releases, and each
+// takes its release back before it can come again.
+Status meet(const Set& set) {
+    Runtime* up = runtime();
+    const auto wait_for = [&](long* word, long value) -> Status {
+        const WaitFor what{.what = "the PEs of an active set", .needs = set.members, .timeout = up->settings().timeout};
+        WaitFailure failure;
+        const Code code = up->waiter().until(
+            [&] { return std::atomic_ref<long>(*word).load(std::memory_order_acquire) == value; }, what, &failure);
+        return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
+    };
+    if (Status done = up->quiet(); !done.ok()) return done;
+    if (!set.first(up->my_pe())) {
+        npushmem_long_atomic_inc(set.sync, set.members.first);
+        if (Status done = wait_for(set.sync + 1, 1); !done.ok()) return done;
+        std::atomic_ref<long>(set.sync[1]).store(0, std::memory_order_relaxed);
+        return {};
+    }
+    if (Status done = wait_for(set.sync, set.members.count - 1); !done.ok()) return done;
+    std::atomic_ref<long>(set.sync[0]).store(0, std::memory_order_relaxed);
+    for (int i = 1; i < set.members.count; ++i) npushmem_long_atomic_set(set.sync + 1, 1, set.members.at(i));
+    return up->quiet();
+}
+
+// The lowest place that is free on all; -1 if there is none.
+int common_place(const Set& set) {
+    PlaceSet free;
+    free.fill(~std::uint64_t{0});
+    for (int i = 0; i < set.members.count; ++i)
+        for (std::size_t word = 0; word < free.size(); ++word)
+            free[word] &= static_cast<std::uint64_t>(npushmem_long_g(set.sync + 2 + word, set.members.at(i)));
+    for (int place = 0; place < most_teams; ++place)
+        if ((free[static_cast<std::size_t>(place) / 64] >> (place % 64) & 1U) != 0) return place;
+    return -1;
+}
+
+bool said_by_all(const Set& set, const long* word) {
+    for (int i = 0; i < set.members.count; ++i)
+        if (npushmem_long_g(word, set.members.at(i)) == 0) return false;
+    return true;
+}
+
+// One attempt: everybody says what is free, then whether the common one could be taken. False: try again.
+Result<bool> attempt(const Set& set, TeamName& made) {
+    TeamTable& teams = runtime()->teams();
+    const PlaceSet free = teams.free_places();
+    for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
+    if (Status met = meet(set); !met.ok()) return met;
+    const int place = common_place(set);
+    const bool taken = place >= 0 && teams.take(place);
+    Status prepared = taken ? teams.prepare(place) : Status{};
+    set.sync[6] = taken && prepared.ok() ? 1 : 0;
+    set.sync[7] = teams.maps(set.members) ? 1 : 0;
+    if (Status met = meet(set); !met.ok()) return met;
+    const bool granted = said_by_all(set, set.sync + 6);
+    const bool mapped = said_by_all(set, set.sync + 7);
+    if (Status met = meet(set); !met.ok()) return met;  // nobody reads pSync any more
+    for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
+    if (taken && !granted) teams.give_back(place);
+    if (place < 0) return Status{Code::memory, "there is no place for the team of another active set"};
+    if (!prepared.ok()) return prepared;
+    if (granted) made = teams.begin(place, {set.members, 0}, mapped);
+    return granted;
+}
+
+Result<Team*> make_team(const Set& set) {
+    constexpr int most_attempts = 1000;
+    TeamName made;
+    for (int i = 0; i < most_attempts; ++i) {
+        const auto granted = attempt(set, made);
+        if (!granted.ok()) return granted.status();
+        if (!granted.value()) continue;
+        const std::lock_guard guard(cache().lock);
+        cache().teams[{set.members.first, set.members.stride, set.members.count}] = made;
+        return runtime()->teams().find(made);
+    }
+    return Status{Code::memory, "no place for the team of an active set was free on all of its PEs"};
+}
+
+Status check_set(const Runtime& up, int start, int log_stride, int size, const long* sync) {
+    const bool sensible = start >= 0 && log_stride >= 0 && log_stride < 31 && size >= 1;
+    const std::int64_t last = sensible ? start + (std::int64_t{size} - 1) * (std::int64_t{1} << log_stride) : -1;
+    if (!sensible || last >= up.npes())
+        return {Code::range, fmt::format("PE_start {}, logPE_stride {}, PE_size {} are not PEs of 0 to {}", start,
+                                         log_stride, size, up.npes() - 1)};
+    const PeRange members{start, 1 << log_stride, size};
+    if (Team::index_in(members, up.my_pe()) < 0)
+        return {Code::argument,
+                fmt::format("PE {} is not in the active set of PE_start {}, logPE_stride {}, PE_size {}", up.my_pe(),
+                            start, log_stride, size)};
+    return check_object(up, "pSync", sync, NPUSHMEM_SYNC_SIZE * sizeof(long), up.my_pe());
+}
+
+Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
+    Runtime* up = runtime();
+    if (up == nullptr) return not_running();
+    if (Status checked = check_set(*up, start, log_stride, size, sync); !checked.ok()) return checked;
+    const int stride = size == 1 ? 1 : 1 << log_stride;
+    if (size == up->npes()) return &up->teams().world();
+    {
+        const std::lock_guard guard(cache().lock);
+        const auto known = cache().teams.find({start, stride, size});
+        if (known != cache().teams.end())
+            if (Team* team = up->teams().find(known->second)) return team;
+    }
+    return make_team({{start, stride, size}, sync});
+}
+
+void sync_set(const char* function, bool complete, int start, int log_stride, int size, long* sync) {
+    const auto team = team_of_set(start, log_stride, size, sync);
+    Status done = team.status();
+    if (done.ok() && complete) done = runtime()->quiet();
+    if (done.ok()) done = team.value()->sync();
+    if (!done.ok()) fail(function, done);
+}
+
+template <class T>
+void reduce_set(const char* function, coll::Operation operation, T* dest, const T* source, int count, int start,
+                int log_stride, int size, long* sync) {
+    (void)reduce_any(function, team_of_set(start, log_stride, size, sync), dest, source,
+                     count > 0 ? static_cast<std::size_t>(count) : 0, operation, element_of<T>());
+}
+
+}  // namespace
+
+void forget_active_sets() {
+    const std::lock_guard guard(cache().lock);
+    cache().teams.clear();
+}
+
+// The functions of the tables, by their names there.
+#define NPUSHMEM_TO_ALL(NAME, OPERATION)                                                                               \
+    template <class T>                                                                                                 \
+    void NAME##_to_all(const char* function, T* dest, const T* source, int count, int start, int log_stride, int size, \
+                       T*, long* sync) {                                                                               \
+        reduce_set(function, coll::Operation::OPERATION, dest, source, count, start, log_stride, size, sync);          \
+    }
+NPUSHMEM_TO_ALL(and, and_)
+NPUSHMEM_TO_ALL(or, or_)
+NPUSHMEM_TO_ALL(xor, xor_)
+NPUSHMEM_TO_ALL(max, max)
+NPUSHMEM_TO_ALL(min, min)
+NPUSHMEM_TO_ALL(sum, sum)
+NPUSHMEM_TO_ALL(prod, prod)
+#undef NPUSHMEM_TO_ALL
+
+}  // namespace npushmem::api
+
+#define NPUSHMEM_ONLY "npushmem/functions/active_sets.h"
+#include "core/api/definitions.hpp"
+
+using namespace npushmem::api;
+
+#define NPUSHMEM_DEFINE_SIZED(BITS, BYTES)                                                                            \
+    void npushmem_broadcast##BITS(void* dest, const void* source, size_t count, int root, int start, int log_stride,  \
+                                  int size, long* pSync) {                                                            \
+        (void)broadcast_any(__func__, team_of_set(start, log_stride, size, pSync), dest, source, count, BYTES, root,  \
+                            false);                                                                                   \
+    }                                                                                                                 \
+    void npushmem_collect##BITS(void* dest, const void* source, size_t count, int start, int log_stride, int size,    \
+                                long* pSync) {                                                                        \
+        (void)collect_any(__func__, team_of_set(start, log_stride, size, pSync), dest, source, count, BYTES);         \
+    }                                                                                                                 \
+    void npushmem_fcollect##BITS(void* dest, const void* source, size_t count, int start, int log_stride, int size,   \
+                                 long* pSync) {                                                                       \
+        (void)fcollect_any(__func__, team_of_set(start, log_stride, size, pSync), dest, source, count, BYTES);        \
+    }                                                                                                                 \
+    void npushmem_alltoall##BITS(void* dest, const void* source, size_t count, int start, int log_stride, int size,   \
+                                 long* pSync) {                                                                       \
+        (void)alltoalls_any(__func__, team_of_set(start, log_stride, size, pSync), dest, source, 1, 1, count, BYTES); \
+    }                                                                                                                 \
+    void npushmem_alltoalls##BITS(void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t count,         \
+                                  int start, int log_stride, int size, long* pSync) {                                 \
+        (void)alltoalls_any(__func__, team_of_set(start, log_stride, size, pSync), dest, source, dst, sst, count,     \
+                            BYTES);                                                                                   \
+    }
+
+extern "C" {
+
+NPUSHMEM_FOR_EACH_COLLECTIVE_SIZE(NPUSHMEM_DEFINE_SIZED)
+
+void npushmem_barrier(int start, int log_stride, int size, long* pSync) {
+    sync_set(__func__, true, start, log_stride, size, pSync);
+}
+
+void npushmem_sync(int start, int log_stride, int size, long* pSync) {
+    sync_set(__func__, false, start, log_stride, size, pSync);
+}
+
+}  // extern "C"

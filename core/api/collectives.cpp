@@ -1,0 +1,183 @@
+// The collectives over teams, expanded from the tables of npushmem/types.h.
+#include "core/api/collectives.hpp"
+
+#include <fmt/core.h>
+
+#include "core/api/access.hpp"
+#include "npushmem.h"
+
+namespace npushmem::api {
+
+namespace {
+
+Result<std::uint64_t> offset_of(const Runtime& up, const Array& array) {
+    if (array.bytes == 0) return 0;
+    Status checked = check_object(up, array.name, array.memory, array.bytes, up.my_pe());
+    if (!checked.ok()) return checked;
+    return reinterpret_cast<std::uintptr_t>(array.memory) - fast.heap;
+}
+
+Status check_strides(std::ptrdiff_t dst, std::ptrdiff_t sst) {
+    if (dst >= 1 && sst >= 1) return {};
+    return {Code::argument, fmt::format("strides must be at least 1; dst is {}, sst is {}", dst, sst)};
+}
+
+// From the first to the end of the last of `count` elements that are `stride` apart.
+std::uint64_t spread_bytes(std::uint64_t count, std::ptrdiff_t stride, std::size_t size) {
+    return count == 0 ? 0 : byte_count(byte_count(count - 1, static_cast<std::size_t>(stride)), size) + size;
+}
+
+}  // namespace
+
+int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source,
+                   const Collective& body) {
+    Status done = team.status();
+    if (done.ok()) {
+        const auto to = offset_of(*runtime(), dest);
+        const auto from = offset_of(*runtime(), source);
+        done = !to.ok() ? to.status() : from.status();
+        if (done.ok()) done = body(*team.value(), to.value(), from.value());
+    }
+    if (!done.ok()) fail(function, done);
+    return static_cast<int>(done.code());
+}
+
+int broadcast_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                  std::size_t size, int root, bool to_root) {
+    const std::uint64_t bytes = byte_count(count, size);
+    return run_collective(
+        function, team, {"dest", dest, bytes}, {"source", source, bytes},
+        [&](coll::Group& group, std::uint64_t to, std::uint64_t from) -> Status {
+            if (root < 0 || root >= group.size())
+                return {Code::range, fmt::format("root {} is no PE of a team of {}", root, group.size())};
+            return coll::broadcast(group, to, from, bytes, root, to_root);
+        });
+}
+
+int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                std::size_t size) {
+    const std::uint64_t bytes = byte_count(count, size);
+    // This PE's own part of dest is not known here: its beginning stands for it.
+    return run_collective(function, team, {"dest", dest, 1}, {"source", source, bytes},
+                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                              return coll::collect(group, to, from, bytes);
+                          });
+}
+
+int fcollect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                 std::size_t size) {
+    const std::uint64_t bytes = byte_count(count, size);
+    const auto members = static_cast<std::size_t>(team.ok() ? team.value()->size() : 1);
+    return run_collective(function, team, {"dest", dest, byte_count(bytes, members)}, {"source", source, bytes},
+                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                              return coll::fcollect(group, to, from, bytes);
+                          });
+}
+
+int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::ptrdiff_t dst,
+                  std::ptrdiff_t sst, std::size_t count, std::size_t size) {
+    const auto members = static_cast<std::size_t>(team.ok() ? team.value()->size() : 1);
+    const std::uint64_t elements = byte_count(count, members);
+    const auto body = [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+        return coll::alltoalls(group, to, from,
+                               {static_cast<std::uint64_t>(dst), static_cast<std::uint64_t>(sst), count, size});
+    };
+    if (Status checked = check_strides(dst, sst); !checked.ok()) {
+        fail(function, checked);
+        return static_cast<int>(checked.code());
+    }
+    return run_collective(function, team, {"dest", dest, spread_bytes(elements, dst, size)},
+                          {"source", source, spread_bytes(elements, sst, size)}, body);
+}
+
+int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+               coll::Operation operation, coll::Element element) {
+    const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
+    return run_collective(function, team, {"dest", dest, bytes}, {"source", source, bytes},
+                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                              return coll::reduce(group, to, from, count, operation, element);
+                          });
+}
+
+int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+             bool inclusive, coll::Element element) {
+    const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
+    return run_collective(function, team, {"dest", dest, bytes}, {"source", source, bytes},
+                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                              return coll::scan(group, to, from, count, inclusive, element);
+                          });
+}
+
+// The functions of the tables, by their names there.
+template <class T>
+int broadcast(const char* function, npushmem_team_t team, void* dest, const void* source, std::size_t count, int root) {
+    return broadcast_any(function, team_of(team), dest, source, count, sizeof(T), root, true);
+}
+template <class T>
+int collect(const char* function, npushmem_team_t team, void* dest, const void* source, std::size_t count) {
+    return collect_any(function, team_of(team), dest, source, count, sizeof(T));
+}
+template <class T>
+int fcollect(const char* function, npushmem_team_t team, void* dest, const void* source, std::size_t count) {
+    return fcollect_any(function, team_of(team), dest, source, count, sizeof(T));
+}
+template <class T>
+int alltoall(const char* function, npushmem_team_t team, void* dest, const void* source, std::size_t count) {
+    return alltoalls_any(function, team_of(team), dest, source, 1, 1, count, sizeof(T));
+}
+template <class T>
+int alltoalls(const char* function, npushmem_team_t team, void* dest, const void* source, std::ptrdiff_t dst,
+              std::ptrdiff_t sst, std::size_t count) {
+    return alltoalls_any(function, team_of(team), dest, source, dst, sst, count, sizeof(T));
+}
+
+#define NPUSHMEM_REDUCE(NAME, OPERATION)                                                                              \
+    template <class T>                                                                                                \
+    int NAME(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {               \
+        return reduce_any(function, team_of(team), dest, source, count, coll::Operation::OPERATION, element_of<T>()); \
+    }
+NPUSHMEM_REDUCE(and_reduce, and_)
+NPUSHMEM_REDUCE(or_reduce, or_)
+NPUSHMEM_REDUCE(xor_reduce, xor_)
+NPUSHMEM_REDUCE(max_reduce, max)
+NPUSHMEM_REDUCE(min_reduce, min)
+NPUSHMEM_REDUCE(sum_reduce, sum)
+NPUSHMEM_REDUCE(prod_reduce, prod)
+#undef NPUSHMEM_REDUCE
+
+template <class T>
+int sum_inscan(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {
+    return scan_any(function, team_of(team), dest, source, count, true, element_of<T>());
+}
+template <class T>
+int sum_exscan(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {
+    return scan_any(function, team_of(team), dest, source, count, false, element_of<T>());
+}
+
+}  // namespace npushmem::api
+
+#define NPUSHMEM_ONLY "npushmem/functions/collectives.h"
+#include "core/api/definitions.hpp"
+
+using namespace npushmem::api;
+
+extern "C" {
+
+int npushmem_broadcastmem(npushmem_team_t team, void* dest, const void* source, size_t bytes, int root) {
+    return broadcast_any(__func__, team_of(team), dest, source, bytes, 1, root, true);
+}
+int npushmem_collectmem(npushmem_team_t team, void* dest, const void* source, size_t bytes) {
+    return collect_any(__func__, team_of(team), dest, source, bytes, 1);
+}
+int npushmem_fcollectmem(npushmem_team_t team, void* dest, const void* source, size_t bytes) {
+    return fcollect_any(__func__, team_of(team), dest, source, bytes, 1);
+}
+int npushmem_alltoallmem(npushmem_team_t team, void* dest, const void* source, size_t bytes) {
+    return alltoalls_any(__func__, team_of(team), dest, source, 1, 1, bytes, 1);
+}
+int npushmem_alltoallsmem(npushmem_team_t team, void* dest, const void* source, ptrdiff_t dst, ptrdiff_t sst,
+                          size_t bytes) {
+    return alltoalls_any(__func__, team_of(team), dest, source, dst, sst, bytes, 1);
+}
+
+}  // extern "C"

@@ -1,0 +1,64 @@
+// What the collectives over teams and those over active sets share: arguments checked, addresses made offsets.
+#pragma once
+
+#include <complex>
+#include <functional>
+#include <type_traits>
+
+#include "core/api/teams.hpp"
+#include "core/coll/collectives.hpp"
+#include "npushmem/types.h"
+
+namespace npushmem::api {
+
+// An array of a collective call: where it is here, and its bytes on this PE.
+struct Array {
+    const char* name;
+    const void* memory;
+    std::uint64_t bytes;
+};
+
+// Runs `body` with the offsets of dest and source, when both are symmetric; reports what fails; returns its code.
+using Collective = std::function<Status(coll::Group& group, std::uint64_t dest, std::uint64_t source)>;
+int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source,
+                   const Collective& body);
+
+// How a type is represented, for the kernels.
+template <class T>
+constexpr coll::Element element_of() {
+    using coll::Element;
+    if constexpr (std::is_same_v<T, float>)
+        return Element::f32;
+    else if constexpr (std::is_same_v<T, double>)
+        return Element::f64;
+    else if constexpr (std::is_same_v<T, long double>)
+        return Element::f80;
+    else if constexpr (std::is_same_v<T, npushmem_complexf>)
+        return Element::c32;
+    else if constexpr (std::is_same_v<T, npushmem_complexd>)
+        return Element::c64;
+    else if constexpr (sizeof(T) == 1)
+        return std::is_signed_v<T> ? Element::i8 : Element::u8;
+    else if constexpr (sizeof(T) == 2)
+        return std::is_signed_v<T> ? Element::i16 : Element::u16;
+    else if constexpr (sizeof(T) == 4)
+        return std::is_signed_v<T> ? Element::i32 : Element::u32;
+    else
+        return std::is_signed_v<T> ? Element::i64 : Element::u64;
+}
+
+// The operations themselves, untyped; `size` is an element's.
+int broadcast_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                  std::size_t size, int root, bool to_root);
+int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                std::size_t size);
+int fcollect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+                 std::size_t size);
+int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::ptrdiff_t dst,
+                  std::ptrdiff_t sst, std::size_t count, std::size_t size);
+int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+               coll::Operation operation, coll::Element element);
+int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
+             bool inclusive, coll::Element element);
+
+}  // namespace npushmem::api

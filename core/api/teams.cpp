@@ -1,0 +1,168 @@
+// Teams: predefined, split from others, destroyed; and what can be asked of them.
+#include "core/api/teams.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/api/access.hpp"
+#include "npushmem.h"
+
+namespace npushmem::api {
+
+namespace {
+
+std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
+npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
+
+TeamTable::Wish wish(PeRange members, const npushmem_team_config_t* config, long mask) {
+    const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
+    return {members, given ? config->num_contexts : 0};
+}
+
+// The members `start`, `start` + `stride`, ... of a team, as world PEs.
+PeRange members_of(const Team& parent, int start, int stride, int size) {
+    const PeRange& all = parent.members();
+    return {all.at(start), size == 1 ? 1 : all.stride * stride, size};
+}
+
+Status check_triplet(const Team& parent, int start, int stride, int size) {
+    const std::int64_t last = start + static_cast<std::int64_t>(stride) * (size - 1);
+    const bool inside = size >= 1 && start >= 0 && start < parent.size() && last >= 0 && last < parent.size();
+    if (inside && (stride != 0 || size == 1)) return {};
+    return {Code::range, fmt::format("start {}, stride {}, size {} are not PEs of the team {}, which has {}", start,
+                                     stride, size, parent.name(), parent.size())};
+}
+
+Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
+                     long mask, npushmem_team_t& out) {
+    const auto parent = team_of(handle);
+    if (!parent.ok()) return parent.status();
+    if (Status checked = check_triplet(*parent.value(), start, stride, size); !checked.ok()) return checked;
+    const TeamTable::Wish wishes[] = {wish(members_of(*parent.value(), start, stride, size), config, mask)};
+    TeamName made[1];
+    const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
+                                            static_cast<std::uint64_t>(size)};
+    Status done = runtime()->teams().split(*parent.value(), arguments, wishes, made);
+    out = handle_of(made[0]);
+    return done;
+}
+
+struct Axis {
+    const npushmem_team_config_t* config;
+    long mask;
+    npushmem_team_t* team;
+};
+
+Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y) {
+    const auto found = team_of(handle);
+    if (!found.ok()) return found.status();
+    Team& parent = *found.value();
+    if (xrange < 1) return {Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
+    const int width = std::min(xrange, parent.size());
+    const int column = parent.index() % width;
+    const int row = parent.index() / width;
+    const TeamTable::Wish wishes[] = {
+        wish(members_of(parent, row * width, 1, std::min(width, parent.size() - row * width)), x.config, x.mask),
+        wish(members_of(parent, column, width, (parent.size() - column + width - 1) / width), y.config, y.mask)};
+    TeamName made[2];
+    Status done = runtime()->teams().split(parent, {2, static_cast<std::uint64_t>(xrange), 0}, wishes, made);
+    *x.team = handle_of(made[0]);
+    *y.team = handle_of(made[1]);
+    return done;
+}
+
+int reported(const char* function, const Status& done) {
+    if (!done.ok()) fail_returned(function, done);
+    return static_cast<int>(done.code());
+}
+
+}  // namespace
+
+Team* find_team(npushmem_team_t handle) {
+    Runtime* up = runtime();
+    if (up == nullptr || handle == NPUSHMEM_TEAM_INVALID) return nullptr;
+    if (handle == NPUSHMEM_TEAM_WORLD) return &up->teams().world();
+    if (handle == NPUSHMEM_TEAM_SHARED) return &up->teams().shared();
+    return up->teams().find({number_of(handle)});
+}
+
+Result<Team*> team_of(npushmem_team_t handle) {
+    if (Team* team = find_team(handle)) return team;
+    if (runtime() == nullptr) return not_running();
+    if (handle == NPUSHMEM_TEAM_INVALID) return Status{Code::argument, "the team is NPUSHMEM_TEAM_INVALID"};
+    return Status{Code::argument, fmt::format("the team {:#x} does not exist, or not any more", number_of(handle))};
+}
+
+}  // namespace npushmem::api
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+extern "C" {
+
+int npushmem_team_my_pe(npushmem_team_t team) {
+    const Team* found = find_team(team);
+    return found != nullptr ? found->index() : -1;
+}
+
+int npushmem_team_n_pes(npushmem_team_t team) {
+    const Team* found = find_team(team);
+    return found != nullptr ? found->size() : -1;
+}
+
+int npushmem_team_get_config(npushmem_team_t team, long config_mask, npushmem_team_config_t* config) {
+    const auto found = team_of(team);
+    if (found.ok() && config != nullptr && (config_mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0)
+        config->num_contexts = found.value()->contexts_wanted;
+    return reported(__func__, found.status());
+}
+
+int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_team_t dest_team) {
+    const Team* from = find_team(src_team);
+    const Team* to = find_team(dest_team);
+    if (from == nullptr || to == nullptr || src_pe < 0 || src_pe >= from->size()) return -1;
+    return to->index_of(from->members().at(src_pe));
+}
+
+int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
+                                const npushmem_team_config_t* config, long config_mask, npushmem_team_t* new_team) {
+    if (new_team == nullptr) return reported(__func__, {Code::argument, "new_team is NULL"});
+    *new_team = NPUSHMEM_TEAM_INVALID;
+    return reported(__func__, split_strided(parent_team, start, stride, size, config, config_mask, *new_team));
+}
+
+int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config,
+                           long xaxis_mask, npushmem_team_t* xaxis_team, const npushmem_team_config_t* yaxis_config,
+                           long yaxis_mask, npushmem_team_t* yaxis_team) {
+    if (xaxis_team == nullptr || yaxis_team == nullptr)
+        return reported(__func__, {Code::argument, "xaxis_team or yaxis_team is NULL"});
+    *xaxis_team = *yaxis_team = NPUSHMEM_TEAM_INVALID;
+    return reported(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
+                                       {yaxis_config, yaxis_mask, yaxis_team}));
+}
+
+void npushmem_team_destroy(npushmem_team_t team) {
+    if (team == NPUSHMEM_TEAM_INVALID) return;
+    Runtime* up = runtime();
+    const bool predefined = team == NPUSHMEM_TEAM_WORLD || team == NPUSHMEM_TEAM_SHARED;
+    const Status done = up == nullptr ? not_running()
+                        : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
+                                      : up->teams().destroy({number_of(team)});
+    if (!done.ok()) fail(__func__, done);
+}
+
+void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
+    const Team* found = find_team(team);
+    if (found == nullptr || pe < 0 || pe >= found->size()) return nullptr;
+    return npushmem_ptr(object, found->members().at(pe));
+}
+
+int npushmem_team_sync(npushmem_team_t team) {
+    const auto found = team_of(team);
+    const Status done = found.ok() ? found.value()->sync() : found.status();
+    if (!done.ok()) fail(__func__, done);
+    return static_cast<int>(done.code());
+}
+
+}  // extern "C"

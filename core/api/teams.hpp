@@ -1,0 +1,15 @@
+// From handles of teams to teams.
+#pragma once
+
+#include "core/api/library.hpp"
+#include "core/team/team.hpp"
+#include "npushmem/handles.h"
+
+namespace npushmem::api {
+
+// Null when the handle names no team: invalid, destroyed, or the library is not running.
+Team* find_team(npushmem_team_t handle);
+// As find_team, with the reason.
+Result<Team*> team_of(npushmem_team_t handle);
+
+}  // namespace npushmem::api

@@ -1,0 +1,279 @@
+#include "core/coll/collectives.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace npushmem::coll {
+
+namespace {
+
+// Fits, with what it is combined with, into a core's first cache.
+constexpr std::uint64_t block_bytes = 8192;
+// Where all reading at once begins to gain over the root writing to one after the other.
+constexpr std::uint64_t pull_broadcast_bytes = 32768;
+
+// Members in the order in which this one turns to them: itself last, and no two to the same one at a time.
+int turn_of(const Group& group, int step) {
+    const int next = group.index() + 1 + step;
+    return next < group.size() ? next : next - group.size();
+}
+
+Status write(Group& group, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    std::byte* const there = group.find(member, offset);
+    if (there == nullptr) return group.put(member, offset, source, bytes);
+    if (there != source) std::memcpy(there, source, bytes);
+    return {};
+}
+
+Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    const std::byte* const there = group.find(member, offset);
+    if (there == nullptr) return group.get(member, offset, dest, bytes);
+    if (there != dest) std::memcpy(dest, there, bytes);
+    return {};
+}
+
+std::byte* own(const Group& group, std::uint64_t offset) { return group.find(group.index(), offset); }
+
+// What was written to others lands, and everybody knows.
+Status finish(Group& group) {
+    if (!group.all_found())
+        if (Status done = group.complete(); !done.ok()) return done;
+    return group.sync();
+}
+
+// Calls `step` for every member in turn until one fails.
+template <class Step>
+Status for_all(const Group& group, Step&& step) {
+    Status done;
+    for (int i = 0; i < group.size() && done.ok(); ++i) done = step(turn_of(group, i));
+    return done;
+}
+
+// Part `index` of `count` elements dealt out to the members.
+struct Part {
+    std::uint64_t first;
+    std::uint64_t count;
+};
+Part part_of(std::uint64_t count, int members, int index) {
+    const auto n = static_cast<std::uint64_t>(members);
+    const auto i = static_cast<std::uint64_t>(index);
+    const std::uint64_t each = count / n;
+    const std::uint64_t more = count % n;
+    return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
+}
+
+Status broadcast_by_writing(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                            bool to_root) {
+    Status done;
+    if (group.index() == root)
+        done = for_all(group, [&](int member) {
+            return member != root || to_root ? write(group, member, dest, own(group, source), bytes) : Status{};
+        });
+    return done.ok() ? finish(group) : done;
+}
+
+Status broadcast_by_reading(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                            bool to_root) {
+    if (Status met = group.sync(); !met.ok()) return met;
+    Status done;
+    if (group.index() != root || to_root) done = read(group, root, source, own(group, dest), bytes);
+    return done.ok() ? group.sync() : done;
+}
+
+// The root's link carries the array once, not once for each member.
+Status broadcast_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                          bool to_root) {
+    if (Status met = group.sync(); !met.ok()) return met;
+    const bool is_root = group.index() == root;
+    const Part mine = part_of(bytes, group.size(), group.index());
+    Status done;
+    if (!is_root) done = read(group, root, source + mine.first, own(group, dest + mine.first), mine.count);
+    if (is_root && to_root) done = read(group, root, source, own(group, dest), bytes);
+    if (done.ok()) done = group.sync();
+    if (done.ok() && !is_root)
+        done = for_all(group, [&](int member) {
+            const Part part = part_of(bytes, group.size(), member);
+            const std::uint64_t from = member == root ? source : dest;
+            return read(group, member, from + part.first, own(group, dest + part.first), part.count);
+        });
+    return done.ok() ? group.sync() : done;
+}
+
+// Combines elements [first, first + count) of all sources into `result`, which has room for a block.
+Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::size_t count, Kernel kernel,
+               std::byte* result) {
+    alignas(64) std::array<std::byte, block_bytes> fetched;
+    Status done = read(group, 0, source, result, bytes);
+    for (int member = 1; member < group.size() && done.ok(); ++member) {
+        const std::byte* with = group.find(member, source);
+        if (with == nullptr) {
+            done = group.get(member, source, fetched.data(), bytes);
+            with = fetched.data();
+        }
+        if (done.ok()) kernel(result, with, count);
+    }
+    return done;
+}
+
+// Own part of all arrays, block by block. Nobody else reads or writes that part of anybody, so dest may be source.
+Status reduce_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Kernel kernel,
+                       std::uint64_t size) {
+    if (Status met = group.sync(); !met.ok()) return met;
+    alignas(64) std::array<std::byte, block_bytes> result;
+    const Part part = part_of(count, group.size(), group.index());
+    const std::uint64_t step = block_bytes / size;
+    Status done;
+    for (std::uint64_t i = 0; i < part.count && done.ok(); i += step) {
+        const std::uint64_t elements = std::min(step, part.count - i);
+        const std::uint64_t at = (part.first + i) * size;
+        done = combine(group, source + at, elements * size, elements, kernel, result.data());
+        if (done.ok())
+            done = for_all(group,
+                           [&](int member) { return write(group, member, dest + at, result.data(), elements * size); });
+    }
+    return done.ok() ? finish(group) : done;
+}
+
+// Copies the own array to where the others look for it, and meets them. The offset of everybody's copy, or failure.
+Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
+    const std::uint64_t at = group.workspace() + group.next_half() * Workspace::contribution_bytes;
+    std::memcpy(own(group, at), source, bytes);
+    Status met = group.sync();
+    return met.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(met);
+}
+
+Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Kernel kernel,
+                        std::uint64_t size) {
+    const auto at = publish(group, own(group, source), count * size);
+    if (!at.ok()) return at.status();
+    return combine(group, at.value(), count * size, count, kernel, own(group, dest));
+}
+
+// One block of all arrays from the first member's to the last one's: each gets what has come together up to it.
+Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
+                  Kernel kernel, std::uint64_t size) {
+    alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the sum of nothing for every type
+    alignas(64) std::array<std::byte, block_bytes> fetched;
+    const std::uint64_t bytes = count * size;
+    Status done;
+    for (int member = 0; member < group.size() && done.ok(); ++member) {
+        done = read(group, member, source, fetched.data(), bytes);
+        if (!done.ok()) break;
+        if (!inclusive) done = write(group, member, dest, sum.data(), bytes);
+        kernel(sum.data(), fetched.data(), count);
+        if (inclusive) done = write(group, member, dest, sum.data(), bytes);
+    }
+    return done;
+}
+
+Status scan_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
+                     Kernel kernel, std::uint64_t size) {
+    if (Status met = group.sync(); !met.ok()) return met;
+    const Part part = part_of(count, group.size(), group.index());
+    const std::uint64_t step = block_bytes / size;
+    Status done;
+    for (std::uint64_t i = 0; i < part.count && done.ok(); i += step) {
+        const std::uint64_t at = (part.first + i) * size;
+        done = scan_block(group, dest + at, source + at, std::min(step, part.count - i), inclusive, kernel, size);
+    }
+    return done.ok() ? finish(group) : done;
+}
+
+Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
+                      Kernel kernel, std::uint64_t size) {
+    const std::uint64_t bytes = count * size;
+    const auto at = publish(group, own(group, source), bytes);
+    if (!at.ok()) return at.status();
+    std::memset(own(group, dest), 0, bytes);
+    alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
+    const int last = inclusive ? group.index() : group.index() - 1;
+    Status done;
+    for (int member = 0; member <= last && done.ok(); ++member) {
+        done = read(group, member, at.value(), fetched.data(), bytes);
+        if (done.ok()) kernel(own(group, dest), fetched.data(), count);
+    }
+    return done;
+}
+
+}  // namespace
+
+Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
+    if (bytes == 0) return {};
+    if (bytes < pull_broadcast_bytes || group.size() == 1)
+        return broadcast_by_writing(group, dest, source, bytes, root, to_root);
+    if (group.all_found() || group.size() == 2) return broadcast_by_reading(group, dest, source, bytes, root, to_root);
+    return broadcast_in_parts(group, dest, source, bytes, root, to_root);
+}
+
+Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
+    Status done = for_all(group, [&](int member) { return write(group, member, at, own(group, source), bytes); });
+    return done.ok() ? finish(group) : done;
+}
+
+Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
+    const auto at = publish(group, &bytes, sizeof bytes);
+    if (!at.ok()) return at.status();
+    std::uint64_t before = 0;
+    Status done;
+    for (int member = 0; member < group.index() && done.ok(); ++member) {
+        std::uint64_t theirs = 0;
+        done = read(group, member, at.value(), &theirs, sizeof theirs);
+        before += theirs;
+    }
+    if (done.ok())
+        done =
+            for_all(group, [&](int member) { return write(group, member, dest + before, own(group, source), bytes); });
+    return done.ok() ? finish(group) : done;
+}
+
+Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
+    if (bytes == 0) return {};
+    const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
+    Status done = for_all(group, [&](int member) {
+        return write(group, member, at, own(group, source + static_cast<std::uint64_t>(member) * bytes), bytes);
+    });
+    return done.ok() ? finish(group) : done;
+}
+
+Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides) {
+    if (strides.count == 0) return {};
+    if (strides.dst == 1 && strides.sst == 1) return alltoall(group, dest, source, strides.count * strides.size);
+    Status done = for_all(group, [&](int member) {
+        const std::uint64_t to = static_cast<std::uint64_t>(group.index()) * strides.count;
+        const std::uint64_t from = static_cast<std::uint64_t>(member) * strides.count;
+        Status written;
+        for (std::uint64_t i = 0; i < strides.count && written.ok(); ++i)
+            written = write(group, member, dest + (to + i) * strides.dst * strides.size,
+                            own(group, source + (from + i) * strides.sst * strides.size), strides.size);
+        return written;
+    });
+    return done.ok() ? finish(group) : done;
+}
+
+Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Operation operation,
+              Element element) {
+    const Kernel kernel = kernel_of(operation, element);
+    const std::size_t size = bytes_of(element);
+    if (count == 0) return {};
+    if (count <= Workspace::contribution_bytes / size)
+        return reduce_published(group, dest, source, count, kernel, size);
+    return reduce_in_parts(group, dest, source, count, kernel, size);
+}
+
+Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
+            Element element) {
+    const Kernel kernel = kernel_of(Operation::sum, element);
+    const std::size_t size = bytes_of(element);
+    if (count == 0) return {};
+    if (count <= Workspace::contribution_bytes / size)
+        return scan_published(group, dest, source, count, inclusive, kernel, size);
+    return scan_in_parts(group, dest, source, count, inclusive, kernel, size);
+}
+
+}  // namespace npushmem::coll

@@ -1,0 +1,42 @@
+// The collective operations over a group. Every member calls the same function with equal arguments (but where said),
+// and gets the same Status unless a peer or a transport failed. `dest` and `source` are offsets of symmetric memory.
+//
+// All of them meet as seldom as they can, because with more PEs than cores a meeting costs more than the bytes: writing
+// into the others' dest, which is ready by contract, needs one meeting; reading from their source needs two, one before
+// and one after. Which way a size goes is said at each function.
+#pragma once
+
+#include "core/coll/group.hpp"
+#include "core/coll/kernel.hpp"
+
+namespace npushmem::coll {
+
+// Small: the root writes to all. Large: all read from the root at the same time. Large over transports: each member
+// reads its part from the root, and the parts of the others from them. `to_root`: the root's dest is written as well.
+Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
+
+// `bytes` may differ from member to member: the members tell each other first.
+Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
+Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
+// `bytes` for each member.
+Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
+
+// Elements of `size` bytes, `count` for each member, `dst` and `sst` elements apart.
+struct Strides {
+    std::uint64_t dst;
+    std::uint64_t sst;
+    std::uint64_t count;
+    std::uint64_t size;
+};
+Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides);
+
+// The same bits on every member: operands are combined in the members' order. dest may be source.
+// Small: everybody publishes its array in its workspace and combines all. Large: each combines one part of all arrays
+// and writes the result to all.
+Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Operation operation,
+              Element element);
+// Sums of the members up to this one, or of those before it. dest may be source.
+Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
+            Element element);
+
+}  // namespace npushmem::coll

@@ -1,0 +1,88 @@
+// A team as one of its members has it: who belongs to it, its barrier, and its side of the collective operations.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/coll/group.hpp"
+#include "core/ops/fast_map.hpp"
+#include "core/team/team_barrier.hpp"
+#include "core/team/team_layout.hpp"
+
+namespace npushmem {
+
+// What every team is made from; everything referred to outlives the teams.
+struct TeamParts {
+    int my_pe;
+    int npes;
+    double pes_per_core;
+    const FastMap& map;
+    SliceOf slice_of;  // null where a PE is not mapped
+    std::byte* own_slice;
+    RemoteAccess& remote;
+    const Waiter& waiter;
+    Duration timeout;
+    std::string algorithm;  // NPUSHMEM_BARRIER_ALGO
+    const barrier::Tuning& tuning;
+    std::function<Status()> sync_world;
+};
+
+class Team final : public coll::Group {
+public:
+    // `place`: offset of the team's state. `mapped`: every member maps every member. Without a barrier of its own it is
+    // the world, and meets at the world's.
+    Team(const TeamParts& parts, PeRange members, int index, std::uint64_t place, bool mapped, std::string name,
+         bool own_barrier = true);
+
+    [[nodiscard]] const PeRange& members() const { return members_; }
+    [[nodiscard]] const std::string& name() const { return name_; }
+    // The number of a world PE here; -1 when it is none of the members.
+    [[nodiscard]] int index_of(int world_pe) const { return index_in(members_, world_pe); }
+    static int index_in(const PeRange& members, int world_pe);
+    [[nodiscard]] std::uint64_t place() const { return place_; }
+    [[nodiscard]] const TeamLayout& layout() const { return layout_; }
+    // Which of the two agreements comes next.
+    unsigned next_agreement() { return agreements_++ % 2; }
+
+    // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory.
+    [[nodiscard]] FastMap map() const;
+
+    int contexts_wanted = 0;  // the team's configuration
+
+    [[nodiscard]] int size() const override { return members_.count; }
+    [[nodiscard]] int index() const override { return index_; }
+    Status sync() override { return barrier_ ? barrier_->run(name_) : parts_.sync_world(); }
+    Status complete() override { return parts_.remote.quiet(); }
+    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+        if (member == index_) return parts_.own_slice + offset;
+        if (all_found_) [[likely]]
+            return first_slice_ + member * distance_ + offset;
+        std::byte* const slice = parts_.slice_of(members_.at(member));
+        return slice != nullptr ? slice + offset : nullptr;
+    }
+    [[nodiscard]] bool all_found() const override { return all_found_; }
+    Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
+    Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
+    [[nodiscard]] std::uint64_t workspace() const override { return place_ + layout_.workspace(); }
+    unsigned next_half() override { return uses_++ % 2; }
+
+private:
+    const TeamParts& parts_;
+    PeRange members_;
+    int index_;
+    std::uint64_t place_;
+    TeamLayout layout_;
+    std::string name_;
+    bool all_found_;  // and at equal distances
+    std::byte* first_slice_ = nullptr;
+    std::ptrdiff_t distance_ = 0;
+    std::unique_ptr<TeamBarrier> barrier_;  // null: the world's
+    unsigned uses_ = 0;
+    unsigned agreements_ = 0;
+};
+
+// Are all these PEs in the fast map, so that their slices lie at equal distances?
+bool in_fast_map(const FastMap& map, const PeRange& members);
+
+}  // namespace npushmem

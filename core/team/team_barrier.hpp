@@ -1,0 +1,44 @@
+// The barrier of a team made from others, over mapped memory where the CPU sees every member's state at equal
+// distances, else over the transports.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/coll/barrier/barrier.hpp"
+#include "core/coll/barrier/mapped_fabric.hpp"
+#include "core/coll/barrier/signal_fabric.hpp"
+#include "core/team/remote_signals.hpp"
+
+namespace npushmem {
+
+class TeamBarrier {
+public:
+    struct Place {
+        PeRange members;
+        int my_pe;            // a world PE
+        int index;            // of it among the members
+        std::uint64_t state;  // offset in each member's slice, of zeroed memory
+        bool mapped;          // by all members; then `states` says where
+        barrier::StridedStates states;
+    };
+
+    // What is referred to outlives the barrier.
+    TeamBarrier(const Place& place, const barrier::Plan& plan, SliceOf slice_of, RemoteAccess& remote,
+                std::byte* own_slice, const Waiter& waiter, Duration timeout);
+    TeamBarrier(const TeamBarrier&) = delete;
+    TeamBarrier& operator=(const TeamBarrier&) = delete;
+
+    // `team`: for the message.
+    Status run(std::string_view team);
+
+private:
+    using Mapped = barrier::Barrier<barrier::MappedFabric<barrier::StridedStates>>;
+    using Remote = barrier::Barrier<barrier::SignalFabricRef>;
+
+    std::unique_ptr<Mapped> mapped_;
+    std::unique_ptr<RemoteSignals> signals_;
+    std::unique_ptr<Remote> remote_;
+};
+
+}  // namespace npushmem

@@ -1,0 +1,303 @@
+#include "core/team/team_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/memory/commit_map.hpp"
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::uint64_t place_bits = 16;
+constexpr int most_attempts = 1000;
+
+TeamName name_of(int place, std::uint32_t use) {
+    return {(std::uint64_t{use} << place_bits) | static_cast<std::uint64_t>(place)};
+}
+
+bool contains(const PlaceSet& set, int place) {
+    return (set[static_cast<std::size_t>(place) / 64] >> (place % 64) & 1U) != 0;
+}
+
+void insert(PlaceSet& set, int place) { set[static_cast<std::size_t>(place) / 64] |= std::uint64_t{1} << (place % 64); }
+void remove(PlaceSet& set, int place) {
+    set[static_cast<std::size_t>(place) / 64] &= ~(std::uint64_t{1} << (place % 64));
+}
+
+// The first `count` of the set; fewer when it has fewer.
+std::vector<int> first_of(const PlaceSet& set, std::size_t count) {
+    std::vector<int> places;
+    for (int place = 0; place < most_teams && places.size() < count; ++place)
+        if (contains(set, place)) places.push_back(place);
+    return places;
+}
+
+// Of the PEs of this host, if they are at equal distances; else this PE alone.
+PeRange shared_members(const HostLayout& layout, int my_pe, const FastMap& map) {
+    const auto local = layout.pes_of(layout.host_of(my_pe));
+    const int stride = local.size() > 1 ? local[1] - local[0] : 1;
+    PeRange members{local[0], stride, static_cast<int>(local.size())};
+    for (int i = 0; i < members.count; ++i)
+        if (local[static_cast<std::size_t>(i)] != members.at(i)) return PeRange::one(my_pe);
+    return in_fast_map(map, members) ? members : PeRange::one(my_pe);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_t pool,
+                                                   std::function<Status(std::uint64_t, std::uint64_t)> commit,
+                                                   const HostLayout& layout) {
+    const std::uint64_t stride = TeamLayout(parts.npes).bytes();
+    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, pool_bytes / stride));
+    std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
+    for (int place = 0; place < 2; ++place)
+        if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
+    table->begin_predefined(layout);
+    return table;
+}
+
+TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(std::uint64_t, std::uint64_t)> commit,
+                     int places)
+    : parts_(std::move(parts)),
+      pool_(pool),
+      stride_(TeamLayout(parts_.npes).bytes()),
+      commit_(std::move(commit)),
+      places_(places),
+      committed_(pool_bytes / CommitMap::unit),
+      uses_(static_cast<std::size_t>(places)),
+      names_(static_cast<std::size_t>(places)),
+      teams_(static_cast<std::size_t>(places)) {
+    for (int place = 2; place < places; ++place) insert(free_, place);
+}
+
+void TeamTable::begin_predefined(const HostLayout& layout) {
+    const PeRange world{0, 1, parts_.npes};
+    teams_[0] = std::make_unique<Team>(parts_, world, parts_.my_pe, offset_of(0), maps(world), "world", false);
+    const PeRange shared = shared_members(layout, parts_.my_pe, parts_.map);
+    const int index = Team::index_in(shared, parts_.my_pe);
+    teams_[1] = std::make_unique<Team>(parts_, shared, index, offset_of(1), maps(shared), "shared");
+}
+
+Team* TeamTable::find(TeamName name) const {
+    const std::uint64_t place = name.value & ((1U << place_bits) - 1);
+    if (place >= names_.size() || name.value == 0) return nullptr;
+    // Acquire: pairs with the release in begin().
+    return names_[place].load(std::memory_order_acquire) == name.value ? teams_[place].get() : nullptr;
+}
+
+PlaceSet TeamTable::free_places() {
+    const std::lock_guard guard(lock_);
+    return free_;
+}
+
+bool TeamTable::take(int place) {
+    const std::lock_guard guard(lock_);
+    const bool was_free = contains(free_, place);
+    remove(free_, place);
+    return was_free;
+}
+
+void TeamTable::give_back(int place) {
+    const std::lock_guard guard(lock_);
+    insert(free_, place);
+}
+
+// Memory that is there and zero: nobody writes into it before all members have met again, and what an earlier team
+// wrote had landed before that one was destroyed.
+Status TeamTable::prepare(int place) {
+    const std::uint64_t begin = offset_of(place);
+    const std::lock_guard guard(lock_);
+    for (std::uint64_t unit = (begin - pool_) / CommitMap::unit; unit * CommitMap::unit < begin + stride_ - pool_;
+         ++unit) {
+        if (committed_[unit]) continue;
+        if (Status done = commit_(pool_ + unit * CommitMap::unit, CommitMap::unit); !done.ok()) return done;
+        committed_[unit] = true;
+    }
+    std::memset(parts_.own_slice + begin, 0, stride_);
+    return {};
+}
+
+TeamName TeamTable::begin(int place, const Wish& wish, bool mapped) {
+    const auto at = static_cast<std::size_t>(place);
+    const int index = Team::index_in(wish.members, parts_.my_pe);
+    std::uint32_t use = 0;
+    {
+        const std::lock_guard guard(lock_);
+        use = ++uses_[at];
+    }
+    const TeamName name = name_of(place, use);
+    teams_[at] = std::make_unique<Team>(
+        parts_, wish.members, index, offset_of(place), mapped,
+        fmt::format("of PEs {}{}", wish.members.first,
+                    wish.members.count > 1
+                        ? fmt::format(" to {}, every {}", wish.members.at(wish.members.count - 1), wish.members.stride)
+                        : ""));
+    teams_[at]->contexts_wanted = wish.contexts_wanted;
+    names_[at].store(name.value, std::memory_order_release);
+    return name;
+}
+
+// One attempt of the parent's members to agree. What they tell each other, each writes into its agreement; all meet;
+// each reads all.
+class TeamTable::Talk {
+public:
+    Talk(TeamTable& table, Team& parent, const Arguments& arguments, std::span<const Wish> wishes)
+        : table_(table), parent_(parent), wishes_(wishes) {
+        mine_.free = table.free_places();
+        std::ranges::copy(arguments, mine_.arguments);
+    }
+
+    // The places that are free at all members, one for each wish.
+    Status propose() {
+        if (Status told = exchange(); !told.ok()) return told;
+        PlaceSet free = mine_.free;
+        for (int member = 0; member < parent_.size(); ++member) {
+            const Agreement& theirs = of(member);
+            if (!std::ranges::equal(mine_.arguments, theirs.arguments)) return mismatch(member, theirs);
+            for (std::size_t i = 0; i < free.size(); ++i) free[i] &= theirs.free[i];
+        }
+        places_ = first_of(free, wishes_.size());
+        if (places_.size() == wishes_.size()) return {};
+        return {Code::memory,
+                fmt::format("there are {} teams already, on one PE or another; destroy some first", table_.places_)};
+    }
+
+    // Takes them; another thread of a PE may have been faster. *granted: all members have got all.
+    Status take(bool& granted) {
+        mine_.granted = yes;
+        Status prepared;
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            taken_.push_back(table_.take(places_[i]));
+            if (!taken_.back()) mine_.granted = no;
+            if (taken_.back() && is_member(i) && prepared.ok()) prepared = table_.prepare(places_[i]);
+            if (table_.maps(wishes_[i].members)) mine_.mapped |= 1U << i;
+        }
+        if (!prepared.ok()) mine_.granted = never;
+        Status told = exchange();
+        std::uint32_t worst = yes;
+        for (const Agreement& theirs : all_) worst = std::max(worst, theirs.granted);
+        granted = told.ok() && worst == yes;
+        for (std::size_t i = 0; i < places_.size(); ++i)
+            if (taken_[i] && !(granted && is_member(i))) table_.give_back(places_[i]);
+        if (!told.ok() || !prepared.ok()) return told.ok() ? prepared : told;
+        return worst == never ? Status{Code::memory, "another PE has no memory for the state of the team"} : Status{};
+    }
+
+    void begin(std::span<TeamName> made) {
+        for (std::size_t i = 0; i < places_.size(); ++i)
+            if (is_member(i)) made[i] = table_.begin(places_[i], wishes_[i], mapped_by_all(i));
+    }
+
+private:
+    enum Granted : std::uint32_t { yes = 1, no = 2, never = 3 };
+
+    [[nodiscard]] bool is_member(std::size_t i) const {
+        return Team::index_in(wishes_[i].members, table_.parts_.my_pe) >= 0;
+    }
+    [[nodiscard]] const Agreement& of(int member) const { return all_[static_cast<std::size_t>(member)]; }
+
+    [[nodiscard]] bool mapped_by_all(std::size_t i) const {
+        const PeRange& members = wishes_[i].members;
+        for (int m = 0; m < members.count; ++m)
+            if ((of(parent_.index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
+        return true;
+    }
+
+    [[nodiscard]] Status mismatch(int member, const Agreement& theirs) const {
+        return {Code::mismatch,
+                fmt::format("PE {} of the team {} gave {} and PE {} gave {}; all must give the same arguments",
+                            parent_.index(), parent_.name(), fmt::join(mine_.arguments, ", "), member,
+                            fmt::join(theirs.arguments, ", "))};
+    }
+
+    Status exchange() {
+        const std::uint64_t at = parent_.place() + parent_.layout().agreement(parent_.next_agreement());
+        std::memcpy(parent_.find(parent_.index(), at), &mine_, sizeof mine_);
+        all_.assign(static_cast<std::size_t>(parent_.size()), Agreement{});
+        Status done = parent_.sync();
+        for (int member = 0; member < parent_.size() && done.ok(); ++member) {
+            Agreement& theirs = all_[static_cast<std::size_t>(member)];
+            if (const std::byte* there = parent_.find(member, at))
+                std::memcpy(&theirs, there, sizeof theirs);
+            else
+                done = parent_.get(member, at, &theirs, sizeof theirs);
+        }
+        return done;
+    }
+
+    TeamTable& table_;
+    Team& parent_;
+    std::span<const Wish> wishes_;
+    Agreement mine_{};
+    std::vector<Agreement> all_;
+    std::vector<int> places_;
+    std::vector<bool> taken_;
+};
+
+Status TeamTable::split(Team& parent, const Arguments& arguments, std::span<const Wish> wishes,
+                        std::span<TeamName> made) {
+    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+        Talk talk(*this, parent, arguments, wishes);
+        if (Status proposed = talk.propose(); !proposed.ok()) return proposed;
+        bool granted = false;
+        if (Status taken = talk.take(granted); !taken.ok()) return taken;
+        if (!granted) continue;
+        talk.begin(made);
+        return {};
+    }
+    return {Code::memory, fmt::format("no place for the team was free on all PEs in {} attempts", most_attempts)};
+}
+
+std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t place) const {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(parts_.own_slice + place + TeamLayout(parts_.npes).departed()));
+}
+
+// Everybody tells everybody that nothing of its own is under way any more. When all have told this PE, nobody will
+// write into its place, and it may serve another team, of whatever PEs.
+Status TeamTable::leave(Team& team) {
+    if (Status done = team.complete(); !done.ok()) return done;
+    const std::uint64_t word = team.place() + team.layout().departed();
+    for (int i = 1; i < team.size(); ++i) {
+        const int member = (team.index() + i) % team.size();
+        if (std::byte* there = team.find(member, word)) {
+            // Release: pairs with the acquire load below, at the member.
+            std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(there))
+                .fetch_add(1, std::memory_order_acq_rel);
+            continue;
+        }
+        std::uint64_t before = 0;
+        npushmem_atomic op{};
+        op.pe = team.members().at(member);
+        op.operation = NPUSHMEM_ATOMIC_FETCH_ADD;
+        op.width = 8;
+        op.offset = word;
+        op.operand = 1;
+        op.result = &before;
+        if (Status told = parts_.remote.atomic(op, RemoteAccess::Completion::local); !told.ok()) return told;
+    }
+    const auto others = static_cast<std::uint64_t>(team.size() - 1);
+    const WaitFor what{.what = "the other PEs to destroy a team", .needs = team.members(), .timeout = parts_.timeout};
+    WaitFailure failure;
+    const auto all_left = [&] { return departed(team.place()).load(std::memory_order_acquire) == others; };
+    const Code code = parts_.waiter.until(all_left, what, &failure);
+    return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
+}
+
+Status TeamTable::destroy(TeamName name) {
+    Team* team = find(name);
+    if (team == nullptr) return {Code::argument, "the team does not exist, or not any more"};
+    if (Status left = leave(*team); !left.ok()) return left;
+    const auto place = static_cast<std::size_t>(name.value & ((1U << place_bits) - 1));
+    names_[place].store(0, std::memory_order_release);
+    teams_[place].reset();
+    give_back(static_cast<int>(place));
+    return {};
+}
+
+}  // namespace npushmem

@@ -1,0 +1,90 @@
+// The teams of this PE, and how new ones come into being: the members of the parent agree on a free place of the pool,
+// take it, and meet. Any thread; calls that are collective over one team are made by one thread at a time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/map/host_layout.hpp"
+#include "core/team/team.hpp"
+
+namespace npushmem {
+
+// Which team, for good: a place and how often it has been used, so that the name of a team that is gone names no other.
+// 0 names none.
+struct TeamName {
+    std::uint64_t value = 0;
+    friend bool operator==(const TeamName&, const TeamName&) = default;
+};
+
+class TeamTable {
+public:
+    // Of each slice, for the state of teams; so that a job of a million PEs has some room as well.
+    static constexpr std::uint64_t pool_bytes = 3ULL << 20;
+
+    // `pool`: offset of that in every slice. `commit` gives a range of the own slice its memory. The world is place 0,
+    // `shared` (PEs of this host at equal distances) place 1.
+    static Result<std::unique_ptr<TeamTable>> make(TeamParts parts, std::uint64_t pool,
+                                                   std::function<Status(std::uint64_t, std::uint64_t)> commit,
+                                                   const HostLayout& layout);
+    TeamTable(const TeamTable&) = delete;
+    TeamTable& operator=(const TeamTable&) = delete;
+
+    [[nodiscard]] Team& world() { return *teams_[0]; }
+    [[nodiscard]] Team& shared() { return *teams_[1]; }
+    // Null when there is none of that name, any more or at all.
+    [[nodiscard]] Team* find(TeamName name) const;
+
+    // A team to be made; `members` are world PEs.
+    struct Wish {
+        PeRange members;
+        int contexts_wanted = 0;
+    };
+    using Arguments = std::array<std::uint64_t, 3>;
+    // Collective over the parent, one or two wishes. `arguments`: what the callers must have given alike. PEs of one
+    // parent may wish for different teams (rows and columns), as long as those that overlap are the same.
+    // `made` has no name where this PE is not a member.
+    Status split(Team& parent, const Arguments& arguments, std::span<const Wish> wishes, std::span<TeamName> made);
+    // Collective over its members, with no operation of it under way.
+    Status destroy(TeamName name);
+
+    // For teams that come about in another way (active sets): takes a place, false if it is not free; gives it back;
+    // makes its memory ready, before anybody may write there; begins a team there whose members have all done both.
+    [[nodiscard]] PlaceSet free_places();
+    bool take(int place);
+    void give_back(int place);
+    Status prepare(int place);
+    TeamName begin(int place, const Wish& wish, bool mapped);
+    // Does this PE map all of them, at equal distances?
+    [[nodiscard]] bool maps(const PeRange& members) const { return in_fast_map(parts_.map, members); }
+    [[nodiscard]] const TeamParts& parts() const { return parts_; }
+
+private:
+    TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(std::uint64_t, std::uint64_t)> commit,
+              int places);
+    void begin_predefined(const HostLayout& layout);
+    [[nodiscard]] std::uint64_t offset_of(int place) const {
+        return pool_ + static_cast<std::uint64_t>(place) * stride_;
+    }
+    [[nodiscard]] std::atomic_ref<std::uint64_t> departed(std::uint64_t place) const;
+    class Talk;
+    Status leave(Team& team);
+
+    TeamParts parts_;
+    std::uint64_t pool_;
+    std::uint64_t stride_;
+    std::function<Status(std::uint64_t, std::uint64_t)> commit_;
+    int places_;
+    std::mutex lock_;
+    PlaceSet free_{};                                // under lock_
+    std::vector<bool> committed_;                    // under lock_, by units of the pool
+    std::vector<std::uint32_t> uses_;                // by place, under lock_
+    std::vector<std::atomic<std::uint64_t>> names_;  // by place, 0: no team. Release when set, acquire when read.
+    std::vector<std::unique_ptr<Team>> teams_;
+};
+
+}  // namespace npushmem

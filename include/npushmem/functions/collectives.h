@@ -1,0 +1,66 @@
+/* Collectives over teams, and locks. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * Every PE of the team calls the same function with the same symmetric arrays, counts (but for collect), strides and
+ * roots. Before any PE calls, `dest` must be ready on all; on return, the own `dest` is complete and the own `source`
+ * may be reused. The arrays must not overlap, except that reductions and scans may be given one array as both. 0, or
+ * nonzero with a report. (1.6, section "Collective Routines".)
+ *
+ * broadcast: root's source to everybody's dest, the root's included. collect: the sources in the order of the PEs;
+ * counts may differ. fcollect: the same with equal counts. alltoall: block j of source to block `me` of dest at PE j;
+ * alltoalls: the same with elements dst and sst apart. */
+#define NPUSHMEM_X(NAME, TYPE)                                                                                      \
+    NPUSHMEM_TYPED(NAME, TYPE, broadcast, int, (team, dest, source, count, root), npushmem_team_t team, TYPE* dest, \
+                   const TYPE* source, size_t count, int root)                                                      \
+    NPUSHMEM_TYPED(NAME, TYPE, collect, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest,         \
+                   const TYPE* source, size_t count)                                                                \
+    NPUSHMEM_TYPED(NAME, TYPE, fcollect, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest,        \
+                   const TYPE* source, size_t count)                                                                \
+    NPUSHMEM_TYPED(NAME, TYPE, alltoall, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest,        \
+                   const TYPE* source, size_t count)                                                                \
+    NPUSHMEM_TYPED(NAME, TYPE, alltoalls, int, (team, dest, source, dst, sst, count), npushmem_team_t team,         \
+                   TYPE* dest, const TYPE* source, ptrdiff_t dst, ptrdiff_t sst, size_t count)
+NPUSHMEM_RMA_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+/* The same in bytes. */
+NPUSHMEM_PLAIN(broadcastmem, int, (team, dest, source, bytes, root), npushmem_team_t team, void* dest,
+               const void* source, size_t bytes, int root)
+NPUSHMEM_PLAIN(collectmem, int, (team, dest, source, bytes), npushmem_team_t team, void* dest, const void* source,
+               size_t bytes)
+NPUSHMEM_PLAIN(fcollectmem, int, (team, dest, source, bytes), npushmem_team_t team, void* dest, const void* source,
+               size_t bytes)
+NPUSHMEM_PLAIN(alltoallmem, int, (team, dest, source, bytes), npushmem_team_t team, void* dest, const void* source,
+               size_t bytes)
+NPUSHMEM_PLAIN(alltoallsmem, int, (team, dest, source, dst, sst, bytes), npushmem_team_t team, void* dest,
+               const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t bytes)
+
+/* Reductions: element i of every dest is that of all sources, combined in the order of the PEs, so that all PEs get the
+ * same bits. Scans: of the sources up to the own PE's (inscan), or before it (exscan; zero on PE 0). */
+#define NPUSHMEM_X_ONE(NAME, TYPE, OP)                                                                 \
+    NPUSHMEM_TYPED(NAME, TYPE, OP, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest, \
+                   const TYPE* source, size_t count)
+#define NPUSHMEM_X(NAME, TYPE)             \
+    NPUSHMEM_X_ONE(NAME, TYPE, and_reduce) \
+    NPUSHMEM_X_ONE(NAME, TYPE, or_reduce)  \
+    NPUSHMEM_X_ONE(NAME, TYPE, xor_reduce)
+NPUSHMEM_BITWISE_REDUCTION_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+#define NPUSHMEM_X(NAME, TYPE)             \
+    NPUSHMEM_X_ONE(NAME, TYPE, max_reduce) \
+    NPUSHMEM_X_ONE(NAME, TYPE, min_reduce)
+NPUSHMEM_RMA_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+#define NPUSHMEM_X(NAME, TYPE)              \
+    NPUSHMEM_X_ONE(NAME, TYPE, sum_reduce)  \
+    NPUSHMEM_X_ONE(NAME, TYPE, prod_reduce) \
+    NPUSHMEM_X_ONE(NAME, TYPE, sum_inscan)  \
+    NPUSHMEM_X_ONE(NAME, TYPE, sum_exscan)
+NPUSHMEM_ARITHMETIC_REDUCTION_TYPES(NPUSHMEM_X)
+#undef NPUSHMEM_X
+#undef NPUSHMEM_X_ONE
+
+/* Locks: symmetric words, zero before first use; the word of any PE names the same lock of all. Granted in the order of
+ * asking. set: quiet is not implied on entry; clear: quiet first. test: 0 if the lock was free and is now this PE's,
+ * 1 otherwise. (1.6, "Distributed Locking Routines".) */
+NPUSHMEM_PLAIN(set_lock, void, (lock), long* lock)
+NPUSHMEM_PLAIN(clear_lock, void, (lock), long* lock)
+NPUSHMEM_PLAIN(test_lock, int, (lock), long* lock)

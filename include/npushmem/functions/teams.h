@@ -1,0 +1,50 @@
+/* Teams and contexts. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * A team is a set of PEs numbered from 0. NPUSHMEM_TEAM_WORLD and NPUSHMEM_TEAM_SHARED (the PEs of this host, whose
+ * memory can be mapped) always exist. A handle of a destroyed team is recognised and refused; calls on
+ * NPUSHMEM_TEAM_INVALID return -1, NULL or nonzero. One thread at a time in collective calls of one team. (1.6,
+ * section "Team Management Routines".) */
+
+/* Number of this PE in the team, and how many there are; -1 for a team that does not exist. */
+NPUSHMEM_PLAIN(team_my_pe, int, (team), npushmem_team_t team)
+NPUSHMEM_PLAIN(team_n_pes, int, (team), npushmem_team_t team)
+/* *config receives the parameters that the team was made with; those not in config_mask stay. 0, or nonzero. */
+NPUSHMEM_PLAIN(team_get_config, int, (team, config_mask, config), npushmem_team_t team, long config_mask,
+               npushmem_team_config_t* config)
+/* The number in dest_team of the PE that has number src_pe in src_team; -1 if there is none. */
+NPUSHMEM_PLAIN(team_translate_pe, int, (src_team, src_pe, dest_team), npushmem_team_t src_team, int src_pe,
+               npushmem_team_t dest_team)
+/* Collective over parent_team, with equal start, stride and size. The new team has the PEs start, start + stride, ...
+ * (size of them) of the parent; PEs that are none of them get NPUSHMEM_TEAM_INVALID and 0. Nonzero, on all: the
+ * triplet leaves the parent, or no team can be had. */
+NPUSHMEM_PLAIN(team_split_strided, int, (parent_team, start, stride, size, config, config_mask, new_team),
+               npushmem_team_t parent_team, int start, int stride, int size, const npushmem_team_config_t* config,
+               long config_mask, npushmem_team_t* new_team)
+/* Collective over parent_team, with equal xrange. PE p of the parent is at x = p % xrange, y = p / xrange; it gets the
+ * team of its row (number: x) and that of its column (number: y). */
+NPUSHMEM_PLAIN(team_split_2d, int,
+               (parent_team, xrange, xaxis_config, xaxis_mask, xaxis_team, yaxis_config, yaxis_mask, yaxis_team),
+               npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config, long xaxis_mask,
+               npushmem_team_t* xaxis_team, const npushmem_team_config_t* yaxis_config, long yaxis_mask,
+               npushmem_team_t* yaxis_team)
+/* Collective over the team, which must not be used any more, nor contexts made from it. Predefined teams stay. */
+NPUSHMEM_PLAIN(team_destroy, void, (team), npushmem_team_t team)
+/* As ptr, with the PE's number in the team. */
+NPUSHMEM_PLAIN(team_ptr, void*, (team, object, pe), npushmem_team_t team, const void* object, int pe)
+/* Returns when all PEs of the team have entered; completes nothing. 0, or nonzero with a report. */
+NPUSHMEM_PLAIN(team_sync, int, (team), npushmem_team_t team)
+
+/* ---- Contexts ----
+ * What is started on a context is ordered and completed by that context's fence and quiet only. PE numbers are those of
+ * its team. options: of NPUSHMEM_CTX_SERIALIZED, _PRIVATE, _NOSTORE; they restrict the caller and change no result.
+ * Nonzero: nothing was made (options unknown, team invalid). (1.6, "Communication Management Routines".) */
+NPUSHMEM_PLAIN(ctx_create, int, (options, ctx), long options, npushmem_ctx_t* ctx)
+NPUSHMEM_PLAIN(team_create_ctx, int, (team, options, ctx), npushmem_team_t team, long options, npushmem_ctx_t* ctx)
+/* Quiets the context, then ends it. NPUSHMEM_CTX_INVALID: nothing. The default one: refused. */
+NPUSHMEM_PLAIN(ctx_destroy, void, (ctx), npushmem_ctx_t ctx)
+/* *team receives the context's team; NPUSHMEM_CTX_INVALID: NPUSHMEM_TEAM_INVALID, and nonzero. */
+NPUSHMEM_PLAIN(ctx_get_team, int, (ctx, team), npushmem_ctx_t ctx, npushmem_team_t* team)
+/* Hints that many small operations follow until stop; they change no result. */
+NPUSHMEM_PLAIN(ctx_session_start, void, (ctx, options, config, config_mask), npushmem_ctx_t ctx, long options,
+               const npushmem_ctx_session_config_t* config, long config_mask)
+NPUSHMEM_PLAIN(ctx_session_stop, void, (ctx), npushmem_ctx_t ctx)

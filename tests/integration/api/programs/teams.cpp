@@ -1,0 +1,246 @@
+// Teams: split in every way, nested, overlapping, in reverse; translated, synchronised, used by contexts; destroyed and
+// made again thousands of times.
+#include <algorithm>
+#include <vector>
+
+#include "npushmem.h"
+#include "npushmem/plugin/abi.h"
+#include "tests/integration/api/programs/checker.hpp"
+
+namespace npushmem::api_test {
+namespace {
+
+// The world PEs of a team that this PE should be in, in its order; empty: it should not.
+using Members = std::vector<int>;
+
+void check_team(Checker& check, const Job& job, const std::string& name, npushmem_team_t team, const Members& members) {
+    const auto mine = std::find(members.begin(), members.end(), job.me);
+    if (mine == members.end()) {
+        check.that(name + ": not a member", team == NPUSHMEM_TEAM_INVALID);
+        check.equal(name + ": my_pe of no team", -1, npushmem_team_my_pe(team));
+        check.equal(name + ": n_pes of no team", -1, npushmem_team_n_pes(team));
+        return;
+    }
+    const int index = static_cast<int>(mine - members.begin());
+    check.equal(name + ": my_pe", index, npushmem_team_my_pe(team));
+    check.equal(name + ": n_pes", static_cast<int>(members.size()), npushmem_team_n_pes(team));
+    for (int i = 0; i < static_cast<int>(members.size()); ++i)
+        check.equal(name + ": translate to the world", members[static_cast<std::size_t>(i)],
+                    npushmem_team_translate_pe(team, i, NPUSHMEM_TEAM_WORLD));
+    for (int pe = 0; pe < job.npes; ++pe) {
+        const auto at = std::find(members.begin(), members.end(), pe);
+        check.equal(name + ": translate from the world",
+                    at == members.end() ? -1 : static_cast<int>(at - members.begin()),
+                    npushmem_team_translate_pe(NPUSHMEM_TEAM_WORLD, pe, team));
+    }
+    check.equal(name + ": translate nobody", -1,
+                npushmem_team_translate_pe(team, static_cast<int>(members.size()), NPUSHMEM_TEAM_WORLD));
+}
+
+// Everybody passes a value on within the team, meets, and looks.
+void use_team(Checker& check, const std::string& name, npushmem_team_t team, long* word) {
+    if (team == NPUSHMEM_TEAM_INVALID) return;
+    const int size = npushmem_team_n_pes(team);
+    const int index = npushmem_team_my_pe(team);
+    npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
+    check.equal(name + ": team_create_ctx", 0, npushmem_team_create_ctx(team, NPUSHMEM_CTX_SERIALIZED, &ctx));
+    npushmem_team_t of_ctx = NPUSHMEM_TEAM_INVALID;
+    check.equal(name + ": ctx_get_team", 0, npushmem_ctx_get_team(ctx, &of_ctx));
+    check.that(name + ": the context's team", of_ctx == team);
+    const int next = (index + 1) % size;
+    check.equal(name + ": sync", 0, npushmem_team_sync(team));
+    npushmem_ctx_long_p(ctx, word, 1000 + index, next);
+    npushmem_ctx_quiet(ctx);
+    check.equal(name + ": sync", 0, npushmem_team_sync(team));
+    check.equal(name + ": what came", 1000L + (index + size - 1) % size, *word);
+    check.equal(name + ": atomic in the team", 1000L + index, npushmem_ctx_long_atomic_fetch(ctx, word, next));
+    const int beyond = size;
+    npushmem_ctx_long_p(ctx, word, 0, beyond);
+    check.failed_with(name + ": a PE beyond the team", NPUSHMEM_E_RANGE, {"does not exist in the context's team"});
+    if (void* there = npushmem_team_ptr(team, word, next))
+        check.that(name + ": team_ptr",
+                   there == npushmem_ptr(word, npushmem_team_translate_pe(team, next, NPUSHMEM_TEAM_WORLD)));
+    check.equal(name + ": sync", 0, npushmem_team_sync(team));
+    npushmem_ctx_destroy(ctx);
+}
+
+Members strided(const Members& parent, int start, int stride, int size) {
+    Members members;
+    for (int i = 0; i < size; ++i) members.push_back(parent[static_cast<std::size_t>(start + i * stride)]);
+    return members;
+}
+
+// Every triplet of this parent; of each, one more level.
+void test_strided(Checker& check, const Job& job, npushmem_team_t parent, const Members& all, int depth, long* word) {
+    const int n = static_cast<int>(all.size());
+    for (int start = 0; start < n; ++start)
+        for (int stride = -n; stride <= n; ++stride)
+            for (int size = 1; size <= n; ++size) {
+                const int last = start + stride * (size - 1);
+                if (last < 0 || last >= n || (stride == 0 && size > 1)) continue;
+                if (n > 4 && (start + size + stride) % 3 != 0) continue;  // enough of them
+                const std::string name = fmt::format("{}:{}:{} of {}", start, stride, size, n);
+                npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+                check.equal(name, 0, npushmem_team_split_strided(parent, start, stride, size, nullptr, 0, &team));
+                const Members members = strided(all, start, stride, size);
+                check_team(check, job, name, team, members);
+                use_team(check, name, team, word);
+                if (depth > 0 && team != NPUSHMEM_TEAM_INVALID && size == n - 1)
+                    test_strided(check, job, team, members, depth - 1, word);
+                npushmem_team_destroy(team);
+            }
+}
+
+void test_2d(Checker& check, const Job& job, long* word) {
+    for (int xrange = 1; xrange <= job.npes + 1; ++xrange) {
+        const std::string name = fmt::format("2d, xrange {}", xrange);
+        npushmem_team_t x = NPUSHMEM_TEAM_INVALID, y = NPUSHMEM_TEAM_INVALID;
+        const npushmem_team_config_t config = {7};
+        check.equal(name, 0,
+                    npushmem_team_split_2d(NPUSHMEM_TEAM_WORLD, xrange, &config, NPUSHMEM_TEAM_NUM_CONTEXTS, &x,
+                                           nullptr, 0, &y));
+        Members row, column;
+        for (int pe = 0; pe < job.npes; ++pe) {
+            if (pe / xrange == job.me / xrange) row.push_back(pe);
+            if (pe % xrange == job.me % xrange) column.push_back(pe);
+        }
+        check_team(check, job, name + ", row", x, row);
+        check_team(check, job, name + ", column", y, column);
+        // Both exist at a time and overlap.
+        use_team(check, name + ", row", x, word);
+        npushmem_barrier_all();
+        use_team(check, name + ", column", y, word);
+        npushmem_team_config_t seen = {-1};
+        check.equal(name + ": get_config", 0, npushmem_team_get_config(x, NPUSHMEM_TEAM_NUM_CONTEXTS, &seen));
+        check.equal(name + ": the configuration", 7, seen.num_contexts);
+        npushmem_team_destroy(x);
+        npushmem_team_destroy(y);
+    }
+}
+
+// Places are used again, names are not. Halves are destroyed at different times by different PEs.
+void test_reuse(Checker& check, const Job& job) {
+    npushmem_team_t old = NPUSHMEM_TEAM_INVALID;
+    for (int round = 0; round < 1200; ++round) {
+        const int size = 1 + round % job.npes;
+        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+        check.equal("split", 0, npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, size, nullptr, 0, &team));
+        check.that("a name of its own", team == NPUSHMEM_TEAM_INVALID || team != old);
+        if (team == NPUSHMEM_TEAM_INVALID) continue;
+        check.equal("sync", 0, npushmem_team_sync(team));
+        npushmem_team_destroy(team);
+        old = team;
+    }
+    check.no_error("making and destroying");
+    if (old != NPUSHMEM_TEAM_INVALID) {
+        check.equal("my_pe of a destroyed team", -1, npushmem_team_my_pe(old));
+        check.that("sync of a destroyed team", npushmem_team_sync(old) != 0);
+        check.failed_with("sync of a destroyed team", NPUSHMEM_E_ARGUMENT, {"does not exist, or not any more"});
+    }
+    // As many as there can be, and one more.
+    std::vector<npushmem_team_t> teams;
+    npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+    while (npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, job.npes, nullptr, 0, &team) == 0)
+        teams.push_back(team);
+    check.that("a failed split gives no team", team == NPUSHMEM_TEAM_INVALID);
+    check.failed_with("one team too many", NPUSHMEM_E_MEMORY, {"teams already"});
+    check.that("there can be many teams", teams.size() >= 200);
+    for (const npushmem_team_t one : teams) check.equal("sync of many", 0, npushmem_team_sync(one));
+    for (const npushmem_team_t one : teams) npushmem_team_destroy(one);
+}
+
+void test_contexts(Checker& check, const Job& job, long* word) {
+    npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
+    const long options[] = {0, NPUSHMEM_CTX_SERIALIZED, NPUSHMEM_CTX_PRIVATE, NPUSHMEM_CTX_NOSTORE,
+                            NPUSHMEM_CTX_PRIVATE | NPUSHMEM_CTX_NOSTORE};
+    for (const long option : options) {
+        check.equal("ctx_create", 0, npushmem_ctx_create(option, &ctx));
+        const npushmem_ctx_session_config_t config = {100};
+        npushmem_ctx_session_start(ctx, NPUSHMEM_CTX_SESSION_BATCH, &config, NPUSHMEM_CTX_SESSION_TOTAL_OPS);
+        npushmem_ctx_long_p(ctx, word, 500 + option, job.right());
+        npushmem_ctx_session_stop(ctx);
+        npushmem_ctx_quiet(ctx);
+        npushmem_barrier_all();
+        check.equal("through a context", 500 + option, *word);
+        npushmem_barrier_all();
+        npushmem_ctx_destroy(ctx);
+    }
+    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+    check.that("team of no context", npushmem_ctx_get_team(NPUSHMEM_CTX_INVALID, &team) != 0);
+    check.that("no team", team == NPUSHMEM_TEAM_INVALID);
+    check.equal("team of the default context", 0, npushmem_ctx_get_team(NPUSHMEM_CTX_DEFAULT, &team));
+    check.that("the world", team == NPUSHMEM_TEAM_WORLD);
+    check.that("no context of no team", npushmem_team_create_ctx(NPUSHMEM_TEAM_INVALID, 0, &ctx) != 0);
+    npushmem_ctx_destroy(NPUSHMEM_CTX_INVALID);
+    check.no_error("contexts");
+    check.that("unknown options", npushmem_ctx_create(64, &ctx) != 0);
+    check.failed_with("unknown options", NPUSHMEM_E_ARGUMENT, {"options 0x40"});
+    npushmem_ctx_long_p(NPUSHMEM_CTX_INVALID, word, 1, 0);
+    check.failed_with("no context", NPUSHMEM_E_ARGUMENT, {"NPUSHMEM_CTX_INVALID"});
+    npushmem_ctx_destroy(NPUSHMEM_CTX_DEFAULT);
+    check.failed_with("the default context", NPUSHMEM_E_ARGUMENT, {"cannot be destroyed"});
+}
+
+void test_mistakes(Checker& check, const Job& job) {
+    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+    check.that("wrap-around",
+               npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, job.npes - 1, 1, 2, nullptr, 0, &team) != 0);
+    check.failed_with("wrap-around", NPUSHMEM_E_RANGE, {"are not PEs of the team world"});
+    check.that("no team", team == NPUSHMEM_TEAM_INVALID);
+    check.that("of no team", npushmem_team_split_strided(NPUSHMEM_TEAM_INVALID, 0, 1, 1, nullptr, 0, &team) != 0);
+    check.failed_with("of no team", NPUSHMEM_E_ARGUMENT, {"NPUSHMEM_TEAM_INVALID"});
+    check.that("ptr in no team", npushmem_team_ptr(NPUSHMEM_TEAM_INVALID, &team, 0) == nullptr);
+    npushmem_team_destroy(NPUSHMEM_TEAM_INVALID);
+    check.no_error("destroying no team");
+    npushmem_team_destroy(NPUSHMEM_TEAM_WORLD);
+    check.failed_with("destroying the world", NPUSHMEM_E_ARGUMENT, {"predefined"});
+}
+
+// Different PEs count and look under one lock.
+void test_locks(Checker& check, const Job& job) {
+    auto* lock = static_cast<long*>(npushmem_calloc(2, sizeof(long)));
+    auto* count = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
+    constexpr int rounds = 20;
+    for (int i = 0; i < rounds; ++i) {
+        long* const one = lock + i % 2;
+        if (i % 4 == 3) {
+            while (npushmem_test_lock(lock) != 0) {
+            }
+            npushmem_long_p(count, npushmem_long_g(count, 0) + 1, 0);
+            npushmem_clear_lock(lock);
+            continue;
+        }
+        npushmem_set_lock(one);
+        if (one == lock) npushmem_long_p(count, npushmem_long_g(count, 0) + 1, 0);
+        npushmem_clear_lock(one);
+    }
+    npushmem_barrier_all();
+    check.equal("counted under the lock", 15L * job.npes, npushmem_long_g(count, 0));
+    npushmem_barrier_all();
+    npushmem_free(count);
+    npushmem_free(lock);
+    check.no_error("locks");
+}
+
+void test_teams(Checker& check, const Job& job) {
+    Members world;
+    for (int pe = 0; pe < job.npes; ++pe) world.push_back(pe);
+    auto* word = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
+    check_team(check, job, "world", NPUSHMEM_TEAM_WORLD, world);
+    use_team(check, "shared", NPUSHMEM_TEAM_SHARED, word);
+    npushmem_barrier_all();
+    test_strided(check, job, NPUSHMEM_TEAM_WORLD, world, 1, word);
+    test_2d(check, job, word);
+    npushmem_barrier_all();
+    test_reuse(check, job);
+    npushmem_barrier_all();
+    test_contexts(check, job, word);
+    test_mistakes(check, job);
+    test_locks(check, job);
+    npushmem_free(word);
+}
+
+}  // namespace
+}  // namespace npushmem::api_test
+
+int main() { return npushmem::api_test::run_family("teams", npushmem::api_test::test_teams); }

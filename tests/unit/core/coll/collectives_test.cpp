@@ -1,0 +1,228 @@
+#include "core/coll/collectives.hpp"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace npushmem::coll {
+namespace {
+
+constexpr std::uint64_t room = 1U << 20;
+
+// Members are threads of this process; their memory is found by all, or only through put and get.
+struct World {
+    World(int size, bool found) : members(size), mapped(found), meeting(size) {
+        for (int i = 0; i < size; ++i) memory.emplace_back(room + Workspace::bytes);
+    }
+    int members;
+    bool mapped;
+    std::vector<std::vector<std::byte>> memory;
+    std::barrier<> meeting;
+};
+
+class ThreadGroup final : public Group {
+public:
+    ThreadGroup(World& world, int index) : world_(world), index_(index) {}
+
+    [[nodiscard]] int size() const override { return world_.members; }
+    [[nodiscard]] int index() const override { return index_; }
+    Status sync() override {
+        EXPECT_EQ(outstanding_, 0) << "a put was not completed before the meeting";
+        world_.meeting.arrive_and_wait();
+        return {};
+    }
+    Status complete() override {
+        outstanding_ = 0;
+        return {};
+    }
+    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+        return world_.mapped || member == index_ ? at(member, offset) : nullptr;
+    }
+    [[nodiscard]] bool all_found() const override { return world_.mapped; }
+    Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
+        ++outstanding_;
+        std::memcpy(at(member, offset), source, bytes);
+        return {};
+    }
+    Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
+        std::memcpy(dest, at(member, offset), bytes);
+        return {};
+    }
+    [[nodiscard]] std::uint64_t workspace() const override { return room; }
+    unsigned next_half() override { return uses_++ % 2; }
+
+private:
+    [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const {
+        return world_.memory[static_cast<std::size_t>(member)].data() + offset;
+    }
+
+    World& world_;
+    int index_;
+    int outstanding_ = 0;
+    unsigned uses_ = 0;
+};
+
+struct Shape {
+    int members;
+    bool mapped;
+};
+void PrintTo(const Shape& shape, std::ostream* out) {
+    *out << shape.members << (shape.mapped ? " mapped" : " behind a transport");
+}
+
+class Collectives : public ::testing::TestWithParam<Shape> {
+protected:
+    // Each member in a thread: body(group, own memory).
+    static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
+        World world(GetParam().members, GetParam().mapped);
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < world.members; ++i)
+            threads.emplace_back([&, i] {
+                ThreadGroup group(world, i);
+                body(group, group.find(i, 0));
+            });
+    }
+};
+
+constexpr std::uint64_t dest_at = room / 2;
+constexpr std::uint64_t counts[] = {1, 7, 256, 257, 5000};
+
+std::uint32_t number(int member, std::uint64_t i) {
+    return static_cast<std::uint32_t>(member) * 1000003U + static_cast<std::uint32_t>(i);
+}
+
+std::uint32_t* words(std::byte* memory, std::uint64_t offset) {
+    return reinterpret_cast<std::uint32_t*>(memory + offset);
+}
+
+TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{20000}})
+            for (int root = 0; root < group.size(); ++root) {
+                for (std::uint64_t i = 0; i < count; ++i) words(memory, 0)[i] = number(group.index(), i);
+                words(memory, dest_at)[0] = 77;
+                ASSERT_TRUE(group.sync().ok());
+                const bool to_root = count != 100;
+                ASSERT_TRUE(broadcast(group, dest_at, 0, count * 4, root, to_root).ok());
+                if (group.index() == root && !to_root)
+                    EXPECT_EQ(words(memory, dest_at)[0], 77U);
+                else
+                    for (std::uint64_t i = 0; i < count; ++i)
+                        ASSERT_EQ(words(memory, dest_at)[i], number(root, i)) << i;
+                ASSERT_TRUE(group.sync().ok());
+            }
+    });
+}
+
+TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        for (const std::uint64_t count : counts)
+            for (const std::uint64_t dest : {std::uint64_t{0}, dest_at}) {
+                for (std::uint64_t i = 0; i < count; ++i) words(memory, 0)[i] = number(group.index(), i);
+                ASSERT_TRUE(group.sync().ok());
+                ASSERT_TRUE(reduce(group, dest, 0, count, Operation::sum, Element::u32).ok());
+                for (std::uint64_t i = 0; i < count; ++i) {
+                    std::uint32_t expected = 0;
+                    for (int member = 0; member < group.size(); ++member) expected += number(member, i);
+                    ASSERT_EQ(words(memory, dest)[i], expected) << i << " of " << count;
+                }
+                ASSERT_TRUE(group.sync().ok());
+            }
+    });
+}
+
+// Without a meeting between the calls: what one publishes must not be overwritten while another still reads it.
+TEST_P(Collectives, SmallReductionsFollowEachOtherWithoutAPause) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        for (std::uint32_t round = 0; round < 300; ++round) {
+            words(memory, 0)[0] = round + static_cast<std::uint32_t>(group.index());
+            ASSERT_TRUE(reduce(group, dest_at, 0, 1, Operation::max, Element::u32).ok());
+            ASSERT_EQ(words(memory, dest_at)[0], round + static_cast<std::uint32_t>(group.size()) - 1);
+        }
+    });
+}
+
+TEST_P(Collectives, ScansOfEverySizeAddUpToTheMemberOrBeforeIt) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        for (const bool inclusive : {false, true})
+            for (const std::uint64_t count : counts)
+                for (const std::uint64_t dest : {std::uint64_t{0}, dest_at}) {
+                    for (std::uint64_t i = 0; i < count; ++i) words(memory, 0)[i] = number(group.index(), i);
+                    ASSERT_TRUE(group.sync().ok());
+                    ASSERT_TRUE(scan(group, dest, 0, count, inclusive, Element::u32).ok());
+                    for (std::uint64_t i = 0; i < count; ++i) {
+                        std::uint32_t expected = 0;
+                        for (int member = 0; member < group.index() + (inclusive ? 1 : 0); ++member)
+                            expected += number(member, i);
+                        ASSERT_EQ(words(memory, dest)[i], expected) << i << " of " << count;
+                    }
+                    ASSERT_TRUE(group.sync().ok());
+                }
+    });
+}
+
+TEST_P(Collectives, CollectTakesCountsThatDiffer) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const auto given = [](int member) { return static_cast<std::uint64_t>(member % 3) * 5; };
+        for (std::uint64_t i = 0; i < 10; ++i) words(memory, 0)[i] = number(group.index(), i);
+        ASSERT_TRUE(collect(group, dest_at, 0, given(group.index()) * 4).ok());
+        std::uint64_t at = 0;
+        for (int member = 0; member < group.size(); ++member)
+            for (std::uint64_t i = 0; i < given(member); ++i, ++at)
+                ASSERT_EQ(words(memory, dest_at)[at], number(member, i));
+    });
+}
+
+TEST_P(Collectives, AlltoallsGoesByItsStrides) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        constexpr std::uint64_t count = 3;
+        const auto members = static_cast<std::uint64_t>(group.size());
+        for (std::uint64_t i = 0; i < 4 * count * members; ++i) words(memory, 0)[i] = number(group.index(), i);
+        ASSERT_TRUE(alltoalls(group, dest_at, 0, {2, 4, count, 4}).ok());
+        for (std::uint64_t from = 0; from < members; ++from)
+            for (std::uint64_t i = 0; i < count; ++i)
+                ASSERT_EQ(words(memory, dest_at)[(from * count + i) * 2],
+                          number(static_cast<int>(from), (static_cast<std::uint64_t>(group.index()) * count + i) * 4));
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
+                         ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},
+                                           Shape{1, false}, Shape{2, false}, Shape{5, false}));
+
+TEST(Kernels, ExistWhereTheOperationHasAMeaning) {
+    for (int operation = 0; operation <= static_cast<int>(Operation::prod); ++operation)
+        for (int element = 0; element <= static_cast<int>(Element::c64); ++element) {
+            const auto op = static_cast<Operation>(operation);
+            const auto of = static_cast<Element>(element);
+            const bool bits = of <= Element::u64;
+            const bool ordered = of <= Element::f80;
+            const bool meant = op >= Operation::sum || (op >= Operation::max ? ordered : bits);
+            EXPECT_EQ(kernel_of(op, of) != nullptr, meant) << operation << " of " << element;
+        }
+}
+
+TEST(Kernels, WrapAroundAndKeepTheSign) {
+    std::int8_t small[] = {127, -128};
+    const std::int8_t with[] = {1, -1};
+    kernel_of(Operation::sum, Element::i8)(small, with, 2);
+    EXPECT_EQ(small[0], -128);
+    EXPECT_EQ(small[1], 127);
+    std::int32_t large[] = {2147483647, -5};
+    const std::int32_t factor[] = {2147483647, 3};
+    kernel_of(Operation::prod, Element::i32)(large, factor, 2);
+    EXPECT_EQ(large[0], 1);
+    EXPECT_EQ(large[1], -15);
+    std::uint64_t greater[] = {~std::uint64_t{0}};
+    const std::uint64_t less[] = {1};
+    kernel_of(Operation::max, Element::u64)(greater, less, 1);
+    EXPECT_EQ(greater[0], ~std::uint64_t{0});
+}
+
+}  // namespace
+}  // namespace npushmem::coll
