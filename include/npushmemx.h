@@ -67,6 +67,32 @@ NPUSHMEM_API const char* npushmemx_describe_barriers(void);
  * 0, or the code for "not initialised". Either pointer may be NULL. */
 NPUSHMEM_API int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core);
 
+/* ---- Statistics ----------------------------------------------------------------------------------------------------
+ */
+
+/* Counts of this PE since init; times in nanoseconds. Those of barriers (barrier_all, sync_all, and the meetings inside
+ * collective calls) are kept with NPUSHMEM_STATS=1 only, which then also prints the table of all PEs at finalize; one
+ * barrier in NPUSHMEM_STATS_EVERY is timed. */
+typedef struct npushmemx_statistics {
+    uint64_t barriers;
+    uint64_t timed_barriers;
+    uint64_t barrier_time; /* in the timed ones together */
+    uint64_t longest_barrier;
+    uint64_t came_last;  /* timed barriers to which this PE came last of those on its host */
+    uint64_t late_time;  /* how long after the last but one, in those together */
+    uint64_t waits;      /* of any kind, that did not find their condition true at once */
+    uint64_t spins;      /* polls with a pause */
+    uint64_t yields;     /* times that the core was given to another thread */
+    uint64_t sleeps;     /* times that the thread slept */
+    uint64_t parks;      /* of them on a flag whose writer wakes the sleeper */
+    uint64_t life_looks; /* times that PEs were asked about, whether they are alive */
+    uint64_t wakes;      /* sleepers that this PE has woken */
+} npushmemx_statistics_t;
+
+/* Fills *statistics. Between init and finalize; any thread, though what other threads count at that moment may be
+ * missing. Returns 0, or a code of npushmem/plugin/abi.h, with a report: not initialised, a null pointer. */
+NPUSHMEM_API int npushmemx_get_statistics(npushmemx_statistics_t* statistics);
+
 /* ---- Version, errors, reports --------------------------------------------------------------------------------------
  */
 

@@ -146,6 +146,10 @@ constexpr ConfigRow rows[] = {
      any<&S::npu_barrier>},
     {"INFO", "0", "bool", "report", "PE 0 prints at start what was chosen and why", any<&S::info>},
     {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
+    {"STATS", "0", "bool", "report",
+     "count and time barriers and waits, and who came last; PE 0 prints the table at finalize", any<&S::stats>},
+    {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: one barrier in so many is timed",
+     between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
      "what a failed call without a return value does: report it, and if the library cannot go on (start failed, peer "
      "lost) "

@@ -49,6 +49,8 @@ struct Settings {
     // reports
     bool info = false;
     bool version = false;
+    bool stats = false;
+    std::int64_t stats_every = 16;
     std::string on_error;
     std::string debug;
     std::string debug_subsys;

@@ -1,6 +1,6 @@
 // The first page of every PE's slice of the symmetric memory: who the PE is, whether it still takes part, and what it
-// last asked of the symmetric heap. Written by its PE only, read by all; each group of words that is written at one
-// time has a cache line of its own.
+// last asked of the symmetric heap. Written by its PE only (but for some of the counts), read by all; each group of
+// words that is written at one time has a cache line of its own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
@@ -8,13 +8,16 @@
 //                         whom the PE blames for its own failure; and
 //                         the last meeting that it has come to      relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
-//        256  unused      up to 4096
+//        256  counts      what NPUSHMEM_STATS=1 counts of the PE, see MeetingCounts
+//        448  unused      up to 4096
 // clang-format on
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "core/memory/meeting_counts.hpp"
 
 namespace npushmem {
 
@@ -58,13 +61,16 @@ struct ControlBlock {
     // was written for n, and nobody gets to n + 2 before all have entered n + 1.
     alignas(64) HeapRecord heap[2];
 
-    alignas(64) std::byte unused[control_bytes - 256];
+    alignas(64) MeetingCounts counts;
+
+    alignas(64) std::byte unused[control_bytes - 448];
 };
 
 static_assert(sizeof(HeapRecord) == 64);
 static_assert(sizeof(ControlBlock) == control_bytes);
 static_assert(offsetof(ControlBlock, life) == 64);
 static_assert(offsetof(ControlBlock, heap) == 128);
+static_assert(offsetof(ControlBlock, counts) == 256);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace npushmem

@@ -300,9 +300,11 @@ Status Runtime::map_peers() {
 
 Status Runtime::make_world() {
     const double crowded = most_pes_per_core(records_);
-    auto made = WorldTeam::make({my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); },
-                                 *remote_, waiting_->user, settings().timeout, settings().barrier_algo, tuning_},
-                                *heap_);
+    auto made =
+        WorldTeam::make({my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); }, *remote_,
+                         waiting_->user, settings().timeout, settings().barrier_algo, tuning_,
+                         settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0, &waiting_->os},
+                        *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
     const int local = layout_.local_index(my_pe_);
@@ -385,15 +387,40 @@ Status Runtime::finish() {
     // Kernels that are still queued belong to what finalize completes; their failures are the program's to ask for.
     if (npu_) (void)npu_->device().synchronize();
     npu_.reset();
+    publish(waiting_->counters, heap_->control().counts);
     Status met = barrier_all();
     if (met.ok()) {
         heap_->control().last_meeting.store(world_->meetings(), std::memory_order_relaxed);
         say_finalized();
     }
+    if (met.ok() && settings().stats && my_pe_ == 0) met = print_statistics();
     // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
     // has its own connections, so it can say when all are through.
     if (met.ok()) met = bootstrap_->barrier();
     return met;
+}
+
+PeStatistics Runtime::statistics() {
+    publish(waiting_->counters, heap_->control().counts);
+    return read_statistics(heap_->control().counts);
+}
+
+// After the last meeting: nobody counts any more, and all memory is still there.
+Status Runtime::print_statistics() {
+    std::vector<PeStatistics> all;
+    for (int pe = 0; pe < npes_; ++pe) {
+        constexpr std::uint64_t offset = offsetof(ControlBlock, counts);
+        MeetingCounts copy{};
+        const void* counts = mapped(pe, offset);
+        if (counts == nullptr) {
+            Status fetched = remote_->get(pe, offset, &copy, sizeof copy, RemoteAccess::Completion::local);
+            if (!fetched.ok()) return fetched.within("statistics");
+            counts = &copy;
+        }
+        all.push_back(read_statistics(*static_cast<const MeetingCounts*>(counts)));
+    }
+    fmt::print(stderr, "{}", describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
+    return {};
 }
 
 std::byte* Runtime::slice_of(int pe) const {

@@ -23,6 +23,7 @@
 #include "core/runtime/pe_record.hpp"
 #include "core/runtime/plugin_services.hpp"
 #include "core/runtime/start_request.hpp"
+#include "core/runtime/statistics_report.hpp"
 #include "core/runtime/waiting.hpp"
 #include "core/team/team_table.hpp"
 #include "core/team/world_team.hpp"
@@ -59,6 +60,8 @@ public:
     Status barrier_all(std::string_view text);
     [[nodiscard]] const WorldTeam& world() const { return *world_; }
     [[nodiscard]] TeamTable& teams() { return *teams_; }
+    // What this PE has counted so far; of barriers only with NPUSHMEM_STATS. Any thread.
+    [[nodiscard]] PeStatistics statistics();
     // This PE's emulated NPU, made when first asked for. Any thread.
     Result<npu::Device*> npu_device();
     // Tells the other PEs that this one gives up.
@@ -101,6 +104,7 @@ private:
     Status barrier_all(const barrier::Plan& plan);
     void describe_job();
     void say_finalized();
+    Status print_statistics();
     Status meet() override { return barrier_all(); }
     [[nodiscard]] std::uint64_t next_meeting() const override { return world_->meetings() + 1; }
     Result<HeapRecord> record_of(int pe, unsigned parity) override;

@@ -19,6 +19,7 @@ Result<std::unique_ptr<WorldTeam>> WorldTeam::make(const WorldParts& parts, Symm
     team->standard_ = plan;
     team->choice_ = fmt::format("{} ({})", name_of(plan), choice.value().why);
     team->place(parts.layout, parts.my_pe);
+    if (parts.time_one_in != 0) team->count(parts);
     if (team->situation_.mapped) {
         const barrier::StridedStates states{parts.map.peers + state.value(),
                                             static_cast<std::ptrdiff_t>(parts.map.stride)};
@@ -38,6 +39,22 @@ void WorldTeam::place(const HostLayout& layout, int my_pe) {
     for (int host = 0; host < layout.hosts(); ++host) leaders_.push_back(layout.pes_of(host)[0]);
     const int host = layout.host_of(my_pe);
     nodes_ = {layout.pes_of(host), layout.local_index(my_pe), leaders_, host};
+}
+
+// Times those of this host whose counts can be read here; where none can, only oneself.
+void WorldTeam::count(const WorldParts& parts) {
+    std::vector<MeetingCounts*> counts;
+    std::size_t own = 0;
+    bool all = true;
+    for (const int pe : parts.layout.pes_of(parts.layout.host_of(parts.my_pe))) {
+        std::byte* const slice = pe == parts.my_pe ? reinterpret_cast<std::byte*>(control_) : slice_of_(pe);
+        all = all && slice != nullptr;
+        if (slice == nullptr) continue;
+        if (pe == parts.my_pe) own = counts.size();
+        counts.push_back(&reinterpret_cast<ControlBlock*>(slice)->counts);
+    }
+    if (!all) counts = {&control_->counts}, own = 0;
+    statistics_ = std::make_unique<MeetingStatistics>(std::move(counts), own, parts.time_one_in, *parts.os);
 }
 
 // Who has not come to this PE's meeting, "; not there: PEs 1, 5". Looks at most at the memory of those who may have.

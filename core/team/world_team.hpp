@@ -14,6 +14,7 @@
 #include "core/memory/symmetric_heap.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
+#include "core/team/meeting_statistics.hpp"
 #include "core/team/remote_signals.hpp"
 
 namespace npushmem {
@@ -31,6 +32,8 @@ struct WorldParts {
     Duration timeout;
     std::string algorithm;  // NPUSHMEM_BARRIER_ALGO
     const barrier::Tuning& tuning;
+    std::uint64_t time_one_in = 0;  // meetings; 0: no statistics
+    WaitOs* os = nullptr;           // for statistics
 };
 
 class WorldTeam {
@@ -48,7 +51,8 @@ public:
         // the next meeting.
         const std::uint64_t meeting = meetings_.load(std::memory_order_relaxed) + 1;
         control_->entered.store(meeting, std::memory_order_relaxed);
-        const Code code = mapped_ ? mapped_->run(plan) : remote_->run(plan);
+        const auto meet = [&] { return mapped_ ? mapped_->run(plan) : remote_->run(plan); };
+        const Code code = statistics_ ? statistics_->around(meeting, meet) : meet();
         if (code != Code::ok) [[unlikely]]
             return failure(code);
         meetings_.store(meeting, std::memory_order_relaxed);
@@ -82,6 +86,7 @@ private:
     [[nodiscard]] Status failure(Code code);
     [[nodiscard]] std::string latecomers();
     void place(const HostLayout& layout, int my_pe);
+    void count(const WorldParts& parts);
 
     barrier::Situation situation_;
     const barrier::Tuning& tuning_;
@@ -97,6 +102,7 @@ private:
     std::unique_ptr<Mapped> mapped_;
     std::unique_ptr<RemoteSignals> signals_;
     std::unique_ptr<Remote> remote_;
+    std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
 };
 
 }  // namespace npushmem

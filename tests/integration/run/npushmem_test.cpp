@@ -66,6 +66,28 @@ TEST_F(Npushmem, AThousandPes) {
     EXPECT_EQ(job.end(), 0) << job.errors();
 }
 
+TEST_F(Npushmem, CountsWhatItIsToldToCount) {
+    JobUnderTest job(npushmem_job({"-n", "3", "-x", "NPUSHMEM_STATS=1", "-x", "NPUSHMEM_STATS_EVERY=10"}, "counted"),
+                     by_uid());
+    std::multiset<std::string> words;
+    for (const auto& report : job.reports(12)) words.insert(report.word);
+    EXPECT_EQ(words, (std::multiset<std::string>{"codes-0-0", "codes-0-0", "codes-0-0", "barriers-100", "barriers-100",
+                                                 "barriers-100", "timed-10", "timed-10", "timed-10", "times-fit",
+                                                 "times-fit", "times-fit"}));
+    EXPECT_EQ(job.end(), 0) << job.errors();
+    EXPECT_THAT(job.errors(), HasSubstr("npushmem statistics of 3 PEs; one barrier in 10 was timed"));
+}
+
+TEST_F(Npushmem, CountsNoBarriersUnasked) {
+    JobUnderTest job(npushmem_job({"-n", "2"}, "counted"), by_uid());
+    std::multiset<std::string> words;
+    for (const auto& report : job.reports(8)) words.insert(report.word);
+    EXPECT_EQ(words.count("barriers-0"), 2U);
+    EXPECT_EQ(words.count("codes-0-0"), 2U);
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_THAT(job.errors(), IsEmpty());
+}
+
 // The program does not look at what became of its start; the launcher has heard of it.
 TEST_F(Npushmem, AFailedStartIsTheJobsFailure) {
     for (const char* variable :

@@ -4,8 +4,9 @@
 //     early        PE 1 exits with status 3 before init, the others wait for it in init
 //     global-exit  PE 1 calls npushmem_global_exit(5), the others wait in a barrier
 //     forgetful    PE 1 exits with status 0 after init and without finalize, the others wait in a barrier
+//     counted      a hundred barriers; reports what has been counted of them
 #include <npushmem.h>
-#include <unistd.h>
+#include <npushmemx.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,6 +24,20 @@ void whole() {
     npushmem_init();
     report("n_pes-" + std::to_string(npushmem_n_pes()));
     npushmem_barrier_all();
+    npushmem_finalize();
+}
+
+void counted() {
+    npushmem_init();
+    npushmemx_statistics_t before{};
+    npushmemx_statistics_t after{};
+    const int first = npushmemx_get_statistics(&before);
+    for (int i = 0; i < 100; ++i) npushmem_barrier_all();
+    const int second = npushmemx_get_statistics(&after);
+    report("codes-" + std::to_string(first) + "-" + std::to_string(second));
+    report("barriers-" + std::to_string(after.barriers - before.barriers));
+    report("timed-" + std::to_string(after.timed_barriers - before.timed_barriers));
+    report(after.timed_barriers == 0 || after.barrier_time >= after.longest_barrier ? "times-fit" : "times-differ");
     npushmem_finalize();
 }
 
@@ -73,6 +88,7 @@ void forgetful() {
 int main(int argc, char** argv) {
     const std::string part = argc > 1 ? argv[1] : "whole";
     if (part == "whole") whole();
+    if (part == "counted") counted();
     if (part == "waiting") waiting();
     if (part == "early") early();
     if (part == "global-exit") global_exit();

@@ -1,0 +1,98 @@
+#include "core/runtime/statistics_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace npushmem {
+namespace {
+
+double microseconds(std::uint64_t nanoseconds, std::uint64_t count) {
+    return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count) / 1000.0;
+}
+
+std::string line(std::string_view who, const PeStatistics& pe) {
+    return fmt::format("{:>5} {:>10} {:>10.2f} {:>10.1f} {:>8} {:>10.2f} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", who,
+                       pe.meetings, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
+                       microseconds(pe.late_nanoseconds, pe.last), pe.waits, pe.spins, pe.yields, pe.sleeps, pe.parks,
+                       pe.wakes);
+}
+
+std::string header() {
+    return fmt::format("{:>5} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", "PE",
+                       "barriers", "mean us", "longest us", "last", "late us", "waits", "spins", "yields", "sleeps",
+                       "parked", "woken");
+}
+
+PeStatistics sum(const std::vector<PeStatistics>& pes) {
+    PeStatistics all;
+    for (const PeStatistics& pe : pes) {
+        all.meetings += pe.meetings;
+        all.timed += pe.timed;
+        all.nanoseconds += pe.nanoseconds;
+        all.longest = std::max(all.longest, pe.longest);
+        all.last += pe.last;
+        all.late_nanoseconds += pe.late_nanoseconds;
+        all.waits += pe.waits;
+        all.spins += pe.spins;
+        all.yields += pe.yields;
+        all.sleeps += pe.sleeps;
+        all.parks += pe.parks;
+        all.asks += pe.asks;
+        all.wakes += pe.wakes;
+    }
+    return all;
+}
+
+}  // namespace
+
+void publish(const WaitCounters& waits, MeetingCounts& counts) {
+    // Relaxed: the meeting that follows orders them.
+    const auto copy = [](const std::atomic<std::uint64_t>& from, std::atomic<std::uint64_t>& to) {
+        to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    };
+    copy(waits.waits, counts.waits);
+    copy(waits.spins, counts.spins);
+    copy(waits.yields, counts.yields);
+    copy(waits.sleeps, counts.sleeps);
+    copy(waits.parks, counts.parks);
+    copy(waits.asks, counts.asks);
+    copy(waits.wakes, counts.wakes);
+}
+
+PeStatistics read_statistics(const MeetingCounts& counts) {
+    const auto of = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+    return {.meetings = of(counts.meetings),
+            .timed = of(counts.timed),
+            .nanoseconds = of(counts.nanoseconds),
+            .longest = of(counts.longest),
+            .last = of(counts.last),
+            .late_nanoseconds = of(counts.late_nanoseconds),
+            .waits = of(counts.waits),
+            .spins = of(counts.spins),
+            .yields = of(counts.yields),
+            .sleeps = of(counts.sleeps),
+            .parks = of(counts.parks),
+            .asks = of(counts.asks),
+            .wakes = of(counts.wakes)};
+}
+
+std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t most) {
+    std::vector<std::size_t> shown(pes.size());
+    std::iota(shown.begin(), shown.end(), std::size_t{0});
+    std::string text = fmt::format("npushmem statistics of {} PEs; one barrier in {} was timed\n", pes.size(), every);
+    if (pes.size() > most) {
+        std::stable_sort(shown.begin(), shown.end(),
+                         [&](std::size_t a, std::size_t b) { return pes[a].last > pes[b].last; });
+        shown.resize(most);
+        text += fmt::format("the {} that came last most often:\n", most);
+    }
+    text += header();
+    for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
+    return text + line("all", sum(pes)) +
+           "last: timed barriers to which this PE came last on its host; late: after the last but one, on average; "
+           "parked: sleeps that a writer could end; woken: sleepers that this PE woke\n";
+}
+
+}  // namespace npushmem
