@@ -7,6 +7,7 @@ namespace npushmem::perf {
 std::unique_ptr<Subcommand> make_combine_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
 std::unique_ptr<Subcommand> make_routing_command();
+std::unique_ptr<Subcommand> make_simulate_barrier_command();
 std::unique_ptr<Subcommand> make_startup_command();
 std::unique_ptr<Subcommand> make_tune_barrier_command();
 
@@ -15,6 +16,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     all.push_back(make_combine_command());
     all.push_back(make_routing_command());
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
+    all.push_back(make_simulate_barrier_command());
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());
     return all;

@@ -43,6 +43,13 @@ void Svg::curve(Point from, Point to, std::string_view colour, double width, std
         dash.empty() ? std::string() : fmt::format(" stroke-dasharray=\"{}\"", dash), tip_element(tip));
 }
 
+void Svg::line(const std::vector<Point>& points, std::string_view colour, double width, std::string_view tip) {
+    std::string all;
+    for (const Point& point : points) all += fmt::format("{}{:.1f},{:.1f}", all.empty() ? "" : " ", point.x, point.y);
+    body_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\">{}</polyline>\n",
+                         all, colour, width, tip_element(tip));
+}
+
 void Svg::text(Point at, std::string_view what, const TextStyle& style) {
     body_ += fmt::format(
         "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\"{}{}>{}</text>\n", at.x,

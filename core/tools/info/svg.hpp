@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace npushmem::info {
 
@@ -40,6 +41,8 @@ public:
     // A curve that leaves and arrives vertically. `dash`: as SVG's stroke-dasharray, empty for a solid line.
     void curve(Point from, Point to, std::string_view colour, double width, std::string_view dash,
                std::string_view tip = {});
+    // From point to point; the same `tip` on all of it.
+    void line(const std::vector<Point>& points, std::string_view colour, double width, std::string_view tip = {});
     void text(Point at, std::string_view what, const TextStyle& style = {});
 
     // The whole document, on white.

@@ -1,0 +1,204 @@
+// npushmem-perf simulate-barrier: the real schedules under a cost model, and how far that is from what is measured
+// here.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "bench/perf/child_processes.hpp"
+#include "bench/perf/subcommand.hpp"
+#include "bench/simulate/sweep.hpp"
+
+namespace npushmem::perf {
+namespace {
+
+namespace fs = std::filesystem;
+using simulate::Model;
+
+constexpr int most_members = 1'000'000;
+
+// Every algorithm; of those with a radix, those that are ever best.
+std::vector<std::string> all_algorithms() {
+    std::vector<std::string> names;
+    for (const barrier::AlgorithmInfo& info : barrier::Algorithms::table) {
+        if (!info.has_radix) names.emplace_back(info.name);
+        if (info.has_radix)
+            for (const int radix : {4, 8}) names.push_back(fmt::format("{}:{}", info.name, radix));
+    }
+    return names;
+}
+
+struct Measured {
+    std::string algorithm;
+    double microseconds;
+};
+
+// What tune-barrier writes down beside its rule: "#   <algorithm> <microseconds>".
+std::vector<Measured> read_times(const fs::path& path) {
+    std::vector<Measured> out;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string mark;
+        Measured one{};
+        if (words >> mark >> one.algorithm >> one.microseconds && mark == "#") out.push_back(one);
+    }
+    return out;
+}
+
+class SimulateBarrierCommand final : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app = program.add_subcommand(
+            "simulate-barrier",
+            "The real barrier schedules under LogGP, for up to a million PEs; --compare sets them beside this machine");
+        app->add_option("--pes", members_, "Sizes of the team, up to 1000000 (a minute and 2 GB for all algorithms)")
+            ->delimiter(',')
+            ->check(CLI::Range(2, most_members))
+            ->capture_default_str();
+        app->add_option("--pes-per-node", per_node_, "PEs of a node; more than --pes: all on one")
+            ->check(CLI::Range(1, most_members))
+            ->capture_default_str();
+        app->add_option("--algorithms", algorithms_, "As in NPUSHMEM_BARRIER_ALGO; without it, all")->delimiter(',');
+        app->add_option("--parameters", parameters_, "File of the model's parameters; see bench/simulate/model.hpp");
+        app->add_flag("--measure", measure_, "Take the node's parameters from this machine");
+        app->add_option("--compare", compare_, "Run jobs of these sizes here and show the model's error")
+            ->delimiter(',')
+            ->check(CLI::Range(2, 4096));
+        app->add_option("--csv", csv_, "Write the table to this file")->type_name("FILE");
+        app->add_option("--svg", svg_, "Draw the table into this file")->type_name("FILE");
+        return app;
+    }
+
+    int run() override {
+        const Status done = compare_.empty() ? predict() : compare();
+        if (done.ok()) return EXIT_SUCCESS;
+        std::cerr << "npushmem-perf simulate-barrier: " << done.message() << '\n';
+        return EXIT_FAILURE;
+    }
+
+private:
+    Result<Model> model() const {
+        Model model = simulate::usual_model();
+        if (measure_ || !compare_.empty()) {
+            auto measured = simulate::measure_model(model);
+            if (!measured.ok()) return measured.status();
+            model = measured.value();
+        }
+        if (parameters_.empty()) return model;
+        std::ifstream file(parameters_);
+        if (!file) return Status{Code::config, fmt::format("cannot read \"{}\"", parameters_)};
+        if (Status read = simulate::read_model(file, parameters_, model); !read.ok()) return read;
+        return model;
+    }
+
+    Result<std::vector<barrier::Plan>> plans() const {
+        std::vector<barrier::Plan> out;
+        for (const std::string& name : algorithms_.empty() ? all_algorithms() : algorithms_) {
+            auto plan = barrier::parse_plan(name);
+            if (!plan.ok()) return plan.status();
+            out.push_back(plan.value());
+        }
+        return out;
+    }
+
+    Status predict() {
+        auto wanted = plans();
+        if (!wanted.ok()) return wanted.status();
+        auto by = model();
+        if (!by.ok()) return by.status();
+        std::sort(members_.begin(), members_.end());
+        members_.erase(std::unique(members_.begin(), members_.end()), members_.end());
+        auto result = simulate::sweep(wanted.value(), members_, per_node_, by.value());
+        if (!result.ok()) return result.status();
+        std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
+        const std::string title = fmt::format("Barriers under LogGP, {} PEs per node", per_node_);
+        if (Status kept = keep(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
+        return keep(svg_, picture(result.value(), title));
+    }
+
+    static Status keep(const std::string& path, const std::string& text) {
+        if (path.empty()) return {};
+        std::ofstream file(path);
+        file << text;
+        file.close();
+        return file ? Status{} : Status{Code::system, fmt::format("cannot write \"{}\"", path)};
+    }
+
+    // Jobs on this machine, whose PEs share its cores.
+    Status compare() {
+        auto by = model();
+        if (!by.ok()) return by.status();
+        if (by.value().cores_per_node == 0)
+            by.value().cores_per_node = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        std::cout << describe(by.value())
+                  << fmt::format("{:>6} {:<26} {:>12} {:>12} {:>8}\n", "PEs", "algorithm", "measured us", "model us",
+                                 "error");
+        for (const int members : compare_)
+            if (Status done = compare_size(members, by.value()); !done.ok()) return done;
+        if (count_ != 0)
+            std::cout << fmt::format(
+                "the model is off by a factor of {:.2f} on (geometric) average, over {} barriers\n",
+                std::exp(logarithms_ / count_), count_);
+        return {};
+    }
+
+    Status compare_size(int members, const Model& by) {
+        auto times = time_here(members);
+        if (!times.ok()) return times.status();
+        for (const Measured& one : times.value()) {
+            auto plan = barrier::parse_plan(one.algorithm);
+            if (!plan.ok()) continue;  // "auto" and its like
+            auto outcome = simulate::simulate(plan.value(), {members, members}, by);
+            if (!outcome.ok()) return outcome.status();
+            const double predicted = outcome.value().nanoseconds / 1000;
+            std::cout << fmt::format("{:>6} {:<26} {:>12.3f} {:>12.3f} {:>+7.0f}%\n", members, one.algorithm,
+                                     one.microseconds, predicted, 100 * (predicted / one.microseconds - 1));
+            logarithms_ += std::abs(std::log(predicted / one.microseconds));
+            ++count_;
+        }
+        return {};
+    }
+
+    static Result<std::vector<Measured>> time_here(int members) {
+        std::error_code error;
+        const fs::path self = fs::read_symlink("/proc/self/exe", error);
+        if (error) return Status{Code::system, "cannot find this program's own path: " + error.message()};
+        std::string name = (fs::temp_directory_path(error) / "perf-times-XXXXXX").string();
+        const int file = mkstemp(name.data());
+        if (file < 0) return Status{Code::system, fmt::format("cannot make a temporary file like \"{}\"", name)};
+        close(file);
+        ChildProcesses job;
+        Status done = job.start({(self.parent_path() / "npushmem-run").string(), "-n", std::to_string(members),
+                                 self.string(), "tune-barrier", "--rounds", "7", "--calls", "100", "--output", name});
+        const Status ended = job.wait();
+        if (done.ok()) done = ended;
+        auto times = read_times(name);
+        fs::remove(name, error);
+        if (!done.ok()) return done;
+        if (times.empty()) return Status{Code::protocol, fmt::format("the job of {} PEs gave no times", members)};
+        return times;
+    }
+
+    std::vector<int> members_{2, 4, 8, 16, 32, 64, 256, 1024, 4096, 16384};
+    int per_node_ = 1;
+    std::vector<std::string> algorithms_;
+    std::string parameters_;
+    bool measure_ = false;
+    std::vector<int> compare_;
+    std::string csv_;
+    std::string svg_;
+    double logarithms_ = 0;  // of the factors between model and measurement
+    int count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_simulate_barrier_command() { return std::make_unique<SimulateBarrierCommand>(); }
+
+}  // namespace npushmem::perf
