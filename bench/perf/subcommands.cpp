@@ -6,6 +6,7 @@ namespace npushmem::perf {
 
 std::unique_ptr<Subcommand> make_combine_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
+std::unique_ptr<Subcommand> make_npu_barrier_command();
 std::unique_ptr<Subcommand> make_routing_command();
 std::unique_ptr<Subcommand> make_simulate_barrier_command();
 std::unique_ptr<Subcommand> make_startup_command();
@@ -19,6 +20,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     all.push_back(make_simulate_barrier_command());
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());
+    all.push_back(make_npu_barrier_command());
     return all;
 }
 

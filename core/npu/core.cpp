@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
 #include "core/npu/core_context.hpp"
 #include "core/npu/runner.hpp"
 
@@ -55,6 +59,24 @@ void Core::poll_point(std::uint64_t round) {
     if (state_.context != nullptr) state_.context->runner->poll(*state_.context, round);
 }
 
-void Core::yield() { poll_point(0); }
+void Core::printf(const char* format, ...) {
+    constexpr std::size_t most = 1024;
+    char text[most];
+    std::va_list arguments;
+    va_start(arguments, format);
+    const int length = std::vsnprintf(text, most, format, arguments);
+    va_end(arguments);
+    const std::size_t kept = length < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(length), most - 1);
+    std::string line = fmt::format("[PE {} core {}] {}", my_pe(), index(), std::string_view(text, kept));
+    if (!line.ends_with('\n')) line += '\n';
+    if (state_.print != nullptr && *state_.print) return (*state_.print)(line);
+    // One call, so that lines of cores and PEs do not mix; what cannot be written is lost, as with every print.
+    static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
+}
+
+void Core::yield() {
+    if (state_.hooks != nullptr) state_.hooks->before_wait();
+    poll_point(0);
+}
 
 }  // namespace npushmem::npu

@@ -32,7 +32,8 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.failure = {};
     const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
                       device_.vector_cores};
-    CoreState state{place, cores_.ub(index), window, fabric_.my_pe(), fabric_.n_pes(), &fabric_, &context, nullptr};
+    CoreState state{place,    cores_.ub(index), window,  fabric_.my_pe(), fabric_.n_pes(),
+                    &fabric_, &context,         nullptr, &device_.print};
     context.core.emplace(state);
     if (!device_.hooks) return;
     context.hooks = device_.hooks(*context.core);

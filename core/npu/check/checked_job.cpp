@@ -79,6 +79,8 @@ public:
         report.findings = job.heap->asymmetries(launch.config.name);
         report.findings.insert(report.findings.end(), run.findings().begin(), run.findings().end());
         report.status = run.status();
+        report.remote_signals = run.traffic().signals;
+        report.remote_waits = run.traffic().waits;
         ++report.schedules;
         return control.places();
     }

@@ -152,6 +152,7 @@ void CoreChecker::signal(std::uint64_t* word, std::uint64_t value, bool add, Whe
     domain_->memory().signal(at, at + sizeof *word, access, now(), !add, reporter(access, true));
     Domain::Message message{core_, word, value, add, access, now()};
     const int target = domain_->names().pe_of(at);
+    if (target >= 0 && target != pe_) ++domain_->traffic().signals;
     if (target < 0 || target == pe_ || domain_->control().deliver_signal())
         domain_->arrive(message);
     else
@@ -178,6 +179,8 @@ void CoreChecker::after_atomic(const void* address) {
 
 void CoreChecker::after_wait(const void* address, std::uint64_t, Where where) {
     const Address at = number_of(address);
+    const int owner = domain_->names().pe_of(at);
+    if (owner >= 0 && owner != pe_) ++domain_->traffic().waits;
     clean_line(at, where);
     touch(at);
     domain_->acquire_word(at, now());

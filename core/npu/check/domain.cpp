@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/npu/check/core_checker.hpp"
+#include "npushmem/npu/barrier.hpp"
 
 namespace npushmem::npu::check {
 namespace {
@@ -17,6 +18,11 @@ bool same_line(const std::source_location& a, const std::source_location& b) {
 bool same_call(const BarrierCall& a, const BarrierCall& b) {
     return std::strcmp(a.variant, b.variant) == 0 && a.start == b.start && a.stride == b.stride && a.size == b.size &&
            a.radix == b.radix;
+}
+
+// A stride of 0 stands for a list that is not known here.
+bool takes_part(const BarrierCall& call, int pe) {
+    return call.stride == 0 || TeamView{call.start, call.stride, call.size}.index_of(pe) >= 0;
 }
 
 std::string describe(const BarrierCall& call, int cores) {
@@ -108,12 +114,16 @@ void Domain::compare(const BarrierCall& call, const FindingSide& here, int cores
     // The state lies at the same offset of the same allocation on every PE: its name without the PE.
     std::string state = names_.name_of(reinterpret_cast<Address>(call.state));
     state.resize(std::min(state.size(), state.rfind(" of PE ")));
-    const auto [found, first] = calls_.try_emplace({state, call.generation}, TeamCall{call, here, cores});
-    const TeamCall& other = found->second;
-    if (first || (same_call(call, other.call) && cores == other.cores)) return;
-    report(
-        Hazard::team_mismatch, here, other.side, state,
-        fmt::format("{} here, {} on PE {}", describe(call, cores), describe(other.call, other.cores), other.side.pe));
+    std::vector<TeamCall>& calls = calls_[{state, call.generation}];
+    for (const TeamCall& other : calls) {
+        // Disjoint teams may use the same state.
+        if (!takes_part(call, other.side.pe) && !takes_part(other.call, here.pe)) continue;
+        if (same_call(call, other.call) && cores == other.cores) return;
+        report(Hazard::team_mismatch, here, other.side, state,
+               fmt::format("{} here, {} on PE {}", describe(call, cores), describe(other.call, other.cores),
+                           other.side.pe));
+    }
+    calls.push_back({call, here, cores});
 }
 
 }  // namespace npushmem::npu::check

@@ -61,6 +61,13 @@ public:
     void release_word(Address word, const Clock& clock, bool add);
     void acquire_word(Address word, Clock& clock) const;
 
+    // Signals to, and waits at, words of other PEs.
+    struct Traffic {
+        std::uint64_t signals = 0;
+        std::uint64_t waits = 0;
+    };
+    [[nodiscard]] Traffic& traffic() { return traffic_; }
+
     // A signal that another PE will see.
     struct Message {
         std::uint32_t core;
@@ -103,8 +110,9 @@ private:
     std::vector<Finding> findings_;
     std::unordered_map<Address, Clock> words_;
     std::vector<Message> under_way_;
+    Traffic traffic_;
     // By what the state is called on every PE alike, and the generation.
-    std::map<std::pair<std::string, std::uint64_t>, TeamCall> calls_;
+    std::map<std::pair<std::string, std::uint64_t>, std::vector<TeamCall>> calls_;
 };
 
 }  // namespace npushmem::npu::check

@@ -37,6 +37,7 @@ public:
     // Until every core has ended.
     void run();
     [[nodiscard]] const std::vector<Finding>& findings() const { return domain_->findings(); }
+    [[nodiscard]] Domain::Traffic traffic() const { return domain_->traffic(); }
     // The first launch that failed.
     [[nodiscard]] Status status() const;
 

@@ -94,6 +94,21 @@ NPUSHMEM_NPU_EXPORT void barrier_partial(Core& core, std::span<const int> pes, B
 NPUSHMEM_NPU_EXPORT void sync_partial(Core& core, std::span<const int> pes, BarrierState* state,
                                       const std::source_location& where = std::source_location::current());
 
+// What one PE keeps for barriers across servers; as BarrierState.
+struct ServerBarrierState {
+    BarrierState server;
+    BarrierState leaders;
+};
+
+// Across servers: the PEs of each server (`per_server` neighbours in the team) meet by v3, one of each meets those of
+// the other servers by v1, and the server meets again, so that few signals go between servers. The servers' leaders
+// must be mapped to each other (Code::unreachable names the PE otherwise). Code::argument when the team is not whole
+// servers.
+NPUSHMEM_NPU_EXPORT void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
+                                         const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
+                                      const std::source_location& where = std::source_location::current());
+
 NPUSHMEM_NPU_EXPORT void barrier_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,

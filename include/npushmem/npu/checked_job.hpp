@@ -48,6 +48,8 @@ struct CheckReport {
     std::uint64_t schedules = 0;    // that were run
     bool complete = true;           // false: `most` ended the exploration
     double seconds = 0;
+    std::uint64_t remote_signals = 0;  // sent to other PEs, by all cores of all PEs
+    std::uint64_t remote_waits = 0;    // waits for, and fetches of, words of other PEs
 
     // No errors; hints do not count.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT bool clean() const;

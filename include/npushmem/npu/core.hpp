@@ -186,7 +186,8 @@ public:
     [[nodiscard]] T* remote(T* symmetric, int pe, const Where& where = Where::current()) const;
     template <class T>
     [[nodiscard]] gm_view<T> remote(gm_view<T> symmetric, int pe, const Where& where = Where::current()) const;
-    // Copies `count` elements between this PE's GM and `pe`'s copy of a symmetric address; any length, also 0.
+    // Copies `count` elements between this PE's GM and `pe`'s copy of a symmetric address; any length, also 0. Puts run
+    // on MTE3 and gets on MTE2: a flag to S, or quiet, comes before the data is used or its source is changed.
     template <class T>
     void put(T* target, const T* source, std::size_t count, int pe, const Where& where = Where::current());
     template <class T>
@@ -233,6 +234,9 @@ public:
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
     void yield();
+    // As printf, for looking at what a kernel does: each call prints a line, preceded by who printed it, "[PE 0 core 3]
+    // ". At most 1024 bytes, what is beyond is cut off. Goes where DeviceConfig::print says.
+    [[gnu::format(printf, 2, 3)]] void printf(const char* format, ...);
     // For the library: what watches this core; null in fast mode.
     [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
 

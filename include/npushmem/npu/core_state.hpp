@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <source_location>
+#include <string_view>
 
 #include "npushmem/npu/compare.hpp"
 #include "npushmem/npu/export.hpp"
@@ -15,6 +17,9 @@
 namespace npushmem::npu {
 
 class CoreHooks;
+
+// Takes one line at a time, its end of line included. Called by the threads that run cores.
+using Print = std::function<void(std::string_view line)>;
 
 namespace detail {
 
@@ -43,6 +48,7 @@ struct CoreState {
     const Fabric* fabric = nullptr;
     CoreContext* context = nullptr;  // null only in tests of operations that never wait
     CoreHooks* hooks = nullptr;
+    const Print* print = nullptr;  // null or empty: standard output
 };
 
 // A 64-bit word a core waits for, and the PE whose store is expected (-1: unknown).

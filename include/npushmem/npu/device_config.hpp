@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <string_view>
 
 #include "npushmem/npu/barrier_choice.hpp"
 #include "npushmem/npu/hooks.hpp"
@@ -11,16 +13,17 @@
 namespace npushmem::npu {
 
 struct DeviceConfig {
-    int blocks = 20;                             // most blocks of one launch, 1 to 4096
-    int vector_cores = 2;                        // sub-cores per block, 1 to 16
-    std::size_t ub_bytes = 192 * 1024;           // per vector core; a multiple of 4096
-    std::size_t ub_reserved = 4 * 1024;          // the top of it, for the library
-    int workers = 1;                             // threads that run launches, started when first needed; 1 to 64
-    std::size_t stack_bytes = 256 * 1024;        // per core, committed page by page when touched
-    std::chrono::nanoseconds wait_timeout{0};    // default deadline of every wait in a kernel; 0: none
-    std::chrono::nanoseconds launch_timeout{0};  // default deadline of a launch from its start; 0: none
-    HooksFactory hooks = {};                     // empty: fast mode
-    BarrierChoice barrier = {};                  // of barriers that name none
+    int blocks = 20;                                   // most blocks of one launch, 1 to 4096
+    int vector_cores = 2;                              // sub-cores per block, 1 to 16
+    std::size_t ub_bytes = 192 * 1024;                 // per vector core; a multiple of 4096
+    std::size_t ub_reserved = 4 * 1024;                // the top of it, for the library
+    int workers = 1;                                   // threads that run launches, started when first needed; 1 to 64
+    std::size_t stack_bytes = 256 * 1024;              // per core, committed page by page when touched
+    std::chrono::nanoseconds wait_timeout{0};          // default deadline of every wait in a kernel; 0: none
+    std::chrono::nanoseconds launch_timeout{0};        // default deadline of a launch from its start; 0: none
+    std::function<void(std::string_view)> print = {};  // takes the lines of Core::printf; empty: standard output
+    HooksFactory hooks = {};                           // empty: fast mode
+    BarrierChoice barrier = {};                        // of barriers that name none
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Code::config with the first value that is out of range.

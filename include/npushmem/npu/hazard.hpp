@@ -57,12 +57,12 @@ struct FindingSide {
 
 struct Finding {
     Hazard hazard = Hazard::none;
-    std::string kernel;   // its name, or where it was launched
-    FindingSide here;     // who ran into it
-    FindingSide other;    // whom it collides with
-    std::string place;    // which memory: allocation and offset
-    std::string detail;   // what was expected and what was seen
-    std::uint64_t times;  // how often, between these two lines
+    std::string kernel;       // its name, or where it was launched
+    FindingSide here;         // who ran into it
+    FindingSide other;        // whom it collides with
+    std::string place;        // which memory: allocation and offset
+    std::string detail;       // what was expected and what was seen
+    std::uint64_t times = 1;  // how often, between these two lines
 
     // Hints are no errors.
     [[nodiscard]] bool hint() const { return hazard == Hazard::redundant; }

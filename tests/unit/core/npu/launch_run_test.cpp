@@ -39,6 +39,21 @@ TEST_F(LaunchTest, RunsOnceOnEveryVectorCoreOfEveryBlock) {
     }
 }
 
+TEST_F(LaunchTest, PrintsLinesThatSayWhoPrinted) {
+    std::vector<std::string> lines;
+    DeviceConfig config{.blocks = 2, .vector_cores = 1};
+    config.print = [&](std::string_view line) { lines.emplace_back(line); };
+    const ArrayPe pe(array, 0, config);
+    ASSERT_TRUE(pe.run(2, [](Core& core) {
+                      core.printf("%d of %s", core.index(), "two");
+                      if (core.index() == 0) core.printf("%s\n", std::string(5000, 'x').c_str());
+                  }).ok());
+    ASSERT_EQ(lines.size(), 3U);
+    EXPECT_EQ(lines[0], "[PE 0 core 0] 0 of two\n");
+    EXPECT_EQ(lines[1], "[PE 0 core 0] " + std::string(1023, 'x') + "\n");
+    EXPECT_EQ(lines[2], "[PE 0 core 1] 1 of two\n");
+}
+
 TEST_F(LaunchTest, RefusesBlockDimsOutsideTheDevice) {
     const ArrayPe pe(array, 0, {.blocks = 4});
     for (int blocks : {0, -1, 5}) {

@@ -254,6 +254,29 @@ TEST_F(RuntimeTest, TheNpuIsMadeWhenItIsAskedFor) {
     EXPECT_TRUE(started.value()->finish().ok());
 }
 
+TEST_F(RuntimeTest, TheNpuIsCheckedAndItsBarrierChosenBySettings) {
+    auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"},
+                          {"NPUSHMEM_NPU_CHECK", "1"},
+                          {"NPUSHMEM_NPU_SCHEDULE", "random:7"},
+                          {"NPUSHMEM_NPU_BARRIER", "v2:4"}});
+    ASSERT_TRUE(started.ok());
+    auto device = started.value()->npu_device();
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    EXPECT_TRUE(device.value()->config().hooks);
+    EXPECT_EQ(device.value()->config().barrier.radix, 4);
+    EXPECT_TRUE(started.value()->finish().ok());
+}
+
+TEST_F(RuntimeTest, AnNpuScheduleThatNeedsAllPesIsRefused) {
+    auto started =
+        start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_CHECK", "1"}, {"NPUSHMEM_NPU_SCHEDULE", "explore"}});
+    ASSERT_TRUE(started.ok());
+    const auto device = started.value()->npu_device();
+    EXPECT_EQ(device.status().code(), Code::config);
+    EXPECT_THAT(device.status().message(), HasSubstr("NPUSHMEM_NPU_SCHEDULE"));
+    EXPECT_TRUE(started.value()->finish().ok());
+}
+
 TEST(PeRecord, DifferencesNameBothPes) {
     auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7);
     ASSERT_TRUE(made.ok());

@@ -166,6 +166,57 @@ TEST(BarrierMatrix, OverlappingNestedAndRemadeTeams) {
     }
 }
 
+TEST(BarrierAcrossServers, MeetsWithFewSignalsBetweenServers) {
+    for (const char* schedule : {"eager", "lazy", "random:3", "explore:1"}) {
+        if (test::cores_are_costly && std::string_view(schedule) == "explore:1") continue;
+        for (const auto& [pes, per_server] : std::vector<std::pair<int, int>>{{4, 2}, {6, 3}, {6, 1}, {4, 4}}) {
+            CheckedJobConfig config{.pes = pes, .schedule = Schedule::parse(schedule).value()};
+            const auto job = CheckedJob::create(config).value();
+            auto* state = job->allocate<ServerBarrierState>(1);
+            int entered = 0;
+            job->before_each([&] { entered = 0; });
+            const CheckReport report = job->run(1, [&, pes = pes, per_server = per_server](Core& core) {
+                for (int round = 1; round <= 2; ++round) {
+                    ++entered;
+                    barrier_servers(core, {0, 1, pes}, per_server, job->at(core.my_pe(), state));
+                    if (entered < round * pes * core.count()) throw std::runtime_error("left too early");
+                }
+            });
+            EXPECT_TRUE(report.clean()) << pes << " PEs by " << per_server << ": " << report.text();
+        }
+    }
+}
+
+TEST(BarrierAcrossServers, RefusesPartsOfServers) {
+    const auto job = CheckedJob::create({.pes = 3}).value();
+    auto* state = job->allocate<ServerBarrierState>(1);
+    for (int per_server : {-1, 0, 2}) {
+        const CheckReport report = job->run(1, [&](Core& core) {
+            sync_servers(core, {0, 1, 3}, per_server, job->at(core.my_pe(), state));
+        });
+        EXPECT_EQ(report.status.code(), Code::argument) << report.text();
+    }
+}
+
+TEST(BarrierTraffic, IsWhatTheAlgorithmsPromise) {
+    const auto traffic = [](const char* name, int pes) {
+        const auto job = CheckedJob::create({.pes = pes, .schedule = {.kind = Schedule::Kind::eager}}).value();
+        auto* state = job->allocate<BarrierState>(1);
+        const BarrierChoice choice = BarrierChoice::parse(name).value();
+        const CheckReport report = job->run(2, [&](Core& core) {
+            sync_by(core, choice, {0, 1, pes}, job->at(core.my_pe(), state));
+        });
+        EXPECT_TRUE(report.clean()) << report.text();
+        const auto members = static_cast<std::uint64_t>(pes);
+        return std::pair{report.remote_signals / members, report.remote_waits / members};
+    };
+    // ceil(log2 8) writes; k - 1 writes in a full round of radix k; n - 1 reads.
+    EXPECT_EQ(traffic("v1", 8), (std::pair<std::uint64_t, std::uint64_t>{3, 0}));
+    EXPECT_EQ(traffic("v2:8", 8), (std::pair<std::uint64_t, std::uint64_t>{7, 0}));
+    EXPECT_EQ(traffic("v2:3", 9), (std::pair<std::uint64_t, std::uint64_t>{4, 0}));
+    EXPECT_EQ(traffic("v3", 8), (std::pair<std::uint64_t, std::uint64_t>{0, 7}));
+}
+
 TEST(BarrierChoices, ParseResolveAndRefuse) {
     EXPECT_EQ(BarrierChoice::parse("v2:4").value().radix, 4);
     EXPECT_EQ(BarrierChoice::parse("v2").value().radix, 8);
