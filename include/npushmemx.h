@@ -61,6 +61,13 @@ NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* 
  * "auto"), for this call only; all PEs give the same. Returns 0 or a code of npushmem/plugin/abi.h, with a report:
  * unknown name, radix out of range, an algorithm that cannot serve so many PEs; then nobody has been waited for. */
 NPUSHMEM_API int npushmemx_barrier_all_by(const char* algorithm);
+/* Collective over the team. npushmem_team_sync by this algorithm, for this call only; otherwise as above. */
+NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm);
+/* What the team's syncs, and the meetings inside its collective operations, go by from now on, instead of
+ * NPUSHMEM_BARRIER_ALGO; for NPUSHMEM_TEAM_WORLD also barrier_all and sync_all. Meets nobody, but all members must do it,
+ * with the same text, between the same two of their meetings. Returns 0 or a code, with a report, as above; then
+ * nothing has changed. */
+NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
 /* The algorithms there are, one a line: name, ":k" behind it where it takes a radix, blanks, what it does. Any time. */
 NPUSHMEM_API const char* npushmemx_describe_barriers(void);
 /* What automatic choices go by: PEs per node (the largest number) and per core (of the most crowded machine). Returns
@@ -92,6 +99,9 @@ typedef struct npushmemx_statistics {
 /* Fills *statistics. Between init and finalize; any thread, though what other threads count at that moment may be
  * missing. Returns 0, or a code of npushmem/plugin/abi.h, with a report: not initialised, a null pointer. */
 NPUSHMEM_API int npushmemx_get_statistics(npushmemx_statistics_t* statistics);
+/* The same of the calling PE's meetings in one team, from its beginning to its end; what is counted of waits belongs to
+ * no team, and is 0 for all but NPUSHMEM_TEAM_WORLD. Who came last is known in teams whose members map each other. */
+NPUSHMEM_API int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics);
 
 /* ---- Version, errors, reports --------------------------------------------------------------------------------------
  */

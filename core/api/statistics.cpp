@@ -1,31 +1,55 @@
 #include "core/api/access.hpp"
+#include "core/api/teams.hpp"
 #include "npushmemx.h"
 
 using namespace npushmem;
 using namespace npushmem::api;
 
-extern "C" int npushmemx_get_statistics(npushmemx_statistics_t* statistics) {
+namespace {
+
+npushmemx_statistics_t as_struct(const PeStatistics& now) {
+    return {.barriers = now.meetings,
+            .timed_barriers = now.timed,
+            .barrier_time = now.nanoseconds,
+            .longest_barrier = now.longest,
+            .came_last = now.last,
+            .late_time = now.late_nanoseconds,
+            .waits = now.waits,
+            .spins = now.spins,
+            .yields = now.yields,
+            .sleeps = now.sleeps,
+            .parks = now.parks,
+            .life_looks = now.asks,
+            .wakes = now.wakes};
+}
+
+int refuse(const char* function, const Status& why) {
+    fail_returned(function, why);
+    return static_cast<int>(why.code());
+}
+
+Status no_place() { return {Code::argument, "statistics is NULL"}; }
+
+}  // namespace
+
+extern "C" {
+
+int npushmemx_get_statistics(npushmemx_statistics_t* statistics) {
     Runtime* up = runtime();
-    const Status done = up == nullptr           ? not_running()
-                        : statistics == nullptr ? Status{Code::argument, "statistics is NULL"}
-                                                : Status{};
-    if (!done.ok()) {
-        fail_returned(__func__, done);
-        return static_cast<int>(done.code());
-    }
-    const PeStatistics now = up->statistics();
-    *statistics = {.barriers = now.meetings,
-                   .timed_barriers = now.timed,
-                   .barrier_time = now.nanoseconds,
-                   .longest_barrier = now.longest,
-                   .came_last = now.last,
-                   .late_time = now.late_nanoseconds,
-                   .waits = now.waits,
-                   .spins = now.spins,
-                   .yields = now.yields,
-                   .sleeps = now.sleeps,
-                   .parks = now.parks,
-                   .life_looks = now.asks,
-                   .wakes = now.wakes};
+    if (up == nullptr) return refuse(__func__, not_running());
+    if (statistics == nullptr) return refuse(__func__, no_place());
+    *statistics = as_struct(up->statistics());
     return 0;
 }
+
+int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics) {
+    const auto found = team_of(team);
+    if (!found.ok()) return refuse(__func__, found.status());
+    if (statistics == nullptr) return refuse(__func__, no_place());
+    Runtime* up = runtime();
+    const bool world = found.value() == &up->teams().world();
+    *statistics = as_struct(world ? up->statistics() : read_statistics(found.value()->counts()));
+    return 0;
+}
+
+}  // extern "C"

@@ -7,6 +7,7 @@
 
 #include "core/api/access.hpp"
 #include "npushmem.h"
+#include "npushmemx.h"
 
 namespace npushmem::api {
 
@@ -32,6 +33,23 @@ Status check_triplet(const Team& parent, int start, int stride, int size) {
     if (inside && (stride != 0 || size == 1)) return {};
     return {Code::range, fmt::format("start {}, stride {}, size {} are not PEs of the team {}, which has {}", start,
                                      stride, size, parent.name(), parent.size())};
+}
+
+// Does something with a team and the plan that a text stands for there; the world has its own ways.
+template <class Action>
+Status by_algorithm(npushmem_team_t handle, const char* algorithm, Action&& action) {
+    const auto found = team_of(handle);
+    if (!found.ok()) return found.status();
+    if (algorithm == nullptr) return {Code::argument, "algorithm is NULL"};
+    Runtime* up = runtime();
+    const bool world = found.value() == &up->teams().world();
+    const auto choice = world ? up->world().choose(algorithm) : found.value()->choose(algorithm);
+    return choice.ok() ? action(*up, *found.value(), world, choice.value().plan) : choice.status();
+}
+
+int returned(const char* function, const Status& done) {
+    if (!done.ok()) fail_returned(function, done);
+    return static_cast<int>(done.code());
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
@@ -156,6 +174,21 @@ void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
     const Team* found = find_team(team);
     if (found == nullptr || pe < 0 || pe >= found->size()) return nullptr;
     return npushmem_ptr(object, found->members().at(pe));
+}
+
+int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
+    const auto take = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
+        world ? up.set_barrier(plan) : found.set_plan(plan);
+        return Status{};
+    };
+    return returned(__func__, by_algorithm(team, algorithm, take));
+}
+
+int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
+    const auto meet = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
+        return world ? up.sync_all(plan) : found.sync(plan);
+    };
+    return returned(__func__, by_algorithm(team, algorithm, meet));
 }
 
 int npushmem_team_sync(npushmem_team_t team) {

@@ -300,17 +300,18 @@ Status Runtime::map_peers() {
 
 Status Runtime::make_world() {
     const double crowded = most_pes_per_core(records_);
-    auto made =
-        WorldTeam::make({my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); }, *remote_,
-                         waiting_->user, settings().timeout, settings().barrier_algo, tuning_,
-                         settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0, &waiting_->os},
-                        *heap_);
+    const std::uint64_t time_one_in = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
+    auto made = WorldTeam::make(
+        {my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); }, *remote_, waiting_->user,
+         settings().timeout, settings().barrier_algo, tuning_, time_one_in, &waiting_->os},
+        *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
     const int local = layout_.local_index(my_pe_);
     auto teams = TeamTable::make(
         {my_pe_, npes_, crowded, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
-         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, [this] { return world_->sync(); }},
+         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, [this] { return world_->sync(); },
+         time_one_in, &waiting_->os},
         heap_->tail(),
         [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
         layout_);

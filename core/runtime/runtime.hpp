@@ -55,6 +55,9 @@ public:
     // Everything this PE has started is complete and visible.
     Status quiet();
     Status sync_all() { return world_->sync(); }
+    Status sync_all(const barrier::Plan& plan) { return world_->sync(plan); }
+    // What the world's meetings go by from now on.
+    void set_barrier(const barrier::Plan& plan) { world_->set_standard(plan); }
     Status barrier_all() { return barrier_all(world_->standard()); }
     // By the algorithm that `text` names, as NPUSHMEM_BARRIER_ALGO would.
     Status barrier_all(std::string_view text);

@@ -6,13 +6,6 @@ namespace {
 
 bool holds(const FastMap& map, int pe) { return static_cast<std::uint32_t>(pe) - map.first_pe < map.mapped_pes; }
 
-barrier::Plan plan_for(const TeamParts& parts, int members, bool mapped) {
-    const barrier::Situation situation{members, parts.pes_per_core, 1, mapped};
-    const auto wanted = barrier::choose(parts.algorithm, situation, parts.tuning);
-    const bool usable = wanted.ok() && wanted.value().plan.id != barrier::hierarchical_id;
-    return usable ? wanted.value().plan : barrier::choose_automatically(situation).plan;
-}
-
 }  // namespace
 
 bool in_fast_map(const FastMap& map, const PeRange& members) {
@@ -43,9 +36,40 @@ Team::Team(const TeamParts& parts, PeRange members, int index, std::uint64_t pla
         states = {first_slice_ + place, distance_};
     }
     if (!own_barrier) return;
-    barrier_ = std::make_unique<TeamBarrier>(TeamBarrier::Place{members, parts.my_pe, index, place, all_found_, states},
-                                             plan_for(parts, members.count, all_found_), parts.slice_of, parts.remote,
-                                             parts.own_slice, parts.waiter, parts.timeout);
+    barrier_ =
+        std::make_unique<TeamBarrier>(TeamBarrier::Place{members, parts.my_pe, index, place, all_found_, states},
+                                      parts.slice_of, parts.remote, parts.own_slice, parts.waiter, parts.timeout);
+    const auto wanted = choose(parts.algorithm);
+    // What serves the world need not serve every team of it.
+    plan_ = wanted.ok() ? wanted.value().plan : barrier::choose_automatically(situation()).plan;
+    if (parts.time_one_in != 0) count();
+}
+
+barrier::Situation Team::situation() const { return {members_.count, parts_.pes_per_core, 1, all_found_}; }
+
+Result<barrier::Choice> Team::choose(std::string_view text) const {
+    return barrier::choose(text, situation(), parts_.tuning);
+}
+
+Status Team::sync(const barrier::Plan& plan) {
+    const auto meet = [&] { return barrier_->run(plan); };
+    const Code code = statistics_ ? statistics_->around(++meetings_, meet) : meet();
+    if (code == Code::ok) [[likely]]
+        return {};
+    return barrier_->failure(code, name_);
+}
+
+MeetingCounts* Team::counts_of(int member) const {
+    return reinterpret_cast<MeetingCounts*>(find(member, place_ + layout_.counts()));
+}
+
+// Who came last is found where every member sees every member's counts; else the own ones are all there is.
+void Team::count() {
+    std::vector<MeetingCounts*> counts;
+    for (int member = 0; all_found_ && member < members_.count; ++member) counts.push_back(counts_of(member));
+    if (!all_found_) counts.push_back(counts_of(index_));
+    statistics_ = std::make_unique<MeetingStatistics>(
+        std::move(counts), all_found_ ? static_cast<std::size_t>(index_) : 0, parts_.time_one_in, *parts_.os);
 }
 
 FastMap Team::map() const {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "core/coll/barrier/tuning.hpp"
 #include "core/coll/group.hpp"
 #include "core/ops/fast_map.hpp"
+#include "core/team/meeting_statistics.hpp"
 #include "core/team/team_barrier.hpp"
 #include "core/team/team_layout.hpp"
 
@@ -26,6 +28,8 @@ struct TeamParts {
     std::string algorithm;  // NPUSHMEM_BARRIER_ALGO
     const barrier::Tuning& tuning;
     std::function<Status()> sync_world;
+    std::uint64_t time_one_in = 0;  // meetings; 0: no statistics
+    WaitOs* os = nullptr;           // for statistics
 };
 
 class Team final : public coll::Group {
@@ -50,9 +54,19 @@ public:
 
     int contexts_wanted = 0;  // the team's configuration
 
+    // Of teams other than the world, which has its own ways (see WorldTeam). The same plan at all members.
+    Status sync(const barrier::Plan& plan);
+    // What this text, as in NPUSHMEM_BARRIER_ALGO, stands for in this team.
+    [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const;
+    // What sync() takes from now on.
+    void set_plan(const barrier::Plan& plan) { plan_ = plan; }
+    [[nodiscard]] const barrier::Plan& plan() const { return plan_; }
+    // What has been counted of this PE, of which the world keeps its own.
+    [[nodiscard]] const MeetingCounts& counts() const { return *counts_of(index_); }
+
     [[nodiscard]] int size() const override { return members_.count; }
     [[nodiscard]] int index() const override { return index_; }
-    Status sync() override { return barrier_ ? barrier_->run(name_) : parts_.sync_world(); }
+    Status sync() override { return barrier_ ? sync(plan_) : parts_.sync_world(); }
     Status complete() override { return parts_.remote.quiet(); }
     [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
         if (member == index_) return parts_.own_slice + offset;
@@ -77,7 +91,14 @@ private:
     bool all_found_;  // and at equal distances
     std::byte* first_slice_ = nullptr;
     std::ptrdiff_t distance_ = 0;
+    [[nodiscard]] barrier::Situation situation() const;
+    [[nodiscard]] MeetingCounts* counts_of(int member) const;
+    void count();
+
     std::unique_ptr<TeamBarrier> barrier_;  // null: the world's
+    barrier::Plan plan_;
+    std::uint64_t meetings_ = 0;
+    std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
     unsigned uses_ = 0;
     unsigned agreements_ = 0;
 };

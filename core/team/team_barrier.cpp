@@ -2,8 +2,9 @@
 
 namespace npushmem {
 
-TeamBarrier::TeamBarrier(const Place& place, const barrier::Plan& plan, SliceOf slice_of, RemoteAccess& remote,
-                         std::byte* own_slice, const Waiter& waiter, Duration timeout) {
+TeamBarrier::TeamBarrier(const Place& place, SliceOf slice_of, RemoteAccess& remote, std::byte* own_slice,
+                         const Waiter& waiter, Duration timeout) {
+    const barrier::Plan plan{};  // every call says its own
     const PeRange members = place.members;
     if (place.mapped) {
         mapped_ = std::make_unique<Mapped>(barrier::MappedFabric(place.states, members, waiter, timeout), members,
@@ -15,10 +16,7 @@ TeamBarrier::TeamBarrier(const Place& place, const barrier::Plan& plan, SliceOf 
     remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, place.index, plan);
 }
 
-Status TeamBarrier::run(std::string_view team) {
-    const Code code = mapped_ ? mapped_->run() : remote_->run();
-    if (code == Code::ok) [[likely]]
-        return {};
+Status TeamBarrier::failure(Code code, std::string_view team) const {
     if (signals_ && !signals_->cause().ok()) return signals_->cause();
     return {code, mapped_ ? mapped_->failure_text(team) : remote_->failure_text(team)};
 }

@@ -24,13 +24,14 @@ public:
     };
 
     // What is referred to outlives the barrier.
-    TeamBarrier(const Place& place, const barrier::Plan& plan, SliceOf slice_of, RemoteAccess& remote,
-                std::byte* own_slice, const Waiter& waiter, Duration timeout);
+    TeamBarrier(const Place& place, SliceOf slice_of, RemoteAccess& remote, std::byte* own_slice, const Waiter& waiter,
+                Duration timeout);
     TeamBarrier(const TeamBarrier&) = delete;
     TeamBarrier& operator=(const TeamBarrier&) = delete;
 
-    // `team`: for the message.
-    Status run(std::string_view team);
+    Code run(const barrier::Plan& plan) { return mapped_ ? mapped_->run(plan) : remote_->run(plan); }
+    // After a run that did not return ok. `team`: for the message.
+    [[nodiscard]] Status failure(Code code, std::string_view team) const;
 
 private:
     using Mapped = barrier::Barrier<barrier::MappedFabric<barrier::StridedStates>>;

@@ -2,7 +2,8 @@
 // at the same offset in every PE's slice.
 //
 //     offset 0                                        of a place, all zero when a team begins
-//     | barrier state, for a team of all PEs | departed | agreement 0 | agreement 1 | workspace of the collectives |
+//     | barrier state, for a team of all PEs | departed | agreement 0 | agreement 1 | counts | workspace of the
+//       collectives |
 //
 // Sizes are functions of the number of PEs alone.
 #pragma once
@@ -14,6 +15,7 @@
 
 #include "core/coll/barrier/state.hpp"
 #include "core/coll/group.hpp"
+#include "core/memory/meeting_counts.hpp"
 
 namespace npushmem {
 
@@ -39,7 +41,8 @@ struct TeamLayout {
 
     [[nodiscard]] std::uint64_t departed() const { return state_bytes; }
     [[nodiscard]] std::uint64_t agreement(unsigned half) const { return state_bytes + 64 + half * sizeof(Agreement); }
-    [[nodiscard]] std::uint64_t workspace() const { return agreement(2); }
+    [[nodiscard]] std::uint64_t counts() const { return agreement(2); }
+    [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(MeetingCounts); }
     [[nodiscard]] std::uint64_t bytes() const { return workspace() + coll::Workspace::bytes; }
 };
 

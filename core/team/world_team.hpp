@@ -45,6 +45,7 @@ public:
 
     Status sync() { return sync(standard_); }
     [[nodiscard]] const barrier::Plan& standard() const { return standard_; }
+    void set_standard(const barrier::Plan& plan) { standard_ = plan; }
     // By another plan than the standard one: the same on all PEs.
     Status sync(const barrier::Plan& plan) {
         // Relaxed: read only to name who is missing, and by the own threads to tell whether a finalized PE will come to

@@ -1,10 +1,12 @@
 // Teams: split in every way, nested, overlapping, in reverse; translated, synchronised, used by contexts; destroyed and
 // made again thousands of times.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "npushmem.h"
 #include "npushmem/plugin/abi.h"
+#include "npushmemx.h"
 #include "tests/integration/api/programs/checker.hpp"
 
 namespace npushmem::api_test {
@@ -116,6 +118,53 @@ void test_2d(Checker& check, const Job& job, long* word) {
         npushmem_team_destroy(x);
         npushmem_team_destroy(y);
     }
+}
+
+// For one call each, and the last as the team's own: what was put before the sync is there after it.
+void test_algorithms_in(Checker& check, const Job& job, npushmem_team_t team, const std::vector<std::string>& names,
+                        long* word) {
+    const int size = npushmem_team_n_pes(team);
+    const int next = npushmem_team_translate_pe(team, (npushmem_team_my_pe(team) + 1) % size, NPUSHMEM_TEAM_WORLD);
+    const int before = (npushmem_team_my_pe(team) + size - 1) % size;
+    const int whose = npushmem_team_translate_pe(team, before, NPUSHMEM_TEAM_WORLD);
+    long round = 0;
+    const auto meet = [&](const std::string& name, auto&& sync) {
+        ++round;
+        npushmem_long_p(word, 100 * round + job.me, next);
+        npushmem_quiet();
+        check.equal(name + ": sync", 0, sync());
+        check.equal(name + ": what came", 100 * round + whose, npushmem_long_atomic_fetch(word, job.me));
+        check.equal("sync", 0, npushmem_team_sync(team));
+    };
+    for (const std::string& name : names) meet(name, [&] { return npushmemx_team_sync_by(team, name.c_str()); });
+    check.equal("set", 0, npushmemx_team_set_barrier(team, names.back().c_str()));
+    meet(names.back() + " of the team", [&] { return npushmem_team_sync(team); });
+    check.that("no such algorithm", npushmemx_team_sync_by(team, "dissemniation") != 0);
+    check.failed_with("no such algorithm", NPUSHMEM_E_CONFIG, {"did you mean"});
+    check.that("no algorithm", npushmemx_team_set_barrier(team, nullptr) != 0);
+    check.failed_with("no algorithm", NPUSHMEM_E_ARGUMENT, {"NULL"});
+    if (size > 2) {
+        check.that("two of more", npushmemx_team_set_barrier(team, "two_proc") != 0);
+        check.failed_with("two of more", NPUSHMEM_E_RANGE, {"at most 2"});
+    }
+    check.equal("back to auto", 0, npushmemx_team_set_barrier(team, "auto"));
+    npushmemx_statistics_t counted{};
+    check.equal("statistics", 0, npushmemx_team_get_statistics(team, &counted));
+    check.that("statistics nowhere", npushmemx_team_get_statistics(team, nullptr) != 0);
+    check.failed_with("statistics nowhere", NPUSHMEM_E_ARGUMENT, {"NULL"});
+}
+
+void test_algorithms(Checker& check, const Job& job, long* word) {
+    test_algorithms_in(check, job, NPUSHMEM_TEAM_WORLD, {"auto", "dissemination_k:3"}, word);
+    npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+    const int size = (job.npes + 1) / 2;
+    check.equal("every other", 0, npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 2, size, nullptr, 0, &team));
+    if (team != NPUSHMEM_TEAM_INVALID)
+        test_algorithms_in(check, job, team, {"hierarchical", "linear", "tournament", "knomial_tree:3"}, word);
+    check.equal("all are there", 0, npushmem_team_sync(NPUSHMEM_TEAM_WORLD));
+    npushmem_team_destroy(team);
+    check.that("no team", npushmemx_team_sync_by(NPUSHMEM_TEAM_INVALID, "tree") != 0);
+    check.failed_with("no team", NPUSHMEM_E_ARGUMENT, {"NPUSHMEM_TEAM_INVALID"});
 }
 
 // Places are used again, names are not. Halves are destroyed at different times by different PEs.
@@ -231,6 +280,7 @@ void test_teams(Checker& check, const Job& job) {
     npushmem_barrier_all();
     test_strided(check, job, NPUSHMEM_TEAM_WORLD, world, 1, word);
     test_2d(check, job, word);
+    test_algorithms(check, job, word);
     npushmem_barrier_all();
     test_reuse(check, job);
     npushmem_barrier_all();

@@ -37,6 +37,11 @@ void counted() {
     report("codes-" + std::to_string(first) + "-" + std::to_string(second));
     report("barriers-" + std::to_string(after.barriers - before.barriers));
     report("timed-" + std::to_string(after.timed_barriers - before.timed_barriers));
+    npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+    npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, npushmem_n_pes(), nullptr, 0, &team);
+    for (int i = 0; i < 30; ++i) npushmem_team_sync(team);
+    npushmemx_team_get_statistics(team, &after);
+    report("in-team-" + std::to_string(after.barriers) + "-" + std::to_string(after.timed_barriers));
     report(after.timed_barriers == 0 || after.barrier_time >= after.longest_barrier ? "times-fit" : "times-differ");
     npushmem_finalize();
 }
