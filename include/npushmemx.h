@@ -64,8 +64,8 @@ NPUSHMEM_API int npushmemx_barrier_all_by(const char* algorithm);
 /* Collective over the team. npushmem_team_sync by this algorithm, for this call only; otherwise as above. */
 NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm);
 /* What the team's syncs, and the meetings inside its collective operations, go by from now on, instead of
- * NPUSHMEM_BARRIER_ALGO; for NPUSHMEM_TEAM_WORLD also barrier_all and sync_all. Meets nobody, but all members must do it,
- * with the same text, between the same two of their meetings. Returns 0 or a code, with a report, as above; then
+ * NPUSHMEM_BARRIER_ALGO; for NPUSHMEM_TEAM_WORLD also barrier_all and sync_all. Meets nobody, but all members must do
+ * it, with the same text, between the same two of their meetings. Returns 0 or a code, with a report, as above; then
  * nothing has changed. */
 NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
 /* The algorithms there are, one a line: name, ":k" behind it where it takes a radix, blanks, what it does. Any time. */

@@ -128,6 +128,10 @@ void InterleavedMemory::store_late(int word, std::uint64_t value) {
     });
 }
 
+void InterleavedMemory::wait_equal(int word, std::uint64_t value) {
+    once([&](std::uint64_t&) { return at(word) == value; });
+}
+
 void InterleavedMemory::sleep(int word, std::uint64_t expected) {
     // The kernel compares and puts to sleep in one step; being woken is another.
     const std::uint64_t slept = once([&](std::uint64_t& result) {

@@ -55,6 +55,8 @@ public:
     std::uint64_t compare_exchange(int word, std::uint64_t expected, std::uint64_t value);
     // A store that later operations of the same program may overtake (a release store).
     void store_late(int word, std::uint64_t value);
+    // As a loop of loads that ends when the word holds the value.
+    void wait_equal(int word, std::uint64_t value);
     // As a futex: asleep until woken, unless the word holds another value.
     void sleep(int word, std::uint64_t expected);
     // Up to `count` of those asleep on the word, the first to fall asleep first.
