@@ -1,0 +1,330 @@
+// The synchronisation of the collective operations: the real code of a few members, several calls in a row, through
+// every order in which their puts, gets and meetings can happen. Puts land in any order until they are completed.
+//
+// As the other explorers do it, a member is moved one operation further by running its program again from the
+// beginning; the memory that it had after each operation is kept, so that what it does to its own memory in between,
+// without the group's help, is done again to that, and to the real one only once.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "core/coll/collectives.hpp"
+
+namespace npushmem::coll {
+namespace {
+
+using ::testing::IsEmpty;
+
+using Bytes = std::vector<std::byte>;
+using Kept = std::shared_ptr<const Bytes>;
+
+constexpr int calls = 3;
+constexpr std::uint64_t area = 64;  // of each call's source and dest
+constexpr std::uint64_t memory_bytes = Workspace::bytes + 2 * area * calls;
+constexpr std::uint64_t source_of(int call) { return Workspace::bytes + 2 * area * static_cast<std::uint64_t>(call); }
+constexpr std::uint64_t dest_of(int call) { return source_of(call) + area; }
+
+struct World {
+    struct Operation {
+        Kept fetched;  // by a get
+        Kept memory;   // the own one after it
+    };
+    struct Member {
+        std::vector<Operation> done;
+        std::size_t call_begin = 0;  // how many were done when the present call began
+        int meetings = 0;            // come to
+        bool ended = false;
+    };
+    struct Flight {
+        int from;
+        int to;
+        std::uint64_t offset;
+        Bytes bytes;
+    };
+    std::vector<Bytes> memory;
+    std::vector<Member> members;
+    std::vector<Flight> flights;
+    bool wrong = false;
+
+    // Equal for worlds with the same future.
+    [[nodiscard]] std::size_t key() const {
+        std::size_t hash = 0;
+        const auto add = [&](std::size_t value) { hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL + (hash >> 7U); };
+        const auto add_bytes = [&](const Bytes& bytes) {
+            add(std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+        };
+        for (const Bytes& one : memory) add_bytes(one);
+        for (const Member& one : members) {
+            add(one.done.size() * 2 + (one.ended ? 1 : 0));
+            for (std::size_t i = one.call_begin; i < one.done.size(); ++i)
+                if (one.done[i].fetched) add_bytes(*one.done[i].fetched);
+        }
+        std::size_t flying = 0;  // a set
+        for (const Flight& one : flights)
+            flying +=
+                std::hash<std::string_view>()({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()}) *
+                (one.offset * 64 + static_cast<std::size_t>(one.to * 8 + one.from) + 1);
+        add(flying);
+        return hash;
+    }
+};
+
+// What is wrong with a group on purpose.
+enum class Fault { none, one_half, no_completion, no_meeting };
+
+class ExploredGroup final : public Group {
+public:
+    ExploredGroup(World& world, int own, Fault fault)
+        : world_(world), own_(own), fault_(fault), real_(world.memory[static_cast<std::size_t>(own)]) {}
+
+    // The first operation of every program.
+    Status begin() {
+        return once([](Bytes&) { return true; });
+    }
+    void begin_call() {
+        if (!stopped_) me().call_begin = std::max(me().call_begin, at_);
+    }
+
+    [[nodiscard]] int size() const override { return static_cast<int>(world_.members.size()); }
+    [[nodiscard]] int index() const override { return own_; }
+    Status sync() override {
+        const int meeting = ++meetings_;
+        Status come = once([&](Bytes&) {
+            ++me().meetings;
+            return true;
+        });
+        if (!come.ok() || fault_ == Fault::no_meeting) return come;
+        return once([&](Bytes&) {
+            return std::all_of(world_.members.begin(), world_.members.end(),
+                               [&](const World::Member& one) { return one.meetings >= meeting; });
+        });
+    }
+    Status complete() override {
+        if (fault_ == Fault::no_completion) return {};
+        return once([&](Bytes&) {
+            return std::none_of(world_.flights.begin(), world_.flights.end(),
+                                [&](const World::Flight& one) { return one.from == own_; });
+        });
+    }
+    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+        return member == own_ ? memory().data() + offset : nullptr;
+    }
+    [[nodiscard]] bool all_found() const override { return false; }
+    Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
+        const auto* from = static_cast<const std::byte*>(source);
+        const Bytes copy(from, from + bytes);
+        return once([&](Bytes&) {
+            world_.flights.push_back({own_, member, offset, copy});
+            return true;
+        });
+    }
+    Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
+        const std::size_t number = at_;
+        Status done = once([&](Bytes& fetched) {
+            const std::byte* there = world_.memory[static_cast<std::size_t>(member)].data() + offset;
+            fetched.assign(there, there + bytes);
+            return true;
+        });
+        if (done.ok()) std::memcpy(dest, me().done[number].fetched->data(), bytes);
+        return done;
+    }
+    [[nodiscard]] std::uint64_t workspace() const override { return 0; }
+    unsigned next_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
+
+    // After the program: its memory is what it was at the stop.
+    void end() {
+        if (stopped_)
+            memory() = real_;
+        else
+            me().ended = true;
+    }
+    [[nodiscard]] bool moved() const { return moved_; }
+    [[nodiscard]] bool stopped() const { return stopped_; }
+
+private:
+    [[nodiscard]] Bytes& memory() const { return world_.memory[static_cast<std::size_t>(own_)]; }
+    [[nodiscard]] World::Member& me() const { return world_.members[static_cast<std::size_t>(own_)]; }
+
+    template <class Operation>
+    Status once(Operation&& operation) {
+        Status stop{Code::again, "explored so far"};
+        if (stopped_) return stop;
+        if (at_ < me().done.size()) {
+            // The same place in memory, which the program may point to.
+            std::copy(me().done[at_].memory->begin(), me().done[at_].memory->end(), memory().begin());
+            ++at_;
+            return {};
+        }
+        stopped_ = moved_;
+        if (stopped_) {
+            real_ = memory();
+            return stop;
+        }
+        std::copy(real_.begin(), real_.end(), memory().begin());
+        Bytes fetched;
+        stopped_ = !operation(fetched);
+        if (stopped_) return stop;
+        moved_ = true;
+        me().done.push_back({fetched.empty() ? nullptr : std::make_shared<const Bytes>(fetched),
+                             std::make_shared<const Bytes>(memory())});
+        ++at_;
+        return {};
+    }
+
+    World& world_;
+    int own_;
+    Fault fault_;
+    Bytes real_;  // the own memory as the world has it, while the program runs over what it was
+    std::size_t at_ = 0;
+    int meetings_ = 0;
+    unsigned halves_ = 0;
+    bool moved_ = false;
+    bool stopped_ = false;
+};
+
+std::int32_t value_of(int call, int member) { return (call + 1) * 100 + member; }
+
+// One call of one member: the operation, and what must be in its dest then.
+struct Call {
+    std::function<Status(Group&, int call)> run;
+    std::function<std::vector<std::int32_t>(int call, int member, int members)> expected;
+};
+
+void program(ExploredGroup& group, World& world, const Call& call) {
+    if (!group.begin().ok()) return;
+    for (int number = 0; number < calls; ++number) {
+        group.begin_call();
+        std::vector<std::int32_t> source(static_cast<std::size_t>(group.size()), value_of(number, group.index()));
+        std::memcpy(group.find(group.index(), source_of(number)), source.data(), source.size() * sizeof(std::int32_t));
+        if (!call.run(group, number).ok()) return;
+        const auto expected = call.expected(number, group.index(), group.size());
+        world.wrong = world.wrong || std::memcmp(group.find(group.index(), dest_of(number)), expected.data(),
+                                                 expected.size() * sizeof(std::int32_t)) != 0;
+    }
+}
+
+std::vector<World> successors(const World& world, const Call& call, Fault fault) {
+    std::vector<World> out;
+    for (std::size_t i = 0; i < world.members.size(); ++i) {
+        if (world.members[i].ended) continue;
+        World next = world;
+        ExploredGroup group(next, static_cast<int>(i), fault);
+        program(group, next, call);
+        group.end();
+        if (group.moved() || !group.stopped()) out.push_back(std::move(next));
+    }
+    for (std::size_t i = 0; i < world.flights.size(); ++i) {
+        World next = world;
+        const World::Flight flight = std::move(next.flights[i]);
+        next.flights.erase(next.flights.begin() + static_cast<std::ptrdiff_t>(i));
+        std::copy(
+            flight.bytes.begin(), flight.bytes.end(),
+            next.memory[static_cast<std::size_t>(flight.to)].begin() + static_cast<std::ptrdiff_t>(flight.offset));
+        out.push_back(std::move(next));
+    }
+    return out;
+}
+
+// "" or what is wrong.
+std::string explore(const char* what, int members, const Call& call, Fault fault = Fault::none) {
+    constexpr std::size_t bound = 300'000;
+    World first;
+    first.memory.assign(static_cast<std::size_t>(members), Bytes(memory_bytes));
+    first.members.resize(static_cast<std::size_t>(members));
+    std::vector<World> open{first};
+    std::unordered_set<std::size_t> seen{first.key()};
+    std::string found;
+    while (!open.empty() && found.empty() && seen.size() < bound) {
+        const World world = std::move(open.back());
+        open.pop_back();
+        const bool ended =
+            std::all_of(world.members.begin(), world.members.end(), [](const auto& m) { return m.ended; });
+        if (world.wrong) found = "wrong result";
+        auto next = successors(world, call, fault);
+        if (next.empty() && !ended && found.empty()) found = "deadlock";
+        for (World& one : next)
+            if (seen.insert(one.key()).second) open.push_back(std::move(one));
+    }
+    if (seen.size() >= bound) found = "not all explored";
+    std::printf("%s of %d: %zu states%s%s (bound %zu)\n", what, members, seen.size(),
+                found.empty() ? "" : ", fault: ", found.c_str(), bound);
+    return found;
+}
+
+std::vector<std::int32_t> one_of_each(int call, int members) {
+    std::vector<std::int32_t> all;
+    all.reserve(static_cast<std::size_t>(members));
+    for (int member = 0; member < members; ++member) all.push_back(value_of(call, member));
+    return all;
+}
+
+// The root moves, so that each is root while another is already in the next call.
+const Call broadcasts{[](Group& group, int call) {
+                          return broadcast(group, dest_of(call), source_of(call), 4, call % group.size(), true);
+                      },
+                      [](int call, int, int members) { return std::vector{value_of(call, call % members)}; }};
+const Call sums{[](Group& group, int call) {
+                    return reduce(group, dest_of(call), source_of(call), 1, Operation::sum, Element::i32);
+                },
+                [](int call, int, int members) {
+                    std::int32_t sum = 0;
+                    for (const std::int32_t one : one_of_each(call, members)) sum += one;
+                    return std::vector{sum};
+                }};
+const Call scans{
+    [](Group& group, int call) { return scan(group, dest_of(call), source_of(call), 1, true, Element::i32); },
+    [](int call, int member, int) {
+        std::int32_t sum = 0;
+        for (const std::int32_t one : one_of_each(call, member + 1)) sum += one;
+        return std::vector{sum};
+    }};
+const Call fcollects{[](Group& group, int call) { return fcollect(group, dest_of(call), source_of(call), 4); },
+                     [](int call, int, int members) { return one_of_each(call, members); }};
+const Call exchanges{[](Group& group, int call) { return alltoall(group, dest_of(call), source_of(call), 4); },
+                     [](int call, int, int members) { return one_of_each(call, members); }};
+const Call collects{[](Group& group, int call) { return collect(group, dest_of(call), source_of(call), 4); },
+                    [](int call, int, int members) { return one_of_each(call, members); }};
+
+TEST(CollectivesExplored, BackToBackCallsOfTwo) {
+    EXPECT_THAT(explore("broadcast", 2, broadcasts), IsEmpty());
+    EXPECT_THAT(explore("reduce", 2, sums), IsEmpty());
+    EXPECT_THAT(explore("scan", 2, scans), IsEmpty());
+    EXPECT_THAT(explore("fcollect", 2, fcollects), IsEmpty());
+    EXPECT_THAT(explore("alltoall", 2, exchanges), IsEmpty());
+    EXPECT_THAT(explore("collect", 2, collects), IsEmpty());
+}
+
+TEST(CollectivesExplored, BackToBackCallsOfThree) {
+    EXPECT_THAT(explore("broadcast", 3, broadcasts), IsEmpty());
+    EXPECT_THAT(explore("reduce", 3, sums), IsEmpty());
+    EXPECT_THAT(explore("scan", 3, scans), IsEmpty());
+    EXPECT_THAT(explore("fcollect", 3, fcollects), IsEmpty());
+    EXPECT_THAT(explore("alltoall", 3, exchanges), IsEmpty());
+    EXPECT_THAT(explore("collect", 3, collects), IsEmpty());
+}
+
+// The exploration is worth something because it finds these.
+
+TEST(CollectivesExplored, FindsAWorkspaceThatTheNextCallOverwrites) {
+    EXPECT_EQ(explore("reduce with one half", 2, sums, Fault::one_half), "wrong result");
+}
+
+TEST(CollectivesExplored, FindsPutsThatNobodyCompletes) {
+    EXPECT_EQ(explore("fcollect without completion", 2, fcollects, Fault::no_completion), "wrong result");
+    EXPECT_EQ(explore("broadcast without completion", 2, broadcasts, Fault::no_completion), "wrong result");
+}
+
+TEST(CollectivesExplored, FindsAMeetingThatDoesNotWait) {
+    EXPECT_EQ(explore("reduce without meeting", 2, sums, Fault::no_meeting), "wrong result");
+    EXPECT_EQ(explore("broadcast without meeting", 3, broadcasts, Fault::no_meeting), "wrong result");
+}
+
+}  // namespace
+}  // namespace npushmem::coll
