@@ -61,12 +61,13 @@ NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* 
  * "auto"), for this call only; all PEs give the same. Returns 0 or a code of npushmem/plugin/abi.h, with a report:
  * unknown name, radix out of range, an algorithm that cannot serve so many PEs; then nobody has been waited for. */
 NPUSHMEM_API int npushmemx_barrier_all_by(const char* algorithm);
-/* Collective over the team. npushmem_team_sync by this algorithm, for this call only; otherwise as above. */
+/* Collective over the team; one thread at a time. npushmem_team_sync by this algorithm, for this call only; otherwise
+ * as above. */
 NPUSHMEM_API int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm);
 /* What the team's syncs, and the meetings inside its collective operations, go by from now on, instead of
  * NPUSHMEM_BARRIER_ALGO; for NPUSHMEM_TEAM_WORLD also barrier_all and sync_all. Meets nobody, but all members must do
- * it, with the same text, between the same two of their meetings. Returns 0 or a code, with a report, as above; then
- * nothing has changed. */
+ * it, with the same text, between the same two of their meetings, while no other thread uses the team. Returns 0 or a
+ * code, with a report, as above; then nothing has changed. */
 NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm);
 /* The algorithms there are, one a line: name, ":k" behind it where it takes a radix, blanks, what it does. Any time. */
 NPUSHMEM_API const char* npushmemx_describe_barriers(void);
@@ -78,14 +79,15 @@ NPUSHMEM_API int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core);
  */
 
 /* Counts of this PE since init; times in nanoseconds. Those of barriers (barrier_all, sync_all, and the meetings inside
- * collective calls) are kept with NPUSHMEM_STATS=1 only, which then also prints the table of all PEs at finalize; one
- * barrier in NPUSHMEM_STATS_EVERY is timed. */
+ * collective calls of the world) are kept with NPUSHMEM_STATS=1 only, which then also prints the table of all PEs at
+ * finalize; one barrier in NPUSHMEM_STATS_EVERY is timed. */
 typedef struct npushmemx_statistics {
     uint64_t barriers;
     uint64_t timed_barriers;
     uint64_t barrier_time; /* in the timed ones together */
     uint64_t longest_barrier;
-    uint64_t came_last;  /* timed barriers to which this PE came last of those on its host */
+    uint64_t came_last;  /* timed barriers to which this PE came last of those on its host; another PE finds that
+                          * out, and writes it down a moment later. 0 where PEs do not map each other */
     uint64_t late_time;  /* how long after the last but one, in those together */
     uint64_t waits;      /* of any kind, that did not find their condition true at once */
     uint64_t spins;      /* polls with a pause */
@@ -100,7 +102,8 @@ typedef struct npushmemx_statistics {
  * missing. Returns 0, or a code of npushmem/plugin/abi.h, with a report: not initialised, a null pointer. */
 NPUSHMEM_API int npushmemx_get_statistics(npushmemx_statistics_t* statistics);
 /* The same of the calling PE's meetings in one team, from its beginning to its end; what is counted of waits belongs to
- * no team, and is 0 for all but NPUSHMEM_TEAM_WORLD. Who came last is known in teams whose members map each other. */
+ * no team, and is 0 for all but NPUSHMEM_TEAM_WORLD. Who came last is known in teams whose members map each other. Any
+ * thread, while the team exists. Returns 0 or a code, with a report: no such team, a null pointer. */
 NPUSHMEM_API int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics);
 
 /* ---- Version, errors, reports --------------------------------------------------------------------------------------

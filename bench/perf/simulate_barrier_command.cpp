@@ -8,11 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <thread>
+#include <span>
 
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/sweep.hpp"
+#include "core/base/cpu_facts.hpp"
 
 namespace npushmem::perf {
 namespace {
@@ -57,21 +58,27 @@ public:
         CLI::App* app = program.add_subcommand(
             "simulate-barrier",
             "The real barrier schedules under LogGP, for up to a million PEs; --compare sets them beside this machine");
-        app->add_option("--pes", members_, "Sizes of the team, up to 1000000 (a minute and 2 GB for all algorithms)")
-            ->delimiter(',')
-            ->check(CLI::Range(2, most_members))
-            ->capture_default_str();
-        app->add_option("--pes-per-node", per_node_, "PEs of a node; more than --pes: all on one")
-            ->check(CLI::Range(1, most_members))
-            ->capture_default_str();
-        app->add_option("--algorithms", algorithms_, "As in NPUSHMEM_BARRIER_ALGO; without it, all")->delimiter(',');
+        CLI::Option* pes = app->add_option("--pes", members_,
+                                           "Sizes of the team, up to 1000000 (a minute and 2 GB for all algorithms)")
+                               ->delimiter(',')
+                               ->check(CLI::Range(2, most_members))
+                               ->capture_default_str();
+        CLI::Option* per_node =
+            app->add_option("--pes-per-node", per_node_, "PEs of a node; more than --pes: all on one")
+                ->check(CLI::Range(1, most_members))
+                ->capture_default_str();
+        CLI::Option* algorithms =
+            app->add_option("--algorithms", algorithms_, "As in NPUSHMEM_BARRIER_ALGO; without it, all")
+                ->delimiter(',');
         app->add_option("--parameters", parameters_, "File of the model's parameters; see bench/simulate/model.hpp");
         app->add_flag("--measure", measure_, "Take the node's parameters from this machine");
-        app->add_option("--compare", compare_, "Run jobs of these sizes here and show the model's error")
-            ->delimiter(',')
-            ->check(CLI::Range(2, 4096));
-        app->add_option("--csv", csv_, "Write the table to this file")->type_name("FILE");
-        app->add_option("--svg", svg_, "Draw the table into this file")->type_name("FILE");
+        CLI::Option* compare =
+            app->add_option("--compare", compare_, "Run jobs of these sizes here and show the model's error")
+                ->delimiter(',')
+                ->check(CLI::Range(2, 4096));
+        CLI::Option* csv = app->add_option("--csv", csv_, "Write the table to this file")->type_name("FILE");
+        CLI::Option* svg = app->add_option("--svg", svg_, "Draw the table into this file")->type_name("FILE");
+        for (CLI::Option* other : {pes, per_node, algorithms, csv, svg}) compare->excludes(other);
         return app;
     }
 
@@ -134,8 +141,11 @@ private:
     Status compare() {
         auto by = model();
         if (!by.ok()) return by.status();
-        if (by.value().cores_per_node == 0)
-            by.value().cores_per_node = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        if (by.value().cores_per_node == 0) {
+            const CpuFacts here = read_cpu_facts();
+            by.value().cores_per_node =
+                std::max(1, static_cast<int>(usable_cores(std::span(&here.affinity, 1), here.quota)));
+        }
         std::cout << describe(by.value())
                   << fmt::format("{:>6} {:<26} {:>12} {:>12} {:>8}\n", "PEs", "algorithm", "measured us", "model us",
                                  "error");

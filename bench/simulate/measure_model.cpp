@@ -2,6 +2,7 @@
 // take.
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <vector>
 
@@ -18,8 +20,11 @@ namespace npushmem::simulate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int batches = 21;
-constexpr std::uint64_t per_batch = 400;
+// Of each measurement; where other programs use the processors, few batches fit.
+constexpr std::chrono::milliseconds budget{100};
+constexpr std::size_t most_batches = 201;
+constexpr std::uint64_t per_batch = 50;
+constexpr std::uint64_t polls_per_look = 4096;
 
 struct alignas(128) Word {
     std::atomic<std::uint64_t> value;
@@ -28,6 +33,7 @@ struct alignas(128) Word {
 struct Page {
     Word there;
     Word back;
+    Word over;  // not 0: nothing more is measured
     Word lines[16];
 };
 
@@ -56,80 +62,117 @@ std::vector<int> usable() {
     return out;
 }
 
-void bind(int cpu) {
+bool bind(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
-    (void)sched_setaffinity(0, sizeof set, &set);
+    return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-// Acquire and release as the library's signals have them.
-void wait_for(Word& word, std::uint64_t value, bool yielding) {
-    while (word.value.load(std::memory_order_acquire) < value)
+// The other process, which ends with this one at the latest.
+class Partner {
+public:
+    template <class Work>
+    Partner(int cpu, Page& page, Work&& work) : page_(page) {
+        const pid_t parent = getpid();
+        page_.over.value = 0;
+        process_ = fork();
+        if (process_ != 0) return;
+        const bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && bind(cpu);
+        if (ready) work();
+        _exit(ready ? 0 : 1);
+    }
+    Partner(const Partner&) = delete;
+    Partner& operator=(const Partner&) = delete;
+    ~Partner() {
+        page_.over.value = 1;
+        if (process_ > 0 && !gone_) waitpid(process_, nullptr, 0);
+    }
+
+    [[nodiscard]] bool started() const { return process_ > 0; }
+    // False when it has ended before its time.
+    bool there() {
+        if (!gone_ && waitpid(process_, nullptr, WNOHANG) == process_) gone_ = true;
+        return !gone_;
+    }
+
+private:
+    Page& page_;
+    pid_t process_;
+    bool gone_ = false;
+};
+
+// Acquire and release as the library's signals have them. False when `on` says so, now and then.
+template <class On>
+bool wait_for(const Word& word, std::uint64_t value, bool yielding, On&& on) {
+    for (std::uint64_t polls = 1; word.value.load(std::memory_order_acquire) < value; ++polls) {
         if (yielding) sched_yield();
+        if (polls % (yielding ? 16 : polls_per_look) == 0 && !on()) return false;
+    }
+    return true;
 }
 
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-// Nanoseconds of one of `per_batch` repetitions, the median of many batches.
+// Nanoseconds of one of `per_batch` repetitions, the median of what fits into the time; 0 when a batch fails.
 template <class Batch>
 double time_of(Batch&& batch) {
     std::vector<double> times;
-    for (int i = 0; i < batches; ++i) {
+    const auto end = Clock::now() + budget;
+    do {
         const auto begin = Clock::now();
-        batch();
+        if (!batch()) return 0;
         times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / per_batch);
-    }
-    return median(std::move(times));
+    } while (Clock::now() < end && times.size() < most_batches);
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2];
 }
 
 void answer(Page& page, bool yielding) {
-    for (std::uint64_t i = 1; i <= batches * per_batch; ++i) {
-        wait_for(page.there, i, yielding);
-        page.back.value.store(i);
-    }
+    const auto on = [&] { return page.over.value.load() == 0; };
+    for (std::uint64_t i = 1; wait_for(page.there, i, yielding, on); ++i) page.back.value.store(i);
 }
 
-double hand_over(Page& page, bool yielding) {
+void read_on(const Page& page) {
+    volatile std::uint64_t sum = 0;  // so that the loads are not left out
+    while (page.over.value.load() == 0)
+        for (const Word& line : page.lines) sum = sum + line.value.load(std::memory_order_relaxed);
+}
+
+// From one process to the other.
+double hand_over(Page& page, bool yielding, Partner& partner) {
     std::uint64_t count = 0;
     return time_of([&] {
                for (std::uint64_t i = 0; i < per_batch; ++i) {
                    page.there.value.store(++count);
-                   wait_for(page.back, count, yielding);
+                   if (!wait_for(page.back, count, yielding, [&] { return partner.there(); })) return false;
                }
+               return true;
            }) /
            2;
 }
 
-// Runs `other` in a second process while this one measures; both bound as given.
-template <class Other, class Mine>
-Result<double> with_other(int my_cpu, int other_cpu, Other&& other, Mine&& mine) {
-    cpu_set_t before;
-    sched_getaffinity(0, sizeof before, &before);
-    const pid_t child = fork();
-    if (child < 0)
-        return Status{Code::system, std::string("cannot start a process to measure with: ") + std::strerror(errno)};
-    if (child == 0) {
-        bind(other_cpu);
-        other();
-        _exit(0);
-    }
-    bind(my_cpu);
-    const double time = mine();
-    sched_setaffinity(0, sizeof before, &before);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return time;
-}
-
-// A store with its fence to a line that nobody else wants, and to lines that another process keeps reading.
+// A store with its fence to a line that nobody else wants, or to lines that another process keeps reading.
 double store_time(Page& page, std::size_t lines) {
     return time_of([&] {
         for (std::uint64_t i = 0; i < per_batch; ++i) page.lines[i % lines].value.store(i);
+        return true;
     });
+}
+
+// Measures with `work` in another process; both bound as given. The binding before is back at the end.
+template <class Work, class Mine>
+Result<double> with_partner(Page& page, int my_cpu, int other_cpu, Work&& work, Mine&& mine) {
+    page.there.value = page.back.value = 0;
+    cpu_set_t before;
+    if (sched_getaffinity(0, sizeof before, &before) != 0 || !bind(my_cpu))
+        return Status{Code::system, std::string("cannot bind to a processor to measure: ") + std::strerror(errno)};
+    double time = 0;
+    {
+        Partner partner(other_cpu, page, work);
+        if (partner.started()) time = mine(partner);
+    }
+    sched_setaffinity(0, sizeof before, &before);
+    if (time > 0) return time;
+    return Status{Code::system, "cannot start and bind a process to measure with, or it has ended"};
 }
 
 }  // namespace
@@ -143,28 +186,18 @@ Result<Model> measure_model(Model otherwise) {
     const int here = cpus.front();
     const int there = cpus.back();
     Model model = otherwise;
-    auto turn = with_other(
-        here, here, [&] { answer(page, true); }, [&] { return hand_over(page, true); });
+    auto turn = with_partner(
+        page, here, here, [&] { answer(page, true); },
+        [&](Partner& partner) { return hand_over(page, true, partner); });
     if (!turn.ok()) return turn.status();
     model.turn = turn.value();
     if (cpus.size() < 2) return model;  // nobody to hand a word to
-    page.there.value = page.back.value = 0;
-    auto over = with_other(
-        here, there, [&] { answer(page, false); }, [&] { return hand_over(page, false); });
+    auto over = with_partner(
+        page, here, there, [&] { answer(page, false); },
+        [&](Partner& partner) { return hand_over(page, false, partner); });
     if (!over.ok()) return over.status();
-    std::atomic<std::uint64_t>& end = page.there.value;
-    end = 0;
-    const auto read_on = [&] {
-        std::uint64_t sum = 0;
-        while (end.load() == 0)
-            for (const Word& line : page.lines) sum += line.value.load(std::memory_order_relaxed);
-        end = sum == 0 ? 2 : 3;  // so that the loads are not left out
-    };
-    auto gap = with_other(here, there, read_on, [&] {
-        const double time = store_time(page, std::size(page.lines));
-        end = 1;
-        return time;
-    });
+    auto gap = with_partner(
+        page, here, there, [&] { read_on(page); }, [&](Partner&) { return store_time(page, std::size(page.lines)); });
     if (!gap.ok()) return gap.status();
     model.node.overhead = store_time(page, 1);
     model.node.gap = gap.value();

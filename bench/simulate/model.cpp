@@ -25,7 +25,7 @@ constexpr std::array names{
     Name{"turn", [](Model& model) { return &model.turn; }},
 };
 constexpr std::string_view cores_name = "cores_per_node";
-constexpr double most = 1e12;
+constexpr double most = 1e9;  // a second; so that no time overflows
 
 // One word and where it begins, from 1.
 struct Word {
@@ -67,7 +67,7 @@ Status read_line(std::string_view line, const std::string& place, Model& model) 
     double value = 0;
     const auto [end, error] = std::from_chars(number.text.data(), number.text.data() + number.text.size(), value);
     if (error != std::errc{} || end != number.text.data() + number.text.size() || !(value >= 0 && value <= most))
-        return wrong(number, "is no number from 0 to 1e12");
+        return wrong(number, "is no number from 0 to 1e9");
     const Word rest = next_word(line, number.column - 1 + number.text.size());
     if (!rest.text.empty()) return wrong(rest, "follows the number; a line has a name and a number");
     const Status known = set(model, name.text, value);

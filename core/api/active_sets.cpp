@@ -4,6 +4,7 @@
 // pSync, zero before and after each call:  [0] who has come, at the first member  [1] the first member's release
 //                                          [2..5] free places  [6] whether the place could be taken  [7] who maps all
 #include <fmt/core.h>
+#include <algorithm>
 
 #include <map>
 #include <mutex>
@@ -73,11 +74,15 @@ int common_place(const Set& set) {
     return -1;
 }
 
-bool said_by_all(const Set& set, const long* word) {
-    for (int i = 0; i < set.members.count; ++i)
-        if (npushmem_long_g(word, set.members.at(i)) == 0) return false;
-    return true;
+// The largest of what the members say in this word.
+long worst_of(const Set& set, const long* word) {
+    long worst = 0;
+    for (int i = 0; i < set.members.count; ++i) worst = std::max(worst, npushmem_long_g(word, set.members.at(i)));
+    return worst;
 }
+
+// What a member says of the place: it has it, somebody else was faster, or it has no memory there and never will.
+enum Granted : long { yes = 1, no = 2, never = 3 };
 
 // One attempt: everybody says what is free, then whether the common one could be taken. False: try again.
 Result<bool> attempt(const Set& set, TeamName& made) {
@@ -88,16 +93,18 @@ Result<bool> attempt(const Set& set, TeamName& made) {
     const int place = common_place(set);
     const bool taken = place >= 0 && teams.take(place);
     Status prepared = taken ? teams.prepare(place) : Status{};
-    set.sync[6] = taken && prepared.ok() ? 1 : 0;
-    set.sync[7] = teams.maps(set.members) ? 1 : 0;
+    set.sync[6] = !prepared.ok() ? never : taken ? yes : no;
+    set.sync[7] = teams.maps(set.members) ? yes : no;
     if (Status met = meet(set); !met.ok()) return met;
-    const bool granted = said_by_all(set, set.sync + 6);
-    const bool mapped = said_by_all(set, set.sync + 7);
+    const long worst = worst_of(set, set.sync + 6);
+    const bool granted = worst == yes;
+    const bool mapped = worst_of(set, set.sync + 7) == yes;
     if (Status met = meet(set); !met.ok()) return met;  // nobody reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
     if (taken && !granted) teams.give_back(place);
     if (place < 0) return Status{Code::memory, "there is no place for the team of another active set"};
     if (!prepared.ok()) return prepared;
+    if (worst == never) return Status{Code::memory, "another PE has no memory for the team of an active set"};
     if (granted) made = teams.begin(place, {set.members, 0}, mapped);
     return granted;
 }

@@ -57,10 +57,10 @@ int broadcast_any(const char* function, const Result<Team*>& team, void* dest, c
 int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                 std::size_t size) {
     const std::uint64_t bytes = byte_count(count, size);
-    // This PE's own part of dest is not known here: its beginning stands for it.
+    // How long dest must be is not known here: its beginning stands for it, and the operation looks at the rest.
     return run_collective(function, team, {"dest", dest, 1}, {"source", source, bytes},
                           [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::collect(group, to, from, bytes);
+                              return coll::collect(group, to, from, bytes, runtime()->heap().tail() - to);
                           });
 }
 

@@ -168,6 +168,11 @@ void fail(std::string_view function, const Status& status) {
     react(up, thread_failure(), loses_the_job(status.code()));
 }
 
+int returned(std::string_view function, const Status& status) {
+    if (!status.ok()) fail_returned(function, status);
+    return static_cast<int>(status.code());
+}
+
 void fail_returned(std::string_view function, const Status& status) {
     thread_failure() = status.within(function);
     log_failure(runtime(), thread_failure());

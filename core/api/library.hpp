@@ -25,6 +25,8 @@ void fail(std::string_view function, const Status& status);
 
 // As fail, for a function that returns the failure: what becomes of the job is its caller's choice.
 void fail_returned(std::string_view function, const Status& status);
+// The number to return: 0, or that of a failure, after fail_returned.
+int returned(std::string_view function, const Status& status);
 
 // As fail, for a start whose caller gets no return value: the job is lost.
 void fail_start(std::string_view function, const Status& status);

@@ -23,11 +23,6 @@ npushmemx_statistics_t as_struct(const PeStatistics& now) {
             .wakes = now.wakes};
 }
 
-int refuse(const char* function, const Status& why) {
-    fail_returned(function, why);
-    return static_cast<int>(why.code());
-}
-
 Status no_place() { return {Code::argument, "statistics is NULL"}; }
 
 }  // namespace
@@ -36,16 +31,16 @@ extern "C" {
 
 int npushmemx_get_statistics(npushmemx_statistics_t* statistics) {
     Runtime* up = runtime();
-    if (up == nullptr) return refuse(__func__, not_running());
-    if (statistics == nullptr) return refuse(__func__, no_place());
+    if (up == nullptr) return returned(__func__, not_running());
+    if (statistics == nullptr) return returned(__func__, no_place());
     *statistics = as_struct(up->statistics());
     return 0;
 }
 
 int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* statistics) {
     const auto found = team_of(team);
-    if (!found.ok()) return refuse(__func__, found.status());
-    if (statistics == nullptr) return refuse(__func__, no_place());
+    if (!found.ok()) return returned(__func__, found.status());
+    if (statistics == nullptr) return returned(__func__, no_place());
     Runtime* up = runtime();
     const bool world = found.value() == &up->teams().world();
     *statistics = as_struct(world ? up->statistics() : read_statistics(found.value()->counts()));

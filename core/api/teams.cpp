@@ -28,7 +28,7 @@ PeRange members_of(const Team& parent, int start, int stride, int size) {
 }
 
 Status check_triplet(const Team& parent, int start, int stride, int size) {
-    const std::int64_t last = start + static_cast<std::int64_t>(stride) * (size - 1);
+    const std::int64_t last = start + static_cast<std::int64_t>(stride) * (std::int64_t{size} - 1);
     const bool inside = size >= 1 && start >= 0 && start < parent.size() && last >= 0 && last < parent.size();
     if (inside && (stride != 0 || size == 1)) return {};
     return {Code::range, fmt::format("start {}, stride {}, size {} are not PEs of the team {}, which has {}", start,
@@ -45,11 +45,6 @@ Status by_algorithm(npushmem_team_t handle, const char* algorithm, Action&& acti
     const bool world = found.value() == &up->teams().world();
     const auto choice = world ? up->world().choose(algorithm) : found.value()->choose(algorithm);
     return choice.ok() ? action(*up, *found.value(), world, choice.value().plan) : choice.status();
-}
-
-int returned(const char* function, const Status& done) {
-    if (!done.ok()) fail_returned(function, done);
-    return static_cast<int>(done.code());
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
@@ -90,11 +85,6 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     return done;
 }
 
-int reported(const char* function, const Status& done) {
-    if (!done.ok()) fail_returned(function, done);
-    return static_cast<int>(done.code());
-}
-
 }  // namespace
 
 Team* find_team(npushmem_team_t handle) {
@@ -133,7 +123,7 @@ int npushmem_team_get_config(npushmem_team_t team, long config_mask, npushmem_te
     const auto found = team_of(team);
     if (found.ok() && config != nullptr && (config_mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0)
         config->num_contexts = found.value()->contexts_wanted;
-    return reported(__func__, found.status());
+    return returned(__func__, found.status());
 }
 
 int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_team_t dest_team) {
@@ -145,18 +135,18 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
 
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
                                 const npushmem_team_config_t* config, long config_mask, npushmem_team_t* new_team) {
-    if (new_team == nullptr) return reported(__func__, {Code::argument, "new_team is NULL"});
+    if (new_team == nullptr) return returned(__func__, {Code::argument, "new_team is NULL"});
     *new_team = NPUSHMEM_TEAM_INVALID;
-    return reported(__func__, split_strided(parent_team, start, stride, size, config, config_mask, *new_team));
+    return returned(__func__, split_strided(parent_team, start, stride, size, config, config_mask, *new_team));
 }
 
 int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config,
                            long xaxis_mask, npushmem_team_t* xaxis_team, const npushmem_team_config_t* yaxis_config,
                            long yaxis_mask, npushmem_team_t* yaxis_team) {
     if (xaxis_team == nullptr || yaxis_team == nullptr)
-        return reported(__func__, {Code::argument, "xaxis_team or yaxis_team is NULL"});
+        return returned(__func__, {Code::argument, "xaxis_team or yaxis_team is NULL"});
     *xaxis_team = *yaxis_team = NPUSHMEM_TEAM_INVALID;
-    return reported(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
+    return returned(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
                                        {yaxis_config, yaxis_mask, yaxis_team}));
 }
 

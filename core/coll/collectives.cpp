@@ -216,16 +216,23 @@ Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
     return done.ok() ? finish(group) : done;
 }
 
-Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
+Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
     const auto at = publish(group, &bytes, sizeof bytes);
     if (!at.ok()) return at.status();
     std::uint64_t before = 0;
+    std::uint64_t left = room;
+    bool fits = true;
     Status done;
-    for (int member = 0; member < group.index() && done.ok(); ++member) {
+    for (int member = 0; member < group.size() && done.ok(); ++member) {
         std::uint64_t theirs = 0;
         done = read(group, member, at.value(), &theirs, sizeof theirs);
-        before += theirs;
+        if (member < group.index()) before += theirs;
+        fits = fits && theirs <= left;
+        left -= fits ? theirs : 0;
     }
+    // All have read the same, so all come to the same end.
+    if (done.ok() && !fits)
+        return {Code::range, "the members' contributions together are more than there is room for behind dest"};
     if (done.ok())
         done =
             for_all(group, [&](int member) { return write(group, member, dest + before, own(group, source), bytes); });

@@ -15,8 +15,9 @@ namespace npushmem::coll {
 // reads its part from the root, and the parts of the others from them. `to_root`: the root's dest is written as well.
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root);
 
-// `bytes` may differ from member to member: the members tell each other first.
-Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
+// `bytes` may differ from member to member: the members tell each other first. Code::range, at all of them, when they
+// are together more than `room`, the bytes from dest to the end of what may be written.
+Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room);
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);
 // `bytes` for each member.
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes);

@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::size_t most_described_pes = 16;
 
+// A job does not fail because nobody can read what it says.
+void say(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
+
 }  // namespace
 
 struct Runtime::Step {
@@ -345,10 +348,10 @@ Status Runtime::report() {
     if (!config_.unknown_variables().empty()) sources_->declare_all(config_);
     for (const auto& sentence : config_.unknown_variables()) log_.line(LogLevel::warn, "config", sentence);
     if (settings().version && !settings().info)
-        fmt::print(stderr, "npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch);
+        say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
     if (settings().info)
-        fmt::print(stderr, "{}transport map of PE 0:\n{}NIC assignment of this host:\n{}", job_text_, map_text_,
-                   nic_text());
+        say(fmt::format("{}transport map of PE 0:\n{}NIC assignment of this host:\n{}", job_text_, map_text_,
+                        nic_text()));
     return {};
 }
 
@@ -389,12 +392,14 @@ Status Runtime::finish() {
     if (npu_) (void)npu_->device().synchronize();
     npu_.reset();
     publish(waiting_->counters, heap_->control().counts);
+    world_->stop_counting();  // so that nobody writes what PE 0 reads after the last meeting
     Status met = barrier_all();
     if (met.ok()) {
         heap_->control().last_meeting.store(world_->meetings(), std::memory_order_relaxed);
         say_finalized();
     }
-    if (met.ok() && settings().stats && my_pe_ == 0) met = print_statistics();
+    if (met.ok() && settings().stats && my_pe_ == 0)
+        if (Status told = print_statistics(); !told.ok()) log_.line(LogLevel::warn, "report", told.message());
     // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
     // has its own connections, so it can say when all are through.
     if (met.ok()) met = bootstrap_->barrier();
@@ -406,7 +411,8 @@ PeStatistics Runtime::statistics() {
     return read_statistics(heap_->control().counts);
 }
 
-// After the last meeting: nobody counts any more, and all memory is still there.
+// After the last meeting: nobody counts any more, and all memory is still there. Who has come to that meeting has left
+// the ones before.
 Status Runtime::print_statistics() {
     std::vector<PeStatistics> all;
     for (int pe = 0; pe < npes_; ++pe) {
@@ -420,7 +426,7 @@ Status Runtime::print_statistics() {
         }
         all.push_back(read_statistics(*static_cast<const MeetingCounts*>(counts)));
     }
-    fmt::print(stderr, "{}", describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
+    say(describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
     return {};
 }
 

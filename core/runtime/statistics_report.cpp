@@ -90,7 +90,12 @@ std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint6
     }
     text += header();
     for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
-    return text + line("all", sum(pes)) +
+    const PeStatistics all = sum(pes);
+    text += line("all", all);
+    // Every timed meeting that is looked at has a last one.
+    if (pes.size() > 1 && all.timed != 0 && all.last == 0)
+        text += "who came last is not known where PEs do not map each other\n";
+    return text +
            "last: timed barriers to which this PE came last on its host; late: after the last but one, on average; "
            "parked: sleeps that a writer could end; woken: sleepers that this PE woke\n";
 }

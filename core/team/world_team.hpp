@@ -60,6 +60,9 @@ public:
         return {};
     }
 
+    // From here on meetings are not counted.
+    void stop_counting() { statistics_.reset(); }
+
     // The plan that this text (as in NPUSHMEM_BARRIER_ALGO) stands for in this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
         return barrier::choose(text, situation_, tuning_);

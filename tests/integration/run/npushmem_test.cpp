@@ -70,9 +70,10 @@ TEST_F(Npushmem, CountsWhatItIsToldToCount) {
     JobUnderTest job(npushmem_job({"-n", "3", "-x", "NPUSHMEM_STATS=1", "-x", "NPUSHMEM_STATS_EVERY=10"}, "counted"),
                      by_uid());
     std::multiset<std::string> words;
-    for (const auto& report : job.reports(15)) words.insert(report.word);
+    for (const auto& report : job.reports(16)) words.insert(report.word);
     for (const char* word : {"codes-0-0", "barriers-100", "timed-10", "in-team-30-3", "times-fit"})
         EXPECT_EQ(words.count(word), 3U) << word << " of " << ::testing::PrintToString(words);
+    EXPECT_EQ(words.count("last-3"), 1U) << ::testing::PrintToString(words);
     EXPECT_EQ(job.end(), 0) << job.errors();
     EXPECT_THAT(job.errors(), HasSubstr("npushmem statistics of 3 PEs; one barrier in 10 was timed"));
 }
@@ -80,9 +81,10 @@ TEST_F(Npushmem, CountsWhatItIsToldToCount) {
 TEST_F(Npushmem, CountsNoBarriersUnasked) {
     JobUnderTest job(npushmem_job({"-n", "2"}, "counted"), by_uid());
     std::multiset<std::string> words;
-    for (const auto& report : job.reports(10)) words.insert(report.word);
+    for (const auto& report : job.reports(11)) words.insert(report.word);
     EXPECT_EQ(words.count("barriers-0"), 2U);
     EXPECT_EQ(words.count("in-team-0-0"), 2U);
+    EXPECT_EQ(words.count("last-0"), 1U);
     EXPECT_EQ(words.count("codes-0-0"), 2U);
     EXPECT_EQ(job.end(), 0);
     EXPECT_THAT(job.errors(), IsEmpty());

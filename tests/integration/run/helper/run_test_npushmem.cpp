@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -42,7 +43,16 @@ void counted() {
     for (int i = 0; i < 30; ++i) npushmem_team_sync(team);
     npushmemx_team_get_statistics(team, &after);
     report("in-team-" + std::to_string(after.barriers) + "-" + std::to_string(after.timed_barriers));
-    report(after.timed_barriers == 0 || after.barrier_time >= after.longest_barrier ? "times-fit" : "times-differ");
+    const bool timed = after.timed_barriers != 0;
+    report(timed == (after.longest_barrier > 0) && after.barrier_time >= after.longest_barrier ? "times-fit"
+                                                                                               : "times-differ");
+    // One of them was last each time; who looks writes it down before it comes to the next meeting.
+    npushmem_team_sync(team);
+    npushmemx_team_get_statistics(team, &after);
+    auto* last = static_cast<std::uint64_t*>(npushmem_calloc(1, sizeof(std::uint64_t)));
+    npushmem_uint64_atomic_add(last, after.came_last, 0);
+    npushmem_barrier_all();
+    if (npushmem_my_pe() == 0) report("last-" + std::to_string(*last));
     npushmem_finalize();
 }
 

@@ -19,16 +19,21 @@ struct alignas(SharedLine::bytes) Memory {
     std::byte bytes[SharedLine::bytes] = {};
 };
 
-// Only a waker ends this within a test's time.
-void sleep_until(SharedLine line, std::uint64_t wanted) {
+// Longer than anybody has to wait for a waker, shorter than a test may take.
+constexpr std::chrono::seconds too_long{30};
+
+// Whether a waker has ended each sleep.
+bool sleep_until(SharedLine line, std::uint64_t wanted) {
     SystemWaitOs os;
     ParkingOn parking(line);
     for (;;) {
         parking.announce();
         const bool reached = line.value() >= wanted;
-        if (!reached) parking.park(os, 1h);
+        const auto begin = os.now();
+        if (!reached) parking.park(os, too_long);
         parking.retract();
-        if (reached) return;
+        if (reached) return true;
+        if (os.now() - begin >= too_long) return false;
     }
 }
 
@@ -44,7 +49,7 @@ TEST(SharedLine, AWriterWakesManySleepers) {
     constexpr int count = 9;
     std::vector<std::thread> sleepers;
     sleepers.reserve(count);
-    for (int i = 0; i < count; ++i) sleepers.emplace_back([&] { sleep_until(line, 1); });
+    for (int i = 0; i < count; ++i) sleepers.emplace_back([&] { EXPECT_TRUE(sleep_until(line, 1)); });
     store_when_asleep(line, count, 1);
     for (std::thread& sleeper : sleepers) sleeper.join();
     EXPECT_EQ(line.sleepers(), 0U);
@@ -60,9 +65,10 @@ TEST(SharedLine, WakesAcrossProcessesAndMappings) {
     std::byte* here = map();
     ASSERT_NE(here, MAP_FAILED);
     const pid_t child = fork();
+    ASSERT_GE(child, 0);
     if (child == 0) {
-        sleep_until(SharedLine(map()), 7);
-        _exit(0);
+        std::byte* there = map();
+        _exit(there != MAP_FAILED && sleep_until(SharedLine(there), 7) ? 0 : 1);
     }
     store_when_asleep(SharedLine(here), 1, 7);
     int status = -1;

@@ -289,7 +289,7 @@ const Call fcollects{[](Group& group, int call) { return fcollect(group, dest_of
                      [](int call, int, int members) { return one_of_each(call, members); }};
 const Call exchanges{[](Group& group, int call) { return alltoall(group, dest_of(call), source_of(call), 4); },
                      [](int call, int, int members) { return one_of_each(call, members); }};
-const Call collects{[](Group& group, int call) { return collect(group, dest_of(call), source_of(call), 4); },
+const Call collects{[](Group& group, int call) { return collect(group, dest_of(call), source_of(call), 4, area); },
                     [](int call, int, int members) { return one_of_each(call, members); }};
 
 TEST(CollectivesExplored, BackToBackCallsOfTwo) {

@@ -170,7 +170,7 @@ TEST_P(Collectives, CollectTakesCountsThatDiffer) {
     run([](ThreadGroup& group, std::byte* memory) {
         const auto given = [](int member) { return static_cast<std::uint64_t>(member % 3) * 5; };
         for (std::uint64_t i = 0; i < 10; ++i) words(memory, 0)[i] = number(group.index(), i);
-        ASSERT_TRUE(collect(group, dest_at, 0, given(group.index()) * 4).ok());
+        ASSERT_TRUE(collect(group, dest_at, 0, given(group.index()) * 4, room - dest_at).ok());
         std::uint64_t at = 0;
         for (int member = 0; member < group.size(); ++member)
             for (std::uint64_t i = 0; i < given(member); ++i, ++at)
