@@ -1,0 +1,42 @@
+#include "transports/network/contact.hpp"
+
+#include <gtest/gtest.h>
+
+namespace npushmem::network {
+namespace {
+
+TEST(Contact, AnAddressSurvivesTheJourney) {
+    const EndpointAddress address{"libfabric tcp", Bytes(16, std::byte{5})};
+    const auto decoded = decode_address(encode(address));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(decoded.value().dialect, address.dialect);
+    EXPECT_EQ(decoded.value().wire, address.wire);
+}
+
+TEST(Contact, AHandleSurvivesTheJourney) {
+    const NetworkHandle handle{3, 0x7000, 4096, Bytes(8, std::byte{9})};
+    const auto decoded = decode_handle(encode(handle));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(decoded.value().region, 3U);
+    EXPECT_EQ(decoded.value().base, 0x7000U);
+    EXPECT_EQ(decoded.value().bytes, 4096U);
+    EXPECT_EQ(decoded.value().key, handle.key);
+}
+
+TEST(Contact, TruncatedBytesAreRefused) {
+    const Bytes address = encode(EndpointAddress{"dialect", Bytes(0)});
+    for (std::size_t bytes = 0; bytes < address.size(); ++bytes)
+        EXPECT_FALSE(decode_address(std::span(address).first(bytes)).ok()) << bytes;
+    const Bytes handle = encode(NetworkHandle{1, 2, 3, Bytes(8)});
+    for (std::size_t bytes = 0; bytes < handle.size(); ++bytes)
+        EXPECT_FALSE(decode_handle(std::span(handle).first(bytes)).ok()) << bytes;
+}
+
+TEST(Contact, AnotherVersionIsNamed) {
+    Bytes address = encode(EndpointAddress{"dialect", Bytes(4)});
+    address[4] = std::byte{9};
+    EXPECT_NE(decode_address(address).status().message().find("version 9"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace npushmem::network

@@ -1,0 +1,183 @@
+// A network in memory whose every delivery the test decides about: what may be reordered is, by a seed.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "npushmem/plugin/local_atomic.hpp"
+#include "transports/network/network_transport.hpp"
+
+namespace npushmem::fakes {
+
+class FakeWire;
+
+// Between all PEs of a test. Any thread.
+class FakeNetwork {
+public:
+    FakeNetwork(int npes, network::Delivery delivery, unsigned seed = 1)
+        : wires_(static_cast<std::size_t>(npes)), delivery_(delivery), random_(seed) {}
+
+    std::unique_ptr<network::Wire> make_wire(int pe);
+
+    // Lets one thing arrive that may be the next to arrive; false: there was none.
+    bool step() {
+        const std::lock_guard guard(lock_);
+        std::vector<std::deque<Item>*> ready;
+        for (auto& [pair, lane] : lanes_)
+            if (!lane.empty()) ready.push_back(&lane);
+        if (ready.empty()) return false;
+        std::deque<Item>& lane = *ready[random_() % ready.size()];
+        const std::size_t index = lane.front().message || delivery_ == network::Delivery::in_order
+                                      ? 0
+                                      : static_cast<std::size_t>(random_() % lane.size());
+        const Item item = lane[index];
+        lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(index));
+        item.arrive();
+        return true;
+    }
+
+    // Settings of the test: at most so many things under way from one PE to another; nothing arrives any more.
+    std::size_t room = 1000;
+    bool cut = false;
+    std::uint32_t native_atomics = 0;
+    std::string dialect = "fake";
+
+private:
+    friend class FakeWire;
+    struct Item {
+        bool message;
+        std::function<void()> arrive;
+    };
+    // Where the order is kept, writes and messages share a lane; elsewhere writes have one without order.
+    using Lane = std::tuple<int, int, bool>;
+
+    Code add(int from, int to, bool message, std::function<void()> arrive) {
+        auto& lane = lanes_[{from, to, message && delivery_ != network::Delivery::in_order}];
+        if (lane.size() >= room) return Code::again;
+        if (!cut) lane.push_back({message, std::move(arrive)});
+        return Code::ok;
+    }
+
+    std::recursive_mutex lock_;
+    std::vector<FakeWire*> wires_;
+    network::Delivery delivery_;
+    std::mt19937 random_;
+    std::map<Lane, std::deque<Item>> lanes_;
+};
+
+class FakeWire final : public network::Wire {
+public:
+    FakeWire(FakeNetwork& network, int pe) : network_(network), pe_(pe) {
+        traits_ = {"fake wire", network.dialect,        network.delivery_,     8,
+                   256,         network.native_atomics, network.native_atomics};
+        network_.wires_[static_cast<std::size_t>(pe)] = this;
+    }
+    ~FakeWire() override {
+        const std::lock_guard guard(network_.lock_);
+        network_.wires_[static_cast<std::size_t>(pe_)] = nullptr;
+        for (auto& [lane, items] : network_.lanes_)
+            if (std::get<0>(lane) == pe_ || std::get<1>(lane) == pe_) items.clear();
+    }
+    const network::WireTraits& traits() const override { return traits_; }
+    Result<Bytes> address() override { return Bytes(4, static_cast<std::byte>(pe_)); }
+    Status link(int, std::span<const std::byte> address) override {
+        return address.size() == 4 ? Status{} : Status{Code::protocol, "not an address of the fake wire"};
+    }
+    Result<network::WireMemory> register_memory(void*, std::uint64_t) override {
+        return network::WireMemory{1, Bytes(8)};
+    }
+    void deregister_memory(std::uint64_t) override {}
+    Result<std::uint64_t> import_key(int, std::span<const std::byte>) override { return std::uint64_t{7}; }
+    void release_key(std::uint64_t) override {}
+
+    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+               network::WireContext& context) override {
+        const std::lock_guard guard(network_.lock_);
+        const auto* data = static_cast<const std::byte*>(from);
+        const bool told_at_arrival = traits_.delivery == network::Delivery::on_completion;
+        auto copy = std::make_shared<Bytes>(data, data + bytes);
+        const Code added = post(to.pe, [this, to, copy, &context, told_at_arrival] {
+            std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
+            if (told_at_arrival) completions_.push_back(&context);
+        });
+        if (added == Code::ok && !told_at_arrival) completions_.push_back(&context);
+        return added;
+    }
+    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override {
+        const std::lock_guard guard(network_.lock_);
+        return post(from.pe, [this, from, to, bytes, &context] {
+            std::memcpy(to, reinterpret_cast<const void*>(from.base + from.offset), bytes);
+            completions_.push_back(&context);
+        });
+    }
+    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override {
+        const std::lock_guard guard(network_.lock_);
+        ++native_atomics_used;
+        return post(at.pe, [this, at, op, &context] {
+            (void)apply_atomic_at(at, op);
+            completions_.push_back(&context);
+        });
+    }
+    Code flush(int pe, network::WireContext& context) override {
+        const std::lock_guard guard(network_.lock_);
+        flushes_.push_back({pe, &context});
+        return Code::ok;
+    }
+    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override {
+        const std::lock_guard guard(network_.lock_);
+        auto message = std::make_shared<Bytes>(head.begin(), head.end());
+        message->insert(message->end(), rest.begin(), rest.end());
+        return network_.add(pe_, pe, true, [this, pe, message] {
+            if (FakeWire* target = network_.wires_[static_cast<std::size_t>(pe)]) target->inbox_.push_back(*message);
+        });
+    }
+    bool progress(network::WireListener& listener) override {
+        const std::lock_guard guard(network_.lock_);
+        complete_flushes();
+        const auto completions = std::exchange(completions_, {});
+        const auto inbox = std::exchange(inbox_, {});
+        for (auto* context : completions) listener.completed(*context, fail_with, "the fake wire was told to fail");
+        for (const Bytes& message : inbox) listener.arrived(message);
+        if (lose >= 0) listener.lost(std::exchange(lose, -1), Code::peer_dead, "connection reset");
+        return !completions.empty() || !inbox.empty();
+    }
+
+    Code fail_with = Code::ok;  // every completion from now on
+    int lose = -1;              // the connection to this PE breaks
+    int native_atomics_used = 0;
+
+private:
+    static Code apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op);
+
+    Code post(int pe, std::function<void()> arrive) { return network_.add(pe_, pe, false, std::move(arrive)); }
+
+    // A flush is complete when no write to the PE is under way.
+    void complete_flushes() {
+        std::erase_if(flushes_, [this](const auto& flush) {
+            if (!network_.lanes_[{pe_, flush.first, false}].empty()) return false;
+            completions_.push_back(flush.second);
+            return true;
+        });
+    }
+
+    FakeNetwork& network_;
+    int pe_;
+    network::WireTraits traits_;
+    std::vector<network::WireContext*> completions_;
+    std::vector<Bytes> inbox_;
+    std::vector<std::pair<int, network::WireContext*>> flushes_;
+};
+
+inline Code FakeWire::apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op) {
+    return apply_atomic(reinterpret_cast<void*>(at.base + at.offset), op);
+}
+
+inline std::unique_ptr<network::Wire> FakeNetwork::make_wire(int pe) { return std::make_unique<FakeWire>(*this, pe); }
+
+}  // namespace npushmem::fakes

@@ -1,0 +1,349 @@
+#include "transports/network/network_transport.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/unit/transports/network/fake_wire.hpp"
+
+namespace npushmem::network {
+namespace {
+
+using fakes::FakeNetwork;
+using fakes::FakeWire;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::size_t data_words = 64;  // more than fit into a message of the fake wire
+constexpr std::size_t flag_word = data_words;
+
+// Three PEs over one fake network, driven by the test alone unless a thread is asked for.
+class World {
+public:
+    static constexpr int npes = 3;
+
+    explicit World(Delivery delivery, unsigned seed = 1, NetworkSettings settings = quiet_settings())
+        : network(npes, delivery, seed), settings_(settings) {}
+
+    static NetworkSettings quiet_settings() {
+        NetworkSettings out;
+        out.thread = false;
+        return out;
+    }
+
+    void start() {
+        for (int pe = 0; pe < npes; ++pe) {
+            auto wire = network.make_wire(pe);
+            wires.push_back(static_cast<FakeWire*>(wire.get()));
+            npushmem_transport_params params{};
+            params.pe = pe;
+            params.npes = npes;
+            pes.push_back(std::make_unique<NetworkTransport>(params, std::move(wire), settings_));
+        }
+        for (int to = 0; to < npes; ++to) {
+            npushmem_memory memory{};
+            memory.base = words[static_cast<std::size_t>(to)].data();
+            memory.bytes = sizeof words[0];
+            const auto registered = pes[static_cast<std::size_t>(to)]->register_memory(memory);
+            ASSERT_TRUE(registered.ok()) << registered.status().message();
+            for (int from = 0; from < npes; ++from)
+                if (from != to) introduce(from, to, registered.value().handle);
+        }
+        for (int pe = 0; pe < npes; ++pe) queue[static_cast<std::size_t>(pe)] = at(pe).create_queue().value();
+    }
+
+    npushmem_peer peer(int pe, const Bytes& address) const {
+        npushmem_peer out{};
+        out.struct_size = sizeof out;
+        out.pe = pe;
+        out.address = address.data();
+        out.address_bytes = static_cast<std::uint32_t>(address.size());
+        out.host_name = "elsewhere";
+        return out;
+    }
+
+    NetworkTransport& at(int pe) { return *pes[static_cast<std::size_t>(pe)]; }
+    std::uint64_t word(int pe, std::size_t index) {
+        return std::atomic_ref(words[static_cast<std::size_t>(pe)][index]).load(std::memory_order_acquire);
+    }
+    npushmem_rma rma(int to, std::size_t index, void* local, std::size_t count) const {
+        return {to, 0, remote.at({0, to}), index * 8, local, count * 8};
+    }
+    npushmem_atomic atomic(int to, std::uint8_t operation, std::size_t index, std::uint64_t operand) const {
+        npushmem_atomic out{};
+        out.pe = to;
+        out.operation = operation;
+        out.width = 8;
+        out.remote = remote.at({0, to});
+        out.offset = index * 8;
+        out.operand = operand;
+        return out;
+    }
+
+    // One thing arrives, and all PEs look.
+    void step() {
+        (void)network.step();
+        for (auto& pe : pes) (void)pe->progress();
+    }
+    // Until the call no longer says again; `watch` is called after every step.
+    Code finish(
+        const std::function<Code()>& call, const std::function<void()>& watch = [] {}) {
+        for (int i = 0; i < 100'000; ++i) {
+            const Code code = call();
+            watch();
+            if (code != Code::again) return code;
+            step();
+            watch();
+        }
+        return Code::timeout;
+    }
+    Code put(int to, std::uint64_t& value) {
+        return finish([&] { return at(0).put(queue[0], rma(to, 0, &value, 1), nullptr); });
+    }
+    Code quiet() {
+        return finish([this] { return at(0).quiet(queue[0]); });
+    }
+
+    FakeNetwork network;
+    std::vector<std::unique_ptr<NetworkTransport>> pes;
+    std::vector<FakeWire*> wires;
+    std::array<std::uint64_t, npes> queue{};
+    std::map<std::pair<int, int>, std::uint64_t> remote;
+    std::array<std::array<std::uint64_t, 128>, npes> words{};
+
+private:
+    void introduce(int from, int to, const Bytes& handle) {
+        const Bytes address = at(to).address().value();
+        ASSERT_TRUE(at(from).reach(peer(to, address)).reachable());
+        const Status connected = at(from).connect(peer(to, address));
+        ASSERT_TRUE(connected.ok()) << connected.message();
+        remote[{from, to}] = at(from).import_memory(to, handle).value();
+    }
+
+    NetworkSettings settings_;
+};
+
+struct Mode {
+    const char* name;
+    Delivery delivery;
+    std::uint32_t native_atomics;
+    std::size_t room;
+};
+void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
+
+class EveryWire : public ::testing::TestWithParam<Mode> {
+protected:
+    std::unique_ptr<World> make_world(unsigned seed) {
+        auto world = std::make_unique<World>(GetParam().delivery, seed);
+        world->network.native_atomics = GetParam().native_atomics;
+        world->network.room = GetParam().room;
+        world->start();
+        return world;
+    }
+    // `raise` sends the round's number to the flag; whoever sees it must see the round's data.
+    template <class Send>
+    void never_before_the_data(Send send) {
+        for (unsigned seed = 1; seed <= 20; ++seed) {
+            const auto world = make_world(seed);
+            std::array<std::uint64_t, data_words> data{};
+            for (std::uint64_t round = 1; round <= 5; ++round) {
+                data.fill(round);
+                const auto watch = [&] {
+                    if (world->word(1, flag_word) != round) return;
+                    for (std::size_t i = 0; i < data_words; ++i)
+                        ASSERT_EQ(world->word(1, i), round) << "word " << i << ", seed " << seed;
+                };
+                send(*world, data.data(), round, watch);
+                EXPECT_EQ(world->finish([&] { return world->at(0).quiet(world->queue[0]); }, watch), Code::ok);
+                ASSERT_EQ(world->word(1, flag_word), round) << "quiet, seed " << seed;
+            }
+        }
+    }
+    using Watch = std::function<void()>;
+    static void put_words(World& world, std::uint64_t* data, const Watch& watch) {
+        for (std::size_t i = 0; i < data_words; i += 8)
+            EXPECT_EQ(
+                world.finish([&] { return world.at(0).put(world.queue[0], world.rma(1, i, data + i, 8), nullptr); },
+                             watch),
+                Code::ok);
+        EXPECT_EQ(world.at(0).fence(world.queue[0]), Code::ok);
+    }
+};
+
+TEST_P(EveryWire, AFencedPutNeverComesFirst) {
+    never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
+        put_words(world, data, watch);
+        EXPECT_EQ(
+            world.finish([&] { return world.at(0).put(world.queue[0], world.rma(1, flag_word, &round, 1), nullptr); },
+                         watch),
+            Code::ok);
+    });
+}
+
+TEST_P(EveryWire, AFencedAtomicNeverComesFirst) {
+    never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
+        put_words(world, data, watch);
+        const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, flag_word, round);
+        EXPECT_EQ(world.finish([&] { return world.at(0).atomic(world.queue[0], op, nullptr); }, watch), Code::ok);
+    });
+}
+
+TEST_P(EveryWire, APutBehindFencedAtomicsNeverComesFirst) {
+    never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
+        for (std::size_t i = 0; i < data_words; ++i) {
+            const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, i, data[i]);
+            EXPECT_EQ(world.finish([&] { return world.at(0).atomic(world.queue[0], op, nullptr); }, watch), Code::ok);
+        }
+        EXPECT_EQ(world.at(0).fence(world.queue[0]), Code::ok);
+        EXPECT_EQ(
+            world.finish([&] { return world.at(0).put(world.queue[0], world.rma(1, flag_word, &round, 1), nullptr); },
+                         watch),
+            Code::ok);
+    });
+}
+
+TEST_P(EveryWire, ASignalNeverComesBeforeItsData) {
+    for (const std::size_t first : {std::size_t{0}, data_words - 4}) {  // long and short
+        never_before_the_data([first](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
+            if (first > 0) put_words(world, data, watch);
+            npushmem_put_signal op{};
+            op.data = world.rma(1, first, data + first, data_words - first);
+            op.signal_remote = op.data.remote;
+            op.signal_offset = flag_word * 8;
+            op.signal = first > 0 ? round : 1;
+            op.operation = first > 0 ? NPUSHMEM_SIGNAL_SET : NPUSHMEM_SIGNAL_ADD;
+            std::uint64_t token = 0;
+            EXPECT_EQ(world.finish([&] { return world.at(0).put_signal(world.queue[0], op, &token); }, watch),
+                      Code::ok);
+            EXPECT_EQ(world.finish([&] { return world.at(0).test(world.queue[0], token); }, watch), Code::ok);
+        });
+    }
+}
+
+TEST_P(EveryWire, FetchesBringTheOldValue) {
+    const auto world = make_world(1);
+    world->words[1][3] = 40;
+    std::uint64_t old = 0;
+    auto op = world->atomic(1, NPUSHMEM_ATOMIC_FETCH_ADD, 3, 2);
+    op.result = &old;
+    std::uint64_t token = 0;
+    ASSERT_EQ(world->finish([&] { return world->at(0).atomic(world->queue[0], op, &token); }), Code::ok);
+    EXPECT_NE(token, 0U);
+    EXPECT_EQ(world->finish([&] { return world->at(0).test(world->queue[0], token); }), Code::ok);
+    EXPECT_EQ(old, 40U);
+    EXPECT_EQ(world->word(1, 3), 42U);
+    EXPECT_EQ(world->wires[0]->native_atomics_used, GetParam().native_atomics != 0 ? 1 : 0);
+}
+
+TEST_P(EveryWire, ALostPeerFailsWhatIsUnderWayOnceAndTheOthersGoOn) {
+    const auto world = make_world(1);
+    std::uint64_t value = 5;
+    ASSERT_EQ(world->put(1, value), Code::ok);
+    ASSERT_EQ(world->put(2, value), Code::ok);
+    world->wires[0]->lose = 1;
+    EXPECT_EQ(world->quiet(), Code::peer_dead);
+    EXPECT_EQ(world->word(2, 0), 5U);
+    npushmem_event event{};
+    ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
+    EXPECT_EQ(event.pe, 1);
+    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("connection reset")));
+    EXPECT_EQ(world->quiet(), Code::ok) << "told twice";
+    EXPECT_EQ(world->put(1, value), Code::peer_dead);
+    value = 6;
+    ASSERT_EQ(world->put(2, value), Code::ok);
+    EXPECT_EQ(world->quiet(), Code::ok);
+    EXPECT_EQ(world->word(2, 0), 6U);
+}
+
+TEST_P(EveryWire, AFailedOperationIsToldByItsToken) {
+    const auto world = make_world(1);
+    ASSERT_EQ(world->quiet(), Code::ok);
+    world->wires[0]->fail_with = Code::range;
+    std::uint64_t word = 0;
+    std::uint64_t token = 0;
+    ASSERT_EQ(world->finish([&] { return world->at(0).get(world->queue[0], world->rma(1, 0, &word, 1), &token); }),
+              Code::ok);
+    EXPECT_EQ(world->finish([&] { return world->at(0).test(world->queue[0], token); }), Code::range);
+    world->wires[0]->fail_with = Code::ok;
+    EXPECT_EQ(world->quiet(), Code::ok);
+}
+
+INSTANTIATE_TEST_SUITE_P(NetworkTransport, EveryWire,
+                         ::testing::Values(Mode{"in_order", Delivery::in_order, 0, 1000},
+                                           Mode{"on_completion", Delivery::on_completion, 0, 1000},
+                                           Mode{"on_flush", Delivery::on_flush, 0, 1000},
+                                           Mode{"in_order_narrow", Delivery::in_order, 0, 1},
+                                           Mode{"on_completion_narrow", Delivery::on_completion, 0, 1},
+                                           Mode{"on_flush_narrow", Delivery::on_flush, 0, 2},
+                                           Mode{"on_flush_native", Delivery::on_flush, 0xfff, 1000}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(NetworkTransport, ADestroyedQueueLeavesLocalMemoryAlone) {
+    World world(Delivery::in_order);
+    world.start();
+    std::uint64_t old = 5;
+    auto op = world.atomic(1, NPUSHMEM_ATOMIC_FETCH, 0, 0);
+    op.result = &old;
+    ASSERT_EQ(world.at(0).atomic(world.queue[0], op, nullptr), Code::ok);
+    ASSERT_EQ(world.at(0).destroy_queue(world.queue[0]), Code::ok);
+    world.queue[0] = world.at(0).create_queue().value();
+    EXPECT_EQ(world.quiet(), Code::ok);
+    for (int i = 0; i < 100; ++i) world.step();
+    EXPECT_EQ(old, 5U);
+}
+
+TEST(NetworkTransport, SaysWhyAPeerCannotBeReached) {
+    World world(Delivery::in_order);
+    world.start();
+    EXPECT_THAT(world.at(0).reach(world.peer(0, world.at(0).address().value())).why, HasSubstr("itself"));
+    EXPECT_THAT(world.at(0).reach(world.peer(1, {})).why, HasSubstr("not opened"));
+    const Bytes other = encode(EndpointAddress{"another network", Bytes(4)});
+    EXPECT_THAT(world.at(0).reach(world.peer(1, other)).why, AllOf(HasSubstr("another network"), HasSubstr("fake")));
+    EXPECT_FALSE(world.at(0).reach(world.peer(1, Bytes(20))).reachable());
+    EXPECT_FALSE(world.at(0).reach(world.peer(7, world.at(1).address().value())).reachable());
+}
+
+TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
+    NetworkSettings settings;
+    World world(Delivery::in_order, 1, settings);
+    world.start();
+    std::atomic<bool> done{false};
+    std::thread cable([&] {
+        while (!done) (void)world.network.step();
+    });
+    std::uint64_t old = 0;
+    auto op = world.atomic(1, NPUSHMEM_ATOMIC_SWAP, 0, 9);
+    op.result = &old;
+    std::uint64_t token = 0;
+    EXPECT_EQ(world.at(0).atomic(world.queue[0], op, &token), Code::ok);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    Code code = Code::again;
+    while (code == Code::again && std::chrono::steady_clock::now() < deadline)
+        code = world.at(0).test(world.queue[0], token);  // PE 1 calls nothing
+    EXPECT_EQ(code, Code::ok);
+    done = true;
+    cable.join();
+    EXPECT_EQ(world.word(1, 0), 9U);
+}
+
+TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
+    NetworkSettings settings;
+    settings.tick = std::chrono::milliseconds(2);
+    settings.patience = std::chrono::milliseconds(20);
+    World world(Delivery::in_order, 1, settings);
+    world.network.cut = true;
+    world.start();
+    std::uint64_t value = 5;
+    EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, &value, 1), nullptr), Code::ok);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    Code code = Code::again;
+    while (code == Code::again && std::chrono::steady_clock::now() < deadline) code = world.at(0).quiet(world.queue[0]);
+    EXPECT_EQ(code, Code::timeout);
+    npushmem_event event{};
+    ASSERT_EQ(world.at(0).poll_event(event), Code::ok);
+    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE "), HasSubstr("nothing was heard")));
+}
+
+}  // namespace
+}  // namespace npushmem::network

@@ -1,0 +1,148 @@
+#include "transports/network/target_handler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace npushmem::network {
+namespace {
+
+constexpr int origin = 3;
+
+class TargetHandlerTest : public ::testing::Test {
+protected:
+    TargetHandlerTest() { region_ = regions_.insert({reinterpret_cast<std::byte*>(words_.data()), sizeof words_, 0}); }
+
+    std::optional<Answer> handle(const Bytes& message) {
+        const auto head = head_of(message);
+        return head ? handler_.handle(*head, message) : std::nullopt;
+    }
+    template <class Message>
+    std::optional<Answer> handle(Message message, MessageKind kind, std::span<const std::byte> payload = {}) {
+        message.head.kind = kind;
+        message.head.origin = origin;
+        const auto bytes = bytes_of(message);
+        Bytes whole(bytes.begin(), bytes.end());
+        whole.insert(whole.end(), payload.begin(), payload.end());
+        return handle(whole);
+    }
+    AtomicRequest atomic(std::uint8_t operation, std::uint8_t width, std::uint64_t offset,
+                         std::uint64_t operand) const {
+        AtomicRequest out;
+        out.region = region_;
+        out.operation = operation;
+        out.width = width;
+        out.offset = offset;
+        out.operand = operand;
+        return out;
+    }
+    Code flush() {
+        FlushRequest request;
+        request.ticket = 77;
+        const auto answer = handle(request, MessageKind::flush);
+        EXPECT_TRUE(answer.has_value());
+        EXPECT_EQ(answer->ticket, 77U);
+        return static_cast<Code>(answer->code);
+    }
+
+    std::array<std::uint64_t, 8> words_{};
+    RegionTable regions_;
+    TargetHandler handler_{0, regions_};
+    std::uint64_t region_;
+};
+
+TEST_F(TargetHandlerTest, AnswersAFetchWithTheOldValue) {
+    words_[1] = 40;
+    AtomicRequest request = atomic(NPUSHMEM_ATOMIC_FETCH_ADD, 8, 8, 2);
+    request.ticket = 5;
+    const auto answer = handle(request, MessageKind::atomic);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->ticket, 5U);
+    EXPECT_EQ(answer->value, 40U);
+    EXPECT_EQ(answer->code, NPUSHMEM_OK);
+    EXPECT_EQ(words_[1], 42U);
+}
+
+TEST_F(TargetHandlerTest, A32BitAtomicTouchesFourBytes) {
+    words_[0] = ~std::uint64_t{0};
+    handle(atomic(NPUSHMEM_ATOMIC_ADD, 4, 4, 1), MessageKind::atomic);
+    EXPECT_EQ(words_[0], 0x00000000ffffffffU);
+}
+
+TEST_F(TargetHandlerTest, AnUpdateWithoutTicketIsNotAnswered) {
+    EXPECT_FALSE(handle(atomic(NPUSHMEM_ATOMIC_SET, 8, 0, 9), MessageKind::atomic).has_value());
+    EXPECT_EQ(words_[0], 9U);
+    EXPECT_EQ(flush(), Code::ok);
+}
+
+TEST_F(TargetHandlerTest, PutsDataBeforeItsSignal) {
+    const std::uint64_t data = 0x1234;
+    PutSignalRequest request;
+    request.region = request.signal_region = region_;
+    request.offset = 16;
+    request.signal_offset = 24;
+    request.signal = 6;
+    request.bytes = sizeof data;
+    request.operation = NPUSHMEM_SIGNAL_ADD;
+    words_[3] = 1;
+    EXPECT_FALSE(handle(request, MessageKind::put_signal, bytes_of(data)).has_value());
+    EXPECT_EQ(words_[2], data);
+    EXPECT_EQ(words_[3], 7U);
+}
+
+TEST_F(TargetHandlerTest, AFailureIsToldWithTheNextFlushOnce) {
+    handle(atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1), MessageKind::atomic);
+    handle(atomic(NPUSHMEM_ATOMIC_COUNT, 8, 0, 1), MessageKind::atomic);
+    EXPECT_EQ(flush(), Code::range);
+    EXPECT_EQ(flush(), Code::ok);
+}
+
+TEST_F(TargetHandlerTest, RefusesWhatDoesNotLieInARegion) {
+    for (const std::uint64_t offset : {std::uint64_t{64}, std::uint64_t{60}, ~std::uint64_t{0} - 3}) {
+        AtomicRequest request = atomic(NPUSHMEM_ATOMIC_FETCH, 8, offset, 0);
+        request.ticket = 1;
+        const auto answer = handle(request, MessageKind::atomic);
+        ASSERT_TRUE(answer.has_value());
+        EXPECT_LT(answer->code, 0) << offset;
+    }
+    AtomicRequest request = atomic(NPUSHMEM_ATOMIC_FETCH, 8, 0, 0);
+    request.region = region_ + 1;
+    request.ticket = 1;
+    EXPECT_EQ(handle(request, MessageKind::atomic)->code, NPUSHMEM_E_RANGE);
+}
+
+TEST_F(TargetHandlerTest, RefusesAPayloadShorterThanItsRequestSays) {
+    PutSignalRequest request;
+    request.region = request.signal_region = region_;
+    request.bytes = 16;
+    handle(request, MessageKind::put_signal, Bytes(15));
+    EXPECT_EQ(flush(), Code::protocol);
+}
+
+TEST_F(TargetHandlerTest, MessagesThatEndTooEarlyDoNothing) {
+    const AtomicRequest whole = atomic(NPUSHMEM_ATOMIC_SET, 8, 0, 9);
+    for (std::size_t bytes = 0; bytes < sizeof whole; ++bytes) {
+        AtomicRequest request = whole;
+        request.head.kind = MessageKind::atomic;
+        request.head.origin = origin;
+        const auto all = bytes_of(request);
+        EXPECT_FALSE(handle(Bytes(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(bytes))).has_value());
+    }
+    EXPECT_EQ(words_[0], 0U);
+}
+
+TEST(MessageHeadTest, OtherVersionsAndKindsAreNoMessages) {
+    MessageHead head;
+    head.kind = MessageKind::ping;
+    EXPECT_TRUE(head_of(bytes_of(head)).has_value());
+    head.version = 2;
+    EXPECT_FALSE(head_of(bytes_of(head)).has_value());
+    head = {};
+    EXPECT_FALSE(head_of(bytes_of(head)).has_value()) << "kind 0";
+    head.kind = MessageKind::ping;
+    head.magic = 1;
+    EXPECT_FALSE(head_of(bytes_of(head)).has_value());
+}
+
+}  // namespace
+}  // namespace npushmem::network

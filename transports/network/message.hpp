@@ -1,0 +1,104 @@
+// The messages between two PEs of one network transport: what the network itself does not do, asked of the target's
+// handler. Fixed layouts in the sender's order of bytes; a receiver of the other order sees a wrong magic number.
+//
+//     | MessageHead 8 | the rest of one of the structures below | payload |        64 bytes where nothing is longer:
+//                                                                                 many networks send those at once
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem::network {
+
+enum class MessageKind : std::uint8_t {
+    hello = 1,   // payload: the sender's address, so that it can be answered
+    atomic,      // AtomicRequest
+    put_signal,  // PutSignalRequest; payload: the data
+    flush,       // FlushRequest: answered when everything before it has been done
+    answer,      // Answer
+    ping,        // MessageHead only: answered by pong
+    pong,        // MessageHead only
+};
+
+struct MessageHead {
+    static constexpr std::uint16_t magic_value = 0x4e57;
+    static constexpr std::uint8_t version_value = 1;
+
+    std::uint16_t magic = magic_value;
+    std::uint8_t version = version_value;
+    MessageKind kind{};
+    std::int32_t origin = -1;  // the sender's PE
+};
+
+struct AtomicRequest {
+    MessageHead head;
+    std::uint64_t ticket = 0;  // of the answer; 0: none is wanted
+    std::uint64_t region = 0;  // the target's number
+    std::uint64_t offset = 0;
+    std::uint64_t operand = 0;
+    std::uint64_t compare = 0;
+    std::uint8_t operation = 0;
+    std::uint8_t width = 0;
+    std::uint8_t reserved[6] = {};
+};
+
+struct PutSignalRequest {
+    MessageHead head;
+    std::uint64_t region = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t signal_region = 0;
+    std::uint64_t signal_offset = 0;
+    std::uint64_t signal = 0;
+    std::uint32_t bytes = 0;  // of the payload
+    std::uint32_t operation = 0;
+};
+
+struct FlushRequest {
+    MessageHead head;
+    std::uint64_t ticket = 0;
+};
+
+struct Answer {
+    MessageHead head;
+    std::uint64_t ticket = 0;
+    std::uint64_t value = 0;
+    std::int32_t code = 0;
+    std::uint32_t reserved = 0;
+};
+
+static_assert(sizeof(MessageHead) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
+static_assert(sizeof(FlushRequest) == 16 && sizeof(Answer) == 32);
+
+// The message's head; nothing when the bytes are no message of this version.
+inline std::optional<MessageHead> head_of(std::span<const std::byte> message) {
+    MessageHead head;
+    if (message.size() < sizeof head) return std::nullopt;
+    std::memcpy(&head, message.data(), sizeof head);
+    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::pong;
+    if (head.magic != MessageHead::magic_value || head.version != MessageHead::version_value || !known)
+        return std::nullopt;
+    return head;
+}
+
+// The message as one of the structures above, or nothing when it is too short.
+template <class Message>
+std::optional<Message> message_as(std::span<const std::byte> message) {
+    static_assert(std::is_trivially_copyable_v<Message>);
+    Message out;
+    if (message.size() < sizeof out) return std::nullopt;
+    std::memcpy(&out, message.data(), sizeof out);
+    return out;
+}
+
+template <class Message>
+std::span<const std::byte> bytes_of(const Message& message) {
+    return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace npushmem::network

@@ -1,0 +1,297 @@
+// Posting, fences and completion. A fence costs nothing where the wire keeps the order anyhow; elsewhere the next
+// operation to the same peer waits until what was before it has been delivered.
+#include <fmt/format.h>
+
+#include "npushmem/plugin/local_atomic.hpp"
+#include "transports/network/network_transport.hpp"
+
+namespace npushmem::network {
+
+template <class Message>
+Message NetworkTransport::message(MessageKind kind) const {
+    Message out;
+    if constexpr (std::is_same_v<Message, MessageHead>) {
+        out.kind = kind;
+        out.origin = my_pe_;
+    } else {
+        out.head.kind = kind;
+        out.head.origin = my_pe_;
+    }
+    return out;
+}
+template MessageHead NetworkTransport::message<MessageHead>(MessageKind) const;
+template FlushRequest NetworkTransport::message<FlushRequest>(MessageKind) const;
+
+Code NetworkTransport::aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
+                           Target& out) {
+    const auto found = queues_.find(queue);
+    const Remote* const window = remotes_.find(remote);
+    if (found == queues_.end() || window == nullptr || window->pe != pe) return Code::argument;
+    if (!window->has(offset, bytes)) return Code::range;
+    if (const Code lost = peers_[static_cast<std::size_t>(pe)].failed; lost != Code::ok) return lost;
+    out = {found->second.get(), window, &found->second->flow(pe)};
+    return Code::ok;
+}
+
+void NetworkTransport::start_message_flush(Flow& flow) {
+    Operation& operation = operations_.take(Operation::Kind::flush, flow);
+    FlushRequest request = message<FlushRequest>(MessageKind::flush);
+    request.ticket = operation.ticket;
+    if (send(flow.pe, bytes_of(request)) != Code::ok) return operations_.give_back(operation);
+    flow.unhandled = false;
+    if (ordered()) flow.undelivered = false;
+    ++flow.flushes;
+    ++flow.queue->outstanding;
+}
+
+void NetworkTransport::start_wire_flush(Flow& flow) {
+    Operation& operation = operations_.take(Operation::Kind::flush, flow);
+    operation.held_by_wire = true;
+    flow.undelivered = false;
+    ++flow.flushes;
+    ++flow.queue->outstanding;
+    const Code posted = wire_->flush(flow.pe, operation);
+    if (posted == Code::ok) return;
+    operation.held_by_wire = false;
+    if (posted == Code::again) {
+        flow.undelivered = true;
+        --flow.flushes;
+        --flow.queue->outstanding;
+        return operations_.give_back(operation);
+    }
+    lost(flow.pe, posted, wire_->why());
+}
+
+bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
+    if (writes && flow.undelivered && wire_->traits().delivery == Delivery::on_flush) start_wire_flush(flow);
+    if ((requests && flow.unhandled) || (writes && flow.undelivered && ordered())) start_message_flush(flow);
+    const bool written = flow.writes == 0 && !flow.undelivered;
+    const bool handled = flow.fetches == 0 && !flow.unhandled;
+    return flow.flushes == 0 && (written || !writes) && (handled || !requests);
+}
+
+// A wire that keeps the order delivers writes, and brings requests, in the order of posting; but it brings a later
+// write before the handler has looked at an earlier request.
+bool NetworkTransport::may_pass(Flow& flow, Passing passing) {
+    if (!flow.fenced) return true;
+    const bool request = passing == Passing::request;
+    if (ordered() && request) return true;
+    if (!settle(flow, !ordered(), !request)) return false;
+    flow.fenced = request && flow.unhandled;
+    return true;
+}
+
+// `post` hands the operation, which has been counted, to the wire.
+template <class PostOnWire>
+Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& post) {
+    operation.held_by_wire = true;
+    flow.queue->note_active(flow);
+    ++flow.queue->outstanding;
+    const bool write = operation.kind == Operation::Kind::write;
+    if (write) ++flow.writes;
+    const Code posted = post();
+    if (posted == Code::ok) {
+        if (write && wire_->traits().delivery != Delivery::on_completion) flow.undelivered = true;
+        return Code::ok;
+    }
+    if (write) --flow.writes;
+    --flow.queue->outstanding;
+    operations_.give_back(operation);
+    if (posted != Code::again) lost(flow.pe, posted, wire_->why());
+    return posted;
+}
+
+Code NetworkTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    Target target;
+    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.bytes, target); aimed != Code::ok) return aimed;
+    if (token != nullptr) *token = 0;
+    if (op.bytes == 0) return Code::ok;
+    if (op.local == nullptr) return Code::argument;
+    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
+    Operation& operation = operations_.take(Operation::Kind::write, *target.flow);
+    operation.told = token != nullptr && op.bytes > wire_->traits().inject_bytes;
+    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
+    const Code posted = transfer(*target.flow, operation, [&] {
+        return wire_->write(target.remote->at(op.offset), op.local, op.bytes, operation);
+    });
+    if (posted == Code::ok && token != nullptr) *token = ticket;
+    return posted;
+}
+
+Code NetworkTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    Target target;
+    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.bytes, target); aimed != Code::ok) return aimed;
+    if (token != nullptr) *token = 0;
+    if (op.bytes == 0) return Code::ok;
+    if (op.local == nullptr) return Code::argument;
+    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
+    Operation& operation = operations_.take(Operation::Kind::read, *target.flow);
+    operation.told = token != nullptr;
+    const std::uint64_t ticket = operation.ticket;
+    const Code posted = transfer(*target.flow, operation, [&] {
+        return wire_->read(target.remote->at(op.offset), op.local, op.bytes, operation);
+    });
+    if (posted == Code::ok && token != nullptr) *token = ticket;
+    return posted;
+}
+
+Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    if (op.operation >= NPUSHMEM_ATOMIC_COUNT || (op.width != 4 && op.width != 8)) return Code::argument;
+    Target target;
+    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.width, target); aimed != Code::ok) return aimed;
+    if ((target.remote->base + op.offset) % op.width != 0) return Code::argument;
+    if (fetches(op.operation) && op.result == nullptr) return Code::argument;
+    if (token != nullptr) *token = 0;
+    const WireTraits& traits = wire_->traits();
+    const std::uint32_t native = op.width == 4 ? traits.atomic_32 : traits.atomic_64;
+    return (native >> op.operation & 1U) != 0 ? wire_atomic(target, op, token) : request_atomic(target, op, token);
+}
+
+Code NetworkTransport::wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token) {
+    Flow& flow = *target.flow;
+    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    // A fetching update is an update as well: what is delivered after a fence must come after it.
+    const bool pure_fetch = op.operation == NPUSHMEM_ATOMIC_FETCH;
+    Operation& operation = operations_.take(pure_fetch ? Operation::Kind::read : Operation::Kind::write, flow);
+    operation.told = token != nullptr && fetches(op.operation);
+    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
+    const Code posted =
+        transfer(flow, operation, [&] { return wire_->atomic(target.remote->at(op.offset), op, operation); });
+    if (posted == Code::ok && token != nullptr) *token = ticket;
+    return posted;
+}
+
+Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token) {
+    Flow& flow = *target.flow;
+    if (!may_pass(flow, Passing::request)) return Code::again;
+    AtomicRequest request = message<AtomicRequest>(MessageKind::atomic);
+    request.region = target.remote->region;
+    request.offset = op.offset;
+    request.operand = op.operand;
+    request.compare = op.compare;
+    request.operation = op.operation;
+    request.width = op.width;
+    Operation* const fetch = fetches(op.operation) ? &operations_.take(Operation::Kind::fetch, flow) : nullptr;
+    if (fetch != nullptr) {
+        request.ticket = fetch->ticket;
+        fetch->result = op.result;
+        fetch->width = op.width;
+        fetch->told = token != nullptr;
+    }
+    if (const Code sent = send(flow.pe, bytes_of(request)); sent != Code::ok) {
+        if (fetch != nullptr) operations_.give_back(*fetch);
+        return sent;
+    }
+    flow.queue->note_active(flow);
+    if (fetch == nullptr) {
+        flow.unhandled = true;
+        return Code::ok;
+    }
+    ++flow.fetches;
+    ++flow.queue->outstanding;
+    if (token != nullptr) *token = fetch->ticket;
+    return Code::ok;
+}
+
+Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    Target target;
+    const npushmem_rma& data = op.data;
+    if (const Code aimed = aim(queue, data.remote, data.pe, data.offset, data.bytes, target); aimed != Code::ok)
+        return aimed;
+    Target signal;
+    const Code aimed = aim(queue, op.signal_remote, data.pe, op.signal_offset, sizeof op.signal, signal);
+    if (aimed != Code::ok) return aimed;
+    if (op.operation > NPUSHMEM_SIGNAL_ADD || (signal.remote->base + op.signal_offset) % sizeof op.signal != 0)
+        return Code::argument;
+    if (data.bytes > 0 && data.local == nullptr) return Code::argument;
+    if (token != nullptr) *token = 0;
+    if (data.bytes + sizeof(PutSignalRequest) > wire_->traits().message_bytes) {
+        AtomicRequest then = message<AtomicRequest>(MessageKind::atomic);
+        then.region = signal.remote->region;
+        then.offset = op.signal_offset;
+        then.operand = op.signal;
+        then.operation = op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET;
+        then.width = sizeof op.signal;
+        return put_then_signal(target, op, then, token);
+    }
+    if (!may_pass(*target.flow, Passing::request)) return Code::again;
+    PutSignalRequest request = message<PutSignalRequest>(MessageKind::put_signal);
+    request.region = target.remote->region;
+    request.offset = data.offset;
+    request.signal_region = signal.remote->region;
+    request.signal_offset = op.signal_offset;
+    request.signal = op.signal;
+    request.bytes = static_cast<std::uint32_t>(data.bytes);
+    request.operation = op.operation;
+    const Code sent = send(data.pe, bytes_of(request), {static_cast<const std::byte*>(data.local), data.bytes});
+    if (sent != Code::ok) return sent;
+    target.queue->note_active(*target.flow);
+    target.flow->unhandled = true;
+    return Code::ok;
+}
+
+// Data too long for a message. Where the wire keeps no order, the signal leaves when the data has been delivered.
+Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
+                                       std::uint64_t* token) {
+    Flow& flow = *target.flow;
+    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    Operation& operation = operations_.take(Operation::Kind::write, flow);
+    operation.told = token != nullptr;
+    if (!ordered()) operation.then = signal;
+    const std::uint64_t ticket = operation.ticket;
+    const Code posted = transfer(flow, operation, [&] {
+        return wire_->write(target.remote->at(op.data.offset), op.data.local, op.data.bytes, operation);
+    });
+    if (posted != Code::ok) return posted;
+    if (ordered()) {
+        send_in_any_case(flow.pe, bytes_of(signal));
+        flow.unhandled = true;
+    }
+    if (token != nullptr) *token = ticket;
+    return Code::ok;
+}
+
+Code NetworkTransport::fence(std::uint64_t number) {
+    const Lock guard(lock_);
+    const auto found = queues_.find(number);
+    if (found == queues_.end()) return Code::argument;
+    for (Flow* flow : found->second->active) {
+        flow->fenced = true;
+        if (!ordered()) (void)settle(*flow, true, false);  // so that the next operation need not begin to wait
+    }
+    return Code::ok;
+}
+
+Code NetworkTransport::quiet(std::uint64_t number) {
+    const Lock guard(lock_);
+    const auto found = queues_.find(number);
+    if (found == queues_.end()) return Code::argument;
+    driven_.fetch_add(1, std::memory_order_relaxed);
+    OutgoingQueue& queue = *found->second;
+    std::erase_if(queue.active, [this](Flow* flow) {
+        if (!settle(*flow, true, true)) return false;
+        flow->fenced = flow->active = false;
+        return true;
+    });
+    if (queue.active.empty() && queue.outstanding == 0) return queue.take_failures();
+    (void)drive();
+    return Code::again;
+}
+
+Code NetworkTransport::test(std::uint64_t number, std::uint64_t token) {
+    const Lock guard(lock_);
+    const auto found = queues_.find(number);
+    if (found == queues_.end()) return Code::argument;
+    if (token == 0) return Code::ok;
+    driven_.fetch_add(1, std::memory_order_relaxed);
+    if (operations_.find(token) != nullptr) (void)drive();
+    const Operation* const operation = operations_.find(token);
+    if (operation != nullptr && operation->flow != nullptr) return Code::again;
+    return found->second->take_failure(token);
+}
+
+}  // namespace npushmem::network

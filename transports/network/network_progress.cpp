@@ -1,0 +1,227 @@
+// What happens without being called for: completions, messages, answers, the watch over peers.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "transports/network/network_transport.hpp"
+
+namespace npushmem::network {
+namespace {
+
+// Is it the connection that failed, and not this one operation?
+bool ends_a_peer(Code code) { return code == Code::peer_dead || code == Code::unreachable || code == Code::timeout; }
+
+}  // namespace
+
+Code NetworkTransport::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    Peer& peer = peers_[static_cast<std::size_t>(pe)];
+    if (peer.failed != Code::ok) return peer.failed;
+    if (!peer.backlog.empty()) return Code::again;
+    const Code sent = wire_->send(pe, head, rest);
+    if (sent != Code::ok && sent != Code::again) lost(pe, sent, wire_->why());
+    return sent;
+}
+
+void NetworkTransport::send_in_any_case(int pe, std::span<const std::byte> message) {
+    if (send(pe, message) != Code::again) return;
+    Peer& peer = peers_[static_cast<std::size_t>(pe)];
+    if (peer.backlog.empty()) with_backlog_.push_back(pe);
+    peer.backlog.emplace_back(message.begin(), message.end());
+}
+
+void NetworkTransport::send_backlogs() {
+    std::erase_if(with_backlog_, [this](int pe) {
+        Peer& peer = peers_[static_cast<std::size_t>(pe)];
+        while (!peer.backlog.empty()) {
+            const Code sent = wire_->send(pe, peer.backlog.front(), {});
+            if (sent == Code::again) return false;
+            if (sent != Code::ok) {
+                lost(pe, sent, wire_->why());
+                return true;
+            }
+            peer.backlog.pop_front();
+        }
+        return true;
+    });
+}
+
+bool NetworkTransport::drive() {
+    const bool happened = wire_->progress(*this);
+    if (!with_backlog_.empty()) send_backlogs();
+    return happened;
+}
+
+Code NetworkTransport::progress() {
+    const Lock guard(lock_, std::try_to_lock);
+    if (!guard.owns_lock()) return Code::again;
+    driven_.fetch_add(1, std::memory_order_relaxed);
+    return drive() ? Code::ok : Code::again;
+}
+
+int NetworkTransport::drive_for_thread() {
+    constexpr int most = 64;  // then others may have the lock
+    const Lock guard(lock_);
+    for (int i = 0; i < most; ++i)
+        if (!drive()) break;
+    // With a backlog, what is waited for is room, which no descriptor tells of.
+    if (!with_backlog_.empty() || !wire_->prepare_to_wait()) return -1;
+    return wire_->descriptor();
+}
+
+Code NetworkTransport::poll_event(npushmem_event& out) {
+    const Lock guard(lock_);
+    if (events_.empty()) return Code::again;
+    out = events_.front();
+    events_.pop_front();
+    return Code::ok;
+}
+
+void NetworkTransport::tell(Code code, int pe, const std::string& text) {
+    constexpr std::size_t most = 64;  // a program that never looks must not fill memory
+    if (events_.size() == most) return;
+    npushmem_event event{};
+    event.struct_size = sizeof event;
+    event.code = static_cast<std::int32_t>(code);
+    event.pe = pe;
+    event.message[text.copy(event.message, sizeof event.message - 1)] = '\0';
+    events_.push_back(event);
+}
+
+// The operation is over: its flow and queue are told, the pool has it back.
+void NetworkTransport::finish(Operation& operation, Code code) {
+    Flow* const flow = operation.flow;
+    if (flow == nullptr) return operations_.give_back(operation);
+    switch (operation.kind) {
+        case Operation::Kind::write: --flow->writes; break;
+        case Operation::Kind::fetch: --flow->fetches; break;
+        case Operation::Kind::flush: --flow->flushes; break;
+        case Operation::Kind::read: break;
+    }
+    --flow->queue->outstanding;
+    if (code != Code::ok) flow->queue->failures.emplace_back(operation.told ? operation.ticket : 0, code);
+    operations_.give_back(operation);
+}
+
+void NetworkTransport::completed(WireContext& context, Code code, const std::string& why) {
+    auto& operation = static_cast<Operation&>(context);
+    operation.held_by_wire = false;
+    Flow* const flow = operation.flow;
+    if (flow != nullptr) {
+        ++peers_[static_cast<std::size_t>(flow->pe)].heard;
+        if (code != Code::ok && !ends_a_peer(code))
+            tell(code, flow->pe, fmt::format("an operation to {} failed: {}", name_of_peer(flow->pe), why));
+    }
+    if (flow == nullptr || code != Code::ok || !operation.then) {
+        const int pe = flow != nullptr ? flow->pe : -1;
+        finish(operation, code);
+        if (pe >= 0 && ends_a_peer(code)) lost(pe, code, why);
+        return;
+    }
+    // On a wire that needs a flush the same operation waits for it, with the signal still to be sent.
+    if (wire_->traits().delivery == Delivery::on_flush && !std::exchange(operation.flushing, true)) {
+        operation.held_by_wire = true;
+        const Code posted = wire_->flush(flow->pe, operation);
+        if (posted == Code::ok) return;
+        operation.held_by_wire = false;
+        return lost(flow->pe, posted, wire_->why());
+    }
+    send_in_any_case(flow->pe, bytes_of(*operation.then));
+    flow->unhandled = true;
+    finish(operation, Code::ok);
+}
+
+void NetworkTransport::arrived(std::span<const std::byte> message) {
+    const auto head = head_of(message);
+    Peer* const peer = head ? peer_at(head->origin) : nullptr;
+    if (peer == nullptr)
+        return tell(Code::protocol, -1,
+                    fmt::format("{} bytes came over {} that are no message of this version", message.size(),
+                                wire_->traits().name));
+    ++peer->heard;
+    if (head->kind == MessageKind::hello) return greet(*head, message.subspan(sizeof *head));
+    if (head->kind == MessageKind::answer) return answered(message);
+    if (head->kind == MessageKind::pong) return;
+    if (head->kind == MessageKind::ping)
+        return send_in_any_case(head->origin, bytes_of(this->message<MessageHead>(MessageKind::pong)));
+    const auto answer = handler_.handle(*head, message);
+    if (answer) send_in_any_case(head->origin, bytes_of(*answer));
+}
+
+void NetworkTransport::greet(const MessageHead& head, std::span<const std::byte> address) {
+    Peer& peer = peers_[static_cast<std::size_t>(head.origin)];
+    if (peer.linked) return;
+    if (Status linked = wire_->link(head.origin, address); !linked.ok())
+        return tell(linked.code(), head.origin,
+                    fmt::format("cannot answer {}: {}", name_of_peer(head.origin), linked.message()));
+    peer.linked = true;
+}
+
+void NetworkTransport::answered(std::span<const std::byte> message) {
+    const auto answer = message_as<Answer>(message);
+    Operation* const operation = answer ? operations_.find(answer->ticket) : nullptr;
+    if (operation == nullptr || operation->held_by_wire) return;  // its queue has gone meanwhile
+    const auto code = static_cast<Code>(answer->code);
+    if (code == Code::ok && operation->result != nullptr)
+        std::memcpy(operation->result, &answer->value, operation->width);
+    finish(*operation, code);
+}
+
+void NetworkTransport::forget_flow(Flow& flow, Code code) {
+    if (flow.undelivered || flow.unhandled) flow.queue->failures.emplace_back(0, code);
+    flow.undelivered = flow.unhandled = flow.fenced = false;
+}
+
+// Everything that is under way to the peer fails, once.
+void NetworkTransport::lost(int pe, Code code, const std::string& why) {
+    Peer& peer = peers_[static_cast<std::size_t>(pe)];
+    if (peer.failed != Code::ok) return;
+    peer.failed = code;
+    peer.backlog.clear();
+    handler_.forget(pe);
+    int failed = 0;
+    operations_.for_each([&](Operation& operation) {
+        if (operation.flow == nullptr || operation.flow->pe != pe) return;
+        ++failed;
+        const bool held = operation.held_by_wire;
+        Flow& flow = *operation.flow;
+        if (!held) return finish(operation, code);
+        // The wire may still tell of it: counted off now, given back then.
+        if (operation.kind == Operation::Kind::write) --flow.writes;
+        if (operation.kind == Operation::Kind::flush) --flow.flushes;
+        --flow.queue->outstanding;
+        flow.queue->failures.emplace_back(operation.told ? operation.ticket : 0, code);
+        operation.flow = nullptr;
+        operation.then.reset();
+    });
+    for (auto& [number, queue] : queues_)
+        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) forget_flow(*flow->second, code);
+    tell(
+        code, pe,
+        fmt::format("{} is lost over {}: {}; {} operation{} under way", name_of_peer(pe), wire_->traits().name,
+                    why.empty() ? std::string(npushmem::name_of(code)) : why, failed, failed == 1 ? " was" : "s were"));
+}
+
+// A peer that is there answers a ping even while its program computes; one that says nothing for long is lost.
+void NetworkTransport::watch(int pe, Peer& peer) {
+    if (std::exchange(peer.heard_before, peer.heard) != peer.heard) {
+        peer.silent_ticks = 0;
+        return;
+    }
+    ++peer.silent_ticks;
+    const auto silent = peer.silent_ticks * settings_.tick;
+    if (settings_.patience != std::chrono::milliseconds::zero() && silent > settings_.patience)
+        return lost(pe, Code::timeout,
+                    fmt::format("nothing was heard of it for {:.1f} s (is the cable in, is the host up?)",
+                                std::chrono::duration<double>(silent).count()));
+    constexpr std::uint32_t ticks_per_ping = 2;
+    if (peer.silent_ticks % ticks_per_ping == 0 && peer.backlog.empty())
+        (void)send(pe, bytes_of(message<MessageHead>(MessageKind::ping)));
+}
+
+void NetworkTransport::tick() {
+    const Lock guard(lock_);
+    for (std::size_t pe = 0; pe < peers_.size(); ++pe)
+        if (peers_[pe].linked && peers_[pe].failed == Code::ok) watch(static_cast<int>(pe), peers_[pe]);
+}
+
+}  // namespace npushmem::network

@@ -1,0 +1,186 @@
+// Set-up: who the peers are, what memory they may touch. The data path is in network_data_path.cpp, what happens by
+// itself in network_progress.cpp.
+#include "transports/network/network_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace npushmem::network {
+
+NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire,
+                                   NetworkSettings settings)
+    : my_pe_(params.pe),
+      settings_(settings),
+      peers_(static_cast<std::size_t>(std::max(params.npes, 1))),
+      handler_(params.pe, regions_),
+      wire_(std::move(wire)) {}
+
+NetworkTransport::~NetworkTransport() {
+    thread_.reset();
+    const Lock guard(lock_);
+    for (auto& [number, queue] : queues_) abandon(*queue);
+    wire_.reset();  // from here on nothing is told any more
+}
+
+Result<Bytes> NetworkTransport::address() {
+    const Lock guard(lock_);
+    auto wire = wire_->address();
+    if (!wire.ok()) return wire;
+    Bytes out = encode(EndpointAddress{wire_->traits().dialect, std::move(wire).value()});
+    if (out.size() > NPUSHMEM_ADDRESS_MAX)
+        return Status{Code::unsupported, fmt::format("the address of {} has {} bytes with its front, at most {} fit",
+                                                     wire_->traits().name, out.size(), NPUSHMEM_ADDRESS_MAX)};
+    return out;
+}
+
+NetworkTransport::Peer* NetworkTransport::peer_at(int pe) {
+    return pe >= 0 && static_cast<std::size_t>(pe) < peers_.size() ? &peers_[static_cast<std::size_t>(pe)] : nullptr;
+}
+
+std::string NetworkTransport::name_of_peer(int pe) const {
+    const std::string& host = peers_[static_cast<std::size_t>(pe)].host;
+    return host.empty() ? fmt::format("PE {}", pe) : fmt::format("PE {} on host {}", pe, host);
+}
+
+Status NetworkTransport::start_thread() {
+    if (!settings_.thread || thread_) return {};
+    auto started = ProgressThread::start({[this] { return drive_for_thread(); },
+                                          [this] { return driven_.load(std::memory_order_relaxed); },
+                                          [this] { tick(); }, settings_.tick});
+    if (!started.ok()) return started.status();
+    thread_ = std::move(started).value();
+    return {};
+}
+
+Reach NetworkTransport::reach(const npushmem_peer& peer) {
+    const Lock guard(lock_);
+    if (peer.pe == my_pe_) return {0, 0, 0, "the PE itself: not over a network"};
+    const auto* bytes = static_cast<const std::byte*>(peer.address);
+    if (bytes == nullptr || peer.address_bytes == 0) return {0, 0, 0, "that PE has not opened this transport"};
+    const auto address = decode_address({bytes, peer.address_bytes});
+    if (!address.ok()) return {0, 0, 0, address.status().message()};
+    const WireTraits& traits = wire_->traits();
+    if (address.value().dialect != traits.dialect)
+        return {0, 0, 0, fmt::format("that PE uses '{}', this one '{}'", address.value().dialect, traits.dialect)};
+    Peer* const known = peer_at(peer.pe);
+    if (known == nullptr) return {0, 0, 0, fmt::format("PE {} is none of this job", peer.pe)};
+    if (peer.host_name != nullptr) known->host = peer.host_name;
+    if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
+    constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
+    return {NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
+            all_atomics, all_atomics, traits.name};
+}
+
+Status NetworkTransport::connect(const npushmem_peer& peer) {
+    const Lock guard(lock_);
+    Peer* const known = peer_at(peer.pe);
+    if (known == nullptr || peer.pe == my_pe_)
+        return {Code::argument, fmt::format("cannot connect PE {} to PE {}", my_pe_, peer.pe)};
+    const auto address = decode_address({static_cast<const std::byte*>(peer.address), peer.address_bytes});
+    if (!address.ok()) return address.status();
+    if (!known->linked) {
+        if (Status linked = wire_->link(peer.pe, address.value().wire); !linked.ok())
+            return linked.within(fmt::format("cannot reach {} over {}", name_of_peer(peer.pe), wire_->traits().name));
+        known->linked = true;
+    }
+    auto own = wire_->address();
+    if (!own.ok()) return own.status();
+    MessageHead hello = message<MessageHead>(MessageKind::hello);
+    Bytes bytes(sizeof hello);
+    std::memcpy(bytes.data(), &hello, sizeof hello);
+    bytes.insert(bytes.end(), own.value().begin(), own.value().end());
+    send_in_any_case(peer.pe, bytes);
+    return {};
+}
+
+Result<RegisteredMemory> NetworkTransport::register_memory(const npushmem_memory& memory) {
+    const Lock guard(lock_);
+    if (memory.base == nullptr || memory.bytes == 0)
+        return Status{Code::argument, "cannot register memory without an address or without bytes"};
+    auto made = wire_->register_memory(memory.base, memory.bytes);
+    if (!made.ok())
+        return made.status().within(
+            fmt::format("cannot register {} bytes at {} with {}", memory.bytes, memory.base, wire_->traits().name));
+    auto* const base = static_cast<std::byte*>(memory.base);
+    const std::uint64_t region = regions_.insert({base, memory.bytes, made.value().number});
+    Bytes handle = encode(
+        NetworkHandle{region, reinterpret_cast<std::uintptr_t>(base), memory.bytes, std::move(made.value().key)});
+    if (handle.size() <= NPUSHMEM_HANDLE_MAX) return RegisteredMemory{region, std::move(handle)};
+    wire_->deregister_memory(made.value().number);
+    regions_.erase(region);
+    return Status{Code::unsupported, fmt::format("a memory handle of {} takes {} bytes, at most {} fit",
+                                                 wire_->traits().name, handle.size(), NPUSHMEM_HANDLE_MAX)};
+}
+
+Code NetworkTransport::deregister_memory(std::uint64_t region) {
+    const Lock guard(lock_);
+    const RegionTable::Region* const found = regions_.find(region);
+    if (found == nullptr) return Code::argument;
+    wire_->deregister_memory(found->wire_number);
+    regions_.erase(region);
+    return Code::ok;
+}
+
+Result<std::uint64_t> NetworkTransport::import_memory(int pe, std::span<const std::byte> bytes) {
+    const Lock guard(lock_);
+    const auto handle = decode_handle(bytes);
+    if (!handle.ok()) return handle.status();
+    const Peer* const peer = peer_at(pe);
+    if (peer == nullptr || !peer->linked)
+        return Status{Code::state, fmt::format("cannot use memory of PE {} before it is connected", pe)};
+    auto key = wire_->import_key(pe, handle.value().key);
+    if (!key.ok()) return key.status().within(fmt::format("cannot use the memory of {}", name_of_peer(pe)));
+    return remotes_.insert({pe, handle.value().region, handle.value().base, handle.value().bytes, key.value()});
+}
+
+Code NetworkTransport::release_memory(std::uint64_t remote) {
+    const Lock guard(lock_);
+    const auto removed = remotes_.remove(remote);
+    if (!removed) return Code::argument;
+    wire_->release_key(removed->key);
+    return Code::ok;
+}
+
+Result<std::uint64_t> NetworkTransport::create_queue() {
+    const Lock guard(lock_);
+    queues_.emplace(++last_queue_, std::make_unique<OutgoingQueue>());
+    return last_queue_;
+}
+
+bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
+    bool held = false;
+    operations_.for_each([&](const Operation& operation) {
+        held = held || (operation.flow != nullptr && operation.flow->queue == &queue && operation.held_by_wire);
+    });
+    return held;
+}
+
+// What the wire still has is taken back by the pool when the wire tells of it; nobody else looks at it.
+void NetworkTransport::abandon(OutgoingQueue& queue) {
+    operations_.for_each([&](Operation& operation) {
+        if (operation.flow == nullptr || operation.flow->queue != &queue) return;
+        operation.flow = nullptr;
+        operation.then.reset();
+        if (!operation.held_by_wire) operations_.give_back(operation);
+    });
+}
+
+Code NetworkTransport::destroy_queue(std::uint64_t number) {
+    Lock guard(lock_);
+    const auto found = queues_.find(number);
+    if (found == queues_.end()) return Code::argument;
+    const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
+    const bool forever = settings_.patience == std::chrono::milliseconds::zero();
+    while (wire_holds(*found->second) && (forever || std::chrono::steady_clock::now() < deadline)) {
+        if (drive()) continue;
+        guard.unlock();  // the thread, and other queues' callers, get on
+        std::this_thread::yield();
+        guard.lock();
+    }
+    abandon(*found->second);
+    queues_.erase(found);
+    return Code::ok;
+}
+
+}  // namespace npushmem::network

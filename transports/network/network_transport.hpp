@@ -1,0 +1,151 @@
+// A transport over any Wire: queues, tokens, fences, atomics, signals, errors as values and deadlines, the same for
+// every network library. What the wire does not do is asked of the target's handler by messages.
+//
+// One lock guards everything, the wire included. A thread of its own drives it while the program computes, as soon as
+// there is a peer that could send something.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "npushmem/plugin/slot_table.hpp"
+#include "transports/network/contact.hpp"
+#include "transports/network/outgoing.hpp"
+#include "transports/network/progress_thread.hpp"
+#include "transports/network/target_handler.hpp"
+#include "transports/network/wire.hpp"
+
+namespace npushmem::network {
+
+struct NetworkSettings {
+    bool thread = true;  // of its own, for progress
+    // A peer that owes something and has not been heard of for so long is lost; 0: never.
+    std::chrono::milliseconds patience{30'000};
+    // How often the thread looks whether peers are still heard of.
+    std::chrono::milliseconds tick{500};
+};
+
+class NetworkTransport : public Transport, private WireListener {
+public:
+    // `wire` is open.
+    NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire, NetworkSettings settings);
+    ~NetworkTransport() override;
+
+    Result<Bytes> address() override;
+    // Also remembers who the peer is, and starts the thread.
+    Reach reach(const npushmem_peer& peer) override;
+    Status connect(const npushmem_peer& peer) override;
+    Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
+    Code deregister_memory(std::uint64_t region) override;
+    Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) override;
+    Code release_memory(std::uint64_t remote) override;
+
+    Result<std::uint64_t> create_queue() override;
+    // Waits for what the network still has of the caller's memory, as long as the patience at most.
+    Code destroy_queue(std::uint64_t queue) override;
+    Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
+    Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
+    Code atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) override;
+    Code put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) override;
+    Code fence(std::uint64_t queue) override;
+    Code quiet(std::uint64_t queue) override;
+    Code test(std::uint64_t queue, std::uint64_t token) override;
+    Code progress() override;
+    Code poll_event(npushmem_event& out) override;
+
+private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    struct Remote {
+        int pe = -1;
+        std::uint64_t region = 0;  // the owner's number
+        std::uint64_t base = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t key = 0;  // the wire's
+
+        [[nodiscard]] RemotePlace at(std::uint64_t offset) const { return {pe, key, base, offset}; }
+        [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t count) const {
+            return offset <= bytes && count <= bytes - offset;
+        }
+    };
+    struct Peer {
+        bool linked = false;
+        Code failed = Code::ok;
+        std::string host;                // for people
+        std::deque<Bytes> backlog;       // messages that found no room
+        std::uint64_t heard = 0;         // how often
+        std::uint64_t heard_before = 0;  // at the last tick
+        std::uint32_t silent_ticks = 0;
+    };
+    // What an operation needs, once it has been checked.
+    struct Target {
+        OutgoingQueue* queue = nullptr;
+        const Remote* remote = nullptr;
+        Flow* flow = nullptr;
+    };
+    enum class Passing { transfer, request };
+
+    Code aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes, Target& out);
+    // May an operation of this sort overtake nothing that a fence holds back? Starts what has to happen first.
+    bool may_pass(Flow& flow, Passing passing);
+    // Is everything of these sorts delivered? Starts what has to happen for it.
+    bool settle(Flow& flow, bool writes, bool requests);
+    void start_message_flush(Flow& flow);
+    void start_wire_flush(Flow& flow);
+    template <class PostOnWire>
+    Code transfer(Flow& flow, Operation& operation, PostOnWire&& post);
+    Code request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
+    Code wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
+    Code put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
+                         std::uint64_t* token);
+
+    template <class Message>
+    [[nodiscard]] Message message(MessageKind kind) const;
+    // Code::again: no room, nothing was sent.
+    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest = {});
+    // Sent now or as soon as there is room, behind what already waits for it.
+    void send_in_any_case(int pe, std::span<const std::byte> message);
+    void send_backlogs();
+    bool drive();
+    int drive_for_thread();
+    void tick();
+    void watch(int pe, Peer& peer);
+    Status start_thread();
+
+    void completed(WireContext& context, Code code, const std::string& why) override;
+    void arrived(std::span<const std::byte> message) override;
+    void lost(int pe, Code code, const std::string& why) override;
+    void greet(const MessageHead& head, std::span<const std::byte> address);
+    void answered(std::span<const std::byte> message);
+    void finish(Operation& operation, Code code);
+    void forget_flow(Flow& flow, Code code);
+    void tell(Code code, int pe, const std::string& text);
+    [[nodiscard]] std::string name_of_peer(int pe) const;
+    [[nodiscard]] bool ordered() const { return wire_->traits().delivery == Delivery::in_order; }
+    Peer* peer_at(int pe);
+    void abandon(OutgoingQueue& queue);
+    [[nodiscard]] bool wire_holds(const OutgoingQueue& queue);
+
+    int my_pe_;
+    NetworkSettings settings_;
+    std::mutex lock_;  // of everything below
+    std::vector<Peer> peers_;
+    RegionTable regions_;
+    TargetHandler handler_;
+    SlotTable<Remote> remotes_;
+    std::map<std::uint64_t, std::unique_ptr<OutgoingQueue>> queues_;
+    std::uint64_t last_queue_ = 0;
+    OperationPool operations_;
+    std::vector<int> with_backlog_;
+    std::deque<npushmem_event> events_;
+    std::unique_ptr<Wire> wire_;
+    std::atomic<std::uint64_t> driven_{0};    // by others than the thread; no order is needed, it is only looked at
+    std::unique_ptr<ProgressThread> thread_;  // last: ends first
+};
+
+}  // namespace npushmem::network

@@ -1,0 +1,22 @@
+#include "transports/network/read_settings.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/parse.hpp"
+
+namespace npushmem::network {
+
+Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix) {
+    NetworkSettings out;
+    const std::string thread_name = prefix + "PROGRESS_THREAD";
+    const auto thread = parse_bool(host.config(thread_name.c_str(), "true"));
+    if (!thread.ok()) return thread.status().within("NPUSHMEM_" + thread_name);
+    out.thread = thread.value();
+    const std::string patience_name = prefix + "PEER_TIMEOUT";
+    const auto patience = parse_duration(host.config(patience_name.c_str(), "30s"));
+    if (!patience.ok()) return patience.status().within("NPUSHMEM_" + patience_name);
+    out.patience = std::chrono::duration_cast<std::chrono::milliseconds>(patience.value());
+    return out;
+}
+
+}  // namespace npushmem::network

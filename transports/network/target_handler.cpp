@@ -1,0 +1,73 @@
+#include "transports/network/target_handler.hpp"
+
+#include "npushmem/plugin/local_atomic.hpp"
+
+namespace npushmem::network {
+
+Answer TargetHandler::answer(std::uint64_t ticket, Code code, std::uint64_t value) const {
+    Answer out;
+    out.head.kind = MessageKind::answer;
+    out.head.origin = my_pe_;
+    out.ticket = ticket;
+    out.code = static_cast<std::int32_t>(code);
+    out.value = value;
+    return out;
+}
+
+void TargetHandler::keep_failure(int origin, Code code) {
+    if (code != Code::ok) failed_.try_emplace(origin, code);
+}
+
+Code TargetHandler::take_failure(int origin) {
+    const auto found = failed_.find(origin);
+    if (found == failed_.end()) return Code::ok;
+    const Code code = found->second;
+    failed_.erase(found);
+    return code;
+}
+
+std::optional<Answer> TargetHandler::handle(const MessageHead& head, std::span<const std::byte> message) {
+    if (head.kind == MessageKind::flush) {
+        const auto request = message_as<FlushRequest>(message);
+        if (!request) return std::nullopt;
+        return answer(request->ticket, take_failure(head.origin));
+    }
+    if (head.kind == MessageKind::atomic) {
+        const auto request = message_as<AtomicRequest>(message);
+        const Answer done = request ? handle_atomic(*request) : answer(0, Code::protocol);
+        if (done.ticket != 0) return done;
+        keep_failure(head.origin, static_cast<Code>(done.code));
+        return std::nullopt;
+    }
+    if (head.kind == MessageKind::put_signal) {
+        const auto request = message_as<PutSignalRequest>(message);
+        keep_failure(head.origin,
+                     request ? handle_put_signal(*request, message.subspan(sizeof *request)) : Code::protocol);
+    }
+    return std::nullopt;
+}
+
+Answer TargetHandler::handle_atomic(const AtomicRequest& request) const {
+    std::byte* const place = regions_.place(request.region, request.offset, request.width);
+    if (place == nullptr) return answer(request.ticket, Code::range);
+    std::uint64_t old = 0;  // 4 bytes are at its beginning, as the origin expects them
+    npushmem_atomic op{};
+    op.operation = request.operation;
+    op.width = request.width;
+    op.operand = request.operand;
+    op.compare = request.compare;
+    op.result = &old;
+    const Code done = apply_atomic(place, op);
+    return answer(request.ticket, done, old);
+}
+
+Code TargetHandler::handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const {
+    if (data.size() < request.bytes) return Code::protocol;
+    std::byte* const signal = regions_.place(request.signal_region, request.signal_offset, sizeof request.signal);
+    std::byte* const place = regions_.place(request.region, request.offset, request.bytes);
+    if (signal == nullptr || place == nullptr) return Code::range;
+    if (request.bytes > 0) std::memcpy(place, data.data(), request.bytes);
+    return apply_signal(signal, request.signal, request.operation);
+}
+
+}  // namespace npushmem::network

@@ -1,0 +1,109 @@
+// What a network library must offer so that NetworkTransport can make a transport of it: writes, reads and short
+// messages between PEs. Everything else (queues, tokens, fences, atomics, signals, errors, deadlines) is the same for
+// all networks and done once, above this.
+//
+// One thread at a time calls a Wire; NetworkTransport's lock sees to it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem::network {
+
+// What tells that a write has arrived in the target's memory?
+enum class Delivery {
+    in_order,       // everything posted to one peer takes effect in this order: an answer to a later message tells
+    on_completion,  // the write's completion
+    on_flush,       // the completion of a later Wire::flush
+};
+
+struct WireTraits {
+    std::string name;  // for people: "tcp;ofi_rxm on eth0"
+    // PEs understand each other when these are equal: library, provider, format.
+    std::string dialect;
+    Delivery delivery = Delivery::on_completion;
+    std::size_t inject_bytes = 0;   // a write of at most so many bytes has let go of its source when it returns
+    std::size_t message_bytes = 0;  // longest message
+    // Atomic operations that Wire::atomic carries out, each atomic with those of the target's CPU as well.
+    std::uint32_t atomic_32 = 0;
+    std::uint32_t atomic_64 = 0;
+};
+
+// What a posted operation is known by until it completes. Libraries that want memory of their own for each operation
+// find it at the beginning.
+struct WireContext {
+    enum class Owner : std::uint8_t { transport, wire };
+    std::array<void*, 8> scratch{};
+    Owner owner = Owner::transport;
+};
+
+// Where a transfer goes: `address` is what the target's register_memory was given, plus the offset.
+struct RemotePlace {
+    int pe;
+    std::uint64_t key;  // of import_key
+    std::uint64_t base;
+    std::uint64_t offset;
+};
+
+// What progress has to tell.
+class WireListener {
+public:
+    virtual ~WireListener() = default;
+    // `code` not ok: `why` is a clause for people.
+    virtual void completed(WireContext& context, Code code, const std::string& why) = 0;
+    virtual void arrived(std::span<const std::byte> message) = 0;
+    // Nothing will get through to the peer any more.
+    virtual void lost(int pe, Code code, const std::string& why) = 0;
+};
+
+struct WireMemory {
+    std::uint64_t number = 0;
+    Bytes key;  // for import_key of the peers
+};
+
+class Wire {
+public:
+    Wire() = default;
+    Wire(const Wire&) = delete;
+    Wire& operator=(const Wire&) = delete;
+    // Nothing that was posted touches memory or is told of any more.
+    virtual ~Wire() = default;
+
+    [[nodiscard]] virtual const WireTraits& traits() const = 0;
+    virtual Result<Bytes> address() = 0;
+    // From here on the peer may be named in the calls below. Waits for nobody.
+    virtual Status link(int pe, std::span<const std::byte> address) = 0;
+
+    virtual Result<WireMemory> register_memory(void* base, std::uint64_t bytes) = 0;
+    virtual void deregister_memory(std::uint64_t number) = 0;
+    virtual Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) = 0;
+    virtual void release_key(std::uint64_t key) = 0;
+
+    // Code::ok: posted, `context` will be told of. Code::again: no room now. Anything else: the peer is lost, and why()
+    // says more.
+    virtual Code write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) = 0;
+    virtual Code read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) = 0;
+    // One of the traits' operations. Completes as a write does, a fetching one when its result is in place.
+    virtual Code atomic(const RemotePlace& /*at*/, const npushmem_atomic& /*op*/, WireContext& /*context*/) {
+        return Code::unsupported;
+    }
+    // Completes when all earlier writes and atomics to the peer are delivered. With Delivery::on_flush.
+    virtual Code flush(int /*pe*/, WireContext& /*context*/) { return Code::unsupported; }
+    // Copies. Messages to one peer arrive whole and in order.
+    virtual Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
+    [[nodiscard]] virtual std::string why() const { return {}; }
+
+    // True: something happened.
+    virtual bool progress(WireListener& listener) = 0;
+    // Readable when progress has something to do; -1: there is no such descriptor.
+    [[nodiscard]] virtual int descriptor() const { return -1; }
+    // May a thread wait for the descriptor now? False: call progress first.
+    virtual bool prepare_to_wait() { return true; }
+};
+
+}  // namespace npushmem::network
