@@ -23,6 +23,7 @@ struct Settings {
     std::string transports;
     bool disable_p2p = false;
     std::string remote_transport;
+    std::string remote_order;
     std::string plugin_path;
     // memory
     ByteCount symmetric_size;

@@ -26,7 +26,8 @@ Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportNest&
             return declared;
     auto opened = open_nest(loaded.value(), host, params);
     if (!opened.ok()) return opened.status();
-    return OwnedTransport{nest.text(), std::move(opened).value()};
+    const bool remote = (loaded.value().back()->table().capabilities & NPUSHMEM_CAP_REMOTE) != 0;
+    return OwnedTransport{nest.text(), std::move(opened).value(), remote};
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ Result<std::string> selected_bootstrap(const Settings& settings) {
 std::string selected_transports(const Settings& settings) {
     std::string text = settings.transports;
     const std::string remote = settings.remote_transport;
-    if (!remote.empty() && lowercase(remote) != "none") text += (trimmed(text).empty() ? "" : ",") + remote;
+    const std::string word = lowercase(remote);
+    if (!word.empty() && word != "none" && word != "auto") text += (trimmed(text).empty() ? "" : ",") + remote;
     return text;
 }
 
@@ -123,6 +125,13 @@ Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& confi
         opened.push_back(std::move(one).value());
     }
     return opened;
+}
+
+Result<OwnedTransport> PluginSources::open_transport(const std::string& name, Config& config, const npushmem_host& host,
+                                                     const npushmem_transport_params& params) {
+    const auto selection = parse_transport_selection(name);
+    if (!selection.ok()) return selection.status();
+    return open_one(finder_of(config.settings()), selection.value().front(), config, host, params);
 }
 
 void PluginSources::declare_all(Config& config) {

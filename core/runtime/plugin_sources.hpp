@@ -12,6 +12,8 @@ public:
                                                       const npushmem_bootstrap_params& params) override;
     Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
                                                         const npushmem_transport_params& params) override;
+    Result<OwnedTransport> open_transport(const std::string& name, Config& config, const npushmem_host& host,
+                                          const npushmem_transport_params& params) override;
     void declare_all(Config& config) override;
     [[nodiscard]] std::string bootstrap_note() const override { return bootstrap_note_; }
 
@@ -26,7 +28,7 @@ Result<std::string> selected_bootstrap(const Settings& settings);
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
                std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
 
-// TRANSPORTS with DISABLE_P2P and REMOTE_TRANSPORT applied, as text for parse_transport_selection.
+// TRANSPORTS with DISABLE_P2P and REMOTE_TRANSPORT applied, except `auto`, as text for parse_transport_selection.
 std::string selected_transports(const Settings& settings);
 
 }  // namespace npushmem

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "core/base/os_facts.hpp"
 #include "core/runtime/exchange.hpp"
 #include "core/runtime/nic_step.hpp"
+#include "core/runtime/remote_choice.hpp"
 
 namespace npushmem {
 
@@ -35,6 +37,7 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
         {"meeting the other PEs", &Runtime::meet_pes},  // versions, host identities, who shares a host
         {"symmetric memory", &Runtime::make_memory},    // one shared segment per host, this PE's heap
         {"transports", &Runtime::open_transports},      // in the order of NPUSHMEM_TRANSPORTS
+        {"remote transport", &Runtime::choose_remote},  // for PEs of other hosts, if there are any
         {"NIC assignment", &Runtime::assign_nics},      // once per host, then each PE takes its own
         {"exchange of contacts", &Runtime::exchange_contacts},
         {"transport map", &Runtime::build_map},     // which transport serves which PE
@@ -180,6 +183,20 @@ Status Runtime::open_transports() {
     auto opened = sources_->open_transports(config_, services_->table(), transport_params());
     if (!opened.ok()) return opened.status();
     transports_ = std::move(opened).value();
+    return {};
+}
+
+Status Runtime::choose_remote() {
+    if (layout_.hosts() > 1) {
+        const bool served =
+            std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.remote; });
+        auto choice = npushmem::choose_remote(settings(), served, *bootstrap_, [this](const std::string& name) {
+            return sources_->open_transport(name, config_, services_->table(), transport_params());
+        });
+        if (!choice.ok()) return choice.status();
+        remote_note_ = std::move(choice.value().note);
+        if (choice.value().transport) transports_.push_back(std::move(*choice.value().transport));
+    }
     constexpr std::size_t most = 64;  // one bit each in the map's set
     if (transports_.size() > most)
         return {Code::config,
@@ -262,6 +279,9 @@ PeerDirectory Runtime::directory() const {
 Status Runtime::build_map() {
     auto built =
         TransportMap::build(named_, layout_, my_pe_, [this](int transport, int pe) { return peer_of(transport, pe); });
+    if (!built.ok() && !remote_note_.empty())
+        return {built.status().code(),
+                fmt::format("{}\n  transport between hosts: {}", built.status().message(), remote_note_)};
     if (!built.ok()) return built.status();
     map_ = std::make_unique<TransportMap>(std::move(built).value());
     map_text_ = map_->describe(named_, [this](int pe) {
@@ -338,6 +358,7 @@ void Runtime::describe_job() {
                             layout_.hosts() == 1 ? "" : "s", name_of(layout_.distribution()),
                             layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
     job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
+    if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
     job_text_ += fmt::format("barrier: {}\n", world_->choice());
     job_text_ += fmt::format("waiting: {}\n", describe(waiting_->share, waiting_->budget));
 }

@@ -90,6 +90,7 @@ private:
     Status meet_pes();
     Status make_memory();
     Status open_transports();
+    Status choose_remote();
     Status assign_nics();
     Status exchange_contacts();
     Status build_map();
@@ -142,6 +143,7 @@ private:
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
     std::string job_text_;
     std::string map_text_;
+    std::string remote_note_;  // what was chosen for other hosts, and why; empty: nothing was to be chosen
     NicDirectory nics_;
     const NamedTransport* nic_user_ = nullptr;  // among named_
     NicClaims nic_claims_;                      // of the PEs of this host, when this one assigned

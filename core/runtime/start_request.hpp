@@ -29,6 +29,7 @@ struct StartRequest {
 struct OwnedTransport {
     std::string name;  // as selected, for instance "fault(p2p)"
     std::unique_ptr<Transport> transport;
+    bool remote = false;  // reaches PEs of other hosts
 };
 
 // Where bootstraps and transports come from: plugins in a program, mocks and fakes in tests.
@@ -47,6 +48,12 @@ public:
     // In the order in which they are to be tried.
     virtual Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
                                                                 const npushmem_transport_params& params) = 0;
+    // One more, by its name; for when it turns out to be needed.
+    virtual Result<OwnedTransport> open_transport(const std::string& name, Config& /*config*/,
+                                                  const npushmem_host& /*host*/,
+                                                  const npushmem_transport_params& /*params*/) {
+        return Status{Code::plugin_missing, "there is no transport '" + name + "'"};
+    }
     // Everything that the plugin files on the search path declare, to tell a misspelt variable from a plugin's.
     virtual void declare_all(Config& /*config*/) {}
 };

@@ -71,7 +71,11 @@ Result<JobView> view_job(const Settings& settings, int pes, int nodes) {
         job.hosts.push_back(std::move(choices.value().assignment));
     }
     if (selected(settings, "p2p") && !settings.disable_p2p) job.local_transport = "p2p";
-    if (settings.remote_transport != "none") job.remote_transport = settings.remote_transport;
+    const std::string remote = lowercase(settings.remote_transport);
+    if (remote == "auto")
+        job.remote_transport = "auto: " + settings.remote_order;
+    else if (!remote.empty() && remote != "none")
+        job.remote_transport = settings.remote_transport;
     return job;
 }
 

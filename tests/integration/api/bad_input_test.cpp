@@ -122,6 +122,8 @@ TEST_F(BadInput, PesThatNoTransportReaches) {
                                   HasSubstr("self: "), HasSubstr("NPUSHMEM_REMOTE_TRANSPORT")));
     }
     EXPECT_THAT(failure_of_init({}, {"--nodes", "2"}), HasSubstr("p2p: "));
+    EXPECT_THAT(failure_of_init({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch"}, {"--nodes", "2"}),
+                AllOf(HasSubstr("auto tried nosuch: "), HasSubstr("cannot be reached")));
     EXPECT_THAT(failure_of_init({"NPUSHMEM_DISABLE_P2P=1"}), Not(HasSubstr("p2p: ")));
 }
 

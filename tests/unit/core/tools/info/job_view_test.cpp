@@ -61,6 +61,14 @@ TEST(DescribeMap, SaysWhatIsMissing) {
     EXPECT_THAT(text, Not(HasSubstr("NPUSHMEM_REMOTE_TRANSPORT")));
 }
 
+TEST(DescribeMap, SaysWhatAutoWouldTry) {
+    auto settings = settings_for("switch-pairs");
+    settings.remote_transport = "Auto";
+    settings.remote_order = "fast,slow";
+    const auto text = describe_map(view_job(settings, 4, 2).value());
+    EXPECT_THAT(text, AllOf(HasSubstr("auto: fast,slow"), Not(HasSubstr("NPUSHMEM_REMOTE_TRANSPORT"))));
+}
+
 TEST(DeviceTrees, LeaveOutWhatSeparatesNothing) {
     const auto trees = device_trees(view("switch-pairs", 8, 1));
     ASSERT_THAT(trees, SizeIs(2));

@@ -1,0 +1,67 @@
+#include "core/runtime/remote_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/strings.hpp"
+#include "core/runtime/exchange.hpp"
+
+namespace npushmem {
+
+namespace {
+
+std::vector<std::string> names_in(std::string_view list) {
+    std::vector<std::string> names;
+    while (!list.empty()) {
+        const std::size_t comma = std::min(list.find(','), list.size());
+        const std::string name(trimmed(list.substr(0, comma)));
+        if (!name.empty()) names.push_back(name);
+        list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+    return names;
+}
+
+// The first PE that says no; -1: all say yes.
+Result<int> first_no(Bootstrap& bootstrap, bool yes) {
+    const auto answers = gather(bootstrap, static_cast<std::uint8_t>(yes ? 1 : 0));
+    if (!answers.ok()) return answers.status();
+    const auto no = std::find(answers.value().begin(), answers.value().end(), 0);
+    return no == answers.value().end() ? -1 : static_cast<int>(no - answers.value().begin());
+}
+
+}  // namespace
+
+Result<RemoteChoice> choose_remote(const Settings& settings, bool served, Bootstrap& bootstrap,
+                                   const std::function<Result<OwnedTransport>(const std::string& name)>& open) {
+    RemoteChoice out;
+    const bool wanted = lowercase(settings.remote_transport) == "auto" && !served;
+    auto decided = first_no(bootstrap, wanted);
+    if (!decided.ok()) return decided.status();
+    if (decided.value() >= 0) {
+        if (wanted)
+            out.note = fmt::format("none: PE {} selected its own, so NPUSHMEM_REMOTE_TRANSPORT=auto chose nothing",
+                                   decided.value());
+        return out;
+    }
+    std::string tried;
+    for (const std::string& name : names_in(settings.remote_order)) {
+        auto opened = open(name);
+        auto refused = first_no(bootstrap, opened.ok());
+        if (!refused.ok()) return refused.status();
+        if (refused.value() < 0) {
+            out.transport = std::move(opened).value();
+            out.note =
+                fmt::format("{} (NPUSHMEM_REMOTE_TRANSPORT=auto{}{})", name, tried.empty() ? "" : "; not ", tried);
+            return out;
+        }
+        if (!tried.empty()) tried += "; not ";
+        tried += opened.ok() ? fmt::format("{}: PE {} cannot open it", name, refused.value())
+                             : fmt::format("{}: {}", name, opened.status().message());
+    }
+    out.note = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
+                           tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
+    return out;
+}
+
+}  // namespace npushmem

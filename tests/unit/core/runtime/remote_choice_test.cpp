@@ -1,0 +1,76 @@
+#include "core/runtime/remote_choice.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <thread>
+
+#include "tests/fakes/fake_bootstrap.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Pe {
+    std::string wish = "auto";
+    bool served = false;
+    std::set<std::string> has{"fast", "slow"};
+};
+
+struct Outcome {
+    std::string transport;  // empty: none
+    std::string note;
+};
+
+// What each PE of the job gets.
+std::vector<Outcome> choose(const std::vector<Pe>& pes, const std::string& order = "fast, slow") {
+    const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(pes.size()));
+    std::vector<Outcome> out(pes.size());
+    std::vector<std::thread> threads;
+    for (std::size_t pe = 0; pe < pes.size(); ++pe)
+        threads.emplace_back([&, pe] {
+            Settings settings;
+            settings.remote_transport = pes[pe].wish;
+            settings.remote_order = order;
+            fakes::FakeBootstrap bootstrap(job, static_cast<int>(pe));
+            const auto open = [&](const std::string& name) -> Result<OwnedTransport> {
+                if (!pes[pe].has.contains(name)) return Status{Code::plugin_missing, "no " + name + " here"};
+                return OwnedTransport{name, nullptr, true};
+            };
+            auto choice = choose_remote(settings, pes[pe].served, bootstrap, open);
+            ASSERT_TRUE(choice.ok()) << choice.status().message();
+            if (choice.value().transport) out[pe].transport = choice.value().transport->name;
+            out[pe].note = choice.value().note;
+        });
+    for (auto& thread : threads) thread.join();
+    return out;
+}
+
+TEST(RemoteChoice, TakesTheFirstThatAllHave) {
+    for (const auto& outcome : choose({{}, {}, {}})) EXPECT_EQ(outcome.transport, "fast");
+    const auto mixed = choose({{}, {"auto", false, {"slow"}}, {}});
+    for (const auto& outcome : mixed) EXPECT_EQ(outcome.transport, "slow");
+    EXPECT_THAT(mixed[0].note, HasSubstr("fast: PE 1 cannot open it"));
+    EXPECT_THAT(mixed[1].note, HasSubstr("fast: no fast here"));
+}
+
+TEST(RemoteChoice, SaysWhatWasTriedWhenThereIsNone) {
+    const auto none = choose({{}, {"auto", false, {}}});
+    EXPECT_EQ(none[0].transport, "");
+    EXPECT_THAT(none[1].note, AllOf(HasSubstr("no fast here"), HasSubstr("no slow here")));
+    EXPECT_THAT(choose({{}, {}}, " , ")[0].note, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
+}
+
+TEST(RemoteChoice, ChoosesNothingWhereAnybodyDecidedOtherwise) {
+    for (const Pe& other : {Pe{"none", false, {}}, Pe{"libfabric", false, {}}, Pe{"auto", true, {}}}) {
+        const auto outcome = choose({{}, other});
+        EXPECT_EQ(outcome[0].transport, "");
+        EXPECT_THAT(outcome[0].note, HasSubstr("PE 1 selected its own"));
+        EXPECT_EQ(outcome[1].note, "");
+    }
+}
+
+}  // namespace
+}  // namespace npushmem
