@@ -18,8 +18,11 @@ namespace {
 
 struct Options {
     std::vector<std::string> nests;
-    std::vector<std::string> config;  // NAME=VALUE
+    std::vector<std::string> without;  // names
+    std::vector<std::string> config;   // NAME=VALUE
     std::string plugin_path;
+    std::vector<std::string> command;  // as it was called
+    std::vector<int> child;            // a ChildOrder
 };
 
 std::vector<Case> all_cases() {
@@ -56,10 +59,12 @@ void register_tests(const std::deque<Subject>& subjects, const std::vector<Case>
                 [&subject, &each]() -> ::testing::Test* { return new ContractTest(subject, each); });
 }
 
-// Every transport that is found and does not need hardware that is missing here; decorators around p2p.
-std::vector<std::string> everything(const PluginFinder& finder) {
+// Every transport that is found and does not need hardware that is missing here; decorators around p2p. Those left out
+// are not even loaded.
+std::vector<std::string> everything(const PluginFinder& finder, const std::vector<std::string>& without) {
     std::vector<std::string> out;
     for (const auto& found : finder.scan(PluginKind::transport)) {
+        if (std::find(without.begin(), without.end(), found.name) != without.end()) continue;
         const auto loaded = load_transport(finder, found.path);
         if (!loaded.ok()) continue;  // npushmem-info shows why
         const bool decorator = (loaded.value()->table().capabilities & NPUSHMEM_CAP_DECORATOR) != 0;
@@ -69,14 +74,15 @@ std::vector<std::string> everything(const PluginFinder& finder) {
 }
 
 Status add_subjects(const PluginFinder& finder, const std::string& text, const fakes::FakeHost& host,
-                    std::deque<Subject>& out) {
+                    const std::vector<std::string>& command, std::deque<Subject>& out) {
     auto parsed = parse_transport_selection(text);
     if (!parsed.ok()) return parsed.status();
     for (const auto& nest : parsed.value()) {
         auto loaded = load_nest(finder, nest);
         if (!loaded.ok()) return loaded.status();
-        out.push_back({nest.text() + ", one file", loaded.value(), Layout::one_file, &host});
-        out.push_back({nest.text() + ", own files", std::move(loaded).value(), Layout::own_files, &host});
+        out.push_back({nest.text() + ", one file", loaded.value(), Layout::one_file, &host, command, out.size()});
+        out.push_back(
+            {nest.text() + ", own files", std::move(loaded).value(), Layout::own_files, &host, command, out.size()});
     }
     return {};
 }
@@ -97,12 +103,17 @@ int run(const Options& options) {
     Status status = configure(options, host);
     const PluginFinder finder(plugin_search_path(options.plugin_path));
     std::deque<Subject> subjects;
-    const auto nests = options.nests.empty() ? everything(finder) : options.nests;
+    const auto nests = options.nests.empty() ? everything(finder, options.without) : options.nests;
     for (const auto& nest : nests)
-        if (status.ok()) status = add_subjects(finder, nest, host, subjects);
+        if (status.ok()) status = add_subjects(finder, nest, host, options.command, subjects);
     if (!status.ok()) {
         std::cerr << status.message() << "\n";
         return 2;
+    }
+    if (!options.child.empty()) {
+        const auto& order = options.child;
+        const auto subject = static_cast<std::size_t>(order[0]);
+        return run_child(subjects.at(subject), {subject, order[1], order[2], order[3]});
     }
     const std::vector<Case> cases = all_cases();
     register_tests(subjects, cases);
@@ -117,14 +128,19 @@ int main(int argc, char** argv) {
     contract::SplitArguments arguments(argc, argv);
 
     contract::Options options;
+    options.command.assign(argv, argv + arguments.ours);
     options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
     CLI::App app("Runs the transport contract over plugins.");
     app.footer("GoogleTest's options work as well: --gtest_list_tests, --gtest_filter=*fence*, --gtest_brief=1.");
     app.add_option("transports", options.nests,
                    "names, paths of .so files, or nests such as fault(p2p); default: every transport that is found");
+    app.add_option("--without", options.without, "name of a transport that the default leaves out, repeatable")
+        ->allow_extra_args(false);
     app.add_option("-c,--config", options.config, "NAME=VALUE of a configuration variable of the plugins, repeatable")
         ->allow_extra_args(false);
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
+    // For the program itself: see process_cases.cpp.
+    app.add_option(contract::child_option, options.child)->expected(4)->group("");
     CLI11_PARSE(app, arguments.ours, argv);
     auto count = arguments.count_for_gtest();
     ::testing::InitGoogleTest(&count, arguments.for_gtest.data());

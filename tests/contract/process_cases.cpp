@@ -1,4 +1,5 @@
 // The same with a process per PE: what one process cannot show, such as memory that has to be found in another one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -143,40 +144,35 @@ int check_own(const Pe& pe) {
     return word_at(pe.memory(), 0) == writers * 100 ? 0 : 32;
 }
 
-int child(const Subject& subject, int number, const Line& line, std::unique_ptr<Slice> slice) {
-    auto opened = open_nest(subject.nest, subject.host->table(), params_of(number, npes));
-    if (!opened.ok()) return 10;
-    const Group group(line);
-    Pe pe(number, std::move(opened).value(), std::move(slice));
-    if (const int wrong = meet_all(pe, group); wrong != 0) return wrong;
-    if (!group.barrier()) return 13;
-    const int wrote = write_to_all(pe);
-    if (!group.barrier()) return 14;
-    return wrote != 0 ? wrote : check_own(pe);
-}
-
 struct Children {
     std::vector<pid_t> processes;
     std::vector<Line> lines;
 };
 
-void spawn(const Subject& subject, Children& children) {
-    auto common = subject.layout == Layout::one_file
-                      ? std::make_shared<const SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes))
-                      : nullptr;
+// A process starts this program anew: libraries of networks, with threads and devices of their own, need not survive a
+// fork.
+pid_t start(const Subject& subject, int number, int line, int file) {
+    std::vector<std::string> words = subject.command;
+    words.emplace_back(child_option);
+    for (const int word : {static_cast<int>(subject.number), number, line, file}) words.push_back(std::to_string(word));
+    std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const pid_t process = ::fork();
+    if (process != 0) return process;
+    for (const int inherited : {line, file})
+        if (inherited >= 0) ::fcntl(inherited, F_SETFD, 0);
+    ::execv("/proc/self/exe", arguments.data());
+    ::_exit(15);
+}
+
+void spawn(const Subject& subject, const SharedFile* common, Children& children) {
     for (int number = 0; number < npes; ++number) {
         std::array<int, 2> ends{};
         ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-        const pid_t process = ::fork();
+        const pid_t process = start(subject, number, ends[1], common != nullptr ? common->descriptor() : -1);
         ASSERT_GE(process, 0);
-        if (process == 0) {
-            const Line line(ends[1]);
-            ::close(ends[0]);
-            // Mapped after the fork: each process has the file at an address of its own.
-            auto own = common ? common : std::make_shared<const SharedFile>(bytes_per_pe);
-            const auto offset = common ? static_cast<std::uint64_t>(number) * bytes_per_pe : 0;
-            ::_exit(child(subject, number, line, std::make_unique<Slice>(own, offset, bytes_per_pe)));
-        }
         ::close(ends[1]);
         children.processes.push_back(process);
         children.lines.emplace_back(ends[0]);
@@ -185,7 +181,10 @@ void spawn(const Subject& subject, Children& children) {
 
 void processes_reach_each_other(Fabric& fabric) {
     Children children;
-    spawn(fabric.subject(), children);
+    std::unique_ptr<SharedFile> common;
+    if (fabric.subject().layout == Layout::one_file)
+        common = std::make_unique<SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes));
+    spawn(fabric.subject(), common.get(), children);
     const bool spoke = serve(children.lines, rounds_of_a_child);
     for (std::size_t i = 0; i < children.processes.size(); ++i) {
         if (!spoke) ::kill(children.processes[i], SIGKILL);
@@ -198,6 +197,24 @@ void processes_reach_each_other(Fabric& fabric) {
 }
 
 }  // namespace
+
+int run_child(const Subject& subject, const ChildOrder& order) {
+    auto opened = open_nest(subject.nest, subject.host->table(), params_of(order.pe, npes));
+    if (!opened.ok()) return 10;
+    const Line line(order.line);
+    const Group group(line);
+    const std::uint64_t all = bytes_per_pe * static_cast<std::uint64_t>(npes);
+    const bool common = order.file >= 0;
+    auto file =
+        common ? std::make_shared<const SharedFile>(order.file, all) : std::make_shared<const SharedFile>(bytes_per_pe);
+    const std::uint64_t offset = common ? static_cast<std::uint64_t>(order.pe) * bytes_per_pe : 0;
+    Pe pe(order.pe, std::move(opened).value(), std::make_unique<Slice>(std::move(file), offset, bytes_per_pe));
+    if (const int wrong = meet_all(pe, group); wrong != 0) return wrong;
+    if (!group.barrier()) return 13;
+    const int wrote = write_to_all(pe);
+    if (!group.barrier()) return 14;
+    return wrote != 0 ? wrote : check_own(pe);
+}
 
 std::vector<Case> process_cases() { return {{"processes_reach_each_other", 0, processes_reach_each_other}}; }
 

@@ -23,6 +23,8 @@ public:
         if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
             throw std::runtime_error("cannot make shared memory for the contract tests");
     }
+    // Another process's file of this size, whose descriptor was inherited.
+    SharedFile(int descriptor, std::uint64_t bytes) : descriptor_(descriptor), bytes_(bytes) {}
     SharedFile(const SharedFile&) = delete;
     SharedFile& operator=(const SharedFile&) = delete;
     ~SharedFile() { ::close(descriptor_); }

@@ -1,7 +1,9 @@
 // What the contract suite is run on.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/plugin/transport_nest.hpp"
 #include "tests/fakes/fake_host.hpp"
@@ -17,6 +19,9 @@ struct Subject {
     LoadedNest nest;
     Layout layout;
     const fakes::FakeHost* host;
+    // The command line of this program, and the subject's number in what that makes: for processes of their own.
+    std::vector<std::string> command;
+    std::size_t number;
 
     [[nodiscard]] std::uint64_t declared_capabilities() const { return nest.front()->table().capabilities; }
 };

@@ -1,0 +1,101 @@
+// libfabric as a wire: two reliable-datagram endpoints per PE, with one completion queue.
+//
+// One endpoint only sends and one, whose address the peers know, is only sent to. So every connection has one side that
+// asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of for
+// the same one from both sides.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "transports/libfabric/provider_choice.hpp"
+#include "transports/network/wire.hpp"
+
+namespace npushmem::libfabric {
+
+// Closes any object of libfabric.
+struct CloseFid {
+    template <class Object>
+    void operator()(Object* object) const {
+        fi_close(&object->fid);
+    }
+};
+template <class Object>
+using Owned = std::unique_ptr<Object, CloseFid>;
+
+class LibfabricWire final : public network::Wire {
+public:
+    static Result<std::unique_ptr<network::Wire>> open(ChosenProvider provider, int npes);
+    ~LibfabricWire() override;
+
+    [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
+    Result<Bytes> address() override;
+    Status link(int pe, std::span<const std::byte> address) override;
+    Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
+    void deregister_memory(std::uint64_t number) override { memory_.erase(number); }
+    Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
+    void release_key(std::uint64_t /*key*/) override {}
+    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+               network::WireContext& context) override;
+    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
+    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] std::string why() const override { return why_; }
+    bool progress(network::WireListener& listener) override;
+    [[nodiscard]] int descriptor() const override { return descriptor_; }
+    bool prepare_to_wait() override;
+
+private:
+    static constexpr std::size_t message_bytes = 4096;
+    static constexpr std::size_t receive_count = 64;
+    static constexpr std::size_t send_count = 64;
+
+    // Memory for a message that is on its way, in either direction.
+    struct Buffer : network::WireContext {
+        bool receives = false;
+        int pe = -1;  // of a message sent
+        std::array<std::byte, message_bytes> bytes;
+    };
+
+    LibfabricWire(ChosenProvider provider, int npes);
+    Status open_all();
+    Status open_completions(fi_wait_obj wait);
+    Status open_endpoints();
+    Status open_endpoint(Owned<fid_ep>& endpoint);
+    Status post_receives();
+    Code post_receive(Buffer& buffer);
+    Code outcome(ssize_t result, const char* what);
+    [[nodiscard]] std::uint64_t address_of(const network::RemotePlace& place) const;
+    void completed(network::WireListener& listener, void* context, std::size_t bytes);
+    bool failed(network::WireListener& listener);
+    [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
+
+    network::WireTraits traits_;
+    InfoPtr info_;
+    std::string why_;
+    std::vector<fi_addr_t> peers_;
+    std::deque<Buffer> buffers_;
+    std::vector<Buffer*> free_sends_;
+    std::vector<Buffer*> unposted_receives_;  // that found no room
+    // Closed in the reverse order.
+    Owned<fid_fabric> fabric_;
+    Owned<fid_domain> domain_;
+    Owned<fid_av> addresses_;
+    Owned<fid_cq> completions_;
+    Owned<fid_ep> receiver_;
+    Owned<fid_ep> sender_;
+    std::map<std::uint64_t, Owned<fid_mr>> memory_;
+    std::uint64_t last_memory_ = 0;
+    int descriptor_ = -1;
+};
+
+// What the number means for whoever called.
+Code code_of_error(int error);
+
+}  // namespace npushmem::libfabric

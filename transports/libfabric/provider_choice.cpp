@@ -1,0 +1,135 @@
+#include "transports/libfabric/provider_choice.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "core/base/strings.hpp"
+
+namespace npushmem::libfabric {
+namespace {
+
+// The fastest first. Others, among them shm, which ends at the host, are used when they are asked for by name.
+constexpr std::array<const char*, 4> by_speed{"cxi", "efa", "verbs;ofi_rxm", "tcp;ofi_rxm"};
+
+// What makes one message vouch for everything that was posted to the peer before.
+constexpr std::uint64_t full_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAS | FI_ORDER_WAW | FI_ORDER_RAW;
+
+InfoPtr make_hints(const std::string& provider, const std::string& domain, std::uint64_t order) {
+    InfoPtr hints(fi_allocinfo());
+    if (!hints) return hints;
+    hints->caps = FI_MSG | FI_RMA;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
+    hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->fabric_attr->prov_name = ::strdup(provider.c_str());
+    if (!domain.empty()) hints->domain_attr->name = ::strdup(domain.c_str());
+    return hints;
+}
+
+// Of several addresses: one that other hosts can use, if there is any.
+int usefulness(const fi_info& info) {
+    if (info.src_addr == nullptr) return 2;
+    const auto* address = static_cast<const sockaddr*>(info.src_addr);
+    if (info.addr_format == FI_SOCKADDR_IN) {
+        const auto* in = reinterpret_cast<const sockaddr_in*>(address);
+        return (ntohl(in->sin_addr.s_addr) >> 24) == IN_LOOPBACKNET ? 0 : 3;
+    }
+    if (info.addr_format != FI_SOCKADDR_IN6) return 2;
+    const auto* in6 = reinterpret_cast<const sockaddr_in6*>(address);
+    if (IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) || IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) return 0;
+    return 2;
+}
+
+// Not every provider heeds the name of a domain in a question.
+const fi_info* best_of(const fi_info* list, const std::string& domain) {
+    const fi_info* best = nullptr;
+    for (const fi_info* info = list; info != nullptr; info = info->next) {
+        if (!domain.empty() && domain != info->domain_attr->name) continue;
+        if (best == nullptr || usefulness(*info) > usefulness(*best)) best = info;
+    }
+    return best;
+}
+
+std::string domains_of(const fi_info* list) {
+    std::set<std::string> names;
+    for (const fi_info* info = list; info != nullptr; info = info->next) names.insert(info->domain_attr->name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result<InfoPtr> ask(const std::string& provider, const std::string& domain, std::uint64_t order) {
+    const InfoPtr hints = make_hints(provider, domain, order);
+    if (!hints) return Status{Code::memory, "no memory for a question to libfabric"};
+    fi_info* list = nullptr;
+    const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
+    const InfoPtr owner(list);
+    if (failed != 0 || list == nullptr)
+        return Status{Code::unreachable, failed == -FI_ENODATA || list == nullptr
+                                             ? std::string("none here")
+                                             : fmt::format("fi_getinfo: {}", fi_strerror(-failed))};
+    const fi_info* const best = best_of(list, domain);
+    if (best == nullptr)
+        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", domain, domains_of(list))};
+    InfoPtr copy(fi_dupinfo(best));
+    if (!copy) return Status{Code::memory, "no memory for libfabric's answer"};
+    return copy;
+}
+
+std::string found_text(const fi_info& info) {
+    return fmt::format("{} on {}", info.fabric_attr->prov_name, info.domain_attr->name);
+}
+
+}  // namespace
+
+Result<ChosenProvider> query_provider(const std::string& provider, const std::string& domain) {
+    ChosenProvider out;
+    auto ordered = ask(provider, domain, full_order);
+    // tcp keeps the order as well as its connection does; a provider that promises less says so by not being found.
+    out.delivery = ordered.ok() ? network::Delivery::in_order : network::Delivery::on_completion;
+    auto found = ordered.ok() ? std::move(ordered) : ask(provider, domain, FI_ORDER_SAS);
+    if (!found.ok()) return found.status();
+    out.info = std::move(found).value();
+    out.note = found_text(*out.info);
+    return out;
+}
+
+Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query) {
+    const std::string wanted(trimmed(wish.provider));
+    if (!wanted.empty() && lowercase(wanted) != "auto") {
+        auto found = query(wanted, wish.domain);
+        if (found.ok()) {
+            found.value().note += " (as NPUSHMEM_LIBFABRIC_PROVIDER says)";
+            return found;
+        }
+        return Status{Code::config,
+                      fmt::format("NPUSHMEM_LIBFABRIC_PROVIDER='{}': {}; fi_info lists the providers of this host",
+                                  wanted, found.status().message())};
+    }
+    std::string tried;
+    for (const char* provider : by_speed) {
+        auto found = query(provider, wish.domain);
+        if (found.ok()) {
+            if (!tried.empty()) found.value().note += fmt::format(" (nothing faster:{})", tried);
+            return found;
+        }
+        tried += fmt::format("{} {}: {}", tried.empty() ? "" : ";", provider, found.status().message());
+    }
+    return Status{Code::unreachable,
+                  fmt::format("libfabric has no provider for this host; tried{}; fi_info lists what there is, "
+                              "NPUSHMEM_LIBFABRIC_PROVIDER and NPUSHMEM_LIBFABRIC_DOMAIN choose",
+                              tried)};
+}
+
+}  // namespace npushmem::libfabric

@@ -1,0 +1,38 @@
+// Which of libfabric's providers to use: the user's, or the fastest that is here; and why the others are not.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "npushmem/plugin/status.hpp"
+#include "transports/network/wire.hpp"
+
+namespace npushmem::libfabric {
+
+struct FreeInfo {
+    void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
+
+struct ProviderWish {
+    std::string provider = "auto";
+    std::string domain;  // empty: any
+};
+
+struct ChosenProvider {
+    InfoPtr info;
+    network::Delivery delivery = network::Delivery::on_completion;
+    std::string note;  // for people: what was chosen, and why nothing faster
+};
+
+// What libfabric offers of a provider; the error says why nothing.
+using ProviderQuery = std::function<Result<ChosenProvider>(const std::string& provider, const std::string& domain)>;
+Result<ChosenProvider> query_provider(const std::string& provider, const std::string& domain);
+
+// The error lists everything that was tried.
+Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query);
+
+}  // namespace npushmem::libfabric
