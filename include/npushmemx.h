@@ -90,6 +90,7 @@ typedef struct npushmemx_statistics {
                           * out, and writes it down a moment later. 0 where PEs do not map each other */
     uint64_t late_time;  /* how long after the last but one, in those together */
     uint64_t waits;      /* of any kind, that did not find their condition true at once */
+    uint64_t wait_time;  /* in those that took longer than a few polls */
     uint64_t spins;      /* polls with a pause */
     uint64_t yields;     /* times that the core was given to another thread */
     uint64_t sleeps;     /* times that the thread slept */

@@ -15,6 +15,7 @@ npushmemx_statistics_t as_struct(const PeStatistics& now) {
             .came_last = now.last,
             .late_time = now.late_nanoseconds,
             .waits = now.waits,
+            .wait_time = now.wait_nanoseconds,
             .spins = now.spins,
             .yields = now.yields,
             .sleeps = now.sleeps,

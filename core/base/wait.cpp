@@ -40,6 +40,7 @@ WaitPace::WaitPace(const Waiter& waiter, const WaitFor& what)
 WaitPace::~WaitPace() {
     if (announced_) what_.parking->retract();
     add(waiter_.counters_.waits, 1);
+    if (started_) add(waiter_.counters_.time, static_cast<std::uint64_t>((now_ - *started_).count()));
     add(waiter_.counters_.spins, spins_);
     add(waiter_.counters_.yields, yields_);
     add(waiter_.counters_.sleeps, sleeps_);

@@ -43,6 +43,8 @@ struct WaitFailure {
 // wait at the same time, a few counts can get lost.
 struct WaitCounters {
     std::atomic<std::uint64_t> waits{0};  // that did not find their condition true at once
+    // Nanoseconds in the longer ones, from their first look at the clock (after some ten polls or yields) to the last.
+    std::atomic<std::uint64_t> time{0};
     std::atomic<std::uint64_t> spins{0};
     std::atomic<std::uint64_t> yields{0};
     std::atomic<std::uint64_t> sleeps{0};

@@ -24,6 +24,7 @@ struct MeetingCounts {
 
     // By the PE itself at finalize, see WaitCounters.
     alignas(64) std::atomic<std::uint64_t> waits;
+    std::atomic<std::uint64_t> wait_nanoseconds;
     std::atomic<std::uint64_t> spins;
     std::atomic<std::uint64_t> yields;
     std::atomic<std::uint64_t> sleeps;

@@ -12,17 +12,20 @@ double microseconds(std::uint64_t nanoseconds, std::uint64_t count) {
     return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count) / 1000.0;
 }
 
+double milliseconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
+
 std::string line(std::string_view who, const PeStatistics& pe) {
-    return fmt::format("{:>5} {:>10} {:>10.2f} {:>10.1f} {:>8} {:>10.2f} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", who,
-                       pe.meetings, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
-                       microseconds(pe.late_nanoseconds, pe.last), pe.waits, pe.spins, pe.yields, pe.sleeps, pe.parks,
-                       pe.wakes);
+    return fmt::format(
+        "{:>5} {:>10} {:>10.2f} {:>10.1f} {:>8} {:>10.2f} {:>10} {:>10.1f} {:>12} {:>10} {:>8} {:>8} {:>8}\n", who,
+        pe.meetings, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
+        microseconds(pe.late_nanoseconds, pe.last), pe.waits, milliseconds(pe.wait_nanoseconds), pe.spins, pe.yields,
+        pe.sleeps, pe.parks, pe.wakes);
 }
 
 std::string header() {
-    return fmt::format("{:>5} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", "PE",
-                       "barriers", "mean us", "longest us", "last", "late us", "waits", "spins", "yields", "sleeps",
-                       "parked", "woken");
+    return fmt::format("{:>5} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", "PE",
+                       "barriers", "mean us", "longest us", "last", "late us", "waits", "waited ms", "spins", "yields",
+                       "sleeps", "parked", "woken");
 }
 
 PeStatistics sum(const std::vector<PeStatistics>& pes) {
@@ -35,6 +38,7 @@ PeStatistics sum(const std::vector<PeStatistics>& pes) {
         all.last += pe.last;
         all.late_nanoseconds += pe.late_nanoseconds;
         all.waits += pe.waits;
+        all.wait_nanoseconds += pe.wait_nanoseconds;
         all.spins += pe.spins;
         all.yields += pe.yields;
         all.sleeps += pe.sleeps;
@@ -53,6 +57,7 @@ void publish(const WaitCounters& waits, MeetingCounts& counts) {
         to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
     };
     copy(waits.waits, counts.waits);
+    copy(waits.time, counts.wait_nanoseconds);
     copy(waits.spins, counts.spins);
     copy(waits.yields, counts.yields);
     copy(waits.sleeps, counts.sleeps);
@@ -70,6 +75,7 @@ PeStatistics read_statistics(const MeetingCounts& counts) {
             .last = of(counts.last),
             .late_nanoseconds = of(counts.late_nanoseconds),
             .waits = of(counts.waits),
+            .wait_nanoseconds = of(counts.wait_nanoseconds),
             .spins = of(counts.spins),
             .yields = of(counts.yields),
             .sleeps = of(counts.sleeps),

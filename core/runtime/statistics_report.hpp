@@ -19,6 +19,7 @@ struct PeStatistics {
     std::uint64_t last = 0;
     std::uint64_t late_nanoseconds = 0;
     std::uint64_t waits = 0;
+    std::uint64_t wait_nanoseconds = 0;
     std::uint64_t spins = 0;
     std::uint64_t yields = 0;
     std::uint64_t sleeps = 0;

@@ -229,6 +229,14 @@ TEST_F(Wait, WhoDrivesProgressSleepsNoLongerForBeingWoken) {
     EXPECT_THAT(os.sleeps, Each(Le(crowded_budget.longest_sleep)));
 }
 
+TEST_F(Wait, CountsTheTimeOfLongWaits) {
+    const Waiter waiter(crowded_budget, os, counters);
+    const auto begin = os.time();
+    EXPECT_EQ(waiter.until([&] { return os.time() - begin > 10ms; }, {}), Code::ok);
+    EXPECT_GT(counters.time, 9'000'000U);
+    EXPECT_LE(counters.time, static_cast<std::uint64_t>((os.time() - begin).count()));
+}
+
 TEST_F(Wait, CountsThoseWhomItWakes) {
     const Waiter waiter(full_budget, os, counters);
     waiter.count_woken(2);

@@ -178,6 +178,17 @@ TEST_P(Collectives, CollectTakesCountsThatDiffer) {
     });
 }
 
+TEST_P(Collectives, CollectRefusesMoreThanThereIsRoomFor) {
+    run([](ThreadGroup& group, std::byte* memory) {
+        const auto members = static_cast<std::uint64_t>(group.size());
+        words(memory, dest_at)[0] = 77;
+        EXPECT_EQ(collect(group, dest_at, 0, 8, 8 * members - 1).code(), Code::range);
+        EXPECT_EQ(words(memory, dest_at)[0], 77U);
+        ASSERT_TRUE(group.sync().ok());
+        EXPECT_TRUE(collect(group, dest_at, 0, 8, 8 * members).ok());
+    });
+}
+
 TEST_P(Collectives, AlltoallsGoesByItsStrides) {
     run([](ThreadGroup& group, std::byte* memory) {
         constexpr std::uint64_t count = 3;

@@ -11,13 +11,13 @@ using ::testing::Not;
 
 TEST(StatisticsReport, WhatIsPublishedIsRead) {
     WaitCounters waits;
-    waits.waits = 1, waits.spins = 2, waits.yields = 3, waits.sleeps = 4, waits.parks = 5, waits.asks = 6,
-    waits.wakes = 7;
+    waits.waits = 1, waits.time = 14, waits.spins = 2, waits.yields = 3, waits.sleeps = 4, waits.parks = 5,
+    waits.asks = 6, waits.wakes = 7;
     MeetingCounts counts{};
     counts.meetings = 8, counts.timed = 9, counts.nanoseconds = 10, counts.longest = 11, counts.last = 12,
     counts.late_nanoseconds = 13;
     publish(waits, counts);
-    const PeStatistics expected{8, 9, 10, 11, 12, 13, 1, 2, 3, 4, 5, 6, 7};
+    const PeStatistics expected{8, 9, 10, 11, 12, 13, 1, 14, 2, 3, 4, 5, 6, 7};
     EXPECT_EQ(read_statistics(counts), expected);
 }
 
@@ -30,6 +30,14 @@ TEST(StatisticsReport, GivesALineToEachPeAndTheSum) {
     EXPECT_THAT(text, ContainsRegex("\n +0 +32 +2.50 +3.0 +0 +0.00 "));
     EXPECT_THAT(text, ContainsRegex("\n +1 +32 +0.50 +0.6 +2 +0.40 "));
     EXPECT_THAT(text, ContainsRegex("\n +all +64 +1.50 +3.0 +2 +0.40 "));
+}
+
+TEST(StatisticsReport, SaysWhenNobodyCouldSeeWhoCameLast) {
+    std::vector<PeStatistics> pes(2);
+    pes[0].timed = pes[1].timed = 3;
+    EXPECT_THAT(describe_statistics(pes, 1), HasSubstr("who came last is not known"));
+    pes[1].last = 3;
+    EXPECT_THAT(describe_statistics(pes, 1), Not(HasSubstr("who came last is not known")));
 }
 
 TEST(StatisticsReport, OfManyPesThoseThatKeptOthersWaiting) {
