@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "core/base/full_fence.hpp"
@@ -14,15 +13,6 @@
 #include "core/runtime/remote_choice.hpp"
 
 namespace npushmem {
-
-namespace {
-
-constexpr std::size_t most_described_pes = 16;
-
-// A job does not fail because nobody can read what it says.
-void say(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
-
-}  // namespace
 
 struct Runtime::Step {
     const char* name;
@@ -216,17 +206,6 @@ Status Runtime::assign_nics() {
     return {};
 }
 
-const std::string& Runtime::nic_text() {
-    const std::lock_guard guard(text_lock_);
-    if (!nic_text_.empty()) return nic_text_;
-    // No transport of this job drives a NIC, so none was looked for at start; this is what one that does would get.
-    const auto local = layout_.pes_of(layout_.host_of(my_pe_));
-    const auto text = preview_nics(settings(), {local.begin(), local.end()}, most_described_pes);
-    nic_text_ = text.ok() ? text.value() + "  (no transport in use drives a NIC)\n"
-                          : fmt::format("NIC assignment: none; {}\n", text.status().message());
-    return nic_text_;
-}
-
 Result<Contact> Runtime::contact_of(const NamedTransport& named) {
     Contact contact;
     contact.transport = hash_bytes(named.name);
@@ -352,30 +331,6 @@ Status Runtime::make_world() {
     return world_->sync();
 }
 
-void Runtime::describe_job() {
-    job_text_ = fmt::format("npushmem {}.{}.{}: {} PEs on {} host{} ({}{}), symmetric heap {} each\n",
-                            library_version.major, library_version.minor, library_version.patch, npes_, layout_.hosts(),
-                            layout_.hosts() == 1 ? "" : "s", name_of(layout_.distribution()),
-                            layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
-    job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
-    if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
-    job_text_ += fmt::format("barrier: {}\n", world_->choice());
-    job_text_ += fmt::format("waiting: {}\n", describe(waiting_->share, waiting_->budget));
-}
-
-Status Runtime::report() {
-    describe_job();
-    if (my_pe_ != 0) return {};
-    if (!config_.unknown_variables().empty()) sources_->declare_all(config_);
-    for (const auto& sentence : config_.unknown_variables()) log_.line(LogLevel::warn, "config", sentence);
-    if (settings().version && !settings().info)
-        say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
-    if (settings().info)
-        say(fmt::format("{}transport map of PE 0:\n{}NIC assignment of this host:\n{}", job_text_, map_text_,
-                        nic_text()));
-    return {};
-}
-
 Status Runtime::quiet() {
     if (fast_.all_mapped == 0)
         if (Status done = remote_->quiet(); !done.ok()) return done;
@@ -425,30 +380,6 @@ Status Runtime::finish() {
     // has its own connections, so it can say when all are through.
     if (met.ok()) met = bootstrap_->barrier();
     return met;
-}
-
-PeStatistics Runtime::statistics() {
-    publish(waiting_->counters, heap_->control().counts);
-    return read_statistics(heap_->control().counts);
-}
-
-// After the last meeting: nobody counts any more, and all memory is still there. Who has come to that meeting has left
-// the ones before.
-Status Runtime::print_statistics() {
-    std::vector<PeStatistics> all;
-    for (int pe = 0; pe < npes_; ++pe) {
-        constexpr std::uint64_t offset = offsetof(ControlBlock, counts);
-        MeetingCounts copy{};
-        const void* counts = mapped(pe, offset);
-        if (counts == nullptr) {
-            Status fetched = remote_->get(pe, offset, &copy, sizeof copy, RemoteAccess::Completion::local);
-            if (!fetched.ok()) return fetched.within("statistics");
-            counts = &copy;
-        }
-        all.push_back(read_statistics(*static_cast<const MeetingCounts*>(counts)));
-    }
-    say(describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
-    return {};
 }
 
 std::byte* Runtime::slice_of(int pe) const {
