@@ -14,6 +14,17 @@
 
 namespace npushmem {
 
+namespace {
+
+// As which failure another PE's can show here first. What a PE finds out by itself keeps its own name, though others,
+// who found the same, have given up before.
+bool may_be_anothers(Code code) {
+    return code == Code::system || code == Code::memory || code == Code::protocol || code == Code::peer_dead ||
+           code == Code::timeout || code == Code::aborted;
+}
+
+}  // namespace
+
 struct Runtime::Step {
     const char* name;
     Status (Runtime::*run)();
@@ -64,7 +75,8 @@ Status Runtime::give_up(const char* step, const Status& found) {
     if (!bootstrap_) return failure;
     const Status told = bootstrap_->check();
     if (!told.ok() && failure.message().find(told.message()) == std::string::npos)
-        failure = {told.code(), fmt::format("{}; because {}", failure.message(), told.message())};
+        failure = {may_be_anothers(found.code()) ? told.code() : found.code(),
+                   fmt::format("{}; because {}", failure.message(), told.message())};
     bootstrap_->abort(failure.message());
     if (heap_) say_finalized();
     return failure;
