@@ -277,15 +277,11 @@ private:
     }
 
     void land(int member, int slot, std::uint64_t value, Time time, Time overhead) {
-        int found = at(member).landed;
-        while (found >= 0 && landed_[static_cast<std::size_t>(found)].slot != slot)
-            found = landed_[static_cast<std::size_t>(found)].next;
-        if (found < 0) {
+        if (Landed* there = value_of(member, slot)) {
+            *there = {slot, there->next, time, overhead, value};
+        } else {
             const int first = at(member).landed;
             at(member).landed = new_landed({slot, first, time, overhead, value});
-        } else {
-            Landed& there = landed_[static_cast<std::size_t>(found)];
-            there = {slot, there.next, time, overhead, value};
         }
         Member& me = at(member);
         if (me.waits && me.awaited.member == member && me.awaited.slot == slot && barrier::reached(value, me.wanted)) {
@@ -339,7 +335,7 @@ private:
     }
 
     // The value that a slot has, null while it has none.
-    const Landed* value_of(int member, int slot) {
+    Landed* value_of(int member, int slot) {
         for (int i = at(member).landed; i >= 0; i = landed_[static_cast<std::size_t>(i)].next)
             if (landed_[static_cast<std::size_t>(i)].slot == slot) return &landed_[static_cast<std::size_t>(i)];
         return nullptr;

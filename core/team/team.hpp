@@ -60,7 +60,6 @@ public:
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const;
     // What sync() takes from now on.
     void set_plan(const barrier::Plan& plan) { plan_ = plan; }
-    [[nodiscard]] const barrier::Plan& plan() const { return plan_; }
     // What has been counted of this PE, of which the world keeps its own.
     [[nodiscard]] const MeetingCounts& counts() const { return *counts_of(index_); }
 
