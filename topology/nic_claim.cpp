@@ -39,6 +39,33 @@ std::string get(const char (&text)[Size]) {
     return {text, strnlen(text, Size)};
 }
 
+std::set<std::uint64_t> jobs_of(std::span<const NicClaim> claims) {
+    std::set<std::uint64_t> jobs;
+    for (const auto& claim : claims) jobs.insert(claim.job);
+    return jobs;
+}
+
+std::string count_jobs(std::span<const NicClaim> claims) {
+    const auto count = jobs_of(claims).size();
+    return fmt::format("{} job{}", count, count == 1 ? "" : "s");
+}
+
+std::string table_of(std::vector<NicClaim> claims) {
+    std::stable_sort(claims.begin(), claims.end(), [](const NicClaim& a, const NicClaim& b) {
+        return std::tie(a.job, a.pe, b.first) < std::tie(b.job, b.pe, a.first);
+    });
+    const auto jobs = jobs_of(claims);
+    std::vector<std::vector<std::string>> rows{{"job", "PE", "process", "NPU", "device", "NIC", "path"}};
+    for (const auto& claim : claims) {
+        const auto job = std::distance(jobs.begin(), jobs.find(claim.job)) + 1;
+        rows.push_back({fmt::format("{}", job), fmt::format("{}", claim.pe), fmt::format("{}", claim.process.pid),
+                        fmt::format("{}", claim.number), claim.device.empty() ? "?" : claim.device,
+                        fmt::format("{}:{}{}", claim.nic, claim.port, claim.first ? "" : " (further)"),
+                        std::string(name_of(claim.distance))});
+    }
+    return render_table(rows, 2);
+}
+
 }  // namespace
 
 std::uint64_t machine_key(const Machine& machine, std::int64_t emulated_host) {
@@ -109,24 +136,17 @@ std::vector<std::uint32_t> npu_numbers(std::span<const std::optional<std::uint32
     return numbers;
 }
 
-std::string describe(std::span<const NicClaim> claims) {
-    if (claims.empty()) return "NICs in use by jobs on this host: none\n";
-    std::vector<NicClaim> sorted(claims.begin(), claims.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const NicClaim& a, const NicClaim& b) {
-        return std::tie(a.job, a.pe, b.first) < std::tie(b.job, b.pe, a.first);
-    });
-    std::set<std::uint64_t> jobs;
-    for (const auto& claim : claims) jobs.insert(claim.job);
-    std::vector<std::vector<std::string>> rows{{"job", "PE", "process", "NPU", "device", "NIC", "path"}};
-    for (const auto& claim : sorted) {
-        const auto job = std::distance(jobs.begin(), jobs.find(claim.job)) + 1;
-        rows.push_back({fmt::format("{}", job), fmt::format("{}", claim.pe), fmt::format("{}", claim.process.pid),
-                        fmt::format("{}", claim.number), claim.device.empty() ? "?" : claim.device,
-                        fmt::format("{}:{}{}", claim.nic, claim.port, claim.first ? "" : " (further)"),
-                        std::string(name_of(claim.distance))});
-    }
-    return fmt::format("NICs in use by {} job{} on this host:\n", jobs.size(), jobs.size() == 1 ? "" : "s") +
-           render_table(rows, 2);
+std::string describe(std::span<const NicClaim> claims, std::uint64_t machine) {
+    std::vector<NicClaim> here;
+    std::vector<NicClaim> elsewhere;
+    for (const auto& claim : claims) (claim.machine == machine ? here : elsewhere).push_back(claim);
+    std::string text = here.empty()
+                           ? "NICs in use by jobs on this host: none\n"
+                           : fmt::format("NICs in use by {} on this host:\n{}", count_jobs(here), table_of(here));
+    if (elsewhere.empty()) return text;
+    return text +
+           fmt::format("\nNICs of other machines (topology files, emulated hosts), in use by {} on this host:\n{}",
+                       count_jobs(elsewhere), table_of(elsewhere));
 }
 
 }  // namespace npushmem::topology

@@ -50,7 +50,9 @@ RailUse use_of(std::span<const NicClaim> claims, std::span<const Rail> rails);
 std::vector<std::uint32_t> npu_numbers(std::span<const std::optional<std::uint32_t>> wanted,
                                        std::span<const NicClaim> others);
 
-// A table of all claims, jobs together, for people; one sentence when there are none.
-std::string describe(std::span<const NicClaim> claims);
+// A table of the claims on the machine of this key, jobs together, for people; one sentence when there are none. Claims
+// on other machines (those of topology files, other emulated hosts) follow in a table of their own: their NICs may bear
+// the same names and are others.
+std::string describe(std::span<const NicClaim> claims, std::uint64_t machine);
 
 }  // namespace npushmem::topology

@@ -16,6 +16,7 @@
 #include "core/tools/info/readable_environment.hpp"
 #include "core/tools/info/reports.hpp"
 #include "topology/discovery.hpp"
+#include "topology/nic_claim.hpp"
 
 using namespace npushmem;
 
@@ -46,7 +47,8 @@ Status report_topology(const info::Options& options, const Settings& settings) {
     if (!options.topology && options.draw.empty()) return {};
     auto job = info::view_job(settings, options.pes, options.nodes);
     if (!job.ok()) return job.status();
-    if (options.topology) fmt::print("{}", info::describe_topology(job.value(), all_nic_claims()));
+    const auto key = topology::machine_key(job.value().machine, settings.emulated_host);
+    if (options.topology) fmt::print("{}", info::describe_topology(job.value(), all_nic_claims(), key));
     return options.draw.empty() ? Status{} : write_file(options.draw, info::draw(job.value()));
 }
 

@@ -77,9 +77,9 @@ std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector
     return text;
 }
 
-std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims) {
+std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine) {
     return topology::describe(job.machine) + "\n" + topology::describe(job.hosts.front()) + "\n" + describe_map(job) +
-           "\n" + topology::describe(claims);
+           "\n" + topology::describe(claims, machine);
 }
 
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores) {

@@ -19,8 +19,9 @@ std::string describe_variables(const Config& config);
 // The folders searched, then every plugin file: what it is, or the stage and reason of its refusal.
 std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders);
 
-// The machine, the NIC assignment of the first host's PEs, the transport map, and what jobs of this host use now.
-std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims);
+// The machine, the NIC assignment of the first host's PEs, the transport map, and what jobs of this host use now: those
+// of the machine with this key, then others.
+std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine);
 
 // The barriers, and what NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes` hosts of `cores`
 // usable cores each, all memory mapped when there is one host. Fails as the choice does.

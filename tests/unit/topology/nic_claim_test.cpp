@@ -75,10 +75,23 @@ TEST(DescribeClaims, ShowsJobsTogetherAndFirstNicsFirst) {
     auto other = sample();
     other.job = 4;
     other.device.clear();
-    const auto text = describe(std::vector{further, sample(), other});
+    const auto text = describe(std::vector{further, sample(), other}, sample().machine);
     EXPECT_THAT(text, AllOf(HasSubstr("in use by 2 jobs"), HasSubstr("mlx5_9:2 (further)"), HasSubstr("0000:0f:00.0")));
     EXPECT_LT(text.find("mlx5_2:2"), text.find("mlx5_9:2"));
-    EXPECT_EQ(describe(std::vector<NicClaim>{}), "NICs in use by jobs on this host: none\n");
+    EXPECT_EQ(describe({}, sample().machine), "NICs in use by jobs on this host: none\n");
+}
+
+TEST(DescribeClaims, KeepsJobsThatSeeAnotherMachineApart) {
+    auto other = sample();
+    other.job = 4;
+    other.machine = sample().machine + 1;
+    other.nic = "mlx5_8";
+    const auto text = describe(std::vector{other, sample()}, sample().machine);
+    EXPECT_THAT(text, HasSubstr("in use by 1 job on this host:"));
+    EXPECT_THAT(text,
+                HasSubstr("NICs of other machines (topology files, emulated hosts), in use by 1 job on this host:"));
+    EXPECT_LT(text.find("mlx5_2:2"), text.find("mlx5_8"));
+    EXPECT_THAT(describe(std::vector{other}, sample().machine), HasSubstr("on this host: none\n"));
 }
 
 }  // namespace
