@@ -106,6 +106,12 @@ NPUSHMEM_API void npushmem_pcontrol(int level, ...);
  * take the program's headers to be the library's own. */
 NPUSHMEM_API void npushmemx_init_from(int major, int minor, int patch);
 NPUSHMEM_API int npushmemx_init_thread_from(int requested, int* provided, int major, int minor, int patch);
+/* For libnpushmem_openshmem: the same, for a program that calls the library by the names of OpenSHMEM and gets its
+ * reports in them. A start by ..._init that fails ends the process, as the standard asks for, unless NPUSHMEM_ON_ERROR
+ * is "report". The last one only says that reports use those names. */
+NPUSHMEM_API void npushmemx_openshmem_init(void);
+NPUSHMEM_API int npushmemx_openshmem_init_thread(int requested, int* provided);
+NPUSHMEM_API void npushmemx_openshmem_names(void);
 #define npushmem_init() npushmemx_init_from(NPUSHMEMX_VERSION_MAJOR, NPUSHMEMX_VERSION_MINOR, NPUSHMEMX_VERSION_PATCH)
 #define npushmem_init_thread(requested, provided)                                                     \
     npushmemx_init_thread_from(requested, provided, NPUSHMEMX_VERSION_MAJOR, NPUSHMEMX_VERSION_MINOR, \

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "core/api/active_sets.hpp"
@@ -27,6 +28,7 @@ struct Library {
     int starts = 0;
     StartRequest request;  // of the start that succeeded
     std::atomic<int> reports{0};
+    std::atomic<Names> names{Names::npushmem};
     std::atomic<bool> start_failed{false};  // the last one did
     std::mutex text_lock;                   // of the line below
     std::string speaker;                    // of the last runtime, for what is reported after its end
@@ -46,6 +48,8 @@ Status& thread_failure() {
 constexpr int most_reports = 50;
 
 }  // namespace
+
+void use_names(Names names) { library().names.store(names, std::memory_order_relaxed); }
 
 Runtime* runtime() { return library().current.load(std::memory_order_acquire); }
 
@@ -161,8 +165,20 @@ void react(Runtime* up, const Status& failure, bool lost) {
 
 }  // namespace
 
+namespace {
+
+// In the words that the user knows.
+void remember_failure(std::string_view function, const Status& status) {
+    Status failure = status.within(function);
+    if (library().names.load(std::memory_order_relaxed) == Names::openshmem)
+        failure = {failure.code(), in_openshmem_names(failure.message())};
+    thread_failure() = std::move(failure);
+}
+
+}  // namespace
+
 void fail(std::string_view function, const Status& status) {
-    thread_failure() = status.within(function);
+    remember_failure(function, status);
     Runtime* up = runtime();
     log_failure(up, thread_failure());
     react(up, thread_failure(), loses_the_job(status.code()));
@@ -174,15 +190,20 @@ int returned(std::string_view function, const Status& status) {
 }
 
 void fail_returned(std::string_view function, const Status& status) {
-    thread_failure() = status.within(function);
+    remember_failure(function, status);
     log_failure(runtime(), thread_failure());
     react(runtime(), thread_failure(), false);
 }
 
 void fail_start(std::string_view function, const Status& status) {
-    thread_failure() = status.within(function);
+    remember_failure(function, status);
     log_failure(runtime(), thread_failure());
     react(runtime(), thread_failure(), true);
+}
+
+void fail_program(std::string_view function, const Status& status) {
+    fail_start(function, status);
+    if (reaction(nullptr) != "report") std::exit(EXIT_FAILURE);
 }
 
 const Status& last_failure() { return thread_failure(); }

@@ -6,10 +6,15 @@
 #include <string_view>
 
 #include "core/api/context.hpp"
+#include "core/api/program_names.hpp"
 #include "core/runtime/runtime.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::api {
+
+// The names in which failures are reported from now on. A jump from a shmem_ name leaves no trace of itself, so it is
+// the library through which the program started (or, before any start, loaded) the runtime that decides.
+void use_names(Names names);
 
 // Null outside init..finalize.
 Runtime* runtime();
@@ -30,6 +35,9 @@ int returned(std::string_view function, const Status& status);
 
 // As fail, for a start whose caller gets no return value: the job is lost.
 void fail_start(std::string_view function, const Status& status);
+
+// As fail_start, where the standard wants the program to end: it does, unless NPUSHMEM_ON_ERROR is "report".
+void fail_program(std::string_view function, const Status& status);
 
 // The failure "called outside init..finalize".
 Status not_running();

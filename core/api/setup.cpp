@@ -58,22 +58,41 @@ struct IdService {
 
 extern "C" {
 
+void npushmemx_openshmem_names(void) { use_names(Names::openshmem); }
+
+void npushmemx_openshmem_init(void) {
+    use_names(Names::openshmem);
+    const Status started = start({});
+    if (!started.ok()) fail_program("npushmem_init", started);
+}
+
+int npushmemx_openshmem_init_thread(int requested, int* provided) {
+    use_names(Names::openshmem);
+    return start_thread(requested, provided, {});
+}
+
 void npushmemx_init_from(int major, int minor, int patch) {
+    use_names(Names::npushmem);
     const Status started = start(compiled_with(major, minor, patch));
     if (!started.ok()) fail_start("npushmem_init", started);
 }
 
 int npushmemx_init_thread_from(int requested, int* provided, int major, int minor, int patch) {
+    use_names(Names::npushmem);
     return start_thread(requested, provided, compiled_with(major, minor, patch));
 }
 
 // In brackets: the header's macros of the same names are not meant.
 void(npushmem_init)(void) {
+    use_names(Names::npushmem);
     const Status started = start({});
     if (!started.ok()) fail_start(__func__, started);
 }
 
-int(npushmem_init_thread)(int requested, int* provided) { return start_thread(requested, provided, {}); }
+int(npushmem_init_thread)(int requested, int* provided) {
+    use_names(Names::npushmem);
+    return start_thread(requested, provided, {});
+}
 
 void npushmem_start_pes(int) { (npushmem_init)(); }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/standard_variables.hpp"
 #include "core/base/strings.hpp"
 
 namespace npushmem {
@@ -187,15 +188,44 @@ Status check_typed(std::string_view type, std::string_view text) {
 Result<Config> Config::read(const Environment& environment) {
     Config config;
     config.ours_ = environment.ours();
-    for (const auto& row : rows) {
-        const auto given = config.ours_.find(fmt::format("NPUSHMEM_{}", row.name));
-        const bool set = given != config.ours_.end();
-        const std::string text = set ? given->second : row.default_value;
-        if (Status parsed = row.parse(text, config.settings_); !parsed.ok())
-            return malformed(row.name, text, row.type, parsed);
-        config.effective_.push_back({row.name, text, row.default_value, row.type, row.subsystem, row.meaning, set});
-    }
+    for (const auto& row : rows)
+        if (Status read = config.read_row(row, environment); !read.ok()) return read;
     return config;
+}
+
+// The own variable, else that of the standard, else the default.
+Status Config::read_row(const ConfigRow& row, const Environment& environment) {
+    const auto given = ours_.find(fmt::format("NPUSHMEM_{}", row.name));
+    const auto standard = standard_value(environment, row.name);
+    const bool own = given != ours_.end();
+    std::string text = own ? given->second : row.default_value;
+    if (!own && standard) {
+        auto translated = standard->variable->translate(standard->text);
+        if (!translated.ok())
+            return {Code::config, fmt::format("{}='{}': {}; accepted: {}", standard->name, standard->text,
+                                              translated.status().message(), standard->variable->accepted)};
+        text = std::move(translated).value();
+    }
+    if (Status parsed = row.parse(text, settings_); !parsed.ok()) return malformed(row.name, text, row.type, parsed);
+    effective_.push_back({row.name, text, row.default_value, row.type, row.subsystem, row.meaning, own || standard,
+                          standard ? fmt::format("{}={}", standard->name, standard->text) : std::string()});
+    return {};
+}
+
+std::string Config::describe_standard() const {
+    std::string lines;
+    for (const auto& row : effective_) {
+        if (row.standard.empty()) continue;
+        const bool overruled = ours_.contains(fmt::format("NPUSHMEM_{}", row.name));
+        lines += fmt::format("environment: {} {} NPUSHMEM_{}={}\n", row.standard,
+                             overruled ? "is overruled by" : "stands for", row.name, row.value);
+    }
+    return lines;
+}
+
+bool Config::standard_asked(std::string_view name) const {
+    return std::any_of(effective_.begin(), effective_.end(),
+                       [&](const auto& row) { return row.name == name && !row.standard.empty(); });
 }
 
 Status Config::declare(const char* subsystem, std::span<const npushmem_config_row> plugin_rows) {
@@ -206,7 +236,7 @@ Status Config::declare(const char* subsystem, std::span<const npushmem_config_ro
         const std::string text = set ? given->second : row.default_value;
         if (Status parsed = check_typed(row.type, text); !parsed.ok())
             return malformed(row.name, text, row.type, parsed);
-        effective_.push_back({row.name, text, row.default_value, row.type, subsystem, row.meaning, set});
+        effective_.push_back({row.name, text, row.default_value, row.type, subsystem, row.meaning, set, {}});
     }
     return {};
 }

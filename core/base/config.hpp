@@ -40,6 +40,7 @@ struct EffectiveValue {
     std::string subsystem;
     std::string meaning;
     bool from_environment = false;
+    std::string standard;  // the variable of the standard that gave the value, or that NPUSHMEM_<name> has overruled
 };
 
 class Config {
@@ -48,6 +49,11 @@ public:
     static Result<Config> read(const Environment& environment);
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
+
+    // For each variable of the standard that is set: what has become of it. Lines of text.
+    [[nodiscard]] std::string describe_standard() const;
+    // Is the standard's variable for this row set?
+    [[nodiscard]] bool standard_asked(std::string_view name) const;
 
     // Adds a plugin's rows, owned by `subsystem`; malformed values fail as in read. Repeating a plugin's rows is
     // allowed.
@@ -62,6 +68,8 @@ public:
     [[nodiscard]] std::vector<std::string> unknown_variables() const;
 
 private:
+    [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
+
     Settings settings_;
     std::deque<EffectiveValue> effective_;     // a deque: value() hands out pointers that survive declare()
     std::map<std::string, std::string> ours_;  // NPUSHMEM_* as found

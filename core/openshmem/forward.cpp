@@ -9,6 +9,8 @@
 // The forwarders take the program's headers to be the library's own.
 #undef npushmem_init
 #undef npushmem_init_thread
+#define npushmem_init() npushmemx_openshmem_init()
+#define npushmem_init_thread(requested, provided) npushmemx_openshmem_init_thread(requested, provided)
 
 #define NPUSHMEM_UNWRAP(...) __VA_ARGS__
 #define NPUSHMEM_FORWARD(NAME, RET, ARGS, ...)                      \
@@ -31,11 +33,14 @@
 #define NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_FORWARD(NAME##_##OP, RET, ARGS, __VA_ARGS__)
 #define NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, ...) NPUSHMEM_FORWARD(OP, RET, ARGS, __VA_ARGS__)
 
+// What is called before shmem_init, and fails, is reported in the standard's names as well.
+[[gnu::constructor]] static void say_names() { npushmemx_openshmem_names(); }
+
 extern "C" {
 #include "npushmem/functions.h"
 
 void pshmem_pcontrol(int, ...) {}
 [[gnu::weak, gnu::alias("pshmem_pcontrol")]] void shmem_pcontrol(int level, ...);
-void pstart_pes(int npes) { npushmem_start_pes(npes); }
+void pstart_pes(int) { npushmemx_openshmem_init(); }
 [[gnu::weak, gnu::alias("pstart_pes")]] void start_pes(int npes);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "core/base/standard_variables.hpp"
 #include "core/runtime/nic_step.hpp"
 #include "core/runtime/runtime.hpp"
 
@@ -22,6 +23,7 @@ void Runtime::describe_job() {
                             library_version.major, library_version.minor, library_version.patch, npes_, layout_.hosts(),
                             layout_.hosts() == 1 ? "" : "s", name_of(layout_.distribution()),
                             layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
+    job_text_ += config_.describe_standard();
     job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
     if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
     job_text_ += fmt::format("barrier: {}\n", world_->choice());
@@ -36,7 +38,8 @@ Status Runtime::report() {
     if (settings().version && !settings().info)
         say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
     if (settings().info)
-        say(fmt::format("{}transport map of PE 0:\n{}NIC assignment of this host:\n{}", job_text_, map_text_,
+        say(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
+                        config_.standard_asked("INFO") ? describe_standard_variables() : "", job_text_, map_text_,
                         nic_text()));
     return {};
 }

@@ -1,6 +1,7 @@
 #include "core/tools/info/readable_environment.hpp"
 
 #include "core/base/config.hpp"
+#include "core/base/standard_variables.hpp"
 
 namespace npushmem::info {
 
@@ -13,7 +14,10 @@ public:
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
         return name == name_ ? std::optional(value_) : std::nullopt;
     }
-    [[nodiscard]] std::map<std::string, std::string> ours() const override { return {{name_, value_}}; }
+    [[nodiscard]] std::map<std::string, std::string> ours() const override {
+        return name_.starts_with("NPUSHMEM_") ? std::map<std::string, std::string>{{name_, value_}}
+                                              : std::map<std::string, std::string>{};
+    }
 
 private:
     const std::string& name_;
@@ -30,11 +34,18 @@ ReadableEnvironment::ReadableEnvironment(const Environment& all) {
         else
             mistakes_.push_back(alone.status());
     }
+    for (const auto& variable : standard_variables())
+        for (const std::string name : variable.names)
+            if (const auto value = all.get(name)) {
+                const Status alone = Config::read(OneVariable(name, *value)).status();
+                alone.ok() ? (void)standard_.emplace(name, *value) : mistakes_.push_back(alone);
+            }
 }
 
 std::optional<std::string> ReadableEnvironment::get(const std::string& name) const {
-    const auto found = readable_.find(name);
-    return found == readable_.end() ? std::nullopt : std::optional(found->second);
+    for (const auto* values : {&readable_, &standard_})
+        if (const auto found = values->find(name); found != values->end()) return found->second;
+    return std::nullopt;
 }
 
 }  // namespace npushmem::info

@@ -23,7 +23,8 @@ public:
     [[nodiscard]] const std::vector<Status>& mistakes() const { return mistakes_; }
 
 private:
-    std::map<std::string, std::string> readable_;
+    std::map<std::string, std::string> readable_;  // NPUSHMEM_*
+    std::map<std::string, std::string> standard_;  // of OpenSHMEM
     std::vector<Status> mistakes_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "core/base/standard_variables.hpp"
 #include "core/base/version.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_table.hpp"
@@ -27,8 +28,10 @@ std::string shown_value(const EffectiveValue& row) {
 }
 
 std::string variable_lines(const EffectiveValue& row) {
-    const std::string origin = row.from_environment ? fmt::format("environment; default {}", quoted(row.default_value))
-                                                    : std::string("default");
+    const std::string standard = row.standard.empty() ? "" : fmt::format(" with {}", row.standard);
+    const std::string origin = row.from_environment
+                                   ? fmt::format("environment{}; default {}", standard, quoted(row.default_value))
+                                   : std::string("default");
     return fmt::format("NPUSHMEM_{} = {}  [{}]\n    {}; {}\n", row.name, shown_value(row), origin, row.meaning,
                        row.type);
 }
@@ -58,6 +61,7 @@ std::string describe_variables(const Config& config) {
         subsystem = row.subsystem;
         text += variable_lines(row);
     }
+    text += fmt::format("\n{}", describe_standard_variables());
     for (const auto& sentence : config.unknown_variables()) text += fmt::format("\nwarning: {}\n", sentence);
     return text;
 }

@@ -35,6 +35,7 @@ int fail(const std::string& message) {
 bool travels(const Options& options, std::string_view name) {
     if (name == "NPUSHMEM_PE" || name == "NPUSHMEM_LAUNCHER_FD") return false;
     if (name.starts_with("NPUSHMEM_") || name == "PATH" || name == "LD_LIBRARY_PATH") return true;
+    if (name.starts_with("SHMEM_") || name.starts_with("SMA_")) return true;  // of OpenSHMEM
     for (const auto& variable : options.exports)
         if (variable.name == name) return true;
     return false;

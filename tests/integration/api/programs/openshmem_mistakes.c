@@ -1,0 +1,64 @@
+/* A program of OpenSHMEM that makes mistakes: each is reported under the name by which the function was called, before
+ * the start as well. "size" as its argument: prints what the heap holds at least. */
+#include <shmem.h>
+#include <shmemx.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+static void expect_report(int line, const char* beginning, const char* word) {
+    const char* message = "";
+    npushmemx_last_error(&message);
+    if (strncmp(message, beginning, strlen(beginning)) != 0 || strstr(message, word) == NULL ||
+        strstr(message, "npushmem_") != NULL) {
+        ++failures;
+        printf("openshmem_mistakes.c:%d: no '%s' with '%s': %s\n", line, beginning, word, message);
+    }
+    npushmemx_clear_error();
+}
+#define EXPECT_REPORT(BEGINNING, WORD) expect_report(__LINE__, BEGINNING, WORD)
+
+static long everywhere;
+
+static void make_mistakes(void) {
+    long* object = shmem_malloc(sizeof *object);
+    long here = 0;
+    const int nobody = shmem_n_pes();
+    shmem_long_p(object, 1, nobody);
+    EXPECT_REPORT("shmem_long_p: ", "PE ");
+    shmem_putmem(object, &here, 8, -1);
+    EXPECT_REPORT("shmem_putmem: ", "PE -1");
+    (void)shmem_long_atomic_fetch_add(object, 1, nobody);
+    EXPECT_REPORT("shmem_long_atomic_fetch_add: ", "PE ");
+    shmem_ctx_long_put(SHMEM_CTX_INVALID, object, &here, 1, 0);
+    EXPECT_REPORT("shmem_ctx_long_put: ", "SHMEM_CTX_INVALID");
+    shmem_long_put(&here, &here, 1, 0);
+    EXPECT_REPORT("shmem_long_put: ", "shmem_malloc");
+    shmem_team_sync(SHMEM_TEAM_INVALID);
+    EXPECT_REPORT("shmem_team_sync: ", "SHMEM_TEAM_INVALID");
+    shmem_long_wait_until(object, 77, 0);
+    EXPECT_REPORT("shmem_long_wait_until: ", "SHMEM_CMP_EQ");
+    shmem_long_put_signal(object, &here, 1, (uint64_t*)object, 1, 9, 0);
+    EXPECT_REPORT("shmem_long_put_signal: ", "SHMEM_SIGNAL_SET");
+    shmem_free(object);
+}
+
+int main(int count, char** arguments) {
+    if (count > 1 && strcmp(arguments[1], "size") == 0) {
+        shmem_init();
+        npushmemx_heap_info_t info;
+        npushmemx_heap_info(&info);
+        printf("capacity=%llu\n", (unsigned long long)info.capacity);
+        shmem_finalize();
+        return 0;
+    }
+    shmem_long_p(&everywhere, 1, 0);
+    EXPECT_REPORT("shmem_long_p: ", "call shmem_init first");
+    shmem_init();
+    make_mistakes();
+    shmem_finalize();
+    (void)shmem_my_pe();
+    EXPECT_REPORT("shmem_my_pe: ", "shmem_finalize");
+    return failures != 0;
+}
