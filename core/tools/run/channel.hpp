@@ -17,9 +17,11 @@ namespace npushmem::run {
 enum class MessageKind : std::int32_t {
     start,         // launcher → keeper; payload: NAME=value\0..., variables known only now
     signal,        // launcher → keeper: value is sent to every PE that runs
+    look,          // launcher → keeper: answered by `looked` when every end up to now has been reported
     started,       // keeper → launcher: pe, pid; descriptors: stdout and stderr when output is piped
     start_failed,  // keeper → launcher: pe; value: errno; payload: what was attempted
     ended,         // keeper → launcher: pe, pid, value, how
+    looked,        // keeper → launcher
 };
 
 struct Message {

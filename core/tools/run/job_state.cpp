@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "core/tools/run/exit_codes.hpp"
@@ -14,14 +15,18 @@ JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono:
 }
 
 Orders JobState::pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now) {
-    ++ended_;
-    if (phase_ == Phase::closing) return {};
     Orders orders;
+    const bool last = ended_ + 1 == npes_;
+    // What a PE said before it ended comes before its end.
+    if (phase_ == Phase::running && !held_.empty() && (has_said_why(end) || (last && !end.failed())))
+        orders = end_as(held_.front(), now);
+    ++ended_;
+    if (phase_ == Phase::closing) return orders;
     if (end.failed() && phase_ == Phase::running) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         orders = end_job(exit_code_of(end), text + rest, now);
     }
-    if (ended_ == npes_) orders.close = close_job().close;
+    if (last) orders.close = close_job().close;
     return orders;
 }
 
@@ -35,6 +40,23 @@ Orders JobState::failed(int status, const std::string& message) {
 
 Orders JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
+    // A PE can see another's end only after all have started.
+    if (!request.failed || started_ < npes_) return end_as(request, now);
+    Orders orders;
+    orders.look = held_.empty();
+    held_.push_back(request);
+    return orders;
+}
+
+Orders JobState::looked(Clock::time_point now) {
+    return phase_ == Phase::running && !held_.empty() ? end_as(held_.front(), now) : Orders{};
+}
+
+bool JobState::has_said_why(const PeEnd& end) const {
+    return std::any_of(held_.begin(), held_.end(), [&](const ExitRequest& said) { return said.pe == end.pe; });
+}
+
+Orders JobState::end_as(const ExitRequest& request, Clock::time_point now) {
     Orders orders = end_job(request.status, {}, now);
     orders.messages = {};
     const std::string who = request.pe < 0 ? "a PE" : fmt::format("PE {}", request.pe);

@@ -22,6 +22,7 @@ struct Orders {
     std::vector<std::string> messages;
     std::vector<int> signals;  // to every PE that runs
     bool close = false;        // kill whatever is left of the job
+    bool look = false;         // have all ends up to now reported, then call JobState::looked
 };
 
 class JobState {
@@ -37,8 +38,11 @@ public:
     Orders pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now);
     // A PE could not be started, or the launcher lost its means: ends the job with `status`.
     Orders failed(int status, const std::string& message);
-    // A PE called npushmem_global_exit, or cannot go on: the job ends with its status, which may be 0.
+    // A PE called npushmem_global_exit: the job ends with its status, which may be 0. Or it cannot go on, often because
+    // of another's end, which it may have seen before the launcher: then the job ends when that has been looked for.
     Orders exit_requested(const ExitRequest& request, Clock::time_point now);
+    // Every end from before the last order to look has been told.
+    Orders looked(Clock::time_point now);
     // A signal that the launcher got and forwards.
     Orders signalled(int signal);
     // To be called when `deadline` has passed.
@@ -53,6 +57,8 @@ private:
     enum class Phase { running, ending, closing };
 
     Orders end_job(int status, std::string message, Clock::time_point now);
+    [[nodiscard]] bool has_said_why(const PeEnd& end) const;
+    Orders end_as(const ExitRequest& request, Clock::time_point now);
     Orders close_job();
     [[nodiscard]] std::string running_pes() const;
 
@@ -61,6 +67,7 @@ private:
     int ended_ = 0;
     int interruptions_ = 0;  // INT and TERM that the launcher got
     Phase phase_ = Phase::running;
+    std::vector<ExitRequest> held_;  // of PEs that cannot go on, until the cause has been looked for
     std::optional<int> status_;
     std::optional<std::chrono::milliseconds> limit_;
     std::optional<Clock::time_point> deadline_;

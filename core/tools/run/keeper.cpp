@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include "core/runtime/nic_claims.hpp"
 #include "core/tools/run/descendants.hpp"
@@ -166,15 +167,23 @@ void Keeper::serve() {
     closing_ = !orders.ok() || !orphans.ok();
     while (!closing_) {
         poller_.run_once(std::nullopt);
+        if (std::exchange(look_wanted_, false)) look();
         reap_orphans();
     }
+}
+
+// What has ended by now is ready now; the first to end is among the first that are handed out.
+void Keeper::look() {
+    poller_.run_once(std::chrono::milliseconds(0));
+    (void)launcher_.send(Message{MessageKind::looked, -1, -1, 0, 0});
 }
 
 void Keeper::obey() {
     const Received order = launcher_.receive(false);
     if (order.state == Received::State::closed) closing_ = true;
-    if (order.state == Received::State::message && order.message.kind == MessageKind::signal)
-        forward(order.message.value);
+    if (order.state != Received::State::message) return;
+    if (order.message.kind == MessageKind::signal) forward(order.message.value);
+    if (order.message.kind == MessageKind::look) look_wanted_ = true;
 }
 
 // To the whole group of every PE. A PE that has ended but is not reaped keeps its number, so no stranger is hit.

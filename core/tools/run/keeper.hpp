@@ -39,6 +39,7 @@ private:
     void let_go_of_terminal() const;
     void serve();
     void obey();
+    void look();
     void forward(int signal) const;
     void reap_pe(int pid);
     void reap_orphans() const;
@@ -51,6 +52,7 @@ private:
     Fd null_;
     std::unordered_map<int, Running> running_;  // by pid; an entry's process is not reaped, so its pid is still its own
     bool closing_ = false;
+    bool look_wanted_ = false;
 };
 
 }  // namespace npushmem::run

@@ -125,6 +125,7 @@ void Launcher::take(Received received) {
     if (message.kind == MessageKind::started) pe_started(message, std::move(received.descriptors));
     if (message.kind == MessageKind::start_failed) pe_not_started(message, received.payload);
     if (message.kind == MessageKind::ended) pe_ended(message);
+    if (message.kind == MessageKind::looked) carry_out(state_.looked(Clock::now()));
 }
 
 void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
@@ -201,6 +202,7 @@ void Launcher::take_exit_requests() {
 void Launcher::carry_out(const Orders& orders) {
     for (const auto& message : orders.messages) say(message);
     for (const int signal : orders.signals) (void)parts_.keeper.send(Message{MessageKind::signal, -1, -1, signal, 0});
+    if (orders.look) (void)parts_.keeper.send(Message{MessageKind::look, -1, -1, 0, 0});
     if (orders.close) close_job();
 }
 

@@ -36,8 +36,9 @@ TEST(ExitRequests, APeThatCannotGoOnSaysSo) {
 TEST(JobState, APeThatCannotGoOnFailsTheJob) {
     JobState state(1, {}, std::nullopt);
     state.pe_started();
-    EXPECT_THAT(state.exit_requested({0, 1, true}, {}).messages, ElementsAre(HasSubstr("PE 0 cannot go on")));
-    (void)state.pe_ended({0, 10, HowEnded::exited, 0}, "PE 0", {});
+    (void)state.exit_requested({0, 1, true}, {});
+    const Orders ended = state.pe_ended({0, 10, HowEnded::exited, 0}, "PE 0", {});
+    EXPECT_THAT(ended.messages, ElementsAre(HasSubstr("PE 0 cannot go on")));
     EXPECT_EQ(state.exit_status(), 1);
 }
 

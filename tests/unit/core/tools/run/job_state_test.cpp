@@ -123,6 +123,58 @@ TEST(JobState, AWishToEndComesTooLateAfterAFailure) {
     EXPECT_EQ(state.exit_status(), 9);
 }
 
+constexpr ExitRequest cannot_go_on{1, 1, true};
+
+TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
+    JobState state = running_job(3);
+    const Orders said = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(said.look);
+    EXPECT_THAT(said.messages, IsEmpty());
+    EXPECT_THAT(said.signals, IsEmpty());
+    EXPECT_FALSE(state.exit_requested({2, 1, true}, start).look) << "one look serves both";
+    const Orders looked = state.looked(start);
+    EXPECT_THAT(looked.messages, ElementsAre(HasSubstr("PE 1 cannot go on")));
+    EXPECT_THAT(looked.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_EQ(state.exit_status(), 1);
+    EXPECT_THAT(state.looked(start).signals, IsEmpty());
+}
+
+TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
+    JobState state = running_job(3);
+    (void)state.exit_requested(cannot_go_on, start);
+    const Orders cause = state.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
+    EXPECT_THAT(cause.messages, ElementsAre(HasSubstr("PE 0 died")));
+    EXPECT_THAT(state.looked(start).messages, IsEmpty());
+    EXPECT_TRUE(state.pe_ended(exited(1, 1), "PE 1", start).messages.empty());
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
+}
+
+TEST(JobState, WhatAPeSaidBeforeItEndedComesBeforeItsEnd) {
+    JobState state = running_job(2);
+    (void)state.exit_requested(cannot_go_on, start);
+    EXPECT_THAT(state.pe_ended(exited(1, 5), "PE 1 exited", start).messages, ElementsAre(HasSubstr("cannot go on")));
+    EXPECT_EQ(state.exit_status(), 1);
+}
+
+TEST(JobState, TheEndOfAnotherThatCouldNotGoOnEitherIsNotTheCause) {
+    JobState state = running_job(3);
+    (void)state.exit_requested(cannot_go_on, start);
+    (void)state.exit_requested({2, 1, true}, start);
+    EXPECT_THAT(state.pe_ended(exited(2, 4), "PE 2 exited", start).messages,
+                ElementsAre(HasSubstr("PE 1 cannot go on")));
+    EXPECT_EQ(state.exit_status(), 1);
+}
+
+TEST(JobState, NobodyEndsTheJobAsASuccessAfterSomebodyCouldNotGoOn) {
+    JobState state = running_job(2);
+    (void)state.exit_requested({-1, 1, true}, start);
+    (void)state.pe_ended(exited(1, 0), "", start);
+    const Orders last = state.pe_ended(exited(0, 0), "", start);
+    EXPECT_TRUE(last.close);
+    EXPECT_THAT(last.messages, ElementsAre(HasSubstr("a PE cannot go on")));
+    EXPECT_EQ(state.exit_status(), 1);
+}
+
 TEST(JobState, LauncherFailureCloses) {
     JobState state = running_job(2);
     const Orders orders = state.failed(exit_not_executable, "no");
