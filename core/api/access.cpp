@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/api/checks.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::api {
@@ -57,6 +58,7 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
+        if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
         const std::uint64_t offset = offset_of(up, dest);
         if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
@@ -69,6 +71,7 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
+        if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
         const std::uint64_t offset = offset_of(up, source);
         if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
@@ -94,12 +97,13 @@ Status check_object(const Runtime& runtime, const char* what, const void* object
                     ? fmt::format("the number of bytes at {} {} overflows", what, object)
                     : fmt::format("{} bytes at {} {} reach beyond the symmetric heap, which ends {} bytes after it",
                                   bytes, what, object, map.heap_bytes - offset)};
-    return {};
+    return check_alive(runtime, what, object, bytes, pe);
 }
 
 Result<int> world_pe(const Context& context, int pe) {
     if (pe >= 0 && pe < context.members.count) return context.members.at(pe);
     if (&context == &no_context) return Status{Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
+    if (context.members.count == 0) return Status{Code::argument, "the context has been destroyed"};
     const bool of_world = context.team == NPUSHMEM_TEAM_WORLD;
     return Status{Code::range, fmt::format("PE {} does not exist{}; PEs are 0 to {}", pe,
                                            of_world ? "" : " in the context's team", context.members.count - 1)};

@@ -154,7 +154,7 @@ Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
 
 void sync_set(const char* function, bool complete, int start, int log_stride, int size, long* sync) {
     const auto team = team_of_set(start, log_stride, size, sync);
-    Status done = team.status();
+    Status done = team.ok() ? check_same_call(*team.value(), function) : team.status();
     if (done.ok() && complete) done = runtime()->quiet();
     if (done.ok()) done = team.value()->sync();
     if (!done.ok()) fail(function, done);

@@ -29,13 +29,18 @@ std::uint64_t spread_bytes(std::uint64_t count, std::ptrdiff_t stride, std::size
 
 }  // namespace
 
-int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source,
-                   const Collective& body) {
+int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
+                   const Collective& body, bool in_place) {
     Status done = team.status();
     if (done.ok()) {
         const auto to = offset_of(*runtime(), dest);
         const auto from = offset_of(*runtime(), source);
         done = !to.ok() ? to.status() : from.status();
+        if (done.ok() && !(in_place && dest.memory == source.memory))
+            done = check_apart(*runtime(), dest.memory, dest.bytes, source.memory, source.bytes);
+        if (to.ok()) call.dest = to.value();
+        if (from.ok()) call.source = from.value();
+        done = check_same_call(*team.value(), function, call, done);
         if (done.ok()) done = body(*team.value(), to.value(), from.value());
     }
     if (!done.ok()) fail(function, done);
@@ -46,7 +51,7 @@ int broadcast_any(const char* function, const Result<Team*>& team, void* dest, c
                   std::size_t size, int root, bool to_root) {
     const std::uint64_t bytes = byte_count(count, size);
     return run_collective(
-        function, team, {"dest", dest, bytes}, {"source", source, bytes},
+        function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count, .root = root},
         [&](coll::Group& group, std::uint64_t to, std::uint64_t from) -> Status {
             if (root < 0 || root >= group.size())
                 return {Code::range, fmt::format("root {} is no PE of a team of {}", root, group.size())};
@@ -59,6 +64,7 @@ int collect_any(const char* function, const Result<Team*>& team, void* dest, con
     const std::uint64_t bytes = byte_count(count, size);
     // How long dest must be is not known here: its beginning stands for it, and the operation looks at the rest.
     return run_collective(function, team, {"dest", dest, 1}, {"source", source, bytes},
+                          {.count = count, .counts_differ = true},
                           [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
                               return coll::collect(group, to, from, bytes, runtime()->heap().tail() - to);
                           });
@@ -69,7 +75,7 @@ int fcollect_any(const char* function, const Result<Team*>& team, void* dest, co
     const std::uint64_t bytes = byte_count(count, size);
     const auto members = static_cast<std::size_t>(team.ok() ? team.value()->size() : 1);
     return run_collective(function, team, {"dest", dest, byte_count(bytes, members)}, {"source", source, bytes},
-                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+                          {.count = count}, [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
                               return coll::fcollect(group, to, from, bytes);
                           });
 }
@@ -87,25 +93,30 @@ int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, c
         return static_cast<int>(checked.code());
     }
     return run_collective(function, team, {"dest", dest, spread_bytes(elements, dst, size)},
-                          {"source", source, spread_bytes(elements, sst, size)}, body);
+                          {"source", source, spread_bytes(elements, sst, size)},
+                          {.count = count, .dst = dst, .sst = sst}, body);
 }
 
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                coll::Operation operation, coll::Element element) {
     const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
-    return run_collective(function, team, {"dest", dest, bytes}, {"source", source, bytes},
-                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::reduce(group, to, from, count, operation, element);
-                          });
+    return run_collective(
+        function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count},
+        [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+            return coll::reduce(group, to, from, count, operation, element);
+        },
+        true);
 }
 
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::Element element) {
     const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
-    return run_collective(function, team, {"dest", dest, bytes}, {"source", source, bytes},
-                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::scan(group, to, from, count, inclusive, element);
-                          });
+    return run_collective(
+        function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count},
+        [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+            return coll::scan(group, to, from, count, inclusive, element);
+        },
+        true);
 }
 
 // The functions of the tables, by their names there.

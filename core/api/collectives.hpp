@@ -5,6 +5,7 @@
 #include <functional>
 #include <type_traits>
 
+#include "core/api/checks.hpp"
 #include "core/api/teams.hpp"
 #include "core/coll/collectives.hpp"
 #include "npushmem/types.h"
@@ -20,8 +21,9 @@ struct Array {
 
 // Runs `body` with the offsets of dest and source, when both are symmetric; reports what fails; returns its code.
 using Collective = std::function<Status(coll::Group& group, std::uint64_t dest, std::uint64_t source)>;
-int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source,
-                   const Collective& body);
+// `call`: what all members must give alike. `in_place`: the arrays may be one.
+int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
+                   const Collective& body, bool in_place = false);
 
 // How a type is represented, for the kernels.
 template <class T>

@@ -3,8 +3,10 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "core/api/access.hpp"
+#include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/teams.hpp"
 #include "npushmem.h"
@@ -16,6 +18,7 @@ namespace {
 struct Contexts {
     std::mutex lock;
     std::unordered_map<const Context*, std::unique_ptr<Context>> live;  // under lock
+    std::vector<std::unique_ptr<Context>> destroyed;                    // with NPUSHMEM_CHECK; under lock
 };
 
 // Never destroyed: as the library itself.
@@ -39,6 +42,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     }
     auto made = std::make_unique<Context>();
     made->map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
+    hide_from_fast_paths(*runtime(), made->map);
     made->members = team.value()->members();
     made->team = handle;
     made->options = options;
@@ -48,11 +52,24 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     return 0;
 }
 
+// Takes it from those that live; false when it is none of them. Where calls are checked its memory is kept, as that of
+// a context without members, so that whoever uses it gets a report.
+bool destroy(const Context* context) {
+    const std::lock_guard guard(contexts().lock);
+    auto found = contexts().live.extract(context);
+    if (found.empty()) return false;
+    if (!runtime()->settings().check) return true;
+    *found.mapped() = {};
+    contexts().destroyed.push_back(std::move(found.mapped()));
+    return true;
+}
+
 }  // namespace
 
 void end_contexts() {
     const std::lock_guard guard(contexts().lock);
     contexts().live.clear();
+    contexts().destroyed.clear();
 }
 
 }  // namespace npushmem::api
@@ -75,8 +92,8 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
     npushmem_ctx_quiet(ctx);
-    const std::lock_guard guard(contexts().lock);
-    if (contexts().live.erase(reinterpret_cast<const Context*>(ctx)) == 0)
+    if (runtime() == nullptr) return fail(__func__, not_running());
+    if (!destroy(reinterpret_cast<const Context*>(ctx)))
         fail(__func__, {Code::argument,
                         fmt::format("the context {} does not exist, or not any more", static_cast<const void*>(ctx))});
 }

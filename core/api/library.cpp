@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/api/active_sets.hpp"
+#include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/launcher_note.hpp"
 #include "core/base/strings.hpp"
@@ -103,6 +104,7 @@ Status start(const StartRequest& request) {
     remember(lib, started);
     if (!started.ok()) return started;
     default_context = {lib.runtime->fast_map(), {0, 1, lib.runtime->npes()}, NPUSHMEM_TEAM_WORLD};
+    hide_from_fast_paths(*lib.runtime, default_context.map);
     lib.current.store(lib.runtime.get(), std::memory_order_release);
     return {};
 }

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/api/access.hpp"
+#include "core/api/checks.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -18,10 +19,15 @@ void* report(const char* function, Result<void*> made) {
     return nullptr;
 }
 
+// Do all PEs call the heap? (Which call and with which arguments, it compares by itself.)
+Status same_call(Runtime* up) {
+    return up != nullptr ? check_same_call(up->teams().world(), "npushmem_malloc or its like") : not_running();
+}
+
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     Runtime* up = runtime();
-    return report(function, up != nullptr ? up->collective_heap().allocate(call, bytes, alignment)
-                                          : Result<void*>(not_running()));
+    const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
+    return report(function, same.ok() ? up->collective_heap().allocate(call, bytes, alignment) : Result<void*>(same));
 }
 
 }  // namespace
@@ -55,7 +61,8 @@ void* npushmem_malloc_with_hints(size_t bytes, long hints) {
 void npushmem_free(void* object) {
     if (object == nullptr) return;
     Runtime* up = runtime();
-    const Status freed = up != nullptr ? up->collective_heap().free(object) : not_running();
+    Status freed = same_call(up);
+    if (freed.ok()) freed = up->collective_heap().free(object);
     if (!freed.ok()) fail(__func__, freed);
 }
 
@@ -66,8 +73,8 @@ void* npushmem_realloc(void* object, size_t bytes) {
         return nullptr;
     }
     Runtime* up = runtime();
-    return report(__func__,
-                  up != nullptr ? up->collective_heap().reallocate(object, bytes) : Result<void*>(not_running()));
+    const Status same = same_call(up);
+    return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
 }
 
 void* npushmem_ptr(const void* object, int pe) {

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "core/api/access.hpp"
+#include "core/api/checks.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -17,6 +18,15 @@ void report_failure(const char* function, Call&& call) {
     const Status done = up != nullptr ? call(*up) : not_running();
     if (!done.ok()) [[unlikely]]
         fail(function, done);
+}
+
+// A meeting of the world.
+template <class Meet>
+void meet_all(const char* function, Meet&& meet) {
+    report_failure(function, [&](Runtime& up) {
+        Status same = check_same_call(up.teams().world(), function);
+        return same.ok() ? meet(up) : same;
+    });
 }
 
 // Every PE is mapped, so that the CPU's own order is all there is.
@@ -64,11 +74,11 @@ void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) {
 }
 
 void npushmem_barrier_all(void) {
-    report_failure(__func__, [](Runtime& up) { return up.barrier_all(); });
+    meet_all(__func__, [](Runtime& up) { return up.barrier_all(); });
 }
 
 void npushmem_sync_all(void) {
-    report_failure(__func__, [](Runtime& up) { return up.sync_all(); });
+    meet_all(__func__, [](Runtime& up) { return up.sync_all(); });
 }
 
 int npushmemx_barrier_all_by(const char* algorithm) {

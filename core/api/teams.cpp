@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/api/access.hpp"
+#include "core/api/checks.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -52,6 +53,7 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     const auto parent = team_of(handle);
     if (!parent.ok()) return parent.status();
     if (Status checked = check_triplet(*parent.value(), start, stride, size); !checked.ok()) return checked;
+    if (Status same = check_same_call(*parent.value(), "npushmem_team_split_strided"); !same.ok()) return same;
     const TeamTable::Wish wishes[] = {wish(members_of(*parent.value(), start, stride, size), config, mask)};
     TeamName made[1];
     const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
@@ -72,6 +74,7 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (xrange < 1) return {Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
+    if (Status same = check_same_call(parent, "npushmem_team_split_2d"); !same.ok()) return same;
     const int width = std::min(xrange, parent.size());
     const int column = parent.index() % width;
     const int row = parent.index() / width;
@@ -99,7 +102,10 @@ Result<Team*> team_of(npushmem_team_t handle) {
     if (Team* team = find_team(handle)) return team;
     if (runtime() == nullptr) return not_running();
     if (handle == NPUSHMEM_TEAM_INVALID) return Status{Code::argument, "the team is NPUSHMEM_TEAM_INVALID"};
-    return Status{Code::argument, fmt::format("the team {:#x} does not exist, or not any more", number_of(handle))};
+    if (runtime()->teams().was_there({number_of(handle)}))
+        return Status{Code::argument, fmt::format("the team {:#x} has been destroyed", number_of(handle))};
+    return Status{Code::argument, fmt::format("the team {:#x} does not exist on PE {}, which may be no member of it",
+                                              number_of(handle), runtime()->my_pe())};
 }
 
 }  // namespace npushmem::api
@@ -154,9 +160,11 @@ void npushmem_team_destroy(npushmem_team_t team) {
     if (team == NPUSHMEM_TEAM_INVALID) return;
     Runtime* up = runtime();
     const bool predefined = team == NPUSHMEM_TEAM_WORLD || team == NPUSHMEM_TEAM_SHARED;
-    const Status done = up == nullptr ? not_running()
-                        : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
-                                      : up->teams().destroy({number_of(team)});
+    Status done = up == nullptr ? not_running()
+                  : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
+                                : team_of(team).status();
+    if (done.ok()) done = check_same_call(*find_team(team), __func__);
+    if (done.ok()) done = up->teams().destroy({number_of(team)});
     if (!done.ok()) fail(__func__, done);
 }
 
@@ -183,7 +191,8 @@ int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
 
 int npushmem_team_sync(npushmem_team_t team) {
     const auto found = team_of(team);
-    const Status done = found.ok() ? found.value()->sync() : found.status();
+    Status done = found.ok() ? check_same_call(*found.value(), __func__) : found.status();
+    if (done.ok()) done = found.value()->sync();
     if (!done.ok()) fail(__func__, done);
     return static_cast<int>(done.code());
 }

@@ -149,6 +149,10 @@ constexpr ConfigRow rows[] = {
      any<&S::npu_schedule>},
     {"NPU_BARRIER", "auto", "v1, v2, v2:<radix>, v3 or auto", "npu", "barrier of the emulated NPU among PEs",
      any<&S::npu_barrier>},
+    {"CHECK", "0", "bool", "report",
+     "check the arguments of every call in full: objects that live, overlaps, the same arguments on all PEs of a "
+     "collective call; slow",
+     any<&S::check>},
     {"INFO", "0", "bool", "report", "PE 0 prints at start what was chosen and why", any<&S::info>},
     {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
     {"STATS", "0", "bool", "report",

@@ -48,6 +48,7 @@ struct Settings {
     std::string npu_schedule;
     std::string npu_barrier;
     // reports
+    bool check = false;
     bool info = false;
     bool version = false;
     bool stats = false;

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/memory/allocator.hpp"
 #include "core/memory/commit_map.hpp"
 #include "core/memory/host_memory.hpp"
+#include "core/memory/object_book.hpp"
 
 namespace npushmem {
 
@@ -41,6 +43,10 @@ public:
     // Offset of a pointer into the slice, or failure when it points elsewhere.
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
+    // From now on the heap keeps a book of its objects, for checks.
+    void keep_book() { book_ = std::make_unique<ObjectBook>(); }
+    // Null: none is kept.
+    [[nodiscard]] const ObjectBook* book() const { return book_.get(); }
     [[nodiscard]] std::uint64_t committed_bytes() const { return committed_.committed_bytes(); }
 
 private:
@@ -59,6 +65,7 @@ private:
     std::byte* base_;
     Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
+    std::unique_ptr<ObjectBook> book_;
 };
 
 }  // namespace npushmem

@@ -22,6 +22,7 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning) 
     record.host = host.value();
     record.symmetric_bytes = settings.symmetric_size.value;
     record.tuning = tuning;
+    record.check = settings.check ? 1 : 0;
     (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
     const CpuFacts cpus = read_cpu_facts();
     std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), PeRecord::mask_words), record.cpu_mask);
@@ -60,6 +61,9 @@ Status check_pe_records(std::span<const PeRecord> records, int my_pe) {
             return {Code::mismatch,
                     fmt::format("{} has NPUSHMEM_BARRIER_ALGO='{}', PE {} has '{}'; all PEs need the same",
                                 where(other, pe), other.barrier, my_pe, mine.barrier)};
+        if (other.check != mine.check)
+            return {Code::mismatch, fmt::format("{} has NPUSHMEM_CHECK={}, PE {} has {}; all PEs need the same",
+                                                where(other, pe), other.check, my_pe, mine.check)};
         if (other.tuning != mine.tuning)
             return {Code::mismatch,
                     fmt::format("{} reads another NPUSHMEM_COLL_TUNING_FILE than PE {}; all PEs need the "

@@ -29,6 +29,7 @@ struct PeRecord {
     char barrier[40] = {};     // NPUSHMEM_BARRIER_ALGO, as far as it fits
     std::uint64_t cpu_mask[mask_words] = {};
     double cpu_quota = 0;
+    std::uint64_t check = 0;  // NPUSHMEM_CHECK
     char host_name[64] = {};
 
     [[nodiscard]] ProcessId process_id() const { return {process, process_start}; }

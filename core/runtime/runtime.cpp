@@ -159,6 +159,7 @@ Status Runtime::make_memory() {
     auto heap = SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice, TeamTable::pool_bytes);
     if (!heap.ok()) return heap.status();
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
+    if (settings().check) heap_->keep_book();
     ControlBlock& control = heap_->control();
     control.magic = control_magic;
     control.version = control_version;

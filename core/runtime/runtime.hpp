@@ -49,6 +49,7 @@ public:
     [[nodiscard]] const Waiter& waiter() const { return waiting_->user; }
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }
     [[nodiscard]] SymmetricHeap& heap() { return *heap_; }
+    [[nodiscard]] const SymmetricHeap& heap() const { return *heap_; }
     [[nodiscard]] CollectiveHeap& collective_heap() { return *collective_heap_; }
     [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
 

@@ -52,7 +52,8 @@ public:
     // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory.
     [[nodiscard]] FastMap map() const;
 
-    int contexts_wanted = 0;  // the team's configuration
+    int contexts_wanted = 0;          // the team's configuration
+    std::uint64_t checked_calls = 0;  // with NPUSHMEM_CHECK
 
     // Of teams other than the world, which has its own ways (see WorldTeam). The same plan at all members.
     Status sync(const barrier::Plan& plan);

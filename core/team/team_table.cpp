@@ -90,6 +90,13 @@ Team* TeamTable::find(TeamName name) const {
     return names_[place].load(std::memory_order_acquire) == name.value ? teams_[place].get() : nullptr;
 }
 
+bool TeamTable::was_there(TeamName name) {
+    const std::uint64_t place = name.value & ((1U << place_bits) - 1);
+    const std::uint64_t use = name.value >> place_bits;
+    const std::lock_guard guard(lock_);
+    return place < uses_.size() && use >= 1 && use <= uses_[place] && find(name) == nullptr;
+}
+
 PlaceSet TeamTable::free_places() {
     const std::lock_guard guard(lock_);
     return free_;

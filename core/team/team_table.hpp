@@ -39,6 +39,9 @@ public:
     // Null when there is none of that name, any more or at all.
     [[nodiscard]] Team* find(TeamName name) const;
 
+    // Was there a team of this name, on this PE? For messages.
+    [[nodiscard]] bool was_there(TeamName name);
+
     // A team to be made; `members` are world PEs.
     struct Wish {
         PeRange members;

@@ -32,16 +32,19 @@ std::vector<Way> ways() {
         {"faulty_late", {fault, "NPUSHMEM_FAULT_SEED=11", "NPUSHMEM_FAULT_DELAY=40", "NPUSHMEM_FAULT_AGAIN=0"}},
         {"faulty_in_order",
          {fault, "NPUSHMEM_FAULT_SEED=13", "NPUSHMEM_FAULT_REORDER=false", "NPUSHMEM_FAULT_AGAIN=60"}},
+        {"checked", {"NPUSHMEM_CHECK=1"}},
+        {"checked_not_mapped", {"NPUSHMEM_CHECK=1", "NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
+        {"checked_faulty", {"NPUSHMEM_CHECK=1", fault, "NPUSHMEM_FAULT_SEED=19"}},
         {"faulty_to_itself", {"NPUSHMEM_TRANSPORTS=fault(p2p)", "NPUSHMEM_FAULT_SEED=17"}},
     };
 }
 
-constexpr const char* families[] = {"rma",      "contexts", "teams", "collectives", "atomics",   "waits",
-                                    "ordering", "heap",     "setup", "errors",      "openshmem", "overloads"};
+constexpr const char* families[] = {"rma",      "checks", "contexts", "teams",  "collectives", "atomics",  "waits",
+                                    "ordering", "heap",   "setup",    "errors", "openshmem",   "overloads"};
 
 // Programs whose failing calls are reported on standard error.
 bool makes_mistakes(std::string_view family) {
-    return family == "heap" || family == "teams" || family == "setup" || family == "errors";
+    return family == "heap" || family == "checks" || family == "teams" || family == "setup" || family == "errors";
 }
 
 // Without the reports that begin with the library's own prefix.

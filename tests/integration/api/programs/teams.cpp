@@ -185,7 +185,7 @@ void test_reuse(Checker& check, const Job& job) {
     if (old != NPUSHMEM_TEAM_INVALID) {
         check.equal("my_pe of a destroyed team", -1, npushmem_team_my_pe(old));
         check.that("sync of a destroyed team", npushmem_team_sync(old) != 0);
-        check.failed_with("sync of a destroyed team", NPUSHMEM_E_ARGUMENT, {"does not exist, or not any more"});
+        check.failed_with("sync of a destroyed team", NPUSHMEM_E_ARGUMENT, {"has been destroyed"});
     }
     // As many as there can be, and one more.
     std::vector<npushmem_team_t> teams;

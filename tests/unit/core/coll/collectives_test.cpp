@@ -2,70 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "tests/fakes/thread_group.hpp"
+
 namespace npushmem::coll {
 namespace {
 
-constexpr std::uint64_t room = 1U << 20;
-
-// Members are threads of this process; their memory is found by all, or only through put and get.
-struct World {
-    World(int size, bool found) : members(size), mapped(found), meeting(size) {
-        for (int i = 0; i < size; ++i) memory.emplace_back(room + Workspace::bytes);
-    }
-    int members;
-    bool mapped;
-    std::vector<std::vector<std::byte>> memory;
-    std::barrier<> meeting;
-};
-
-class ThreadGroup final : public Group {
-public:
-    ThreadGroup(World& world, int index) : world_(world), index_(index) {}
-
-    [[nodiscard]] int size() const override { return world_.members; }
-    [[nodiscard]] int index() const override { return index_; }
-    Status sync() override {
-        EXPECT_EQ(outstanding_, 0) << "a put was not completed before the meeting";
-        world_.meeting.arrive_and_wait();
-        return {};
-    }
-    Status complete() override {
-        outstanding_ = 0;
-        return {};
-    }
-    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
-        return world_.mapped || member == index_ ? at(member, offset) : nullptr;
-    }
-    [[nodiscard]] bool all_found() const override { return world_.mapped; }
-    Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
-        ++outstanding_;
-        std::memcpy(at(member, offset), source, bytes);
-        return {};
-    }
-    Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
-        std::memcpy(dest, at(member, offset), bytes);
-        return {};
-    }
-    [[nodiscard]] std::uint64_t workspace() const override { return room; }
-    unsigned next_half() override { return uses_++ % 2; }
-
-private:
-    [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const {
-        return world_.memory[static_cast<std::size_t>(member)].data() + offset;
-    }
-
-    World& world_;
-    int index_;
-    int outstanding_ = 0;
-    unsigned uses_ = 0;
-};
+using fakes::ThreadGroup;
+using World = fakes::ThreadGroupWorld;
+constexpr std::uint64_t room = World::room;
 
 struct Shape {
     int members;

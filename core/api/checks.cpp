@@ -1,0 +1,57 @@
+#include "core/api/checks.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/coll/call_check.hpp"
+
+namespace npushmem::api {
+
+void hide_from_fast_paths(const Runtime& runtime, FastMap& map) {
+    if (runtime.settings().check) map.mapped_pes = 0;
+}
+
+Status check_alive(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
+    const ObjectBook* book = runtime.heap().book();
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - runtime.fast_map().heap;
+    if (book == nullptr || offset >= runtime.fast_map().heap_bytes) return {};
+    Status alive = book->check(offset, bytes);
+    if (alive.ok()) return alive;
+    return {alive.code(), fmt::format("{} {}, for PE {}: {} bytes there {}", what, object, pe, bytes, alive.message())};
+}
+
+Status check_apart(const Runtime& runtime, const void* dest, std::uint64_t dest_bytes, const void* source,
+                   std::uint64_t source_bytes) {
+    if (!runtime.settings().check || dest_bytes == 0 || source_bytes == 0) return {};
+    const auto to = reinterpret_cast<std::uintptr_t>(dest);
+    const auto from = reinterpret_cast<std::uintptr_t>(source);
+    const auto begin = std::max(to, from);
+    const auto end = std::min(to + dest_bytes, from + source_bytes);
+    if (begin >= end) return {};
+    return {Code::argument, fmt::format("dest {}, {} bytes, and source {}, {} bytes, overlap in {} bytes on PE {}",
+                                        dest, dest_bytes, source, source_bytes, end - begin, runtime.my_pe())};
+}
+
+Status check_same_call(Team& team, const char* function, const Call& call, const Status& own) {
+    if (!runtime()->settings().check) return own;
+    coll::CallRecord record;
+    record.name(function);
+    record.sequence = ++team.checked_calls;
+    record.count = call.count;
+    record.root = call.root;
+    record.dst = call.dst;
+    record.sst = call.sst;
+    record.dest = call.dest;
+    record.source = call.source;
+    record.counts_differ = call.counts_differ ? 1 : 0;
+    record.code = static_cast<std::int32_t>(own.code());
+    const PeRange& members = team.members();
+    record.members[0] = members.first;
+    record.members[1] = members.stride;
+    record.members[2] = members.count;
+    const Status same = coll::check_call(team, record, team.name());
+    return own.ok() ? same : own;
+}
+
+}  // namespace npushmem::api

@@ -1,0 +1,106 @@
+#include "core/coll/call_check.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace npushmem::coll {
+
+namespace {
+
+// What a member says, and where from, in words.
+struct Side {
+    int member;
+    const CallRecord& record;
+};
+
+Status differ(const std::string& group, const char* argument, const Side& a, const std::string& first, const Side& b,
+              const std::string& second) {
+    return {Code::mismatch, fmt::format("{} is {} on PE {} and {} on PE {} of the team {}; all must give the same",
+                                        argument, first, a.member, second, b.member, group)};
+}
+
+template <class T>
+Status same(const std::string& group, const char* argument, const Side& a, T first, const Side& b, T second,
+            bool address = false) {
+    if (first == second) return {};
+    const auto text = [&](T value) { return address ? fmt::format("offset {:#x}", value) : fmt::format("{}", value); };
+    return differ(group, argument, a, text(first), b, text(second));
+}
+
+std::string members_of(const CallRecord& record) {
+    return fmt::format("{} PEs from {} by {}", record.members[2], record.members[0], record.members[1]);
+}
+
+Status compare_arrays(const std::string& group, const Side& a, const Side& b) {
+    Status done;
+    if (a.record.count == 0 || b.record.count == 0) return done;
+    done = same(group, "dest", a, a.record.dest, b, b.record.dest, true);
+    return done.ok() ? same(group, "source", a, a.record.source, b, b.record.source, true) : done;
+}
+
+Status compare(const std::string& group, const Side& a, const Side& b) {
+    const std::string_view first(a.record.function);
+    const std::string_view second(b.record.function);
+    if (first != second) return differ(group, "the function", a, std::string(first), b, std::string(second));
+    if (!std::ranges::equal(a.record.members, b.record.members))
+        return differ(group, "the team", a, members_of(a.record), b, members_of(b.record));
+    Status done;
+    if (a.record.counts_differ == 0) done = same(group, "count", a, a.record.count, b, b.record.count);
+    if (done.ok()) done = same(group, "root", a, a.record.root, b, b.record.root);
+    if (done.ok()) done = same(group, "dst", a, a.record.dst, b, b.record.dst);
+    if (done.ok()) done = same(group, "sst", a, a.record.sst, b, b.record.sst);
+    return done.ok() ? compare_arrays(group, a, b) : done;
+}
+
+// All members' records, as of this call; what another has told of an earlier one, or not at all, has another sequence.
+Result<std::vector<CallRecord>> exchange(Group& group, const CallRecord& mine) {
+    const std::uint64_t at = group.workspace() + group.next_half() * Workspace::contribution_bytes;
+    std::memcpy(group.find(group.index(), at), &mine, sizeof mine);
+    Status done = group.sync();
+    std::vector<CallRecord> all(static_cast<std::size_t>(group.size()));
+    for (int member = 0; member < group.size() && done.ok(); ++member) {
+        CallRecord& theirs = all[static_cast<std::size_t>(member)];
+        if (const std::byte* there = group.find(member, at))
+            std::memcpy(&theirs, there, sizeof theirs);
+        else
+            done = group.get(member, at, &theirs, sizeof theirs);
+    }
+    if (!done.ok()) return done;
+    return all;
+}
+
+}  // namespace
+
+void CallRecord::name(std::string_view called) {
+    const std::size_t length = std::min(called.size(), sizeof function - 1);
+    std::memcpy(function, called.data(), length);
+}
+
+Status check_call(Group& group, const CallRecord& mine, const std::string& group_name) {
+    const auto all = exchange(group, mine);
+    if (!all.ok()) return all.status();
+    for (int member = 0; member < group.size(); ++member) {
+        const CallRecord& theirs = all.value()[static_cast<std::size_t>(member)];
+        if (theirs.magic != CallRecord::magic_value || theirs.sequence != mine.sequence)
+            return {Code::mismatch,
+                    fmt::format("PE {} of the team {} does not make this call, but meets the others in another one",
+                                member, group_name)};
+    }
+    const Side first{0, all.value()[0]};
+    for (int member = 1; member < group.size(); ++member) {
+        const Side other{member, all.value()[static_cast<std::size_t>(member)]};
+        if (Status done = compare(group_name, first, other); !done.ok()) return done;
+    }
+    for (int member = 0; member < group.size(); ++member) {
+        const auto code = static_cast<Code>(all.value()[static_cast<std::size_t>(member)].code);
+        if (code != Code::ok)
+            return {Code::mismatch, fmt::format("PE {} of the team {} has refused its own arguments ({})", member,
+                                                group_name, name_of(code))};
+    }
+    return {};
+}
+
+}  // namespace npushmem::coll
