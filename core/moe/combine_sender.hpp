@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/moe/copy_route.hpp"
+#include "core/moe/gave_up.hpp"
 #include "core/moe/slot_layout.hpp"
 #include "npushmem/npu/core.hpp"
 
@@ -34,9 +35,6 @@ std::uint64_t* own_signal(const CombineSend& send, int rank);
 // Kernel, for any number of cores: core c of n serves destinations (my_pe + 1 + c + i * n) mod num_ranks, so that the
 // PEs do not all begin with the same one. Every destination gets its signal, also one without rows.
 void moe_combine_sender(npu::Core& core, const CombineSend& send);
-
-// The value of a signal whose rank has given up: its call was refused or failed, and nobody must wait for it.
-constexpr std::uint64_t gave_up = ~std::uint64_t{0};
 
 // Kernel: tells every rank that this one makes no further call on the handle. Needs region, layout and num_ranks only.
 void moe_combine_give_up(npu::Core& core, const CombineSend& send);

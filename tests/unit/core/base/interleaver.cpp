@@ -132,6 +132,10 @@ void InterleavedMemory::wait_equal(int word, std::uint64_t value) {
     once([&](std::uint64_t&) { return at(word) == value; });
 }
 
+std::uint64_t InterleavedMemory::wait_at_least(int word, std::uint64_t value) {
+    return once([&](std::uint64_t& result) { return (result = at(word)) >= value; });
+}
+
 void InterleavedMemory::sleep(int word, std::uint64_t expected) {
     // The kernel compares and puts to sleep in one step; being woken is another.
     const std::uint64_t slept = once([&](std::uint64_t& result) {

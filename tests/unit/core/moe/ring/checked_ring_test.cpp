@@ -1,0 +1,84 @@
+// The ring's kernels in checked mode: without a finding under every schedule; with one for each flag that is dropped.
+#include <gmock/gmock.h>
+
+#include "npushmem/npu/checked_job.hpp"
+#include "tests/unit/core/moe/ring/ring_kernels.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::CheckedJob;
+using npu::CheckReport;
+using npu::Hazard;
+using npu::Schedule;
+using ring_test::Dropped;
+using ring_test::Exchange;
+using ring_test::Script;
+using ring_test::total;
+
+constexpr RingShape shape{Bytes{96}, Bytes{64}, Bytes{32}};
+constexpr int pes = 2;
+
+CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dropped::nothing) {
+    npu::CheckedJobConfig config{.pes = pes, .heap_bytes = 64 * 1024, .schedule = Schedule::parse(schedule).value()};
+    config.device.blocks = 1;
+    config.device.launch_timeout = std::chrono::seconds(60);
+    const auto job = CheckedJob::create(config).value();
+    const RingLayout layout(pes, shape);
+    auto* region = job->allocate<std::byte>(layout.total().value());
+    auto* x = job->allocate<std::byte>(1024);
+    auto* out = job->allocate<std::byte>(1024);
+    for (int pe = 0; pe < pes; ++pe) {
+        for (int i = 0; i < 1024; ++i) job->at(pe, x)[i] = static_cast<std::byte>(pe * 7 + i * 3 + i / 256);
+    }
+    npu::LaunchConfig launch(1);
+    launch.name = "ring";
+    CheckReport report = job->run(launch, [&](npu::Core& core) {
+        const int me = core.my_pe();
+        ring_test::exchange(core, {{job->at(me, region), layout}, job->at(me, x), job->at(me, out), &script, dropped});
+    });
+    if (!report.clean()) return report;
+    // Towards oneself nothing is sent: the whole of the peer's x is what came.
+    EXPECT_EQ(std::memcmp(job->at(0, out), job->at(1, x), total(script[1][0])), 0);
+    EXPECT_EQ(std::memcmp(job->at(1, out), job->at(0, x), total(script[0][1])), 0);
+    return report;
+}
+
+const Script both_ways{{{}, {64, 32, 64, 64}}, {{32, 64, 64, 32}, {}}};
+
+TEST(CheckedRing, IsCleanUnderEverySchedule) {
+    for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3", "random:4"}) {
+        const CheckReport report = run(schedule, both_ways);
+        EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+    }
+}
+
+TEST(CheckedRing, IsCleanWhereverOneThingIsLate) {
+    const CheckReport report = run("explore:1", {{{}, {64, 64, 32}}, {{}, {}}});
+    EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+    EXPECT_TRUE(report.complete);
+    EXPECT_GT(report.schedules, 10U);
+}
+
+bool has(const CheckReport& report, Hazard hazard) {
+    return std::ranges::any_of(report.findings, [&](const npu::Finding& finding) { return finding.hazard == hazard; });
+}
+
+TEST(CheckedRing, EveryDroppedFlagIsCaught) {
+    CheckReport report = run("lazy", both_ways, Dropped::gather_flag);
+    EXPECT_TRUE(has(report, Hazard::missing_flag)) << report.text();
+    report = run("lazy", both_ways, Dropped::tail_fence);
+    EXPECT_TRUE(has(report, Hazard::unpublished)) << report.text();
+    report = run("lazy", both_ways, Dropped::read_flag);
+    EXPECT_TRUE(has(report, Hazard::dma_race)) << report.text();
+}
+
+// The seed's endless loop: here it has a deadline, and says what it waited for.
+TEST(CheckedRing, AHeadThatIsReadThroughTheCacheNeverComes) {
+    const CheckReport report = run("lazy", both_ways, Dropped::head_dcci);
+    EXPECT_EQ(report.status.code(), Code::timeout);
+    EXPECT_THAT(report.text(), ::testing::HasSubstr("waits for room for 64 bytes in its ring at rank 1: head 0"));
+}
+
+}  // namespace
+}  // namespace npushmem::moe
