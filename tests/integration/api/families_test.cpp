@@ -39,8 +39,9 @@ std::vector<Way> ways() {
     };
 }
 
-constexpr const char* families[] = {"rma",      "checks", "contexts", "teams",  "collectives", "atomics",  "waits",
-                                    "ordering", "heap",   "setup",    "errors", "openshmem",   "overloads"};
+constexpr const char* families[] = {"active_sets", "rma",     "checks",    "contexts", "teams",
+                                    "collectives", "atomics", "waits",     "ordering", "heap",
+                                    "setup",       "errors",  "openshmem", "overloads"};
 
 // Programs whose failing calls are reported on standard error.
 bool makes_mistakes(std::string_view family) {
