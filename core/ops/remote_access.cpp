@@ -198,6 +198,7 @@ Status RemoteAccess::event_of(const NamedTransport& named) const {
     npushmem_event event{};
     if (named.transport->poll_event(event) != Code::ok) return {};
     event.message[sizeof event.message - 1] = '\0';
+    if (listener_) listener_(event.pe, static_cast<Code>(event.code));
     return {static_cast<Code>(event.code), fmt::format("transport {}: {}", named.name, event.message)};
 }
 

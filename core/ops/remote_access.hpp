@@ -48,6 +48,10 @@ public:
     // Lets transports work; reports the first asynchronous error, if there is one.
     Status progress();
 
+    // Called with the PE of each error that a transport tells unasked, and its code; with the lock held. Before the
+    // first operation.
+    void on_event(std::function<void(int pe, Code code)> listener) { listener_ = std::move(listener); }
+
     // The mapping of a peer's slice, for transports that map.
     Result<void*> map(int pe);
 
@@ -88,6 +92,7 @@ private:
     std::mutex lock_;
     std::vector<Queue> queues_;  // one per transport
     std::unordered_map<int, Peer> peers_;
+    std::function<void(int pe, Code code)> listener_;
 };
 
 }  // namespace npushmem

@@ -19,7 +19,20 @@ bool JobLiveness::has_left(int pe) const {
     return meetings_() >= block->last_meeting.load(std::memory_order_relaxed);
 }
 
+void JobLiveness::note_lost(int pe) {
+    const std::lock_guard guard(lost_lock_);
+    lost_.insert(pe);
+}
+
+std::optional<int> JobLiveness::lost_among(const PeRange& pes) {
+    const std::lock_guard guard(lost_lock_);
+    for (int i = 0; i < pes.count && !lost_.empty(); ++i)
+        if (lost_.contains(pes.at(i))) return pes.at(i);
+    return std::nullopt;
+}
+
 std::optional<int> JobLiveness::gone_among(const PeRange& pes) {
+    if (const auto lost = lost_among(pes)) return lost;
     if (const auto dead = processes_.dead_among(pes)) return dead;
     if (!control_ || !anybody_left_()) return std::nullopt;
     for (int i = 0; i < pes.count; ++i)

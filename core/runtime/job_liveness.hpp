@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
+#include <set>
 
 #include "core/base/process_liveness.hpp"
 #include "core/memory/control_block.hpp"
@@ -20,11 +22,15 @@ public:
     void watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
                std::function<std::uint64_t()> meetings);
 
+    // A transport has lost its way to this PE: whoever waits for it waits in vain. Any thread.
+    void note_lost(int pe);
+
     // A PE that went because of another one is not blamed for it: the answer is the one that went first, as far as the
     // PEs of this host have noted it, which may be a PE outside `pes`.
     std::optional<int> dead_among(const PeRange& pes) override;
 
 private:
+    [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> gone_among(const PeRange& pes);
     [[nodiscard]] bool has_left(int pe) const;
     [[nodiscard]] int cause_of(int gone) const;
@@ -34,6 +40,8 @@ private:
     ControlOf control_;
     std::function<bool()> anybody_left_;
     std::function<std::uint64_t()> meetings_;
+    std::mutex lost_lock_;
+    std::set<int> lost_;  // under lost_lock_
 };
 
 }  // namespace npushmem

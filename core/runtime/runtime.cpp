@@ -282,6 +282,9 @@ Status Runtime::build_map() {
         return by_nic && !route.maps() ? nics_.describe(pe) : std::string();
     });
     remote_ = std::make_unique<RemoteAccess>(named_, *map_, directory(), waiting_->inner, settings().timeout);
+    remote_->on_event([this](int pe, Code code) {
+        if (pe >= 0 && (code == Code::peer_dead || code == Code::unreachable)) waiting_->liveness.note_lost(pe);
+    });
     return {};
 }
 
@@ -333,7 +336,7 @@ Status Runtime::make_world() {
     if (!teams.ok()) return teams.status();
     teams_ = std::move(teams).value();
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
-    if (fast_.all_mapped == 0) waiting_->progress = [this] { (void)remote_->progress(); };
+    if (fast_.all_mapped == 0) waiting_->progress = [this] { make_progress(); };
     waiting_->liveness.watch(
         my_pe_, [this](int pe) { return static_cast<ControlBlock*>(mapped(pe, 0)); },
         [this] { return memory_->anybody_departed(); }, [this] { return world_->meetings(); });
@@ -342,6 +345,11 @@ Status Runtime::make_world() {
     // The barrier's state must exist everywhere before the first signal; from here on the world's barrier is used.
     if (Status met = bootstrap_->barrier(); !met.ok()) return met;
     return world_->sync();
+}
+
+// For waits, which end by what the liveness learns; nobody else would tell the user why.
+void Runtime::make_progress() {
+    if (const Status event = remote_->progress(); !event.ok()) log_.line(LogLevel::error, "ops", event.message());
 }
 
 Status Runtime::quiet() {

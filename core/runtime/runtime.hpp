@@ -109,6 +109,7 @@ private:
     Status barrier_all(const barrier::Plan& plan);
     void describe_job();
     void say_finalized();
+    void make_progress();
     Status print_statistics();
     Status meet() override { return barrier_all(); }
     [[nodiscard]] std::uint64_t next_meeting() const override { return world_->meetings() + 1; }

@@ -7,9 +7,6 @@
 namespace npushmem {
 
 using fault::Function;
-using fault::HeldGet;
-using fault::HeldOperation;
-using fault::HeldPut;
 using fault::HeldQueue;
 
 namespace {
@@ -96,7 +93,7 @@ HeldQueue* FaultTransport::find(std::uint64_t queue) {
     return found == queues_.end() ? nullptr : &found->second;
 }
 
-Code FaultTransport::hold(std::uint64_t queue, Function function, HeldOperation operation, std::uint64_t* token) {
+Code FaultTransport::hold(std::uint64_t queue, Function function, const PostedOperation& posted, std::uint64_t* token) {
     const std::lock_guard lock(mutex_);
     HeldQueue* const held = find(queue);
     if (held == nullptr) return Code::argument;
@@ -106,8 +103,8 @@ Code FaultTransport::hold(std::uint64_t queue, Function function, HeldOperation 
         held->step(random_);  // so that repeating the call alone ends
         return Code::again;
     }
-    operation.waiting = static_cast<std::uint32_t>(random_() % (std::uint64_t{settings_.delay} + 1));
-    const std::uint64_t number = held->hold(operation);
+    const auto waiting = static_cast<std::uint32_t>(random_() % (std::uint64_t{settings_.delay} + 1));
+    const std::uint64_t number = held->hold({.posted = posted, .waiting = waiting});
     if (token != nullptr) *token = number;
     // Sometimes early: an operation may also take effect at once.
     if (one_in(4)) held->step(random_);
@@ -115,19 +112,19 @@ Code FaultTransport::hold(std::uint64_t queue, Function function, HeldOperation 
 }
 
 Code FaultTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
-    return hold(queue, Function::put, {.what = HeldPut{op}}, token);
+    return hold(queue, Function::put, {PostedPut{op}}, token);
 }
 
 Code FaultTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
-    return hold(queue, Function::get, {.what = HeldGet{op}}, token);
+    return hold(queue, Function::get, {PostedGet{op}}, token);
 }
 
 Code FaultTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {
-    return hold(queue, Function::atomic, {.what = op}, token);
+    return hold(queue, Function::atomic, {op}, token);
 }
 
 Code FaultTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
-    return hold(queue, Function::put_signal, {.what = op}, token);
+    return hold(queue, Function::put_signal, {op}, token);
 }
 
 Code FaultTransport::fence(std::uint64_t queue) {

@@ -16,9 +16,9 @@ std::vector<std::size_t> HeldQueue::candidates() const {
     std::map<int, std::uint64_t> oldest_update;  // PE → epoch of the oldest update still held
     for (std::size_t i = 0; i < held_.size(); ++i) {
         const HeldOperation& operation = held_[i];
-        const auto oldest = oldest_update.find(operation.pe());
+        const auto oldest = oldest_update.find(operation.posted.pe());
         const bool blocked = oldest != oldest_update.end() && oldest->second < operation.epoch;
-        if (operation.updates()) oldest_update.try_emplace(operation.pe(), operation.epoch);
+        if (operation.posted.updates()) oldest_update.try_emplace(operation.posted.pe(), operation.epoch);
         if (operation.waiting == 0 && !blocked) out.push_back(i);
         if (!reorder_) break;  // only the first may go
     }
@@ -39,7 +39,7 @@ bool HeldQueue::step(Random& random) {
 
 // The inner transport is told of a fence only where two operations need it, so that it cannot hide a missing one.
 Code HeldQueue::fence_inner_before(const HeldOperation& operation) {
-    const auto earlier = updated_since_fence_.find(operation.pe());
+    const auto earlier = updated_since_fence_.find(operation.posted.pe());
     if (earlier == updated_since_fence_.end() || earlier->second >= operation.epoch) return Code::ok;
     const Code code = inner_->fence(number_);
     if (code == Code::ok) updated_since_fence_.clear();
@@ -50,7 +50,7 @@ Code HeldQueue::issue(std::size_t index) {
     const HeldOperation operation = held_[index];
     std::uint64_t inner_token = 0;
     Code code = fence_inner_before(operation);
-    if (code == Code::ok) code = operation.issue(*inner_, number_, &inner_token);
+    if (code == Code::ok) code = operation.posted.issue(*inner_, number_, &inner_token);
     if (code == Code::again) return code;
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(index));
     remember(operation, code, inner_token);
@@ -63,8 +63,8 @@ void HeldQueue::remember(const HeldOperation& operation, Code code, std::uint64_
         return;
     }
     if (inner_token != 0) in_flight_.emplace(operation.token, inner_token);
-    if (!operation.updates()) return;
-    const auto [entry, inserted] = updated_since_fence_.try_emplace(operation.pe(), operation.epoch);
+    if (!operation.posted.updates()) return;
+    const auto [entry, inserted] = updated_since_fence_.try_emplace(operation.posted.pe(), operation.epoch);
     if (!inserted) entry->second = std::min(entry->second, operation.epoch);
 }
 

@@ -20,7 +20,7 @@ They follow public descriptions of server shapes, with fewer processors than the
   hgx-4-nics.xml              an HGX A100 board in a server with four NICs: two accelerators and one NIC per switch
                               (reference designs for HGX A100 8-GPU servers with one NIC for two GPUs)
   atlas-800-a2.xml            like an Atlas 800 A2 training server: four sockets of two NUMA nodes, an NPU on each node, and
-                              its own 200 Gb/s RoCE port beside it; the NPUs' mesh is no PCI tree and is not shown
+                              its own 200 Gb/s RoCE port beside it; the NPUs' mesh is no PCI tree but an annotation
                               (Atlas 800T A2 user guide, hardware overview)
   sixteen-accelerators.xml    like a DGX-2: two sockets, each with four switches of two accelerators and one 100 Gb/s NIC
                               (NVIDIA DGX-2 User Guide, PCIe topology); threads of cores are off
@@ -67,9 +67,9 @@ def sets(cpus, nodes):
 
 class Machine:
     """sockets: for each a function that writes the I/O children of its package, or a list of such functions, one for
-    each of the package's NUMA nodes. threads: of a core."""
+    each of the package's NUMA nodes. threads: of a core. hccs: groups of NPUs that are linked with each other."""
 
-    def __init__(self, name, sockets, distances=None, threads=2):
+    def __init__(self, name, sockets, distances=None, threads=2, hccs=None):
         self.w = Writer()
         self.name = name
         self.threads = threads
@@ -79,6 +79,8 @@ class Machine:
         cpus = range(2 * threads * len(nodes))
         self.w.open("Machine", os_index=0, **sets(cpus, nodes), allowed_cpuset=mask(cpus), allowed_nodeset=mask(nodes))
         self.w.info("HostName", name)
+        if hccs:
+            self.w.info("NpushmemHccs", hccs)
         first = 0
         for index, writers in enumerate(self.nodes_of):
             self.socket(index, range(first, first + len(writers)), writers)
@@ -379,8 +381,9 @@ MACHINES = [
     Machine("dgx-h100-port-failed", dgx_h100(failed=2)),
     Machine("hgx-4-nics", [hgx_socket(0x00, 0), hgx_socket(0x80, 2)]),
     Machine("atlas-800-a2", [[atlas_node(2 * i), atlas_node(2 * i + 1)] for i in range(4)],
-            distances=NUMA_OF_TWO_PER_SOCKET),
-    Machine("sixteen-accelerators", [sixteen_socket(0x00, 0), sixteen_socket(0x80, 4)], threads=1),
+            distances=NUMA_OF_TWO_PER_SOCKET, hccs="0-7"),
+    Machine("sixteen-accelerators", [sixteen_socket(0x00, 0), sixteen_socket(0x80, 4)], threads=1,
+            hccs="0-7,8-15"),
     Machine("mixed-speeds", [mixed_speeds]),
     Machine("npus-by-file", [npus_by_file]),
 ]

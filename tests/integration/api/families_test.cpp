@@ -27,6 +27,8 @@ std::vector<Way> ways() {
         {"default", {}},
         {"p2p_alone", {"NPUSHMEM_TRANSPORTS=p2p"}},
         {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
+        {"hccs", {"NPUSHMEM_TRANSPORTS=hccs"}},
+        {"hccs_timed", {"NPUSHMEM_TRANSPORTS=hccs", "NPUSHMEM_HCCS_TIMED=1", "NPUSHMEM_HCCS_LINKS=mesh:4"}},
         {"traced", {"NPUSHMEM_TRANSPORTS=self,trace(p2p)"}},
         {"faulty", {fault, "NPUSHMEM_FAULT_SEED=7"}},
         {"faulty_late", {fault, "NPUSHMEM_FAULT_SEED=11", "NPUSHMEM_FAULT_DELAY=40", "NPUSHMEM_FAULT_AGAIN=0"}},
@@ -112,6 +114,37 @@ INSTANTIATE_TEST_SUITE_P(Api, BarrierAlgorithms,
                                  if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
                              return name;
                          });
+
+std::string errors_with_failing_link(const char* transports, const char* links, int& status) {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_TRANSPORTS=" + std::string(transports),
+                            "NPUSHMEM_HCCS_FAIL=" + std::string(links)};
+    run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_ordering"}, settings);
+    status = job.end();
+    return job.errors();
+}
+
+TEST(HccsLink, ThatIsDownIsNamedWithBothEnds) {
+    int status = 0;
+    const std::string errors = errors_with_failing_link("hccs", "0-1", status);
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(errors, ::testing::HasSubstr("HCCS link 0-1 (NPU 0 of PE 0 to NPU 1 of PE 1) is down"));
+}
+
+TEST(HccsLink, ThatIsDownIsGoneRoundByTheNextTransport) {
+    int status = 0;
+    EXPECT_EQ(errors_with_failing_link("hccs,p2p", "0-1", status), "");
+    EXPECT_EQ(status, 0);
+}
+
+TEST(HccsLink, ThatFailsLaterEndsTheJobAndIsNamed) {
+    int status = 0;
+    const std::string errors = errors_with_failing_link("hccs", "0-1@40", status);
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(errors,
+                ::testing::ContainsRegex("HCCS link 0-1 between PE [01] .NPU [01]. and PE [01] .NPU [01]. is down"));
+}
 
 // A team that the algorithm does not serve is refused at start, by all.
 TEST(BarrierAlgorithm, ThatTheTeamIsTooLargeForIsRefused) {

@@ -107,6 +107,24 @@ TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
     access.reset();
 }
 
+TEST_F(RemoteAccessTest, WhatATransportTellsUnaskedIsPassedOnWithItsPe) {
+    reach_with(everything);
+    std::vector<std::pair<int, Code>> told;
+    access->on_event([&](int pe, Code code) { told.emplace_back(pe, code); });
+    EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
+        event.code = static_cast<std::int32_t>(Code::unreachable);
+        event.pe = 1;
+        std::string("the cable is gone").copy(event.message, sizeof event.message);
+        return Code::ok;
+    });
+    const Status status = access->progress();
+    EXPECT_EQ(status.code(), Code::unreachable);
+    EXPECT_EQ(status.message(), "transport mock: the cable is gone");
+    EXPECT_EQ(told, (std::vector{std::pair{1, Code::unreachable}}));
+    access.reset();
+}
+
 TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
     reach_with(everything);
     expect_meeting();

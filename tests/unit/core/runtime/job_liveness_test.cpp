@@ -62,6 +62,13 @@ TEST_F(JobLivenessTest, APeThatFinalizedBehindAMeetingThatIsStillGoingOnHasComeT
     EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
 }
 
+TEST_F(JobLivenessTest, APeToWhichTheWayIsLostWillNotCome) {
+    watch({});
+    liveness->note_lost(3);
+    EXPECT_EQ(liveness->dead_among(everybody), 3);
+    EXPECT_EQ(liveness->dead_among({0, 1, 3}), std::nullopt) << "it is not needed there";
+}
+
 TEST_F(JobLivenessTest, WhoWentBecauseOfAnotherIsNotBlamed) {
     watch({1, 3});
     note(1, 3);

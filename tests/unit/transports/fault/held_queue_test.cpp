@@ -16,8 +16,8 @@ using ::testing::Return;
 
 constexpr std::uint64_t number = 5;
 
-HeldOperation put_to(int pe, std::uint64_t offset) { return {.what = HeldPut{{pe, 0, 1, offset, nullptr, 0}}}; }
-HeldOperation get_from(int pe, std::uint64_t offset) { return {.what = HeldGet{{pe, 0, 1, offset, nullptr, 0}}}; }
+HeldOperation put_to(int pe, std::uint64_t offset) { return {.posted = {PostedPut{{pe, 0, 1, offset, nullptr, 0}}}}; }
+HeldOperation get_from(int pe, std::uint64_t offset) { return {.posted = {PostedGet{{pe, 0, 1, offset, nullptr, 0}}}}; }
 
 // Records the order in which operations reach the inner transport, by their offsets.
 class Held : public ::testing::Test {

@@ -6,15 +6,15 @@
 #include <memory>
 
 #include "npushmem/plugin/mapped_transport.hpp"
-#include "transports/p2p/memory_handle.hpp"
+#include "transports/shared/memory_handle.hpp"
 
 namespace npushmem {
 
-class P2pTransport final : public MappedTransport {
+class SharedMemoryTransport final : public MappedTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
 
-    P2pTransport(const npushmem_transport_params& params, std::uint64_t start_time)
+    SharedMemoryTransport(const npushmem_transport_params& params, std::uint64_t start_time)
         : pe_(params.pe), process_(params.process_id), start_time_(start_time), host_(params.host) {}
 
     Reach reach(const npushmem_peer& peer) override;
@@ -35,11 +35,11 @@ private:
         std::uint64_t mapping_offset;  // within the file
         std::uint64_t mapping_bytes;
 
-        [[nodiscard]] bool covers(const p2p::MemoryHandle& handle) const;
+        [[nodiscard]] bool covers(const shared_memory::MemoryHandle& handle) const;
     };
 
     static Result<Region> examine(const npushmem_memory& memory);
-    [[nodiscard]] const Region* region_covering(const p2p::MemoryHandle& handle) const;
+    [[nodiscard]] const Region* region_covering(const shared_memory::MemoryHandle& handle) const;
 
     int pe_;
     int process_;

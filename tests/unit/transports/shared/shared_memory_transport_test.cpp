@@ -1,4 +1,4 @@
-#include "transports/p2p/p2p_transport.hpp"
+#include "transports/shared/shared_memory_transport.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 
 #include "tests/contract/patterns.hpp"
 #include "tests/contract/shared_file.hpp"
-#include "transports/p2p/peer_mapping.hpp"
+#include "transports/shared/peer_mapping.hpp"
 
 namespace npushmem {
 namespace {
@@ -25,7 +25,7 @@ std::unique_ptr<Transport> open(int pe, npushmem_host_id on = host) {
     params.struct_size = sizeof params;
     params.pe = pe;
     params.host = on;
-    auto opened = P2pTransport::open(Host(nullptr, "p2p"), params);
+    auto opened = SharedMemoryTransport::open(Host(nullptr, "shared"), params);
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     return std::move(opened).value();
 }
@@ -43,7 +43,7 @@ std::size_t mappings() {
     return count;
 }
 
-TEST(P2p, APeerInTheOwnMappingIsAtAComputedAddress) {
+TEST(SharedMemory, APeerInTheOwnMappingIsAtAComputedAddress) {
     const auto file = std::make_shared<const SharedFile>(2 * slice_bytes);
     const Slice own(file, 0, slice_bytes);
     const Slice peer(file, slice_bytes, slice_bytes);  // of another PE, which maps the file for itself
@@ -58,7 +58,7 @@ TEST(P2p, APeerInTheOwnMappingIsAtAComputedAddress) {
     EXPECT_EQ(a->map(remote.value()).value(), static_cast<void*>(own.bytes().data() + slice_bytes));
 }
 
-TEST(P2p, AnotherFileIsMappedOnceAndUnmappedByRelease) {
+TEST(SharedMemory, AnotherFileIsMappedOnceAndUnmappedByRelease) {
     const Slice foreign(std::make_shared<const SharedFile>(slice_bytes + 100), 100, slice_bytes);
     const auto a = open(0);
     const auto b = open(1);
@@ -75,7 +75,7 @@ TEST(P2p, AnotherFileIsMappedOnceAndUnmappedByRelease) {
     EXPECT_EQ(mappings(), before);
 }
 
-TEST(P2p, ClosingUnmapsWhatWasNotReleased) {
+TEST(SharedMemory, ClosingUnmapsWhatWasNotReleased) {
     const Slice foreign(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     auto a = open(0);
     const auto b = open(1);
@@ -85,7 +85,7 @@ TEST(P2p, ClosingUnmapsWhatWasNotReleased) {
     EXPECT_EQ(mappings(), before);
 }
 
-TEST(P2p, ReachSaysWhyNot) {
+TEST(SharedMemory, ReachSaysWhyNot) {
     const auto a = open(0);
     npushmem_peer peer{};
     peer.struct_size = sizeof peer;
@@ -97,7 +97,7 @@ TEST(P2p, ReachSaysWhyNot) {
     EXPECT_THAT(a->reach(peer).why, HasSubstr("emulated host 1"));
 }
 
-TEST(P2p, MemoryOfAnotherHostIsNotImported) {
+TEST(SharedMemory, MemoryOfAnotherHostIsNotImported) {
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     const auto a = open(0);
     const auto far = open(1, {9, 2, -1, 1000});
@@ -106,7 +106,7 @@ TEST(P2p, MemoryOfAnotherHostIsNotImported) {
     EXPECT_THAT(imported.status().message(), HasSubstr("another machine"));
 }
 
-TEST(P2p, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
+TEST(SharedMemory, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
     const auto a = open(0);
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     npushmem_memory memory = slice.describe();
@@ -125,9 +125,9 @@ TEST(P2p, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
 }
 
 // What a handle of a process that lives in another way leads to.
-p2p::MemoryHandle handle_in(const Bytes& bytes) { return p2p::decode(bytes).value(); }
+shared_memory::MemoryHandle handle_in(const Bytes& bytes) { return shared_memory::decode(bytes).value(); }
 
-TEST(P2p, AHandleOfAFileThatIsGoneIsRefused) {
+TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
     const auto a = open(0);
     const auto b = open(1);
     Bytes handle;
@@ -140,37 +140,37 @@ TEST(P2p, AHandleOfAFileThatIsGoneIsRefused) {
     EXPECT_THAT(closed.status().message(), HasSubstr("closed the file"));
     // The number is given to another file.
     const SharedFile other(slice_bytes);
-    p2p::MemoryHandle reused = handle_in(handle);
+    shared_memory::MemoryHandle reused = handle_in(handle);
     reused.descriptor = other.descriptor();
-    const auto replaced = a->import_memory(1, p2p::encode(reused));
+    const auto replaced = a->import_memory(1, shared_memory::encode(reused));
     EXPECT_EQ(replaced.status().code(), Code::peer_dead);
     EXPECT_THAT(replaced.status().message(), HasSubstr("another file by now"));
 }
 
-TEST(P2p, AHandleOfAProcessThatIsGoneOrAnotherIsRefused) {
+TEST(SharedMemory, AHandleOfAProcessThatIsGoneOrAnotherIsRefused) {
     const auto a = open(0);
     const auto b = open(1);
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
-    p2p::MemoryHandle handle = handle_in(registered(*b, slice));
+    shared_memory::MemoryHandle handle = handle_in(registered(*b, slice));
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) ::_exit(0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
     handle.process = child;
-    EXPECT_EQ(a->import_memory(1, p2p::encode(handle)).status().code(), Code::peer_dead);
+    EXPECT_EQ(a->import_memory(1, shared_memory::encode(handle)).status().code(), Code::peer_dead);
     handle.process = 1;
-    const auto other = a->import_memory(1, p2p::encode(handle));
+    const auto other = a->import_memory(1, shared_memory::encode(handle));
     EXPECT_EQ(other.status().code(), Code::peer_dead);
     EXPECT_THAT(other.status().message(), HasSubstr("process 1 is not the peer"));
 }
 
-TEST(P2p, AHandleThatPromisesMoreThanTheFileHasIsRefused) {
+TEST(SharedMemory, AHandleThatPromisesMoreThanTheFileHasIsRefused) {
     const auto a = open(0);
     const auto b = open(1);
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
-    p2p::MemoryHandle handle = handle_in(registered(*b, slice));
+    shared_memory::MemoryHandle handle = handle_in(registered(*b, slice));
     handle.bytes += 1;
-    const auto imported = a->import_memory(1, p2p::encode(handle));
+    const auto imported = a->import_memory(1, shared_memory::encode(handle));
     EXPECT_EQ(imported.status().code(), Code::range);
     EXPECT_THAT(imported.status().message(), HasSubstr("which has only 65536"));
 }

@@ -7,7 +7,7 @@
 
 #include "npushmem/plugin/transport.hpp"
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 
 // Fixed layout, native order of bytes: only processes of one machine exchange it. No raw pointers.
 //
@@ -31,7 +31,7 @@ static_assert(std::is_trivially_copyable_v<MemoryHandle>);
 
 Bytes encode(MemoryHandle handle);
 
-// Code::protocol for bytes that no p2p transport of this version wrote.
+// Code::protocol for bytes that no transport over shared memory of this version wrote.
 Result<MemoryHandle> decode(std::span<const std::byte> bytes);
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -6,7 +6,7 @@
 
 #include "npushmem/plugin/status.hpp"
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 
 // When the process started, in clock ticks since the machine did. Code::peer_dead when there is no such process.
 Result<std::uint64_t> start_time_of(int process);
@@ -15,4 +15,4 @@ Result<std::uint64_t> start_time_of(int process);
 // contain blanks and parentheses.
 std::uint64_t start_time_in(std::string_view stat_line);
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -1,4 +1,4 @@
-#include "transports/p2p/process_facts.hpp"
+#include "transports/shared/process_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 
 std::uint64_t start_time_in(std::string_view line) {
     constexpr int fields_after_name = 20;  // the name is field 2, the start time field 22
@@ -31,4 +31,4 @@ Result<std::uint64_t> start_time_of(int process) {
     return start_time_in(line);
 }
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

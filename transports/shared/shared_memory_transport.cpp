@@ -1,4 +1,4 @@
-#include "transports/p2p/p2p_transport.hpp"
+#include "transports/shared/shared_memory_transport.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transports/p2p/host_reach.hpp"
-#include "transports/p2p/peer_mapping.hpp"
-#include "transports/p2p/process_facts.hpp"
+#include "transports/shared/host_reach.hpp"
+#include "transports/shared/peer_mapping.hpp"
+#include "transports/shared/process_facts.hpp"
 
 namespace npushmem {
 namespace {
@@ -33,21 +33,21 @@ bool lies_in_mapping(const npushmem_memory& m) {
 
 }  // namespace
 
-Result<std::unique_ptr<Transport>> P2pTransport::open(const Host&, const npushmem_transport_params& given) {
+Result<std::unique_ptr<Transport>> SharedMemoryTransport::open(const Host&, const npushmem_transport_params& given) {
     npushmem_transport_params params = given;
     params.process_id = ::getpid();
-    const auto started = p2p::start_time_of(params.process_id);
+    const auto started = shared_memory::start_time_of(params.process_id);
     if (!started.ok()) return started.status().within("cannot read when this process started (is /proc mounted?)");
-    return std::unique_ptr<Transport>(std::make_unique<P2pTransport>(params, started.value()));
+    return std::unique_ptr<Transport>(std::make_unique<SharedMemoryTransport>(params, started.value()));
 }
 
-Reach P2pTransport::reach(const npushmem_peer& peer) {
-    if (std::string why_not = p2p::what_separates(host_, peer.host); !why_not.empty())
+Reach SharedMemoryTransport::reach(const npushmem_peer& peer) {
+    if (std::string why_not = shared_memory::what_separates(host_, peer.host); !why_not.empty())
         return {0, 0, 0, std::move(why_not)};
     return {mapped_capabilities, all_atomics, all_atomics, "same host, shared memory"};
 }
 
-Result<P2pTransport::Region> P2pTransport::examine(const npushmem_memory& memory) {
+Result<SharedMemoryTransport::Region> SharedMemoryTransport::examine(const npushmem_memory& memory) {
     if (memory.base == nullptr || memory.bytes == 0)
         return Status{Code::argument, "cannot share memory without an address or without bytes"};
     if (memory.fd < 0)
@@ -69,11 +69,11 @@ Result<P2pTransport::Region> P2pTransport::examine(const npushmem_memory& memory
                   memory.mapping_bytes};
 }
 
-Result<RegisteredMemory> P2pTransport::register_memory(const npushmem_memory& given) {
+Result<RegisteredMemory> SharedMemoryTransport::register_memory(const npushmem_memory& given) {
     const npushmem_memory memory = with_mapping(given);
     auto region = examine(memory);
     if (!region.ok()) return region.status();
-    p2p::MemoryHandle handle{};
+    shared_memory::MemoryHandle handle{};
     handle.process = process_;
     handle.descriptor = memory.fd;
     handle.start_time = start_time_;
@@ -83,33 +83,34 @@ Result<RegisteredMemory> P2pTransport::register_memory(const npushmem_memory& gi
     handle.bytes = memory.bytes;
     handle.host = host_;
     regions_.emplace(++last_region_, region.value());
-    return RegisteredMemory{last_region_, p2p::encode(handle)};
+    return RegisteredMemory{last_region_, shared_memory::encode(handle)};
 }
 
-Code P2pTransport::deregister_memory(std::uint64_t region) {
+Code SharedMemoryTransport::deregister_memory(std::uint64_t region) {
     return regions_.erase(region) == 1 ? Code::ok : Code::argument;
 }
 
-bool P2pTransport::Region::covers(const p2p::MemoryHandle& handle) const {
+bool SharedMemoryTransport::Region::covers(const shared_memory::MemoryHandle& handle) const {
     return device == handle.device && inode == handle.inode && handle.offset >= mapping_offset &&
            handle.bytes <= mapping_bytes && handle.offset - mapping_offset <= mapping_bytes - handle.bytes;
 }
 
-const P2pTransport::Region* P2pTransport::region_covering(const p2p::MemoryHandle& handle) const {
+const SharedMemoryTransport::Region* SharedMemoryTransport::region_covering(
+    const shared_memory::MemoryHandle& handle) const {
     const auto found =
         std::find_if(regions_.begin(), regions_.end(), [&](const auto& entry) { return entry.second.covers(handle); });
     return found == regions_.end() ? nullptr : &found->second;
 }
 
-Result<std::uint64_t> P2pTransport::import_memory(int pe, std::span<const std::byte> bytes) {
-    const auto decoded = p2p::decode(bytes);
+Result<std::uint64_t> SharedMemoryTransport::import_memory(int pe, std::span<const std::byte> bytes) {
+    const auto decoded = shared_memory::decode(bytes);
     if (!decoded.ok()) return decoded.status();
-    const p2p::MemoryHandle& handle = decoded.value();
-    if (const std::string why_not = p2p::what_separates(host_, handle.host); !why_not.empty())
+    const shared_memory::MemoryHandle& handle = decoded.value();
+    if (const std::string why_not = shared_memory::what_separates(host_, handle.host); !why_not.empty())
         return Status{Code::unreachable, fmt::format("PE {} cannot map memory of PE {}: {}", pe_, pe, why_not)};
     if (const Region* region = region_covering(handle); region != nullptr)
         return add_window({pe, region->mapping + (handle.offset - region->mapping_offset), handle.bytes, nullptr});
-    auto mapping = p2p::PeerMapping::make(handle);
+    auto mapping = shared_memory::PeerMapping::make(handle);
     if (!mapping.ok()) return mapping.status().within(fmt::format("PE {} cannot map memory of PE {}", pe_, pe));
     std::byte* base = mapping.value()->base();
     return add_window({pe, base, handle.bytes, std::move(mapping).value()});

@@ -1,4 +1,4 @@
-#include "transports/p2p/peer_mapping.hpp"
+#include "transports/shared/peer_mapping.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <string>
 
-#include "transports/p2p/process_facts.hpp"
+#include "transports/shared/process_facts.hpp"
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 namespace {
 
 // A descriptor that is closed when the value goes.
@@ -101,4 +101,4 @@ Result<std::shared_ptr<const PeerMapping>> PeerMapping::make(const MemoryHandle&
 
 PeerMapping::~PeerMapping() { ::munmap(start_, length_); }
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -5,9 +5,9 @@
 
 #include "npushmem/plugin/transport.h"
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 
 // "" when they may; else a clause for people that says what separates them.
 std::string what_separates(const npushmem_host_id& own, const npushmem_host_id& peer);
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

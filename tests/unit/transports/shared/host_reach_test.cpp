@@ -1,8 +1,8 @@
-#include "transports/p2p/host_reach.hpp"
+#include "transports/shared/host_reach.hpp"
 
 #include <gmock/gmock.h>
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 namespace {
 
 using ::testing::HasSubstr;
@@ -29,4 +29,4 @@ TEST(WhatSeparates, EmulatedHostsAreNamedBeforeTheirNamespaces) {
 }
 
 }  // namespace
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "npushmem/plugin/status.hpp"
-#include "transports/p2p/memory_handle.hpp"
+#include "transports/shared/memory_handle.hpp"
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 
 class PeerMapping {
 public:
@@ -30,4 +30,4 @@ private:
     std::size_t lead_;    // from the first page's begin to the range's
 };
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -1,9 +1,9 @@
-#include "transports/p2p/process_facts.hpp"
+#include "transports/shared/process_facts.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 namespace {
 
 TEST(StartTime, IsField22WhateverTheNameHolds) {
@@ -23,4 +23,4 @@ TEST(StartTime, OfThisProcessAndOfNone) {
 }
 
 }  // namespace
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

@@ -1,11 +1,11 @@
-#include "transports/p2p/memory_handle.hpp"
+#include "transports/shared/memory_handle.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstddef>
 #include <cstring>
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 namespace {
 
 MemoryHandle example() {
@@ -61,4 +61,4 @@ TEST(MemoryHandle, AnEndBeyondAllNumbersIsRefused) {
 }
 
 }  // namespace
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

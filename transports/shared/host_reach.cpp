@@ -1,8 +1,8 @@
-#include "transports/p2p/host_reach.hpp"
+#include "transports/shared/host_reach.hpp"
 
 #include <fmt/format.h>
 
-namespace npushmem::p2p {
+namespace npushmem::shared_memory {
 namespace {
 
 std::string emulated_name(int host) { return host < 0 ? "no emulated host" : fmt::format("emulated host {}", host); }
@@ -23,4 +23,4 @@ std::string what_separates(const npushmem_host_id& own, const npushmem_host_id& 
     return {};
 }
 
-}  // namespace npushmem::p2p
+}  // namespace npushmem::shared_memory

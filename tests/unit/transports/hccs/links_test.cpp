@@ -1,0 +1,89 @@
+#include "transports/hccs/links.hpp"
+
+#include <gmock/gmock.h>
+
+#include "transports/hccs/link_clock.hpp"
+
+namespace npushmem::hccs {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(std::string_view text) {
+    const auto links = Links::parse(text);
+    EXPECT_FALSE(links.ok()) << text;
+    EXPECT_EQ(links.status().code(), Code::config);
+    return links.status().message();
+}
+
+TEST(Links, AFullMeshOfEightHasALinkForEachPair) {
+    const auto links = Links::parse("mesh:8");
+    ASSERT_TRUE(links.ok());
+    for (int a = 0; a < 8; ++a)
+        for (int b = 0; b < 8; ++b)
+            EXPECT_EQ(links.value().between(a, b).value().wire, a == b ? Wire::none : Wire::direct);
+    EXPECT_EQ(links.value().between(5, 2).value().name(), "HCCS link 2-5");
+}
+
+TEST(Links, ASwitchJoinsGroups) {
+    for (const char* text : {"mesh:8", "0-7,8-15"}) {
+        const auto links = Links::parse(text);
+        ASSERT_TRUE(links.ok()) << links.status().message();
+        EXPECT_EQ(links.value().between(9, 15).value().wire, Wire::direct);
+        EXPECT_EQ(links.value().between(7, 8).value().wire, Wire::switched);
+        EXPECT_EQ(links.value().between(8, 7).value().name(), "the switch between NPU 7 and NPU 8");
+    }
+}
+
+TEST(Links, AnNpuInNoGroupIsNamed) {
+    const auto links = Links::parse("0-3,6");
+    ASSERT_TRUE(links.ok());
+    EXPECT_TRUE(links.value().between(6, 0).ok());
+    EXPECT_THAT(links.value().between(0, 4).status().message(), HasSubstr("NPU 4 is in no group"));
+    EXPECT_FALSE(links.value().between(-1, 0).ok());
+}
+
+TEST(Links, WhatIsNoListOfGroupsIsRefused) {
+    EXPECT_THAT(refusal(""), HasSubstr("no group"));
+    EXPECT_THAT(refusal("0-7,7-9"), HasSubstr("NPU 7 twice"));
+    EXPECT_THAT(refusal("7-0"), HasSubstr("ends before it begins"));
+    EXPECT_THAT(refusal("a-b"), HasSubstr("'a' is not an integer"));
+    EXPECT_THAT(refusal("0-"), HasSubstr("number of an NPU"));
+    EXPECT_THAT(refusal("mesh:0"), HasSubstr("mesh:0"));
+    EXPECT_THAT(refusal("0-999999999"), HasSubstr("999999999"));
+}
+
+TEST(Links, ATopologyFileCanSayThem) {
+    const std::string folder = NPUSHMEM_TEST_DATA_DIR "/topologies/";
+    EXPECT_EQ(links_in_topology_file(folder + "atlas-800-a2.xml").value(), "0-7");
+    EXPECT_EQ(links_in_topology_file(folder + "sixteen-accelerators.xml").value(), "0-7,8-15");
+    EXPECT_EQ(links_in_topology_file(folder + "one-nic.xml").value(), "");
+    EXPECT_THAT(links_in_topology_file("/nowhere/machine.xml").status().message(),
+                HasSubstr("cannot read NPUSHMEM_TOPO_FILE=/nowhere/machine.xml: No such file"));
+}
+
+constexpr LinkSpeeds speeds{{1e9, Nanoseconds(100)}, {0.5e9, Nanoseconds(1000)}};  // a byte per ns, and half of it
+
+TEST(LinkClock, TransfersOfOneDirectionComeOneAfterTheOther) {
+    LinkClock clock(speeds);
+    const Path path{Wire::direct, 0, 1};
+    EXPECT_EQ(clock.transfer(path, Direction::out, 1000, Nanoseconds(50)), Nanoseconds(1150));
+    EXPECT_EQ(clock.transfer(path, Direction::out, 500, Nanoseconds(60)), Nanoseconds(1650));
+    EXPECT_EQ(clock.transfer(path, Direction::in, 500, Nanoseconds(60)), Nanoseconds(660)) << "the other direction";
+    EXPECT_EQ(clock.transfer({Wire::direct, 0, 2}, Direction::out, 10, Nanoseconds(60)), Nanoseconds(170))
+        << "another link";
+    EXPECT_EQ(clock.transfer(path, Direction::out, 8, Nanoseconds(9000)), Nanoseconds(9108)) << "free again";
+}
+
+TEST(LinkClock, AllPeersBehindTheSwitchShareOnePort) {
+    LinkClock clock(speeds);
+    EXPECT_EQ(clock.transfer({Wire::switched, 0, 8}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1200));
+    EXPECT_EQ(clock.transfer({Wire::switched, 0, 9}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1400));
+}
+
+TEST(LinkClock, AnNpuReachesItselfAtOnce) {
+    EXPECT_EQ(LinkClock(speeds).transfer({Wire::none, 3, 3}, Direction::out, 1 << 20, Nanoseconds(7)), Nanoseconds(7));
+}
+
+}  // namespace
+}  // namespace npushmem::hccs
