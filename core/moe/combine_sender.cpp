@@ -84,7 +84,8 @@ void send_rows(Core& core, const CombineSend& send, int destination) {
     const std::size_t mark = core.ub_used();
     {
         Route route(core, send, destination);
-        TableColumns columns(core, send, destination);
+        const FragmentTables tables{send.offset_table, send.length_table, send.num_local_experts, send.num_ranks};
+        TableColumns columns(core, tables, destination);
         for (std::int32_t expert = 0; expert < send.num_local_experts; ++expert) {
             const Fragment fragment = columns.fragment(expert);
             if (fragment.count == Rows{0}) continue;
@@ -111,7 +112,7 @@ std::uint64_t* own_signal(const CombineSend& send, int rank) {
     return reinterpret_cast<std::uint64_t*>(send.region + send.layout.signal(rank).value());
 }
 
-void moe_combine_sender(Core& core, const CombineSend& send) {
+void moe_combine_direct_sender(Core& core, const CombineSend& send) {
     for (std::int32_t i = core.index(); i < send.num_ranks; i += core.count()) {
         const std::int32_t destination = (core.my_pe() + 1 + i) % send.num_ranks;
         if (!is_skipped(send, destination)) send_to(core, send, destination);

@@ -34,7 +34,7 @@ std::uint64_t* own_signal(const CombineSend& send, int rank);
 
 // Kernel, for any number of cores: core c of n serves destinations (my_pe + 1 + c + i * n) mod num_ranks, so that the
 // PEs do not all begin with the same one. Every destination gets its signal, also one without rows.
-void moe_combine_sender(npu::Core& core, const CombineSend& send);
+void moe_combine_direct_sender(npu::Core& core, const CombineSend& send);
 
 // Kernel: tells every rank that this one makes no further call on the handle. Needs region, layout and num_ranks only.
 void moe_combine_give_up(npu::Core& core, const CombineSend& send);

@@ -205,7 +205,9 @@ CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
 Status DirectCombine::run(const std::byte* x, std::byte* out) {
     const CombineSend send = send_arguments(x);
     if (!skipped_.empty()) send_remote_rows(memory_, send);
-    if (Status s = npu::launch(stream_, launch_as("moe_combine_sender"), moe_combine_sender, send); !s.ok()) return s;
+    if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
+        !s.ok())
+        return s;
     if (!skipped_.empty()) {
         if (Status s = memory_.quiet(); !s.ok()) return s;
     }

@@ -78,13 +78,21 @@ Status check_overlap(const CombinePlan& plan) {
     return {};
 }
 
-Status check_capacity(const CombinePlan& plan, Rows capacity) {
-    for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
-        const Rows rows = plan.rows_to(rank);
+Status check_capacity(const CombinePlan& plan, std::int32_t rank, Rows capacity) {
+    Rows rows;
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
+        rows += plan.fragment(expert, rank).count;
         if (rows <= capacity) continue;
-        return {Code::range, fmt::format("rank {} would receive {} rows from this PE alone, above its capacity of {} "
-                                         "(max_tokens * top_k); raise max_tokens or send fewer",
-                                         rank, rows.value(), capacity.value())};
+        return {Code::range, fmt::format("{}: with these, {} rows would go to rank {} from this PE alone, above its "
+                                         "capacity of {}; raise it or send fewer",
+                                         where(plan, expert, rank), rows.value(), rank, capacity.value())};
+    }
+    return {};
+}
+
+Status check_capacities(const CombinePlan& plan, Rows capacity) {
+    for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
+        if (Status status = check_capacity(plan, rank, capacity); !status.ok()) return status;
     }
     return {};
 }
@@ -144,7 +152,7 @@ Status check_tables(const CombinePlan& plan, Rows capacity) {
     const auto inside = [&](std::int32_t expert, std::int32_t rank) { return check_inside(plan, expert, rank); };
     if (Status status = for_each_fragment(plan, inside); !status.ok()) return status;
     if (Status status = check_overlap(plan); !status.ok()) return status;
-    return check_capacity(plan, capacity);
+    return check_capacities(plan, capacity);
 }
 
 Status check_slots(const CombinePlan& plan, std::span<const RankRouting> routing) {

@@ -5,17 +5,25 @@
 #include <algorithm>
 
 #include "core/moe/combine_plan.hpp"
-#include "core/moe/combine_sender.hpp"
+#include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
+
+// The tables as a kernel gets them: row-major [num_local_experts, num_ranks], as in combine_plan.hpp.
+struct FragmentTables {
+    const std::int32_t* offsets = nullptr;
+    const std::int32_t* lengths = nullptr;
+    std::int32_t num_local_experts = 0;
+    std::int32_t num_ranks = 0;
+};
 
 class TableColumns {
 public:
     static constexpr std::int32_t batch = 256;
 
-    TableColumns(npu::Core& core, const CombineSend& send, std::int32_t rank)
+    TableColumns(npu::Core& core, const FragmentTables& tables, std::int32_t rank)
         : core_(core),
-          send_(send),
+          tables_(tables),
           rank_(rank),
           offsets_(core.ub_alloc<std::int32_t>(step * batch)),
           lengths_(core.ub_alloc<std::int32_t>(step * batch)) {}
@@ -33,22 +41,22 @@ private:
     static constexpr std::size_t step = npu::ub_alignment / sizeof(std::int32_t);
 
     void fetch(std::int32_t first) {
-        const auto blocks = static_cast<std::size_t>(std::min(batch, send_.num_local_experts - first));
-        copy(offsets_, send_.offset_table, first, blocks);
-        copy(lengths_, send_.length_table, first, blocks);
+        const auto blocks = static_cast<std::size_t>(std::min(batch, tables_.num_local_experts - first));
+        copy(offsets_, tables_.offsets, first, blocks);
+        copy(lengths_, tables_.lengths, first, blocks);
         core_.set_flag<npu::Pipe::copy_in, npu::Pipe::scalar>(1);
         core_.wait_flag<npu::Pipe::copy_in, npu::Pipe::scalar>(1);
     }
 
     void copy(npu::ub_view<std::int32_t> column, const std::int32_t* table, std::int32_t first, std::size_t blocks) {
-        const auto ranks = static_cast<std::size_t>(send_.num_ranks);
+        const auto ranks = static_cast<std::size_t>(tables_.num_ranks);
         const std::int32_t* begin = table + static_cast<std::size_t>(first) * ranks + static_cast<std::size_t>(rank_);
         const npu::PadShape shape{blocks, sizeof(std::int32_t), (ranks - 1) * sizeof(std::int32_t), 0};
         core_.data_copy_pad(column, npu::gm(begin, (blocks - 1) * ranks + 1), shape);
     }
 
     npu::Core& core_;
-    const CombineSend& send_;
+    FragmentTables tables_;
     std::int32_t rank_;
     npu::ub_view<std::int32_t> offsets_;
     npu::ub_view<std::int32_t> lengths_;

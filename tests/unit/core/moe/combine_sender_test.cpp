@@ -57,7 +57,7 @@ public:
         send.layout = layout_;
         send.epoch = epoch;
         send.route = route;
-        ASSERT_TRUE(npu::launch(device->default_stream(), blocks, moe_combine_sender, send).ok());
+        ASSERT_TRUE(npu::launch(device->default_stream(), blocks, moe_combine_direct_sender, send).ok());
         const Status status = device->default_stream().synchronize();
         ASSERT_TRUE(status.ok()) << status.message();
     }

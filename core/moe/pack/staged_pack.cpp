@@ -1,0 +1,82 @@
+#include "core/moe/pack/staged_pack.hpp"
+
+#include <algorithm>
+
+namespace npushmem::moe {
+
+using npu::Pipe;
+
+// With the columns of the tables (table_column.hpp) it fits into what the seed counts on.
+static_assert(2 * StagedPack::buffer_bytes + 2 * 256 * npu::ub_alignment <= 188 * 1024);
+
+StagedPack::StagedPack(npu::Core& core, const std::byte* x, Bytes row, std::byte* target)
+    : core_(core),
+      x_(x),
+      row_(row.value()),
+      step_(aligned_up(row, npu::ub_alignment).value()),
+      in_buffer_(std::min(buffer_bytes / step_, npu::max_copy_blocks)),
+      target_(target),
+      buffers_{core.ub_alloc<std::byte>(buffer_bytes), core.ub_alloc<std::byte>(buffer_bytes)} {}
+
+void StagedPack::put(Fragment fragment) {
+    const std::byte* source = x_ + fragment.first.value() * row_;
+    std::uint64_t left = fragment.count.value();
+    for (; in_buffer_ == 0 && left > 0; --left, source += row_) put_long_row(source);
+    while (left > 0) {
+        const std::size_t rows = std::min<std::uint64_t>(left, in_buffer_ - staged_);
+        fill(source, rows, row_);
+        staged_ += rows;
+        source += rows * row_;
+        left -= rows;
+        if (staged_ == in_buffer_) flush(row_);
+    }
+}
+
+void StagedPack::put_long_row(const std::byte* source) {
+    for (std::size_t done = 0; done < row_; done += buffer_bytes) {
+        const std::size_t piece = std::min(buffer_bytes, row_ - done);
+        fill(source + done, 1, piece);
+        staged_ = 1;
+        flush(piece);
+    }
+}
+
+void StagedPack::fill(const std::byte* source, std::size_t rows, std::size_t bytes) {
+    if (staged_ == 0 && busy_[current_]) {
+        core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(current_);
+        busy_[current_] = false;
+    }
+    const auto target = buffers_[current_].from(staged_ * step_);
+    if (bytes % npu::ub_alignment == 0)
+        core_.data_copy(target, npu::gm(source, rows * bytes), rows * bytes);
+    else
+        core_.data_copy_pad(target, npu::gm(source, rows * bytes), npu::PadShape{rows, bytes, 0, 0});
+}
+
+// Writes out the blocks of `bytes` in the current buffer, and goes on to the other.
+void StagedPack::flush(std::size_t bytes) {
+    core_.set_flag<Pipe::copy_in, Pipe::copy_out>(current_);
+    core_.wait_flag<Pipe::copy_in, Pipe::copy_out>(current_);
+    const std::size_t all = staged_ * bytes;
+    if (bytes % npu::ub_alignment == 0)
+        core_.data_copy(npu::gm(target_, all), buffers_[current_], all);
+    else
+        core_.data_copy_pad(npu::gm(target_, all), buffers_[current_], npu::PadShape{staged_, bytes, 0, 0});
+    core_.set_flag<Pipe::copy_out, Pipe::copy_in>(current_);
+    busy_[current_] = true;
+    target_ += all;
+    staged_ = 0;
+    current_ ^= 1;
+}
+
+void StagedPack::finish() {
+    if (staged_ > 0) flush(row_);
+    for (int buffer = 0; buffer < 2; ++buffer) {
+        if (busy_[buffer]) core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(buffer);
+        busy_[buffer] = false;
+    }
+    core_.set_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
+    core_.wait_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
+}
+
+}  // namespace npushmem::moe
