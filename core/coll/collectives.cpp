@@ -199,10 +199,46 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     return done;
 }
 
+// The lines, where they carry this many bytes from each member to each other.
+LineExchange* lines_for(Group& group, std::uint64_t bytes) {
+    LineExchange* const lines = group.lines();
+    return bytes <= LineExchange::room ? lines : nullptr;
+}
+
+Status broadcast_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source,
+                          std::uint64_t bytes, int root, bool to_root) {
+    const bool is_root = group.index() == root;
+    if (Status done = lines.run(own(group, source), 0, is_root ? bytes : 0); !done.ok()) return done;
+    if (!is_root || to_root) std::memcpy(own(group, dest), lines.of(root), bytes);
+    return {};
+}
+
+// Block `member` of dest from each member's lines; what each sent began at source + receiver * step.
+Status gather_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source, std::uint64_t step,
+                       std::uint64_t bytes) {
+    if (Status done = lines.run(own(group, source), step, bytes); !done.ok()) return done;
+    std::byte* to = own(group, dest);
+    for (int member = 0; member < group.size(); ++member, to += bytes) std::memcpy(to, lines.of(member), bytes);
+    return {};
+}
+
+// Of the members before `end`, in their order; zero, which is the sum of nothing, when there are none.
+Status combine_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source,
+                        std::uint64_t count, Kernel kernel, std::uint64_t bytes, int end) {
+    if (Status done = lines.run(own(group, source), 0, bytes); !done.ok()) return done;
+    alignas(64) std::array<std::byte, LineExchange::room> result{};
+    if (end > 0) std::memcpy(result.data(), lines.of(0), bytes);
+    for (int member = 1; member < end; ++member) kernel(result.data(), lines.of(member), count);
+    std::memcpy(own(group, dest), result.data(), bytes);
+    return {};
+}
+
 }  // namespace
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
     if (bytes == 0) return {};
+    if (LineExchange* lines = lines_for(group, bytes))
+        return broadcast_by_lines(group, *lines, dest, source, bytes, root, to_root);
     if (bytes < pull_broadcast_bytes || group.size() == 1)
         return broadcast_by_writing(group, dest, source, bytes, root, to_root);
     if (group.all_found() || group.size() == 2) return broadcast_by_reading(group, dest, source, bytes, root, to_root);
@@ -211,6 +247,7 @@ Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::ui
 
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
+    if (LineExchange* lines = lines_for(group, bytes)) return gather_by_lines(group, *lines, dest, source, 0, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
     Status done = for_all(group, [&](int member) { return write(group, member, at, own(group, source), bytes); });
     return done.ok() ? finish(group) : done;
@@ -241,6 +278,8 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
+    if (LineExchange* lines = lines_for(group, bytes))
+        return gather_by_lines(group, *lines, dest, source, bytes, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
     Status done = for_all(group, [&](int member) {
         return write(group, member, at, own(group, source + static_cast<std::uint64_t>(member) * bytes), bytes);
@@ -268,6 +307,9 @@ Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint6
     const Kernel kernel = kernel_of(operation, element);
     const std::size_t size = bytes_of(element);
     if (count == 0) return {};
+    if (count <= LineExchange::room / size)
+        if (LineExchange* lines = group.lines())
+            return combine_by_lines(group, *lines, dest, source, count, kernel, count * size, group.size());
     if (count <= Workspace::contribution_bytes / size)
         return reduce_published(group, dest, source, count, kernel, size);
     return reduce_in_parts(group, dest, source, count, kernel, size);
@@ -278,6 +320,10 @@ Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_
     const Kernel kernel = kernel_of(Operation::sum, element);
     const std::size_t size = bytes_of(element);
     if (count == 0) return {};
+    if (count <= LineExchange::room / size)
+        if (LineExchange* lines = group.lines())
+            return combine_by_lines(group, *lines, dest, source, count, kernel, count * size,
+                                    group.index() + (inclusive ? 1 : 0));
     if (count <= Workspace::contribution_bytes / size)
         return scan_published(group, dest, source, count, inclusive, kernel, size);
     return scan_in_parts(group, dest, source, count, inclusive, kernel, size);

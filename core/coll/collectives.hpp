@@ -3,7 +3,8 @@
 //
 // All of them meet as seldom as they can, because with more PEs than cores a meeting costs more than the bytes: writing
 // into the others' dest, which is ready by contract, needs one meeting; reading from their source needs two, one before
-// and one after. Which way a size goes is said at each function.
+// and one after. Which way a size goes is said at each function. Up to LineExchange::room bytes from member to
+// member travel, in groups that have lines, in the lines that say that they have come, and nobody meets.
 #pragma once
 
 #include "core/coll/group.hpp"

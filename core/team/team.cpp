@@ -34,6 +34,10 @@ Team::Team(const TeamParts& parts, PeRange members, int index, std::uint64_t pla
         first_slice_ = parts.map.peers + (members.first - static_cast<int>(parts.map.first_pe)) * stride;
         distance_ = stride * members.stride;
         states = {first_slice_ + place, distance_};
+        if (members.count > 1 && members.count <= coll::LineExchange::most_members)
+            lines_ = std::make_unique<coll::LineExchange>(
+                barrier::StridedStates{first_slice_ + place + layout_.lines(), distance_}, members, index, parts.waiter,
+                parts.timeout);
     }
     if (!own_barrier) return;
     barrier_ =

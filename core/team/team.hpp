@@ -80,6 +80,7 @@ public:
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
     [[nodiscard]] std::uint64_t workspace() const override { return place_ + layout_.workspace(); }
     unsigned next_half() override { return uses_++ % 2; }
+    [[nodiscard]] coll::LineExchange* lines() override { return lines_.get(); }
 
 private:
     const TeamParts& parts_;
@@ -99,6 +100,7 @@ private:
     barrier::Plan plan_;
     std::uint64_t meetings_ = 0;
     std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
+    std::unique_ptr<coll::LineExchange> lines_;      // null: not all mapped, or too many
     unsigned uses_ = 0;
     unsigned agreements_ = 0;
 };

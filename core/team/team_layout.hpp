@@ -3,7 +3,7 @@
 //
 //     offset 0                                        of a place, all zero when a team begins
 //     | barrier state, for a team of all PEs | departed | agreement 0 | agreement 1 | counts | workspace of the
-//       collectives |
+//       collectives | lines |
 //
 // Sizes are functions of the number of PEs alone.
 #pragma once
@@ -43,7 +43,8 @@ struct TeamLayout {
     [[nodiscard]] std::uint64_t agreement(unsigned half) const { return state_bytes + 64 + half * sizeof(Agreement); }
     [[nodiscard]] std::uint64_t counts() const { return agreement(2); }
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(MeetingCounts); }
-    [[nodiscard]] std::uint64_t bytes() const { return workspace() + coll::Workspace::bytes; }
+    [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
+    [[nodiscard]] std::uint64_t bytes() const { return lines() + coll::LineExchange::bytes; }
 };
 
 }  // namespace npushmem

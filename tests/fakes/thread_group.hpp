@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "core/coll/group.hpp"
@@ -15,18 +17,40 @@ namespace npushmem::fakes {
 struct ThreadGroupWorld {
     static constexpr std::uint64_t room = 1U << 20;
 
-    ThreadGroupWorld(int size, bool found) : members(size), mapped(found), meeting(size) {
-        for (int i = 0; i < size; ++i) memory.emplace_back(room + coll::Workspace::bytes);
-    }
+    static constexpr std::uint64_t lines_at = room + coll::Workspace::bytes;
+    static constexpr std::uint64_t part = lines_at + coll::LineExchange::bytes;
+
+    // `with_lines`: the group has lines, where it can.
+    ThreadGroupWorld(int size, bool found, bool with_lines = true)
+        : members(size),
+          mapped(found),
+          lines(found && with_lines && size > 1 && size <= coll::LineExchange::most_members),
+          memory(part / sizeof(Line) * static_cast<std::size_t>(size)),
+          meeting(size) {}
+
+    struct alignas(64) Line {
+        std::byte bytes[64] = {};
+    };
+    [[nodiscard]] std::byte* of(int member) { return memory[0].bytes + static_cast<std::size_t>(member) * part; }
+
     int members;
     bool mapped;
-    std::vector<std::vector<std::byte>> memory;
+    bool lines;
+    std::vector<Line> memory;
     std::barrier<> meeting;
+    // More members than cores, for all that is known: yields, then sleeps, and is woken.
+    SystemWaitOs os;
+    WaitCounters counters;
+    Waiter waiter{choose_wait_budget({1, members}), os, counters};
 };
 
 class ThreadGroup final : public coll::Group {
 public:
-    ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {}
+    ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {
+        if (world.lines)
+            lines_.emplace(barrier::StridedStates{world.of(0) + ThreadGroupWorld::lines_at, ThreadGroupWorld::part},
+                           PeRange{0, 1, world.members}, index, world.waiter, std::chrono::seconds{60});
+    }
 
     [[nodiscard]] int size() const override { return world_.members; }
     [[nodiscard]] int index() const override { return index_; }
@@ -54,16 +78,16 @@ public:
     }
     [[nodiscard]] std::uint64_t workspace() const override { return ThreadGroupWorld::room; }
     unsigned next_half() override { return uses_++ % 2; }
+    [[nodiscard]] coll::LineExchange* lines() override { return lines_ ? &*lines_ : nullptr; }
 
 private:
-    [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const {
-        return world_.memory[static_cast<std::size_t>(member)].data() + offset;
-    }
+    [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const { return world_.of(member) + offset; }
 
     ThreadGroupWorld& world_;
     int index_;
     int outstanding_ = 0;
     unsigned uses_ = 0;
+    std::optional<coll::LineExchange> lines_;
 };
 
 }  // namespace npushmem::fakes

@@ -20,16 +20,18 @@ constexpr std::uint64_t room = World::room;
 struct Shape {
     int members;
     bool mapped;
+    bool lines = true;
 };
 void PrintTo(const Shape& shape, std::ostream* out) {
-    *out << shape.members << (shape.mapped ? " mapped" : " behind a transport");
+    *out << shape.members << (shape.mapped ? " mapped" : " behind a transport")
+         << (shape.lines ? "" : " without lines");
 }
 
 class Collectives : public ::testing::TestWithParam<Shape> {
 protected:
     // Each member in a thread: body(group, own memory).
     static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
-        World world(GetParam().members, GetParam().mapped);
+        World world(GetParam().members, GetParam().mapped, GetParam().lines);
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
@@ -40,7 +42,7 @@ protected:
 };
 
 constexpr std::uint64_t dest_at = room / 2;
-constexpr std::uint64_t counts[] = {1, 7, 256, 257, 5000};
+constexpr std::uint64_t counts[] = {1, 7, 28, 29, 256, 257, 5000};
 
 std::uint32_t number(int member, std::uint64_t i) {
     return static_cast<std::uint32_t>(member) * 1000003U + static_cast<std::uint32_t>(i);
@@ -154,6 +156,7 @@ TEST_P(Collectives, AlltoallsGoesByItsStrides) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                          ::testing::Values(Shape{1, true}, Shape{2, true}, Shape{3, true}, Shape{5, true},
+                                           Shape{8, true}, Shape{9, true}, Shape{2, true, false}, Shape{5, true, false},
                                            Shape{1, false}, Shape{2, false}, Shape{5, false}));
 
 TEST(Kernels, ExistWhereTheOperationHasAMeaning) {

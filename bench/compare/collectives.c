@@ -1,0 +1,136 @@
+/* Collective operations, one source for npushmem, OpenSHMEM (-DPEER) and MPI (-DUSE_MPI). Prints lines
+ * "<kernel>/<PEs> <bytes> <nanoseconds>" on PE 0; each is the least over batches of the mean of a batch. "memcpy"
+ * kernels copy, on every PE at once, the bytes that the operation must bring to it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef USE_MPI
+#include <mpi.h>
+static int this_pe(void) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+static int pes(void) {
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
+static void start(void) { MPI_Init(NULL, NULL); }
+static void stop(void) { MPI_Finalize(); }
+static void* room(size_t bytes) { return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); }
+static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
+static void broadcast(long* dest, long* source, size_t count) {
+    MPI_Bcast(this_pe() == 0 ? source : dest, (int)count, MPI_LONG, 0, MPI_COMM_WORLD);
+}
+static void reduce(long* dest, long* source, size_t count) {
+    MPI_Allreduce(source, dest, (int)count, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+}
+static void fcollect(long* dest, long* source, size_t count) {
+    MPI_Allgather(source, (int)count, MPI_LONG, dest, (int)count, MPI_LONG, MPI_COMM_WORLD);
+}
+static void alltoall(long* dest, long* source, size_t count) {
+    MPI_Alltoall(source, (int)count, MPI_LONG, dest, (int)count, MPI_LONG, MPI_COMM_WORLD);
+}
+#else
+#include "names.h"
+static int this_pe(void) { return SHMEM(my_pe)(); }
+static int pes(void) { return SHMEM(n_pes)(); }
+static void start(void) { SHMEM(init)(); }
+static void stop(void) { SHMEM(finalize)(); }
+static void* room(size_t bytes) { return SHMEM(align)(4096, bytes); }
+static void meet(void) { SHMEM(barrier_all)(); }
+#ifdef PEER
+static long sync_words[2][SHMEM_REDUCE_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE + SHMEM_ALLTOALL_SYNC_SIZE];
+static long work[(8 << 20) / 16 + SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+static int turn;
+/* Two in turn, as the standard asks for where calls follow each other. */
+static long* psync(void) { return sync_words[turn++ % 2]; }
+static void broadcast(long* dest, long* source, size_t count) {
+    shmem_broadcast64(dest, source, count, 0, 0, 0, pes(), psync());
+}
+static void reduce(long* dest, long* source, size_t count) {
+    shmem_long_sum_to_all(dest, source, (int)count, 0, 0, pes(), work, psync());
+}
+static void fcollect(long* dest, long* source, size_t count) {
+    shmem_fcollect64(dest, source, count, 0, 0, pes(), psync());
+}
+static void alltoall(long* dest, long* source, size_t count) {
+    shmem_alltoall64(dest, source, count, 0, 0, pes(), psync());
+}
+#else
+static void broadcast(long* dest, long* source, size_t count) {
+    npushmem_long_broadcast(NPUSHMEM_TEAM_WORLD, dest, source, count, 0);
+}
+static void reduce(long* dest, long* source, size_t count) {
+    npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, dest, source, count);
+}
+static void fcollect(long* dest, long* source, size_t count) {
+    npushmem_long_fcollect(NPUSHMEM_TEAM_WORLD, dest, source, count);
+}
+static void alltoall(long* dest, long* source, size_t count) {
+    npushmem_long_alltoall(NPUSHMEM_TEAM_WORLD, dest, source, count);
+}
+#endif
+#endif
+
+enum { largest = 8 << 20, room_bytes = 64 << 20, batches = 12 };
+
+/* What fcollect and alltoall bring to a PE: a block of `count` elements from each. */
+static void copy_blocks(long* dest, long* source, size_t count) {
+    const size_t bytes = count * sizeof(long);
+    const int n = pes();
+    for (int i = 0; i < n; ++i) memcpy((char*)dest + (size_t)i * bytes, (char*)source + (size_t)i * bytes, bytes);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+typedef void (*Kernel)(long* dest, long* source, size_t count);
+
+static void measure(const char* name, Kernel kernel, long* dest, long* source, size_t bytes) {
+    const size_t moved = bytes * (size_t)pes();
+    const long calls = moved < 65536 ? 400 : (long)((16 << 20) / moved) + 2;
+    double least = 1e30;
+    for (int batch = 0; batch < batches; ++batch) {
+        meet();
+        const double begin = now();
+        for (long i = 0; i < calls; ++i) kernel(dest, source, bytes / sizeof(long));
+        const double took = (now() - begin) / (double)calls;
+        if (took < least) least = took;
+    }
+    if (this_pe() == 0) printf("%s/%d %zu %.1f\n", name, pes(), bytes, least);
+}
+
+int main(int argc, char** argv) {
+    const char* only = argc > 1 ? argv[1] : "";
+    start();
+    long* dest = room(room_bytes);
+    long* source = room(room_bytes);
+    if (dest == NULL || source == NULL) return 1;
+#ifdef PEER
+    for (size_t i = 0; i < sizeof sync_words / sizeof(long); ++i) sync_words[0][i] = SHMEM_SYNC_VALUE;
+#endif
+    memset(dest, 0, room_bytes);
+    memset(source, 1, room_bytes);
+    meet();
+    const size_t n = (size_t)pes();
+    for (size_t bytes = 8; bytes <= largest; bytes *= 8) {
+        if (strstr("broadcast", only)) measure("broadcast", broadcast, dest, source, bytes);
+        if (strstr("reduce", only)) measure("reduce", reduce, dest, source, bytes);
+        if (bytes * n > room_bytes) continue;
+        if (strstr("fcollect", only)) measure("fcollect", fcollect, dest, source, bytes);
+        if (strstr("alltoall", only)) measure("alltoall", alltoall, dest, source, bytes);
+        if (strstr("memcpy", only)) measure("memcpy", copy_blocks, dest, source, bytes);
+    }
+    meet();
+    fflush(stdout);
+    stop();
+    return 0;
+}
