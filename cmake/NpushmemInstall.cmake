@@ -20,6 +20,22 @@ install(FILES "${CMAKE_BINARY_DIR}/npushmem.pc" DESTINATION "${CMAKE_INSTALL_LIB
 configure_file(cmake/npushmem-openshmem.pc.in "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/npushmem-openshmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
 
+# The reference of the functions, out of the headers, where there is a Python to write it.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  set(reference "${CMAKE_BINARY_DIR}/reference")
+  file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/*.h")
+  add_custom_command(OUTPUT "${reference}/html/index.html"
+                     COMMAND ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/scripts/make-reference"
+                             --output "${reference}" --cc "${CMAKE_C_COMPILER}"
+                     DEPENDS scripts/make-reference ${public_headers} VERBATIM)
+  add_custom_target(reference ALL DEPENDS "${reference}/html/index.html")
+  install(DIRECTORY "${reference}/html" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
+  install(DIRECTORY "${reference}/man/man3" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT development)
+else()
+  message(STATUS "no reference of the functions: there is no python3")
+endif()
+
 # The compilers and the launcher of OpenSHMEM by the names that its programs expect.
 file(RELATIVE_PATH OSH_TO_PREFIX "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix")
 function(npushmem_install_compiler tool language variable compiler)

@@ -12,7 +12,15 @@
  *
  * Blocking calls end with an error when a PE they depend on is dead or NPUSHMEM_TIMEOUT has passed.
  *
- * Threads: as asked for in npushmem_init_thread. Ordering: "fence" and "quiet" below. */
+ * Threads: as asked for in npushmem_init_thread.
+ *
+ * Errors: as said above of mistakes.
+ *
+ * Ordering: by fence, quiet and the barriers, as npushmem/functions/setup.h says; the functions declared here by
+ * themselves order nothing.
+ *
+ * Parameters: status: exit status of the job; npes: not used; level: not used; requested, provided: as of init_thread;
+ * major, minor, patch: the version of the headers. */
 #ifndef NPUSHMEM_H
 #define NPUSHMEM_H
 

@@ -1,4 +1,13 @@
-/* npushmem: extensions beyond OpenSHMEM, under the prefix npushmemx_. */
+/* npushmem: extensions beyond OpenSHMEM, under the prefix npushmemx_.
+ *
+ * Errors: those that return int return 0 or a code of npushmem/plugin/abi.h, with a report; the others report, and
+ * return nothing or an empty text.
+ *
+ * Ordering: none, but for the meetings, which complete what the calls that they are named after complete.
+ *
+ * Parameters: id: 128 bytes, the same at all ranks; rank, nranks: this process's number, and how many there are; flags:
+ * of NPUSHMEMX_INIT_; attr: made by NPUSHMEMX_INIT_ATTR_INITIALIZER; pes_per_node, pes_per_core: receive the figures,
+ * may be NULL. */
 #ifndef NPUSHMEMX_H
 #define NPUSHMEMX_H
 

@@ -20,7 +20,15 @@
  *
  * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error gives the text, with the
  * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
- * for one handle in the same order. A handle must not be used by two threads at once; different handles may. */
+ * for one handle in the same order. A handle must not be used by two threads at once; different handles may.
+ *
+ * Errors: a code, as above; collective refusals are the same on all PEs.
+ *
+ * Ordering: combine orders nothing but its own rows; what it has brought is complete on return.
+ *
+ * Parameters: handle: of this layer; config: made by NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: this PE's; expert_ids,
+ * weights: [tokens, top_k]; offset_table, length_table, slots, rows: as npushmemx_moe_plan_t has them; plan: receives
+ * where each row goes; x: the rows of this PE's experts; out: one row for each token. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 

@@ -2,7 +2,13 @@
  *
  * Each is one indivisible step with respect to every other atomic here on objects of the same type. Forms that return a
  * value return the old one; the _nbi forms store it into *fetch, which may be read after quiet. The target is aligned
- * to its size. (1.6, section "Atomic Memory Operations".) */
+ * to its size. (1.6, section "Atomic Memory Operations".)
+ *
+ * Errors: nothing is changed, 0 is returned, and the mistake is reported: as for put, and an object that is not
+ * aligned.
+ *
+ * Ordering: those that return a value have taken effect on return; others are ordered by fence and completed by quiet,
+ * as puts are. What was put before an atomic is not ordered with it. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                   \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch, TYPE, (source, pe), const TYPE* source, int pe)                 \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_set, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)          \

@@ -5,6 +5,13 @@
  * may be reused. The arrays must not overlap, except that reductions and scans may be given one array as both. 0, or
  * nonzero with a report. (1.6, section "Collective Routines".)
  *
+ * Errors: nonzero, the code of npushmem/plugin/abi.h, with a report: an invalid or destroyed team, an address that is
+ * not symmetric, a range that leaves symmetric memory, a stride below 1, a root that is no member, a PE that is lost, a
+ * deadline that has passed. Arguments that differ among the members are found with NPUSHMEM_CHECK=1 only.
+ *
+ * Ordering: one thread at a time in each team, in the same order at all members. Puts that were started before are not
+ * completed. Locks: clear_lock completes what was started under the lock before another PE gets it.
+ *
  * broadcast: root's source to everybody's dest, the root's included. collect: the sources in the order of the PEs;
  * counts may differ. fcollect: the same with equal counts. alltoall: block j of source to block `me` of dest at PE j;
  * alltoalls: the same with elements dst and sst apart. */

@@ -1,4 +1,8 @@
-/* Deprecated names. Expanded several times; see npushmem/functions.h for the rows. */
+/* Deprecated names. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * Errors: as of the functions that they stand for.
+ *
+ * Ordering: as of the functions that they stand for. */
 
 /* Atomics under their names before 1.4; each is the one of NAME##_atomic_ that it resembles. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                        \

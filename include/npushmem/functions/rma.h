@@ -6,7 +6,15 @@
  * elements and are at least 1. ibput, ibget: the same with blocks of `bsize` elements, whose beginnings are `dst` and
  * `sst` elements apart. put_signal: as put, then the signal word of `pe` is set to or increased by `signal`, not before
  * the data is there. (1.6, sections "Remote Memory Access Routines", "Non-blocking Remote Memory Access Routines" and
- * "Signaling Operations".) */
+ * "Signaling Operations".)
+ *
+ * Errors: nothing is moved, and the mistake is reported (npushmemx_last_error; gets of one element then return 0):
+ * called outside init and finalize, a PE that does not exist, an address that is not symmetric, a range that leaves
+ * symmetric memory, a stride below 1, an unknown sig_op, NPUSHMEM_CTX_INVALID; and a PE that is lost or a deadline that
+ * has passed.
+ *
+ * Ordering: none between two puts until a fence of the same context; quiet completes them at all PEs. A signal follows
+ * the data of its own put_signal. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, p, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)                         \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, g, TYPE, (source, pe), const TYPE* source, int pe)                                  \

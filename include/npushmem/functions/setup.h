@@ -1,4 +1,16 @@
-/* Start, end, memory, ordering. Expanded several times; see npushmem/functions.h for the rows. */
+/* Start, end, memory, ordering. Expanded several times; see npushmem/functions.h for the rows.
+ *
+ * Errors: reported (npushmemx_last_error), and by the value returned where there is one: called outside init and
+ * finalize, arguments that cannot be, memory that is not there, PEs that differ in a collective call, a PE that is
+ * lost, a deadline that has passed.
+ *
+ * Ordering: barrier_all, finalize and the calls for symmetric memory complete what the caller has started before;
+ * sync_all, init and what asks for a number do not.
+ *
+ * Parameters: requested: NPUSHMEM_THREAD_SINGLE to NPUSHMEM_THREAD_MULTIPLE; provided: receives the level given;
+ * initialized: receives 0 or 1; status: exit status of the job; addr: an address of this PE; alignment: a power of two;
+ * hints: of NPUSHMEM_MALLOC_; pes: numbers of PEs, in the context's team; count: how many objects or PEs; size: bytes.
+ */
 
 /* ---- Start and end ----
  * init: collective over all PEs. Starts the runtime as the environment says (npushmem-info -c lists the variables). May

@@ -3,7 +3,17 @@
  * A team is a set of PEs numbered from 0. NPUSHMEM_TEAM_WORLD and NPUSHMEM_TEAM_SHARED (the PEs of this host, whose
  * memory can be mapped) always exist. A handle of a destroyed team is recognised and refused; calls on
  * NPUSHMEM_TEAM_INVALID return -1, NULL or nonzero. One thread at a time in collective calls of one team. (1.6,
- * section "Team Management Routines".) */
+ * section "Team Management Routines".)
+ *
+ * Errors: as said of each function; calls that return a code also report. A split whose members give different
+ * arguments makes no team.
+ *
+ * Ordering: splits and team_destroy meet the members and complete nothing; team_sync neither. A context's operations
+ * are ordered and completed by its own fence and quiet.
+ *
+ * Parameters: xrange: number of PEs in a row; xaxis_config, yaxis_config: parameters of the team of the row and of the
+ * column, may be NULL; xaxis_mask, yaxis_mask: which members of them count; xaxis_team, yaxis_team: receive the
+ * handles; ctx: a context, or where the handle of the new one is written. */
 
 /* Number of this PE in the team, and how many there are; -1 for a team that does not exist. */
 NPUSHMEM_PLAIN(team_my_pe, int, (team), npushmem_team_t team)

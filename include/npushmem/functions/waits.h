@@ -7,7 +7,12 @@
  * The forms over `count` objects leave out those whose status[i] is not 0 (status may be NULL: none). all: until every
  * one compares true. any: the index of one that does; SIZE_MAX when all are left out (test_any: or when none does).
  * some: their number, at least one when waiting, and their indices in indices[0..number); 0 when all are left out.
- * _vector: object i compares with values[i]. (1.6, section "Point-To-Point Synchronization Routines".) */
+ * _vector: object i compares with values[i]. (1.6, section "Point-To-Point Synchronization Routines".)
+ *
+ * Errors: reported, without waiting: an object that is not symmetric or not aligned, an unknown comparison, a NULL
+ * array; and a wait that ends because a PE is lost or NPUSHMEM_TIMEOUT has passed, with the value last seen.
+ *
+ * Ordering: what was put before the value that is seen, with a fence or signal between, is visible on return. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \
