@@ -108,8 +108,8 @@ constexpr ConfigRow rows[] = {
      "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
      "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
      any<&S::remote_transport>},
-    {"REMOTE_ORDER", "libfabric", "ordered list", "transport", "what REMOTE_TRANSPORT=auto tries, the fastest first",
-     any<&S::remote_order>},
+    {"REMOTE_ORDER", "libfabric,ucx", "ordered list", "transport",
+     "what REMOTE_TRANSPORT=auto tries, the fastest first", any<&S::remote_order>},
     {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "where plugins are looked for first",
      any<&S::plugin_path>},
     {"SYMMETRIC_SIZE", "1G", "size", "memory", "symmetric heap of each PE; memory is committed when allocated",

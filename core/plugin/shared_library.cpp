@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
+
+#include <array>
 
 namespace npushmem {
 namespace {
@@ -11,11 +14,35 @@ std::string last_error() {
     return text != nullptr ? text : "the dynamic linker gave no reason";
 }
 
+// Network libraries take over the signals of crashes, and some those of an interruption, in the moment they are loaded;
+// they are the program's, its debugger's or its language's. Given back when this goes.
+class KeptSignals {
+public:
+    KeptSignals() {
+        for (int signal = 1; signal < NSIG; ++signal)
+            known_[signal] = ::sigaction(signal, nullptr, &before_[signal]) == 0;
+    }
+    ~KeptSignals() {
+        for (int signal = 1; signal < NSIG; ++signal) {
+            struct sigaction now {};
+            if (!known_[signal] || ::sigaction(signal, nullptr, &now) != 0) continue;
+            if (now.sa_sigaction != before_[signal].sa_sigaction) (void)::sigaction(signal, &before_[signal], nullptr);
+        }
+    }
+    KeptSignals(const KeptSignals&) = delete;
+    KeptSignals& operator=(const KeptSignals&) = delete;
+
+private:
+    std::array<struct sigaction, NSIG> before_{};
+    std::array<bool, NSIG> known_{};
+};
+
 }  // namespace
 
 void SharedLibrary::Closer::operator()(void* handle) const { dlclose(handle); }
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
+    const KeptSignals kept;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return Status{Code::plugin_refused, last_error()};
     return SharedLibrary(handle);

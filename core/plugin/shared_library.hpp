@@ -18,7 +18,8 @@ public:
         std::string owner;  // the file that defines it
     };
 
-    // All symbols are resolved now, none of its own become visible to others. `path` must contain a '/'.
+    // All symbols are resolved now, none of its own become visible to others, and signals are handled as before,
+    // whatever the library and those it depends on do when they are loaded. `path` must contain a '/'.
     static Result<SharedLibrary> open(const std::string& path);
 
     [[nodiscard]] std::optional<Symbol> find(const char* name) const;

@@ -283,7 +283,8 @@ Status Runtime::build_map() {
     });
     remote_ = std::make_unique<RemoteAccess>(named_, *map_, directory(), waiting_->inner, settings().timeout);
     remote_->on_event([this](int pe, Code code) {
-        if (pe >= 0 && (code == Code::peer_dead || code == Code::unreachable)) waiting_->liveness.note_lost(pe);
+        const bool lost = code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
+        if (pe >= 0 && lost) waiting_->liveness.note_lost(pe);
     });
     return {};
 }

@@ -3,6 +3,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "core/plugin/loader.hpp"
@@ -90,6 +91,16 @@ TEST(Robust, TheLibraryStaysAsLongAsAnInstanceAndNoLonger) {
     EXPECT_TRUE(is_loaded(file));
     instance.reset();
     EXPECT_FALSE(is_loaded(file));
+}
+
+void own_handler(int /*signal*/) {}
+
+TEST(Robust, SignalsStayTheProgramsWhenAPluginTakesThem) {
+    const auto before_fpe = std::signal(SIGFPE, own_handler);
+    const auto before_int = std::signal(SIGINT, SIG_DFL);
+    ASSERT_TRUE(load_transport(wrong_plugins(), "takes_signals").ok());
+    EXPECT_EQ(std::signal(SIGFPE, before_fpe), own_handler);
+    EXPECT_EQ(std::signal(SIGINT, before_int), SIG_DFL);
 }
 
 std::size_t open_descriptors() {

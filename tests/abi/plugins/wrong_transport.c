@@ -2,6 +2,9 @@
  * C, because the boundary is C: it also shows that a plugin needs no C++. */
 #include "npushmem/plugin/transport.h"
 
+#if defined(WRONG_TAKES_SIGNALS)
+#include <signal.h>
+#endif
 #include <stddef.h>
 #include <string.h>
 
@@ -35,6 +38,14 @@
 
 #if defined(WRONG_UNDEFINED_SYMBOL)
 extern int npushmem_test_symbol_that_nobody_defines(void);
+#endif
+
+#if defined(WRONG_TAKES_SIGNALS)
+static void taken(int number) { (void)number; }
+__attribute__((constructor)) static void take_signals(void) {
+    signal(SIGFPE, taken);
+    signal(SIGINT, taken);
+}
 #endif
 
 #ifndef WRONG_OPEN_MESSAGE

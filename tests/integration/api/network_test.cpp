@@ -1,6 +1,5 @@
-// Jobs over libfabric. Their two hosts are emulated ones on this machine: their PEs cannot map each other's memory, so
-// what is between them goes over the network's loopback.
-#ifdef API_TEST_LIBFABRIC  // the plugin was built
+// Jobs over the network transports. Their two hosts are emulated ones on this machine: their PEs cannot map each
+// other's memory, so what is between them goes over the network's loopback.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -23,8 +22,10 @@ std::pair<int, std::string> run_rma(const Words& environment, const std::string&
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_INFO=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
-                            "NPUSHMEM_LIBFABRIC_DOMAIN=lo",        // tests beside this one make other interfaces
-                            "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0"};  // a busy machine is no lost peer
+                            // Tests beside this one make other interfaces.
+                            "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
+                            // A busy machine is no lost peer.
+                            "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
     const Leftovers leftovers;
     run::JobUnderTest job({"-n", "2", "--nodes", nodes, std::string(API_TEST_FOLDER) + "/api_rma"}, settings);
@@ -33,38 +34,54 @@ std::pair<int, std::string> run_rma(const Words& environment, const std::string&
     return {status, job.errors()};
 }
 
-TEST(RemoteTransport, CarriesPutsAndGetsBetweenHosts) {
-    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=libfabric"});
+class RemoteTransport : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(RemoteTransport, CarriesPutsAndGetsBetweenHosts) {
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam()});
     EXPECT_EQ(status, 0) << report;
-    EXPECT_THAT(report, AllOf(HasSubstr("pe 1: libfabric (libfabric "), Not(HasSubstr("between hosts: "))));
+    EXPECT_THAT(report, AllOf(HasSubstr("pe 1: " + GetParam() + " ("), Not(HasSubstr("between hosts: "))));
 }
 
-TEST(RemoteTransport, AutoFindsOneAndSaysWhich) {
-    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch,libfabric"});
+TEST_P(RemoteTransport, AutoFindsItAndSaysWhich) {
+    const auto [status, report] =
+        run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch," + GetParam()});
     EXPECT_EQ(status, 0) << report;
-    EXPECT_THAT(report, AllOf(HasSubstr("between hosts: libfabric (NPUSHMEM_REMOTE_TRANSPORT=auto; not nosuch: "),
-                              HasSubstr("pe 1: libfabric (libfabric ")));
+    EXPECT_THAT(report,
+                AllOf(HasSubstr("between hosts: " + GetParam() + " (NPUSHMEM_REMOTE_TRANSPORT=auto; not nosuch: "),
+                      HasSubstr("pe 1: " + GetParam() + " (")));
 }
 
-TEST(RemoteTransport, AutoOpensNoneInAJobOfOneHost) {
+TEST_P(RemoteTransport, AutoOpensNoneInAJobOfOneHost) {
     const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto"}, "1");
     EXPECT_EQ(status, 0) << report;
-    EXPECT_THAT(report, Not(HasSubstr("libfabric")));
+    EXPECT_THAT(report, Not(HasSubstr(GetParam())));
 }
 
-TEST(RemoteTransport, AProviderThatDoesNotExistIsNamed) {
+TEST_P(RemoteTransport, AnInterfaceThatDoesNotExistIsNamed) {
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(),
+                                           "NPUSHMEM_LIBFABRIC_DOMAIN=nosuch0", "NPUSHMEM_UCX_NET_DEVICES=nosuch0"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, HasSubstr("'nosuch0'"));
+}
+
+std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
+
+#ifdef API_TEST_LIBFABRIC  // the plugin was built
+INSTANTIATE_TEST_SUITE_P(Libfabric, RemoteTransport, ::testing::Values("libfabric"), name_of_case);
+
+TEST(RemoteTransportLibfabric, AProviderThatDoesNotExistIsNamed) {
     const auto [status, report] =
         run_rma({"NPUSHMEM_REMOTE_TRANSPORT=libfabric", "NPUSHMEM_LIBFABRIC_PROVIDER=nosuch"});
     EXPECT_NE(status, 0);
     EXPECT_THAT(report, HasSubstr("NPUSHMEM_LIBFABRIC_PROVIDER='nosuch': none here"));
 }
+#endif
 
-TEST(RemoteTransport, AnInterfaceThatDoesNotExistIsNamedWithThoseThatDo) {
-    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=libfabric", "NPUSHMEM_LIBFABRIC_DOMAIN=nosuch0"});
-    EXPECT_NE(status, 0);
-    EXPECT_THAT(report, AllOf(HasSubstr("no domain 'nosuch0', only"), HasSubstr("lo")));
-}
+#ifdef API_TEST_UCX
+INSTANTIATE_TEST_SUITE_P(Ucx, RemoteTransport, ::testing::Values("ucx"), name_of_case);
+#endif
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RemoteTransport);
 
 }  // namespace
 }  // namespace npushmem::api_test
-#endif

@@ -1,0 +1,48 @@
+#include "transports/ucx/ucx_wire.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem::ucx {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(UcxStatus, TellsALostPeerFromAWrongCallAndFromAFullQueue) {
+    EXPECT_EQ(code_of_status(UCS_OK), Code::ok);
+    EXPECT_EQ(code_of_status(UCS_ERR_NO_RESOURCE), Code::again);
+    for (const auto status : {UCS_ERR_CONNECTION_RESET, UCS_ERR_NOT_CONNECTED, UCS_ERR_CANCELED})
+        EXPECT_EQ(code_of_status(status), Code::peer_dead) << ucs_status_string(status);
+    EXPECT_EQ(code_of_status(UCS_ERR_ENDPOINT_TIMEOUT), Code::timeout);
+    EXPECT_EQ(code_of_status(UCS_ERR_UNREACHABLE), Code::unreachable);
+    EXPECT_EQ(code_of_status(UCS_ERR_INVALID_PARAM), Code::argument);
+    EXPECT_EQ(code_of_status(UCS_ERR_IO_ERROR), Code::system);
+}
+
+TEST(UcxWire, SaysWhatWasWishedForWhenThereIsNoSuchDevice) {
+    const auto wire = UcxWire::open({"tcp", "nosuch0"}, 2);
+    ASSERT_FALSE(wire.ok());
+    EXPECT_EQ(wire.status().code(), Code::unreachable);
+    EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("NPUSHMEM_UCX_NET_DEVICES='nosuch0'"),
+                                               HasSubstr("NPUSHMEM_UCX_TLS='tcp'"), HasSubstr("ucx_info -d")));
+}
+
+TEST(UcxWire, PeersOfAnotherMinorVersionAreNotSpokenTo) {
+    const auto wire = UcxWire::open({"tcp", "lo"}, 2);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned release = 0;
+    ucp_get_version(&major, &minor, &release);
+    EXPECT_EQ(wire.value()->traits().dialect, "ucx " + std::to_string(major) + "." + std::to_string(minor));
+}
+
+TEST(UcxWire, AMessageThatIsTooLongIsRefused) {
+    const auto wire = UcxWire::open({"tcp", "lo"}, 2);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    const Bytes long_one(wire.value()->traits().message_bytes + 1);
+    EXPECT_EQ(wire.value()->send(1, long_one, {}), Code::argument);
+}
+
+}  // namespace
+}  // namespace npushmem::ucx

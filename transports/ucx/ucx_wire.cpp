@@ -1,0 +1,377 @@
+#include "transports/ucx/ucx_wire.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace npushmem::ucx {
+namespace {
+
+using network::RemotePlace;
+using network::WireContext;
+
+constexpr unsigned message_id = 1;
+
+std::string text_of(ucs_status_t status) { return ucs_status_string(status); }
+
+Status failure(const char* what, ucs_status_t status) {
+    return {code_of_status(status), fmt::format("{}: {}", what, text_of(status))};
+}
+
+Status system_failure(const char* what) {
+    return {Code::system, fmt::format("{} for UCX: {}", what, std::strerror(errno))};
+}
+
+struct ReleaseConfig {
+    void operator()(ucp_config_t* config) const { ucp_config_release(config); }
+};
+using Config = std::unique_ptr<ucp_config_t, ReleaseConfig>;
+
+Status wish_for(const Config& config, const char* name, const std::string& value) {
+    if (value.empty()) return {};
+    const ucs_status_t done = ucp_config_modify(config.get(), name, value.c_str());
+    return done == UCS_OK ? Status{} : failure(fmt::format("UCX_{}={}", name, value).c_str(), done);
+}
+
+}  // namespace
+
+Code code_of_status(ucs_status_t status) {
+    switch (status) {
+        case UCS_OK: return Code::ok;
+        case UCS_ERR_NO_RESOURCE: return Code::again;
+        case UCS_ERR_NO_MEMORY: return Code::memory;
+        case UCS_ERR_INVALID_PARAM: return Code::argument;
+        case UCS_ERR_UNREACHABLE:
+        case UCS_ERR_NO_DEVICE: return Code::unreachable;
+        case UCS_ERR_UNSUPPORTED:
+        case UCS_ERR_NOT_IMPLEMENTED: return Code::unsupported;
+        case UCS_ERR_TIMED_OUT:
+        case UCS_ERR_ENDPOINT_TIMEOUT: return Code::timeout;
+        case UCS_ERR_CONNECTION_RESET:
+        case UCS_ERR_NOT_CONNECTED:
+        case UCS_ERR_REJECTED:
+        case UCS_ERR_CANCELED: return Code::peer_dead;
+        default: return Code::system;
+    }
+}
+
+UcxWire::UcxWire(int npes) : peers_(static_cast<std::size_t>(npes)) {
+    for (int pe = 0; pe < npes; ++pe) peer(pe) = {this, pe, nullptr, false};
+}
+
+Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int npes) {
+    std::unique_ptr<UcxWire> wire(new UcxWire(npes));
+    wire->wishes_ =
+        fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists what there is",
+                    wish.transports, wish.devices);
+    if (Status opened = wire->open_all(wish); !opened.ok())
+        return Status{opened.code(), fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(),
+                                                 opened.message(), wire->wishes_)};
+    return std::unique_ptr<network::Wire>(std::move(wire));
+}
+
+UcxWire::~UcxWire() {
+    settle_connections();
+    for (auto& [number, key] : keys_) ucp_rkey_destroy(key);
+    for (const Peer& one : peers_)
+        if (one.endpoint != nullptr) close(one.endpoint);
+    if (context_ != nullptr)
+        for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
+    if (worker_ != nullptr) ucp_worker_destroy(worker_);
+    if (context_ != nullptr) ucp_cleanup(context_);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (bell_ >= 0) ::close(bell_);
+}
+
+// UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
+// being made are waited for, not for ever: the peer may be gone.
+void UcxWire::settle_connections() {
+    constexpr std::chrono::seconds longest{2};
+    const auto deadline = std::chrono::steady_clock::now() + longest;
+    for (const Peer& one : peers_) {
+        if (one.endpoint == nullptr || one.lost) continue;
+        const ucp_request_param_t plain{};
+        const ucs_status_ptr_t flush = ucp_ep_flush_nbx(one.endpoint, &plain);
+        if (flush == nullptr || UCS_PTR_IS_ERR(flush)) continue;
+        while (ucp_request_check_status(flush) == UCS_INPROGRESS && !one.lost &&
+               std::chrono::steady_clock::now() < deadline)
+            if (ucp_worker_progress(worker_) == 0) std::this_thread::yield();
+        ucp_request_free(flush);
+    }
+}
+
+// What is under way is dropped: who wanted it done has waited for it.
+void UcxWire::close(ucp_ep_h endpoint) {
+    ucp_request_param_t how{};
+    how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
+    if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
+    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)ucp_worker_progress(worker_);
+    ucp_request_free(closing);
+}
+
+Status UcxWire::open_all(const UcxWish& wish) {
+    Status s = open_context(wish);
+    if (s.ok()) s = open_worker();
+    if (s.ok()) s = open_descriptor();
+    if (!s.ok()) return s;
+    for (std::size_t i = 0; i < send_count; ++i) {
+        buffers_.emplace_back();
+        buffers_.back().owner = WireContext::Owner::wire;
+        free_sends_.push_back(&buffers_.back());
+    }
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned release = 0;
+    ucp_get_version(&major, &minor, &release);
+    traits_.name = fmt::format("UCX {}.{}.{}", major, minor, release);
+    if (!wish.transports.empty()) traits_.name += " TLS=" + wish.transports;
+    if (!wish.devices.empty()) traits_.name += " on " + wish.devices;
+    // What goes over the network is the same within a minor version.
+    traits_.dialect = fmt::format("ucx {}.{}", major, minor);
+    traits_.delivery = network::Delivery::on_flush;
+    traits_.message_bytes = message_bytes;
+    return {};
+}
+
+Status UcxWire::open_context(const UcxWish& wish) {
+    ucp_config_t* read = nullptr;
+    if (const ucs_status_t done = ucp_config_read(nullptr, nullptr, &read); done != UCS_OK)
+        return failure("ucp_config_read", done);
+    const Config config(read);
+    Status s = wish_for(config, "TLS", wish.transports);
+    if (s.ok()) s = wish_for(config, "NET_DEVICES", wish.devices);
+    if (!s.ok()) return s;
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    params.estimated_num_eps = peers_.size();
+    const ucs_status_t done = ucp_init(&params, config.get(), &context_);
+    return done == UCS_OK ? Status{} : failure("ucp_init", done);
+}
+
+Status UcxWire::open_worker() {
+    ucp_worker_params_t params{};
+    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+    params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+    if (const ucs_status_t done = ucp_worker_create(context_, &params, &worker_); done != UCS_OK)
+        return failure("ucp_worker_create", done);
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                         UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = message_id;
+    handler.flags = UCP_AM_FLAG_WHOLE_MSG;
+    handler.cb = &on_message;
+    handler.arg = this;
+    const ucs_status_t done = ucp_worker_set_am_recv_handler(worker_, &handler);
+    return done == UCS_OK ? Status{} : failure("ucp_worker_set_am_recv_handler", done);
+}
+
+Status UcxWire::open_descriptor() {
+    int events = -1;
+    if (const ucs_status_t done = ucp_worker_get_efd(worker_, &events); done != UCS_OK)
+        return failure("ucp_worker_get_efd", done);
+    bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_ = bell_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
+    if (descriptor_ < 0) return system_failure("a descriptor to wait on");
+    for (const int watched : {events, bell_}) {
+        epoll_event wanted{};
+        wanted.events = EPOLLIN;
+        wanted.data.fd = watched;
+        if (::epoll_ctl(descriptor_, EPOLL_CTL_ADD, watched, &wanted) != 0) return system_failure("epoll_ctl");
+    }
+    return {};
+}
+
+Result<Bytes> UcxWire::address() {
+    ucp_worker_attr_t found{};
+    found.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+    found.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+    if (const ucs_status_t done = ucp_worker_query(worker_, &found); done != UCS_OK)
+        return failure("ucp_worker_query", done);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(found.address);
+    Bytes out(bytes, bytes + found.address_length);
+    ucp_worker_release_address(worker_, found.address);
+    return out;
+}
+
+Status UcxWire::link(int pe, std::span<const std::byte> address) {
+    Peer& made = peer(pe);
+    ucp_ep_params_t params{};
+    params.field_mask =
+        UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    params.err_handler = {&on_lost, &made};
+    const ucs_status_t done = ucp_ep_create(worker_, &params, &made.endpoint);
+    if (done == UCS_OK) return {};
+    made.endpoint = nullptr;
+    return {code_of_status(done), fmt::format("ucp_ep_create: {} ({})", text_of(done), wishes_)};
+}
+
+Result<network::WireMemory> UcxWire::register_memory(void* base, std::uint64_t bytes) {
+    ucp_mem_map_params_t params{};
+    params.field_mask =
+        UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+    params.address = base;
+    params.length = bytes;
+    params.flags = UCP_MEM_MAP_NONBLOCK;  // a heap is far larger than what a program uses of it
+    ucp_mem_h memory = nullptr;
+    if (const ucs_status_t done = ucp_mem_map(context_, &params, &memory); done != UCS_OK)
+        return failure("ucp_mem_map", done);
+    void* packed = nullptr;
+    std::size_t length = 0;
+    if (const ucs_status_t done = ucp_rkey_pack(context_, memory, &packed, &length); done != UCS_OK) {
+        (void)ucp_mem_unmap(context_, memory);
+        return failure("ucp_rkey_pack", done);
+    }
+    const auto* const key = static_cast<const std::byte*>(packed);
+    network::WireMemory out{++last_number_, Bytes(key, key + length)};
+    ucp_rkey_buffer_release(packed);
+    memory_.emplace(out.number, memory);
+    return out;
+}
+
+void UcxWire::deregister_memory(std::uint64_t number) {
+    const auto found = memory_.find(number);
+    if (found == memory_.end()) return;
+    (void)ucp_mem_unmap(context_, found->second);
+    memory_.erase(found);
+}
+
+Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> bytes) {
+    ucp_rkey_h key = nullptr;
+    if (const ucs_status_t done = ucp_ep_rkey_unpack(peer(pe).endpoint, bytes.data(), &key); done != UCS_OK)
+        return failure("ucp_ep_rkey_unpack", done);
+    keys_.emplace(++last_number_, key);
+    return last_number_;
+}
+
+void UcxWire::release_key(std::uint64_t number) {
+    const auto found = keys_.find(number);
+    if (found == keys_.end()) return;
+    ucp_rkey_destroy(found->second);
+    keys_.erase(found);
+}
+
+ucp_request_param_t UcxWire::parameters(WireContext& context) {
+    context.scratch[0] = this;
+    ucp_request_param_t out{};
+    out.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    out.cb.send = &on_done;
+    out.user_data = &context;
+    return out;
+}
+
+Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char* what) {
+    if (UCS_PTR_IS_ERR(posted)) {
+        const ucs_status_t status = UCS_PTR_STATUS(posted);
+        why_ = fmt::format("{}: {}", what, text_of(status));
+        return code_of_status(status);
+    }
+    // Done already, without a callback: told with the rest.
+    if (posted == nullptr) note({&context, {}, -1, UCS_OK});
+    return Code::ok;
+}
+
+Code UcxWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_put_nbx(peer(to.pe).endpoint, from, bytes, to.base + to.offset, keys_.at(to.key), &how), context,
+                   "ucp_put_nbx");
+}
+
+Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_get_nbx(peer(from.pe).endpoint, to, bytes, from.base + from.offset, keys_.at(from.key), &how),
+                   context, "ucp_get_nbx");
+}
+
+Code UcxWire::flush(int pe, WireContext& context) {
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_ep_flush_nbx(peer(pe).endpoint, &how), context, "ucp_ep_flush_nbx");
+}
+
+Code UcxWire::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    const std::size_t bytes = head.size() + rest.size();
+    if (bytes > message_bytes) return Code::argument;
+    if (free_sends_.empty()) return Code::again;
+    Buffer& buffer = *free_sends_.back();
+    std::memcpy(buffer.bytes.data(), head.data(), head.size());
+    if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
+    buffer.pe = pe;
+    ucp_request_param_t how = parameters(buffer);
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
+    const ucs_status_ptr_t posted =
+        ucp_am_send_nbx(peer(pe).endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
+    if (posted == nullptr) return Code::ok;  // the buffer is free again
+    const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");
+    if (sent == Code::ok) free_sends_.pop_back();
+    return sent;
+}
+
+void UcxWire::on_done(void* request, ucs_status_t status, void* context) {
+    auto* const posted = static_cast<WireContext*>(context);
+    ucp_request_free(request);
+    static_cast<UcxWire*>(posted->scratch[0])->note({posted, {}, -1, status});
+}
+
+void UcxWire::on_lost(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
+    auto* const lost = static_cast<Peer*>(peer);
+    lost->lost = true;
+    lost->wire->note({nullptr, {}, lost->pe, status});
+}
+
+ucs_status_t UcxWire::on_message(void* wire, const void* /*header*/, std::size_t /*header_bytes*/, void* data,
+                                 std::size_t bytes, const ucp_am_recv_param_t* /*param*/) {
+    const auto* const begin = static_cast<const std::byte*>(data);
+    static_cast<UcxWire*>(wire)->note({nullptr, Bytes(begin, begin + bytes), -1, UCS_OK});
+    return UCS_OK;
+}
+
+void UcxWire::note(Event event) {
+    events_.push_back(std::move(event));
+    if (!std::exchange(awaited_, false)) return;
+    const std::uint64_t one = 1;
+    (void)!::write(bell_, &one, sizeof one);
+}
+
+void UcxWire::tell(network::WireListener& listener, Event& event) {
+    const Code code = code_of_status(event.status);
+    const std::string why = code == Code::ok ? std::string() : text_of(event.status);
+    if (event.context == nullptr && event.pe < 0) return listener.arrived(event.message);
+    if (event.context == nullptr) return listener.lost(event.pe, code, why);
+    if (event.context->owner == WireContext::Owner::transport)
+        return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
+    auto& buffer = static_cast<Buffer&>(*event.context);
+    free_sends_.push_back(&buffer);
+    if (code != Code::ok) listener.lost(buffer.pe, code, why);
+}
+
+bool UcxWire::progress(network::WireListener& listener) {
+    awaited_ = false;
+    bool active = ucp_worker_progress(worker_) != 0;
+    std::vector<Event> told;
+    told.swap(events_);
+    for (Event& event : told) tell(listener, event);
+    active = active || !told.empty();
+    return active;
+}
+
+bool UcxWire::prepare_to_wait() {
+    std::uint64_t rung = 0;
+    (void)!::read(bell_, &rung, sizeof rung);
+    if (!events_.empty() || ucp_worker_arm(worker_) != UCS_OK) return false;
+    awaited_ = true;
+    return true;
+}
+
+}  // namespace npushmem::ucx
