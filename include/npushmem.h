@@ -1,7 +1,10 @@
 /* npushmem: the symmetric-memory API, in the shape of OpenSHMEM 1.6 under the prefix npushmem_.
  *
  * What every function shares. Symmetric memory: a PE is a process, numbered 0..npushmem_n_pes()-1. npushmem_malloc and
- * its like give an object that exists on every PE, and the address of the own one names all of them.
+ * its like give an object that exists on every PE, and the address of the own one names all of them. So do the
+ * executable's global and static variables between init and finalize: not those on a stack, from malloc, of a thread,
+ * of shared libraries, nor constants. PEs that run different executables have no variables in common, and a child of
+ * fork has its own. NPUSHMEM_STATIC_DATA=0 leaves them as the system made them.
  *
  * Arguments: `dest` of a put, `source` of a get, the target of an atomic and a signal must be symmetric; the other side
  * may be any memory. Counts are elements of the function's type, strides too; bytes only where the name says mem. A

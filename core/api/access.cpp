@@ -21,10 +21,6 @@ Status check_pe(const Runtime& runtime, int pe) {
     return {Code::range, fmt::format("PE {} does not exist; PEs are 0 to {}", pe, runtime.npes() - 1)};
 }
 
-std::uint64_t offset_of(const Runtime& runtime, const void* object) {
-    return reinterpret_cast<std::uintptr_t>(object) - runtime.fast_map().heap;
-}
-
 Status check_local(const char* what, const void* memory, std::uint64_t bytes) {
     if (memory != nullptr) return {};
     return {Code::argument, fmt::format("{} is NULL, for {} bytes", what, bytes)};
@@ -60,7 +56,7 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
         Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
         if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
-        const std::uint64_t offset = offset_of(up, dest);
+        const std::uint64_t offset = up.offset_of(dest);
         if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
         return up.remote().put(pe, offset, source, bytes, completion);
     });
@@ -73,7 +69,7 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
         Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
         if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
-        const std::uint64_t offset = offset_of(up, source);
+        const std::uint64_t offset = up.offset_of(source);
         if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
         return up.remote().get(pe, offset, dest, bytes, completion);
     });
@@ -81,23 +77,51 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
 
 }  // namespace
 
+namespace {
+
+Status not_symmetric(const Runtime& runtime, const char* what, const void* object) {
+    const FastMap& map = runtime.fast_map();
+    const StaticVariables& statics = runtime.statics();
+    const std::string why = statics.why_not();
+    return {Code::not_symmetric,
+            fmt::format("{} {} is not symmetric: it {}; symmetric is memory from npushmem_malloc and its like, which "
+                        "is at {:#x} to {:#x}, {}",
+                        what, object, describe_place(object), map.heap, map.heap + map.heap_bytes,
+                        why.empty() ? fmt::format("and the executable's global and static variables, at {:#x} to {:#x}",
+                                                  statics.image().begin, statics.image().begin + statics.image().bytes)
+                                    : fmt::format("but not the executable's variables, because {}", why))};
+}
+
+Status beyond_heap(const FastMap& map, const char* what, const void* object, std::uint64_t bytes, std::uint64_t left) {
+    if (bytes == std::numeric_limits<std::uint64_t>::max())
+        return {Code::range, fmt::format("the number of bytes at {} {} overflows", what, object)};
+    if (bytes <= left) return {};
+    return {Code::range, fmt::format("{} bytes at {} {} reach beyond the symmetric heap, {:#x} to {:#x}, which ends {} "
+                                     "bytes after it",
+                                     bytes, what, object, map.heap, map.heap + map.heap_bytes, left)};
+}
+
+// pe -1: every PE.
+Status check_memory(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
+    if (object == nullptr) return {Code::argument, fmt::format("{} is NULL", what)};
+    const FastMap& map = runtime.fast_map();
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - map.heap;
+    if (offset < map.heap_bytes) return beyond_heap(map, what, object, bytes, map.heap_bytes - offset);
+    if (runtime.statics().holds(object)) return runtime.statics().check(what, object, bytes, pe);
+    return not_symmetric(runtime, what, object);
+}
+
+}  // namespace
+
 Status check_object(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
     if (Status checked = check_pe(runtime, pe); !checked.ok()) return checked;
-    const FastMap& map = runtime.fast_map();
-    const std::uint64_t offset = offset_of(runtime, object);
-    if (object == nullptr) return {Code::argument, fmt::format("{} is NULL", what)};
-    if (offset >= map.heap_bytes)
-        return {Code::not_symmetric,
-                fmt::format("{} {} is not in the symmetric heap, {:#x} to {:#x}; symmetric memory comes from "
-                            "npushmem_malloc",
-                            what, object, map.heap, map.heap + map.heap_bytes)};
-    if (bytes > map.heap_bytes - offset)
-        return {Code::range,
-                bytes == std::numeric_limits<std::uint64_t>::max()
-                    ? fmt::format("the number of bytes at {} {} overflows", what, object)
-                    : fmt::format("{} bytes at {} {} reach beyond the symmetric heap, which ends {} bytes after it",
-                                  bytes, what, object, map.heap_bytes - offset)};
-    return check_alive(runtime, what, object, bytes, pe);
+    Status checked = check_memory(runtime, what, object, bytes, pe);
+    return checked.ok() ? check_alive(runtime, what, object, bytes, pe) : checked;
+}
+
+Status check_everywhere(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes) {
+    Status checked = check_memory(runtime, what, object, bytes, -1);
+    return checked.ok() ? check_alive(runtime, what, object, bytes, runtime.my_pe()) : checked;
 }
 
 Result<int> world_pe(const Context& context, int pe) {
@@ -142,14 +166,13 @@ void put_signal_slowly(const Context& context, const char* function, void* dest,
                        fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
         if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
         if (!checked.ok()) return checked;
-        if (void* word = up.mapped(pe, offset_of(up, signal_word))) {
-            if (bytes > 0) std::memcpy(up.mapped(pe, offset_of(up, dest)), source, bytes);
+        if (void* word = up.mapped(pe, up.offset_of(signal_word))) {
+            if (bytes > 0) std::memcpy(up.mapped(pe, up.offset_of(dest)), source, bytes);
             (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // its arguments have been checked
             return {};
         }
-        return up.remote().put_signal(pe, bytes > 0 ? offset_of(up, dest) : 0, source, bytes,
-                                      offset_of(up, signal_word), signal, static_cast<std::uint32_t>(operation),
-                                      completion_of(later));
+        return up.remote().put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes, up.offset_of(signal_word),
+                                      signal, static_cast<std::uint32_t>(operation), completion_of(later));
     });
 }
 
@@ -162,7 +185,7 @@ void atomic_slowly(const Context& context, const char* function, const void* obj
                        fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
         if (!checked.ok()) return checked;
         op.pe = pe;
-        op.offset = offset_of(up, object);
+        op.offset = up.offset_of(object);
         if (void* target = up.mapped(pe, op.offset)) {
             const Code done = apply_atomic(target, op);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};

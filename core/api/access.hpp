@@ -40,5 +40,7 @@ Result<int> world_pe(const Context& context, int pe);
 
 // Is the argument's check for this object and world PE fine? Used by slow paths and by functions without a fast one.
 Status check_object(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe);
+// The same for an object that is used at all PEs.
+Status check_everywhere(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes);
 
 }  // namespace npushmem::api

@@ -134,7 +134,7 @@ Status check_set(const Runtime& up, int start, int log_stride, int size, const l
         return {Code::argument,
                 fmt::format("PE {} is not in the active set of PE_start {}, logPE_stride {}, PE_size {}", up.my_pe(),
                             start, log_stride, size)};
-    return check_object(up, "pSync", sync, NPUSHMEM_SYNC_SIZE * sizeof(long), up.my_pe());
+    return check_everywhere(up, "pSync", sync, NPUSHMEM_SYNC_SIZE * sizeof(long));
 }
 
 Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {

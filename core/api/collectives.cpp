@@ -12,9 +12,9 @@ namespace {
 
 Result<std::uint64_t> offset_of(const Runtime& up, const Array& array) {
     if (array.bytes == 0) return 0;
-    Status checked = check_object(up, array.name, array.memory, array.bytes, up.my_pe());
+    Status checked = check_everywhere(up, array.name, array.memory, array.bytes);
     if (!checked.ok()) return checked;
-    return reinterpret_cast<std::uintptr_t>(array.memory) - fast.heap;
+    return up.offset_of(array.memory);
 }
 
 Status check_strides(std::ptrdiff_t dst, std::ptrdiff_t sst) {
@@ -66,7 +66,7 @@ int collect_any(const char* function, const Result<Team*>& team, void* dest, con
     return run_collective(function, team, {"dest", dest, 1}, {"source", source, bytes},
                           {.count = count, .counts_differ = true},
                           [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::collect(group, to, from, bytes, runtime()->heap().tail() - to);
+                              return coll::collect(group, to, from, bytes, runtime()->room_from(to));
                           });
 }
 

@@ -1,6 +1,7 @@
 #include "core/api/library.hpp"
 
 #include <fmt/core.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -33,6 +34,7 @@ struct Library {
     std::atomic<bool> start_failed{false};  // the last one did
     std::mutex text_lock;                   // of the line below
     std::string speaker;                    // of the last runtime, for what is reported after its end
+    std::once_flag watches_forks;
 };
 
 // Never destroyed: functions of the API may be called while the program exits.
@@ -70,6 +72,22 @@ Status start_again(Library& lib, const StartRequest& request) {
     return {};
 }
 
+StaticData* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
+
+// A child of fork gets its own copy of the executable's variables, as the kernel gives it of all that is not shared.
+void watch_forks() {
+    pthread_atfork(
+        [] {
+            if (StaticData* data = static_data()) data->before_fork();
+        },
+        [] {
+            if (StaticData* data = static_data()) data->after_fork_in_parent();
+        },
+        [] {
+            if (StaticData* data = static_data()) data->after_fork_in_child();
+        });
+}
+
 Status start_first(Library& lib, const StartRequest& request) {
     auto config = Config::read(ProcessEnvironment{});
     if (!config.ok()) return config.status();
@@ -77,6 +95,7 @@ Status start_first(Library& lib, const StartRequest& request) {
     auto started = Runtime::start(std::move(config).value(), sources, request);
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
+    std::call_once(lib.watches_forks, watch_forks);
     lib.request = request;
     lib.starts = 1;
     lib.reports = 0;

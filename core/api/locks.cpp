@@ -36,14 +36,14 @@ static_assert(coll::TicketMemory<Lock>);
 Result<Lock> lock_at(long* lock) {
     Runtime* up = runtime();
     if (up == nullptr) return not_running();
-    Status checked = check_object(*up, "the lock", lock, sizeof *lock, up->my_pe());
+    Status checked = check_everywhere(*up, "the lock", lock, sizeof *lock);
     const auto address = reinterpret_cast<std::uintptr_t>(lock);
     if (checked.ok() && address % sizeof *lock != 0)
         checked = {Code::argument,
                    fmt::format("the lock {} is not aligned to {} bytes", static_cast<const void*>(lock), sizeof *lock)};
     if (!checked.ok()) return checked;
     auto* words = reinterpret_cast<std::uint32_t*>(lock);
-    const auto home = static_cast<int>((address - fast.heap) / sizeof *lock % static_cast<unsigned>(up->npes()));
+    const auto home = static_cast<int>(up->offset_of(lock) / sizeof *lock % static_cast<unsigned>(up->npes()));
     return Lock{words, words + 1, home};
 }
 

@@ -78,10 +78,12 @@ void* npushmem_realloc(void* object, size_t bytes) {
 }
 
 void* npushmem_ptr(const void* object, int pe) {
-    if (void* address = fast.address(object, pe)) return address;
+    // The own variables are at two addresses, of which the program knows one: the slow way sees to it.
+    const bool variable = reinterpret_cast<std::uintptr_t>(object) - fast.statics < fast.statics_bytes;
+    if (void* address = fast.address(object, pe); address != nullptr && !variable) return address;
     Runtime* up = runtime();
     const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
-    if (checked.ok()) return up->mapped(pe, reinterpret_cast<std::uintptr_t>(object) - fast.heap);
+    if (checked.ok()) return pe == up->my_pe() ? const_cast<void*>(object) : up->mapped(pe, up->offset_of(object));
     fail(__func__, checked);
     return nullptr;
 }

@@ -28,6 +28,7 @@ struct Settings {
     // memory
     ByteCount symmetric_size;
     std::string heap_dir;
+    bool static_data = true;
     // topology
     bool enable_nic_pe_mapping = false;
     std::string hca_list;

@@ -2,7 +2,7 @@
 // is at a computed address:
 //
 //     | header, note | slice of local PE 0 | slice of local PE 1 | ... |
-//                      ^ control block | symmetric objects ...
+//                      ^ control block | symmetric objects ... | teams | the executable's variables (StaticData)
 //
 //     address on local PE k of the object at `offset` = slices() + k * stride() + offset
 #pragma once

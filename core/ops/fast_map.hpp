@@ -1,6 +1,6 @@
-// What the fast path of every operation needs, in one cache line: the own heap, and where the mapped peers' copies are.
-// All zero outside init..finalize, so that one comparison serves "initialised", "PE in range", "PE mapped" and
-// "symmetric".
+// What the fast path of every operation needs: in one cache line the own heap, and where the mapped peers' copies are;
+// in a second one, which is looked at for what is not in the heap, the executable's variables. All zero outside
+// init..finalize, so that one comparison serves "initialised", "PE in range", "PE mapped" and "symmetric".
 #pragma once
 
 #include <cstddef>
@@ -20,21 +20,29 @@ struct alignas(64) FastMap {
     std::uint32_t all_mapped = 0;  // 1: no PE is reached in another way
     BlockCopy copy = nullptr;      // whenever any PE is mapped
 
+    alignas(64) std::uintptr_t statics = 0;  // first byte of the executable's variables
+    std::uint64_t statics_bytes = 0;         // 0: they are not symmetric, or not at all PEs
+    std::uint64_t statics_offset = 0;        // in a slice
+
     // The address of `object` on `pe`, or null when the slow path must look at it.
     [[nodiscard]] void* address(const void* object, int pe) const {
-        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - heap;
+        const auto here = reinterpret_cast<std::uintptr_t>(object);
         const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
-        if (offset < heap_bytes && index < mapped_pes) [[likely]]
-            return at(index, offset);
+        if (here - heap < heap_bytes && index < mapped_pes) [[likely]]
+            return at(index, here - heap);
+        if (here - statics < statics_bytes && index < mapped_pes) return at(index, statics_offset + (here - statics));
         return nullptr;
     }
 
-    // As address, for an object of `bytes`, which must lie in the heap whole. Null also for 0 bytes.
+    // As address, for an object of `bytes`, which must lie whole in the heap or among the variables. Null also for 0
+    // bytes.
     [[nodiscard]] void* address(const void* object, std::uint64_t bytes, int pe) const {
-        const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - heap;
+        const auto here = reinterpret_cast<std::uintptr_t>(object);
         const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
-        if (bytes - 1 < heap_bytes && offset <= heap_bytes - bytes && index < mapped_pes) [[likely]]
-            return at(index, offset);
+        if (bytes - 1 < heap_bytes && here - heap <= heap_bytes - bytes && index < mapped_pes) [[likely]]
+            return at(index, here - heap);
+        if (bytes - 1 < statics_bytes && here - statics <= statics_bytes - bytes && index < mapped_pes)
+            return at(index, statics_offset + (here - statics));
         return nullptr;
     }
 
@@ -47,6 +55,6 @@ struct alignas(64) FastMap {
     }
 };
 
-static_assert(sizeof(FastMap) == 64);
+static_assert(offsetof(FastMap, statics) == 64 && sizeof(FastMap) == 128);
 
 }  // namespace npushmem

@@ -10,7 +10,7 @@
 
 namespace npushmem {
 
-Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning) {
+Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticOffer& statics) {
     auto host = host_identity(static_cast<int>(settings.emulated_host));
     if (!host.ok()) return host.status();
     PeRecord record;
@@ -23,6 +23,7 @@ Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning) 
     record.symmetric_bytes = settings.symmetric_size.value;
     record.tuning = tuning;
     record.check = settings.check ? 1 : 0;
+    record.statics = statics;
     (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
     const CpuFacts cpus = read_cpu_facts();
     std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), PeRecord::mask_words), record.cpu_mask);

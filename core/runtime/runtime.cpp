@@ -36,7 +36,7 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
         {"logging", &Runtime::open_log},
         {"bootstrap", &Runtime::join_job},              // rank, size; allgather and barrier from here on
         {"meeting the other PEs", &Runtime::meet_pes},  // versions, host identities, who shares a host
-        {"symmetric memory", &Runtime::make_memory},    // one shared segment per host, this PE's heap
+        {"symmetric memory", &Runtime::make_memory},    // one shared segment per host, this PE's heap and variables
         {"transports", &Runtime::open_transports},      // in the order of NPUSHMEM_TRANSPORTS
         {"remote transport", &Runtime::choose_remote},  // for PEs of other hosts, if there are any
         {"NIC assignment", &Runtime::assign_nics},      // once per host, then each PE takes its own
@@ -62,6 +62,7 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
         if (done.ok()) continue;
         return runtime->give_up(step.name, done);
     }
+    runtime->statics_.settle();
     runtime->sources_ = nullptr;
     runtime->request_ = nullptr;
     return runtime;
@@ -89,6 +90,8 @@ void Runtime::say_finalized() {
 }
 
 Runtime::~Runtime() {
+    if (StaticData* const data = statics_.data())
+        if (Status given = data->give_back(); !given.ok()) log_.line(LogLevel::warn, "memory", given.message());
     teams_.reset();
     world_.reset();
     remote_.reset();
@@ -125,7 +128,8 @@ Status Runtime::meet_pes() {
     auto tuning = barrier::Tuning::read(settings().coll_tuning_file);
     if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
     tuning_ = std::move(tuning).value();
-    auto mine = make_pe_record(settings(), tuning_.hash());
+    ProgramImage image = image_of_this_program();
+    auto mine = make_pe_record(settings(), tuning_.hash(), StaticVariables::offer(settings(), image));
     if (!mine.ok()) return mine.status();
     auto all = gather(*bootstrap_, mine.value());
     if (!all.ok()) return all.status();
@@ -135,38 +139,7 @@ Status Runtime::meet_pes() {
     for (const auto& record : records_) identities.push_back(record.host);
     layout_ = HostLayout(identities);
     waiting_ = std::make_unique<Waiting>(records_, layout_, my_pe_);
-    return {};
-}
-
-Status Runtime::make_memory() {
-    const auto local = layout_.pes_of(layout_.host_of(my_pe_));
-    const auto local_pes = static_cast<int>(local.size());
-    const std::uint64_t slice = SymmetricHeap::slice_bytes(settings().symmetric_size.value) + TeamTable::pool_bytes;
-    SegmentTicket ticket;
-    if (local[0] == my_pe_) {
-        auto made = HostMemory::create(slice, local_pes, settings().heap_dir);
-        if (!made.ok()) return made.status();
-        memory_ = std::make_unique<HostMemory>(std::move(made).value());
-        ticket = memory_->ticket();
-    }
-    auto tickets = gather(*bootstrap_, ticket);
-    if (!tickets.ok()) return tickets.status();
-    if (!memory_) {
-        auto joined = HostMemory::join(tickets.value()[static_cast<std::size_t>(local[0])], slice, local_pes);
-        if (!joined.ok()) return joined.status();
-        memory_ = std::make_unique<HostMemory>(std::move(joined).value());
-    }
-    auto heap = SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice, TeamTable::pool_bytes);
-    if (!heap.ok()) return heap.status();
-    heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
-    if (settings().check) heap_->keep_book();
-    ControlBlock& control = heap_->control();
-    control.magic = control_magic;
-    control.version = control_version;
-    control.pe = my_pe_;
-    control.slice_bytes = slice;
-    control.process = records_[static_cast<std::size_t>(my_pe_)].process;
-    control.process_start = records_[static_cast<std::size_t>(my_pe_)].process_start;
+    statics_ = {std::move(image), records_, my_pe_};
     return {};
 }
 
@@ -294,6 +267,11 @@ Status Runtime::build_map() {
 Status Runtime::map_peers() {
     fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
     fast_.heap_bytes = heap_->tail();  // what lies behind is the runtime's
+    if (statics_.everywhere()) {
+        fast_.statics = statics_.image().begin;
+        fast_.statics_bytes = statics_.image().bytes;
+        fast_.statics_offset = statics_.offset();
+    }
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
     bool all = true;
     local_slices_.assign(local.size(), nullptr);
@@ -402,27 +380,6 @@ Status Runtime::finish() {
     // has its own connections, so it can say when all are through.
     if (met.ok()) met = bootstrap_->barrier();
     return met;
-}
-
-std::byte* Runtime::slice_of(int pe) const {
-    if (layout_.host_of(pe) != layout_.host_of(my_pe_)) return nullptr;
-    return local_slices_[static_cast<std::size_t>(layout_.local_index(pe))];
-}
-
-void* Runtime::mapped(int pe, std::uint64_t offset) const {
-    std::byte* const slice = slice_of(pe);
-    return slice != nullptr && offset < fast_.heap_bytes ? slice + offset : nullptr;
-}
-
-Result<HeapRecord> Runtime::record_of(int pe, unsigned parity) {
-    const std::uint64_t offset = offsetof(ControlBlock, heap) + parity * sizeof(HeapRecord);
-    HeapRecord record{};
-    if (const void* address = mapped(pe, offset)) {
-        std::memcpy(&record, address, sizeof record);
-        return record;
-    }
-    Status fetched = remote_->get(pe, offset, &record, sizeof record, RemoteAccess::Completion::local);
-    return fetched.ok() ? Result<HeapRecord>(record) : Result<HeapRecord>(fetched);
 }
 
 }  // namespace npushmem

@@ -23,6 +23,7 @@
 #include "core/runtime/pe_record.hpp"
 #include "core/runtime/plugin_services.hpp"
 #include "core/runtime/start_request.hpp"
+#include "core/runtime/static_variables.hpp"
 #include "core/runtime/statistics_report.hpp"
 #include "core/runtime/waiting.hpp"
 #include "core/team/team_table.hpp"
@@ -70,6 +71,13 @@ public:
     Result<npu::Device*> npu_device();
     // Tells the other PEs that this one gives up.
     void abort(const std::string& reason) { bootstrap_->abort(reason); }
+
+    // Where a symmetric object is in every slice; no_offset when it does not begin in this PE's.
+    static constexpr std::uint64_t no_offset = ~std::uint64_t{0};
+    [[nodiscard]] std::uint64_t offset_of(const void* object) const;
+    // Bytes from such an offset to the end of the heap, or of the variables.
+    [[nodiscard]] std::uint64_t room_from(std::uint64_t offset) const;
+    [[nodiscard]] const StaticVariables& statics() const { return statics_; }
 
     // Where the slice of `pe` (0 <= pe < npes) is mapped; null where it is not.
     [[nodiscard]] std::byte* slice_of(int pe) const;
@@ -130,6 +138,7 @@ private:
     std::unique_ptr<Waiting> waiting_;
     std::unique_ptr<HostMemory> memory_;
     std::unique_ptr<SymmetricHeap> heap_;
+    StaticVariables statics_;
     std::vector<OwnedTransport> transports_;
     std::vector<NamedTransport> named_;
     std::vector<std::uint64_t> regions_;  // of the own slice, per transport

@@ -24,6 +24,7 @@ void Runtime::describe_job() {
                             layout_.hosts() == 1 ? "" : "s", name_of(layout_.distribution()),
                             layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
     job_text_ += config_.describe_standard();
+    job_text_ += fmt::format("static data: {}\n", statics_.describe());
     job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
     if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
     job_text_ += fmt::format("barrier: {}\n", world_->choice());

@@ -48,6 +48,35 @@ TEST_F(FastMapTest, RefusesWhatIsNotWhollyInTheHeap) {
     EXPECT_EQ(map.address(own(), 0, 2), nullptr);
 }
 
+// The executable's variables, 16 bytes somewhere else, lie at offset 64 of each slice.
+class FastMapOfVariables : public FastMapTest {
+protected:
+    FastMapOfVariables() {
+        map.statics = reinterpret_cast<std::uintptr_t>(variables);
+        map.statics_bytes = 16;
+        map.statics_offset = 64;
+    }
+    alignas(16) std::byte variables[32];
+};
+
+TEST_F(FastMapOfVariables, ComputesThePeersCopy) {
+    EXPECT_EQ(map.address(variables + 5, 2), memory + 64 + 5);
+    EXPECT_EQ(map.address(variables, 16, 4), memory + 256 + 64);
+    EXPECT_EQ(map.address(own() + 8, 8, 4), memory + 256 + 8) << "the heap stays where it was";
+}
+
+TEST_F(FastMapOfVariables, RefusesWhatIsNotWhollyInThem) {
+    EXPECT_EQ(map.address(variables - 1, 2), nullptr);
+    EXPECT_EQ(map.address(variables + 16, 2), nullptr);
+    EXPECT_NE(map.address(variables + 8, 8, 2), nullptr);
+    EXPECT_EQ(map.address(variables + 9, 8, 2), nullptr);
+    EXPECT_EQ(map.address(variables, 17, 2), nullptr);
+    EXPECT_EQ(map.address(variables, 0, 2), nullptr);
+    EXPECT_EQ(map.address(variables + 1, std::numeric_limits<std::uint64_t>::max(), 2), nullptr) << "no wrap";
+    EXPECT_EQ(map.address(variables, 1), nullptr) << "a PE that is not mapped";
+    EXPECT_EQ(map.address(variables, 8, 5), nullptr);
+}
+
 TEST(FastMap, EmptyRefusesEverything) {
     const FastMap none;
     int value = 0;

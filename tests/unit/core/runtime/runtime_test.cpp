@@ -278,7 +278,7 @@ TEST_F(RuntimeTest, AnNpuScheduleThatNeedsAllPesIsRefused) {
 }
 
 TEST(PeRecord, DifferencesNameBothPes) {
-    auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7);
+    auto made = make_pe_record(Config::read(FakeEnvironment{}).value().settings(), 7, {});
     ASSERT_TRUE(made.ok());
     std::vector<PeRecord> records(3, made.value());
     EXPECT_TRUE(check_pe_records(records, 0).ok());

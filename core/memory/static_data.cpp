@@ -1,0 +1,228 @@
+#include "core/memory/static_data.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/parse.hpp"
+
+namespace npushmem {
+
+namespace {
+
+// Replaced at a time: bounds how long another thread's write waits, and what is there twice.
+constexpr std::uint64_t piece_bytes = 4ULL << 20;
+// Above this the kernel is asked which pages exist; below, reading all of them is faster.
+constexpr std::uint64_t little = 256ULL << 10;
+// Runs of pages with less between them are committed as one.
+constexpr std::uint64_t small_gap = 64ULL << 10;
+
+std::uint64_t page_bytes() {
+    static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return bytes;
+}
+
+// System calls without their wrappers: sanitizers would take the copies for accesses between variables, and forget what
+// they know of them when the pages are replaced.
+void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int descriptor, std::uint64_t offset) {
+    return reinterpret_cast<void*>(
+        syscall(SYS_mmap, address, bytes, protection, flags, descriptor, static_cast<off_t>(offset)));
+}
+
+[[gnu::no_sanitize_address, gnu::no_sanitize_thread]] bool is_zero(const std::byte* page, std::uint64_t bytes) {
+    std::uint64_t any = 0;
+    for (std::uint64_t i = 0; i < bytes; i += sizeof any)
+        any |= *reinterpret_cast<const std::uint64_t*>(page + i);  // NOLINT: whatever type it has
+    return any == 0;
+}
+
+// One word for each page, bit 63: in memory; bit 62: swapped out. False when the kernel does not say.
+bool read_page_states(const std::byte* begin, std::uint64_t pages, std::vector<std::uint64_t>& states) {
+    const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (map < 0) return false;
+    const auto wanted = static_cast<ssize_t>(pages * sizeof states[0]);
+    const auto from = reinterpret_cast<std::uintptr_t>(begin) / page_bytes() * sizeof states[0];
+    const ssize_t got = pread(map, states.data(), static_cast<std::size_t>(wanted), static_cast<off_t>(from));
+    close(map);
+    return got == wanted;
+}
+
+void append(std::vector<Range>& runs, const Range& range) {
+    if (!runs.empty() && runs.back().end() == range.offset)
+        runs.back().size += range.size;
+    else
+        runs.push_back(range);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StaticData>> StaticData::share(const ProgramImage& image, Home home) {
+    std::unique_ptr<StaticData> data(new StaticData(image, std::move(home)));
+    if (HeldWrites::needed()) data->held_.emplace(image.begin, image.bytes);
+    Notes notes;
+    notes.states.resize(piece_bytes / page_bytes());
+    notes.runs.reserve(piece_bytes / page_bytes());
+    data->shared_.reserve(image.bytes / piece_bytes + image.parts.size());
+    for (const auto& part : image.parts)
+        if (Status shared = data->share_part(part, notes); !shared.ok())
+            return shared.within(
+                fmt::format("cannot make {} of the executable's variables symmetric "
+                            "(NPUSHMEM_STATIC_DATA=0 does without)",
+                            format_size(image.bytes)));
+    return data;
+}
+
+StaticData::~StaticData() { (void)give_back(); }
+
+Status StaticData::share_part(const ProgramImage::Part& part, Notes& notes) {
+    for (std::uint64_t done = 0; done < part.pages.size; done += piece_bytes) {
+        const Range piece{part.pages.offset + done, std::min(piece_bytes, part.pages.size - done)};
+        const std::uint64_t initialised = part.initialised > done ? part.initialised - done : 0;
+        if (Status shared = share_piece(piece, initialised, notes); !shared.ok()) return shared;
+    }
+    return {};
+}
+
+void StaticData::find_runs(const Range& piece, std::uint64_t initialised, Notes& notes) const {
+    notes.runs.clear();
+    const std::uint64_t first = std::min(initialised, piece.size);
+    if (first > 0) notes.runs.push_back({piece.offset, first});
+    const std::uint64_t rest = piece.size - first;
+    const bool told = rest > little && read_page_states(at(piece.offset + first), rest / page_bytes(), notes.states);
+    for (std::uint64_t done = 0; done < rest; done += page_bytes()) {
+        const std::uint64_t offset = piece.offset + first + done;
+        const bool exists = !told || notes.states[done / page_bytes()] >> 62 != 0;
+        if (exists && !is_zero(at(offset), page_bytes())) append(notes.runs, {offset, page_bytes()});
+    }
+}
+
+Status StaticData::commit(const std::vector<Range>& runs) const {
+    for (std::size_t i = 0; i < runs.size();) {
+        Range wanted = runs[i++];
+        for (; i < runs.size() && runs[i].offset - wanted.end() < small_gap; ++i)
+            wanted.size = runs[i].end() - wanted.offset;
+        if (Status room = home_.commit(wanted.offset, wanted.size); !room.ok()) return room;
+    }
+    return {};
+}
+
+Status StaticData::share_piece(const Range& piece, std::uint64_t initialised, Notes& notes) {
+    find_runs(piece, initialised, notes);
+    if (Status room = commit(notes.runs); !room.ok()) return room;
+    hold_writes(piece, true);
+    find_runs(piece, initialised, notes);  // again: what has been touched since
+    if (replace(piece, notes)) {
+        shared_.push_back(piece);
+        return {};
+    }
+    const int error = errno;
+    hold_writes(piece, false);
+    return {error == ENOSPC || error == ENOMEM ? Code::memory : Code::system,
+            fmt::format("{} at {}: {}", format_size(piece.size), static_cast<void*>(at(piece.offset)),
+                        std::strerror(error))};
+}
+
+bool StaticData::replace(const Range& piece, const Notes& notes) const {
+    return std::all_of(notes.runs.begin(), notes.runs.end(), [this](const Range& run) { return copy_out(run); }) &&
+           map_at(at(piece.offset), piece.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, home_.descriptor,
+                  home_.offset + piece.offset) != MAP_FAILED;
+}
+
+void StaticData::hold_writes(const Range& piece, bool hold) const {
+    if (held_) syscall(SYS_mprotect, at(piece.offset), piece.size, hold ? PROT_READ : PROT_READ | PROT_WRITE);
+}
+
+bool StaticData::copy_out(const Range& run) const {
+    for (std::uint64_t done = 0; done < run.size;) {
+        const long written = syscall(SYS_pwrite64, home_.descriptor, at(run.offset + done), run.size - done,
+                                     static_cast<off_t>(home_.offset + run.offset + done));
+        if (written > 0)
+            done += static_cast<std::uint64_t>(written);
+        else if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+// Between the copy and the replacement: no allocation, see Notes.
+bool StaticData::take_back(const Range& piece) {
+    void* const copy = map_at(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED) return false;
+    hold_writes(piece, true);
+    const auto first = static_cast<off_t>(home_.offset + piece.offset);
+    const off_t end = first + static_cast<off_t>(piece.size);
+    bool whole = true;
+    for (off_t from = first; whole && from < end;) {
+        const off_t data = lseek(home_.descriptor, from, SEEK_DATA);
+        if (data < 0 && errno == ENXIO) break;  // nothing but holes
+        from = data < 0 ? from : data;          // a file system that cannot tell: everything is data
+        if (from >= end) break;
+        const off_t hole = data < 0 ? end : std::min(end, lseek(home_.descriptor, from, SEEK_HOLE));
+        while (whole && from < hole) {
+            const long got = syscall(SYS_pread64, home_.descriptor, static_cast<std::byte*>(copy) + (from - first),
+                                     static_cast<std::size_t>(hole - from), from);
+            if (got > 0) from += got;
+            whole = got > 0 || (got < 0 && errno == EINTR);
+        }
+    }
+    if (whole &&
+        syscall(SYS_mremap, copy, piece.size, piece.size, MREMAP_MAYMOVE | MREMAP_FIXED, at(piece.offset)) != -1)
+        return true;
+    hold_writes(piece, false);
+    syscall(SYS_munmap, copy, piece.size);
+    return false;
+}
+
+Status StaticData::give_back() {
+    if (shared_.empty()) return {};
+    if (!held_ && HeldWrites::needed())
+        held_.emplace(reinterpret_cast<std::uintptr_t>(at(shared_.front().offset)),
+                      shared_.back().end() - shared_.front().offset);
+    while (!shared_.empty()) {
+        if (!take_back(shared_.back()))
+            return {Code::memory, fmt::format("cannot give the executable {} of its variables back: {}",
+                                              format_size(shared_.back().end()), std::strerror(errno))};
+        shared_.pop_back();
+    }
+    return {};
+}
+
+void StaticData::before_fork() {
+    fork_lock_.lock();
+    if (pipe2(fork_pipe_, O_CLOEXEC) != 0) fork_pipe_[0] = fork_pipe_[1] = -1;
+}
+
+// Reads the end of the pipe when the child has its copy, or is gone.
+void StaticData::after_fork_in_parent() {
+    if (fork_pipe_[1] >= 0) {
+        const int error = errno;
+        close(fork_pipe_[1]);
+        char nothing = 0;
+        while (read(fork_pipe_[0], &nothing, 1) < 0 && errno == EINTR) {
+        }
+        close(fork_pipe_[0]);
+        errno = error;
+    }
+    fork_lock_.unlock();
+}
+
+void StaticData::after_fork_in_child() {
+    held_.reset();  // of the parent's threads, which are not here
+    while (!shared_.empty() && take_back(shared_.back())) shared_.pop_back();
+    if (!shared_.empty()) {
+        static constexpr char complaint[] = "npushmem: a child of fork has no memory for its own static data\n";
+        (void)!write(STDERR_FILENO, complaint, sizeof complaint - 1);
+        shared_.clear();
+    }
+    if (fork_pipe_[0] >= 0) close(fork_pipe_[0]);
+    if (fork_pipe_[1] >= 0) close(fork_pipe_[1]);
+    fork_lock_.unlock();
+}
+
+}  // namespace npushmem

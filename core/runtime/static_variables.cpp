@@ -1,0 +1,108 @@
+#include "core/runtime/static_variables.hpp"
+
+#include <fmt/core.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+
+#include "core/base/parse.hpp"
+#include "core/runtime/pe_record.hpp"
+
+namespace npushmem {
+
+namespace {
+
+// Such a mount has no pages as small as the executable's.
+bool on_huge_pages(const std::string& folder) {
+    constexpr decltype(statfs::f_type) hugetlbfs = 0x958458f6;
+    struct statfs facts {};
+    return !folder.empty() && statfs(folder.c_str(), &facts) == 0 && facts.f_type == hugetlbfs;
+}
+
+// PEs that are threads of one process have one set of variables for all of them.
+bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
+    return std::any_of(records.begin(), records.end(), [&](const PeRecord& other) {
+        return &other != &records[pe] && other.process == records[pe].process &&
+               other.process_start == records[pe].process_start && other.host.machine == records[pe].host.machine &&
+               other.host.space == records[pe].host.space;
+    });
+}
+
+}  // namespace
+
+StaticOffer StaticVariables::offer(const Settings& settings, const ProgramImage& image) {
+    if (!settings.static_data) return {0, 0, StaticOffer::switched_off};
+    if (image.bytes == 0) return {0, 0, StaticOffer::no_variables};
+    if (on_huge_pages(settings.heap_dir)) return {0, 0, StaticOffer::huge_pages};
+    return {image.identity, image.bytes, StaticOffer::offered};
+}
+
+StaticVariables::StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe)
+    : image_(std::move(image)), records_(records), my_pe_(my_pe) {
+    const StaticOffer& mine = records[static_cast<std::size_t>(my_pe)].statics;
+    for (std::size_t pe = 0; pe < records.size(); ++pe) {
+        const StaticOffer& other = records[pe].statics;
+        room_ = std::max(room_, other.bytes);
+        const bool same =
+            other.identity == mine.identity && other.bytes == mine.bytes && why_not(static_cast<int>(pe)).empty();
+        if (!same && stranger_ < 0) stranger_ = static_cast<int>(pe);
+    }
+}
+
+Status StaticVariables::share(HostMemory& memory, int local_pe, std::uint64_t offset) {
+    offset_ = offset;
+    if (!why_not().empty()) return {};
+    const npushmem_memory slice = memory.describe_slice(local_pe, offset + room_);
+    auto made = StaticData::share(image_, {slice.fd, slice.fd_offset + offset,
+                                           [&memory, local_pe, offset](std::uint64_t at, std::uint64_t bytes) {
+                                               return memory.commit(local_pe, offset + at, bytes);
+                                           }});
+    if (!made.ok()) return made.status();
+    data_ = std::move(made).value();
+    return {};
+}
+
+std::string StaticVariables::why_not() const { return why_not(my_pe_); }
+
+std::string StaticVariables::why_not(int pe) const {
+    const auto at = static_cast<std::size_t>(pe);
+    switch (records_[at].statics.state) {
+        case StaticOffer::switched_off: return "NPUSHMEM_STATIC_DATA is 0";
+        case StaticOffer::no_variables: return "the executable has none";
+        case StaticOffer::huge_pages: return "NPUSHMEM_HEAP_DIR is a mount of huge pages";
+        case StaticOffer::offered: break;
+    }
+    return shares_process(records_, at) ? "it is a thread of a process that has several PEs" : "";
+}
+
+Status StaticVariables::check(const char* what, const void* object, std::uint64_t bytes, int pe) const {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - image_.begin;
+    if (!image_.contains(offset, bytes))
+        return {Code::range, fmt::format("{} bytes at {} {} reach beyond the executable's variables, which end {} "
+                                         "bytes after it",
+                                         bytes, what, object, image_.bytes - offset)};
+    if (pe == my_pe_ || everywhere()) return {};
+    const int other = pe < 0 ? stranger_ : pe;
+    const PeRecord& theirs = records_[static_cast<std::size_t>(other)];
+    const PeRecord& mine = records_[static_cast<std::size_t>(my_pe_)];
+    if (const std::string why = why_not(other); !why.empty())
+        return {Code::not_symmetric,
+                fmt::format("{} {} is a global or static variable, and those of PE {} are not symmetric: {}", what,
+                            object, other, why)};
+    if (theirs.statics.identity == mine.statics.identity) return {};
+    return {Code::not_symmetric,
+            fmt::format("{} {} is a global or static variable, and PE {} runs another executable (build {:016x}, here "
+                        "{:016x}), which has it elsewhere or not at all; memory from npushmem_malloc is symmetric "
+                        "between different executables",
+                        what, object, other, theirs.statics.identity, mine.statics.identity)};
+}
+
+std::string StaticVariables::describe() const {
+    if (const std::string why = why_not(); !why.empty()) return fmt::format("not symmetric: {}", why);
+    std::string here = fmt::format("{} of the executable are symmetric", format_size(image_.bytes));
+    if (stranger_ < 0) return here;
+    const std::string why = why_not(stranger_);
+    return fmt::format("{}, but not with PE {}: {}", here, stranger_, why.empty() ? "another executable" : why);
+}
+
+}  // namespace npushmem

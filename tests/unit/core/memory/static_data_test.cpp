@@ -1,0 +1,207 @@
+// The pages of a fake executable, some memory of the test, become those of a file and come back.
+#include "core/memory/static_data.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace npushmem {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t mib = 1ULL << 20;
+
+class StaticDataTest : public ::testing::Test {
+protected:
+    ~StaticDataTest() override {
+        data.reset();
+        if (variables != nullptr) munmap(variables, image.bytes);
+        if (alias != nullptr) munmap(alias, image.bytes);
+        if (file >= 0) close(file);
+    }
+
+    // `initialised` bytes come from the program's file, as far as anybody knows.
+    void make_program(std::uint64_t bytes, std::uint64_t initialised) {
+        variables = static_cast<std::byte*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        ASSERT_NE(variables, MAP_FAILED);
+        image.begin = reinterpret_cast<std::uintptr_t>(variables);
+        image.bytes = bytes;
+        image.parts = {{{0, bytes}, initialised}};
+        file = memfd_create("test-static-data", MFD_CLOEXEC);
+        ASSERT_EQ(ftruncate(file, static_cast<off_t>(before + bytes)), 0);
+        alias = static_cast<std::byte*>(
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(before)));
+        ASSERT_NE(alias, MAP_FAILED);
+    }
+
+    Status share() {
+        auto made =
+            StaticData::share(image, {file, before, [this](std::uint64_t offset, std::uint64_t bytes) {
+                                          committed += bytes;
+                                          return offset >= fails_from ? Status{Code::memory, "no room"} : Status{};
+                                      }});
+        if (!made.ok()) return made.status();
+        data = std::move(made).value();
+        return {};
+    }
+
+    std::uint64_t bytes_in_file() const {
+        struct stat facts {};
+        EXPECT_EQ(fstat(file, &facts), 0);
+        return static_cast<std::uint64_t>(facts.st_blocks) * 512;
+    }
+
+    static constexpr std::uint64_t before = 3 * page;  // in the file
+    std::byte* variables = nullptr;
+    std::byte* alias = nullptr;  // the same in the file
+    int file = -1;
+    ProgramImage image;
+    std::unique_ptr<StaticData> data;
+    std::uint64_t committed = 0;
+    std::uint64_t fails_from = ~std::uint64_t{0};
+};
+
+TEST_F(StaticDataTest, KeepsContentsAndAddresses) {
+    make_program(10 * page, 2 * page);
+    std::strcpy(reinterpret_cast<char*>(variables + 100), "initialised");
+    std::strcpy(reinterpret_cast<char*>(variables + 7 * page), "touched since");
+    ASSERT_TRUE(share().ok());
+    EXPECT_STREQ(reinterpret_cast<char*>(variables + 100), "initialised");
+    EXPECT_STREQ(reinterpret_cast<char*>(variables + 7 * page), "touched since");
+    EXPECT_EQ(variables[5 * page], std::byte{0});
+    // One memory at two addresses, in both directions, also where nothing had been.
+    EXPECT_STREQ(reinterpret_cast<char*>(alias + 100), "initialised");
+    alias[4 * page] = std::byte{9};
+    EXPECT_EQ(variables[4 * page], std::byte{9});
+    variables[9 * page + 5] = std::byte{8};
+    EXPECT_EQ(alias[9 * page + 5], std::byte{8});
+}
+
+TEST_F(StaticDataTest, GivesBackWhatThePeersWrote) {
+    make_program(10 * page, page);
+    ASSERT_TRUE(share().ok());
+    alias[3 * page] = std::byte{1};
+    ASSERT_TRUE(data->give_back().ok());
+    EXPECT_EQ(variables[3 * page], std::byte{1});
+    alias[3 * page] = std::byte{2};
+    EXPECT_EQ(variables[3 * page], std::byte{1}) << "private again";
+    variables[0] = std::byte{5};
+    EXPECT_NE(alias[0], std::byte{5});
+    data.reset();
+    EXPECT_EQ(variables[3 * page], std::byte{1}) << "once is enough";
+}
+
+TEST_F(StaticDataTest, LeavesUntouchedPagesAlone) {
+    constexpr std::uint64_t bytes = 1ULL << 30;
+    make_program(bytes, page);
+    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) variables[at + 5 * page] = std::byte{1};
+    ASSERT_TRUE(share().ok());
+    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) EXPECT_EQ(alias[at + 5 * page], std::byte{1});
+    EXPECT_LE(bytes_in_file(), 2 * mib);
+    EXPECT_LE(committed, 2 * mib);
+    ASSERT_TRUE(data->give_back().ok());
+    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) EXPECT_EQ(variables[at + 5 * page], std::byte{1});
+    EXPECT_LE(bytes_in_file(), 2 * mib) << "looking for what to give back fills no holes";
+}
+
+TEST_F(StaticDataTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
+    make_program(12 * mib, page);
+    variables[0] = std::byte{1};
+    variables[9 * mib] = std::byte{2};
+    fails_from = 8 * mib;  // the beginning has been replaced by then
+    const Status shared = share();
+    EXPECT_EQ(shared.code(), Code::memory);
+    EXPECT_THAT(shared.message(), ::testing::AllOf(::testing::HasSubstr("no room"), ::testing::HasSubstr("12 MiB"),
+                                                   ::testing::HasSubstr("NPUSHMEM_STATIC_DATA=0")));
+    alias[0] = std::byte{7};
+    EXPECT_EQ(variables[0], std::byte{1}) << "private again";
+    EXPECT_EQ(variables[9 * mib], std::byte{2});
+}
+
+// Each writer counts in a page of its own; a write into a page that had been copied but not yet replaced would be lost.
+TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
+    constexpr std::size_t writers = 3;
+    constexpr int rounds = 200;
+    make_program(16 * page, 4 * page);
+    std::atomic<bool> stop{false};
+    std::array<std::atomic<std::uint64_t>, writers> done{};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < writers; ++i)
+        threads.emplace_back([&, i] {
+            std::atomic_ref counter(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page));
+            for (std::uint64_t count = 1; !stop.load(std::memory_order_relaxed); ++count) {
+                counter.fetch_add(1, std::memory_order_relaxed);
+                done[i].store(count, std::memory_order_relaxed);
+            }
+        });
+    for (int round = 0; round < rounds; ++round) {
+        EXPECT_TRUE(share().ok());
+        EXPECT_TRUE(data->give_back().ok());
+        std::this_thread::yield();  // before the watch ends
+        data.reset();
+    }
+    for (auto& one : done)
+        while (one.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+    stop = true;
+    for (auto& thread : threads) thread.join();
+    for (std::size_t i = 0; i < writers; ++i)
+        EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page), done[i].load());
+}
+
+TEST_F(StaticDataTest, AChildOfForkHasItsOwn) {
+    make_program(10 * page, page);
+    auto& value = *reinterpret_cast<volatile int*>(variables + 2 * page);
+    ASSERT_TRUE(share().ok());
+    value = 1;
+    data->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        data->after_fork_in_child();
+        while (*reinterpret_cast<volatile int*>(alias + 2 * page) != 2) sched_yield();  // the parent's
+        const bool as_it_was = value == 1;
+        value = 3;
+        _exit(as_it_was ? 0 : 1);
+    }
+    data->after_fork_in_parent();
+    value = 2;
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child sees what its parent wrote afterwards";
+    EXPECT_EQ(value, 2) << "the parent sees what its child wrote";
+}
+
+// Whoever else handles the signal goes on doing so.
+TEST(HeldWrites, LeavesOtherFaultsToWhoHandlesThem) {
+    static std::byte* memory;
+    static volatile int handled;
+    memory = static_cast<std::byte*>(mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(memory, MAP_FAILED);
+    handled = 0;
+    struct sigaction before {};
+    struct sigaction own {};
+    own.sa_sigaction = [](int, siginfo_t*, void*) {
+        handled = handled + 1;
+        mprotect(memory, page, PROT_READ | PROT_WRITE);
+    };
+    own.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &own, &before);
+    {
+        const HeldWrites held(reinterpret_cast<std::uintptr_t>(memory + page), page);
+        *reinterpret_cast<volatile std::byte*>(memory) = std::byte{1};
+    }
+    EXPECT_EQ(handled, 1);
+    sigaction(SIGSEGV, &before, nullptr);
+    munmap(memory, 2 * page);
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,112 @@
+#include "core/runtime/static_variables.hpp"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "core/runtime/pe_record.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Memory of the test in place of an executable's variables.
+alignas(4096) std::byte fake_variables[2 * 4096];
+
+class StaticVariablesTest : public ::testing::Test {
+protected:
+    StaticVariablesTest() {
+        image.begin = reinterpret_cast<std::uintptr_t>(fake_variables);
+        image.bytes = sizeof fake_variables;
+        image.parts = {{{0, sizeof fake_variables}, 4096}};
+        image.identity = 0x1234;
+        records.resize(3);
+        for (std::size_t pe = 0; pe < records.size(); ++pe) {
+            records[pe].process = 100 + static_cast<int>(pe);
+            records[pe].statics = StaticVariables::offer(settings, image);
+        }
+    }
+
+    // PE 0's view.
+    StaticVariables made() { return {image, records, 0}; }
+    StaticVariables shared() {
+        StaticVariables variables = made();
+        auto created = HostMemory::create(variables.room() + 4096, 1, "");
+        EXPECT_TRUE(created.ok());
+        memory = std::make_unique<HostMemory>(std::move(created).value());
+        EXPECT_TRUE(variables.share(*memory, 0, 4096).ok());
+        return variables;
+    }
+
+    Settings settings;
+    ProgramImage image;
+    std::vector<PeRecord> records;
+    std::unique_ptr<HostMemory> memory;
+};
+
+TEST_F(StaticVariablesTest, AreEverywhereWhenAllPesRunTheSame) {
+    fake_variables[5] = std::byte{42};
+    const StaticVariables variables = shared();
+    EXPECT_TRUE(variables.everywhere());
+    EXPECT_EQ(variables.room(), sizeof fake_variables);
+    EXPECT_EQ(memory->slice(0)[4096 + 5], std::byte{42});
+    EXPECT_TRUE(variables.holds(fake_variables + 5));
+    EXPECT_FALSE(variables.holds(fake_variables + sizeof fake_variables));
+    for (const int pe : {-1, 0, 2}) EXPECT_TRUE(variables.check("dest", fake_variables + 5, 8, pe).ok());
+    EXPECT_EQ(variables.describe(), "8 KiB of the executable are symmetric");
+    const Status beyond = variables.check("dest", fake_variables + 8190, 3, 1);
+    EXPECT_EQ(beyond.code(), Code::range);
+    EXPECT_THAT(beyond.message(), HasSubstr("which end 2 bytes after it"));
+}
+
+TEST_F(StaticVariablesTest, OfAnotherExecutableAreToldApart) {
+    records[2].statics.identity = 0x99;
+    records[2].statics.bytes = 3 * 4096;
+    const StaticVariables variables = shared();
+    EXPECT_EQ(variables.room(), 3U * 4096) << "the most that any PE needs";
+    EXPECT_TRUE(variables.shared());
+    EXPECT_FALSE(variables.everywhere());
+    EXPECT_TRUE(variables.check("dest", fake_variables, 8, 0).ok());
+    EXPECT_TRUE(variables.check("dest", fake_variables, 8, 1).ok()) << "which runs the same";
+    const Status other = variables.check("dest", fake_variables, 8, 2);
+    EXPECT_EQ(other.code(), Code::not_symmetric);
+    EXPECT_THAT(other.message(), AllOf(HasSubstr("PE 2 runs another executable"), HasSubstr("0000000000000099")));
+    EXPECT_EQ(variables.check("dest", fake_variables, 8, -1).message(), other.message());
+    EXPECT_EQ(variables.describe(), "8 KiB of the executable are symmetric, but not with PE 2: another executable");
+}
+
+TEST_F(StaticVariablesTest, OfAPeThatHasThemSwitchedOffAreNotReached) {
+    settings.static_data = false;
+    records[1].statics = StaticVariables::offer(settings, image);
+    const StaticVariables variables = shared();
+    EXPECT_THAT(variables.check("source", fake_variables, 8, 1).message(),
+                HasSubstr("those of PE 1 are not symmetric: NPUSHMEM_STATIC_DATA is 0"));
+    EXPECT_TRUE(variables.check("source", fake_variables, 8, 2).ok());
+}
+
+TEST_F(StaticVariablesTest, SwitchedOffTakeNoRoom) {
+    settings.static_data = false;
+    for (auto& record : records) record.statics = StaticVariables::offer(settings, image);
+    const StaticVariables variables = shared();
+    EXPECT_EQ(variables.room(), 0U);
+    EXPECT_FALSE(variables.shared());
+    EXPECT_FALSE(variables.holds(fake_variables));
+    EXPECT_EQ(variables.describe(), "not symmetric: NPUSHMEM_STATIC_DATA is 0");
+}
+
+TEST_F(StaticVariablesTest, OfPesThatAreThreadsAreNot) {
+    records[0].process = records[1].process;
+    const StaticVariables variables = shared();
+    EXPECT_FALSE(variables.shared()) << "they have one set of variables between them";
+    EXPECT_EQ(variables.describe(), "not symmetric: it is a thread of a process that has several PEs");
+}
+
+TEST_F(StaticVariablesTest, OfAProgramWithoutAnyAreNone) {
+    EXPECT_EQ(StaticVariables::offer(settings, ProgramImage{}).state, StaticOffer::no_variables);
+    EXPECT_EQ(StaticVariables::offer(settings, ProgramImage{}).bytes, 0U);
+}
+
+}  // namespace
+}  // namespace npushmem
