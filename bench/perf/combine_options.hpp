@@ -17,6 +17,7 @@ struct CombineOptions {
     std::optional<std::int64_t> hidden;
     std::string type = "bf16";
     std::string copy = "auto";
+    std::string mode = "direct";
     double zipf = 1.0;
     std::uint64_t seed = 1;
     int iterations = 30;

@@ -129,7 +129,7 @@ void append_samples(std::string& csv, const char* name, const std::vector<double
 
 std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
                            const std::string& map, const std::string& nics) {
-    return fmt::format("npushmem-perf combine: {} on {} PEs, mode direct\n\n", c.workload.name, result.pes) +
+    return fmt::format("npushmem-perf combine: {} on {} PEs, mode {}\n\n", c.workload.name, result.pes, options.mode) +
            workload_part(c, options, result) + "\n" + choices_part(options, result, map, nics) + "\n" +
            results_part(result) + "\n" + verdict_part(options, result);
 }

@@ -25,6 +25,7 @@ npushmemx_moe_config_t config_of(const CombineCase& c, const CombineOptions& opt
     config.max_tokens = c.workload.tokens;
     config.input_type = static_cast<std::int32_t>(c.workload.type);
     config.output_type = config.input_type;
+    config.mode = options.mode == "stream" ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT;
     config.copy = copy_of(options.copy);
     config.audit = options.audit ? 1 : 0;
     return config;

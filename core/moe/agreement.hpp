@@ -12,11 +12,11 @@ namespace npushmem::moe {
 
 // What a rank shows to the others; the same layout in every process of a job.
 struct AgreementCard {
-    std::array<std::int64_t, 7> values{};  // in the order of agreement_fields
+    std::array<std::int64_t, 8> values{};  // in the order of agreement_fields
     std::int32_t refused = 0;              // Code of this rank's own refusal, 0 if it has none
     std::array<char, 188> reason{};        // and its text, terminated
 };
-static_assert(sizeof(AgreementCard) == 248);
+static_assert(sizeof(AgreementCard) == 256);
 
 // Collective, on a symmetric card-sized block that belongs to this exchange alone until it returns. `own` is this
 // rank's opinion of its own arguments. Returns the refusal of the lowest rank that has one, or the first difference to

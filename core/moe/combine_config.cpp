@@ -29,9 +29,10 @@ Status CombineConfig::validate() const {
     if (max_tokens < 1 || max_tokens > most_tokens) return refuse("max_tokens", max_tokens, 1, most_tokens);
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
-    if (mode == CombineMode::direct) return {};
+    if (ring_rows < 0 || ring_rows > most_tokens) return refuse("ring_rows", ring_rows, 0, most_tokens);
+    if (mode == CombineMode::direct || mode == CombineMode::stream) return {};
     return {Code::unsupported,
-            fmt::format("moe: mode {} is not there; use 0 (direct)", static_cast<std::int32_t>(mode))};
+            fmt::format("moe: mode {} is not there; use 0 (direct) or 2 (stream)", static_cast<std::int32_t>(mode))};
 }
 
 }  // namespace npushmem::moe

@@ -10,7 +10,9 @@
 
 namespace npushmem::moe {
 
-enum class CombineMode : std::int32_t { direct = 0 };
+// direct: each row is put straight into its slot at the receiver. stream: rows go through a ring per pair of ranks, and
+// the receiver puts them into slots of its own; between ranks of one host only.
+enum class CombineMode : std::int32_t { direct = 0, stream = 2 };
 
 struct CombineConfig {
     std::int32_t experts = 0;
@@ -20,6 +22,7 @@ struct CombineConfig {
     ElementType input = ElementType::bfloat16;
     ElementType output = ElementType::bfloat16;
     CombineMode mode = CombineMode::direct;
+    std::int64_t ring_rows = 0;           // mode stream: of each ring; 0: about 256 KiB
     bool audit = false;                   // count the rows put into each slot, and check them after every call
     CopyRoute route = CopyRoute::direct;  // each rank's own choice
     std::chrono::nanoseconds timeout{0};  // of the wait for one rank; 0: the device's. Each rank's own choice

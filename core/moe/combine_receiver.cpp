@@ -58,6 +58,10 @@ void moe_combine_receiver(Core& core, const CombineReceive& receive) {
         await_source(core, receive, (core.my_pe() + 1 + i) % receive.num_ranks);
     }
     core.core_barrier();
+    reduce_share(core, receive);
+}
+
+void reduce_share(Core& core, const CombineReceive& receive) {
     const auto cores = static_cast<std::uint64_t>(core.count());
     const auto index = static_cast<std::uint64_t>(core.index());
     const std::uint64_t tokens = receive.tokens.value();

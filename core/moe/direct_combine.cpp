@@ -9,6 +9,7 @@
 #include "core/moe/memory_extent.hpp"
 #include "core/moe/plan_check.hpp"
 #include "core/moe/remote_rows.hpp"
+#include "core/moe/stream/row_ring.hpp"
 #include "npushmem/npu/launch.hpp"
 
 namespace npushmem::moe {
@@ -43,6 +44,8 @@ Result<std::unique_ptr<DirectCombine>> DirectCombine::create(const CombineConfig
     combine->card_ = std::move(card);
     if (Status status = combine->allocate(); !status.ok()) return status;
     combine->find_unmapped();
+    if (Status status = agree_all_ok(memory, combine->card_.data(), combine->check_rings()); !status.ok())
+        return status;
     // Everybody's memory is zeroed and its canaries planted before anybody's rows arrive.
     if (Status status = memory.barrier(); !status.ok()) return status;
     return combine;
@@ -53,9 +56,32 @@ Status DirectCombine::allocate() {
     if (Status s = take(memory_, layout_.total(), "two buffers of slots", region_); !s.ok()) return s;
     board_ = std::make_unique<RoutingBoard>(memory_, board_block_.data());
     plant_canaries();
+    if (streams()) {
+        if (Status s = take(memory_, rings().layout.total(), "the rings", rings_); !s.ok()) return s;
+    }
     if (!config_.audit) return {};
     expected_.assign(2 * layout_.slots().value(), 0);
     return take(memory_, Bytes{expected_.size() * sizeof(std::uint64_t)}, "the audit's counters", arrivals_);
+}
+
+RingMemory DirectCombine::rings() const {
+    const Rows ring_rows{static_cast<std::uint64_t>(config_.ring_rows)};
+    const RingShape shape = row_ring_shape(config_.row_bytes(), layout_.slots(), ring_rows);
+    return {rings_.data(), RingLayout(memory_.n_pes(), shape), config_.timeout};
+}
+
+Status DirectCombine::check_rings() const {
+    if (!streams()) return {};
+    if (Status s = rings().layout.shape().check(); !s.ok()) return s;
+    const auto unmapped = std::ranges::find(skipped_, 1);
+    if (unmapped != skipped_.end()) {
+        return {Code::unsupported,
+                fmt::format("moe: mode stream needs the memory of every rank mapped, that of rank {} "
+                            "is not; use mode direct",
+                            unmapped - skipped_.begin())};
+    }
+    if (device_.config().cores() >= 2) return {};
+    return {Code::unsupported, "moe: mode stream needs a device of two cores, one to send and one to receive"};
 }
 
 void DirectCombine::find_unmapped() {
@@ -96,6 +122,7 @@ Status DirectCombine::adopt(const RankRouting& own) {
     auto plan = build_combine_plan(board_->all(), ExpertPlacement(config_.experts, memory_.n_pes()), memory_.my_pe());
     if (!plan.ok()) return plan.status();
     plan_ = std::move(plan).value();
+    if (streams()) order_ = row_order(own.experts, ExpertPlacement(config_.experts, memory_.n_pes()));
     tokens_ = Tokens{own.tokens(config_.top_k)};
     experts_.assign(own.experts.begin(), own.experts.end());
     weights_.assign(own.weights.begin(), own.weights.end());
@@ -106,7 +133,8 @@ Status DirectCombine::adopt(const RankRouting& own) {
 Status DirectCombine::check_plan(const CombinePlan& plan) const {
     if (!routed_) return {Code::state, "set the routing before a plan"};
     if (Status s = check_tables(plan, layout_.slots()); !s.ok()) return s;
-    return check_slots(plan, board_->all());
+    if (Status s = check_slots(plan, board_->all()); !s.ok() || !streams()) return s;
+    return check_order(plan);
 }
 
 Status DirectCombine::set_plan(const PlanTables& tables, const Status& opinion) {
@@ -147,6 +175,11 @@ Status DirectCombine::combine(const std::byte* x, std::byte* out) {
 Status DirectCombine::give_up(Status cause) {
     broken_ = Status{Code::state, "this handle's ranks are out of step since an earlier failure: " + cause.message()};
     // Best effort: the others also have their own deadline.
+    if (streams()) {
+        (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, rings());
+        (void)stream_.synchronize();
+        return cause;
+    }
     const CombineSend send = send_arguments(nullptr);
     (void)npu::launch(stream_, launch_as("moe_combine_give_up"), moe_combine_give_up, send);
     (void)stream_.synchronize();
@@ -158,7 +191,10 @@ Status DirectCombine::give_up(Status cause) {
 }
 
 npu::LaunchConfig DirectCombine::launch_as(const char* name) const {
-    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks));
+    // In mode stream a core serves one end of a ring, and every rank has two ends here.
+    const int sub_cores = device_.config().vector_cores;
+    const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : memory_.n_pes();
+    npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks));
     config.name = name;
     return config;
 }
@@ -202,7 +238,15 @@ CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
     return receive;
 }
 
+Status DirectCombine::run_stream(const std::byte* x, std::byte* out) {
+    const StreamCombine work{send_arguments(x), receive_arguments(out), rings(), order_.slots.data(),
+                             order_.first.data()};
+    if (Status s = npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work); !s.ok()) return s;
+    return stream_.synchronize();
+}
+
 Status DirectCombine::run(const std::byte* x, std::byte* out) {
+    if (streams()) return run_stream(x, out);
     const CombineSend send = send_arguments(x);
     if (!skipped_.empty()) send_remote_rows(memory_, send);
     if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
@@ -234,9 +278,26 @@ Status DirectCombine::check_canary(std::uint64_t epoch) const {
             fmt::format("moe: byte {} behind the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
 }
 
+// What was planted behind the rings of the others here: nothing but zeros.
+Status DirectCombine::check_rings_at_rest() const {
+    const RingMemory memory = rings();
+    for (int source = 0; source < memory.layout.ranks(); ++source) {
+        const std::byte* canary = memory.region + memory.layout.canary(source).value();
+        const std::byte* end = canary + RingLayout::line;
+        const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != std::byte{0}; });
+        if (wrong == end) continue;
+        return {Code::protocol,
+                fmt::format("moe: byte {} behind the ring of rank {} was overwritten", wrong - canary, source)};
+    }
+    return {};
+}
+
 Status DirectCombine::check_memory() const {
     for (const std::uint64_t parity : {0U, 1U}) {
         if (Status s = check_canary(parity); !s.ok()) return s;
+    }
+    if (streams()) {
+        if (Status s = check_rings_at_rest(); !s.ok()) return s;
     }
     if (!config_.audit) return {};
     // Only the parity of the last call is at rest: a rank that is ahead may already be filling the other buffer.

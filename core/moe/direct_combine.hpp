@@ -13,6 +13,8 @@
 #include "core/moe/reduce.hpp"
 #include "core/moe/routing_board.hpp"
 #include "core/moe/slot_layout.hpp"
+#include "core/moe/stream/row_order.hpp"
+#include "core/moe/stream/stream_combine.hpp"
 #include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -63,6 +65,7 @@ private:
 
     Status allocate();
     void find_unmapped();
+    Status check_rings() const;
     void plant_canaries();
     Status check_own_routing(const RankRouting& own) const;
     Status check_plan(const CombinePlan& plan) const;
@@ -71,11 +74,15 @@ private:
     Status run(const std::byte* x, std::byte* out);
     [[nodiscard]] CombineSend send_arguments(const std::byte* x) const;
     [[nodiscard]] CombineReceive receive_arguments(std::byte* out) const;
+    [[nodiscard]] RingMemory rings() const;
+    [[nodiscard]] bool streams() const { return config_.mode == CombineMode::stream; }
+    Status run_stream(const std::byte* x, std::byte* out);
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     Status give_up(Status cause);
     void count_expected();
     [[nodiscard]] Bytes out_row() const;
     Status check_canary(std::uint64_t epoch) const;
+    Status check_rings_at_rest() const;
     [[nodiscard]] std::uint64_t* arrivals() const;
 
     CombineConfig config_;
@@ -87,11 +94,13 @@ private:
     SymmetricBlock card_;
     SymmetricBlock board_block_;
     SymmetricBlock region_;
+    SymmetricBlock rings_;
     SymmetricBlock arrivals_;
     std::unique_ptr<RoutingBoard> board_;
     npu::Stream stream_;
 
     CombinePlan plan_;
+    RowOrder order_;  // mode stream
     Tokens tokens_;
     std::vector<std::int32_t> experts_;
     std::vector<float> weights_;

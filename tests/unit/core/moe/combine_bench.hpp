@@ -2,7 +2,10 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -12,6 +15,7 @@
 #include "core/moe/direct_combine.hpp"
 #include "core/moe/payload.hpp"
 #include "core/moe/reference.hpp"
+#include "core/moe/stream/row_ring.hpp"
 #include "npushmem/npu/device.hpp"
 #include "tests/fakes/thread_world.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
@@ -186,7 +190,9 @@ public:
 private:
     static std::size_t heap_for(int pes, const CombineConfig& config) {
         const SlotLayout layout(pes, config.slots(), config.row_bytes());
-        return 2 * (layout.total().value() + 32 * config.slots().value() + 65536);
+        const Rows ring_rows{static_cast<std::uint64_t>(config.ring_rows)};
+        const RingLayout rings(pes, row_ring_shape(config.row_bytes(), config.slots(), ring_rows));
+        return 2 * (layout.total().value() + rings.total().value() + 32 * config.slots().value() + 65536);
     }
 
     fakes::ThreadWorld world_;
@@ -194,5 +200,32 @@ private:
     int blocks_;
     bool window_;
 };
+
+inline CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
+    CombineConfig config;
+    config.experts = shape.experts;
+    config.top_k = shape.top_k;
+    config.hidden = hidden;
+    config.max_tokens = std::max(shape.tokens, 1);
+    config.audit = true;
+    config.timeout = std::chrono::seconds(60);
+    return config;
+}
+
+// `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
+inline void expect_exact(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config, blocks);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open()) << pe.error();
+        ASSERT_TRUE(pe.route(routing)) << pe.error();
+        for (int call = 0; call < calls; ++call) {
+            pe.fill(static_cast<std::uint64_t>(call));
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            ASSERT_EQ(pe.first_difference(static_cast<std::uint64_t>(call)), "");
+        }
+        ASSERT_TRUE(pe.engine().check_memory().ok());
+    });
+}
 
 }  // namespace npushmem::moe

@@ -40,9 +40,10 @@ TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
     EXPECT_THAT(changed([](auto& c) { c.max_tokens = 0; }).message(), HasSubstr("max_tokens is 0"));
     EXPECT_THAT(changed([](auto& c) { c.input = ElementType{9}; }).message(), HasSubstr("input type is 9"));
     EXPECT_THAT(changed([](auto& c) { c.output = ElementType{0}; }).message(), HasSubstr("output type is 0"));
-    const Status mode = changed([](auto& c) { c.mode = CombineMode{2}; });
+    const Status mode = changed([](auto& c) { c.mode = CombineMode{1}; });
     EXPECT_EQ(mode.code(), Code::unsupported);
-    EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct)"));
+    EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct) or 2 (stream)"));
+    EXPECT_THAT(changed([](auto& c) { c.ring_rows = -1; }).message(), HasSubstr("ring_rows is -1"));
 }
 
 TEST(CopyRoute, StreamsOnlyLongRowsThatDoNotStayInTheCache) {

@@ -4,9 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <cmath>
-#include <functional>
-#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -16,36 +13,7 @@
 namespace npushmem::moe {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
-    CombineConfig config;
-    config.experts = shape.experts;
-    config.top_k = shape.top_k;
-    config.hidden = hidden;
-    config.max_tokens = std::max(shape.tokens, 1);
-    config.audit = true;
-    config.timeout = std::chrono::seconds(60);
-    return config;
-}
-
-// `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
-void expect_exact(const CaseShape& shape, const CombineConfig& config, int calls = 3) {
-    const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config);
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open()) << pe.error();
-        ASSERT_TRUE(pe.route(routing)) << pe.error();
-        for (int call = 0; call < calls; ++call) {
-            pe.fill(static_cast<std::uint64_t>(call));
-            ASSERT_TRUE(pe.combine()) << pe.error();
-            ASSERT_EQ(pe.first_difference(static_cast<std::uint64_t>(call)), "");
-        }
-        ASSERT_TRUE(pe.engine().check_memory().ok());
-    });
-}
 
 std::vector<CopyRoute> routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
 
@@ -272,57 +240,6 @@ TEST(DirectCombine, TablesOfTheCallersOwn) {
     });
 }
 
-TEST(DirectCombine, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
-    const CaseShape shape{3, 6, 2, 5, 33, 0.0};
-    const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        const CombinePlan plan = pe.engine().plan();
-        std::vector<std::int32_t> offsets = plan.offset_table;
-        if (pe.pe() == 1) offsets[0] = 1 << 30;
-        const Status status = pe.engine().set_plan({offsets, plan.length_table, plan.slots});
-        EXPECT_THAT(status.message(), AllOf(HasSubstr("1073741824"), HasSubstr("rank")));
-        EXPECT_EQ(status.message().starts_with("rank 1 refused"), pe.pe() != 1) << status.message();
-        pe.fill(4);
-        ASSERT_TRUE(pe.combine()) << pe.error();
-        EXPECT_EQ(pe.first_difference(4), "");
-    });
-}
-
-TEST(DirectCombine, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
-    const CaseShape shape{3, 6, 2, 5, 34};
-    const Routing routing = random_routing(shape);
-    Routing wrong = routing;
-    wrong.expert_ids[2][3] = 6;
-    CaseShape more = shape;
-    more.tokens = 6;
-    const Routing too_many = random_routing(more);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        EXPECT_FALSE(pe.route(wrong));
-        EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 2"), HasSubstr("expert 6")));
-        EXPECT_FALSE(pe.route(too_many));
-        EXPECT_THAT(pe.error(), AllOf(HasSubstr("6 tokens"), HasSubstr("max_tokens 5")));
-        pe.adopt(routing);
-        pe.fill(4);
-        ASSERT_TRUE(pe.combine()) << pe.error();
-        EXPECT_EQ(pe.first_difference(4), "");
-    });
-}
-
-TEST(DirectCombine, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
-    const CaseShape shape{3, 6, 2, 5, 35};
-    CombineBench bench(shape.ranks, config_for(shape, 20));
-    bench.run([&](CombinePe& pe) {
-        if (pe.pe() == 1) pe.config().top_k = 3;
-        EXPECT_FALSE(pe.open());
-        EXPECT_THAT(pe.error(), AllOf(HasSubstr("top_k"), HasSubstr("rank 0 has 2"), HasSubstr("rank 1 has 3")));
-        EXPECT_EQ(pe.memory().live(), 0);
-    });
-}
-
 // Ranks 0 and 2 cannot map each other; rank 1 maps both.
 TEST(DirectCombine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     CaseShape shape{3, 6, 2, 5, 36, 0.0};
@@ -353,80 +270,6 @@ TEST(DirectCombine, GivingUpReachesRanksThatAreNotMapped) {
         pe.fill(1);
         const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
         EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
-    });
-}
-
-TEST(DirectCombine, AHeapThatIsTooSmallSaysForWhat) {
-    const CaseShape shape{2, 6, 2, 5, 37};
-    CombineConfig config = config_for(shape, 1 << 20);
-    CombineBench bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
-    bench.run([&](CombinePe& pe) {
-        EXPECT_FALSE(pe.open());
-        EXPECT_THAT(pe.error(), AllOf(HasSubstr("two buffers of slots"), HasSubstr("bytes left")));
-        EXPECT_EQ(pe.memory().live(), 0);
-    });
-}
-
-// A rank whose call is refused does not leave the others waiting for their deadline.
-TEST(DirectCombine, ARefusedCallOfOneRankEndsTheCallsOfAll) {
-    const CaseShape shape{3, 6, 2, 5, 38, 0.0};
-    const Routing routing = random_routing(shape);
-    CombineConfig config = config_for(shape, 20);
-    config.timeout = std::chrono::seconds(0);
-    CombineBench bench(shape.ranks, config);
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        pe.fill(1);
-        const Status status = pe.pe() == 1 ? pe.engine().combine(nullptr, pe.out_data())
-                                           : pe.engine().combine(pe.x_data(), pe.out_data());
-        EXPECT_FALSE(status.ok());
-        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
-        EXPECT_FALSE(pe.combine());
-        EXPECT_THAT(pe.error(), HasSubstr("out of step"));
-    });
-}
-
-TEST(DirectCombine, OverlappingBuffersAreRefused) {
-    const CaseShape shape{1, 2, 2, 5, 39, 0.0};
-    const Routing routing = random_routing(shape);
-    CombineBench bench(1, config_for(shape, 20));
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        pe.fill(1);
-        const Status status = pe.engine().combine(pe.x_data(), pe.x_data() + 100);
-        EXPECT_THAT(status.message(), HasSubstr("x (400 bytes at"));
-        EXPECT_THAT(status.message(), HasSubstr("overlaps out (200 bytes"));
-    });
-}
-
-TEST(DirectCombine, CombineBeforeRoutingIsRefused) {
-    const CaseShape shape{1, 2, 2, 5, 40};
-    CombineBench bench(1, config_for(shape, 20));
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open());
-        EXPECT_THAT(pe.engine().combine(nullptr, nullptr).message(), HasSubstr("before any routing"));
-    });
-}
-
-// A rank that never calls: the others' deadline passes, and the message says who is missing and how far it got.
-TEST(DirectCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
-    const CaseShape shape{3, 6, 2, 5, 41};
-    const Routing routing = random_routing(shape);
-    CombineConfig config = config_for(shape, 20);
-    config.timeout = std::chrono::milliseconds(50);
-    CombineBench bench(shape.ranks, config);
-    bench.run([&](CombinePe& pe) {
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        pe.fill(1);
-        if (pe.pe() == 1) {
-            pe.meet();
-            return;
-        }
-        EXPECT_FALSE(pe.combine());
-        EXPECT_THAT(pe.error(),
-                    AnyOf(AllOf(HasSubstr("waits for the rows of rank 1"), HasSubstr("last finished call is 0")),
-                          HasSubstr("has given up")));
-        pe.meet();
     });
 }
 

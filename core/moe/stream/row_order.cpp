@@ -1,0 +1,53 @@
+#include "core/moe/stream/row_order.hpp"
+
+#include <fmt/format.h>
+
+namespace npushmem::moe {
+namespace {
+
+// Where each expert's rows begin, and behind the last one where they end.
+std::vector<std::uint64_t> begins_of(std::span<const std::int32_t> experts, std::int32_t count) {
+    std::vector<std::uint64_t> begins(static_cast<std::size_t>(count) + 1, 0);
+    for (const std::int32_t expert : experts) {
+        if (expert >= 0) ++begins[static_cast<std::size_t>(expert) + 1];
+    }
+    for (std::size_t i = 1; i < begins.size(); ++i) begins[i] += begins[i - 1];
+    return begins;
+}
+
+}  // namespace
+
+RowOrder row_order(std::span<const std::int32_t> experts, const ExpertPlacement& placement) {
+    const std::int32_t ranks = placement.ranks();
+    std::vector<std::uint64_t> next = begins_of(experts, placement.first_expert(ranks));
+    RowOrder order;
+    for (std::int32_t rank = 0; rank <= ranks; ++rank) {
+        order.first.push_back(next[static_cast<std::size_t>(placement.first_expert(rank))]);
+    }
+    order.slots.resize(next.back());
+    for (std::size_t slot = 0; slot < experts.size(); ++slot) {
+        if (experts[slot] < 0) continue;
+        order.slots[next[static_cast<std::size_t>(experts[slot])]++] = static_cast<std::uint32_t>(slot);
+    }
+    return order;
+}
+
+Status check_order(const CombinePlan& plan) {
+    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
+        for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
+            const Fragment fragment = plan.fragment(expert, rank);
+            const std::uint64_t end = fragment.first.value() + fragment.count.value();
+            for (std::uint64_t row = fragment.first.value() + 1; row < end; ++row) {
+                if (plan.slots[row - 1] < plan.slots[row]) continue;
+                return {
+                    Code::unsupported,
+                    fmt::format("expert {} (local {}), rank {}: row {} of x is for slot {} but the row before it "
+                                "for slot {}; mode stream needs the rows of a fragment in the order of slots",
+                                plan.first_expert + expert, expert, rank, row, plan.slots[row], plan.slots[row - 1])};
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace npushmem::moe

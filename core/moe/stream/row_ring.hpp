@@ -1,0 +1,26 @@
+// Rings that carry rows. A row takes whole units, and a ring holds whole rows, so a write that is split at the ring's
+// end is split between rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/moe/ring/ring_shape.hpp"
+
+namespace npushmem::moe {
+
+constexpr Bytes ring_step(Bytes row) { return aligned_up(row, RingShape::unit); }
+
+// A batch of about 64 KiB, and four of them in a ring; no more than `most` rows, which is what can come at all.
+// `ring_rows`: the caller's choice of the ring's rows, 0 for none.
+constexpr RingShape row_ring_shape(Bytes row, Rows most, Rows ring_rows) {
+    constexpr std::uint64_t usual_batch = 64 * 1024;
+    const Bytes step = ring_step(row);
+    const std::uint64_t usual = 4 * std::max<std::uint64_t>(usual_batch / step.value(), 1);
+    const std::uint64_t wanted = ring_rows == Rows{0} ? std::min(usual, most.value()) : ring_rows.value();
+    const std::uint64_t rows = std::max<std::uint64_t>(wanted, 1);
+    const std::uint64_t batch = std::clamp<std::uint64_t>(usual_batch / step.value(), 1, rows);
+    return {step * rows, step * batch, step * batch};
+}
+
+}  // namespace npushmem::moe

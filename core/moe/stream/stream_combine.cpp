@@ -1,0 +1,184 @@
+#include "core/moe/stream/stream_combine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/moe/stream/row_ring.hpp"
+#include "core/moe/table_column.hpp"
+#include "npushmem/npu/error.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::Core;
+
+// Copies rows from x into the ring.
+class RowPort : public CoreRingSenderPort {
+public:
+    RowPort(Core& core, const StreamCombine& work, int destination)
+        : CoreRingSenderPort(core, work.rings, destination),
+          core_(core),
+          ring_(work.rings.region + work.rings.layout.ring(core.my_pe()).value()),
+          row_(work.send.layout.row_bytes().value()),
+          step_(ring_step(work.send.layout.row_bytes()).value()),
+          destination_(destination) {}
+
+    // The rows that the next write takes.
+    void stage(const std::byte* first) { first_ = first; }
+
+    void copy(const RingPiece& piece) {
+        const std::byte* source = first_ + piece.from / step_ * row_;
+        const std::uint64_t rows = piece.bytes / step_;
+        if (row_ == step_) return core_.put(ring_ + piece.at, source, piece.bytes, destination_);
+        for (std::uint64_t i = 0; i < rows; ++i) {
+            core_.put(ring_ + piece.at + i * step_, source + i * row_, row_, destination_);
+        }
+    }
+
+private:
+    Core& core_;
+    std::byte* ring_;
+    const std::byte* first_ = nullptr;
+    std::uint64_t row_;
+    std::uint64_t step_;
+    int destination_;
+};
+static_assert(RingSenderPort<RowPort>);
+
+[[noreturn]] void fail(const StreamCombine& work, const Status& status) {
+    throw npu::KernelError(status.within(fmt::format("combine, call {}", work.send.epoch)));
+}
+
+FragmentTables tables_of(const CombineSend& send) {
+    return {send.offset_table, send.length_table, send.num_local_experts, send.num_ranks};
+}
+
+// One destination's rows, batch after batch. A batch is reserved whole before its first row is copied, and told of when
+// its last one is: who waits for room holds nothing back.
+class RowSender {
+public:
+    RowSender(Core& core, const StreamCombine& work, int destination, Rows rows, RingSenderState& state)
+        : work_(work),
+          port_(core, work, destination),
+          ring_(port_, work.rings.layout.shape(), {core.my_pe(), destination}, state),
+          step_(ring_step(work.send.layout.row_bytes()).value()),
+          in_batch_(work.rings.layout.shape().batch.value() / step_),
+          left_(rows.value()) {}
+
+    void put(Fragment fragment) {
+        std::uint64_t row = fragment.first.value();
+        const std::uint64_t end = row + fragment.count.value();
+        while (row < end) {
+            if (reserved_ == 0) begin_batch();
+            const std::uint64_t rows = std::min(end - row, reserved_);
+            port_.stage(work_.send.x + bytes_of(Rows{row}, work_.send.layout.row_bytes()).value());
+            ring_.write(Bytes{rows * step_});
+            row += rows;
+            left_ -= rows;
+            reserved_ -= rows;
+            if (reserved_ == 0) end_batch();
+        }
+    }
+
+private:
+    [[nodiscard]] std::uint64_t next_batch() const { return std::min(left_, in_batch_); }
+
+    void begin_batch() {
+        reserved_ = next_batch();
+        if (const Status s = ring_.reserve(Bytes{reserved_ * step_}); !s.ok()) fail(work_, s);
+    }
+    void end_batch() {
+        // While the last copies are under way.
+        if (left_ > 0) ring_.look_ahead(Bytes{next_batch() * step_});
+        ring_.commit();
+    }
+
+    const StreamCombine& work_;
+    RowPort port_;
+    RingSender<RowPort> ring_;
+    std::uint64_t step_;
+    std::uint64_t in_batch_;
+    std::uint64_t left_;          // rows that are not yet written
+    std::uint64_t reserved_ = 0;  // of these, for which there is room
+};
+
+Rows rows_to(Core& core, const StreamCombine& work, int destination) {
+    TableColumns columns(core, tables_of(work.send), destination);
+    Rows rows;
+    for (std::int32_t e = 0; e < work.send.num_local_experts; ++e) rows += columns.fragment(e).count;
+    return rows;
+}
+
+void send_stream(Core& core, const StreamCombine& work, int destination) {
+    const std::size_t mark = core.ub_used();
+    std::uint64_t* line = work.rings.word(work.rings.layout.sender_state(destination));
+    auto state = load_state<RingSenderState>(core, line);
+    const Rows rows = rows_to(core, work, destination);
+    core.ub_release(mark);
+    RowSender sender(core, work, destination, rows, state);
+    TableColumns columns(core, tables_of(work.send), destination);
+    for (std::int32_t e = 0; e < work.send.num_local_experts; ++e) sender.put(columns.fragment(e));
+    store_state(core, line, state);
+    core.ub_release(mark);
+}
+
+// Puts the rows of a part of the ring into their slots. Returns how many there were.
+std::uint64_t place_rows(Core& core, const StreamCombine& work, npu::gm_view<const std::byte> part,
+                         const std::uint32_t* slots) {
+    const CombineSend& send = work.send;
+    const std::uint64_t row = send.layout.row_bytes().value();
+    const std::uint64_t step = ring_step(send.layout.row_bytes()).value();
+    const std::uint64_t rows = part.size() / step;
+    for (std::uint64_t i = 0; i < rows; ++i) {
+        const std::uint32_t slot = core.load(slots + i);
+        core.put(send.region + send.layout.slot(send.epoch, slot).value(), part.data() + i * step, row, core.my_pe());
+        if (send.arrivals == nullptr) continue;
+        core.atomic_fetch_add(send.arrivals + (send.epoch & 1U) * send.layout.slots().value() + slot, 1);
+    }
+    return rows;
+}
+
+void receive_stream(Core& core, const StreamCombine& work, int source) {
+    std::uint64_t* line = work.rings.word(work.rings.layout.receiver_state(source));
+    auto state = load_state<RingReceiverState>(core, line);
+    CoreRingReceiverPort port(core, work.rings, source, 0);
+    RingReceiver receiver(port, work.rings.layout.shape(), {core.my_pe(), source}, state);
+    const std::uint32_t* slots = work.slots + work.first[source];
+    const Rows rows{work.first[source + 1] - work.first[source]};
+    for (std::uint64_t left = bytes_of(rows, ring_step(work.send.layout.row_bytes())).value(); left > 0;) {
+        const Result<Bytes> there = receiver.await(Bytes{left});
+        if (!there.ok()) fail(work, there.status());
+        receiver.pieces(there.value(),
+                        [&](const RingPiece& piece) { slots += place_rows(core, work, port.at(piece), slots); });
+        receiver.take(there.value());
+        left -= there.value().value();
+    }
+    receiver.publish();
+    store_state(core, line, state);
+}
+
+}  // namespace
+
+void moe_combine_stream(Core& core, const StreamCombine& work) {
+    const std::int32_t ranks = work.send.num_ranks;
+    const bool sends = core.index() % 2 == 0;
+    const int cores = sends ? (core.count() + 1) / 2 : core.count() / 2;
+    for (std::int32_t i = core.index() / 2; i < ranks; i += cores) {
+        if (sends)
+            send_stream(core, work, (core.my_pe() + 1 + i) % ranks);
+        else
+            receive_stream(core, work, (core.my_pe() + 2 * ranks - 1 - i) % ranks);
+    }
+    core.core_barrier();
+    reduce_share(core, work.receive);
+}
+
+void moe_stream_give_up(Core& core, const RingMemory& rings) {
+    for (std::int32_t rank = core.index(); rank < rings.layout.ranks(); rank += core.count()) {
+        CoreRingSenderPort(core, rings, rank).give_up();
+        CoreRingReceiverPort(core, rings, rank, 0).give_up();
+    }
+}
+
+}  // namespace npushmem::moe

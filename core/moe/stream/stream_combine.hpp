@@ -1,0 +1,31 @@
+// A combine in mode stream: rows go through a ring to each rank, expert after expert, are put into their slots in the
+// order in which they come, and are added up when all are there.
+#pragma once
+
+#include <cstdint>
+
+#include "core/moe/combine_receiver.hpp"
+#include "core/moe/combine_sender.hpp"
+#include "core/moe/ring/core_ring.hpp"
+
+namespace npushmem::moe {
+
+struct StreamCombine {
+    CombineSend send;  // without skipped ranks
+    CombineReceive receive;
+    RingMemory rings;
+    // This rank's RowOrder.
+    const std::uint32_t* slots = nullptr;
+    const std::uint64_t* first = nullptr;
+};
+
+// Kernel, for two cores and more: half of them send while the other half receive. All PEs take their peers in such an
+// order that the sender of p in its step i and the receiver of p + 1 + i in its step i are each other's partners; of
+// all who wait, one whose step is the smallest has a partner that does not wait, so somebody always goes on. Throws
+// KernelError with the ring's diagnosis.
+void moe_combine_stream(npu::Core& core, const StreamCombine& work);
+
+// Kernel: no rank shall wait any more for this one, at either end.
+void moe_stream_give_up(npu::Core& core, const RingMemory& rings);
+
+}  // namespace npushmem::moe

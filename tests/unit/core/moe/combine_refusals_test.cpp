@@ -1,0 +1,139 @@
+// Refusals and failures of the combine: before a byte moves, on every rank alike, and nobody waits for ever.
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "core/moe/direct_combine.hpp"
+#include "tests/unit/core/moe/combine_bench.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(CombineRefusals, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
+    const CaseShape shape{3, 6, 2, 5, 33, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        const CombinePlan plan = pe.engine().plan();
+        std::vector<std::int32_t> offsets = plan.offset_table;
+        if (pe.pe() == 1) offsets[0] = 1 << 30;
+        const Status status = pe.engine().set_plan({offsets, plan.length_table, plan.slots});
+        EXPECT_THAT(status.message(), AllOf(HasSubstr("1073741824"), HasSubstr("rank")));
+        EXPECT_EQ(status.message().starts_with("rank 1 refused"), pe.pe() != 1) << status.message();
+        pe.fill(4);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(4), "");
+    });
+}
+
+TEST(CombineRefusals, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
+    const CaseShape shape{3, 6, 2, 5, 34};
+    const Routing routing = random_routing(shape);
+    Routing wrong = routing;
+    wrong.expert_ids[2][3] = 6;
+    CaseShape more = shape;
+    more.tokens = 6;
+    const Routing too_many = random_routing(more);
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        EXPECT_FALSE(pe.route(wrong));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 2"), HasSubstr("expert 6")));
+        EXPECT_FALSE(pe.route(too_many));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("6 tokens"), HasSubstr("max_tokens 5")));
+        pe.adopt(routing);
+        pe.fill(4);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        EXPECT_EQ(pe.first_difference(4), "");
+    });
+}
+
+TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
+    const CaseShape shape{3, 6, 2, 5, 35};
+    CombineBench bench(shape.ranks, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 1) pe.config().top_k = 3;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("top_k"), HasSubstr("rank 0 has 2"), HasSubstr("rank 1 has 3")));
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+TEST(CombineRefusals, AHeapThatIsTooSmallSaysForWhat) {
+    const CaseShape shape{2, 6, 2, 5, 37};
+    CombineConfig config = config_for(shape, 1 << 20);
+    CombineBench bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
+    bench.run([&](CombinePe& pe) {
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("two buffers of slots"), HasSubstr("bytes left")));
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+// A rank whose call is refused does not leave the others waiting for their deadline.
+TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
+    const CaseShape shape{3, 6, 2, 5, 38, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 20);
+    config.timeout = std::chrono::seconds(0);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        const Status status = pe.pe() == 1 ? pe.engine().combine(nullptr, pe.out_data())
+                                           : pe.engine().combine(pe.x_data(), pe.out_data());
+        EXPECT_FALSE(status.ok());
+        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(), HasSubstr("out of step"));
+    });
+}
+
+TEST(CombineRefusals, OverlappingBuffersAreRefused) {
+    const CaseShape shape{1, 2, 2, 5, 39, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineBench bench(1, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        const Status status = pe.engine().combine(pe.x_data(), pe.x_data() + 100);
+        EXPECT_THAT(status.message(), HasSubstr("x (400 bytes at"));
+        EXPECT_THAT(status.message(), HasSubstr("overlaps out (200 bytes"));
+    });
+}
+
+TEST(CombineRefusals, CombineBeforeRoutingIsRefused) {
+    const CaseShape shape{1, 2, 2, 5, 40};
+    CombineBench bench(1, config_for(shape, 20));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open());
+        EXPECT_THAT(pe.engine().combine(nullptr, nullptr).message(), HasSubstr("before any routing"));
+    });
+}
+
+// A rank that never calls: the others' deadline passes, and the message says who is missing and how far it got.
+TEST(CombineRefusals, ARankThatNeverCallsIsNamedAtTheDeadline) {
+    const CaseShape shape{2, 4, 2, 5, 41};  // a third rank could be late as well
+    const Routing routing = random_routing(shape);
+    CombineConfig config = config_for(shape, 20);
+    config.timeout = std::chrono::milliseconds(50);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        if (pe.pe() == 1) {
+            pe.meet();
+            return;
+        }
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("waits for the rows of rank 1"), HasSubstr("last finished call is 0")));
+        pe.meet();
+    });
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,127 @@
+// The kernel of mode stream in checked mode: no finding under any schedule, and every row in its slot.
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "core/moe/stream/row_order.hpp"
+#include "core/moe/stream/row_ring.hpp"
+#include "core/moe/stream/stream_combine.hpp"
+#include "npushmem/npu/checked_job.hpp"
+#include "tests/unit/core/moe/routing_cases.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::CheckedJob;
+using npu::CheckReport;
+using npu::Schedule;
+
+constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
+
+// Only the rows' way is checked, so nothing is added up: no rank has tokens to reduce.
+class CheckedStream {
+public:
+    CheckedStream(const char* schedule, Bytes row, Rows ring_rows)
+        : layout_(shape.ranks, Rows{static_cast<std::uint64_t>(shape.tokens * shape.top_k)}, row),
+          rings_(shape.ranks, row_ring_shape(row, layout_.slots(), ring_rows)) {
+        npu::CheckedJobConfig config{
+            .pes = shape.ranks, .heap_bytes = 1 << 20, .schedule = Schedule::parse(schedule).value()};
+        config.device.blocks = 1;
+        config.device.launch_timeout = std::chrono::seconds(60);
+        job_ = CheckedJob::create(config).value();
+        region_ = job_->allocate<std::byte>(layout_.total().value());
+        ring_memory_ = job_->allocate<std::byte>(rings_.total().value());
+        const ExpertPlacement placement(shape.experts, shape.ranks);
+        for (int pe = 0; pe < shape.ranks; ++pe) {
+            plans_.push_back(build_combine_plan(views_of(routing_), placement, pe).value());
+            orders_.push_back(row_order(routing_.expert_ids[static_cast<std::size_t>(pe)], placement));
+        }
+        x_ = job_->allocate<std::byte>(bytes_of(Rows{64}, row).value());
+        for (int pe = 0; pe < shape.ranks; ++pe) fill(pe);
+    }
+
+    CheckReport run(std::uint64_t epoch) {
+        npu::LaunchConfig launch(1);
+        launch.name = "stream";
+        return job_->run(launch, [&](npu::Core& core) { moe_combine_stream(core, work_of(core.my_pe(), epoch)); });
+    }
+
+    // "" or the first slot that has another row than its own.
+    std::string wrong(std::uint64_t epoch) {
+        for (int pe = 0; pe < shape.ranks; ++pe) {
+            const auto& ids = routing_.expert_ids[static_cast<std::size_t>(pe)];
+            for (std::uint32_t slot = 0; slot < ids.size(); ++slot) {
+                if (ids[slot] < 0) continue;
+                const std::byte* row = job_->at(pe, region_) + layout_.slot(epoch, slot).value();
+                for (std::size_t i = 0; i < layout_.row_bytes().value(); ++i) {
+                    if (row[i] != content(pe, slot, i))
+                        return "PE " + std::to_string(pe) + ", slot " + std::to_string(slot);
+                }
+            }
+        }
+        return "";
+    }
+
+private:
+    static std::byte content(int rank, std::uint32_t slot, std::size_t at) {
+        return static_cast<std::byte>(rank * 101 + static_cast<int>(slot) * 7 + static_cast<int>(at) * 3 + 1);
+    }
+
+    void fill(int pe) {
+        const CombinePlan& plan = plans_[static_cast<std::size_t>(pe)];
+        for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
+            for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
+                const Fragment f = plan.fragment(expert, rank);
+                for (std::uint64_t row = f.first.value(); row < f.first.value() + f.count.value(); ++row) {
+                    std::byte* to = job_->at(pe, x_) + bytes_of(Rows{row}, layout_.row_bytes()).value();
+                    for (std::size_t i = 0; i < layout_.row_bytes().value(); ++i)
+                        to[i] = content(rank, plan.slots[row], i);
+                }
+            }
+        }
+    }
+
+    StreamCombine work_of(int pe, std::uint64_t epoch) {
+        const CombinePlan& plan = plans_[static_cast<std::size_t>(pe)];
+        StreamCombine work;
+        work.send.x = job_->at(pe, x_);
+        work.send.offset_table = plan.offset_table.data();
+        work.send.length_table = plan.length_table.data();
+        work.send.num_local_experts = plan.local_experts;
+        work.send.num_ranks = plan.ranks;
+        work.send.region = job_->at(pe, region_);
+        work.send.layout = layout_;
+        work.send.epoch = epoch;
+        work.rings = {job_->at(pe, ring_memory_), rings_};
+        work.slots = orders_[static_cast<std::size_t>(pe)].slots.data();
+        work.first = orders_[static_cast<std::size_t>(pe)].first.data();
+        return work;
+    }
+
+    Routing routing_ = random_routing(shape);
+    SlotLayout layout_;
+    RingLayout rings_;
+    std::unique_ptr<CheckedJob> job_;
+    std::byte* region_ = nullptr;
+    std::byte* ring_memory_ = nullptr;
+    std::byte* x_ = nullptr;
+    std::vector<CombinePlan> plans_;
+    std::vector<RowOrder> orders_;
+};
+
+TEST(CheckedStream, IsCleanUnderEverySchedule) {
+    for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
+        for (const auto& [row, ring_rows] : {std::pair{40, 1}, {40, 3}, {64, 2}}) {
+            CheckedStream stream(schedule, Bytes{static_cast<std::uint64_t>(row)},
+                                 Rows{static_cast<std::uint64_t>(ring_rows)});
+            for (const std::uint64_t epoch : {1, 2, 3}) {
+                const CheckReport report = stream.run(epoch);
+                ASSERT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+                ASSERT_EQ(stream.wrong(epoch), "") << schedule;
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,74 @@
+#include "core/moe/stream/row_order.hpp"
+
+#include <gmock/gmock.h>
+
+#include "core/moe/stream/row_ring.hpp"
+#include "tests/unit/core/moe/routing_cases.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// What each source sends, by its own plan, is what the receiver expects, by its own routing alone.
+TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
+    for (const std::uint32_t seed : {1, 2, 3, 4, 5}) {
+        for (const auto& [ranks, experts] : {std::pair{1, 3}, {3, 7}, {4, 2}, {8, 64}}) {
+            const CaseShape shape{ranks, experts, 3, 9, seed};
+            const Routing routing = random_routing(shape);
+            const ExpertPlacement placement(experts, ranks);
+            for (int source = 0; source < ranks; ++source) {
+                const CombinePlan plan = build_combine_plan(views_of(routing), placement, source).value();
+                for (int rank = 0; rank < ranks; ++rank) {
+                    std::vector<std::uint32_t> sent;
+                    for (std::int32_t e = 0; e < plan.local_experts; ++e) {
+                        const Fragment f = plan.fragment(e, rank);
+                        for (std::uint64_t i = 0; i < f.count.value(); ++i)
+                            sent.push_back(plan.slots[f.first.value() + i]);
+                    }
+                    const RowOrder order = row_order(routing.expert_ids[static_cast<std::size_t>(rank)], placement);
+                    const auto at = static_cast<std::size_t>(source);
+                    ASSERT_EQ(order.first.size(), static_cast<std::size_t>(ranks) + 1);
+                    EXPECT_EQ(sent, std::vector<std::uint32_t>(
+                                        order.slots.begin() + static_cast<std::ptrdiff_t>(order.first[at]),
+                                        order.slots.begin() + static_cast<std::ptrdiff_t>(order.first[at + 1])));
+                }
+                EXPECT_TRUE(check_order(plan).ok());
+            }
+        }
+    }
+}
+
+TEST(RowOrder, RefusesAnotherOrderNamingExpertRankAndRow) {
+    const CaseShape shape{2, 4, 3, 9, 7, 0.0};
+    const Routing routing = random_routing(shape);
+    CombinePlan plan = build_combine_plan(views_of(routing), ExpertPlacement(4, 2), 1).value();
+    const Fragment fragment = plan.fragment(1, 0);
+    ASSERT_GE(fragment.count.value(), 2U);
+    std::swap(plan.slots[fragment.first.value()], plan.slots[fragment.first.value() + 1]);
+    const Status status = check_order(plan);
+    EXPECT_EQ(status.code(), Code::unsupported);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("expert 3 (local 1), rank 0"),
+                                        HasSubstr("row " + std::to_string(fragment.first.value() + 1))));
+}
+
+TEST(RowRing, HoldsWholeRowsAndAtLeastOne) {
+    for (const std::uint64_t row : {1, 14, 32, 33, 2000, 14336, 65536, 65537, 1 << 26}) {
+        for (const std::uint64_t most : {0, 1, 7, 100000}) {
+            for (const std::uint64_t asked : {0, 1, 3}) {
+                const RingShape shape = row_ring_shape(Bytes{row}, Rows{most}, Rows{asked});
+                EXPECT_TRUE(shape.check().ok()) << shape.check().message();
+                const std::uint64_t step = ring_step(Bytes{row}).value();
+                EXPECT_EQ(shape.size.value() % step, 0U);
+                EXPECT_EQ(shape.batch.value() % step, 0U);
+                if (asked > 0) {
+                    EXPECT_EQ(shape.size.value(), asked * step);
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::moe

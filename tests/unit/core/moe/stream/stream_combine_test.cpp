@@ -1,0 +1,166 @@
+// The combine in mode stream, end to end in one process: a thread per PE, each with a device of its own.
+#include <gmock/gmock.h>
+
+#include <mutex>
+
+#include "tests/unit/core/moe/combine_bench.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+CombineConfig stream_config(const CaseShape& shape, std::int64_t hidden, std::int64_t ring_rows = 0) {
+    CombineConfig config = config_for(shape, hidden);
+    config.mode = CombineMode::stream;
+    config.ring_rows = ring_rows;
+    return config;
+}
+
+TEST(StreamCombine, EveryRowLengthAndElementType) {
+    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048, 7168}) {
+        for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
+            const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
+            CombineConfig config = stream_config(shape, hidden, 2);
+            config.input = config.output = type;
+            SCOPED_TRACE(fmt::format("hidden {} {}", hidden, name_of(type)));
+            expect_exact(shape, config);
+        }
+    }
+}
+
+TEST(StreamCombine, EveryNumberOfRanksAndExpertsOnFewCoresAndMany) {
+    for (const std::int32_t ranks : {1, 2, 3, 8}) {
+        for (const std::int32_t experts_per_rank : {1, 2, 8}) {
+            for (const int blocks : {1, 3, 20}) {
+                const CaseShape shape{ranks, ranks * experts_per_rank, 3, 6, 11};
+                SCOPED_TRACE(fmt::format("{} ranks, {} experts each, {} blocks", ranks, experts_per_rank, blocks));
+                expect_exact(shape, stream_config(shape, 33, 2), 3, blocks);
+            }
+        }
+    }
+}
+
+TEST(StreamCombine, RingsOfOneRowAndOfNearlyAllAndFragmentsLongerThanTheRing) {
+    for (const std::int64_t ring_rows : {1, 2, 3, 5, 0}) {
+        const CaseShape shape{2, 4, 3, 40, 12};
+        SCOPED_TRACE(fmt::format("{} rows", ring_rows));
+        expect_exact(shape, stream_config(shape, 24, ring_rows));
+    }
+}
+
+TEST(StreamCombine, EmptyExpertsEmptyRanksAndAbsentChoices) {
+    for (const auto& [first, last, absent] : {std::tuple{2, -1, 0.1}, {0, 5, 0.1}, {0, -1, 1.0}, {0, -1, 0.5}}) {
+        CaseShape shape{4, 8, 3, 6, 21};
+        shape.first_used = first;
+        shape.last_used = last;
+        shape.absent = absent;
+        shape.empty_rank = 1;
+        expect_exact(shape, stream_config(shape, 40, 1));
+    }
+}
+
+TEST(StreamCombine, ManyCallsWithTheRoutingChangedInBetween) {
+    const CaseShape shape{3, 6, 2, 7, 31};
+    CombineBench bench(shape.ranks, stream_config(shape, 20, 3));
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open()) << pe.error();
+        for (std::uint32_t round = 0; round < 12; ++round) {
+            CaseShape now = shape;
+            now.seed += round;
+            ASSERT_TRUE(pe.route(random_routing(now))) << pe.error();
+            for (std::uint64_t call = 0; call < 10; ++call) {
+                pe.fill(round * 100 + call);
+                ASSERT_TRUE(pe.combine()) << pe.error();
+                ASSERT_EQ(pe.first_difference(round * 100 + call), "");
+            }
+        }
+    });
+}
+
+// The order of additions is that of the choices, however the rows came.
+TEST(StreamCombine, GivesTheBitsOfModeDirect) {
+    const CaseShape shape{3, 6, 4, 9, 44};
+    const Routing routing = random_routing(shape);
+    std::vector<std::vector<std::byte>> out[2];
+    for (const bool streams : {false, true}) {
+        CombineConfig config = stream_config(shape, 100, 2);
+        config.mode = streams ? CombineMode::stream : CombineMode::direct;
+        std::mutex mutex;
+        out[streams].resize(3);
+        CombineBench bench(shape.ranks, config);
+        bench.run([&](CombinePe& pe) {
+            pe.use_random_payload();
+            ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+            pe.fill(5);
+            ASSERT_TRUE(pe.combine()) << pe.error();
+            const std::lock_guard lock(mutex);
+            out[streams][static_cast<std::size_t>(pe.pe())] = pe.out();
+        });
+    }
+    EXPECT_EQ(out[0], out[1]);
+}
+
+TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
+    const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
+    const Routing routing = random_routing(shape);
+    CombineConfig config = stream_config(shape, 20, 1);
+    config.timeout = std::chrono::milliseconds(50);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        if (pe.pe() != 1) {
+            EXPECT_FALSE(pe.combine());
+            EXPECT_THAT(pe.error(), AllOf(HasSubstr("combine, call 1: rank 0 waits"), HasSubstr("rank 1: head")));
+            EXPECT_FALSE(pe.combine());
+            EXPECT_THAT(pe.error(), HasSubstr("out of step since an earlier failure"));
+        }
+        pe.meet();
+    });
+}
+
+// A rank whose call is refused tells the others, which wait without a deadline.
+TEST(StreamCombine, ARefusedCallEndsThoseOfTheOthers) {
+    const CaseShape shape{3, 6, 2, 5, 42, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = stream_config(shape, 20, 1);
+    config.timeout = std::chrono::seconds(0);
+    CombineBench bench(shape.ranks, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        if (pe.pe() == 1) {
+            EXPECT_EQ(pe.engine().combine(nullptr, pe.out_data()).code(), Code::argument);
+        } else {
+            EXPECT_FALSE(pe.combine());
+            EXPECT_THAT(pe.error(), HasSubstr("has given up"));
+        }
+        pe.meet();
+    });
+}
+
+TEST(StreamCombine, RefusesARankThatIsNotMapped) {
+    const CaseShape shape{3, 6, 2, 5, 43};
+    CombineBench bench(shape.ranks, stream_config(shape, 20), 20, /*window=*/false);
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 0) pe.fabric().hide(2);
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("mode stream needs the memory of every rank mapped, that of rank 2"),
+                                      HasSubstr("use mode direct")));
+    });
+}
+
+TEST(StreamCombine, RanksThatDisagreeOnTheRing) {
+    const CaseShape shape{2, 4, 2, 5, 43};
+    CombineBench bench(shape.ranks, stream_config(shape, 20, 4));
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 1) pe.config().ring_rows = 3;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), HasSubstr("disagree on ring_rows: rank 0 has 4, rank 1 has 3"));
+    });
+}
+
+}  // namespace
+}  // namespace npushmem::moe
