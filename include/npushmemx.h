@@ -144,6 +144,10 @@ NPUSHMEM_API int npushmemx_heap_info(npushmemx_heap_info_t* info);
 }
 #endif
 
+/* ---- Operations in the order of a stream: npushmemx_*_on_stream ----------------------------------------------------
+ */
+#include "npushmem/on_stream.h"
+
 /* ---- Mixture of experts: npushmemx_moe_* --------------------------------------------------------------------------
  */
 #include "npushmem/moe.h"

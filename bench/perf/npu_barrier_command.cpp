@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "bench/perf/job.hpp"
 #include "bench/perf/npu_barrier_table.hpp"
@@ -13,6 +14,7 @@
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/npu/virtual_time.hpp"
 
 namespace npushmem::perf {
 namespace {
@@ -37,27 +39,93 @@ public:
             ->check(CLI::Range(1, 1000))
             ->capture_default_str();
         app->add_option("--svg", svg_, "Draw latency against PEs into this file")->type_name("FILE");
+        app->add_option("--virtual-svg", virtual_svg_, "The same of virtual time")->type_name("FILE");
+        app->add_option("--model", model_file_,
+                        "Device model for virtual time; --print-model prints the default one, to be edited")
+            ->type_name("FILE");
+        app->add_flag("--print-model", print_model_, "Print the default device model and end");
+        app->add_option("--timeline", timeline_,
+                        "Write what the pipes do in one barrier v3 of all PEs in virtual time, for a trace viewer")
+            ->type_name("FILE");
         return app;
     }
 
     int run() override {
+        if (print_model_) {
+            std::cout << npu::DeviceModel{}.text();
+            return EXIT_SUCCESS;
+        }
+        if (Status read = read_model(); !read.ok()) return fail(read.message());
         auto job = Job::start();
         if (!job.ok()) return fail(job.status().message());
         auto table = measure(*job.value());
         if (!table.ok()) return fail(table.status().message());
         if (job.value()->pe() != 0) return EXIT_SUCCESS;
         std::cout << barrier_table_text(table.value()) << checking_cost();
-        if (svg_.empty()) return EXIT_SUCCESS;
-        std::ofstream file(svg_);
-        file << barrier_table_svg(table.value());
-        file.close();
-        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write {}", svg_));
+        if (!svg_.empty() && !write(svg_, barrier_table_svg(table.value(), &BarrierRow::seconds))) return EXIT_FAILURE;
+        if (!virtual_svg_.empty() &&
+            !write(virtual_svg_, barrier_table_svg(table.value(), &BarrierRow::virtual_seconds)))
+            return EXIT_FAILURE;
+        return timeline_.empty() || write(timeline_, timeline_of(job.value()->pes())) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
 
 private:
     static int fail(const std::string& message) {
         std::cerr << "npushmem-perf npu-barrier: " << message << '\n';
         return EXIT_FAILURE;
+    }
+
+    static bool write(const std::string& path, const std::string& text) {
+        std::ofstream file(path);
+        file << text;
+        file.close();
+        if (!file) (void)fail(fmt::format("cannot write {}", path));
+        return static_cast<bool>(file);
+    }
+
+    Status read_model() {
+        if (model_file_.empty()) return {};
+        auto model = npu::DeviceModel::read(model_file_);
+        if (model.ok()) model_ = model.value();
+        return model.status();
+    }
+
+    // Barriers in a row on all PEs of a job in this process, in virtual time.
+    void run_virtually(npu::VirtualTime& time, const npu::BarrierChoice& choice, int pes, int calls) const {
+        npu::CheckedJobConfig config = small_job(pes);
+        config.check = false;
+        auto job = npu::CheckedJob::create(config);
+        if (!job.ok()) return;
+        auto* state = job.value()->allocate<npu::BarrierState>(1);
+        npu::LaunchConfig launch(4);
+        launch.hooks = time.hooks();
+        static_cast<void>(job.value()->run(launch, [&](npu::Core& core) {
+            for (int i = 0; i < calls; ++i)
+                npu::sync_by(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
+        }));
+    }
+
+    [[nodiscard]] double virtual_latency(const npu::BarrierChoice& choice, int pes) const {
+        constexpr int calls = 20;
+        npu::VirtualTime time(model_);
+        run_virtually(time, choice, pes, calls);
+        return time.report().seconds() / calls;
+    }
+
+    [[nodiscard]] std::string timeline_of(int pes) const {
+        npu::VirtualTime time(model_);
+        run_virtually(time, npu::BarrierChoice{npu::BarrierVariant::v3}, pes, 1);
+        std::ostringstream text;
+        time.write_timeline(text);
+        return text.str();
+    }
+
+    [[nodiscard]] static npu::CheckedJobConfig small_job(int pes) {
+        npu::CheckedJobConfig config{.pes = pes, .heap_bytes = 2 * sizeof(npu::BarrierState)};
+        config.device.vector_cores = 2;
+        config.device.stack_bytes = 64 * 1024;
+        config.schedule.kind = npu::Schedule::Kind::eager;
+        return config;
     }
 
     [[nodiscard]] Result<BarrierTable> measure(const Job& job) const {
@@ -69,7 +137,8 @@ private:
             for (int pes = 2; pes <= job.pes(); pes += pes < 8 ? 1 : pes / 4) {
                 auto time = latency(job, state.value().get(), choice, pes);
                 if (!time.ok()) return time.status().within(fmt::format("{} on {} PEs", name, pes));
-                table.rows.push_back({name, pes, time.value(), traffic_of(choice, pes)});
+                const double estimated = job.pe() == 0 ? virtual_latency(choice, pes) : 0;
+                table.rows.push_back({name, pes, time.value(), estimated, traffic_of(choice, pes)});
             }
         }
         return table;
@@ -105,11 +174,7 @@ private:
 
     // Signals and polls that leave the PE, counted in a checked job: what one member does in one barrier.
     [[nodiscard]] static BarrierTraffic traffic_of(const npu::BarrierChoice& choice, int pes) {
-        npu::CheckedJobConfig config{.pes = pes, .heap_bytes = 2 * sizeof(npu::BarrierState)};
-        config.device.vector_cores = 2;
-        config.device.stack_bytes = 64 * 1024;
-        config.schedule.kind = npu::Schedule::Kind::eager;
-        auto job = npu::CheckedJob::create(config);
+        auto job = npu::CheckedJob::create(small_job(pes));
         if (!job.ok()) return {};
         auto* state = job.value()->allocate<npu::BarrierState>(1);
         const npu::CheckReport report = job.value()->run(4, [&](npu::Core& core) {
@@ -167,6 +232,11 @@ private:
     int calls_ = 1000;
     int rounds_ = 5;
     std::string svg_;
+    std::string virtual_svg_;
+    std::string model_file_;
+    std::string timeline_;
+    bool print_model_ = false;
+    npu::DeviceModel model_;
 };
 
 }  // namespace

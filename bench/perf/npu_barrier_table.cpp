@@ -16,16 +16,16 @@ BySize by_size(const BarrierTable& table) {
     return sizes;
 }
 
-const BarrierRow& fastest(const std::vector<const BarrierRow*>& rows) {
-    return **std::ranges::min_element(rows, {}, [](const BarrierRow* row) { return row->seconds; });
+const BarrierRow& fastest(const std::vector<const BarrierRow*>& rows, BarrierTime time) {
+    return **std::ranges::min_element(rows, {}, [time](const BarrierRow* row) { return row->*time; });
 }
 
-std::string crossovers(const BySize& sizes) {
+std::string crossovers(const BySize& sizes, BarrierTime time, const char* name) {
     std::string text;
     std::string last;
     for (const auto& [pes, rows] : sizes) {
-        const std::string& now = fastest(rows).algorithm;
-        if (now != last) text += fmt::format("from {} PEs on, {} is the fastest\n", pes, now);
+        const std::string& now = fastest(rows, time).algorithm;
+        if (now != last) text += fmt::format("{}: from {} PEs on, {} is the fastest\n", name, pes, now);
         last = now;
     }
     return text;
@@ -34,33 +34,36 @@ std::string crossovers(const BySize& sizes) {
 }  // namespace
 
 std::string barrier_table_text(const BarrierTable& table) {
-    std::string text = fmt::format("{:>5} {:>10} {:>12} {:>14} {:>13}\n", "PEs", "barrier", "latency/us",
-                                   "remote writes", "remote reads");
+    std::string text = fmt::format("{:>5} {:>10} {:>12} {:>12} {:>14} {:>13}\n", "PEs", "barrier", "latency/us",
+                                   "virtual/us", "remote writes", "remote reads");
     const BySize sizes = by_size(table);
     for (const auto& [pes, rows] : sizes) {
         for (const BarrierRow* row : rows) {
-            text += fmt::format("{:>5} {:>10} {:>12.2f} {:>14} {:>13}{}\n", pes, row->algorithm, row->seconds * 1e6,
-                                row->traffic.remote_writes, row->traffic.remote_reads,
-                                row == &fastest(rows) ? "  fastest" : "");
+            text +=
+                fmt::format("{:>5} {:>10} {:>12.2f} {:>12.2f} {:>14} {:>13}{}{}\n", pes, row->algorithm,
+                            row->seconds * 1e6, row->virtual_seconds * 1e6, row->traffic.remote_writes,
+                            row->traffic.remote_reads, row == &fastest(rows, &BarrierRow::seconds) ? "  fastest" : "",
+                            row == &fastest(rows, &BarrierRow::virtual_seconds) ? "  fastest in virtual time" : "");
         }
     }
-    return text + crossovers(sizes);
+    return text + crossovers(sizes, &BarrierRow::seconds, "real time") +
+           crossovers(sizes, &BarrierRow::virtual_seconds, "virtual time");
 }
 
-std::string barrier_table_svg(const BarrierTable& table) {
+std::string barrier_table_svg(const BarrierTable& table, BarrierTime time) {
     constexpr double width = 640;
     constexpr double height = 400;
     constexpr double margin = 50;
     double slowest = 0;
     int most = 1;
     for (const BarrierRow& row : table.rows) {
-        slowest = std::max(slowest, row.seconds);
+        slowest = std::max(slowest, row.*time);
         most = std::max(most, row.pes);
     }
     std::map<std::string, std::string> lines;
     for (const BarrierRow& row : table.rows) {
         lines[row.algorithm] += fmt::format("{:.1f},{:.1f} ", margin + row.pes * (width - 2 * margin) / most,
-                                            height - margin - row.seconds / slowest * (height - 2 * margin));
+                                            height - margin - row.*time / slowest * (height - 2 * margin));
     }
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "

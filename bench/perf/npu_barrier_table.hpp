@@ -17,15 +17,19 @@ struct BarrierRow {
     std::string algorithm;
     int pes;
     double seconds;
+    double virtual_seconds;  // on the modelled device
     BarrierTraffic traffic;
 };
+
+// Which of its times.
+using BarrierTime = double BarrierRow::*;
 
 struct BarrierTable {
     std::vector<BarrierRow> rows;
 };
 
-// With the fastest algorithm of each size named, and where the fastest changes.
+// With the fastest algorithm of each size named, and where the fastest changes, in real and in virtual time.
 std::string barrier_table_text(const BarrierTable& table);
-std::string barrier_table_svg(const BarrierTable& table);
+std::string barrier_table_svg(const BarrierTable& table, BarrierTime time);
 
 }  // namespace npushmem::perf

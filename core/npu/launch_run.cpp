@@ -35,8 +35,9 @@ void LaunchRun::prepare(int index, const Window& window) {
     CoreState state{place,    cores_.ub(index), window,  fabric_.my_pe(), fabric_.n_pes(),
                     &fabric_, &context,         nullptr, &device_.print};
     context.core.emplace(state);
-    if (!device_.hooks) return;
-    context.hooks = device_.hooks(*context.core);
+    const HooksFactory& hooks = job_.config.hooks ? job_.config.hooks : device_.hooks;
+    if (!hooks) return;
+    context.hooks = hooks(*context.core);
     state.hooks = context.hooks.get();
     context.core.emplace(state);
 }

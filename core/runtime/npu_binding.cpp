@@ -15,7 +15,7 @@ npu::Window NpuBinding::MapFabric::window() const {
 
 NpuBinding::NpuBinding(const FastMap& map, int my_pe, int npes, Waiting& waiting)
     : fabric_(map, my_pe, npes),
-      waiter_(waiting.budget, waiting.os, waiting.counters),
+      waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
       policy_(waiter_, waiting.os, &waiting.liveness, npes) {}
 
 Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const Settings& settings, const FastMap& map, int my_pe,

@@ -37,7 +37,7 @@ private:
     NpuBinding(const FastMap& map, int my_pe, int npes, Waiting& waiting);
 
     MapFabric fabric_;
-    Waiter waiter_;  // knows no liveness: which PE matters differs from core to core
+    Waiter waiter_;  // makes progress; knows no liveness: which PE matters differs from core to core
     npu::WaiterPolicy policy_;
     std::unique_ptr<npu::Device> device_;
 };

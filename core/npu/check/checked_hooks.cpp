@@ -28,20 +28,11 @@ public:
     [[nodiscard]] std::string name_of(Address address) const override {
         const int pe = pe_of(address);
         if (pe < 0) return fmt::format("memory at {:#x}", address);
-        return fmt::format("symmetric heap + {} of PE {}", address - part_of(pe), pe);
+        return fmt::format("symmetric heap + {} of PE {}", address - window_.part_of(pe), pe);
     }
-    [[nodiscard]] int pe_of(Address address) const override {
-        for (int pe = window_.first_pe; pe < window_.first_pe + window_.pe_count; ++pe) {
-            if (address - part_of(pe) < window_.bytes) return pe;
-        }
-        return -1;
-    }
+    [[nodiscard]] int pe_of(Address address) const override { return window_.pe_of(address); }
 
 private:
-    [[nodiscard]] Address part_of(int pe) const {
-        return window_.base + static_cast<Address>((pe - window_.my_pe) * window_.stride);
-    }
-
     Window window_;
 };
 

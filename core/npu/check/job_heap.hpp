@@ -68,6 +68,9 @@ public:
     [[nodiscard]] int my_pe() const override { return pe_; }
     [[nodiscard]] int n_pes() const override { return heap_.pes(); }
     [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
+    [[nodiscard]] int pe_of(const void* address) const override {
+        return heap_.pe_of(reinterpret_cast<std::uintptr_t>(address));
+    }
 
 private:
     const JobHeap& heap_;

@@ -239,6 +239,7 @@ public:
     [[gnu::format(printf, 2, 3)]] void printf(const char* format, ...);
     // For the library: what watches this core; null in fast mode.
     [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
+    [[nodiscard]] const Fabric& fabric() const { return *state_.fabric; }
 
 private:
     template <class Describe, class Run>

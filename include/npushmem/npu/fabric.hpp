@@ -23,6 +23,16 @@ struct Window {
             address - base < bytes && static_cast<unsigned>(pe - first_pe) < static_cast<unsigned>(pe_count);
         return inside ? address + static_cast<std::uintptr_t>((pe - my_pe) * stride) : 0;
     }
+    // Where the part of a PE of the window begins.
+    [[nodiscard]] std::uintptr_t part_of(int pe) const {
+        return base + static_cast<std::uintptr_t>((pe - my_pe) * stride);
+    }
+    // The PE in whose part the address is; -1: in none.
+    [[nodiscard]] int pe_of(std::uintptr_t address) const {
+        for (int pe = first_pe; pe < first_pe + pe_count; ++pe)
+            if (address - part_of(pe) < bytes) return pe;
+        return -1;
+    }
 };
 
 // Called from kernels on any thread of the device at once: implementations are immutable or synchronise themselves.
@@ -40,6 +50,10 @@ public:
     [[nodiscard]] virtual void* remote(const void* symmetric, int pe) const = 0;
     // A shortcut for most of remote(); read once per launch.
     [[nodiscard]] virtual Window window() const { return {}; }
+    // In whose symmetric memory an address, also one that remote() gave, is; -1: in nobody's.
+    [[nodiscard]] virtual int pe_of(const void* address) const {
+        return window().pe_of(reinterpret_cast<std::uintptr_t>(address));
+    }
 };
 
 }  // namespace npushmem::npu

@@ -24,6 +24,7 @@ struct LaunchConfig {
     int block_dim;                        // 1 to the device's blocks; the kernel runs on every vector core of each
     std::string name;                     // for messages; empty: the place of the launch
     std::chrono::nanoseconds timeout{0};  // from the start of the kernel; 0: the device's launch_timeout
+    HooksFactory hooks = {};              // of this launch, as VirtualTime makes them; empty: the device's
     std::source_location where;
 };
 

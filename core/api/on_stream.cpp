@@ -1,0 +1,168 @@
+// Host operations in the order of a stream: each is a launch of one block whose first core makes the plain call.
+#include "npushmem/on_stream.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "core/api/library.hpp"
+#include "npushmem/npu/npu.hpp"
+
+namespace npushmem::api {
+namespace {
+
+using npu::Core;
+using npu::Stream;
+
+Result<Stream*> stream_of(npushmemx_stream_t handle) {
+    Runtime* up = runtime();
+    if (up == nullptr) return not_running();
+    if (handle != nullptr) return reinterpret_cast<Stream*>(handle);
+    auto device = up->npu_device();
+    if (!device.ok()) return device.status();
+    return &device.value()->default_stream();
+}
+
+// `operation` runs on one core.
+template <class Operation>
+int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
+    const auto stream = stream_of(handle);
+    if (!stream.ok()) return returned(function, stream.status());
+    npu::LaunchConfig config(1);
+    config.name = function;
+    return returned(function, npu::launch(*stream.value(), config, [operation](Core& core) {
+                        if (core.index() == 0) operation(core);
+                    }));
+}
+
+// `call` is a plain call, whose failure is this thread's last one.
+template <class Call>
+int queue_call(const char* function, npushmemx_stream_t handle, Call call) {
+    return queue(function, handle, [call](Core&) {
+        clear_failure();
+        call();
+        if (!last_failure().ok()) throw npu::KernelError(last_failure());
+    });
+}
+
+Result<npu::Compare> compare_of(int comparison) {
+    switch (comparison) {
+        case NPUSHMEM_CMP_EQ: return npu::Compare::equal;
+        case NPUSHMEM_CMP_NE: return npu::Compare::not_equal;
+        case NPUSHMEM_CMP_GT: return npu::Compare::greater;
+        case NPUSHMEM_CMP_LE: return npu::Compare::less_equal;
+        case NPUSHMEM_CMP_LT: return npu::Compare::less;
+        case NPUSHMEM_CMP_GE: return npu::Compare::greater_equal;
+        default: break;
+    }
+    return Status{Code::argument,
+                  fmt::format("comparison {} is none of NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
+}
+
+// A collective that returns its failure; the report was made by itself.
+void expect_success(const char* what, int code) {
+    if (code == 0) return;
+    if (!last_failure().ok()) throw npu::KernelError(last_failure());
+    throw npu::KernelError(static_cast<Code>(code), fmt::format("{} failed with code {}", what, code));
+}
+
+template <class Call>
+int queue_collective(const char* function, const char* plain, npushmemx_stream_t handle, Call call) {
+    return queue(function, handle, [plain, call](Core&) {
+        clear_failure();
+        expect_success(plain, call());
+    });
+}
+
+}  // namespace
+}  // namespace npushmem::api
+
+using namespace npushmem;
+using namespace npushmem::api;
+
+extern "C" {
+
+int npushmemx_stream_create(npushmemx_stream_t* stream) {
+    Runtime* up = runtime();
+    if (up == nullptr) return returned(__func__, not_running());
+    if (stream == nullptr) return returned(__func__, {Code::argument, "the place for the stream is NULL"});
+    auto device = up->npu_device();
+    if (device.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(new Stream(*device.value()));
+    return returned(__func__, device.status());
+}
+
+int npushmemx_stream_destroy(npushmemx_stream_t stream) {
+    if (stream == nullptr) return returned(__func__, {Code::argument, "the default stream is not the caller's"});
+    const std::unique_ptr<Stream> owned(reinterpret_cast<Stream*>(stream));
+    return returned(__func__, owned->close());
+}
+
+int npushmemx_stream_synchronize(npushmemx_stream_t stream) {
+    const auto found = stream_of(stream);
+    return returned(__func__, found.ok() ? found.value()->synchronize() : found.status());
+}
+
+int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_team_sync", stream, [team] {
+        npushmem_quiet();
+        return last_failure().ok() ? npushmem_team_sync(team) : -1;
+    });
+}
+
+int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [] { npushmem_barrier_all(); });
+}
+
+int npushmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe, npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [=] {
+        npushmem_putmem(dest, source, bytes, pe);
+        npushmem_quiet();
+    });
+}
+
+int npushmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe, npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [=] { npushmem_getmem(dest, source, bytes, pe); });
+}
+
+int npushmemx_putmem_signal_on_stream(void* dest, const void* source, size_t bytes, uint64_t* sig_addr, uint64_t signal,
+                                      int sig_op, int pe, npushmemx_stream_t stream) {
+    return queue_call(__func__, stream, [=] {
+        npushmem_putmem_signal(dest, source, bytes, sig_addr, signal, sig_op, pe);
+        npushmem_quiet();
+    });
+}
+
+int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, uint64_t value,
+                                          npushmemx_stream_t stream) {
+    const auto compare = compare_of(comparison);
+    if (!compare.ok()) return returned(__func__, compare.status());
+    if (sig_addr == nullptr) return returned(__func__, {Code::argument, "sig_addr is NULL"});
+    return queue(__func__, stream,
+                 [=, test = compare.value()](Core& core) { core.signal_wait_until(sig_addr, test, value); });
+}
+
+int npushmemx_broadcastmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes, int root,
+                                     npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_broadcastmem", stream,
+                            [=] { return npushmem_broadcastmem(team, dest, source, bytes, root); });
+}
+
+int npushmemx_collectmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes,
+                                   npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_collectmem", stream,
+                            [=] { return npushmem_collectmem(team, dest, source, bytes); });
+}
+
+int npushmemx_fcollectmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes,
+                                    npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_fcollectmem", stream,
+                            [=] { return npushmem_fcollectmem(team, dest, source, bytes); });
+}
+
+int npushmemx_alltoallmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes,
+                                    npushmemx_stream_t stream) {
+    return queue_collective(__func__, "npushmem_alltoallmem", stream,
+                            [=] { return npushmem_alltoallmem(team, dest, source, bytes); });
+}
+
+}  // extern "C"

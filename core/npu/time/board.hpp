@@ -1,0 +1,79 @@
+// What the cores of all PEs share in virtual time: memory and links, signals under way, meetings of cores, the record.
+// Times are nanoseconds since the beginning. Any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/npu/time/shared_rate.hpp"
+#include "npushmem/npu/device_model.hpp"
+#include "npushmem/npu/pipe.hpp"
+
+namespace npushmem::npu::time {
+
+inline constexpr std::size_t pipes = 4;
+constexpr std::size_t index_of(Pipe pipe) { return static_cast<std::size_t>(pipe); }
+
+struct Event {
+    const char* name;
+    int pe;
+    int core;
+    Pipe pipe;
+    double begin;
+    double end;
+};
+
+class Board {
+public:
+    struct Pe {
+        double end = 0;    // of the last launch
+        double start = 0;  // of the current one
+        int cores = 0;
+        std::array<double, pipes> busy{};  // of all cores together
+        double core_time = 0;
+        std::vector<double> meetings;  // of the current launch: when the last core came
+    };
+
+    explicit Board(const DeviceModel& given) : model(given) {}
+
+    const DeviceModel model;
+
+    // The first core of a launch begins it; when it begins.
+    double begin(int pe, int core, int cores);
+    void end(int pe, double begin, double end);
+    // When a transfer that begins then has passed global memory; and, when `peer` is another PE, the way to it.
+    double memory(int pe, double begin, double bytes);
+    double link(int from, int to, double begin, double bytes);
+    [[nodiscard]] double latency(int from, int to) const;
+    // A value is in a word from `when` on; when the value that was seen there had come, 0: nothing is known of it.
+    void signal(const void* word, std::uint64_t value, double when);
+    [[nodiscard]] double arrival(const void* word, std::uint64_t seen) const;
+    // The core comes to its meeting number `meeting` of this launch; when the last one came.
+    void arrive(int pe, std::size_t meeting, double when);
+    [[nodiscard]] double met(int pe, std::size_t meeting) const;
+    // `idle`: the pipe did nothing but wait.
+    void note(const Event& event, bool idle = false);
+
+    [[nodiscard]] std::map<int, Pe> pes() const;
+    [[nodiscard]] std::vector<Event> events() const;
+
+private:
+    struct Signal {
+        std::uint64_t value;
+        double when;
+    };
+    SharedRate& rate(std::map<std::pair<int, int>, SharedRate>& rates, int from, int to, double bytes_per_ns);
+
+    mutable std::mutex lock_;
+    std::map<int, Pe> pes_;
+    std::map<int, SharedRate> memory_;
+    std::map<std::pair<int, int>, SharedRate> links_;  // directions of links; {PE, -1}, {-1, PE}: ports to the switch
+    std::unordered_map<const void*, Signal> signals_;
+    std::vector<Event> events_;
+};
+
+}  // namespace npushmem::npu::time

@@ -1,0 +1,101 @@
+#include "npushmem/npu/device_model.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "core/base/strings.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+struct Row {
+    const char* name;
+    double DeviceModel::*value;
+    const char* meaning;
+};
+
+constexpr std::array rows{
+    Row{"gm_rate", &DeviceModel::gm_rate, "GB/s of global memory, shared by all cores"},
+    Row{"gm_latency", &DeviceModel::gm_latency, "ns"},
+    Row{"copy_rate", &DeviceModel::copy_rate, "GB/s of one MTE2 or MTE3 pipe"},
+    Row{"vector_rate", &DeviceModel::vector_rate, "GB/s of the vector pipe"},
+    Row{"vector_latency", &DeviceModel::vector_latency, "ns"},
+    Row{"issue", &DeviceModel::issue, "ns of the scalar pipe for a command, a flag, a cached access"},
+    Row{"flag", &DeviceModel::flag, "ns from one pipe to another"},
+    Row{"core_barrier", &DeviceModel::core_barrier, "ns"},
+    Row{"hccs_rate", &DeviceModel::hccs_rate, "GB/s of a link, each direction"},
+    Row{"hccs_latency", &DeviceModel::hccs_latency, "ns, one way"},
+    Row{"switch_rate", &DeviceModel::switch_rate, "GB/s of a PE's port to other groups, each direction"},
+    Row{"switch_latency", &DeviceModel::switch_latency, "ns, one way"},
+};
+
+constexpr std::string_view group_name = "group";
+constexpr int most_group = 4096;
+
+bool parse_into(std::string_view text, auto& value) {
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc{} && stop == end;
+}
+
+// Rates must be above 0: something that never arrives is no model of a device.
+Status set(DeviceModel& model, std::string_view name, std::string_view value) {
+    if (name == group_name) {
+        if (parse_into(value, model.group) && model.group >= 1 && model.group <= most_group) return {};
+        return {Code::config, fmt::format("'{}' is no number of PEs, 1 to {}", value, most_group)};
+    }
+    for (const Row& row : rows) {
+        if (name != row.name) continue;
+        double& into = model.*row.value;
+        const bool rate = name.ends_with("_rate");
+        if (parse_into(value, into) && into <= 1e12 && (rate ? into > 0 : into >= 0)) return {};
+        return {Code::config, fmt::format("'{}' is no {}", value, rate ? "rate above 0" : "time of 0 ns or more")};
+    }
+    std::string names(group_name);
+    for (const Row& row : rows) names.append(", ").append(row.name);
+    return {Code::config, fmt::format("there is no '{}'; there are {}", name, names)};
+}
+
+}  // namespace
+
+Result<DeviceModel> DeviceModel::parse(std::string_view text) {
+    DeviceModel model;
+    int number = 0;
+    while (!text.empty()) {
+        const std::size_t end = text.find('\n');
+        std::string_view line = text.substr(0, end);
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+        ++number;
+        line = trimmed(line.substr(0, line.find('#')));
+        if (line.empty()) continue;
+        const std::size_t equals = line.find('=');
+        Status done = equals == std::string_view::npos
+                          ? Status{Code::config, fmt::format("'{}' is not name = value", line)}
+                          : set(model, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
+        if (!done.ok()) return done.within(fmt::format("device model, line {}", number));
+    }
+    return model;
+}
+
+Result<DeviceModel> DeviceModel::read(const std::string& path) {
+    std::ifstream file(path);
+    if (!file)
+        return Status{Code::config, fmt::format("cannot read the device model {}: {}", path, std::strerror(errno))};
+    auto model = parse(std::string(std::istreambuf_iterator<char>(file), {}));
+    return model.ok() ? model : model.status().within(path);
+}
+
+std::string DeviceModel::text() const {
+    std::string out;
+    for (const Row& row : rows) out += fmt::format("{} = {}  # {}\n", row.name, this->*row.value, row.meaning);
+    return out + fmt::format("{} = {}  # PEs that are fully linked\n", group_name, group);
+}
+
+}  // namespace npushmem::npu

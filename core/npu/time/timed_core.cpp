@@ -1,0 +1,166 @@
+#include "core/npu/time/timed_core.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "npushmem/npu/fabric.hpp"
+
+namespace npushmem::npu::time {
+namespace {
+
+double bytes_of(const Operand& operand) {
+    return operand.address == nullptr ? 0 : static_cast<double>(operand.bytes) * static_cast<double>(operand.blocks);
+}
+
+std::uintptr_t line_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address) / cache_line; }
+
+// As in fast mode: one machine access, relaxed; dcci, signals and barriers carry the order.
+template <class Word>
+void copy_word(void* to, const void* from) {
+    Word word;
+    __atomic_load(static_cast<const Word*>(from), &word, __ATOMIC_RELAXED);
+    __atomic_store(static_cast<Word*>(to), &word, __ATOMIC_RELAXED);
+}
+
+void copy_scalar(void* to, const void* from, std::size_t bytes) {
+    switch (bytes) {
+        case 1: return copy_word<std::uint8_t>(to, from);
+        case 2: return copy_word<std::uint16_t>(to, from);
+        case 4: return copy_word<std::uint32_t>(to, from);
+        default: return copy_word<std::uint64_t>(to, from);
+    }
+}
+
+}  // namespace
+
+TimedCore::TimedCore(std::shared_ptr<Board> board, const Core& core)
+    : board_(std::move(board)), core_(core), pe_(core.my_pe()), begin_(board_->begin(pe_, core.index(), core.count())) {
+    clocks_.fill(begin_);
+}
+
+int TimedCore::owner_of(const void* address) const {
+    const int pe = core_.fabric().pe_of(address);
+    return pe < 0 ? pe_ : pe;
+}
+
+double TimedCore::drained() const { return *std::max_element(clocks_.begin(), clocks_.end()); }
+
+void TimedCore::work(double length, const char* what) {
+    board_->note({what, pe_, core_.index(), Pipe::scalar, scalar(), scalar() + length});
+    scalar() += length;
+}
+
+double TimedCore::over(const Command& command, double begin) {
+    const DeviceModel& model = board_->model;
+    if (command.pipe == Pipe::vector) {
+        const double bytes =
+            std::max({bytes_of(command.target), bytes_of(command.source[0]), bytes_of(command.source[1])});
+        return begin + model.vector_latency + bytes / model.vector_rate;
+    }
+    double end = begin;
+    double latency = 0;
+    for (const Operand* operand : {&command.target, &command.source[0], &command.source[1]}) {
+        if (operand->address == nullptr || !operand->global) continue;
+        const double bytes = bytes_of(*operand);
+        const int owner = owner_of(operand->address);
+        end = std::max({end, begin + bytes / model.copy_rate, board_->memory(owner, begin, bytes)});
+        if (owner != pe_) {
+            const bool out = operand == &command.target;
+            end = std::max(end, board_->link(out ? pe_ : owner, out ? owner : pe_, begin, bytes));
+        }
+        latency = std::max(latency, board_->latency(pe_, owner));
+    }
+    return end + latency;
+}
+
+void TimedCore::issue(const Command& command, std::function<void()> run) {
+    run();
+    work(board_->model.issue, "issue");
+    const double begin = std::max(scalar(), clock(command.pipe));
+    const double end = over(command, begin);
+    board_->note({command.name, pe_, core_.index(), command.pipe, begin, end});
+    clock(command.pipe) = end;
+}
+
+void TimedCore::set_flag(Pipe from, Pipe to, int id, Where) {
+    work(board_->model.issue, "set_flag");
+    flags_[{from, to, id}] = std::max(scalar(), clock(from)) + board_->model.flag;
+}
+
+void TimedCore::wait_flag(Pipe from, Pipe to, int id, Where) {
+    work(board_->model.issue, "wait_flag");
+    const auto flag = flags_.extract({from, to, id});
+    if (!flag.empty()) clock(to) = std::max(clock(to), flag.mapped());
+}
+
+// The commands of one pipe come one after the other in any case.
+void TimedCore::pipe_barrier(Pipe pipe, Where) {
+    work(board_->model.issue, "pipe_barrier");
+    if (pipe == Pipe::all) clocks_.fill(drained());
+}
+
+void TimedCore::touch(const void* address, const char* what) {
+    const bool missed = lines_.insert(line_of(address)).second;
+    // There and back.
+    const int owner = owner_of(address);
+    const double far = owner == pe_ ? 0 : 2 * board_->latency(pe_, owner);
+    work(missed ? board_->model.gm_latency + far : board_->model.issue, what);
+}
+
+void TimedCore::load(const void* address, void* value, std::size_t bytes, Where) {
+    copy_scalar(value, address, bytes);
+    touch(address, "load");
+}
+
+void TimedCore::store(void* address, const void* value, std::size_t bytes, Where) {
+    copy_scalar(address, value, bytes);
+    touch(address, "store");
+}
+
+void TimedCore::dcci(const void* address, std::size_t bytes, Where) {
+    const std::uintptr_t last = line_of(static_cast<const std::byte*>(address) + std::max<std::size_t>(bytes, 1) - 1);
+    for (std::uintptr_t line = line_of(address); line <= last; ++line) {
+        lines_.erase(line);
+        work(board_->model.issue, "dcci");
+    }
+}
+
+void TimedCore::quiet(Where) {
+    clocks_.fill(drained());
+    work(board_->model.gm_latency, "quiet");
+}
+
+void TimedCore::signal(std::uint64_t* word, std::uint64_t value, bool add, Where) {
+    work(board_->model.issue, "signal");
+    const double when = scalar() + board_->latency(pe_, owner_of(word));
+    // Release: pairs with acquire_word in the waits.
+    if (add) value += __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
+    board_->signal(word, value, when);
+    if (!add) __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+void TimedCore::before_atomic(const void* address, std::size_t, Where) {
+    work(2 * board_->latency(pe_, owner_of(address)), "atomic");
+}
+
+// A poll that finds the value has gone there and back.
+void TimedCore::after_wait(const void* address, std::uint64_t seen, Where) {
+    const double begin = scalar();
+    const int owner = owner_of(address);
+    const double poll = owner == pe_ ? board_->model.gm_latency : 2 * board_->latency(pe_, owner);
+    scalar() = std::max(scalar(), board_->arrival(address, seen));
+    scalar() += poll;
+    board_->note({"wait", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
+}
+
+void TimedCore::arrive_cores(Where) { board_->arrive(pe_, meetings_, scalar()); }
+
+void TimedCore::leave_cores() {
+    const double begin = scalar();
+    scalar() = board_->met(pe_, meetings_++) + (core_.count() > 1 ? board_->model.core_barrier : 0);
+    board_->note({"core_barrier", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
+}
+
+void TimedCore::kernel_end() { board_->end(pe_, begin_, drained()); }
+
+}  // namespace npushmem::npu::time

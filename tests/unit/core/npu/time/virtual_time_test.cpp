@@ -1,0 +1,257 @@
+#include "npushmem/npu/virtual_time.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "npushmem/npu/checked_job.hpp"
+#include "npushmem/npu/npu.hpp"
+#include "tests/fakes/array_fabric.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+using fakes::ArrayPe;
+using fakes::SymmetricArray;
+
+// Round numbers: memory and copies of 10 bytes per ns, links of 1.
+DeviceModel round_model() {
+    DeviceModel model;
+    model.gm_rate = 100;
+    model.copy_rate = 10;
+    model.vector_rate = 100;
+    model.hccs_rate = 1;
+    model.gm_latency = 100;
+    model.vector_latency = 10;
+    model.issue = 1;
+    model.flag = 5;
+    model.core_barrier = 50;
+    return model;
+}
+
+// PEs of one block of one core, in one thread.
+class Virtual : public ::testing::Test {
+protected:
+    static constexpr std::size_t floats = 250;  // 1000 bytes
+    static constexpr std::size_t copied = 248;  // of whole 32 bytes: 992
+
+    // Virtual nanoseconds of each PE.
+    std::vector<double> run(int pes, const CheckedJob::Kernel& kernel, int blocks = 1) {
+        CheckedJobConfig config{.pes = pes, .check = false};
+        config.schedule.kind = Schedule::Kind::eager;
+        config.device.vector_cores = 1;
+        job_ = CheckedJob::create(config).value();
+        data_ = job_->allocate<float>(64 * floats);
+        word_ = job_->allocate<std::uint64_t>(1);
+        time_.reset();
+        LaunchConfig launch(blocks);
+        launch.hooks = time_.hooks();
+        const CheckReport report = job_->run(launch, kernel);
+        EXPECT_TRUE(report.status.ok()) << report.status.message();
+        std::vector<double> out;
+        for (const auto& pe : time_.report().pes) out.push_back(pe.seconds * 1e9);
+        return out;
+    }
+    float* data(const Core& core) { return job_->at(core.my_pe(), data_); }
+    std::uint64_t* word(const Core& core) { return job_->at(core.my_pe(), word_); }
+    void copy_in(Core& core) {
+        const auto tile = core.ub_alloc<float>(copied);
+        core.data_copy(tile, gm(data(core), copied), copied);
+    }
+
+    VirtualTime time_{round_model()};
+    std::unique_ptr<CheckedJob> job_;
+    float* data_ = nullptr;
+    std::uint64_t* word_ = nullptr;
+};
+
+TEST_F(Virtual, ACopyTakesLatencyAndRate) {
+    const auto ns = run(1, [&](Core& core) { copy_in(core); });
+    EXPECT_NEAR(ns[0], 1 + 99.2 + 100, 1e-6);
+}
+
+TEST_F(Virtual, CommandsOfOnePipeFollowEachOtherAndPipesRunBesideEachOther) {
+    const auto one_pipe = run(1, [&](Core& core) {
+        copy_in(core);
+        copy_in(core);
+    });
+    EXPECT_NEAR(one_pipe[0], 1 + 2 * 199.2, 1e-6);
+    const auto two_pipes = run(1, [&](Core& core) {
+        copy_in(core);
+        core.put(data(core) + 1024, data(core), copied, 0);
+    });
+    EXPECT_LT(two_pipes[0], 1 + 1.5 * 199.2);
+}
+
+TEST_F(Virtual, AFlagMakesAPipeWait) {
+    const auto ns = run(1, [&](Core& core) {
+        const auto tile = core.ub_alloc<float>(copied);
+        core.data_copy(tile, gm(data(core), copied), copied);
+        core.set_flag<Pipe::copy_in, Pipe::vector>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::vector>(0);
+        core.add(tile, tile, tile, copied);
+    });
+    EXPECT_NEAR(ns[0], 1 + 199.2 + 5 + 10 + 9.92, 1e-6);
+    const VirtualReport::Pe pe = time_.report().pes.at(0);
+    EXPECT_NEAR(pe.busy[2], 199.2 / ns[0], 1e-6) << "MTE2";
+    EXPECT_NEAR(pe.busy[1], 19.92 / ns[0], 1e-6) << "V";
+    EXPECT_EQ(pe.busy[3], 0) << "MTE3";
+    EXPECT_THAT(time_.report().text(), ::testing::HasSubstr("MTE2 %"));
+}
+
+// Twenty cores could copy 200 bytes per ns; memory gives 100.
+TEST_F(Virtual, CoresShareTheMemory) {
+    const auto ns = run(
+        1,
+        [&](Core& core) {
+            for (int i = 0; i < 10; ++i) {
+                core.ub_release(0);
+                copy_in(core);
+            }
+        },
+        20);
+    EXPECT_GE(ns[0], 20 * 9920 / 100.0);
+    EXPECT_LE(ns[0], 20 * 9920 / 100.0 + 10 * 101 + 1000);
+}
+
+TEST_F(Virtual, CoresMeetWhenTheLastHasCome) {
+    const auto ns = run(
+        1,
+        [&](Core& core) {
+            if (core.index() == 1) core.quiet();
+            core.core_barrier();
+        },
+        2);
+    EXPECT_NEAR(ns[0], 100 + 50, 1e-6);
+}
+
+TEST_F(Virtual, APutToAPeerGoesOverTheLink) {
+    const auto ns = run(2, [&](Core& core) {
+        if (core.my_pe() == 0) core.put(data(core), data(core), copied, 1);
+    });
+    EXPECT_NEAR(ns[0], 1 + 992 + 1000, 1e-6);
+    EXPECT_EQ(ns[1], 0);
+}
+
+TEST_F(Virtual, TheSwitchIsSlowerThanALink) {
+    const auto put_to = [&](int pe) {
+        return run(9, [&, pe](Core& core) {
+            if (core.my_pe() == 0) core.put(data(core), data(core), 1, pe);
+        })[0];
+    };
+    EXPECT_NEAR(put_to(8) - put_to(7), 2000 - 1000 - 4 + 0.4, 1e-6) << "its rate here is above that of the copy";
+}
+
+TEST_F(Virtual, WhoWaitsForASignalIsLaterThanItsSender) {
+    const auto ns = run(2, [&](Core& core) {
+        if (core.my_pe() == 0) {
+            core.quiet();
+            core.signal_set_on(word(core), 1, 1);
+        } else {
+            core.signal_wait_until(word(core), Compare::equal, 1, 0);
+        }
+    });
+    EXPECT_NEAR(ns[0], 100 + 1, 1e-6);
+    EXPECT_NEAR(ns[1], ns[0] + 1000 + 100, 1e-6) << "over the link, and one look at the own memory";
+}
+
+TEST_F(Virtual, TheSameKernelTakesTheSameTime) {
+    const auto kernel = [&](Core& core) {
+        copy_in(core);
+        core.core_barrier();
+        core.put_signal(data(core), data(core), copied, word(core), 1, 1 - core.my_pe());
+        core.signal_wait_until(word(core), Compare::greater_equal, 1, 1 - core.my_pe());
+        static_cast<void>(core.atomic_fetch_add(core.remote(word(core), 1 - core.my_pe()), 1));
+    };
+    const auto first = run(2, kernel, 4);
+    EXPECT_GT(first[0], 2000);
+    EXPECT_EQ(run(2, kernel, 4), first);
+}
+
+TEST_F(Virtual, TheResultsAreThoseOfAnyMode) {
+    (void)run(2, [&](Core& core) {
+        core.store(data(core), 1.0F + static_cast<float>(core.my_pe()));
+        core.dcci(data(core));
+        core.put_signal(data(core) + 8, data(core), 1, word(core), 5, 1 - core.my_pe());
+        core.signal_wait_until(word(core), Compare::equal, 5);
+        core.signal_add_on(word(core), 2, core.my_pe());
+        EXPECT_EQ(core.signal_fetch(word(core)), 7U);
+        EXPECT_EQ(core.load(data(core) + 8), 2.0F - static_cast<float>(core.my_pe()));
+    });
+}
+
+TEST_F(Virtual, TheTimelineIsATraceOfCommandsThatDoNotOverlapInAPipe) {
+    (void)run(
+        2,
+        [&](Core& core) {
+            copy_in(core);
+            core.core_barrier();
+            core.put(data(core) + 512, data(core), copied, 1 - core.my_pe());
+        },
+        2);
+    std::ostringstream text;
+    time_.write_timeline(text);
+    const auto trace = nlohmann::json::parse(text.str());
+    std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
+    std::map<std::string, int> named;
+    for (const auto& event : trace.at("traceEvents")) {
+        ++named[event.at("name")];
+        if (event.at("ph") != "X") continue;
+        const double begin = event.at("ts");
+        const double length = event.at("dur");
+        EXPECT_GE(length, 0);
+        threads[{event.at("pid"), event.at("tid")}].emplace_back(begin, begin + length);
+    }
+    EXPECT_EQ(named["data_copy"], 4);
+    EXPECT_EQ(named["put"], 4);
+    EXPECT_EQ(named["process_name"], 2);
+    EXPECT_EQ(named["thread_name"], 2 * 2 * 4);
+    EXPECT_EQ(threads.size(), 2U * 2 * 3) << "S, MTE2 and MTE3 of each core";
+    constexpr double rounding = 0.0015;
+    for (auto& [thread, spans] : threads) {
+        std::sort(spans.begin(), spans.end());
+        for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].first, spans[i - 1].second - rounding);
+    }
+}
+
+TEST(VirtualTime, IsOfTheLaunchesThatAskForIt) {
+    SymmetricArray array(2, 65536);
+    const ArrayPe pe(array, 0);
+    VirtualTime time;
+    const auto kernel = [&](Core& core) { core.put(array.at<float>(0), array.at<float>(0, 4096), 64, 1); };
+    ASSERT_TRUE(pe.run(1, kernel).ok());
+    EXPECT_TRUE(time.report().pes.empty());
+    LaunchConfig config(1);
+    config.hooks = time.hooks();
+    ASSERT_TRUE(pe.run(config, kernel).ok());
+    const double once = time.report().seconds();
+    EXPECT_GT(once, 1e-6) << "the link's latency";
+    ASSERT_TRUE(pe.run(config, kernel).ok());
+    EXPECT_NEAR(time.report().seconds(), 2 * once, 1e-7) << "launches follow each other";
+    time.reset();
+    EXPECT_TRUE(time.report().pes.empty());
+    std::ostringstream text;
+    time.write_timeline(text);
+    EXPECT_TRUE(nlohmann::json::parse(text.str()).at("traceEvents").empty());
+}
+
+TEST(VirtualTime, AKernelThatThrowsEndsItsTimeToo) {
+    SymmetricArray array(1, 4096);
+    const ArrayPe pe(array, 0);
+    VirtualTime time;
+    LaunchConfig config(1);
+    config.hooks = time.hooks();
+    EXPECT_EQ(pe.run(config,
+                     [](Core& core) {
+                         core.quiet();
+                         throw KernelError(Code::argument, "no");
+                     })
+                  .code(),
+              Code::argument);
+    EXPECT_EQ(time.report().pes.at(0).cores, 2);
+}
+
+}  // namespace
+}  // namespace npushmem::npu
