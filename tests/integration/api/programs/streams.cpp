@@ -1,5 +1,8 @@
 // Host operations in the order of a stream: between kernels, asynchronous to the host, with failures that stay.
-#include <cstring>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "npushmem.h"
@@ -122,6 +125,45 @@ void test_failures(Checker& check, const Job& job, npu::Stream& stream) {
     npushmem_free(word);
 }
 
+// Kernels that cannot run or do not end: each says what it was, and the device runs the next one.
+void test_bad_kernels(Checker& check, npu::Stream& stream) {
+    const auto expect = [&](const char* what, Code code, const char* word, npu::LaunchConfig config, auto kernel) {
+        Status status = npu::launch(stream, config, kernel);
+        if (status.ok()) status = stream.synchronize();
+        check.equal(what, static_cast<int>(code), static_cast<int>(status.code()));
+        check.that(what, status.message().find(word) != std::string::npos);
+        bool ran = false;
+        launch(check, stream, [&ran](npu::Core&) { ran = true; });
+        check.equal("afterwards", std::string(), stream.synchronize().message());
+        check.that("the next kernel has run", ran);
+    };
+    const auto nothing = [](npu::Core&) {};
+    const int most = npu::device().config().blocks;
+    expect("no blocks", Code::range, "block_dim 0 must be 1 to", 0, nothing);
+    expect("too many blocks", Code::range, "the blocks of the device", most + 1, nothing);
+    expect("more UB than there is", Code::memory, "UB", 1,
+           [](npu::Core& core) { static_cast<void>(core.ub_alloc<std::byte>(std::size_t{1} << 20)); });
+    expect("a kernel that throws", Code::aborted, "the kernel threw: on purpose", 1,
+           [](npu::Core&) { throw std::runtime_error("on purpose"); });
+    std::uint64_t* word = calloc_words(1);
+    npu::LaunchConfig limited(1);
+    limited.timeout = std::chrono::milliseconds(20);
+    expect("a kernel that never ends", Code::timeout, "== 77, last saw 0", limited,
+           [word](npu::Core& core) { core.signal_wait_until(word, npu::Compare::equal, 77); });
+    npushmem_free(word);
+}
+
+// After finalize: there is no device, and streams that were kept refuse.
+int use_after_the_end(npu::Stream& kept) {
+    try {
+        static_cast<void>(npu::device());
+        return 1;
+    } catch (const npu::KernelError& error) {
+        if (error.code() != Code::not_initialized) return 1;
+    }
+    return npu::launch(kept, 1, [](npu::Core&) {}).code() == Code::state ? 0 : 1;
+}
+
 void test_streams(Checker& check, const Job& job) {
     npu::Stream& standard = npu::device().default_stream();
     test_order(check, job, standard);
@@ -132,6 +174,7 @@ void test_streams(Checker& check, const Job& job) {
     test_collectives(check, job, own);
     check.equal("destroy", 0, npushmemx_stream_destroy(own));
     test_failures(check, job, standard);
+    test_bad_kernels(check, standard);
 }
 
 }  // namespace
@@ -140,8 +183,11 @@ void test_streams(Checker& check, const Job& job) {
 int main() {
     const int before = npushmemx_barrier_all_on_stream(nullptr);
     npushmemx_clear_error();
-    return npushmem::api_test::run_family("streams", [before](auto& check, const auto& job) {
+    std::optional<npushmem::npu::Stream> kept;
+    const int status = npushmem::api_test::run_family("streams", [&](auto& check, const auto& job) {
+        kept.emplace(npushmem::npu::device());
         check.equal("before init", int{NPUSHMEM_E_NOT_INITIALIZED}, before);
         npushmem::api_test::test_streams(check, job);
     });
+    return status != 0 ? status : npushmem::api_test::use_after_the_end(*kept);
 }
