@@ -207,9 +207,8 @@ LineExchange* lines_for(Group& group, std::uint64_t bytes) {
 
 Status broadcast_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source,
                           std::uint64_t bytes, int root, bool to_root) {
-    const bool is_root = group.index() == root;
-    if (Status done = lines.run(own(group, source), 0, is_root ? bytes : 0); !done.ok()) return done;
-    if (!is_root || to_root) std::memcpy(own(group, dest), lines.of(root), bytes);
+    if (Status done = lines.broadcast(own(group, source), bytes, root); !done.ok()) return done;
+    if (group.index() != root || to_root) std::memcpy(own(group, dest), lines.of(root), bytes);
     return {};
 }
 

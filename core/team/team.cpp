@@ -36,8 +36,8 @@ Team::Team(const TeamParts& parts, PeRange members, int index, std::uint64_t pla
         states = {first_slice_ + place, distance_};
         if (members.count > 1 && members.count <= coll::LineExchange::most_members)
             lines_ = std::make_unique<coll::LineExchange>(
-                barrier::StridedStates{first_slice_ + place + layout_.lines(), distance_}, members, index, parts.waiter,
-                parts.timeout);
+                barrier::StridedStates{first_slice_ + place + layout_.lines(), distance_}, members, index,
+                parts.pes_per_core > 1, parts.waiter, parts.timeout);
     }
     if (!own_barrier) return;
     barrier_ =

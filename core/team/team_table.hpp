@@ -24,7 +24,7 @@ struct TeamName {
 class TeamTable {
 public:
     // Of each slice, for the state of teams; so that a job of a million PEs has some room as well.
-    static constexpr std::uint64_t pool_bytes = 3ULL << 20;
+    static constexpr std::uint64_t pool_bytes = 4ULL << 20;
 
     // `pool`: offset of that in every slice. `commit` gives a range of the own slice its memory. The world is place 0,
     // `shared` (PEs of this host at equal distances) place 1.

@@ -49,7 +49,7 @@ public:
     ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {
         if (world.lines)
             lines_.emplace(barrier::StridedStates{world.of(0) + ThreadGroupWorld::lines_at, ThreadGroupWorld::part},
-                           PeRange{0, 1, world.members}, index, world.waiter, std::chrono::seconds{60});
+                           PeRange{0, 1, world.members}, index, true, world.waiter, std::chrono::seconds{60});
     }
 
     [[nodiscard]] int size() const override { return world_.members; }
