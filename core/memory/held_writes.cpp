@@ -1,12 +1,17 @@
 #include "core/memory/held_writes.hpp"
 
 #include <dirent.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
 
 namespace npushmem {
 
@@ -32,7 +37,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     const int error = errno;
     if (info->si_code == SEGV_ACCERR && address - begin < bytes) {
-        sched_yield();  // the instruction is tried again on return
+        syscall(SYS_sched_yield);  // the instruction is tried again on return
     } else {
         // The same again, with the one that is responsible.
         sigaction(signal, &range.before, nullptr);
@@ -41,10 +46,30 @@ void on_fault(int signal, siginfo_t* info, void*) {
     errno = error;
 }
 
+// Has a thread met a page that was read-only, and not come to the handler yet?
+bool a_fault_is_pending() {
+    std::error_code gone;
+    for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
+         task.increment(gone)) {
+        std::ifstream status(task->path() / "status");
+        constexpr std::string_view field = "SigPnd:";
+        for (std::string line; std::getline(status, line);)
+            if (line.rfind(field, 0) == 0 &&
+                (std::strtoull(line.c_str() + field.size(), nullptr, 16) >> (SIGSEGV - 1) & 1U) != 0)
+                return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 HeldWrites::HeldWrites(std::uintptr_t begin, std::uint64_t bytes) {
     Held& range = held();
+    // Bound now: a function that is called for the first time is looked up, and where it was found is written into a
+    // page of the executable, if this code is part of it.
+    const int error = errno;
+    syscall(SYS_sched_yield);
+    errno = error;
     range.begin.store(begin, std::memory_order_relaxed);
     range.bytes.store(bytes, std::memory_order_release);
     struct sigaction ours {};
@@ -56,6 +81,8 @@ HeldWrites::HeldWrites(std::uintptr_t begin, std::uint64_t bytes) {
 
 // The program may have set a handler of its own meanwhile, which stays.
 HeldWrites::~HeldWrites() {
+    constexpr int most_looks = 10'000;  // a thread that a debugger has stopped never comes
+    for (int i = 0; i < most_looks && a_fault_is_pending(); ++i) syscall(SYS_sched_yield);
     struct sigaction now {};
     sigaction(SIGSEGV, nullptr, &now);
     if (now.sa_sigaction == on_fault) sigaction(SIGSEGV, &held().before, nullptr);

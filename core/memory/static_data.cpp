@@ -29,7 +29,8 @@ std::uint64_t page_bytes() {
 }
 
 // System calls without their wrappers: sanitizers would take the copies for accesses between variables, and forget what
-// they know of them when the pages are replaced.
+// they know of them when the pages are replaced; and a function that is called for the first time while writes are held
+// would be looked up, and noted in the executable's pages, where this code is part of it.
 void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int descriptor, std::uint64_t offset) {
     return reinterpret_cast<void*>(
         syscall(SYS_mmap, address, bytes, protection, flags, descriptor, static_cast<off_t>(offset)));
@@ -159,11 +160,11 @@ bool StaticData::take_back(const Range& piece) {
     const off_t end = first + static_cast<off_t>(piece.size);
     bool whole = true;
     for (off_t from = first; whole && from < end;) {
-        const off_t data = lseek(home_.descriptor, from, SEEK_DATA);
+        const off_t data = syscall(SYS_lseek, home_.descriptor, from, SEEK_DATA);
         if (data < 0 && errno == ENXIO) break;  // nothing but holes
         from = data < 0 ? from : data;          // a file system that cannot tell: everything is data
         if (from >= end) break;
-        const off_t hole = data < 0 ? end : std::min(end, lseek(home_.descriptor, from, SEEK_HOLE));
+        const off_t hole = data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, home_.descriptor, from, SEEK_HOLE));
         while (whole && from < hole) {
             const long got = syscall(SYS_pread64, home_.descriptor, static_cast<std::byte*>(copy) + (from - first),
                                      static_cast<std::size_t>(hole - from), from);

@@ -130,7 +130,7 @@ TEST_F(StaticDataTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
 // Each writer counts in a page of its own; a write into a page that had been copied but not yet replaced would be lost.
 TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
     constexpr std::size_t writers = 3;
-    constexpr int rounds = 200;
+    constexpr int rounds = 50;
     make_program(16 * page, 4 * page);
     std::atomic<bool> stop{false};
     std::array<std::atomic<std::uint64_t>, writers> done{};
