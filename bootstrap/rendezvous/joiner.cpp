@@ -28,6 +28,7 @@ Result<std::unique_ptr<Collectives>> Joiner::run() {
     const Address towards_service = service.value().socket().local_address();
     const std::string name = fmt::format("the rendezvous service at {}", id_.service.text());
     service_ = links_.add(std::move(service).value(), name, name);
+    links_.trust(service_);
     const Status listening = listen(towards_service);
     if (Status joined = join(); !joined.ok()) return joined;
     if (!listening.ok()) return links_.fail(listening.within(me_.text()));

@@ -31,11 +31,14 @@ LinkSet::Index LinkSet::add(Channel channel, std::string peer, std::string beyon
 void LinkSet::remove(Index link) {
     links_[link].channel->finish();
     links_[link].channel.reset();
+    if (trusted_ == link) trusted_.reset();
+    give_up_on_verdict();
 }
 
 Status LinkSet::send(Index index, FrameType type, Channel::Parts payload) {
     Link& link = links_[index];
     if (!failure_.ok()) return failure_;
+    if (!link.channel && suspicion_) return {};  // the failure is on its way
     if (link.left || !link.channel) return gone(link);
     link.channel->queue(type, payload);
     link.channel->flush();
@@ -79,9 +82,11 @@ Status LinkSet::exchange(std::span<pollfd> others, Deadline deadline) {
     polled_.clear();
     for (const Link& link : links_) polled_.push_back(interest(link));
     polled_.insert(polled_.end(), others.begin(), others.end());
+    if (suspicion_) deadline = deadline.sooner(suspicion_->until);
     const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_milliseconds());
     if (ready < 0 && errno != EINTR) return fail({Code::system, fmt::format("poll failed: {}", std::strerror(errno))});
-    if (ready <= 0) return {};
+    if (suspicion_ && suspicion_->until.passed()) give_up_on_verdict();
+    if (ready <= 0) return failure_;
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const auto events = polled_[i].revents;
         if ((events & POLLOUT) != 0 && links_[i].channel) links_[i].channel->flush();
@@ -118,8 +123,18 @@ void LinkSet::sort(Link& link, Frame frame) {
 void LinkSet::on_end(Link& link) {
     link.channel.reset();
     if (link.left || !failure_.ok()) return;
-    (void)fail(
-        {Code::peer_dead, fmt::format("{} closed its connection {} (it ended or was killed)", link.peer, activity_)});
+    Status cause{Code::peer_dead,
+                 fmt::format("{} closed its connection {} (it ended or was killed)", link.peer, activity_)};
+    if (!suspicion_) suspicion_.emplace(std::move(cause), Deadline::after(limits::verdict_grace));
+    if (!verdict_awaited_from(link)) give_up_on_verdict();
+}
+
+bool LinkSet::verdict_awaited_from(const Link& closed) const {
+    return trusted_ && &links_[*trusted_] != &closed && links_[*trusted_].channel;
+}
+
+void LinkSet::give_up_on_verdict() {
+    if (suspicion_) (void)fail(suspicion_->cause);
 }
 
 void LinkSet::on_abort(const Link& from, const Frame& frame) {

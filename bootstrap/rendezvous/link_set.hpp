@@ -31,6 +31,9 @@ public:
 
     // `peer` names the other end in messages; `beyond` says whom a delay may be due to: "rank 4 or ranks 5-7 below it".
     Index add(Channel channel, std::string peer, std::string beyond);
+    // While this link stands, it is the one to say why another one has closed without a word: a rank that learns of the
+    // failure earlier may close a connection that it has not looked at yet. It is waited for, for a moment.
+    void trust(Index link) { trusted_ = link; }
     // Sends what is queued as far as that needs no waiting, and closes the link without a bye.
     void remove(Index link);
 
@@ -68,6 +71,8 @@ private:
     void sort_arrived(Link& link);
     void sort(Link& link, Frame frame);
     void on_end(Link& link);
+    [[nodiscard]] bool verdict_awaited_from(const Link& closed) const;
+    void give_up_on_verdict();
     void on_abort(const Link& from, const Frame& frame);
     void tell_all(const Link* except);
     Status gone(const Link& link);
@@ -78,6 +83,12 @@ private:
     std::vector<Link> links_;
     std::vector<pollfd> polled_;  // kept for its memory
     Status failure_;
+    std::optional<Index> trusted_;
+    struct Suspicion {
+        Status cause;
+        Deadline until;
+    };
+    std::optional<Suspicion> suspicion_;  // the first link that closed without a word, while a verdict may come
 };
 
 }  // namespace npushmem::rendezvous

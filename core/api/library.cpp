@@ -75,16 +75,20 @@ Status start_again(Library& lib, const StartRequest& request) {
 StaticData* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
 
 // A child of fork gets its own copy of the executable's variables, as the kernel gives it of all that is not shared.
+// What the fork of this thread has prepared: by the time it is over, another thread may have ended the library.
+thread_local StaticData* forked = nullptr;
+
 void watch_forks() {
     pthread_atfork(
         [] {
-            if (StaticData* data = static_data()) data->before_fork();
+            forked = static_data();
+            if (forked != nullptr) forked->before_fork();
         },
         [] {
-            if (StaticData* data = static_data()) data->after_fork_in_parent();
+            if (forked != nullptr) forked->after_fork_in_parent();
         },
         [] {
-            if (StaticData* data = static_data()) data->after_fork_in_child();
+            if (forked != nullptr) forked->after_fork_in_child();
         });
 }
 

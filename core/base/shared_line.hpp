@@ -1,5 +1,5 @@
 // A counter in memory shared between processes on which they can sleep: a ParkingLine over a futex. 64 bytes:
-//     0..7   the counter     8..11  how many sleep on it     12..63  unused
+//     0..7   the counter     8..11  how many sleep on it     12..15  unused     16..63  for who owns the line
 // both in native byte order and zero at first. Someone who dies in its sleep stays counted: later writers then make a
 // system call that wakes nobody, and nothing else is wrong.
 #pragma once

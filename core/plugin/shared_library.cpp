@@ -15,7 +15,8 @@ std::string last_error() {
 }
 
 // Network libraries take over the signals of crashes, and some those of an interruption, in the moment they are loaded;
-// they are the program's, its debugger's or its language's. Given back when this goes.
+// they are the program's, its debugger's or its language's. Given back when this goes; a handler that another thread
+// sets meanwhile is lost.
 class KeptSignals {
 public:
     KeptSignals() {
@@ -26,7 +27,9 @@ public:
         for (int signal = 1; signal < NSIG; ++signal) {
             struct sigaction now {};
             if (!known_[signal] || ::sigaction(signal, nullptr, &now) != 0) continue;
-            if (now.sa_sigaction != before_[signal].sa_sigaction) (void)::sigaction(signal, &before_[signal], nullptr);
+            const bool same =
+                now.sa_sigaction == before_[signal].sa_sigaction && now.sa_flags == before_[signal].sa_flags;
+            if (!same) (void)::sigaction(signal, &before_[signal], nullptr);
         }
     }
     KeptSignals(const KeptSignals&) = delete;

@@ -93,7 +93,7 @@ UcxWire::~UcxWire() {
 // UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
 // being made are waited for, not for ever: the peer may be gone.
 void UcxWire::settle_connections() {
-    constexpr std::chrono::seconds longest{2};
+    constexpr std::chrono::seconds longest{10};
     const auto deadline = std::chrono::steady_clock::now() + longest;
     for (const Peer& one : peers_) {
         if (one.endpoint == nullptr || one.lost) continue;

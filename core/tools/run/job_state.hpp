@@ -41,7 +41,8 @@ public:
     // A PE called npushmem_global_exit: the job ends with its status, which may be 0. Or it cannot go on, often because
     // of another's end, which it may have seen before the launcher: then the job ends when that has been looked for.
     Orders exit_requested(const ExitRequest& request, Clock::time_point now);
-    // Every end from before the last order to look has been told.
+    // Every end from before the last order to look has been told, as far as this host sees: across hosts, and where a
+    // PE learnt of another's end by a closed connection, the one that cannot go on may still be named instead.
     Orders looked(Clock::time_point now);
     // A signal that the launcher got and forwards.
     Orders signalled(int signal);

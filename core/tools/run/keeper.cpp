@@ -167,7 +167,7 @@ void Keeper::serve() {
     closing_ = !orders.ok() || !orphans.ok();
     while (!closing_) {
         poller_.run_once(std::nullopt);
-        if (std::exchange(look_wanted_, false)) look();
+        while (std::exchange(look_wanted_, false)) look();
         reap_orphans();
     }
 }
