@@ -125,7 +125,7 @@ void LinkSet::on_end(Link& link) {
     if (link.left || !failure_.ok()) return;
     Status cause{Code::peer_dead,
                  fmt::format("{} closed its connection {} (it ended or was killed)", link.peer, activity_)};
-    if (!suspicion_) suspicion_.emplace(std::move(cause), Deadline::after(limits::verdict_grace));
+    if (!suspicion_) suspicion_ = Suspicion{std::move(cause), Deadline::after(limits::verdict_grace)};
     if (!verdict_awaited_from(link)) give_up_on_verdict();
 }
 
