@@ -219,7 +219,10 @@ void HccsTransport::tell_lost(int pe, const Peer& peer, const PostedOperation& o
 
 bool HccsTransport::run() {
     driven_.fetch_add(1, std::memory_order_relaxed);
-    return engines_.run();
+    const bool something = engines_.run();
+    // What is due later is nobody's to look for but the thread's, which may have found the engines busy with this.
+    engines_.wake_up_again();
+    return something;
 }
 
 Code HccsTransport::quiet(std::uint64_t queue) {

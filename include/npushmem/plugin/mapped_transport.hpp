@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -100,8 +101,25 @@ private:
         if (token != nullptr) *token = 0;
         if (bytes == 0) return Code::ok;
         if (local == nullptr) return Code::argument;
-        std::memmove(to, from, bytes);  // a PE may copy within its own memory
+        // A word is a flag to somebody, who may look at it now: it comes as a whole, and after what was copied before
+        // it.
+        if (bytes == sizeof(std::uint64_t) && both_aligned(to, from, bytes))
+            copy_word<std::uint64_t>(to, from);
+        else if (bytes == sizeof(std::uint32_t) && both_aligned(to, from, bytes))
+            copy_word<std::uint32_t>(to, from);
+        else
+            std::memmove(to, from, bytes);  // a PE may copy within its own memory
         return Code::ok;
+    }
+    static bool both_aligned(const void* to, const void* from, std::uint64_t bytes) {
+        return (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % bytes == 0;
+    }
+    // Acquire and release: pair with those of whoever writes and reads the word.
+    template <class Word>
+    static void copy_word(void* to, const void* from) {
+        std::atomic_ref<Word> source(*static_cast<Word*>(const_cast<void*>(from)));
+        std::atomic_ref<Word>(*static_cast<Word*>(to))
+            .store(source.load(std::memory_order_acquire), std::memory_order_release);
     }
     // Sequentially consistent: pairs with the same fence, and with the atomics, of the other PEs.
     static void full_fence() {
