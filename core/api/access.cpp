@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/api/checks.hpp"
+#include "core/api/contexts.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::api {
@@ -58,7 +59,7 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
         if (!checked.ok()) return checked;
         const std::uint64_t offset = up.offset_of(dest);
         if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
-        return up.remote().put(pe, offset, source, bytes, completion);
+        return context.remote->put(pe, offset, source, bytes, completion);
     });
 }
 
@@ -71,7 +72,7 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
         if (!checked.ok()) return checked;
         const std::uint64_t offset = up.offset_of(source);
         if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
-        return up.remote().get(pe, offset, dest, bytes, completion);
+        return context.remote->get(pe, offset, dest, bytes, completion);
     });
 }
 
@@ -126,8 +127,7 @@ Status check_everywhere(const Runtime& runtime, const char* what, const void* ob
 
 Result<int> world_pe(const Context& context, int pe) {
     if (pe >= 0 && pe < context.members.count) return context.members.at(pe);
-    if (&context == &no_context) return Status{Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
-    if (context.members.count == 0) return Status{Code::argument, "the context has been destroyed"};
+    if (Status usable = check_context(context); !usable.ok()) return usable;
     const bool of_world = context.team == NPUSHMEM_TEAM_WORLD;
     return Status{Code::range, fmt::format("PE {} does not exist{}; PEs are 0 to {}", pe,
                                            of_world ? "" : " in the context's team", context.members.count - 1)};
@@ -171,8 +171,9 @@ void put_signal_slowly(const Context& context, const char* function, void* dest,
             (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // its arguments have been checked
             return {};
         }
-        return up.remote().put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes, up.offset_of(signal_word),
-                                      signal, static_cast<std::uint32_t>(operation), completion_of(later));
+        return context.remote->put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes,
+                                          up.offset_of(signal_word), signal, static_cast<std::uint32_t>(operation),
+                                          completion_of(later));
     });
 }
 
@@ -190,7 +191,7 @@ void atomic_slowly(const Context& context, const char* function, const void* obj
             const Code done = apply_atomic(target, op);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }
-        return up.remote().atomic(op, completion_of(later));
+        return context.remote->atomic(op, completion_of(later));
     });
 }
 

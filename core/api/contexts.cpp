@@ -1,6 +1,7 @@
 // Contexts: made over a team, ended, asked for their team; sessions.
 #include <fmt/core.h>
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -15,10 +16,19 @@ namespace npushmem::api {
 
 namespace {
 
+// A context, and what it has on the way to PEs that are not mapped.
+struct Made {
+    std::unique_ptr<Context> context;
+    std::unique_ptr<RemoteAccess> remote;
+};
+
 struct Contexts {
-    std::mutex lock;
-    std::unordered_map<const Context*, std::unique_ptr<Context>> live;  // under lock
-    std::vector<std::unique_ptr<Context>> destroyed;                    // with NPUSHMEM_CHECK; under lock
+    std::mutex lock;  // of everything here; nobody waits while holding it
+    std::unordered_map<const Context*, Made> live;
+    // With NPUSHMEM_CHECK: so that no new one gets the address of one that was destroyed; and what else was taken for
+    // a context, by its handle.
+    std::unordered_map<const Context*, std::unique_ptr<Context>> destroyed;
+    std::unordered_map<const Context*, std::unique_ptr<Context>> foreign;
 };
 
 // Never destroyed: as the library itself.
@@ -26,6 +36,8 @@ Contexts& contexts() {
     static Contexts* const instance = new Contexts;
     return *instance;
 }
+
+const Context* address_of(npushmem_ctx_t handle) { return reinterpret_cast<const Context*>(handle); }
 
 constexpr long known_options = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE | NPUSHMEM_CTX_NOSTORE;
 
@@ -40,36 +52,109 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    auto made = std::make_unique<Context>();
-    made->map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
-    hide_from_fast_paths(*runtime(), made->map);
-    made->members = team.value()->members();
-    made->team = handle;
-    made->options = options;
-    *ctx = reinterpret_cast<npushmem_ctx_t>(made.get());
+    Made made{std::make_unique<Context>(), std::make_unique<RemoteAccess>(runtime()->remote_peers())};
+    Context& context = *made.context;
+    context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
+    hide_from_fast_paths(*runtime(), context.map);
+    context.members = team.value()->members();
+    context.team = handle;
+    context.options = options;
+    context.state = Context::State::alive;
+    context.remote = made.remote.get();
+    *ctx = reinterpret_cast<npushmem_ctx_t>(&context);
     const std::lock_guard guard(contexts().lock);
-    contexts().live.emplace(made.get(), std::move(made));
+    contexts().live.emplace(&context, std::move(made));
     return 0;
 }
 
-// Takes it from those that live; false when it is none of them. Where calls are checked its memory is kept, as that of
-// a context without members, so that whoever uses it gets a report.
-bool destroy(const Context* context) {
+// Takes those of which `ends` is true from those that live.
+template <class Ends>
+std::vector<Made> take(Ends&& ends) {
+    std::vector<Made> taken;
     const std::lock_guard guard(contexts().lock);
-    auto found = contexts().live.extract(context);
-    if (found.empty()) return false;
-    if (!runtime()->settings().check) return true;
-    *found.mapped() = {};
-    contexts().destroyed.push_back(std::move(found.mapped()));
-    return true;
+    auto& live = contexts().live;
+    for (auto one = live.begin(); one != live.end();) {
+        const auto here = one++;
+        if (ends(*here->first)) taken.push_back(std::move(live.extract(here).mapped()));
+    }
+    return taken;
+}
+
+// Where calls are checked its memory is kept, as that of a context without members, so that whoever uses it gets a
+// report.
+Status end(Made made) {
+    Status done = made.remote->quiet();
+    made.remote.reset();
+    *made.context = {};
+    made.context->state = Context::State::destroyed;
+    if (!runtime()->settings().check) return done;
+    const std::lock_guard guard(contexts().lock);
+    const Context* const address = made.context.get();
+    contexts().destroyed.emplace(address, std::move(made.context));
+    return done;
+}
+
+void report_unusable(const char* function, npushmem_ctx_t ctx) {
+    const Context& context = context_of(ctx);
+    const Status checked = runtime() != nullptr ? check_context(context) : not_running();
+    if (!checked.ok()) fail(function, checked);
 }
 
 }  // namespace
+
+const Context& find_context(npushmem_ctx_t handle) {
+    if (handle == NPUSHMEM_CTX_INVALID || runtime() == nullptr) return no_context;
+    Contexts& all = contexts();
+    const Context* const address = address_of(handle);
+    const std::lock_guard guard(all.lock);
+    if (const auto found = all.live.find(address); found != all.live.end()) return *found->second.context;
+    if (const auto found = all.destroyed.find(address); found != all.destroyed.end()) return *found->second;
+    auto& stranger = all.foreign[address];
+    if (!stranger) stranger = std::make_unique<Context>();
+    stranger->state = Context::State::foreign;
+    return *stranger;
+}
+
+Status check_context(const Context& context) {
+    switch (context.state) {
+        case Context::State::alive: return {};
+        case Context::State::destroyed: return {Code::argument, "the context has been destroyed"};
+        case Context::State::foreign:
+            return {Code::argument,
+                    "ctx is no context: npushmem_ctx_create and npushmem_team_create_ctx have not made it"};
+        case Context::State::none: break;
+    }
+    return {Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
+}
+
+Status end_contexts_of(npushmem_team_t team) {
+    Status first;
+    for (Made& made : take([&](const Context& context) { return context.team == team; })) {
+        Status ended = end(std::move(made));
+        if (first.ok()) first = std::move(ended);
+    }
+    return first;
+}
+
+Status complete_contexts() {
+    std::vector<RemoteAccess*> open;
+    {
+        const std::lock_guard guard(contexts().lock);
+        for (const auto& [address, made] : contexts().live) open.push_back(made.remote.get());
+    }
+    Status first;
+    for (RemoteAccess* const remote : open) {
+        Status done = remote->quiet();
+        if (first.ok()) first = std::move(done);
+    }
+    return first;
+}
 
 void end_contexts() {
     const std::lock_guard guard(contexts().lock);
     contexts().live.clear();
     contexts().destroyed.clear();
+    contexts().foreign.clear();
 }
 
 }  // namespace npushmem::api
@@ -91,25 +176,33 @@ int npushmem_team_create_ctx(npushmem_team_t team, long options, npushmem_ctx_t*
 void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
-    npushmem_ctx_quiet(ctx);
     if (runtime() == nullptr) return fail(__func__, not_running());
-    if (!destroy(reinterpret_cast<const Context*>(ctx)))
-        fail(__func__, {Code::argument,
-                        fmt::format("the context {} does not exist, or not any more", static_cast<const void*>(ctx))});
+    // Whether handles are trusted or not: a context that does not exist cannot be freed.
+    std::vector<Made> taken = take([&](const Context& context) { return &context == address_of(ctx); });
+    const Status ended = taken.empty()
+                             ? Status{Code::argument, fmt::format("the context {} does not exist, or not any more",
+                                                                  static_cast<const void*>(ctx))}
+                             : end(std::move(taken.front()));
+    if (!ended.ok()) fail(__func__, ended);
 }
 
 int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {
-    if (team == nullptr) {
-        fail_returned(__func__, {Code::argument, "team is NULL"});
-        return static_cast<int>(Code::argument);
-    }
-    *team = context_of(ctx).team;
-    return *team != NPUSHMEM_TEAM_INVALID ? 0 : static_cast<int>(Code::argument);
+    if (team == nullptr) return returned(__func__, {Code::argument, "team is NULL"});
+    *team = NPUSHMEM_TEAM_INVALID;
+    if (ctx == NPUSHMEM_CTX_INVALID) return static_cast<int>(Code::argument);
+    const Context& context = context_of(ctx);
+    const Status checked = runtime() != nullptr ? check_context(context) : not_running();
+    if (checked.ok()) *team = context.team;
+    return returned(__func__, checked);
 }
 
 // Transfers begin when they are asked for, so there is nothing to gather.
-void npushmem_ctx_session_start(npushmem_ctx_t, long, const npushmem_ctx_session_config_t*, long) {}
+void npushmem_ctx_session_start(npushmem_ctx_t ctx, long, const npushmem_ctx_session_config_t*, long) {
+    if (ctx != NPUSHMEM_CTX_INVALID) report_unusable(__func__, ctx);
+}
 
-void npushmem_ctx_session_stop(npushmem_ctx_t) {}
+void npushmem_ctx_session_stop(npushmem_ctx_t ctx) {
+    if (ctx != NPUSHMEM_CTX_INVALID) report_unusable(__func__, ctx);
+}
 
 }  // extern "C"

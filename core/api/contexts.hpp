@@ -1,9 +1,19 @@
 // The contexts that programs have made.
 #pragma once
 
+#include "core/api/context.hpp"
+#include "npushmem/plugin/status.hpp"
+
 namespace npushmem::api {
 
-// When the library ends: those that are left.
+// May the context be used? Code::argument, with what it is instead.
+Status check_context(const Context& context);
+
+// Completes and ends those that were made from the team.
+Status end_contexts_of(npushmem_team_t team);
+
+// When the library ends: completes those that are left, while the PEs still meet; then ends them.
+Status complete_contexts();
 void end_contexts();
 
 }  // namespace npushmem::api

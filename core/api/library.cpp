@@ -17,7 +17,7 @@
 
 namespace npushmem::api {
 
-constinit Context default_context;
+constinit DefaultContext default_context;
 constinit const Context no_context;
 
 namespace {
@@ -119,6 +119,20 @@ std::string speaker_of(Library& lib) {
 
 }  // namespace
 
+namespace {
+
+void use_default_context(Runtime& up) {
+    default_context.map = up.fast_map();
+    hide_from_fast_paths(up, default_context.map);
+    default_context.members = {0, 1, up.npes()};
+    default_context.team = NPUSHMEM_TEAM_WORLD;
+    default_context.state = Context::State::alive;
+    default_context.remote = &up.remote();
+    if (!up.settings().check) default_context.trusted_above = reinterpret_cast<std::uintptr_t>(NPUSHMEM_CTX_DEFAULT);
+}
+
+}  // namespace
+
 Status start(const StartRequest& request) {
     Library& lib = library();
     const std::lock_guard guard(lib.lock);
@@ -126,8 +140,7 @@ Status start(const StartRequest& request) {
     Status started = start_first(lib, request);
     remember(lib, started);
     if (!started.ok()) return started;
-    default_context = {lib.runtime->fast_map(), {0, 1, lib.runtime->npes()}, NPUSHMEM_TEAM_WORLD};
-    hide_from_fast_paths(*lib.runtime, default_context.map);
+    use_default_context(*lib.runtime);
     lib.current.store(lib.runtime.get(), std::memory_order_release);
     return {};
 }
@@ -137,7 +150,9 @@ Status stop() {
     const std::lock_guard guard(lib.lock);
     if (lib.starts == 0) return not_running();
     if (--lib.starts > 0) return {};
+    const Status completed = complete_contexts();
     Status finished = lib.runtime->finish();
+    if (finished.ok()) finished = completed;
     lib.current.store(nullptr, std::memory_order_release);
     default_context = {};
     end_contexts();

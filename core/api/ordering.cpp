@@ -1,8 +1,10 @@
 // fence, quiet and their forms for contexts; barrier_all, sync_all.
 #include <atomic>
+#include <vector>
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/contexts.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
@@ -29,6 +31,28 @@ void meet_all(const char* function, Meet&& meet) {
     });
 }
 
+// What goes through a context's own queues. Off the fast paths.
+template <class Call>
+[[gnu::noinline]] void complete(const char* function, const Context& context, Call&& call) {
+    report_failure(function, [&](Runtime&) {
+        Status usable = check_context(context);
+        return usable.ok() ? call(*context.remote) : usable;
+    });
+}
+
+void pe_quiet(const char* function, const Context& context, const int* pes, size_t count) {
+    complete(function, context, [&](RemoteAccess& remote) -> Status {
+        std::vector<int> world;
+        for (size_t i = 0; i < count && pes != nullptr; ++i) {
+            const auto pe = world_pe(context, pes[i]);
+            if (!pe.ok()) return pe.status();
+            if (context.map.all_mapped == 0) world.push_back(pe.value());
+        }
+        return world.empty() ? Status{} : remote.quiet(world);
+    });
+    full_fence();
+}
+
 // Every PE is mapped, so that the CPU's own order is all there is.
 bool all_mapped() { return fast.all_mapped != 0; }
 
@@ -53,24 +77,25 @@ void npushmem_quiet(void) {
     report_failure(__func__, [](Runtime& up) { return up.quiet(); });
 }
 
-// Contexts have what they start on the queues of the default one, whose completion includes theirs.
+// As npushmem_fence and npushmem_quiet, for one context.
 void npushmem_ctx_fence(npushmem_ctx_t ctx) {
-    if (ctx != NPUSHMEM_CTX_INVALID) npushmem_fence();
+    if (ctx == NPUSHMEM_CTX_INVALID) return;
+    std::atomic_thread_fence(std::memory_order_release);
+    const Context& context = context_of(ctx);
+    if (context.map.all_mapped == 0) complete(__func__, context, [](RemoteAccess& remote) { return remote.fence(); });
 }
 
 void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
-    if (ctx != NPUSHMEM_CTX_INVALID) npushmem_quiet();
+    if (ctx == NPUSHMEM_CTX_INVALID) return;
+    const Context& context = context_of(ctx);
+    if (context.map.all_mapped == 0) complete(__func__, context, [](RemoteAccess& remote) { return remote.quiet(); });
+    full_fence();
 }
 
-void npushmem_pe_quiet(const int* pes, size_t count) { npushmem_ctx_pe_quiet(NPUSHMEM_CTX_DEFAULT, pes, count); }
+void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, default_context, pes, count); }
 
 void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) {
-    if (ctx == NPUSHMEM_CTX_INVALID || pes == nullptr || count == 0) return;
-    report_failure(__func__, [&](Runtime& up) {
-        for (size_t i = 0; i < count; ++i)
-            if (const auto pe = world_pe(context_of(ctx), pes[i]); !pe.ok()) return pe.status();
-        return up.quiet();
-    });
+    if (ctx != NPUSHMEM_CTX_INVALID) pe_quiet(__func__, context_of(ctx), pes, count);
 }
 
 void npushmem_barrier_all(void) {

@@ -91,10 +91,11 @@ bool strided_ok(const Context& context, const char* function, const void* object
         checked = {Code::argument, "strides must be at least 1; they are " + std::to_string(object_stride) +
                                        " at the PE and " + std::to_string(local_stride) + " here"};
     if (checked.ok() && !shape.empty() && local == nullptr) checked = {Code::argument, "the local array is NULL"};
-    if (checked.ok() && !shape.empty()) {
+    if (checked.ok()) {
         const auto world = world_pe(context, pe);
-        checked = world.ok() ? check_object(*up, "the array", object, shape.extent(object_stride), world.value())
-                             : world.status();
+        checked = world.status();
+        if (checked.ok() && !shape.empty())
+            checked = check_object(*up, "the array", object, shape.extent(object_stride), world.value());
     }
     if (!checked.ok()) fail(function, checked);
     return checked.ok() && !shape.empty();

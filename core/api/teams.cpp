@@ -7,6 +7,7 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/contexts.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -164,7 +165,12 @@ void npushmem_team_destroy(npushmem_team_t team) {
                   : predefined  ? Status{Code::argument, "a predefined team cannot be destroyed"}
                                 : team_of(team).status();
     if (done.ok()) done = check_same_call(*find_team(team), __func__);
-    if (done.ok()) done = up->teams().destroy({number_of(team)});
+    if (done.ok()) {
+        done = end_contexts_of(team);
+        // In any case: the other members wait for it.
+        Status destroyed = up->teams().destroy({number_of(team)});
+        if (done.ok()) done = std::move(destroyed);
+    }
     if (!done.ok()) fail(__func__, done);
 }
 

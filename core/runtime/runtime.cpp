@@ -95,6 +95,7 @@ Runtime::~Runtime() {
     teams_.reset();
     world_.reset();
     remote_.reset();
+    remote_peers_.reset();
     for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
 }
 
@@ -254,8 +255,9 @@ Status Runtime::build_map() {
         const bool by_nic = nic_user_ == &named_[static_cast<std::size_t>(route.transport)];
         return by_nic && !route.maps() ? nics_.describe(pe) : std::string();
     });
-    remote_ = std::make_unique<RemoteAccess>(named_, *map_, directory(), waiting_->inner, settings().timeout);
-    remote_->on_event([this](int pe, Code code) {
+    remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory(), waiting_->inner, settings().timeout);
+    remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
+    remote_peers_->on_event([this](int pe, Code code) {
         const bool lost = code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
         if (pe >= 0 && lost) waiting_->liveness.note_lost(pe);
     });
@@ -277,7 +279,7 @@ Status Runtime::map_peers() {
     local_slices_.assign(local.size(), nullptr);
     for (std::size_t i = 0; i < local.size(); ++i) {
         if (map_->route(local[i]).maps()) {
-            auto address = remote_->map(local[i]);
+            auto address = remote_peers_->map(local[i]);
             if (!address.ok()) return address.status();
             local_slices_[i] = static_cast<std::byte*>(address.value());
         }

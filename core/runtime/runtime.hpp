@@ -48,13 +48,16 @@ public:
     [[nodiscard]] const FastMap& fast_map() const { return fast_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
     [[nodiscard]] const Waiter& waiter() const { return waiting_->user; }
+    // Of the default context, and of what the library does itself.
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }
+    // From which other contexts get theirs; those end before the runtime.
+    [[nodiscard]] RemotePeers& remote_peers() { return *remote_peers_; }
     [[nodiscard]] SymmetricHeap& heap() { return *heap_; }
     [[nodiscard]] const SymmetricHeap& heap() const { return *heap_; }
     [[nodiscard]] CollectiveHeap& collective_heap() { return *collective_heap_; }
     [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
 
-    // Everything this PE has started is complete and visible.
+    // Everything this PE has started on the default context is complete and visible.
     Status quiet();
     Status sync_all() { return world_->sync(); }
     Status sync_all(const barrier::Plan& plan) { return world_->sync(plan); }
@@ -144,6 +147,7 @@ private:
     std::vector<std::uint64_t> regions_;  // of the own slice, per transport
     ContactBook contacts_;
     std::unique_ptr<TransportMap> map_;
+    std::unique_ptr<RemotePeers> remote_peers_;
     std::unique_ptr<RemoteAccess> remote_;
     FastMap fast_;
     std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped

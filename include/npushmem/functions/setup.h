@@ -4,8 +4,8 @@
  * finalize, arguments that cannot be, memory that is not there, PEs that differ in a collective call, a PE that is
  * lost, a deadline that has passed.
  *
- * Ordering: barrier_all, finalize and the calls for symmetric memory complete what the caller has started before;
- * sync_all, init and what asks for a number do not.
+ * Ordering: barrier_all and the calls for symmetric memory complete what the caller has started before on the default
+ * context, finalize that of all contexts; sync_all, init and what asks for a number complete nothing.
  *
  * Parameters: requested: NPUSHMEM_THREAD_SINGLE to NPUSHMEM_THREAD_MULTIPLE; provided: receives the level given;
  * initialized: receives 0 or 1; status: exit status of the job; addr: an address of this PE; alignment: a power of two;
@@ -62,9 +62,9 @@ NPUSHMEM_PLAIN(ptr, void*, (object, pe), const void* object, int pe)
 
 /* ---- Ordering and synchronisation ----
  * fence: puts, atomics and stores to a PE made before it are delivered before those made after it.
- * quiet: everything this PE has started is complete and visible to all PEs; _nbi results may be read.
- * pe_quiet: the same for what was sent to those PEs; a NULL array or no PEs: nothing. The ctx_ forms: for what was
- * started on that context; NPUSHMEM_CTX_INVALID: nothing.
+ * quiet: everything this PE has started is complete and visible to all PEs; _nbi results may be read. pe_quiet: the
+ * same for what was sent to those PEs; a NULL array or no PEs: nothing. All of them for what was started on the default
+ * context, the ctx_ forms on that one, and for all of the PE's own stores; NPUSHMEM_CTX_INVALID: nothing.
  * barrier_all: quiet, then no PE returns before all have entered. sync_all: the same without quiet. */
 NPUSHMEM_PLAIN(fence, void, (), void)
 NPUSHMEM_PLAIN(ctx_fence, void, (ctx), npushmem_ctx_t ctx)

@@ -8,8 +8,8 @@
  * Errors: as said of each function; calls that return a code also report. A split whose members give different
  * arguments makes no team.
  *
- * Ordering: splits and team_destroy meet the members and complete nothing; team_sync neither. A context's operations
- * are ordered and completed by its own fence and quiet.
+ * Ordering: splits meet the members and complete nothing; team_sync neither. A context's operations are ordered and
+ * completed by its own fence and quiet, and completed when it or its team is destroyed, and by finalize.
  *
  * Parameters: xrange: number of PEs in a row; xaxis_config, yaxis_config: parameters of the team of the row and of the
  * column, may be NULL; xaxis_mask, yaxis_mask: which members of them count; xaxis_team, yaxis_team: receive the
@@ -37,7 +37,7 @@ NPUSHMEM_PLAIN(team_split_2d, int,
                npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config, long xaxis_mask,
                npushmem_team_t* xaxis_team, const npushmem_team_config_t* yaxis_config, long yaxis_mask,
                npushmem_team_t* yaxis_team)
-/* Collective over the team, which must not be used any more, nor contexts made from it. Predefined teams stay. */
+/* Collective over the team, which ends. Quiets and ends the contexts made from it as well. Predefined teams stay. */
 NPUSHMEM_PLAIN(team_destroy, void, (team), npushmem_team_t team)
 /* As ptr, with the PE's number in the team. */
 NPUSHMEM_PLAIN(team_ptr, void*, (team, object, pe), npushmem_team_t team, const void* object, int pe)

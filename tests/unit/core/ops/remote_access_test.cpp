@@ -5,8 +5,7 @@
 
 #include <thread>
 
-#include "tests/fakes/fake_wait_os.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/unit/core/ops/remote_access_fixture.hpp"
 
 namespace npushmem {
 namespace {
@@ -21,56 +20,33 @@ using ::testing::Return;
 using ::testing::StrictMock;
 using Completion = RemoteAccess::Completion;
 
-constexpr std::uint64_t everything =
-    NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
-constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
-
-// PE 0 of two; PE 1 is on another host, behind the mock.
-class RemoteAccessTest : public ::testing::Test {
+// PE 0 of two.
+class RemoteAccessTest : public RemoteAccessFixture {
 protected:
+    RemoteAccessTest() : RemoteAccessFixture(2) {}
+
     void reach_with(std::uint64_t capabilities, std::uint32_t atomics = all_atomics) {
-        ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{capabilities, atomics, atomics, "mock"}));
-        ON_CALL(transport, poll_event(_)).WillByDefault(Return(Code::again));
-        ON_CALL(transport, progress()).WillByDefault(Return(Code::again));
-        EXPECT_CALL(transport, reach(_)).Times(2);
-        EXPECT_CALL(transport, poll_event(_)).Times(::testing::AnyNumber());
-        EXPECT_CALL(transport, progress()).Times(::testing::AnyNumber());
-        auto built = TransportMap::build(named, layout, 0, [](int, int pe) {
-            return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
-        });
-        ASSERT_TRUE(built.ok()) << built.status().message();
-        map.emplace(std::move(built).value());
-        PeerDirectory directory{
-            [](int, int pe) { return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"}; },
-            [this](int, int) { return std::span<const std::byte>(handle); }};
-        access.emplace(named, *map, directory, waiter, Duration{1'000'000'000});
+        build_map({capabilities, atomics, atomics, "mock"});
+        access.emplace(*peers);
     }
 
     void expect_meeting() {
-        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
         EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, 1))).WillOnce(Return(Status{}));
         EXPECT_CALL(transport, import_memory(1, _)).WillOnce(Return(std::uint64_t{77}));
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
     }
 
     void expect_parting() {
-        EXPECT_CALL(transport, release_memory(77)).WillOnce(Return(Code::ok));
         EXPECT_CALL(transport, destroy_queue(9)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, release_memory(77)).WillOnce(Return(Code::ok));
     }
 
-    static HostLayout two_hosts() {
-        npushmem_host_id ids[2]{};
-        ids[1].machine = 1;
-        return HostLayout(ids);
+    // The end of the context, then of the job.
+    void end() {
+        access.reset();
+        peers.reset();
     }
 
-    StrictMock<MockTransport> transport;
-    std::vector<NamedTransport> named{{"mock", &transport}};
-    HostLayout layout = two_hosts();
-    std::optional<TransportMap> map;
-    Bytes handle{16};
-    npushmem::testing::FakeWaitOs os;
-    WaitCounters counters;
-    Waiter waiter{choose_wait_budget({1, 2}), os, counters};
     std::optional<RemoteAccess> access;
     long value = 5;
 };
@@ -90,27 +66,27 @@ TEST_F(RemoteAccessTest, MeetsAPeerOnceAtItsFirstUse) {
     }
     EXPECT_TRUE(access->put(1, 64, &value, sizeof value, Completion::local).ok());
     EXPECT_TRUE(access->get(1, 64, &value, sizeof value, Completion::local).ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, UnusedPeersCostNothing) {
     reach_with(everything);
     EXPECT_TRUE(access->quiet().ok());
     EXPECT_TRUE(access->fence().ok());
-    access.reset();  // the strict mock has seen no queue and no connection
+    end();  // the strict mock has seen no queue and no connection
 }
 
 TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
     reach_with(everything);
     EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
     EXPECT_TRUE(access->progress().ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, WhatATransportTellsUnaskedIsPassedOnWithItsPe) {
     reach_with(everything);
     std::vector<std::pair<int, Code>> told;
-    access->on_event([&](int pe, Code code) { told.emplace_back(pe, code); });
+    peers->on_event([&](int pe, Code code) { told.emplace_back(pe, code); });
     EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
         event.code = static_cast<std::int32_t>(Code::unreachable);
@@ -122,7 +98,7 @@ TEST_F(RemoteAccessTest, WhatATransportTellsUnaskedIsPassedOnWithItsPe) {
     EXPECT_EQ(status.code(), Code::unreachable);
     EXPECT_EQ(status.message(), "transport mock: the cable is gone");
     EXPECT_EQ(told, (std::vector{std::pair{1, Code::unreachable}}));
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
@@ -134,7 +110,7 @@ TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
         .WillOnce(Return(Code::again))
         .WillOnce(Return(Code::ok));
     EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, ABlockingCallWaitsForItsToken) {
@@ -148,7 +124,7 @@ TEST_F(RemoteAccessTest, ABlockingCallWaitsForItsToken) {
         });
     EXPECT_CALL(transport, test(9, 3)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::local).ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
@@ -159,7 +135,7 @@ TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
     EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::later).ok());
     EXPECT_TRUE(access->quiet().ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
@@ -178,7 +154,7 @@ TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
         expect_parting();
     }
     EXPECT_TRUE(access->put_signal(1, 0, &value, sizeof value, 128, 4, NPUSHMEM_SIGNAL_ADD, Completion::local).ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, AnAtomicThatIsNotNativeIsNamed) {
@@ -192,18 +168,18 @@ TEST_F(RemoteAccessTest, AnAtomicThatIsNotNativeIsNamed) {
     const Status refused = access->atomic(op, Completion::local);
     EXPECT_EQ(refused.code(), Code::unsupported);
     EXPECT_THAT(refused.message(), HasSubstr("transport mock has no 32-bit atomic"));
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, ConnectionAndImportFailuresNameThePeerAndCanBeTriedAgain) {
     reach_with(everything);
-    EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
     EXPECT_CALL(transport, connect(_))
         .WillOnce(Return(Status{Code::system, "no route"}))
         .WillRepeatedly(Return(Status{}));
     EXPECT_CALL(transport, import_memory(1, _))
         .WillOnce(Return(Status{Code::protocol, "bad handle"}))
         .WillOnce(Return(std::uint64_t{77}));
+    EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
     EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::ok));
     expect_parting();
     EXPECT_THAT(access->put(1, 0, &value, 8, Completion::local).message(),
@@ -211,7 +187,7 @@ TEST_F(RemoteAccessTest, ConnectionAndImportFailuresNameThePeerAndCanBeTriedAgai
     EXPECT_THAT(access->put(1, 0, &value, 8, Completion::local).message(),
                 HasSubstr("cannot use the memory of PE 1: bad handle"));
     EXPECT_TRUE(access->put(1, 0, &value, 8, Completion::local).ok());
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, AnErrorCodeOfTheTransportReachesTheCaller) {
@@ -222,7 +198,7 @@ TEST_F(RemoteAccessTest, AnErrorCodeOfTheTransportReachesTheCaller) {
     const Status failed = access->put(1, 0, &value, 8, Completion::local);
     EXPECT_EQ(failed.code(), Code::range);
     EXPECT_THAT(failed.message(), HasSubstr("transport mock: a put to PE 1 failed"));
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
@@ -240,7 +216,7 @@ TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
     const Status failed = access->quiet();
     EXPECT_EQ(failed.code(), Code::peer_dead);
     EXPECT_THAT(failed.message(), HasSubstr("PE 1 is gone"));
-    access.reset();
+    end();
 }
 
 TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
@@ -251,7 +227,7 @@ TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
     const Status failed = access->put(1, 0, &value, 8, Completion::local);
     EXPECT_EQ(failed.code(), Code::timeout);
     EXPECT_THAT(failed.message(), HasSubstr("a put"));
-    access.reset();
+    end();
 }
 
 // What another thread would do meanwhile, done from inside the wait: it must find the lock free.
@@ -273,7 +249,7 @@ TEST_F(RemoteAccessTest, OthersGetOnWhileOneWaits) {
         thread.join();
     };
     EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::local).ok());
-    access.reset();
+    end();
 }
 
 // What one transport's peer needs before it makes room may be behind another transport of ours.
@@ -286,14 +262,12 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
     named.insert(named.begin(), {"near", &near});
     ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{everything, all_atomics, all_atomics, "mock"}));
     EXPECT_CALL(transport, reach(_));
-    const auto peer_of = [](int, int pe) {
-        return npushmem_peer{sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
-    };
     auto built = TransportMap::build(named, layout, 0, peer_of);
     ASSERT_TRUE(built.ok()) << built.status().message();
     map.emplace(std::move(built).value());
-    access.emplace(named, *map, PeerDirectory{peer_of, [this](int, int) { return std::span<const std::byte>(handle); }},
-                   waiter, Duration{1'000'000'000});
+    peers.emplace(named, *map, PeerDirectory{peer_of, [this](int, int) { return std::span<const std::byte>(handle); }},
+                  waiter, Duration{1'000'000'000});
+    access.emplace(*peers);
     expect_meeting();
     expect_parting();
     bool room = false;
@@ -306,7 +280,7 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
         return room ? Code::ok : Code::again;
     });
     EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
-    access.reset();
+    end();
 }
 
 }  // namespace

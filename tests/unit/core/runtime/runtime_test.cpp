@@ -113,14 +113,12 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
         EXPECT_CALL(transport, register_memory(_));
         EXPECT_CALL(bootstrap, allgather(_, _)).Times(2);  // contacts: lengths, bytes
         EXPECT_CALL(transport, reach(_));
-        EXPECT_CALL(transport, create_queue());
         EXPECT_CALL(transport, connect(_));
         EXPECT_CALL(transport, import_memory(0, _));
         EXPECT_CALL(transport, map(_));
         EXPECT_CALL(bootstrap, barrier());  // the world's barrier exists
         EXPECT_CALL(bootstrap, barrier());  // finish: all are through
         EXPECT_CALL(transport, release_memory(_));
-        EXPECT_CALL(transport, destroy_queue(1));
         EXPECT_CALL(transport, deregister_memory(5));
     }
     auto started = start();

@@ -1,0 +1,87 @@
+#include "core/ops/remote_peers.hpp"
+
+#include <fmt/core.h>
+
+namespace npushmem {
+
+RemotePeers::RemotePeers(std::span<const NamedTransport> transports, const TransportMap& map, PeerDirectory directory,
+                         const Waiter& waiter, Duration timeout)
+    : transports_(transports), map_(map), directory_(std::move(directory)), waiter_(waiter), timeout_(timeout) {}
+
+RemotePeers::~RemotePeers() {
+    for (const auto& [pe, met] : peers_) (void)named(met.transport).transport->release_memory(met.remote);
+}
+
+Result<RemotePeers::Peer> RemotePeers::meet(int pe) {
+    const auto known = peers_.find(pe);
+    if (known != peers_.end()) return known->second;
+    const int number = map_.route(pe).transport;
+    const NamedTransport& transport = named(number);
+    if (Status connected = transport.transport->connect(directory_.peer(number, pe)); !connected.ok())
+        return connected.within(fmt::format("transport {}: cannot connect to PE {}", transport.name, pe));
+    auto remote = transport.transport->import_memory(pe, directory_.handle(number, pe));
+    if (!remote.ok())
+        return remote.status().within(fmt::format("transport {}: cannot use the memory of PE {}", transport.name, pe));
+    return peers_.emplace(pe, Peer{number, remote.value()}).first->second;
+}
+
+Result<RemotePeers::Link> RemotePeers::open(int pe) {
+    const std::lock_guard guard(setup_lock_);
+    const auto met = meet(pe);
+    if (!met.ok()) return met.status();
+    const auto [transport, remote] = met.value();
+    auto queue = named(transport).transport->create_queue();
+    if (!queue.ok())
+        return queue.status().within(
+            fmt::format("transport {}: cannot create a queue for PE {}", named(transport).name, pe));
+    return Link{pe, transport, remote, queue.value()};
+}
+
+void RemotePeers::close(const Link& link) {
+    const std::lock_guard guard(setup_lock_);
+    (void)named(link.transport).transport->destroy_queue(link.queue);
+}
+
+Result<void*> RemotePeers::map(int pe) {
+    const std::lock_guard guard(setup_lock_);
+    const auto met = meet(pe);
+    if (!met.ok()) return met.status();
+    return named(met.value().transport).transport->map(met.value().remote);
+}
+
+// A PE that only receives has no queue, and yet its transport may need it in order to receive; and what a wait on one
+// transport needs may be behind another.
+void RemotePeers::drive_all() {
+    for (std::size_t i = 0; i < transports_.size(); ++i)
+        if (in_use(i)) (void)transports_[i].transport->progress();
+}
+
+void RemotePeers::drive() {
+    const std::unique_lock guard(progress_lock_, std::try_to_lock);
+    if (guard.owns_lock()) drive_all();
+}
+
+Status RemotePeers::progress() {
+    const std::unique_lock guard(progress_lock_, std::try_to_lock);
+    if (!guard.owns_lock()) return {};
+    drive_all();
+    Status first;
+    for (std::size_t i = 0; i < transports_.size() && first.ok(); ++i)
+        if (in_use(i)) first = next_event(transports_[i]);
+    return first;
+}
+
+Status RemotePeers::event_of(int transport) {
+    const std::lock_guard guard(progress_lock_);
+    return next_event(named(transport));
+}
+
+Status RemotePeers::next_event(const NamedTransport& named) const {
+    npushmem_event event{};
+    if (named.transport->poll_event(event) != Code::ok) return {};
+    event.message[sizeof event.message - 1] = '\0';
+    if (listener_) listener_(event.pe, static_cast<Code>(event.code));
+    return {static_cast<Code>(event.code), fmt::format("transport {}: {}", named.name, event.message)};
+}
+
+}  // namespace npushmem

@@ -1,0 +1,199 @@
+// Several contexts over the same peers: whose queue is opened, asked and closed when. Against MockTransport, because
+// which calls are not made is the contract.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/unit/core/ops/remote_access_fixture.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::_;
+using ::testing::AllOf;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::InSequence;
+using ::testing::Not;
+using ::testing::Return;
+using Completion = RemoteAccess::Completion;
+
+// PE 0 of three. Queues have the numbers 1, 2, ... in the order in which they are made.
+class ContextQueues : public RemoteAccessFixture {
+protected:
+    ContextQueues() : RemoteAccessFixture(3) {}
+
+    void SetUp() override {
+        build_map({everything, all_atomics, all_atomics, "mock"});
+        first.emplace(*peers);
+        second.emplace(*peers);
+    }
+    void TearDown() override {
+        ON_CALL(transport, destroy_queue(_)).WillByDefault(Return(Code::ok));
+        EXPECT_CALL(transport, destroy_queue(_)).Times(open_);
+        EXPECT_CALL(transport, release_memory(_)).Times(::testing::AnyNumber()).WillRepeatedly(Return(Code::ok));
+        first.reset();
+        second.reset();
+        peers.reset();
+    }
+
+    void meet(int pe) {
+        EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, pe))).WillOnce(Return(Status{}));
+        EXPECT_CALL(transport, import_memory(pe, _)).WillOnce(Return(static_cast<std::uint64_t>(100 + pe)));
+    }
+    // Puts that complete later; each through a queue of its own, made for it.
+    void post(RemoteAccess& context, int pe) {
+        const auto queue = static_cast<std::uint64_t>(++made_);
+        ++open_;
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(queue));
+        EXPECT_CALL(transport, put(queue, Field(&npushmem_rma::pe, pe), _)).WillOnce(Return(Code::ok));
+        EXPECT_TRUE(context.put(pe, 0, &value, sizeof value, Completion::later).ok());
+    }
+    void expect_quiet(std::uint64_t queue) { EXPECT_CALL(transport, quiet(queue)).WillOnce(Return(Code::ok)); }
+
+    std::optional<RemoteAccess> first;
+    std::optional<RemoteAccess> second;
+    long value = 5;
+    int made_ = 0;
+    int open_ = 0;
+};
+
+TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
+    {
+        InSequence order;
+        meet(1);  // once, for both
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{1}));
+        EXPECT_CALL(transport, put(1, Field(&npushmem_rma::remote, 101), _)).Times(2).WillRepeatedly(Return(Code::ok));
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{2}));
+        EXPECT_CALL(transport, get(2, Field(&npushmem_rma::remote, 101), _)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, destroy_queue(1)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, atomic(2, _, _)).WillOnce(Return(Code::ok));
+    }
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
+    EXPECT_TRUE(second->get(1, 0, &value, 8, Completion::later).ok());
+    first.reset();
+    npushmem_atomic op{};
+    op.pe = 1;
+    op.operation = NPUSHMEM_ATOMIC_ADD;
+    op.width = 8;
+    EXPECT_TRUE(second->atomic(op, Completion::later).ok());
+    open_ = 1;
+}
+
+TEST_F(ContextQueues, OfAContextThatUsesNobodyDoNotExist) {
+    EXPECT_TRUE(first->quiet().ok());
+    EXPECT_TRUE(first->fence().ok());
+    EXPECT_TRUE(first->quiet(std::array{1, 2}).ok());
+}
+
+TEST_F(ContextQueues, QuietAsksThoseOfItsContextOnly) {
+    meet(1);
+    post(*first, 1);
+    post(*second, 1);
+    expect_quiet(2);
+    EXPECT_TRUE(second->quiet().ok());
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok());
+}
+
+TEST_F(ContextQueues, FenceOrdersThoseOfItsContextOnly) {
+    meet(1);
+    post(*first, 1);
+    post(*second, 1);
+    EXPECT_CALL(transport, fence(2)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(second->fence().ok());
+}
+
+TEST_F(ContextQueues, QuietOfSomePesAsksTheirs) {
+    meet(1);
+    meet(2);
+    post(*first, 1);
+    post(*first, 2);
+    post(*second, 2);
+    expect_quiet(2);
+    EXPECT_TRUE(first->quiet(std::array{0, 2}).ok());
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok()) << "the other PE's is left";
+}
+
+TEST_F(ContextQueues, WhatIsCompleteIsNotAskedAgain) {
+    meet(1);
+    post(*first, 1);
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok());
+    EXPECT_TRUE(first->quiet().ok());
+    EXPECT_TRUE(first->fence().ok());
+    EXPECT_CALL(transport, put(1, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::local).ok());
+    expect_quiet(1);
+    EXPECT_TRUE(first->quiet().ok()) << "a put whose source is free again may still be under way";
+}
+
+// So that the time of the slowest PE is all that it takes.
+TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
+    meet(1);
+    meet(2);
+    post(*first, 1);
+    post(*first, 2);
+    InSequence order;
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::again));
+    EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::again));
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::again));
+    EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(first->quiet().ok());
+}
+
+TEST_F(ContextQueues, AFailureNamesItsPeAndHidesNoOther) {
+    meet(1);
+    meet(2);
+    post(*first, 1);
+    post(*first, 2);
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::peer_dead)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    const Status failed = first->quiet();
+    EXPECT_EQ(failed.code(), Code::peer_dead);
+    EXPECT_THAT(failed.message(), HasSubstr("transport mock: quiet to PE 1 failed"));
+    EXPECT_TRUE(first->quiet().ok()) << "what failed is asked again, what is complete is not";
+}
+
+TEST_F(ContextQueues, AQuietThatDoesNotEndNamesWhoIsMissing) {
+    meet(1);
+    meet(2);
+    post(*first, 1);
+    post(*first, 2);
+    expect_quiet(1);
+    EXPECT_CALL(transport, quiet(2)).WillRepeatedly(Return(Code::again));
+    const Status failed = first->quiet();
+    EXPECT_EQ(failed.code(), Code::timeout);
+    EXPECT_THAT(failed.message(), AllOf(HasSubstr("quiet"), HasSubstr("not complete: PE 2"), Not(HasSubstr("PE 1"))));
+}
+
+TEST_F(ContextQueues, ThatCannotBeHadAreRefusedWithThePeAndTriedAgain) {
+    meet(2);
+    EXPECT_CALL(transport, create_queue()).WillOnce(Return(Status{Code::memory, "no more queues"}));
+    const Status refused = first->put(2, 0, &value, 8, Completion::later);
+    EXPECT_EQ(refused.code(), Code::memory);
+    EXPECT_EQ(refused.message(), "transport mock: cannot create a queue for PE 2: no more queues");
+    post(*first, 2);
+}
+
+// A thread that is inside the transport, with one context's queue, holds up no thread of another context.
+TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
+    meet(1);
+    post(*first, 1);
+    post(*second, 1);
+    EXPECT_CALL(transport, get(2, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, put(1, _, _)).WillOnce([this](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        long other = 0;
+        std::thread thread([&] { EXPECT_TRUE(second->get(1, 0, &other, sizeof other, Completion::local).ok()); });
+        thread.join();
+        return Code::ok;
+    });
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,59 @@
+// PE 0 of a few, each on a host of its own, behind a transport whose every call is expected.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <vector>
+
+#include "core/ops/remote_access.hpp"
+#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/mock_transport.hpp"
+
+namespace npushmem {
+
+inline constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
+inline constexpr std::uint64_t everything =
+    NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
+
+class RemoteAccessFixture : public ::testing::Test {
+protected:
+    explicit RemoteAccessFixture(int pes) : pes_(pes), layout(hosts(pes)) {}
+
+    static npushmem_peer peer_of(int /*transport*/, int pe) {
+        return {sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
+    }
+
+    // All PEs are reached in this way.
+    void build_map(const Reach& reach) {
+        using ::testing::_;
+        using ::testing::Return;
+        EXPECT_CALL(transport, reach(_)).Times(pes_).WillRepeatedly(Return(reach));
+        EXPECT_CALL(transport, poll_event(_)).Times(::testing::AnyNumber()).WillRepeatedly(Return(Code::again));
+        EXPECT_CALL(transport, progress()).Times(::testing::AnyNumber()).WillRepeatedly(Return(Code::again));
+        auto built = TransportMap::build(named, layout, 0, peer_of);
+        ASSERT_TRUE(built.ok()) << built.status().message();
+        map.emplace(std::move(built).value());
+        const auto handle_of = [this](int, int) { return std::span<const std::byte>(handle); };
+        peers.emplace(named, *map, PeerDirectory{peer_of, handle_of}, waiter, Duration{1'000'000'000});
+    }
+
+    static HostLayout hosts(int pes) {
+        std::vector<npushmem_host_id> ids(static_cast<std::size_t>(pes));
+        for (std::size_t i = 0; i < ids.size(); ++i) ids[i].machine = i;
+        return HostLayout(ids);
+    }
+
+    int pes_;
+    ::testing::StrictMock<MockTransport> transport;
+    std::vector<NamedTransport> named{{"mock", &transport}};
+    HostLayout layout;
+    std::optional<TransportMap> map;
+    Bytes handle{16};
+    npushmem::testing::FakeWaitOs os;
+    WaitCounters counters;
+    Waiter waiter{choose_wait_budget({1, 2}), os, counters};
+    std::optional<RemotePeers> peers;
+};
+
+}  // namespace npushmem
