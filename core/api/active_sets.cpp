@@ -130,7 +130,7 @@ Status check_set(const Runtime& up, int start, int log_stride, int size, const l
         return {Code::range, fmt::format("PE_start {}, logPE_stride {}, PE_size {} are not PEs of 0 to {}", start,
                                          log_stride, size, up.npes() - 1)};
     const PeRange members{start, 1 << log_stride, size};
-    if (Team::index_in(members, up.my_pe()) < 0)
+    if (Members(members).index_of(up.my_pe()) < 0)
         return {Code::argument,
                 fmt::format("PE {} is not in the active set of PE_start {}, logPE_stride {}, PE_size {}", up.my_pe(),
                             start, log_stride, size)};

@@ -46,10 +46,11 @@ Status check_same_call(Team& team, const char* function, const Call& call, const
     record.source = call.source;
     record.counts_differ = call.counts_differ ? 1 : 0;
     record.code = static_cast<std::int32_t>(own.code());
-    const PeRange& members = team.members();
-    record.members[0] = members.first;
-    record.members[1] = members.stride;
+    const PeRange& members = team.members().range();
+    record.members[0] = members.at(0);
+    record.members[1] = members.table == nullptr ? members.stride : 0;
     record.members[2] = members.count;
+    record.list_hash = team.members().list_hash();
     const Status same = coll::check_call(team, record, team.name());
     return own.ok() ? same : own;
 }

@@ -16,9 +16,10 @@ namespace npushmem::api {
 
 namespace {
 
-// A context, and what it has on the way to PEs that are not mapped.
+// A context, what its members point into, and what it has on the way to PEs that are not mapped.
 struct Made {
     std::unique_ptr<Context> context;
+    Members members;
     std::unique_ptr<RemoteAccess> remote;
 };
 
@@ -52,11 +53,12 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    Made made{std::make_unique<Context>(), std::make_unique<RemoteAccess>(runtime()->remote_peers())};
+    Made made{std::make_unique<Context>(), team.value()->members(),
+              std::make_unique<RemoteAccess>(runtime()->remote_peers())};
     Context& context = *made.context;
     context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
     hide_from_fast_paths(*runtime(), context.map);
-    context.members = team.value()->members();
+    context.members = made.members.range();
     context.team = handle;
     context.options = options;
     context.state = Context::State::alive;

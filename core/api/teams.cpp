@@ -18,15 +18,9 @@ namespace {
 std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
-TeamTable::Wish wish(PeRange members, const npushmem_team_config_t* config, long mask) {
+TeamTable::Wish wish(Members members, const npushmem_team_config_t* config, long mask) {
     const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
-    return {members, given ? config->num_contexts : 0};
-}
-
-// The members `start`, `start` + `stride`, ... of a team, as world PEs.
-PeRange members_of(const Team& parent, int start, int stride, int size) {
-    const PeRange& all = parent.members();
-    return {all.at(start), size == 1 ? 1 : all.stride * stride, size};
+    return {std::move(members), given ? config->num_contexts : 0};
 }
 
 Status check_triplet(const Team& parent, int start, int stride, int size) {
@@ -55,7 +49,7 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     if (!parent.ok()) return parent.status();
     if (Status checked = check_triplet(*parent.value(), start, stride, size); !checked.ok()) return checked;
     if (Status same = check_same_call(*parent.value(), "npushmem_team_split_strided"); !same.ok()) return same;
-    const TeamTable::Wish wishes[] = {wish(members_of(*parent.value(), start, stride, size), config, mask)};
+    const TeamTable::Wish wishes[] = {wish(parent.value()->members().every(start, stride, size), config, mask)};
     TeamName made[1];
     const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
                                             static_cast<std::uint64_t>(size)};
@@ -80,8 +74,8 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     const int column = parent.index() % width;
     const int row = parent.index() / width;
     const TeamTable::Wish wishes[] = {
-        wish(members_of(parent, row * width, 1, std::min(width, parent.size() - row * width)), x.config, x.mask),
-        wish(members_of(parent, column, width, (parent.size() - column + width - 1) / width), y.config, y.mask)};
+        wish(parent.members().every(row * width, 1, std::min(width, parent.size() - row * width)), x.config, x.mask),
+        wish(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config, y.mask)};
     TeamName made[2];
     Status done = runtime()->teams().split(parent, {2, static_cast<std::uint64_t>(xrange), 0}, wishes, made);
     *x.team = handle_of(made[0]);

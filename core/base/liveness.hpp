@@ -5,14 +5,16 @@
 
 namespace npushmem {
 
-// PEs first, first + stride, ... (count of them), as world numbers. Empty: none.
+// World PEs by index: first, first + stride, ... (count of them), or, with a table, the first `count` there; it must
+// outlive the range. Empty: none.
 struct PeRange {
     int first = 0;
     int stride = 1;
     int count = 0;
+    const int* table = nullptr;
 
     static PeRange one(int pe) { return {pe, 1, 1}; }
-    [[nodiscard]] int at(int index) const { return first + index * stride; }
+    [[nodiscard]] int at(int index) const { return table == nullptr ? first + index * stride : table[index]; }
 };
 
 class Liveness {

@@ -1,6 +1,7 @@
 #include "core/base/wait.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -23,7 +24,11 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
 }
 
 std::string whom(const PeRange& pes) {
-    if (pes.count == 1) return fmt::format(" from PE {}", pes.first);
+    if (pes.count == 1) return fmt::format(" from PE {}", pes.at(0));
+    constexpr int most_listed = 16;
+    if (pes.table != nullptr && pes.count > 1)
+        return fmt::format(" from PEs {}{}", fmt::join(pes.table, pes.table + std::min(pes.count, most_listed), ", "),
+                           pes.count > most_listed ? " and others" : "");
     if (pes.count > 1) return fmt::format(" from PEs {} to {}", pes.first, pes.at(pes.count - 1));
     return {};
 }

@@ -31,6 +31,9 @@ Status same(const std::string& group, const char* argument, const Side& a, T fir
 }
 
 std::string members_of(const CallRecord& record) {
+    if (record.list_hash != 0)
+        return fmt::format("{} listed PEs from {} on (list {:08x})", record.members[2], record.members[0],
+                           record.list_hash);
     return fmt::format("{} PEs from {} by {}", record.members[2], record.members[0], record.members[1]);
 }
 
@@ -45,7 +48,7 @@ Status compare(const std::string& group, const Side& a, const Side& b) {
     const std::string_view first(a.record.function);
     const std::string_view second(b.record.function);
     if (first != second) return differ(group, "the function", a, std::string(first), b, std::string(second));
-    if (!std::ranges::equal(a.record.members, b.record.members))
+    if (!std::ranges::equal(a.record.members, b.record.members) || a.record.list_hash != b.record.list_hash)
         return differ(group, "the team", a, members_of(a.record), b, members_of(b.record));
     Status done;
     if (a.record.counts_differ == 0) done = same(group, "count", a, a.record.count, b, b.record.count);

@@ -21,9 +21,10 @@ struct CallRecord {
     std::int64_t root = 0;
     std::int64_t dst = 0;
     std::int64_t sst = 0;
-    std::uint64_t dest = 0;    // offset
-    std::uint64_t source = 0;  // offset
-    std::int32_t members[3] = {};
+    std::uint64_t dest = 0;        // offset
+    std::uint64_t source = 0;      // offset
+    std::int32_t members[3] = {};  // first, stride (0: of a list), count
+    std::uint32_t list_hash = 0;
     std::int32_t counts_differ = 0;  // may: collect
     std::int32_t code = 0;           // not 0: this member has refused its own arguments
 

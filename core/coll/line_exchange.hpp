@@ -33,7 +33,7 @@ public:
 
     // `cells`: where each member's are. `crowded`, the same at all members: more PEs than cores, so that who waits
     // sleeps at once. The waiter must outlive this. `timeout` 0: none.
-    LineExchange(barrier::StridedStates cells, PeRange members, int index, bool crowded, const Waiter& waiter,
+    LineExchange(barrier::MemberStates cells, PeRange members, int index, bool crowded, const Waiter& waiter,
                  std::chrono::nanoseconds timeout)
         : cells_(cells), members_(members), index_(index), crowded_(crowded), waiter_(&waiter), timeout_(timeout) {}
 
@@ -67,7 +67,7 @@ private:
     // Until the member has come to the call. `may_park`: the member looks for sleepers in that call.
     [[gnu::noinline]] Status wait_for(int member, std::uint64_t call, bool may_park);
 
-    barrier::StridedStates cells_;
+    barrier::MemberStates cells_;
     PeRange members_;
     int index_;
     bool crowded_;

@@ -286,6 +286,11 @@ Status Runtime::map_peers() {
         all = all && local[i] == local[0] + static_cast<int>(i) &&
               local_slices_[i] == memory_->slice(static_cast<int>(i));
     }
+    std::vector<bool> mapped;
+    for (const std::byte* slice : local_slices_) mapped.push_back(slice != nullptr);
+    auto sharers = find_sharers(*bootstrap_, layout_, my_pe_, std::move(mapped));
+    if (!sharers.ok()) return sharers.status();
+    sharers_ = std::move(sharers).value();
     const bool self = map_->route(my_pe_).maps();
     if (self) local_slices_[static_cast<std::size_t>(layout_.local_index(my_pe_))] = heap_->base();
     fast_.peers = all ? memory_->slices() : heap_->base();
@@ -301,8 +306,8 @@ Status Runtime::make_world() {
     const double crowded = most_pes_per_core(records_);
     const std::uint64_t time_one_in = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
     auto made = WorldTeam::make(
-        {my_pe_, npes_, crowded, layout_, fast_, [this](int pe) { return slice_of(pe); }, *remote_, waiting_->user,
-         settings().timeout, settings().barrier_algo, tuning_, time_one_in, &waiting_->os},
+        {my_pe_, npes_, crowded, layout_, sharers_.everybody, fast_, [this](int pe) { return slice_of(pe); }, *remote_,
+         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, time_one_in, &waiting_->os},
         *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
@@ -313,7 +318,7 @@ Status Runtime::make_world() {
          time_one_in, &waiting_->os},
         heap_->tail(),
         [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
-        layout_);
+        Members::listed(sharers_.pes), sharers_.everybody);
     if (!teams.ok()) return teams.status();
     teams_ = std::move(teams).value();
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);

@@ -22,6 +22,7 @@
 #include "core/runtime/npu_binding.hpp"
 #include "core/runtime/pe_record.hpp"
 #include "core/runtime/plugin_services.hpp"
+#include "core/runtime/sharing_step.hpp"
 #include "core/runtime/start_request.hpp"
 #include "core/runtime/static_variables.hpp"
 #include "core/runtime/statistics_report.hpp"
@@ -151,6 +152,7 @@ private:
     std::unique_ptr<RemoteAccess> remote_;
     FastMap fast_;
     std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
+    Sharers sharers_;
     std::unique_ptr<WorldTeam> world_;
     std::unique_ptr<TeamTable> teams_;
     std::unique_ptr<CollectiveHeap> collective_heap_;

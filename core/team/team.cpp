@@ -6,42 +6,37 @@ namespace {
 
 bool holds(const FastMap& map, int pe) { return static_cast<std::uint32_t>(pe) - map.first_pe < map.mapped_pes; }
 
+// Strided ones: then all between the first and the last are there as well.
+bool in_fast_map(const FastMap& map, const PeRange& members) {
+    return members.table == nullptr && holds(map, members.first) && holds(map, members.at(members.count - 1));
+}
+
 }  // namespace
 
-bool in_fast_map(const FastMap& map, const PeRange& members) {
-    return holds(map, members.first) && holds(map, members.at(members.count - 1));
+std::byte* slice_of(const TeamParts& parts, int pe) {
+    const FastMap& map = parts.map;
+    if (!holds(map, pe)) return parts.slice_of(pe);
+    return map.peers + (static_cast<std::uint32_t>(pe) - map.first_pe) * map.stride;
 }
 
-int Team::index_in(const PeRange& members, int world_pe) {
-    if (members.count == 1) return world_pe == members.first ? 0 : -1;
-    const int distance = world_pe - members.first;
-    const int index = distance / members.stride;
-    return distance % members.stride == 0 && index >= 0 && index < members.count ? index : -1;
-}
-
-Team::Team(const TeamParts& parts, PeRange members, int index, std::uint64_t place, bool mapped, std::string name,
+Team::Team(const TeamParts& parts, Members members, std::uint64_t place, bool mapped, std::string name,
            bool own_barrier)
     : parts_(parts),
-      members_(members),
-      index_(index),
+      members_(std::move(members)),
+      size_(members_.count()),
+      index_(members_.index_of(parts.my_pe)),
       place_(place),
       layout_(parts.npes),
       name_(std::move(name)),
-      all_found_(mapped && in_fast_map(parts.map, members)) {
-    barrier::StridedStates states;
-    if (all_found_) {
-        const auto stride = static_cast<std::ptrdiff_t>(parts.map.stride);
-        first_slice_ = parts.map.peers + (members.first - static_cast<int>(parts.map.first_pe)) * stride;
-        distance_ = stride * members.stride;
-        states = {first_slice_ + place, distance_};
-        if (members.count > 1 && members.count <= coll::LineExchange::most_members)
-            lines_ = std::make_unique<coll::LineExchange>(
-                barrier::StridedStates{first_slice_ + place + layout_.lines(), distance_}, members, index,
-                parts.pes_per_core > 1, parts.waiter, parts.timeout);
-    }
+      all_found_(mapped),
+      equally_far_(mapped && in_fast_map(parts.map, members_.range())) {
+    find_slices();
+    if (all_found_ && size_ > 1 && size_ <= coll::LineExchange::most_members)
+        lines_ = std::make_unique<coll::LineExchange>(states().behind(layout_.lines()), members_.range(), index_,
+                                                      parts.pes_per_core > 1, parts.waiter, parts.timeout);
     if (!own_barrier) return;
     barrier_ =
-        std::make_unique<TeamBarrier>(TeamBarrier::Place{members, parts.my_pe, index, place, all_found_, states},
+        std::make_unique<TeamBarrier>(TeamBarrier::Place{members_, parts.my_pe, index_, place, all_found_, states()},
                                       parts.slice_of, parts.remote, parts.own_slice, parts.waiter, parts.timeout);
     const auto wanted = choose(parts.algorithm);
     // What serves the world need not serve every team of it.
@@ -49,7 +44,23 @@ Team::Team(const TeamParts& parts, PeRange members, int index, std::uint64_t pla
     if (parts.time_one_in != 0) count();
 }
 
-barrier::Situation Team::situation() const { return {members_.count, parts_.pes_per_core, 1, all_found_}; }
+void Team::find_slices() {
+    if (equally_far_) {
+        first_slice_ = slice_of(parts_, members_.at(0));
+        distance_ = static_cast<std::ptrdiff_t>(parts_.map.stride) * members_.range().stride;
+        return;
+    }
+    slices_.reserve(static_cast<std::size_t>(size_));
+    for (int member = 0; member < size_; ++member) slices_.push_back(slice_of(parts_, members_.at(member)));
+}
+
+// Of the team's place, where all are found.
+barrier::MemberStates Team::states() const {
+    if (equally_far_) return barrier::StridedStates{first_slice_ + place_, distance_};
+    return barrier::TabledStates{slices_, place_};
+}
+
+barrier::Situation Team::situation() const { return {size_, parts_.pes_per_core, 1, all_found_}; }
 
 Result<barrier::Choice> Team::choose(std::string_view text) const {
     return barrier::choose(text, situation(), parts_.tuning);
@@ -70,7 +81,7 @@ MeetingCounts* Team::counts_of(int member) const {
 // Who came last is found where every member sees every member's counts; else the own ones are all there is.
 void Team::count() {
     std::vector<MeetingCounts*> counts;
-    for (int member = 0; all_found_ && member < members_.count; ++member) counts.push_back(counts_of(member));
+    for (int member = 0; all_found_ && member < size_; ++member) counts.push_back(counts_of(member));
     if (!all_found_) counts.push_back(counts_of(index_));
     statistics_ = std::make_unique<MeetingStatistics>(
         std::move(counts), all_found_ ? static_cast<std::size_t>(index_) : 0, parts_.time_one_in, *parts_.os);
@@ -81,7 +92,7 @@ FastMap Team::map() const {
     map.first_pe = 0;
     map.peers = first_slice_;
     map.stride = static_cast<std::uint64_t>(distance_);
-    map.mapped_pes = all_found_ ? static_cast<std::uint32_t>(members_.count) : 0;
+    map.mapped_pes = equally_far_ ? static_cast<std::uint32_t>(size_) : 0;
     return map;
 }
 

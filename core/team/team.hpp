@@ -4,11 +4,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/coll/barrier/tuning.hpp"
 #include "core/coll/group.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/team/meeting_statistics.hpp"
+#include "core/team/members.hpp"
 #include "core/team/team_barrier.hpp"
 #include "core/team/team_layout.hpp"
 
@@ -20,7 +22,7 @@ struct TeamParts {
     int npes;
     double pes_per_core;
     const FastMap& map;
-    SliceOf slice_of;  // null where a PE is not mapped
+    SliceOf slice_of;  // for PEs that the fast map does not hold
     std::byte* own_slice;
     RemoteAccess& remote;
     const Waiter& waiter;
@@ -34,22 +36,22 @@ struct TeamParts {
 
 class Team final : public coll::Group {
 public:
-    // `place`: offset of the team's state. `mapped`: every member maps every member. Without a barrier of its own it is
-    // the world, and meets at the world's.
-    Team(const TeamParts& parts, PeRange members, int index, std::uint64_t place, bool mapped, std::string name,
+    // Of which this PE is a member. `place`: offset of the team's state. `mapped`: every member maps every member.
+    // Without a barrier of its own it is the world, and meets at the world's.
+    Team(const TeamParts& parts, Members members, std::uint64_t place, bool mapped, std::string name,
          bool own_barrier = true);
 
-    [[nodiscard]] const PeRange& members() const { return members_; }
+    [[nodiscard]] const Members& members() const { return members_; }
     [[nodiscard]] const std::string& name() const { return name_; }
     // The number of a world PE here; -1 when it is none of the members.
-    [[nodiscard]] int index_of(int world_pe) const { return index_in(members_, world_pe); }
-    static int index_in(const PeRange& members, int world_pe);
+    [[nodiscard]] int index_of(int world_pe) const { return members_.index_of(world_pe); }
     [[nodiscard]] std::uint64_t place() const { return place_; }
     [[nodiscard]] const TeamLayout& layout() const { return layout_; }
     // Which of the two agreements comes next.
     unsigned next_agreement() { return agreements_++ % 2; }
 
-    // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory.
+    // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory, and
+    // every operation takes the slow path, which finds the member's PE first.
     [[nodiscard]] FastMap map() const;
 
     int contexts_wanted = 0;          // the team's configuration
@@ -64,15 +66,15 @@ public:
     // What has been counted of this PE, of which the world keeps its own.
     [[nodiscard]] const MeetingCounts& counts() const { return *counts_of(index_); }
 
-    [[nodiscard]] int size() const override { return members_.count; }
+    [[nodiscard]] int size() const override { return size_; }
     [[nodiscard]] int index() const override { return index_; }
     Status sync() override { return barrier_ ? sync(plan_) : parts_.sync_world(); }
     Status complete() override { return parts_.remote.quiet(); }
     [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
         if (member == index_) return parts_.own_slice + offset;
-        if (all_found_) [[likely]]
+        if (equally_far_) [[likely]]
             return first_slice_ + member * distance_ + offset;
-        std::byte* const slice = parts_.slice_of(members_.at(member));
+        std::byte* const slice = slices_[static_cast<std::size_t>(member)];
         return slice != nullptr ? slice + offset : nullptr;
     }
     [[nodiscard]] bool all_found() const override { return all_found_; }
@@ -84,14 +86,19 @@ public:
 
 private:
     const TeamParts& parts_;
-    PeRange members_;
+    Members members_;
+    int size_;
     int index_;
     std::uint64_t place_;
     TeamLayout layout_;
     std::string name_;
-    bool all_found_;  // and at equal distances
+    bool all_found_;
+    bool equally_far_;  // all are found, and at equal distances
     std::byte* first_slice_ = nullptr;
     std::ptrdiff_t distance_ = 0;
+    std::vector<std::byte*> slices_;  // by member, null where not mapped; empty when equally far
+    void find_slices();
+    [[nodiscard]] barrier::MemberStates states() const;
     [[nodiscard]] barrier::Situation situation() const;
     [[nodiscard]] MeetingCounts* counts_of(int member) const;
     void count();
@@ -105,7 +112,7 @@ private:
     unsigned agreements_ = 0;
 };
 
-// Are all these PEs in the fast map, so that their slices lie at equal distances?
-bool in_fast_map(const FastMap& map, const PeRange& members);
+// Where a PE's slice is mapped here; null where it is not.
+std::byte* slice_of(const TeamParts& parts, int pe);
 
 }  // namespace npushmem

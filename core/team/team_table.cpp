@@ -37,27 +37,17 @@ std::vector<int> first_of(const PlaceSet& set, std::size_t count) {
     return places;
 }
 
-// Of the PEs of this host, if they are at equal distances; else this PE alone.
-PeRange shared_members(const HostLayout& layout, int my_pe, const FastMap& map) {
-    const auto local = layout.pes_of(layout.host_of(my_pe));
-    const int stride = local.size() > 1 ? local[1] - local[0] : 1;
-    PeRange members{local[0], stride, static_cast<int>(local.size())};
-    for (int i = 0; i < members.count; ++i)
-        if (local[static_cast<std::size_t>(i)] != members.at(i)) return PeRange::one(my_pe);
-    return in_fast_map(map, members) ? members : PeRange::one(my_pe);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_t pool,
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
-                                                   const HostLayout& layout) {
+                                                   Members shared, bool all_mapped) {
     const std::uint64_t stride = TeamLayout(parts.npes).bytes();
     const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, pool_bytes / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
     for (int place = 0; place < 2; ++place)
         if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
-    table->begin_predefined(layout);
+    table->begin_predefined(std::move(shared), all_mapped);
     return table;
 }
 
@@ -75,12 +65,16 @@ TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(s
     for (int place = 2; place < places; ++place) insert(free_, place);
 }
 
-void TeamTable::begin_predefined(const HostLayout& layout) {
+void TeamTable::begin_predefined(Members shared, bool all_mapped) {
     const PeRange world{0, 1, parts_.npes};
-    teams_[0] = std::make_unique<Team>(parts_, world, parts_.my_pe, offset_of(0), maps(world), "world", false);
-    const PeRange shared = shared_members(layout, parts_.my_pe, parts_.map);
-    const int index = Team::index_in(shared, parts_.my_pe);
-    teams_[1] = std::make_unique<Team>(parts_, shared, index, offset_of(1), maps(shared), "shared");
+    teams_[0] = std::make_unique<Team>(parts_, world, offset_of(0), all_mapped, "world", false);
+    teams_[1] = std::make_unique<Team>(parts_, std::move(shared), offset_of(1), true, "shared");
+}
+
+bool TeamTable::maps(const PeRange& members) const {
+    for (int i = 0; i < members.count; ++i)
+        if (slice_of(parts_, members.at(i)) == nullptr) return false;
+    return true;
 }
 
 Team* TeamTable::find(TeamName name) const {
@@ -131,19 +125,13 @@ Status TeamTable::prepare(int place) {
 
 TeamName TeamTable::begin(int place, const Wish& wish, bool mapped) {
     const auto at = static_cast<std::size_t>(place);
-    const int index = Team::index_in(wish.members, parts_.my_pe);
     std::uint32_t use = 0;
     {
         const std::lock_guard guard(lock_);
         use = ++uses_[at];
     }
     const TeamName name = name_of(place, use);
-    teams_[at] = std::make_unique<Team>(
-        parts_, wish.members, index, offset_of(place), mapped,
-        fmt::format("of PEs {}{}", wish.members.first,
-                    wish.members.count > 1
-                        ? fmt::format(" to {}, every {}", wish.members.at(wish.members.count - 1), wish.members.stride)
-                        : ""));
+    teams_[at] = std::make_unique<Team>(parts_, wish.members, offset_of(place), mapped, "of " + wish.members.text());
     teams_[at]->contexts_wanted = wish.contexts_wanted;
     names_[at].store(name.value, std::memory_order_release);
     return name;
@@ -182,7 +170,7 @@ public:
             taken_.push_back(table_.take(places_[i]));
             if (!taken_.back()) mine_.granted = no;
             if (taken_.back() && is_member(i) && prepared.ok()) prepared = table_.prepare(places_[i]);
-            if (table_.maps(wishes_[i].members)) mine_.mapped |= 1U << i;
+            if (table_.maps(wishes_[i].members.range())) mine_.mapped |= 1U << i;
         }
         if (!prepared.ok()) mine_.granted = never;
         Status told = exchange();
@@ -203,13 +191,11 @@ public:
 private:
     enum Granted : std::uint32_t { yes = 1, no = 2, never = 3 };
 
-    [[nodiscard]] bool is_member(std::size_t i) const {
-        return Team::index_in(wishes_[i].members, table_.parts_.my_pe) >= 0;
-    }
+    [[nodiscard]] bool is_member(std::size_t i) const { return wishes_[i].members.index_of(table_.parts_.my_pe) >= 0; }
     [[nodiscard]] const Agreement& of(int member) const { return all_[static_cast<std::size_t>(member)]; }
 
     [[nodiscard]] bool mapped_by_all(std::size_t i) const {
-        const PeRange& members = wishes_[i].members;
+        const PeRange& members = wishes_[i].members.range();
         for (int m = 0; m < members.count; ++m)
             if ((of(parent_.index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
         return true;
@@ -289,7 +275,8 @@ Status TeamTable::leave(Team& team) {
         if (Status told = parts_.remote.atomic(op, RemoteAccess::Completion::local); !told.ok()) return told;
     }
     const auto others = static_cast<std::uint64_t>(team.size() - 1);
-    const WaitFor what{.what = "the other PEs to destroy a team", .needs = team.members(), .timeout = parts_.timeout};
+    const WaitFor what{
+        .what = "the other PEs to destroy a team", .needs = team.members().range(), .timeout = parts_.timeout};
     WaitFailure failure;
     const auto all_left = [&] { return departed(team.place()).load(std::memory_order_acquire) == others; };
     const Code code = parts_.waiter.until(all_left, what, &failure);

@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "core/map/host_layout.hpp"
 #include "core/team/team.hpp"
 
 namespace npushmem {
@@ -27,10 +26,10 @@ public:
     static constexpr std::uint64_t pool_bytes = 4ULL << 20;
 
     // `pool`: offset of that in every slice. `commit` gives a range of the own slice its memory. The world is place 0,
-    // `shared` (PEs of this host at equal distances) place 1.
+    // `shared` place 1: of PEs that all map each other, and say the same. `all_mapped`: all PEs of the job do.
     static Result<std::unique_ptr<TeamTable>> make(TeamParts parts, std::uint64_t pool,
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
-                                                   const HostLayout& layout);
+                                                   Members shared, bool all_mapped);
     TeamTable(const TeamTable&) = delete;
     TeamTable& operator=(const TeamTable&) = delete;
 
@@ -44,7 +43,7 @@ public:
 
     // A team to be made; `members` are world PEs.
     struct Wish {
-        PeRange members;
+        Members members;
         int contexts_wanted = 0;
     };
     using Arguments = std::array<std::uint64_t, 3>;
@@ -62,14 +61,14 @@ public:
     void give_back(int place);
     Status prepare(int place);
     TeamName begin(int place, const Wish& wish, bool mapped);
-    // Does this PE map all of them, at equal distances?
-    [[nodiscard]] bool maps(const PeRange& members) const { return in_fast_map(parts_.map, members); }
+    // Does this PE map all of them?
+    [[nodiscard]] bool maps(const PeRange& members) const;
     [[nodiscard]] const TeamParts& parts() const { return parts_; }
 
 private:
     TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(std::uint64_t, std::uint64_t)> commit,
               int places);
-    void begin_predefined(const HostLayout& layout);
+    void begin_predefined(Members shared, bool all_mapped);
     [[nodiscard]] std::uint64_t offset_of(int place) const {
         return pool_ + static_cast<std::uint64_t>(place) * stride_;
     }

@@ -25,6 +25,7 @@ struct WorldParts {
     int npes;
     double pes_per_core;
     const HostLayout& layout;
+    bool all_mapped;  // every PE maps every PE
     const FastMap& map;
     SliceOf slice_of;  // for PEs that the fast map does not hold
     RemoteAccess& remote;
@@ -81,7 +82,7 @@ private:
 
     WorldTeam(SymmetricHeap& heap, const WorldParts& parts)
         : situation_{parts.npes, parts.pes_per_core, parts.layout.hosts(),
-                     parts.map.mapped_pes == static_cast<std::uint32_t>(parts.npes)},
+                     parts.all_mapped && parts.map.mapped_pes == static_cast<std::uint32_t>(parts.npes)},
           tuning_(parts.tuning),
           control_(&heap.control()),
           members_{0, 1, parts.npes},

@@ -21,11 +21,29 @@ struct StridedStates {
     [[nodiscard]] std::byte* of(int member) const { return first + member * distance; }
 };
 
-// By a table, which must outlive the fabric.
+// By a table, which must outlive the fabric: `offset` behind what it says.
 struct TabledStates {
     std::span<std::byte* const> table;
+    std::uint64_t offset = 0;
 
-    [[nodiscard]] std::byte* of(int member) const { return table[static_cast<std::size_t>(member)]; }
+    [[nodiscard]] std::byte* of(int member) const { return table[static_cast<std::size_t>(member)] + offset; }
+};
+
+// Either: strided unless there is a table.
+struct MemberStates {
+    StridedStates strided;
+    TabledStates tabled;
+
+    MemberStates() = default;
+    MemberStates(const StridedStates& states) : strided(states) {}  // implicit: one of the two
+    MemberStates(const TabledStates& states) : tabled(states) {}    // implicit: one of the two
+    [[nodiscard]] bool has_table() const { return !tabled.table.empty(); }
+    [[nodiscard]] std::byte* of(int member) const { return has_table() ? tabled.of(member) : strided.of(member); }
+    // As far behind these as `offset` says.
+    [[nodiscard]] MemberStates behind(std::uint64_t offset) const {
+        if (has_table()) return TabledStates{tabled.table, tabled.offset + offset};
+        return StridedStates{strided.first + offset, strided.distance};
+    }
 };
 
 // One member's view; one thread at a time. The waiter must outlive it.

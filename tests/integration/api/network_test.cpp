@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// How a job of two PEs that checks puts and gets ended, and what it reported.
-std::pair<int, std::string> run_rma(const Words& environment, const std::string& nodes = "2") {
+// How a job ended that the launcher was asked for in these words, and what it reported.
+std::pair<int, std::string> run_job(const Words& words, const Words& environment) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_INFO=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
@@ -28,10 +28,15 @@ std::pair<int, std::string> run_rma(const Words& environment, const std::string&
                             "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
     const Leftovers leftovers;
-    run::JobUnderTest job({"-n", "2", "--nodes", nodes, std::string(API_TEST_FOLDER) + "/api_rma"}, settings);
+    run::JobUnderTest job(words, settings);
     const int status = job.end();
     EXPECT_EQ(leftovers.found(), "");
     return {status, job.errors()};
+}
+
+// Of two PEs that check puts and gets.
+std::pair<int, std::string> run_rma(const Words& environment, const std::string& nodes = "2") {
+    return run_job({"-n", "2", "--nodes", nodes, std::string(API_TEST_FOLDER) + "/api_rma"}, environment);
 }
 
 class RemoteTransport : public ::testing::TestWithParam<std::string> {};
@@ -40,6 +45,14 @@ TEST_P(RemoteTransport, CarriesPutsAndGetsBetweenHosts) {
     const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam()});
     EXPECT_EQ(status, 0) << report;
     EXPECT_THAT(report, AllOf(HasSubstr("pe 1: " + GetParam() + " ("), Not(HasSubstr("between hosts: "))));
+}
+
+// Neighbours are on different hosts, and those of one host are no neighbours.
+TEST_P(RemoteTransport, TeamsOfPesThatAreDealtInTurn) {
+    const auto [status, report] =
+        run_job({"-n", "5", "--nodes", "2", "--map-by", "round-robin", std::string(API_TEST_FOLDER) + "/api_teams"},
+                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
+    EXPECT_EQ(status, 0) << report;
 }
 
 TEST_P(RemoteTransport, AutoFindsItAndSaysWhich) {

@@ -272,12 +272,32 @@ void test_locks(Checker& check, const Job& job) {
     check.no_error("locks");
 }
 
+// Exactly those whose memory this PE sees, however PEs are dealt to hosts.
+void test_shared(Checker& check, const Job& job, long* word) {
+    Members shared;
+    for (int pe = 0; pe < job.npes; ++pe)
+        if (pe == job.me || npushmem_ptr(word, pe) != nullptr) shared.push_back(pe);
+    check_team(check, job, "shared", NPUSHMEM_TEAM_SHARED, shared);
+    for (std::size_t i = 0; i < shared.size(); ++i)
+        check.that("shared: team_ptr",
+                   npushmem_team_ptr(NPUSHMEM_TEAM_SHARED, word, static_cast<int>(i)) == npushmem_ptr(word, shared[i]));
+    use_team(check, "shared", NPUSHMEM_TEAM_SHARED, word);
+    const std::string name = "all but the first of the shared";
+    const int size = static_cast<int>(shared.size()) - 1;
+    npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+    if (size == 0) return;
+    check.equal(name, 0, npushmem_team_split_strided(NPUSHMEM_TEAM_SHARED, 1, 1, size, nullptr, 0, &team));
+    check_team(check, job, name, team, strided(shared, 1, 1, size));
+    use_team(check, name, team, word);
+    npushmem_team_destroy(team);
+}
+
 void test_teams(Checker& check, const Job& job) {
     Members world;
     for (int pe = 0; pe < job.npes; ++pe) world.push_back(pe);
     auto* word = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
     check_team(check, job, "world", NPUSHMEM_TEAM_WORLD, world);
-    use_team(check, "shared", NPUSHMEM_TEAM_SHARED, word);
+    test_shared(check, job, word);
     npushmem_barrier_all();
     test_strided(check, job, NPUSHMEM_TEAM_WORLD, world, 1, word);
     test_2d(check, job, word);

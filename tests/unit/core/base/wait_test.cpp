@@ -285,6 +285,9 @@ TEST(DescribeWait, NamesEverything) {
               "waited 1.500 s for the release of a barrier from PEs 2 to 6: PE 4 has died or finalized (expected 8 or "
               "later, last saw "
               "7)");
+    const int listed[] = {7, 0, 3};
+    const WaitFor some{.what = "a flag", .needs = {.count = 3, .table = listed}};
+    EXPECT_THAT(describe(some, dead), HasSubstr("a flag from PEs 7, 0, 3: PE 4 has died"));
     const WaitFor one{.what = "a flag", .needs = PeRange::one(3)};
     EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: the time for it is over"));
 }

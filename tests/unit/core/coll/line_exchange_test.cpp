@@ -25,7 +25,7 @@ struct Members {
         : n(count), crowded(is_crowded), budget(chosen), cells(static_cast<std::size_t>(count)) {}
 
     LineExchange member(int index, std::chrono::nanoseconds timeout) {
-        return {{cells[0].bytes, sizeof(Cells)}, {0, 1, n}, index, crowded, waiter, timeout};
+        return {barrier::StridedStates{cells[0].bytes, sizeof(Cells)}, {0, 1, n}, index, crowded, waiter, timeout};
     }
     void run(const std::function<void(LineExchange&, int)>& body) {
         std::vector<std::jthread> threads;

@@ -117,13 +117,14 @@ TEST(TabledStates, FindStatesThatLieAnywhere) {
     WaitCounters counters;
     const Waiter waiter(crowded, os, counters);
     const PeRange members{10, 5, n};
-    EXPECT_EQ(count_successes(n,
-                              [&](int index) {
-                                  Barrier barrier(MappedFabric(TabledStates{table}, members, waiter), members, index,
-                                                  Plan{tree_id});
-                                  return run_calls(barrier, {tree_id, shared_counter_id}, 50, index, log);
-                              }),
-              n);
+    EXPECT_EQ(
+        count_successes(
+            n,
+            [&](int index) {
+                Barrier barrier(MappedFabric(TabledStates{table, 0}, members, waiter), members, index, Plan{tree_id});
+                return run_calls(barrier, {tree_id, shared_counter_id}, 50, index, log);
+            }),
+        n);
 }
 
 class UnorderedTeam : public ::testing::TestWithParam<int> {};

@@ -1,0 +1,50 @@
+#include "core/runtime/sharing_step.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/map/sharing.hpp"
+#include "core/runtime/exchange.hpp"
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::size_t word_bits = 64;
+
+std::size_t most_local_pes(const HostLayout& layout) {
+    std::size_t most = 0;
+    for (int host = 0; host < layout.hosts(); ++host) most = std::max(most, layout.pes_of(host).size());
+    return most;
+}
+
+std::uint64_t word_of(const std::vector<bool>& bits, std::size_t word) {
+    std::uint64_t value = 0;
+    for (std::size_t bit = 0; bit < word_bits && word * word_bits + bit < bits.size(); ++bit)
+        value |= std::uint64_t{bits[word * word_bits + bit]} << bit;
+    return value;
+}
+
+}  // namespace
+
+Result<Sharers> find_sharers(Bootstrap& bootstrap, const HostLayout& layout, int my_pe, std::vector<bool> mapped) {
+    const auto me = static_cast<std::size_t>(layout.local_index(my_pe));
+    mapped[me] = true;
+    const auto local = layout.pes_of(layout.host_of(my_pe));
+    WhoMapsWhom maps(local.size(), std::vector<bool>(local.size()));
+    Sharers sharers{{}, layout.hosts() == 1};
+    // The same number of rounds on all hosts.
+    for (std::size_t word = 0; word * word_bits < most_local_pes(layout); ++word) {
+        const auto told = gather(bootstrap, word_of(mapped, word));
+        if (!told.ok()) return told.status();
+        for (std::size_t a = 0; a < local.size(); ++a)
+            for (std::size_t b = word * word_bits; b < std::min(local.size(), (word + 1) * word_bits); ++b)
+                maps[a][b] = (told.value()[static_cast<std::size_t>(local[a])] >> (b % word_bits) & 1U) != 0;
+    }
+    for (const auto& row : maps) sharers.everybody = sharers.everybody && std::ranges::count(row, false) == 0;
+    for (const int index : sharing_with(static_cast<int>(me), maps))
+        sharers.pes.push_back(local[static_cast<std::size_t>(index)]);
+    return sharers;
+}
+
+}  // namespace npushmem
