@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/api/library.hpp"
-#include "core/moe/direct_combine.hpp"
+#include "core/moe/layer.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/error.hpp"
 
@@ -82,6 +82,7 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.input = moe::ElementType{given.input_type};
     config.output = moe::ElementType{given.output_type};
     config.mode = moe::CombineMode{given.mode};
+    config.capacity = given.capacity;
     config.audit = given.audit != 0;
     config.timeout = std::chrono::nanoseconds(std::max<std::int64_t>(given.timeout_ns, 0));
     return config;
@@ -112,7 +113,7 @@ std::int32_t copy_of(moe::CopyRoute route) {
 
 struct npushmemx_moe {
     npushmem::api::HeapMemory memory;
-    std::unique_ptr<npushmem::moe::DirectCombine> combine;
+    std::unique_ptr<npushmem::moe::Layer> layer;
     std::string error;
 };
 
@@ -142,32 +143,42 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
     auto made = std::make_unique<npushmemx_moe>();
     auto device = runtime()->npu_device();
     if (!device.ok()) return device.status();
-    auto combine = moe::DirectCombine::create(config, made->memory, *device.value());
-    if (!combine.ok()) return combine.status();
-    made->combine = std::move(combine).value();
+    auto layer = moe::Layer::create(config, made->memory, *device.value());
+    if (!layer.ok()) return layer.status();
+    made->layer = std::move(layer).value();
     *handle = made.release();
     return {};
 }
 
-// Runs `action` on the handle's combine and keeps the text of its failure.
+// Runs `action` on the handle's layer and keeps the text of its failure.
 template <class Action>
 int on_handle(const char* function, npushmemx_moe_t* handle, const Action& action) {
     if (handle == nullptr) return refuse(function, {Code::argument, "handle is NULL"});
-    const Status status = runtime() != nullptr ? action(*handle->combine) : not_running();
+    const Status status = runtime() != nullptr ? action(*handle->layer) : not_running();
     handle->error = status.message();
     return status.ok() ? 0 : refuse(function, status);
 }
 
-// What is wrong with the arguments goes through the collective call, so that it reaches all PEs.
-Status set_routing(moe::DirectCombine& combine, std::int64_t tokens, const std::int32_t* experts,
-                   const float* weights) {
+// What this rank's tokens are, or what is wrong with how they were given.
+Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64_t tokens, const std::int32_t* experts,
+                                    const float* weights) {
     if (tokens < 0 || (tokens > 0 && (experts == nullptr || weights == nullptr))) {
-        return combine.set_routing(
-            {}, {Code::argument, fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
-                                             static_cast<const void*>(experts), static_cast<const void*>(weights))});
+        return Status{Code::argument,
+                      fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
+                                  static_cast<const void*>(experts), static_cast<const void*>(weights))};
     }
-    const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(combine.config().top_k);
-    return combine.set_routing({{experts, count}, {weights, count}});
+    const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(config.top_k);
+    return moe::RankRouting{{experts, count}, {weights, count}};
+}
+
+// What is wrong with the arguments goes through the collective call, so that it reaches all PEs.
+Status set_routing(moe::DirectCombine& combine, const Result<moe::RankRouting>& own) {
+    return own.ok() ? combine.set_routing(own.value()) : combine.set_routing({}, own.status());
+}
+
+Status dispatch(moe::Layer& layer, const void* in, const Result<moe::RankRouting>& own) {
+    if (!own.ok()) return layer.dispatch(nullptr, {}, own.status());
+    return layer.dispatch(static_cast<const std::byte*>(in), own.value());
 }
 
 Status set_plan(moe::DirectCombine& combine, const std::int32_t* offsets, const std::int32_t* lengths,
@@ -207,27 +218,43 @@ int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t**
 
 int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int32_t* expert_ids,
                               const float* weights) {
-    return on_handle(__func__, handle,
-                     [&](moe::DirectCombine& combine) { return set_routing(combine, tokens, expert_ids, weights); });
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        moe::DirectCombine& combine = layer.combine();
+        return set_routing(combine, routing_of(combine.config(), tokens, expert_ids, weights));
+    });
 }
 
 int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table, const int32_t* length_table,
                            const uint32_t* slots, int64_t rows) {
-    return on_handle(__func__, handle, [&](moe::DirectCombine& combine) {
-        return set_plan(combine, offset_table, length_table, slots, rows);
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        return set_plan(layer.combine(), offset_table, length_table, slots, rows);
     });
 }
 
 int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan) {
     if (handle == nullptr || plan == nullptr) return refuse(__func__, {Code::argument, "handle or plan is NULL"});
-    *plan = plan_of(*handle->combine);
+    *plan = plan_of(handle->layer->combine());
     return 0;
 }
 
-int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out) {
-    return on_handle(__func__, handle, [&](moe::DirectCombine& combine) {
-        return combine.combine(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
+                           const float* weights, void** x) {
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        if (x != nullptr) *x = nullptr;
+        const Status status = dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
+        if (status.ok() && x != nullptr) *x = layer.x();
+        return status;
     });
+}
+
+int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out) {
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        return layer.combine().combine(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+    });
+}
+
+int npushmemx_moe_reset(npushmemx_moe_t* handle) {
+    return on_handle(__func__, handle, [](moe::Layer& layer) { return layer.reset(); });
 }
 
 const char* npushmemx_moe_error(const npushmemx_moe_t* handle) {

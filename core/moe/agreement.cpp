@@ -7,8 +7,8 @@
 namespace npushmem::moe {
 namespace {
 
-constexpr std::array<const char*, 8> agreement_fields{"experts",    "top_k",       "hidden", "max_tokens",
-                                                      "input type", "output type", "mode",   "ring_rows"};
+constexpr std::array<const char*, 9> agreement_fields{"experts",     "top_k", "hidden",    "max_tokens", "input type",
+                                                      "output type", "mode",  "ring_rows", "capacity"};
 
 AgreementCard card_of(const CombineConfig& config, const Status& own) {
     AgreementCard card;
@@ -19,7 +19,8 @@ AgreementCard card_of(const CombineConfig& config, const Status& own) {
                    static_cast<std::int64_t>(config.input),
                    static_cast<std::int64_t>(config.output),
                    static_cast<std::int64_t>(config.mode) * 2 + (config.audit ? 1 : 0),
-                   config.ring_rows};
+                   config.ring_rows,
+                   config.capacity};
     card.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(card.reason.data(), card.reason.size() - 1);
     return card;

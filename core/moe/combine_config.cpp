@@ -23,16 +23,26 @@ Status CombineConfig::validate() const {
     constexpr std::int64_t most_experts = 1 << 20;
     constexpr std::int64_t most_hidden = 1 << 24;
     constexpr std::int64_t most_tokens = 1 << 24;
+    constexpr std::int64_t most_rows = 0x7FFFFFFF;  // of x: its tables have 32 bits
     if (experts < 1 || experts > most_experts) return refuse("experts", experts, 1, most_experts);
     if (top_k < 1 || top_k > max_top_k) return refuse("top_k", top_k, 1, max_top_k);
     if (hidden < 1 || hidden > most_hidden) return refuse("hidden", hidden, 1, most_hidden);
     if (max_tokens < 1 || max_tokens > most_tokens) return refuse("max_tokens", max_tokens, 1, most_tokens);
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
+    if (capacity < 0 || capacity > most_rows) return refuse("capacity", capacity, 0, most_rows);
     if (ring_rows < 0 || ring_rows > most_tokens) return refuse("ring_rows", ring_rows, 0, most_tokens);
     if (mode == CombineMode::direct || mode == CombineMode::stream) return {};
     return {Code::unsupported,
             fmt::format("moe: mode {} is not there; use 0 (direct) or 2 (stream)", static_cast<std::int32_t>(mode))};
+}
+
+Status check_own_routing(const CombineConfig& config, const RankRouting& own, std::int32_t rank) {
+    if (own.experts.size() > config.slots().value()) {
+        return {Code::range, fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
+                                         rank, own.tokens(config.top_k), config.max_tokens)};
+    }
+    return check_routing(own, config.experts, config.top_k, rank);
 }
 
 }  // namespace npushmem::moe

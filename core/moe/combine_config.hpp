@@ -6,6 +6,7 @@
 
 #include "core/moe/copy_route.hpp"
 #include "core/moe/element.hpp"
+#include "core/moe/routing.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::moe {
@@ -22,6 +23,7 @@ struct CombineConfig {
     ElementType input = ElementType::bfloat16;
     ElementType output = ElementType::bfloat16;
     CombineMode mode = CombineMode::direct;
+    std::int64_t capacity = 0;            // most rows that a dispatch may bring to one rank; 0: no dispatch
     std::int64_t ring_rows = 0;           // mode stream: of each ring; 0: about 256 KiB
     bool audit = false;                   // count the rows put into each slot, and check them after every call
     CopyRoute route = CopyRoute::direct;  // each rank's own choice
@@ -36,5 +38,8 @@ struct CombineConfig {
     // Refuses values that are out of range, naming the first one and its limits.
     [[nodiscard]] Status validate() const;
 };
+
+// check_routing, and no more tokens than max_tokens.
+Status check_own_routing(const CombineConfig& config, const RankRouting& own, std::int32_t rank);
 
 }  // namespace npushmem::moe

@@ -10,6 +10,7 @@
 #include "core/moe/plan_check.hpp"
 #include "core/moe/remote_rows.hpp"
 #include "core/moe/stream/row_ring.hpp"
+#include "core/moe/unmapped.hpp"
 #include "npushmem/npu/launch.hpp"
 
 namespace npushmem::moe {
@@ -43,7 +44,7 @@ Result<std::unique_ptr<DirectCombine>> DirectCombine::create(const CombineConfig
     std::unique_ptr<DirectCombine> combine(new DirectCombine(config, memory, device));
     combine->card_ = std::move(card);
     if (Status status = combine->allocate(); !status.ok()) return status;
-    combine->find_unmapped();
+    combine->skipped_ = unmapped_ranks(device.fabric(), memory, combine->region_.data());
     if (Status status = agree_all_ok(memory, combine->card_.data(), combine->check_rings()); !status.ok())
         return status;
     // Everybody's memory is zeroed and its canaries planted before anybody's rows arrive.
@@ -84,14 +85,6 @@ Status DirectCombine::check_rings() const {
     return {Code::unsupported, "moe: mode stream needs a device of two cores, one to send and one to receive"};
 }
 
-void DirectCombine::find_unmapped() {
-    std::vector<std::uint8_t> skipped(static_cast<std::size_t>(memory_.n_pes()), 0);
-    for (int pe = 0; pe < memory_.n_pes(); ++pe) {
-        skipped[static_cast<std::size_t>(pe)] = device_.fabric().remote(region_.data(), pe) == nullptr ? 1 : 0;
-    }
-    if (std::ranges::count(skipped, 1) > 0) skipped_ = std::move(skipped);
-}
-
 void DirectCombine::plant_canaries() {
     for (const std::uint64_t parity : {0U, 1U}) {
         std::byte* canary = region_.data() + layout_.canary(parity).value();
@@ -99,52 +92,51 @@ void DirectCombine::plant_canaries() {
     }
 }
 
-Status DirectCombine::check_own_routing(const RankRouting& own) const {
-    if (own.experts.size() > layout_.slots().value()) {
-        return {Code::range, fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
-                                         memory_.my_pe(), own.tokens(config_.top_k), config_.max_tokens)};
-    }
-    return check_routing(own, config_.experts, config_.top_k, memory_.my_pe());
-}
-
 Status DirectCombine::set_routing(const RankRouting& own, const Status& opinion) {
-    if (!broken_.ok()) return broken_;
-    const Status verdict = opinion.ok() ? check_own_routing(own) : opinion;
+    Status verdict = broken_.ok() ? opinion : broken_;
+    if (verdict.ok()) verdict = check_own_routing(config_, own, memory_.my_pe());
     if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
     board_->show(own);
     if (Status s = memory_.barrier(); !s.ok()) return s;
-    return agree_all_ok(memory_, card_.data(), adopt(own));
+    return agree_all_ok(memory_, card_.data(), collect(own));
 }
 
-Status DirectCombine::adopt(const RankRouting& own) {
-    routed_ = false;
+Status DirectCombine::collect(const RankRouting& own) {
+    routed_ = collected_ = false;
     if (Status s = board_->collect(); !s.ok()) return s;
-    auto plan = build_combine_plan(board_->all(), ExpertPlacement(config_.experts, memory_.n_pes()), memory_.my_pe());
+    const ExpertPlacement placement(config_.experts, memory_.n_pes());
+    auto plan = build_combine_plan(board_->all(), placement, memory_.my_pe());
     if (!plan.ok()) return plan.status();
-    plan_ = std::move(plan).value();
-    if (streams()) order_ = row_order(own.experts, ExpertPlacement(config_.experts, memory_.n_pes()));
+    adopt(std::move(plan).value(), streams() ? row_order(own.experts, placement) : RowOrder{}, own);
+    collected_ = true;
+    return {};
+}
+
+void DirectCombine::adopt(CombinePlan plan, RowOrder order, const RankRouting& own) {
+    plan_ = std::move(plan);
+    order_ = std::move(order);
     tokens_ = Tokens{own.tokens(config_.top_k)};
     experts_.assign(own.experts.begin(), own.experts.end());
     weights_.assign(own.weights.begin(), own.weights.end());
     routed_ = true;
-    return {};
+    collected_ = false;
 }
 
 Status DirectCombine::check_plan(const CombinePlan& plan) const {
-    if (!routed_) return {Code::state, "set the routing before a plan"};
+    if (!collected_) return {Code::state, "set the routing before a plan"};
     if (Status s = check_tables(plan, layout_.slots()); !s.ok()) return s;
     if (Status s = check_slots(plan, board_->all()); !s.ok() || !streams()) return s;
     return check_order(plan);
 }
 
 Status DirectCombine::set_plan(const PlanTables& tables, const Status& opinion) {
-    if (!broken_.ok()) return broken_;
     CombinePlan plan = plan_;
     plan.offset_table.assign(tables.offset_table.begin(), tables.offset_table.end());
     plan.length_table.assign(tables.length_table.begin(), tables.length_table.end());
     plan.slots.assign(tables.slots.begin(), tables.slots.end());
     plan.rows = Rows{plan.slots.size()};
-    const Status verdict = opinion.ok() ? check_plan(plan) : opinion;
+    Status verdict = broken_.ok() ? opinion : broken_;
+    if (verdict.ok()) verdict = check_plan(plan);
     if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
     plan_ = std::move(plan);
     return {};
@@ -173,7 +165,10 @@ Status DirectCombine::combine(const std::byte* x, std::byte* out) {
 }
 
 Status DirectCombine::give_up(Status cause) {
-    broken_ = Status{Code::state, "this handle's ranks are out of step since an earlier failure: " + cause.message()};
+    broken_ = Status{Code::state,
+                     "this handle's ranks are out of step since an earlier failure, until a reset: " + cause.message()};
+    // What stands behind a failed launch is not run.
+    (void)stream_.synchronize();
     // Best effort: the others also have their own deadline.
     if (streams()) {
         (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, rings());
@@ -188,6 +183,20 @@ Status DirectCombine::give_up(Status cause) {
         (void)memory_.quiet();
     }
     return cause;
+}
+
+Status DirectCombine::reset() {
+    // All ranks are here: no kernel of this handle runs, and nothing is on its way.
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    std::memset(region_.data(), 0, layout_.buffer(0).value());
+    if (streams()) std::memset(rings_.data(), 0, rings().layout.ring(0).value());
+    std::ranges::fill(expected_, 0);
+    if (config_.audit) std::memset(arrivals_.data(), 0, expected_.size() * sizeof(std::uint64_t));
+    epoch_ = 0;
+    routed_ = collected_ = false;
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    broken_ = {};
+    return {};
 }
 
 npu::LaunchConfig DirectCombine::launch_as(const char* name) const {

@@ -30,7 +30,7 @@ struct PlanTables {
 };
 
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe. A failed
-// combine leaves the ranks out of step; from then on the object only says so, and can be destroyed.
+// combine leaves the ranks out of step; from then on the object says so, on all ranks, until reset().
 class DirectCombine {
 public:
     // `memory` and `device` must outlive the object.
@@ -49,6 +49,11 @@ public:
     // x: [plan().rows, hidden], out: [tokens, hidden]. Returns when out is complete and x may be reused. A rank whose
     // call is refused or fails tells the others, whose calls then fail as well instead of waiting.
     Status combine(const std::byte* x, std::byte* out);
+    // Not collective by itself: the routing of this rank and the plan, as a dispatch of all ranks has made them.
+    // set_plan needs a set_routing again.
+    void adopt(CombinePlan plan, RowOrder order, const RankRouting& own);
+    // The ranks are in step again, whatever has failed; without a routing, as after create.
+    Status reset();
 
     [[nodiscard]] const CombineConfig& config() const { return config_; }
     [[nodiscard]] const CombinePlan& plan() const { return plan_; }
@@ -64,12 +69,10 @@ private:
     DirectCombine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
 
     Status allocate();
-    void find_unmapped();
     Status check_rings() const;
     void plant_canaries();
-    Status check_own_routing(const RankRouting& own) const;
     Status check_plan(const CombinePlan& plan) const;
-    Status adopt(const RankRouting& own);
+    Status collect(const RankRouting& own);
     Status check_buffers(const std::byte* x, const std::byte* out) const;
     Status run(const std::byte* x, std::byte* out);
     [[nodiscard]] CombineSend send_arguments(const std::byte* x) const;
@@ -107,6 +110,7 @@ private:
     std::vector<std::uint64_t> expected_;  // audit: [2, slots] rows that must have been put into each slot so far
     std::vector<std::uint8_t> skipped_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are mapped
     bool routed_ = false;
+    bool collected_ = false;  // the board has the routing of all ranks
     std::uint64_t epoch_ = 0;
     Status broken_;  // why no further combine is possible
 };

@@ -15,11 +15,11 @@ Status check_address(const Extent& extent, ElementSize element) {
     if (extent.size == Bytes{0}) return {};
     if (extent.begin == nullptr) {
         return {Code::argument,
-                fmt::format("combine: {} is null but must hold {} bytes", extent.name, extent.size.value())};
+                fmt::format("moe: {} is null but must hold {} bytes", extent.name, extent.size.value())};
     }
     const auto size = static_cast<std::uint64_t>(element);
     if (number_of(extent.begin) % size == 0) return {};
-    return {Code::argument, fmt::format("combine: {} at {} is not aligned to its {}-byte elements", extent.name,
+    return {Code::argument, fmt::format("moe: {} at {} is not aligned to its {}-byte elements", extent.name,
                                         static_cast<const void*>(extent.begin), size)};
 }
 
@@ -29,10 +29,9 @@ Status check_apart(const Extent& a, const Extent& b) {
     const bool apart = a.size == Bytes{0} || b.size == Bytes{0} || a_begin + a.size.value() <= b_begin ||
                        b_begin + b.size.value() <= a_begin;
     if (apart) return {};
-    return {Code::argument,
-            fmt::format("combine: {} ({} bytes at {}) overlaps {} ({} bytes at {}); give separate memory", a.name,
-                        a.size.value(), static_cast<const void*>(a.begin), b.name, b.size.value(),
-                        static_cast<const void*>(b.begin))};
+    return {Code::argument, fmt::format("moe: {} ({} bytes at {}) overlaps {} ({} bytes at {}); give separate memory",
+                                        a.name, a.size.value(), static_cast<const void*>(a.begin), b.name,
+                                        b.size.value(), static_cast<const void*>(b.begin))};
 }
 
 }  // namespace npushmem::moe

@@ -1,5 +1,5 @@
-// Every rank's expert ids, where every rank can read them: the input of the plan. (A dispatch will deliver the same by
-// itself; then the board is not needed.)
+// Every rank's expert ids, where every rank can read them: the input of the plan of a layer that is given its routing
+// alone. (A dispatch makes the plan without it.)
 #pragma once
 
 #include <cstdint>

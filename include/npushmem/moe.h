@@ -10,13 +10,19 @@
  * rounded once to the output type. The result does not depend on timing: the same input gives the same bits.
  *
  *     npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
- *     config.experts = 256; config.top_k = 8; config.hidden = 7168; config.max_tokens = 128;
+ *     config.experts = 256; config.top_k = 8; config.hidden = 7168; config.max_tokens = 128; config.capacity = 4096;
  *     npushmemx_moe_t *moe;
  *     if (npushmemx_moe_create(&config, &moe) != 0) ...              npushmemx_last_error() says why
- *     npushmemx_moe_set_routing(moe, tokens, expert_ids, weights);
- *     npushmemx_moe_get_plan(moe, &plan);                            where each row of x goes
- *     npushmemx_moe_combine(moe, x, out);                            as often as wanted
+ *     for (;;) {                                                     as often as wanted
+ *         npushmemx_moe_dispatch(moe, tokens, in, expert_ids, weights, &x);
+ *         npushmemx_moe_get_plan(moe, &plan);                        which rows of x are for which expert
+ *         ... the experts of this PE work on their rows of x ...
+ *         npushmemx_moe_combine(moe, x, out);
+ *     }
  *     npushmemx_moe_destroy(moe);
+ *
+ * A program that moves its tokens to the experts by other means gives the routing alone, by npushmemx_moe_set_routing,
+ * instead of the dispatch. Several layers may be under way at a time: each has a handle, with memory of its own.
  *
  * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error gives the text, with the
  * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
@@ -24,11 +30,11 @@
  *
  * Errors: a code, as above; collective refusals are the same on all PEs.
  *
- * Ordering: combine orders nothing but its own rows; what it has brought is complete on return.
+ * Ordering: dispatch and combine order nothing but their own rows; what they have brought is complete on return.
  *
  * Parameters: handle: of this layer; config: made by NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: this PE's; expert_ids,
  * weights: [tokens, top_k]; offset_table, length_table, slots, rows: as npushmemx_moe_plan_t has them; plan: receives
- * where each row goes; x: the rows of this PE's experts; out: one row for each token. */
+ * where each row goes; in: [tokens, hidden]; x: the rows of this PE's experts; out: one row for each token. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -68,22 +74,23 @@ typedef struct npushmemx_moe_config {
     int32_t mode;         /* NPUSHMEMX_MOE_DIRECT or _STREAM */
     int64_t hidden;       /* elements of a row; at least 1, any number */
     int64_t max_tokens;   /* of one PE in one call; sizes the receive memory */
-    int32_t input_type;   /* of x */
+    int32_t input_type;   /* of x, and of what dispatch takes */
     int32_t output_type;  /* of out */
     int32_t copy;         /* NPUSHMEMX_MOE_COPY_... */
     int32_t audit;        /* not 0: count the rows put into every slot and check the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
+    int64_t capacity; /* most rows that a dispatch may bring to one PE, to 2^31 - 1; 0: no dispatch, no memory for it */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
-            NPUSHMEMX_MOE_COPY_AUTO, 0, 0                                                                         \
+            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0                                                                      \
     }
 
-/* What x must look like on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
+/* What x looks like on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside
  * an expert ordered by the rank that owns the token, inside that by token and choice. Valid until the next set_routing,
- * set_plan or destroy. */
+ * set_plan, dispatch, reset or destroy. */
 typedef struct npushmemx_moe_plan {
     int32_t local_experts;
     int32_t first_expert; /* global number of local expert 0 */
@@ -97,8 +104,8 @@ typedef struct npushmemx_moe_plan {
 } npushmemx_moe_plan_t;
 
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
- * rows, so that consecutive calls need neither clearing nor a barrier between them; in mode stream the rings, too. On
- * failure *handle is NULL, on every PE. */
+ * rows, so that consecutive calls need neither clearing nor a barrier between them; in mode stream the rings, too; with
+ * a capacity that many rows more. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. This PE's tokens, 0 to max_tokens: expert_ids and weights [tokens, top_k], both copied. An id of -1 means
@@ -107,19 +114,35 @@ NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npus
 NPUSHMEM_API int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int32_t* expert_ids,
                                            const float* weights);
 
-/* Collective, after set_routing and until the next: tables of the caller's own, for an x of `rows` rows laid out
- * otherwise (gaps, another order). Refused on all PEs if any PE's tables point outside x, overlap, exceed the capacity
- * of a rank, or disagree with the routing that the rank gave. The arrays are copied. */
+/* Collective, after set_routing and until the next, or a dispatch: tables of the caller's own, for an x of `rows` rows
+ * laid out otherwise (gaps, another order). Refused on all PEs if any PE's tables point outside x, overlap, exceed the
+ * capacity of a rank, or disagree with the routing that the rank gave. The arrays are copied. */
 NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table,
                                         const int32_t* length_table, const uint32_t* slots, int64_t rows);
 
 /* Not collective. */
 NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
 
+/* Collective. Brings the row of each of this PE's tokens, 0 to max_tokens, to every expert that it has chosen, and does
+ * what set_routing does: -1 is no expert, all is copied, get_plan then says which rows of x are for which expert. *x
+ * receives where they lie, [plan.rows, hidden], in symmetric memory of the handle; the program may work there and
+ * give it to combine, until the next dispatch. x itself may be NULL.
+ *
+ * Refused on all PEs, before a row moves, if any PE's ids are outside -1..experts-1 or its `in` is NULL, not aligned,
+ * or in the handle's memory, and if more rows would come to a PE than `capacity`; the routing before, and its x, stay.
+ * A PE that does not come in time makes the call fail on the others, as in combine. */
+NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in,
+                                        const int32_t* expert_ids, const float* weights, void** x);
+
 /* Collective. x: [plan.rows, hidden], out: [plan.tokens, hidden], aligned to their elements, in any memory; they must
  * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs. A PE whose
- * call is refused or fails makes the calls of the others fail as well; the handle can then only be destroyed. */
+ * call is refused or fails makes the calls of the others fail as well; the handle then refuses all calls, saying why,
+ * until it is reset or destroyed. */
 NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
+
+/* Collective. The handle is as after create, without a routing, whatever has failed before: all PEs are in step again.
+ * Fails if not all PEs come. */
+NPUSHMEM_API int npushmemx_moe_reset(npushmemx_moe_t* handle);
 
 /* Text of the handle's most recent failure, "" if there was none; valid until the next call on the handle. */
 NPUSHMEM_API const char* npushmemx_moe_error(const npushmemx_moe_t* handle);

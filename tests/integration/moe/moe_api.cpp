@@ -1,5 +1,5 @@
-// The C API of the MoE combine, used as a program without kernels uses it: every rank, exact results, and refusals that
-// reach every rank and leave the handle usable.
+// The C API of an MoE layer's communication, used as a program without kernels uses it: every rank, exact results, and
+// refusals that reach every rank and leave the handle usable.
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +28,7 @@ npushmemx_moe_config_t config_for(const Job& job) {
     config.hidden = hidden;
     config.max_tokens = tokens_of_most;
     config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
+    config.capacity = top_k * tokens_of_most * job.npes;
     config.audit = 1;
     return config;
 }
@@ -45,14 +46,35 @@ public:
     bool open(Checker& check) {
         const npushmemx_moe_config_t config = config_for(job_);
         check.equal("create", 0, npushmemx_moe_create(&config, &handle_));
-        return route(check) && check.equal("get_plan", 0, npushmemx_moe_get_plan(handle_, &plan_));
+        return route(check);
     }
     bool route(Checker& check) {
-        return check.equal("set_routing", 0, npushmemx_moe_set_routing(handle_, tokens_, ids_.data(), weights_.data()));
+        return check.equal("set_routing", 0,
+                           npushmemx_moe_set_routing(handle_, tokens_, ids_.data(), weights_.data())) &&
+               check.equal("get_plan", 0, npushmemx_moe_get_plan(handle_, &plan_));
     }
     void close() {
         npushmemx_moe_destroy(handle_);
         handle_ = nullptr;
+    }
+
+    // A whole layer whose experts add their number to what they get: tokens there, rows back.
+    void pass_and_check(Checker& check, int call) {
+        std::vector<float> in(static_cast<std::size_t>(tokens_ * hidden));
+        for (int i = 0; i < tokens_ * hidden; ++i) in[static_cast<std::size_t>(i)] = token_element(job_.me, i, call);
+        void* x = nullptr;
+        if (!check.equal("dispatch", 0,
+                         npushmemx_moe_dispatch(handle_, tokens_, in.data(), ids_.data(), weights_.data(), &x))) {
+            return;
+        }
+        npushmemx_moe_get_plan(handle_, &plan_);
+        check_rows(check, static_cast<const float*>(x), call);
+        add_experts(static_cast<float*>(x));
+        std::vector<float> out(in.size(), -1.0F);
+        check.equal("combine", 0, npushmemx_moe_combine(handle_, x, out.data()));
+        for (int i = 0; i < tokens_ * hidden; ++i) {
+            check.equal(fmt::format("call {}, output {}", call, i), passed(i, call), out[static_cast<std::size_t>(i)]);
+        }
     }
 
     void combine_and_check(Checker& check, int call) {
@@ -72,6 +94,39 @@ public:
     [[nodiscard]] std::vector<std::int32_t>& ids() { return ids_; }
 
 private:
+    static float token_element(int rank, int at, int call) {
+        return static_cast<float>((rank * 7 + at * 3 + call * 5) % 23 - 11);
+    }
+    void check_rows(Checker& check, const float* x, int call) const {
+        for (int fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
+            const int rank = fragment % plan_.ranks;
+            for (int row = plan_.offset_table[fragment];
+                 row < plan_.offset_table[fragment] + plan_.length_table[fragment]; ++row) {
+                const int token = static_cast<int>(plan_.slots[row]) / top_k;
+                for (int column = 0; column < hidden; ++column) {
+                    check.equal(fmt::format("call {}, row {} of x, column {}", call, row, column),
+                                token_element(rank, token * hidden + column, call), x[row * hidden + column]);
+                }
+            }
+        }
+    }
+    void add_experts(float* x) const {
+        for (int fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
+            float* first = x + plan_.offset_table[fragment] * hidden;
+            for (int i = 0; i < plan_.length_table[fragment] * hidden; ++i) {
+                first[i] += static_cast<float>(plan_.first_expert + fragment / plan_.ranks);
+            }
+        }
+    }
+    [[nodiscard]] float passed(int at, int call) const {
+        float sum = 0;
+        for (int k = 0; k < top_k; ++k) {
+            const auto slot = static_cast<std::size_t>(at / hidden * top_k + k);
+            if (ids_[slot] < 0) continue;
+            sum += weights_[slot] * (token_element(job_.me, at, call) + static_cast<float>(ids_[slot]));
+        }
+        return sum;
+    }
     void fill(int call) {
         x_.assign(static_cast<std::size_t>(plan_.rows * hidden), 0.0F);
         out_.assign(static_cast<std::size_t>(tokens_ * hidden), -1.0F);
@@ -118,6 +173,48 @@ void test_calls(Checker& check, const Job& job) {
     second.close();
     first.combine_and_check(check, 50);
     first.close();
+}
+
+// Layers one after the other, and two under way at a time.
+void test_whole_layers(Checker& check, const Job& job) {
+    Layer first(job);
+    Layer second(job);
+    if (!first.open(check) || !second.open(check)) return;
+    for (int call = 0; call < 6; ++call) {
+        first.pass_and_check(check, call);
+        if (call % 2 == 0) second.pass_and_check(check, call + 100);
+        if (call == 3 && first.route(check)) first.combine_and_check(check, call);
+    }
+    second.close();
+    first.close();
+}
+
+// More rows than one PE has room for: refused on all PEs, and the next call goes on.
+void test_refused_dispatch(Checker& check, const Job& job) {
+    Layer layer(job);
+    if (!layer.open(check)) return;
+    npushmemx_moe_config_t config = config_for(job);
+    config.capacity = 2;
+    npushmemx_moe_t* small = nullptr;
+    check.equal("create", 0, npushmemx_moe_create(&config, &small));
+    const std::vector<float> in(static_cast<std::size_t>(tokens_of_most * hidden));
+    const std::vector<float> weights(tokens_of_most * top_k);
+    const std::vector<std::int32_t> last(tokens_of_most * top_k, experts_per_pe * job.npes - 1);
+    void* x = nullptr;
+    check.equal("too many", NPUSHMEM_E_RANGE,
+                npushmemx_moe_dispatch(small, tokens_of_most, in.data(), last.data(), weights.data(), &x));
+    check.failed_with("too many", NPUSHMEM_E_RANGE, {fmt::format("expert {}, rank 0", last[0]), "capacity of 2"});
+    check.that("no rows", x == nullptr);
+    check.equal("none", 0, npushmemx_moe_dispatch(small, 0, nullptr, nullptr, nullptr, &x));
+    check.equal("negative", NPUSHMEM_E_ARGUMENT, npushmemx_moe_dispatch(small, -1, nullptr, nullptr, nullptr, &x));
+    check.failed_with("negative", NPUSHMEM_E_ARGUMENT, {"-1 tokens"});
+    const void* of_last = job.me == job.npes - 1 ? nullptr : in.data();
+    check.equal("no memory", NPUSHMEM_E_ARGUMENT,
+                npushmemx_moe_dispatch(small, 1, of_last, last.data(), weights.data(), &x));
+    check.failed_with("no memory", NPUSHMEM_E_ARGUMENT, {"in is null but must hold 148 bytes"});
+    npushmemx_moe_destroy(small);
+    layer.pass_and_check(check, 3);
+    layer.close();
 }
 
 void test_refused_creation(Checker& check, const Job& job) {
@@ -183,6 +280,9 @@ void test_refused_call(Checker& check, const Job& job) {
     check.failed_with("the call", code, {guilty ? "x is null" : "has given up"});
     check.that("and so do later ones", npushmemx_moe_combine(layer.handle(), x.data(), out.data()) != 0);
     check.failed_with("later ones", NPUSHMEM_E_STATE, {"out of step"});
+    check.equal("reset", 0, npushmemx_moe_reset(layer.handle()));
+    layer.pass_and_check(check, 8);
+    if (layer.route(check)) layer.combine_and_check(check, 9);
     layer.close();
 }
 
@@ -195,8 +295,10 @@ std::uint64_t heap_in_use() {
 void tests(Checker& check, const Job& job) {
     const std::uint64_t before = heap_in_use();
     test_calls(check, job);
+    test_whole_layers(check, job);
     check.no_error("calls");
     test_refused_creation(check, job);
+    test_refused_dispatch(check, job);
     test_refused_routing(check, job);
     test_refused_plan(check, job);
     test_refused_call(check, job);

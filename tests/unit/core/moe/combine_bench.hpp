@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,49 +15,30 @@
 #include "core/moe/payload.hpp"
 #include "core/moe/reference.hpp"
 #include "core/moe/stream/row_ring.hpp"
-#include "npushmem/npu/device.hpp"
-#include "tests/fakes/thread_world.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
+#include "tests/unit/core/moe/thread_pe.hpp"
+#include "tests/unit/core/moe/typed_element.hpp"
 
 namespace npushmem::moe {
 
-class CombinePe {
+class CombinePe : public ThreadPe {
 public:
     CombinePe(fakes::ThreadWorld& world, const CombineConfig& config, int pe, int blocks, bool window)
-        : world_(world),
-          config_(config),
-          memory_(std::make_shared<fakes::ThreadMemory>(world, pe)),
-          fabric_(std::make_shared<fakes::ThreadFabric>(world, pe, window)),
-          pe_(pe) {
-        npu::DeviceConfig device;
-        device.blocks = blocks;
-        device_ = std::move(npu::Device::create(device, *fabric_)).value();
-    }
+        : ThreadPe(world, pe, blocks, window), config_(config) {}
     // A second layer on the same PE, memory and device; not opened.
-    CombinePe(const CombinePe& other)
-        : world_(other.world_),
-          config_(other.config_),
-          memory_(other.memory_),
-          fabric_(other.fabric_),
-          device_(other.device_),
-          pe_(other.pe_) {}
+    CombinePe(const CombinePe& other) : ThreadPe(other), config_(other.config_) {}
     CombinePe& operator=(const CombinePe&) = delete;
     ~CombinePe() = default;
 
-    [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] CombineConfig& config() { return config_; }
     [[nodiscard]] DirectCombine& engine() { return *engine_; }
-    [[nodiscard]] fakes::ThreadMemory& memory() { return *memory_; }
-    [[nodiscard]] fakes::ThreadFabric& fabric() { return *fabric_; }
-    [[nodiscard]] const std::string& error() const { return error_; }
     [[nodiscard]] const std::vector<std::byte>& out() const { return out_; }
     [[nodiscard]] std::byte* x_data() { return x_.data(); }
     [[nodiscard]] std::byte* out_data() { return out_.data(); }
     void use_random_payload() { random_payload_ = true; }
-    void meet() { world_.meet(); }
 
     bool open() {
-        auto made = DirectCombine::create(config_, *memory_, *device_);
+        auto made = DirectCombine::create(config_, memory(), device());
         if (!made.ok()) return note(made.status());
         engine_ = std::move(made).value();
         return true;
@@ -73,7 +53,7 @@ public:
     // As what to expect only.
     void adopt(const Routing& routing) {
         routing_ = routing;
-        own_ = routing_.rank(static_cast<std::size_t>(pe_));
+        own_ = routing_.rank(static_cast<std::size_t>(pe()));
     }
 
     void fill(std::uint64_t salt) {
@@ -94,25 +74,19 @@ public:
                 const auto column = static_cast<std::size_t>(c);
                 const std::byte* seen = out_.data() + token * out_row() + column * element_bytes(config_.output);
                 std::byte expected[4];
-                write(config_.output, expected, expected_sum(token, column, salt));
+                write_element(config_.output, expected, expected_sum(token, column, salt));
                 if (std::memcmp(seen, expected, element_bytes(config_.output)) == 0) continue;
-                return fmt::format("PE {}, token {}, column {}: expected {}, seen {}", pe_, token, column,
-                                   read(config_.output, expected), read(config_.output, seen));
+                return fmt::format("PE {}, token {}, column {}: expected {}, seen {}", pe(), token, column,
+                                   read_element(config_.output, expected), read_element(config_.output, seen));
             }
         }
         return "";
     }
 
 private:
-    static std::size_t element_bytes(ElementType type) { return static_cast<std::size_t>(size_of(type)); }
     [[nodiscard]] std::size_t out_row() const {
         return static_cast<std::size_t>(config_.hidden) * element_bytes(config_.output);
     }
-    bool note(const Status& status) {
-        error_ = status.message();
-        return status.ok();
-    }
-
     [[nodiscard]] float value(const RowKey& key, std::size_t column) const {
         const std::uint64_t seed = row_seed(key);
         return random_payload_ ? random_value(seed, column) : exact_value(seed, column);
@@ -124,7 +98,7 @@ private:
             const RowKey key{salt, rank, plan.slots[row], plan.first_expert + expert};
             std::byte* target = x_.data() + bytes_of(Rows{row}, config_.row_bytes()).value();
             for (std::size_t c = 0; c < static_cast<std::size_t>(config_.hidden); ++c) {
-                write(config_.input, target + c * element_bytes(config_.input), value(key, c));
+                write_element(config_.input, target + c * element_bytes(config_.input), value(key, c));
             }
         }
     }
@@ -134,58 +108,23 @@ private:
         const auto experts = own_.experts.subspan(token * top_k, top_k);
         const auto weights = own_.weights.subspan(token * top_k, top_k);
         return reference_sum(experts, weights, [&](std::size_t k) {
-            return value({salt, pe_, static_cast<std::uint32_t>(token * top_k + k), experts[k]}, column);
+            return value({salt, pe(), static_cast<std::uint32_t>(token * top_k + k), experts[k]}, column);
         });
     }
 
-    static void write(ElementType type, std::byte* target, float v) {
-        if (type == ElementType::bfloat16) return put(target, from_float<Bfloat16>(v));
-        if (type == ElementType::half) return put(target, from_float<Half>(v));
-        put(target, v);
-    }
-    template <class Element>
-    static void put(std::byte* target, Element element) {
-        std::memcpy(target, &element, sizeof element);
-    }
-    static float read(ElementType type, const std::byte* source) {
-        if (type == ElementType::bfloat16) return get<Bfloat16>(source);
-        return type == ElementType::half ? get<Half>(source) : get<float>(source);
-    }
-    template <class Element>
-    static float get(const std::byte* source) {
-        Element element;
-        std::memcpy(&element, source, sizeof element);
-        return to_float(element);
-    }
-
-    fakes::ThreadWorld& world_;
     CombineConfig config_;
-    std::shared_ptr<fakes::ThreadMemory> memory_;
-    std::shared_ptr<fakes::ThreadFabric> fabric_;
-    std::shared_ptr<npu::Device> device_;
-    int pe_;
     std::unique_ptr<DirectCombine> engine_;
     Routing routing_;
     RankRouting own_;
     bool random_payload_ = false;
     std::vector<std::byte> x_;
     std::vector<std::byte> out_;
-    std::string error_;
 };
 
-class CombineBench {
+class CombineBench : public ThreadBench<CombinePe, CombineConfig> {
 public:
     CombineBench(int pes, const CombineConfig& config, int blocks = 20, bool window = true, std::size_t heap = 0)
-        : world_(pes, heap > 0 ? heap : heap_for(pes, config)), config_(config), blocks_(blocks), window_(window) {}
-
-    // body on a thread per PE. An engine still open at the end is closed after all PEs got there.
-    void run(const std::function<void(CombinePe&)>& body) {
-        world_.run([&](int pe) {
-            CombinePe self(world_, config_, pe, blocks_, window_);
-            body(self);
-            world_.meet();
-        });
-    }
+        : ThreadBench(pes, config, heap > 0 ? heap : heap_for(pes, config), blocks, window) {}
 
 private:
     static std::size_t heap_for(int pes, const CombineConfig& config) {
@@ -194,11 +133,6 @@ private:
         const RingLayout rings(pes, row_ring_shape(config.row_bytes(), config.slots(), ring_rows));
         return 2 * (layout.total().value() + rings.total().value() + 32 * config.slots().value() + 65536);
     }
-
-    fakes::ThreadWorld world_;
-    CombineConfig config_;
-    int blocks_;
-    bool window_;
 };
 
 inline CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {

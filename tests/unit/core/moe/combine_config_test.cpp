@@ -43,6 +43,8 @@ TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
     const Status mode = changed([](auto& c) { c.mode = CombineMode{1}; });
     EXPECT_EQ(mode.code(), Code::unsupported);
     EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct) or 2 (stream)"));
+    EXPECT_THAT(changed([](auto& c) { c.capacity = -1; }).message(), HasSubstr("capacity is -1"));
+    EXPECT_THAT(changed([](auto& c) { c.capacity = 1LL << 31; }).message(), HasSubstr("must be from 0 to 2147483647"));
     EXPECT_THAT(changed([](auto& c) { c.ring_rows = -1; }).message(), HasSubstr("ring_rows is -1"));
 }
 

@@ -1,0 +1,240 @@
+#include "core/moe/dispatch/dispatch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/moe/dispatch/dispatch_kernel.hpp"
+#include "core/moe/dispatch/remote_dispatch.hpp"
+#include "core/moe/memory_extent.hpp"
+#include "core/moe/unmapped.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+constexpr auto canary_byte = std::byte{0xC5};
+
+}  // namespace
+
+Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device)
+    : config_(config),
+      memory_(memory),
+      device_(device),
+      placement_(config.experts, memory.n_pes()),
+      layout_(memory.n_pes(), config.experts, Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes()),
+      stream_(device),
+      card_(layout_.card_bytes().value()),
+      order_(config.slots().value()),
+      begins_(static_cast<std::size_t>(config.experts) + 1),
+      starts_(static_cast<std::size_t>(config.experts)),
+      totals_(static_cast<std::size_t>(memory.n_pes())) {}
+
+Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
+                                                   npu::Device& device) {
+    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device));
+    if (Status s = dispatch->allocate(); !s.ok()) return s;
+    // Everybody's memory is zeroed before anybody's card arrives.
+    if (Status s = memory.barrier(); !s.ok()) return s;
+    return dispatch;
+}
+
+Status Dispatch::allocate() {
+    auto taken = memory_.allocate(layout_.total());
+    if (!taken.ok()) {
+        return taken.status().within(
+            fmt::format("moe: {} bytes for a dispatch of up to {} rows of {} bytes to one rank",
+                        layout_.total().value(), config_.capacity, config_.row_bytes().value()));
+    }
+    region_ = SymmetricBlock(memory_, taken.value());
+    skipped_ = unmapped_ranks(device_.fabric(), memory_, region_.data());
+    std::fill_n(region_.data() + layout_.canary().value(), DispatchLayout::line, canary_byte);
+    return {};
+}
+
+Status Dispatch::check(const std::byte* in, const RankRouting& own) const {
+    if (Status s = check_own_routing(config_, own, memory_.my_pe()); !s.ok()) return s;
+    const Extent tokens{"in", in, config_.row_bytes() * own.tokens(config_.top_k)};
+    const Extent region{"the receive memory of this handle", region_.data(), layout_.total()};
+    if (Status s = check_address(tokens, size_of(config_.input)); !s.ok()) return s;
+    return check_apart(tokens, region);
+}
+
+void Dispatch::fill_card(const Status& verdict) {
+    DispatchCard card;
+    card.refused = static_cast<std::int32_t>(verdict.code());
+    verdict.message().copy(card.reason.data(), card.reason.size() - 1);
+    std::memcpy(card_.data(), &card, sizeof card);
+}
+
+void Dispatch::clear_plan() {
+    plan_ = {};
+    plan_.local_experts = placement_.local_experts(memory_.my_pe());
+    plan_.ranks = placement_.ranks();
+    plan_.first_expert = placement_.first_expert(memory_.my_pe());
+    plan_.offset_table.assign(plan_.entry(plan_.local_experts, 0), 0);
+    plan_.length_table.assign(plan_.entry(plan_.local_experts, 0), 0);
+}
+
+DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
+    DispatchWork work;
+    work.in = in;
+    work.experts = own.experts.data();
+    work.choices = own.experts.size();
+    work.top_k = config_.top_k;
+    work.placement = placement_;
+    work.skipped = skipped_.empty() ? nullptr : skipped_.data();
+    work.region = region_.data();
+    work.layout = layout_;
+    work.epoch = epoch_;
+    work.route = config_.route;
+    work.timeout = config_.timeout;
+    work.found = {card_.data(),
+                  order_.data(),
+                  begins_.data(),
+                  starts_.data(),
+                  totals_.data(),
+                  &accepted_,
+                  plan_.offset_table.data(),
+                  plan_.length_table.data()};
+    return work;
+}
+
+Status Dispatch::run(const std::byte* in, const RankRouting& own, const Status& opinion) {
+    if (!broken_.ok()) return broken_;
+    ++epoch_;
+    const Status verdict = opinion.ok() ? check(in, own) : opinion;
+    fill_card(verdict);
+    clear_plan();
+    // Before this rank's card lets anybody write there.
+    if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
+    const DispatchWork work = work_of(in, verdict.ok() ? own : RankRouting{});
+    if (Status s = skipped_.empty() ? launch_all(work) : launch_beside_host(work); !s.ok()) return give_up(s);
+    if (!verdict.ok()) return verdict;
+    if (accepted_ == 0) return refusal();
+    adopt();
+    return config_.audit ? audit() : Status{};
+}
+
+Status Dispatch::launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work) {
+    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks));
+    config.name = name;
+    return npu::launch(stream_, config, kernel, work);
+}
+
+Status Dispatch::launch_all(const DispatchWork& work) {
+    if (Status s = launch("moe_dispatch", moe_dispatch, work); !s.ok()) return s;
+    return stream_.synchronize();
+}
+
+// The host serves those whose memory is not mapped, whenever the kernels have made what they need.
+Status Dispatch::launch_beside_host(const DispatchWork& work) {
+    if (Status s = launch("moe_dispatch_show", moe_dispatch_show, work); !s.ok()) return s;
+    if (Status s = stream_.synchronize(); !s.ok()) return s;
+    show_remotely(memory_, work);
+    if (Status s = memory_.quiet(); !s.ok()) return s;
+    if (Status s = launch("moe_dispatch_tables", moe_dispatch_tables, work); !s.ok()) return s;
+    if (Status s = stream_.synchronize(); !s.ok() || accepted_ == 0) return s;
+    put_rows_remotely(memory_, work);
+    if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work); !s.ok()) return s;
+    if (Status s = memory_.quiet(); !s.ok()) return s;
+    if (Status s = launch("moe_dispatch_await", moe_dispatch_await, work); !s.ok()) return s;
+    return stream_.synchronize();
+}
+
+Status Dispatch::refusal() const {
+    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+        DispatchCard card;
+        std::memcpy(&card, region_.data() + layout_.card(epoch_, rank).value(), sizeof card);
+        if (card.refused == 0) continue;
+        return {static_cast<Code>(card.refused), fmt::format("rank {} refused: {}", rank, card.reason.data())};
+    }
+    const auto above = std::ranges::find_if(totals_, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
+    return too_many(static_cast<std::int32_t>(above - totals_.begin()));
+}
+
+// Names the first fragment that does not fit any more.
+Status Dispatch::too_many(std::int32_t holder) const {
+    std::uint64_t rows = 0;
+    for (std::int32_t expert = placement_.first_expert(holder); expert < placement_.first_expert(holder + 1);
+         ++expert) {
+        for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+            std::byte* card = region_.data() + layout_.card(epoch_, rank).value();
+            const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(card)[expert]);
+            rows += count;
+            if (rows <= layout_.capacity().value()) continue;
+            return {Code::range,
+                    fmt::format("dispatch, call {}: expert {}, rank {}: with these {} rows, rank {} would hold {} "
+                                "({} in all), above its capacity of {}; raise the capacity or send fewer tokens",
+                                epoch_, expert, rank, count, holder, rows, totals_[static_cast<std::size_t>(holder)],
+                                config_.capacity)};
+        }
+    }
+    return {Code::protocol, fmt::format("dispatch, call {}: refused, but nobody says why", epoch_)};
+}
+
+void Dispatch::adopt() {
+    plan_.rows = Rows{totals_[static_cast<std::size_t>(memory_.my_pe())]};
+    plan_.slots.assign(slots(), slots() + plan_.rows.value());
+}
+
+std::uint32_t* Dispatch::slots() const {
+    return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots().value());
+}
+
+RowOrder Dispatch::row_order() const {
+    RowOrder order;
+    for (std::int32_t rank = 0; rank <= layout_.ranks(); ++rank) {
+        order.first.push_back(begins_[static_cast<std::size_t>(placement_.first_expert(rank))]);
+    }
+    order.slots.assign(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(order.first.back()));
+    return order;
+}
+
+// Every row has come exactly once: each has got its slot, inside a fragment slots rise, and nothing lies behind the
+// last row.
+Status Dispatch::audit() const {
+    if (Status s = check_order(plan_); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
+    const std::span<const std::uint32_t> all(slots(), layout_.capacity().value());
+    const auto in_a_row = static_cast<std::uint64_t>(std::ranges::find(all, no_slot) - all.begin());
+    const auto come = all.size() - static_cast<std::uint64_t>(std::ranges::count(all, no_slot));
+    if (in_a_row != plan_.rows.value() || come != in_a_row) {
+        return {Code::protocol,
+                fmt::format("dispatch, call {}: {} rows have come, {} of them without a gap, but the counts say {}",
+                            epoch_, come, in_a_row, plan_.rows.value())};
+    }
+    const std::byte* canary = region_.data() + layout_.canary().value();
+    const std::byte* end = canary + DispatchLayout::line;
+    const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
+    if (wrong == end) return {};
+    return {Code::protocol,
+            fmt::format("dispatch, call {}: byte {} behind the last row of x was overwritten", epoch_, wrong - canary)};
+}
+
+Status Dispatch::give_up(const Status& cause) {
+    broken_ = Status{Code::state,
+                     "the ranks of this handle's dispatch are out of step since an earlier failure, until a "
+                     "reset: " +
+                         cause.message()};
+    // What stands behind a failed launch is not run.
+    (void)stream_.synchronize();
+    const DispatchWork work = work_of(nullptr, {});
+    (void)launch("moe_dispatch_give_up", moe_dispatch_give_up, work);
+    (void)stream_.synchronize();
+    if (!skipped_.empty()) {
+        give_up_dispatch_remotely(memory_, work);
+        (void)memory_.quiet();
+    }
+    return cause;
+}
+
+Status Dispatch::reset() {
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    std::memset(region_.data(), 0, layout_.card(0, 0).value());
+    epoch_ = 0;
+    if (Status s = memory_.barrier(); !s.ok()) return s;
+    broken_ = {};
+    return {};
+}
+
+}  // namespace npushmem::moe

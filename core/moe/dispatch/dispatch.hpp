@@ -1,0 +1,85 @@
+// One MoE layer's dispatch on one PE: memory, and the launch per call. It brings every token's row to the ranks of its
+// experts and makes, on the way, the plan by which the combine brings the experts' rows back.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/moe/combine_config.hpp"
+#include "core/moe/combine_plan.hpp"
+#include "core/moe/dispatch/dispatch_work.hpp"
+#include "core/moe/stream/row_order.hpp"
+#include "core/moe/symmetric_memory.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/launch.hpp"
+
+namespace npushmem::moe {
+
+// All members but the accessors are collective: every PE calls them in the same order. Not thread-safe.
+//
+// A call that is refused, by whichever rank, is refused on all, before a row moves; the next may follow at once. A call
+// that fails (a rank that does not come) leaves the ranks out of step; until reset() the object then only says so.
+class Dispatch {
+public:
+    // `config` is agreed on and has a capacity; `memory` and `device` must outlive the object.
+    static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
+                                                    npu::Device& device);
+
+    Dispatch(const Dispatch&) = delete;
+    Dispatch& operator=(const Dispatch&) = delete;
+    ~Dispatch() = default;
+
+    // in: [tokens of `own`, hidden] of the input type; may be reused on return. `opinion`: what the caller itself found
+    // wrong. What x() held before is given up with the call, unless it is refused.
+    Status run(const std::byte* in, const RankRouting& own, const Status& opinion = {});
+    // The ranks are in step again, as after create.
+    Status reset();
+
+    // Of the last call that was accepted: the rows of this PE's experts, as plan() says; until the next call.
+    [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x().value(); }
+    // To be taken once per accepted call.
+    [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
+    [[nodiscard]] RowOrder row_order() const;
+
+private:
+    Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
+
+    Status allocate();
+    Status check(const std::byte* in, const RankRouting& own) const;
+    void fill_card(const Status& verdict);
+    void clear_plan();
+    [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
+    Status launch_all(const DispatchWork& work);
+    Status launch_beside_host(const DispatchWork& work);
+    Status launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work);
+    [[nodiscard]] Status refusal() const;
+    [[nodiscard]] Status too_many(std::int32_t holder) const;
+    void adopt();
+    [[nodiscard]] std::uint32_t* slots() const;
+    Status audit() const;
+    Status give_up(const Status& cause);
+
+    CombineConfig config_;
+    SymmetricMemory& memory_;
+    npu::Device& device_;
+    ExpertPlacement placement_;
+    DispatchLayout layout_;
+    SymmetricBlock region_;
+    npu::Stream stream_;
+    std::vector<std::uint8_t> skipped_;  // per rank, 1: not mapped here; empty: all are mapped
+
+    // DispatchFindings
+    std::vector<std::byte> card_;
+    std::vector<std::uint32_t> order_;
+    std::vector<std::uint64_t> begins_;
+    std::vector<std::uint64_t> starts_;
+    std::vector<std::uint64_t> totals_;
+    std::uint64_t accepted_ = 0;
+    CombinePlan plan_;
+
+    std::uint64_t epoch_ = 0;
+    Status broken_;  // why no further call is possible
+};
+
+}  // namespace npushmem::moe

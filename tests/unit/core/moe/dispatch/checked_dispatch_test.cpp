@@ -1,0 +1,171 @@
+// The kernels of the dispatch in checked mode, with all they touch in watched memory: no finding under any schedule and
+// everything in its place; and a finding when rows are read before they were waited for.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <span>
+
+#include "core/moe/combine_plan.hpp"
+#include "core/moe/dispatch/dispatch_kernel.hpp"
+#include "npushmem/npu/checked_job.hpp"
+#include "tests/unit/core/moe/routing_cases.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using npu::CheckedJob;
+using npu::CheckReport;
+using npu::Hazard;
+using npu::Schedule;
+
+constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
+constexpr std::size_t choices = static_cast<std::size_t>(shape.tokens * shape.top_k);
+
+class CheckedDispatch {
+public:
+    CheckedDispatch(const char* schedule, Bytes row, CopyRoute route)
+        : layout_(shape.ranks, shape.experts, Rows{32}, row), route_(route) {
+        npu::CheckedJobConfig config{
+            .pes = shape.ranks, .heap_bytes = 1 << 20, .schedule = Schedule::parse(schedule).value()};
+        config.device.blocks = 1;
+        config.device.launch_timeout = std::chrono::seconds(60);
+        job_ = CheckedJob::create(config).value();
+        region_ = job_->allocate<std::byte>(layout_.total().value());
+        in_ = job_->allocate<std::byte>(bytes_of(Rows{static_cast<std::uint64_t>(shape.tokens)}, row).value());
+        experts_ = job_->allocate<std::int32_t>(choices);
+        found_.card = job_->allocate<std::byte>(layout_.card_bytes().value());
+        found_.order = job_->allocate<std::uint32_t>(choices);
+        found_.begins = job_->allocate<std::uint64_t>(shape.experts + 1);
+        found_.starts = job_->allocate<std::uint64_t>(shape.experts);
+        found_.totals = job_->allocate<std::uint64_t>(shape.ranks);
+        found_.accepted = job_->allocate<std::uint64_t>(1);
+        found_.offset_table = job_->allocate<std::int32_t>(entries);
+        found_.length_table = job_->allocate<std::int32_t>(entries);
+        for (int pe = 0; pe < shape.ranks; ++pe) fill(pe);
+    }
+
+    CheckReport run(std::uint64_t epoch) {
+        return run_kernel([&](npu::Core& core) { moe_dispatch(core, work_of(core.my_pe(), epoch)); });
+    }
+    CheckReport run_kernel(const CheckedJob::Kernel& kernel) {
+        npu::LaunchConfig launch(1);
+        launch.name = "dispatch";
+        return job_->run(launch, kernel);
+    }
+
+    DispatchWork work_of(int pe, std::uint64_t epoch) {
+        DispatchWork work;
+        work.in = job_->at(pe, in_);
+        work.experts = job_->at(pe, experts_);
+        work.choices = choices;
+        work.top_k = shape.top_k;
+        work.placement = ExpertPlacement(shape.experts, shape.ranks);
+        work.region = job_->at(pe, region_);
+        work.layout = layout_;
+        work.epoch = epoch;
+        work.route = route_;
+        work.found = {job_->at(pe, found_.card),         job_->at(pe, found_.order),
+                      job_->at(pe, found_.begins),       job_->at(pe, found_.starts),
+                      job_->at(pe, found_.totals),       job_->at(pe, found_.accepted),
+                      job_->at(pe, found_.offset_table), job_->at(pe, found_.length_table)};
+        return work;
+    }
+
+    // "" or what is not as the plain reference has it.
+    std::string wrong(std::uint64_t epoch) {
+        for (int pe = 0; pe < shape.ranks; ++pe) {
+            const DispatchWork work = work_of(pe, epoch);
+            const CombinePlan plan = build_combine_plan(views_of(routing_), work.placement, pe).value();
+            if (*work.found.accepted != 1) return fmt::format("PE {}: not accepted", pe);
+            if (!std::ranges::equal(plan.offset_table, std::span(work.found.offset_table, entries)) ||
+                !std::ranges::equal(plan.length_table, std::span(work.found.length_table, entries)))
+                return fmt::format("PE {}: tables", pe);
+            if (std::string text = wrong_row(work, plan); !text.empty()) return fmt::format("PE {}: {}", pe, text);
+        }
+        return "";
+    }
+
+private:
+    static constexpr std::size_t entries = static_cast<std::size_t>(shape.experts / shape.ranks * shape.ranks);
+
+    static std::byte content(int rank, std::uint32_t token, std::size_t at) {
+        return static_cast<std::byte>(rank * 101 + static_cast<int>(token) * 7 + static_cast<int>(at) * 3 + 1);
+    }
+
+    void fill(int pe) {
+        std::ranges::copy(routing_.expert_ids[static_cast<std::size_t>(pe)], job_->at(pe, experts_));
+        const std::size_t row = layout_.row_bytes().value();
+        for (std::uint32_t token = 0; token < static_cast<std::uint32_t>(shape.tokens); ++token) {
+            for (std::size_t i = 0; i < row; ++i) job_->at(pe, in_)[token * row + i] = content(pe, token, i);
+        }
+    }
+
+    std::string wrong_row(const DispatchWork& work, const CombinePlan& plan) {
+        const auto* slots = reinterpret_cast<const std::uint32_t*>(work.region + layout_.slots().value());
+        const std::size_t row = layout_.row_bytes().value();
+        for (std::int32_t entry = 0; entry < plan.local_experts * plan.ranks; ++entry) {
+            const Fragment f = plan.fragment(entry / plan.ranks, entry % plan.ranks);
+            for (std::uint64_t at = f.first.value(); at < f.first.value() + f.count.value(); ++at) {
+                if (slots[at] != plan.slots[at]) return fmt::format("slot of row {}", at);
+                const std::byte* seen = work.region + layout_.x().value() + at * row;
+                for (std::size_t i = 0; i < row; ++i) {
+                    if (seen[i] != content(entry % plan.ranks, plan.slots[at] / shape.top_k, i))
+                        return fmt::format("row {}, byte {}", at, i);
+                }
+            }
+        }
+        return "";
+    }
+
+    Routing routing_ = random_routing(shape);
+    DispatchLayout layout_;
+    CopyRoute route_;
+    std::unique_ptr<CheckedJob> job_;
+    std::byte* region_ = nullptr;
+    std::byte* in_ = nullptr;
+    std::int32_t* experts_ = nullptr;
+    DispatchFindings found_;
+};
+
+TEST(CheckedDispatch, IsCleanUnderEverySchedule) {
+    for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
+        for (const auto& [row, route] :
+             {std::pair{40, CopyRoute::direct}, {40, CopyRoute::staged}, {64, CopyRoute::staged}}) {
+            CheckedDispatch dispatch(schedule, Bytes{static_cast<std::uint64_t>(row)}, route);
+            for (const std::uint64_t epoch : {1, 2, 3}) {
+                const CheckReport report = dispatch.run(epoch);
+                ASSERT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+                ASSERT_EQ(dispatch.wrong(epoch), "") << schedule;
+            }
+        }
+    }
+}
+
+// One PE copies the first row of x somewhere, with and without having waited for the rows.
+CheckReport read_x(bool waits) {
+    CheckedDispatch dispatch("lazy", Bytes{64}, CopyRoute::direct);
+    return dispatch.run_kernel([&, waits](npu::Core& core) {
+        const DispatchWork work = dispatch.work_of(core.my_pe(), 1);
+        moe_dispatch_show(core, work);
+        moe_dispatch_tables(core, work);
+        moe_dispatch_rows(core, work);
+        if (waits) moe_dispatch_await(core, work);
+        core.core_barrier();
+        if (core.my_pe() != 1 || core.index() != 0) return;
+        const auto buffer = core.ub_alloc<std::byte>(64);
+        core.data_copy(buffer, npu::gm<const std::byte>(work.region + work.layout.x().value(), 64), 64);
+    });
+}
+
+TEST(CheckedDispatch, WaitingForTheRowsIsNeededAndEnough) {
+    const CheckReport right = read_x(true);
+    EXPECT_TRUE(right.status.ok() && right.findings.empty()) << right.text();
+    const CheckReport wrong = read_x(false);
+    EXPECT_TRUE(std::ranges::any_of(wrong.findings, [](const npu::Finding& finding) {
+        return finding.hazard == Hazard::dma_race;
+    })) << wrong.text();
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,32 @@
+#include "core/moe/dispatch/dispatch_layout.hpp"
+
+#include <gtest/gtest.h>
+
+namespace npushmem::moe {
+namespace {
+
+TEST(DispatchLayout, PartsFollowEachOtherWithoutOverlap) {
+    for (const std::uint64_t row : {1U, 14U, 32U, 33U, 2000U, 14336U}) {
+        const DispatchLayout layout(3, 5, Rows{7}, Bytes{row});
+        EXPECT_EQ(layout.counts(0).value(), 0U);
+        EXPECT_EQ(layout.arrived(0), layout.counts(2) + Bytes{128});
+        EXPECT_EQ(layout.card(0, 0), layout.arrived(2) + Bytes{128});
+        EXPECT_EQ(layout.card_bytes().value(), 256U);
+        EXPECT_EQ(layout.card(1, 0), layout.card(0, 2) + layout.card_bytes());
+        EXPECT_EQ(layout.card(4, 1), layout.card(0, 1));
+        EXPECT_EQ(layout.slots(), layout.card(1, 2) + layout.card_bytes());
+        EXPECT_EQ(layout.x(), layout.slots() + Bytes{128});
+        EXPECT_GE(layout.canary(), layout.x() + Bytes{row} * 7);
+        EXPECT_EQ(layout.total(), layout.canary() + Bytes{128});
+        for (const Bytes part : {layout.card(1, 1), layout.slots(), layout.x(), layout.canary()})
+            EXPECT_EQ(part.value() % 128, 0U);
+    }
+}
+
+TEST(DispatchLayout, SizesBeyondFourGigabytesDoNotWrap) {
+    const DispatchLayout layout(1, 1, Rows{0x7FFFFFFF}, Bytes{14336});
+    EXPECT_GE(layout.canary().value(), 0x7FFFFFFFULL * 14336);
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,172 @@
+// Refusals and failures of the dispatch: before a row moves, on every rank alike, nobody waits for ever, and how a
+// layer comes back from a failure.
+#include <gmock/gmock.h>
+
+#include <vector>
+
+#include "tests/unit/core/moe/dispatch/dispatch_bench.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// What is refused leaves the layer as it was, and the next call follows at once.
+void expect_old_layer_and_next(LayerPe& pe, const Routing& routing) {
+    EXPECT_EQ(pe.difference(routing, 1), "");
+    pe.run_experts(routing, 1);
+    ASSERT_TRUE(pe.combine()) << pe.error();
+    EXPECT_EQ(pe.output_difference(routing), "");
+    ASSERT_TRUE(pe.dispatch(routing, 2)) << pe.error();
+    EXPECT_EQ(pe.difference(routing, 2), "");
+}
+
+TEST(DispatchRefusals, TooManyRowsForARankNameExpertRankAndValueOnAllRanks) {
+    const CaseShape shape{3, 6, 2, 8, 33, 0.0};
+    const Routing routing = random_routing(shape);
+    CaseShape crowd = shape;
+    crowd.first_used = crowd.last_used = 3;  // of rank 1
+    const Routing crowded = random_routing(crowd);
+    CombineConfig config = layer_config(shape, 20);
+    config.capacity = 40;
+    LayerBench bench(shape.ranks, config);
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+        EXPECT_FALSE(pe.dispatch(crowded, 5));
+        EXPECT_THAT(pe.error(),
+                    AllOf(HasSubstr("expert 3, rank 2: with these 16 rows, rank 1 would hold 48 (48 in all)"),
+                          HasSubstr("above its capacity of 40")));
+        expect_old_layer_and_next(pe, routing);
+    });
+}
+
+TEST(DispatchRefusals, ABadExpertOfOneRankIsRefusedByAll) {
+    const CaseShape shape{3, 6, 2, 5, 34};
+    const Routing routing = random_routing(shape);
+    Routing wrong = routing;
+    wrong.expert_ids[2][3] = 6;
+    CaseShape more = shape;
+    more.tokens = 6;
+    const Routing too_many = random_routing(more);
+    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+        EXPECT_FALSE(pe.dispatch(wrong, 7));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 2"), HasSubstr("token 1, choice 1: expert 6 is outside 0..5")));
+        EXPECT_FALSE(pe.dispatch(too_many, 7));
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("6 tokens"), HasSubstr("max_tokens 5")));
+        expect_old_layer_and_next(pe, routing);
+    });
+}
+
+TEST(DispatchRefusals, ARankWithoutMemoryForItsTokensIsNamed) {
+    const CaseShape shape{3, 6, 2, 5, 35, 0.0};
+    const Routing routing = random_routing(shape);
+    LayerBench bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
+    bench.run([&](LayerPe& pe) {
+        if (pe.pe() == 0) pe.fabric().hide(2);
+        ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+        EXPECT_FALSE(pe.pe() == 2 ? pe.dispatch_without_tokens_memory(routing) : pe.dispatch(routing, 9));
+        EXPECT_THAT(pe.error(), HasSubstr("in is null but must hold 200 bytes"));
+        EXPECT_EQ(pe.error().starts_with("rank 2 refused"), pe.pe() != 2) << pe.error();
+        expect_old_layer_and_next(pe, routing);
+    });
+}
+
+TEST(DispatchRefusals, ALayerWithoutCapacityHasNoDispatch) {
+    const CaseShape shape{2, 4, 2, 5, 36};
+    CombineConfig config = layer_config(shape, 20);
+    config.capacity = 0;
+    LayerBench bench(shape.ranks, config);
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open()) << pe.error();
+        EXPECT_FALSE(pe.dispatch(random_routing(shape), 1));
+        EXPECT_THAT(pe.error(), HasSubstr("created with capacity 0"));
+        EXPECT_EQ(pe.engine().x(), nullptr);
+    });
+}
+
+TEST(DispatchRefusals, RanksThatDisagreeOnTheCapacity) {
+    const CaseShape shape{2, 4, 2, 5, 37};
+    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    bench.run([&](LayerPe& pe) {
+        if (pe.pe() == 1) pe.config().capacity = 3;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), HasSubstr("disagree on capacity: rank 0 has 20, rank 1 has 3"));
+        EXPECT_EQ(pe.memory().live(), 0);
+    });
+}
+
+TEST(DispatchRefusals, TablesOfTheCallersOwnNeedARoutingThatAllHaveSeen) {
+    const CaseShape shape{2, 4, 2, 5, 38};
+    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open() && pe.dispatch(random_routing(shape), 1)) << pe.error();
+        const CombinePlan plan = pe.plan();
+        const Status status = pe.engine().combine().set_plan({plan.offset_table, plan.length_table, plan.slots});
+        EXPECT_THAT(status.message(), HasSubstr("set the routing before a plan"));
+    });
+}
+
+// A rank that never calls is named at the deadline; later calls say why they are refused; a reset brings the layer
+// back.
+TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetMendsTheLayer) {
+    const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
+    const Routing routing = random_routing(shape);
+    for (const bool mapped : {true, false}) {
+        CombineConfig config = layer_config(shape, 20);
+        config.timeout = std::chrono::milliseconds(50);
+        LayerBench bench(shape.ranks, config, 4, mapped);
+        bench.run([&](LayerPe& pe) {
+            if (!mapped) pe.fabric().hide(1 - pe.pe());
+            ASSERT_TRUE(pe.open()) << pe.error();
+            if (pe.pe() == 0) {
+                EXPECT_FALSE(pe.dispatch(routing, 1));
+                EXPECT_THAT(pe.error(), AllOf(HasSubstr("dispatch, call 1: rank 0 waits for the counts of rank 1"),
+                                              HasSubstr("of call 0")));
+                EXPECT_FALSE(pe.dispatch(routing, 1));
+                EXPECT_THAT(pe.error(), AllOf(HasSubstr("out of step"), HasSubstr("waits for the counts of rank 1")));
+            }
+            pe.meet();
+            if (pe.pe() == 1) {
+                EXPECT_FALSE(pe.dispatch(routing, 1));
+                EXPECT_THAT(pe.error(), HasSubstr("rank 0 has given up"));
+            }
+            ASSERT_TRUE(pe.reset()) << pe.error();
+        });
+    }
+}
+
+// Refused combines on one rank, in every mode: all ranks fail, a routing is refused by all with the reason, and after a
+// reset whole layers run again, with every slot counted.
+TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
+    const CaseShape shape{3, 6, 2, 5, 42, 0.0};
+    const Routing routing = random_routing(shape);
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::stream}) {
+        CombineConfig config = layer_config(shape, 20);
+        config.timeout = std::chrono::seconds(0);
+        config.mode = mode;
+        LayerBench bench(shape.ranks, config);
+        bench.run([&](LayerPe& pe) {
+            ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+            std::vector<std::byte> out(1024);
+            const std::byte* x = pe.pe() == 1 ? nullptr : pe.engine().x();
+            EXPECT_FALSE(pe.engine().combine().combine(x, out.data()).ok());
+            const Status refused = pe.engine().combine().set_routing(routing.rank(static_cast<std::size_t>(pe.pe())));
+            EXPECT_THAT(refused.message(), HasSubstr("out of step since an earlier failure, until a reset"));
+            ASSERT_TRUE(pe.reset()) << pe.error();
+            EXPECT_THAT(pe.engine().combine().combine(x, out.data()).message(), HasSubstr("before any routing"));
+            ASSERT_TRUE(pe.reset()) << pe.error();
+            for (std::uint64_t call = 0; call < 4; ++call) {
+                ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
+                pe.run_experts(routing, call);
+                ASSERT_TRUE(pe.combine()) << pe.error();
+                ASSERT_EQ(pe.output_difference(routing), "");
+            }
+        });
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,74 @@
+// One PE of a test that runs a thread per PE: memory, fabric and device, and the bench that starts the threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "npushmem/npu/device.hpp"
+#include "tests/fakes/thread_world.hpp"
+
+namespace npushmem::moe {
+
+// A copy is of the same PE: another layer on its memory and device.
+class ThreadPe {
+public:
+    ThreadPe(fakes::ThreadWorld& world, int pe, int blocks, bool window)
+        : world_(world),
+          memory_(std::make_shared<fakes::ThreadMemory>(world, pe)),
+          fabric_(std::make_shared<fakes::ThreadFabric>(world, pe, window)),
+          pe_(pe) {
+        npu::DeviceConfig device;
+        device.blocks = blocks;
+        device_ = std::move(npu::Device::create(device, *fabric_)).value();
+    }
+    ThreadPe(const ThreadPe&) = default;
+    ThreadPe& operator=(const ThreadPe&) = delete;
+    ~ThreadPe() = default;
+
+    [[nodiscard]] int pe() const { return pe_; }
+    [[nodiscard]] fakes::ThreadMemory& memory() { return *memory_; }
+    [[nodiscard]] fakes::ThreadFabric& fabric() { return *fabric_; }
+    // Of the last call that failed, "" if it did not.
+    [[nodiscard]] const std::string& error() const { return error_; }
+    void meet() { world_.meet(); }
+
+protected:
+    npu::Device& device() { return *device_; }
+    bool note(const Status& status) {
+        error_ = status.message();
+        return status.ok();
+    }
+
+private:
+    fakes::ThreadWorld& world_;
+    std::shared_ptr<fakes::ThreadMemory> memory_;
+    std::shared_ptr<fakes::ThreadFabric> fabric_;
+    std::shared_ptr<npu::Device> device_;
+    int pe_;
+    std::string error_;
+};
+
+template <class Pe, class Config>
+class ThreadBench {
+public:
+    ThreadBench(int pes, const Config& config, std::size_t heap, int blocks, bool window)
+        : world_(pes, heap), config_(config), blocks_(blocks), window_(window) {}
+
+    // body on a thread per PE. An engine still open at the end is closed after all PEs got there.
+    void run(const std::function<void(Pe&)>& body) {
+        world_.run([&](int pe) {
+            Pe self(world_, config_, pe, blocks_, window_);
+            body(self);
+            world_.meet();
+        });
+    }
+
+private:
+    fakes::ThreadWorld world_;
+    Config config_;
+    int blocks_;
+    bool window_;
+};
+
+}  // namespace npushmem::moe
