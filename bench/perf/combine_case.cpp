@@ -84,12 +84,15 @@ void note_file_ranks(CombineCase& c, int file_ranks, int pes) {
                           file_ranks));
 }
 
-// Two receive buffers in the heap; in the host's memory besides x, its two copies for the baseline, and skew.
+// The receive buffers in the heap; in the host's memory besides them x, its two copies for the baseline and for the
+// sender's plans, and skew.
 std::int32_t fitting_tokens(const CombineCase& c, const Place& place) {
     const auto token = static_cast<std::uint64_t>((c.row_bytes() + 64) * c.workload.top_k);
-    std::uint64_t most = place.heap_bytes * 9 / 10 / (2 * token);
+    const auto buffers = static_cast<std::uint64_t>(place.receive_buffers);
+    std::uint64_t most = place.heap_bytes * 9 / 10 / (buffers * token);
     if (place.memory_bytes > 0) {
-        most = std::min(most, place.memory_bytes * 6 / 10 / static_cast<std::uint64_t>(place.pes) / (6 * token));
+        most = std::min(most,
+                        place.memory_bytes * 6 / 10 / static_cast<std::uint64_t>(place.pes) / ((buffers + 6) * token));
     }
     return static_cast<std::int32_t>(std::min<std::uint64_t>(most, static_cast<std::uint64_t>(c.workload.tokens)));
 }

@@ -18,6 +18,7 @@ struct Place {
     int pes = 1;
     std::uint64_t heap_bytes = 0;    // free in one PE's symmetric heap
     std::uint64_t memory_bytes = 0;  // of the host, for all its PEs; 0: unknown
+    int receive_buffers = 2;         // how often the rows of a PE lie in its heap
 };
 
 struct CombineCase {

@@ -17,7 +17,7 @@ void declare_options(CLI::App& app, CombineOptions& options) {
     app.add_option("--type", options.type, "Element type")
         ->check(CLI::IsMember({"bf16", "half", "float"}))
         ->capture_default_str();
-    app.add_option("--mode", options.mode, "How rows travel: straight to their slots, or through rings")
+    app.add_option("--mode", options.mode, "How rows travel back: straight to their slots, or through rings")
         ->check(CLI::IsMember({"direct", "stream"}))
         ->capture_default_str();
     app.add_option("--copy", options.copy, "How rows are copied in mode direct")
@@ -32,6 +32,7 @@ void declare_options(CLI::App& app, CombineOptions& options) {
     app.add_flag("--verify,!--no-verify", options.verify, "Compare every output byte with the reference (default)");
     app.add_flag("--audit", options.audit, "Also count the rows put into every slot (slow)");
     app.add_option("--csv", options.csv, "Write every sample to this file");
+    app.add_option("--svg", options.svg, "Draw the medians into this file");
 }
 
 }  // namespace npushmem::perf

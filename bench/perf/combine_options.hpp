@@ -1,4 +1,4 @@
-// What the user asked of `npushmem-perf combine`.
+// What the user asked of `npushmem-perf combine` or `dispatch`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,6 +25,7 @@ struct CombineOptions {
     bool verify = true;
     bool audit = false;
     std::string csv;
+    std::string svg;
 };
 
 // Adds the options to the subcommand; their values go to `options`, which must outlive it.

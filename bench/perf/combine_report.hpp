@@ -15,7 +15,7 @@ std::string combine_report(const CombineCase& c, const CombineOptions& options, 
 // One line per sample: measurement, iteration, seconds, bytes.
 std::string combine_csv(const CombineResult& result);
 
-// Why the run failed: PE, token, column, expected, seen.
-std::string difference_text(const PeDifference& difference);
+// The medians as bars.
+std::string combine_svg(const CombineCase& c, const CombineResult& result);
 
 }  // namespace npushmem::perf

@@ -1,9 +1,8 @@
 #include "bench/perf/combine_run.hpp"
 
-#include <numeric>
-
 #include "bench/perf/copy_baseline.hpp"
 #include "bench/perf/measure.hpp"
+#include "bench/perf/pack_plans.hpp"
 
 namespace npushmem::perf {
 namespace {
@@ -17,8 +16,9 @@ public:
         auto layer = Layer::create(case_, options_, job_.pe());
         if (!layer.ok()) return layer.status();
         layer_ = std::move(layer).value();
-        for (const auto step : {&CombineRun::count, &CombineRun::prove_often, &CombineRun::time_barrier,
-                                &CombineRun::time_combine, &CombineRun::prove_once, &CombineRun::time_copies}) {
+        for (const auto step :
+             {&CombineRun::count, &CombineRun::prove_often, &CombineRun::time_barrier, &CombineRun::time_combine,
+              &CombineRun::prove_once, &CombineRun::time_copies, &CombineRun::time_plans}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -27,16 +27,10 @@ public:
 
 private:
     Status count() {
-        auto all = job_.all({static_cast<double>(layer_->rows()), static_cast<double>(case_.own_tokens())});
-        if (!all.ok()) return all.status();
-        for (std::size_t i = 0; i < all.value().size(); i += 2) {
-            result_.rows.push_back(all.value()[i]);
-            result_.tokens += all.value()[i + 1];
-        }
-        result_.pes = job_.pes();
+        auto facts = gather_facts(job_, case_, layer_->rows());
+        if (!facts.ok()) return facts.status();
+        static_cast<PayloadFacts&>(result_) = std::move(facts).value();
         result_.copy = layer_->plan().copy;
-        const double rows = std::accumulate(result_.rows.begin(), result_.rows.end(), 0.0);
-        result_.payload_bytes = rows * static_cast<double>(case_.row_bytes());
         return {};
     }
 
@@ -57,19 +51,10 @@ private:
         return {};
     }
 
-    // Every PE learns of the first PE's difference, so that all stop and fail alike.
     Status share(const std::optional<Difference>& own) {
-        const Difference d = own.value_or(Difference{});
-        auto all = job_.all(
-            {own ? 1.0 : 0.0, static_cast<double>(d.token), static_cast<double>(d.column), d.expected, d.seen});
-        if (!all.ok()) return all.status();
-        for (int pe = 0; pe < job_.pes() && !result_.difference; ++pe) {
-            const double* v = all.value().data() + static_cast<std::ptrdiff_t>(pe) * 5;
-            if (v[0] == 0) continue;
-            const Difference found{static_cast<std::int64_t>(v[1]), static_cast<std::int64_t>(v[2]),
-                                   static_cast<float>(v[3]), static_cast<float>(v[4])};
-            result_.difference = PeDifference{pe, found};
-        }
+        auto found = first_of_all(job_, own);
+        if (!found.ok()) return found.status();
+        if (!result_.difference) result_.difference = found.value();
         return {};
     }
 
@@ -99,6 +84,18 @@ private:
         auto streaming = time_each(job_, repeat_, [&] { return copy.streaming(); });
         if (!streaming.ok()) return streaming.status();
         result_.streaming = std::move(streaming).value();
+        return {};
+    }
+
+    // Both plans pack what this PE sends into one region per rank, with the same stores.
+    Status time_plans() {
+        PackPlans plans(layer_->plan(), layer_->x(), case_.row_bytes());
+        auto gathering = time_each(job_, repeat_, [&] { return plans.gather(); });
+        if (!gathering.ok()) return gathering.status();
+        result_.gathering = std::move(gathering).value();
+        auto reordering = time_each(job_, repeat_, [&] { return plans.reorder(); });
+        if (!reordering.ok()) return reordering.status();
+        result_.reordering = std::move(reordering).value();
         return {};
     }
 

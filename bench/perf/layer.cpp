@@ -1,43 +1,16 @@
 #include "bench/perf/layer.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "bench/perf/job.hpp"
+#include "bench/perf/layer_config.hpp"
+#include "bench/perf/rows.hpp"
 #include "core/moe/payload.hpp"
 #include "core/moe/reference.hpp"
 
 namespace npushmem::perf {
 namespace {
-
-std::int32_t copy_of(const std::string& name) {
-    if (name == "staged") return NPUSHMEMX_MOE_COPY_STAGED;
-    if (name == "ordinary") return NPUSHMEMX_MOE_COPY_ORDINARY;
-    return name == "streaming" ? NPUSHMEMX_MOE_COPY_STREAMING : NPUSHMEMX_MOE_COPY_AUTO;
-}
-
-npushmemx_moe_config_t config_of(const CombineCase& c, const CombineOptions& options) {
-    npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
-    config.experts = c.workload.experts;
-    config.top_k = c.workload.top_k;
-    config.hidden = c.workload.hidden;
-    config.max_tokens = c.workload.tokens;
-    config.input_type = static_cast<std::int32_t>(c.workload.type);
-    config.output_type = config.input_type;
-    config.mode = options.mode == "stream" ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT;
-    config.copy = copy_of(options.copy);
-    config.audit = options.audit ? 1 : 0;
-    return config;
-}
-
-template <class Element>
-void fill_row(std::byte* row, std::uint64_t seed, std::int64_t columns) {
-    auto* elements = reinterpret_cast<Element*>(row);
-    for (std::int64_t c = 0; c < columns; ++c) {
-        elements[c] = moe::from_float<Element>(moe::random_value(seed, static_cast<std::uint64_t>(c)));
-    }
-}
 
 // What one token's output must be.
 class Expected {
@@ -77,14 +50,6 @@ std::optional<Difference> first_difference(const std::byte* row, const Expected&
     return std::nullopt;
 }
 
-// Calls visit with a value of the element type.
-template <class Visit>
-auto with_type(moe::ElementType type, const Visit& visit) {
-    if (type == moe::ElementType::half) return visit(moe::Half{});
-    if (type == moe::ElementType::float32) return visit(float{});
-    return visit(moe::Bfloat16{});
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Layer>> Layer::create(const CombineCase& c, const CombineOptions& options, int pe) {
@@ -96,7 +61,7 @@ Result<std::unique_ptr<Layer>> Layer::create(const CombineCase& c, const Combine
 Layer::~Layer() { npushmemx_moe_destroy(handle_); }
 
 Status Layer::open(const CombineOptions& options) {
-    const npushmemx_moe_config_t config = config_of(case_, options);
+    const npushmemx_moe_config_t config = layer_config(case_, options);
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
     if (npushmemx_moe_set_routing(handle_, case_.own_tokens(), case_.expert_ids.data(), case_.weights.data()) != 0) {
         return failure();

@@ -5,6 +5,7 @@
 namespace npushmem::perf {
 
 std::unique_ptr<Subcommand> make_combine_command();
+std::unique_ptr<Subcommand> make_dispatch_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
 std::unique_ptr<Subcommand> make_npu_barrier_command();
 std::unique_ptr<Subcommand> make_routing_command();
@@ -15,6 +16,7 @@ std::unique_ptr<Subcommand> make_tune_barrier_command();
 std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     std::vector<std::unique_ptr<Subcommand>> all;
     all.push_back(make_combine_command());
+    all.push_back(make_dispatch_command());
     all.push_back(make_routing_command());
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
     all.push_back(make_simulate_barrier_command());

@@ -1,0 +1,76 @@
+#include "bench/perf/dispatch_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/perf/bars_svg.hpp"
+#include "bench/perf/report_text.hpp"
+
+namespace npushmem::perf {
+namespace {
+
+std::string results_part(const DispatchResult& r) {
+    const Spread dispatch = spread_of(r.dispatch);
+    const Spread layer = spread_of(r.layer);
+    const Spread ordinary = spread_of(r.ordinary);
+    const Spread streaming = spread_of(r.streaming);
+    const double best = std::min(ordinary.median, streaming.median);
+    std::string text =
+        fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
+    text += field("dispatch", spread_text(dispatch, r.payload_bytes));
+    text += field("  in a row", fmt::format("mean   {:>9}   per call, nothing between calls   {:6.2f} GB/s",
+                                            time_text(r.in_a_row), r.payload_bytes / r.in_a_row / 1e9));
+    text += field("dispatch, combine", spread_text(layer, 2 * r.payload_bytes));
+    text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
+    text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
+    text += field("ratio",
+                  fmt::format("dispatch takes {:.2f} times the better memcpy ({} stores) of the same bytes by "
+                              "the same processes,",
+                              dispatch.median / best, streaming.median < ordinary.median ? "streaming" : "ordinary"));
+    text +=
+        field("", fmt::format("dispatch and combine {:.2f} times that of the bytes of both", layer.median / 2 / best));
+    text += field("control traffic",
+                  fmt::format("{} of counts, slots and signals per dispatch ({:.3f} % of the payload)",
+                              bytes_text(r.control_bytes), 100 * r.control_bytes / std::max(r.payload_bytes, 1.0)));
+    return text + cache_part(3 * r.payload_bytes);
+}
+
+std::string verdict_part(const CombineOptions& options, const DispatchResult& r) {
+    if (!options.verify) return "not verified (--no-verify)\n";
+    return fmt::format(
+        "verified: every byte of {:.0f} rows and of {:.0f} output rows equal to the reference, in each of "
+        "{} layers with tokens of its own{}\n",
+        std::accumulate(r.rows.begin(), r.rows.end(), 0.0), r.tokens, r.verified_calls,
+        options.audit ? "; every row came exactly once (audit)" : "");
+}
+
+}  // namespace
+
+std::string dispatch_report(const CombineCase& c, const CombineOptions& options, const DispatchResult& result,
+                            const std::string& map, const std::string& nics) {
+    return fmt::format("npushmem-perf dispatch: {} on {} PEs, room for {} rows on each\n\n", c.workload.name,
+                       result.pes, result.capacity) +
+           workload_part(c, options, result) + "\n" + choices_part(options, result.copy, map, nics) + "\n" +
+           results_part(result) + "\n" + verdict_part(options, result);
+}
+
+std::string dispatch_csv(const DispatchResult& result) {
+    std::string csv = csv_header;
+    append_samples(csv, "dispatch", result.dispatch, result.payload_bytes);
+    append_samples(csv, "dispatch_combine", result.layer, 2 * result.payload_bytes);
+    append_samples(csv, "memcpy_ordinary", result.ordinary, result.payload_bytes);
+    append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);
+    return csv;
+}
+
+std::string dispatch_svg(const CombineCase& c, const DispatchResult& result) {
+    return bars_svg(fmt::format("npushmem-perf dispatch: {} on {} PEs", c.workload.name, result.pes),
+                    {{"dispatch", spread_of(result.dispatch)},
+                     {"dispatch, combine", spread_of(result.layer)},
+                     {"memcpy ordinary", spread_of(result.ordinary)},
+                     {"memcpy streaming", spread_of(result.streaming)}});
+}
+
+}  // namespace npushmem::perf

@@ -1,0 +1,45 @@
+// What the subcommands about MoE layers share: from options to a case, and from a result to the terminal and files.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bench/perf/combine_case.hpp"
+#include "bench/perf/payload_facts.hpp"
+#include "bench/perf/subcommand.hpp"
+
+namespace npushmem::perf {
+
+class LayerCommand : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override;
+    int run() override;
+
+protected:
+    struct Outcome {
+        std::optional<PeDifference> difference;
+        std::string report;
+        std::string csv;
+        std::string svg;
+    };
+
+    // `receive_buffers`: how often the rows of a PE lie in its symmetric heap.
+    LayerCommand(std::string name, std::string description, int receive_buffers)
+        : name_(std::move(name)), description_(std::move(description)), receive_buffers_(receive_buffers) {}
+
+    [[nodiscard]] const CombineOptions& options() const { return options_; }
+    // Collective.
+    virtual Result<Outcome> measure(const Job& job, const CombineCase& c) = 0;
+
+private:
+    [[nodiscard]] int fail(const Status& status, int pe = 0) const;
+    Status run_case(const Job& job);
+    [[nodiscard]] Status show(const Outcome& outcome) const;
+
+    std::string name_;
+    std::string description_;
+    int receive_buffers_;
+    CombineOptions options_;
+};
+
+}  // namespace npushmem::perf
