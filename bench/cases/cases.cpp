@@ -6,6 +6,7 @@ namespace npushmem::bench {
 Case atomics_case();
 Case barrier_case();
 Case contended_atomics_case();
+Case contexts_case();
 Case get_blocks_case();
 Case get_words_case();
 Case malloc_case();
@@ -15,13 +16,14 @@ Case put_words_case();
 
 std::vector<Case> all_cases() {
     return {put_words_case(),         put_blocks_case(), get_words_case(), get_blocks_case(), atomics_case(),
-            contended_atomics_case(), pingpong_case(),   barrier_case(),   malloc_case()};
+            contended_atomics_case(), contexts_case(),   pingpong_case(),  barrier_case(),    malloc_case()};
 }
 
 std::vector<Group> all_groups() {
     return {{"put", "Put: single words with and without completion, and bandwidth; beside stores and memcpy"},
             {"get", "Get: single words and bandwidth; beside loads and memcpy"},
             {"atomics", "Atomic operations, alone and contended; beside the same instruction done here"},
+            {"contexts", "Contexts: puts, atomics and quiet through one; beside the same on the default context"},
             {"pingpong", "A signal from PE 0 to PE 1 and back; beside the bare hand-over of a cache line"},
             {"barrier", "Barrier and sync of all PEs; beside a barrier of bare mapped words"},
             {"malloc", "Symmetric allocation; beside the meetings it consists of, and malloc of one process"}};

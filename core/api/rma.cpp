@@ -86,17 +86,14 @@ struct Shape {
 bool strided_ok(const Context& context, const char* function, const void* object, const void* local,
                 std::ptrdiff_t object_stride, std::ptrdiff_t local_stride, const Shape& shape, int pe) {
     Runtime* up = runtime();
-    Status checked = up != nullptr ? Status{} : not_running();
+    Result<int> world = up != nullptr ? world_pe(context, pe) : Result<int>(not_running());
+    Status checked = world.status();
     if (checked.ok() && (object_stride < 1 || local_stride < 1))
         checked = {Code::argument, "strides must be at least 1; they are " + std::to_string(object_stride) +
                                        " at the PE and " + std::to_string(local_stride) + " here"};
     if (checked.ok() && !shape.empty() && local == nullptr) checked = {Code::argument, "the local array is NULL"};
-    if (checked.ok()) {
-        const auto world = world_pe(context, pe);
-        checked = world.status();
-        if (checked.ok() && !shape.empty())
-            checked = check_object(*up, "the array", object, shape.extent(object_stride), world.value());
-    }
+    if (checked.ok() && !shape.empty())
+        checked = check_object(*up, "the array", object, shape.extent(object_stride), world.value());
     if (!checked.ok()) fail(function, checked);
     return checked.ok() && !shape.empty();
 }

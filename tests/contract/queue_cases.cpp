@@ -100,6 +100,64 @@ void threads_use_a_queue_each(Fabric& fabric) {
     }
 }
 
+// Many queues to one peer, as many contexts have them: each completes its own, in any order.
+void many_queues_to_one_peer(Fabric& fabric) {
+    constexpr std::uint64_t count = 40;
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET)) {
+        Pe& origin = fabric.pe(from);
+        std::vector<std::uint64_t> queues;
+        std::vector<std::uint64_t> values;
+        std::vector<std::uint64_t> tokens(count);
+        std::vector<std::uint64_t> seen(count);
+        for (std::uint64_t i = 0; i < count; ++i) {
+            queues.push_back(make_queue(origin));
+            values.push_back(7000 + i);
+        }
+        for (std::uint64_t i = 0; i < count; ++i)
+            ASSERT_EQ(origin.put(to, i * 8, &values[i], 8, nullptr, queues[i]), Code::ok);
+        for (std::uint64_t i = count; i-- > 0;) {
+            ASSERT_EQ(origin.quiet(queues[i]), Code::ok);
+            EXPECT_EQ(word_at(fabric.pe(to).memory(), i * 8), values[i]);
+            ASSERT_EQ(origin.get(to, i * 8, &seen[i], 8, &tokens[i], queues[i]), Code::ok);
+        }
+        for (std::uint64_t i = 0; i < count; ++i) {
+            if (tokens[i] != 0) {
+                ASSERT_EQ(origin.wait(tokens[i], queues[i]), Code::ok);
+            }
+            EXPECT_EQ(seen[i], values[i]);
+            EXPECT_EQ(origin.transport().destroy_queue(queues[i]), Code::ok);
+        }
+    }
+}
+
+// Made and destroyed by one thread, with something under way, while another one goes on with its own.
+void queues_come_and_go_beside_transfers(Fabric& fabric) {
+    constexpr std::uint64_t lives = 50;
+    constexpr std::uint64_t place = 4000 * 8;
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
+        Pe& origin = fabric.pe(from);
+        const std::uint64_t steady = make_queue(origin);
+        std::thread other([&origin, steady, target = to] { put_many(origin.transport(), steady, origin, target, 0); });
+        Transport& transport = origin.transport();
+        for (std::uint64_t life = 1; life <= lives; ++life) {
+            const std::uint64_t queue = make_queue(origin);
+            std::uint64_t value = life;
+            const npushmem_rma op = origin.rma(to, place + life * 8, &value, 8);
+            EXPECT_EQ(repeated([&] { return transport.put(queue, op, nullptr); }), Code::ok);
+            // Every other one with its put outstanding, which may arrive at any time or never.
+            if (life % 2 == 0) {
+                EXPECT_EQ(repeated([&] { return transport.quiet(queue); }), Code::ok);
+            }
+            EXPECT_EQ(transport.destroy_queue(queue), Code::ok);
+        }
+        other.join();
+        for (std::uint64_t life = 2; life <= lives; life += 2)
+            EXPECT_EQ(word_at(fabric.pe(to).memory(), place + life * 8), life);
+        for (std::uint64_t i = 0; i < 500; ++i) ASSERT_EQ(word_at(fabric.pe(to).memory(), i * 8), i);
+        EXPECT_EQ(transport.destroy_queue(steady), Code::ok);
+    }
+}
+
 }  // namespace
 
 std::vector<Case> queue_cases() {
@@ -107,7 +165,9 @@ std::vector<Case> queue_cases() {
             {"a_queue_can_go_with_operations_outstanding", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET,
              a_queue_can_go_with_operations_outstanding},
             {"many_queues_come_and_go", 0, many_queues_come_and_go},
-            {"threads_use_a_queue_each", NPUSHMEM_CAP_PUT, threads_use_a_queue_each}};
+            {"threads_use_a_queue_each", NPUSHMEM_CAP_PUT, threads_use_a_queue_each},
+            {"many_queues_to_one_peer", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET, many_queues_to_one_peer},
+            {"queues_come_and_go_beside_transfers", NPUSHMEM_CAP_PUT, queues_come_and_go_beside_transfers}};
 }
 
 }  // namespace npushmem::contract

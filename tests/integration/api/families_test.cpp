@@ -41,15 +41,15 @@ std::vector<Way> ways() {
     };
 }
 
-constexpr const char* families[] = {"active_sets",   "rma",       "checks",          "contexts",  "teams",
-                                    "collectives",   "atomics",   "waits",           "ordering",  "heap",
-                                    "setup",         "errors",    "openshmem",       "overloads", "statics",
-                                    "statics_fixed", "statics_c", "statics_c_fixed", "streams"};
+constexpr const char* families[] = {
+    "active_sets", "rma",       "checks",  "contexts",      "threads",   "handles",         "teams",
+    "collectives", "atomics",   "waits",   "ordering",      "heap",      "setup",           "errors",
+    "openshmem",   "overloads", "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams"};
 
 // Programs whose failing calls are reported on standard error.
 bool makes_mistakes(std::string_view family) {
-    return family == "heap" || family == "checks" || family == "teams" || family == "setup" || family == "errors" ||
-           family == "statics" || family == "statics_fixed" || family == "streams";
+    return family == "heap" || family == "checks" || family == "handles" || family == "teams" || family == "setup" ||
+           family == "errors" || family == "statics" || family == "statics_fixed" || family == "streams";
 }
 
 // Without the reports that begin with the library's own prefix.

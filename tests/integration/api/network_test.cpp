@@ -55,6 +55,17 @@ TEST_P(RemoteTransport, TeamsOfPesThatAreDealtInTurn) {
     EXPECT_EQ(status, 0) << report;
 }
 
+// Some PEs mapped, some not.
+TEST_P(RemoteTransport, KeepsContextsAndThreadsApart) {
+    for (const char* program : {"contexts", "threads", "handles"})
+        for (const char* pes : {"2", "4"}) {
+            const auto [status, report] =
+                run_job({"-n", pes, "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_" + program},
+                        {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
+            EXPECT_EQ(status, 0) << program << " with " << pes << " PEs: " << report;
+        }
+}
+
 TEST_P(RemoteTransport, AutoFindsItAndSaysWhich) {
     const auto [status, report] =
         run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch," + GetParam()});
