@@ -41,10 +41,16 @@ inline constexpr FastMap& fast = default_context.map;
 // What the handle stands for where handles are not trusted: one that lives, has been destroyed, or is none of ours.
 const Context& find_context(npushmem_ctx_t handle);
 
-inline const Context& context_of(npushmem_ctx_t handle) {
+// Null when it must be looked for. Calls nothing, so that fast paths keep what they have in registers.
+inline const Context* known_context(npushmem_ctx_t handle) {
     if (reinterpret_cast<std::uintptr_t>(handle) > default_context.trusted_above) [[likely]]
-        return *reinterpret_cast<const Context*>(handle);
-    return handle == NPUSHMEM_CTX_DEFAULT ? default_context : find_context(handle);
+        return reinterpret_cast<const Context*>(handle);
+    return handle == NPUSHMEM_CTX_DEFAULT ? &default_context : nullptr;
+}
+
+inline const Context& context_of(npushmem_ctx_t handle) {
+    const Context* const known = known_context(handle);
+    return known != nullptr ? *known : find_context(handle);
 }
 
 }  // namespace npushmem::api

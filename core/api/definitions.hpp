@@ -4,12 +4,21 @@
 //     #include "core/api/definitions.hpp"
 // Included once by each family's file, after its templates.
 #define NPUSHMEM_UNWRAP(...) __VA_ARGS__
+// The form with a context: `CALL` where the context is known at once, and away from it where it must be looked for.
+#define NPUSHMEM_ON_CONTEXT(CALL, ARGS)                                                           \
+    const char* const name = __func__;                                                            \
+    if (const npushmem::api::Context* const known = npushmem::api::known_context(ctx)) [[likely]] \
+        return CALL(*known, name, NPUSHMEM_UNWRAP ARGS);                                          \
+    return [=]() __attribute__((noinline, cold)) {                                                \
+        return CALL(npushmem::api::find_context(ctx), name, NPUSHMEM_UNWRAP ARGS);                \
+    }                                                                                             \
+    ();
 #define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...)                                              \
     RET npushmem_##NAME##_##OP(__VA_ARGS__) {                                                           \
         return npushmem::api::OP<TYPE>(npushmem::api::default_context, __func__, NPUSHMEM_UNWRAP ARGS); \
     }                                                                                                   \
     RET npushmem_ctx_##NAME##_##OP(npushmem_ctx_t ctx, __VA_ARGS__) {                                   \
-        return npushmem::api::OP<TYPE>(npushmem::api::context_of(ctx), __func__, NPUSHMEM_UNWRAP ARGS); \
+        NPUSHMEM_ON_CONTEXT(npushmem::api::OP<TYPE>, ARGS)                                              \
     }
 #define NPUSHMEM_SIZED_CTX(BITS, BYTES, PRE, POST, RET, ARGS, ...)                                             \
     RET npushmem_##PRE##BITS##POST(__VA_ARGS__) {                                                              \
@@ -17,16 +26,13 @@
                                                                      NPUSHMEM_UNWRAP ARGS);                    \
     }                                                                                                          \
     RET npushmem_ctx_##PRE##BITS##POST(npushmem_ctx_t ctx, __VA_ARGS__) {                                      \
-        return npushmem::api::PRE##POST<npushmem::api::Block<BYTES>>(npushmem::api::context_of(ctx), __func__, \
-                                                                     NPUSHMEM_UNWRAP ARGS);                    \
+        NPUSHMEM_ON_CONTEXT(npushmem::api::PRE##POST<npushmem::api::Block<BYTES>>, ARGS)                       \
     }
 #define NPUSHMEM_UNTYPED_CTX(OP, RET, ARGS, ...)                                                  \
     RET npushmem_##OP(__VA_ARGS__) {                                                              \
         return npushmem::api::OP(npushmem::api::default_context, __func__, NPUSHMEM_UNWRAP ARGS); \
     }                                                                                             \
-    RET npushmem_ctx_##OP(npushmem_ctx_t ctx, __VA_ARGS__) {                                      \
-        return npushmem::api::OP(npushmem::api::context_of(ctx), __func__, NPUSHMEM_UNWRAP ARGS); \
-    }
+    RET npushmem_ctx_##OP(npushmem_ctx_t ctx, __VA_ARGS__) { NPUSHMEM_ON_CONTEXT(npushmem::api::OP, ARGS) }
 #define NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, ...) \
     RET npushmem_##NAME##_##OP(__VA_ARGS__) { return npushmem::api::OP<TYPE>(__func__, NPUSHMEM_UNWRAP ARGS); }
 #define NPUSHMEM_OLD_REDUCTION(NAME, TYPE, OP, ARGS, ...)                 \
@@ -40,4 +46,5 @@
 extern "C" {
 #include "npushmem/functions.h"
 }
+#undef NPUSHMEM_ON_CONTEXT
 #undef NPUSHMEM_UNWRAP

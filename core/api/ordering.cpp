@@ -31,30 +31,39 @@ void meet_all(const char* function, Meet&& meet) {
     });
 }
 
-// What goes through a context's own queues. Off the fast paths.
+// What goes through a context's own queues: off the fast paths, to which it leaves their registers. Of no context there
+// is nothing to complete.
 template <class Call>
-[[gnu::noinline]] void complete(const char* function, const Context& context, Call&& call) {
+[[gnu::noinline]] void complete(const char* function, npushmem_ctx_t ctx, Call call) {
+    if (ctx == NPUSHMEM_CTX_INVALID) return;
+    const Context& context = context_of(ctx);
     report_failure(function, [&](Runtime&) {
         Status usable = check_context(context);
         return usable.ok() ? call(*context.remote) : usable;
     });
 }
 
-void pe_quiet(const char* function, const Context& context, const int* pes, size_t count) {
-    complete(function, context, [&](RemoteAccess& remote) -> Status {
+void pe_quiet(const char* function, npushmem_ctx_t ctx, const int* pes, size_t count) {
+    complete(function, ctx, [=](RemoteAccess& remote) -> Status {
+        const Context& context = context_of(ctx);
         std::vector<int> world;
         for (size_t i = 0; i < count && pes != nullptr; ++i) {
             const auto pe = world_pe(context, pes[i]);
             if (!pe.ok()) return pe.status();
             if (context.map.all_mapped == 0) world.push_back(pe.value());
         }
-        return world.empty() ? Status{} : remote.quiet(world);
+        Status done = world.empty() ? Status{} : remote.quiet(world);
+        full_fence();
+        return done;
     });
-    full_fence();
 }
 
 // Every PE is mapped, so that the CPU's own order is all there is.
 bool all_mapped() { return fast.all_mapped != 0; }
+bool all_mapped(npushmem_ctx_t ctx) {
+    const Context* const known = known_context(ctx);
+    return known != nullptr && known->map.all_mapped != 0;
+}
 
 }  // namespace
 
@@ -79,24 +88,27 @@ void npushmem_quiet(void) {
 
 // As npushmem_fence and npushmem_quiet, for one context.
 void npushmem_ctx_fence(npushmem_ctx_t ctx) {
-    if (ctx == NPUSHMEM_CTX_INVALID) return;
     std::atomic_thread_fence(std::memory_order_release);
-    const Context& context = context_of(ctx);
-    if (context.map.all_mapped == 0) complete(__func__, context, [](RemoteAccess& remote) { return remote.fence(); });
+    if (all_mapped(ctx)) [[likely]]
+        return;
+    complete(__func__, ctx, [](RemoteAccess& remote) { return remote.fence(); });
 }
 
 void npushmem_ctx_quiet(npushmem_ctx_t ctx) {
-    if (ctx == NPUSHMEM_CTX_INVALID) return;
-    const Context& context = context_of(ctx);
-    if (context.map.all_mapped == 0) complete(__func__, context, [](RemoteAccess& remote) { return remote.quiet(); });
-    full_fence();
+    if (all_mapped(ctx)) [[likely]] {
+        full_fence();
+        return;
+    }
+    complete(__func__, ctx, [](RemoteAccess& remote) {
+        Status done = remote.quiet();
+        full_fence();
+        return done;
+    });
 }
 
-void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, default_context, pes, count); }
+void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, NPUSHMEM_CTX_DEFAULT, pes, count); }
 
-void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) {
-    if (ctx != NPUSHMEM_CTX_INVALID) pe_quiet(__func__, context_of(ctx), pes, count);
-}
+void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) { pe_quiet(__func__, ctx, pes, count); }
 
 void npushmem_barrier_all(void) {
     meet_all(__func__, [](Runtime& up) { return up.barrier_all(); });
