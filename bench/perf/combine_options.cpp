@@ -17,8 +17,10 @@ void declare_options(CLI::App& app, CombineOptions& options) {
     app.add_option("--type", options.type, "Element type")
         ->check(CLI::IsMember({"bf16", "half", "float"}))
         ->capture_default_str();
-    app.add_option("--mode", options.mode, "How rows travel back: straight to their slots, or through rings")
-        ->check(CLI::IsMember({"direct", "stream"}))
+    app.add_option(
+           "--mode", options.mode,
+           "How rows travel back: straight to their slots, or through rings, all at once or 256 tokens at a time")
+        ->check(CLI::IsMember({"direct", "chunked", "stream"}))
         ->capture_default_str();
     app.add_option("--copy", options.copy, "How rows are copied in mode direct")
         ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))

@@ -3,6 +3,11 @@
 namespace npushmem::perf {
 namespace {
 
+std::int32_t mode_of(const std::string& name) {
+    if (name == "chunked") return NPUSHMEMX_MOE_CHUNKED;
+    return name == "stream" ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT;
+}
+
 std::int32_t copy_of(const std::string& name) {
     if (name == "staged") return NPUSHMEMX_MOE_COPY_STAGED;
     if (name == "ordinary") return NPUSHMEMX_MOE_COPY_ORDINARY;
@@ -19,7 +24,7 @@ npushmemx_moe_config_t layer_config(const CombineCase& c, const CombineOptions& 
     config.max_tokens = c.workload.tokens;
     config.input_type = static_cast<std::int32_t>(c.workload.type);
     config.output_type = config.input_type;
-    config.mode = options.mode == "stream" ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT;
+    config.mode = mode_of(options.mode);
     config.copy = copy_of(options.copy);
     config.audit = options.audit ? 1 : 0;
     return config;

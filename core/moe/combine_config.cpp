@@ -32,9 +32,10 @@ Status CombineConfig::validate() const {
     if (Status status = check_type("output type", output); !status.ok()) return status;
     if (capacity < 0 || capacity > most_rows) return refuse("capacity", capacity, 0, most_rows);
     if (ring_rows < 0 || ring_rows > most_tokens) return refuse("ring_rows", ring_rows, 0, most_tokens);
-    if (mode == CombineMode::direct || mode == CombineMode::stream) return {};
-    return {Code::unsupported,
-            fmt::format("moe: mode {} is not there; use 0 (direct) or 2 (stream)", static_cast<std::int32_t>(mode))};
+    if (chunk_tokens < 1 || chunk_tokens > most_tokens) return refuse("chunk_tokens", chunk_tokens, 1, most_tokens);
+    if (name_of(mode) != "unknown") return {};
+    return {Code::unsupported, fmt::format("moe: mode {} is not there; use 0 (direct), 1 (chunked) or 2 (stream)",
+                                           static_cast<std::int32_t>(mode))};
 }
 
 Status check_own_routing(const CombineConfig& config, const RankRouting& own, std::int32_t rank) {

@@ -58,15 +58,16 @@ void moe_combine_receiver(Core& core, const CombineReceive& receive) {
         await_source(core, receive, (core.my_pe() + 1 + i) % receive.num_ranks);
     }
     core.core_barrier();
-    reduce_share(core, receive);
+    reduce_share(core, receive, {Tokens{0}, receive.tokens});
 }
 
-void reduce_share(Core& core, const CombineReceive& receive) {
+void reduce_share(Core& core, const CombineReceive& receive, const TokenRange& range) {
     const auto cores = static_cast<std::uint64_t>(core.count());
     const auto index = static_cast<std::uint64_t>(core.index());
-    const std::uint64_t tokens = receive.tokens.value();
-    for (std::uint64_t token = tokens * index / cores; token < tokens * (index + 1) / cores; ++token) {
-        reduce_token(receive, token);
+    const std::uint64_t first = range.begin.value();
+    const std::uint64_t tokens = range.end.value() - first;
+    for (std::uint64_t i = tokens * index / cores; i < tokens * (index + 1) / cores; ++i) {
+        reduce_token(receive, first + i);
     }
 }
 

@@ -31,8 +31,13 @@ struct CombineReceive {
 // Most choices of a token.
 constexpr std::int32_t max_top_k = 64;
 
-// This core's share of the tokens, whose rows are all in their slots.
-void reduce_share(npu::Core& core, const CombineReceive& receive);
+struct TokenRange {
+    Tokens begin;
+    Tokens end;  // exclusive
+};
+
+// This core's share of these tokens, whose rows are all in their slots.
+void reduce_share(npu::Core& core, const CombineReceive& receive, const TokenRange& range);
 
 // Kernel, for any number of cores. Throws KernelError naming the source rank that did not deliver, or whose signal is
 // one that the protocol cannot produce.

@@ -32,7 +32,7 @@ DirectCombine::DirectCombine(const CombineConfig& config, SymmetricMemory& memor
     : config_(config),
       memory_(memory),
       device_(device),
-      layout_(memory.n_pes(), config.slots(), config.row_bytes()),
+      layout_(memory.n_pes(), config.chunk_slots(), config.row_bytes()),
       reduce_(best_reduce(config.input, config.output)),
       stream_(device) {}
 
@@ -66,9 +66,7 @@ Status DirectCombine::allocate() {
 }
 
 RingMemory DirectCombine::rings() const {
-    const Rows ring_rows{static_cast<std::uint64_t>(config_.ring_rows)};
-    const RingShape shape = row_ring_shape(config_.row_bytes(), layout_.slots(), ring_rows);
-    return {rings_.data(), RingLayout(memory_.n_pes(), shape), config_.timeout};
+    return {rings_.data(), RingLayout(memory_.n_pes(), ring_shape(config_, memory_.n_pes())), config_.timeout};
 }
 
 Status DirectCombine::check_rings() const {
@@ -76,13 +74,14 @@ Status DirectCombine::check_rings() const {
     if (Status s = rings().layout.shape().check(); !s.ok()) return s;
     const auto unmapped = std::ranges::find(skipped_, 1);
     if (unmapped != skipped_.end()) {
-        return {Code::unsupported,
-                fmt::format("moe: mode stream needs the memory of every rank mapped, that of rank {} "
-                            "is not; use mode direct",
-                            unmapped - skipped_.begin())};
+        return {
+            Code::unsupported,
+            fmt::format("moe: mode {} needs the memory of every rank mapped, that of rank {} is not; use mode direct",
+                        name_of(config_.mode), unmapped - skipped_.begin())};
     }
     if (device_.config().cores() >= 2) return {};
-    return {Code::unsupported, "moe: mode stream needs a device of two cores, one to send and one to receive"};
+    return {Code::unsupported, fmt::format("moe: mode {} needs a device of two cores, one to send and one to receive",
+                                           name_of(config_.mode))};
 }
 
 void DirectCombine::plant_canaries() {
@@ -107,14 +106,15 @@ Status DirectCombine::collect(const RankRouting& own) {
     const ExpertPlacement placement(config_.experts, memory_.n_pes());
     auto plan = build_combine_plan(board_->all(), placement, memory_.my_pe());
     if (!plan.ok()) return plan.status();
-    adopt(std::move(plan).value(), streams() ? row_order(own.experts, placement) : RowOrder{}, own);
+    adopt(std::move(plan).value(), own);
     collected_ = true;
     return {};
 }
 
-void DirectCombine::adopt(CombinePlan plan, RowOrder order, const RankRouting& own) {
+void DirectCombine::adopt(CombinePlan plan, const RankRouting& own) {
     plan_ = std::move(plan);
-    order_ = std::move(order);
+    const ExpertPlacement placement(config_.experts, memory_.n_pes());
+    if (streams()) order_ = row_order(own.experts, placement, config_.chunk_slots(), config_.chunks());
     tokens_ = Tokens{own.tokens(config_.top_k)};
     experts_.assign(own.experts.begin(), own.experts.end());
     weights_.assign(own.weights.begin(), own.weights.end());
@@ -124,7 +124,7 @@ void DirectCombine::adopt(CombinePlan plan, RowOrder order, const RankRouting& o
 
 Status DirectCombine::check_plan(const CombinePlan& plan) const {
     if (!collected_) return {Code::state, "set the routing before a plan"};
-    if (Status s = check_tables(plan, layout_.slots()); !s.ok()) return s;
+    if (Status s = check_tables(plan, config_.slots()); !s.ok()) return s;
     if (Status s = check_slots(plan, board_->all()); !s.ok() || !streams()) return s;
     return check_order(plan);
 }
@@ -248,8 +248,8 @@ CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
 }
 
 Status DirectCombine::run_stream(const std::byte* x, std::byte* out) {
-    const StreamCombine work{send_arguments(x), receive_arguments(out), rings(), order_.slots.data(),
-                             order_.first.data()};
+    const StreamCombine work{send_arguments(x),   receive_arguments(out), rings(),         order_.slots.data(),
+                             order_.first.data(), config_.chunk(),        config_.chunks()};
     if (Status s = npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work); !s.ok()) return s;
     return stream_.synchronize();
 }
@@ -275,7 +275,9 @@ std::uint64_t* DirectCombine::arrivals() const { return reinterpret_cast<std::ui
 
 void DirectCombine::count_expected() {
     std::uint64_t* counts = expected_.data() + (epoch_ & 1U) * layout_.slots().value();
-    for (std::size_t slot = 0; slot < experts_.size(); ++slot) counts[slot] += experts_[slot] >= 0 ? 1 : 0;
+    for (std::size_t slot = 0; slot < experts_.size(); ++slot) {
+        counts[layout_.in_buffer(slot)] += experts_[slot] >= 0 ? 1 : 0;
+    }
 }
 
 Status DirectCombine::check_canary(std::uint64_t epoch) const {

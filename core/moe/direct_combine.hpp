@@ -51,7 +51,7 @@ public:
     Status combine(const std::byte* x, std::byte* out);
     // Not collective by itself: the routing of this rank and the plan, as a dispatch of all ranks has made them.
     // set_plan needs a set_routing again.
-    void adopt(CombinePlan plan, RowOrder order, const RankRouting& own);
+    void adopt(CombinePlan plan, const RankRouting& own);
     // The ranks are in step again, whatever has failed; without a routing, as after create.
     Status reset();
 
@@ -78,7 +78,7 @@ private:
     [[nodiscard]] CombineSend send_arguments(const std::byte* x) const;
     [[nodiscard]] CombineReceive receive_arguments(std::byte* out) const;
     [[nodiscard]] RingMemory rings() const;
-    [[nodiscard]] bool streams() const { return config_.mode == CombineMode::stream; }
+    [[nodiscard]] bool streams() const { return config_.streams(); }
     Status run_stream(const std::byte* x, std::byte* out);
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     Status give_up(Status cause);
@@ -103,7 +103,7 @@ private:
     npu::Stream stream_;
 
     CombinePlan plan_;
-    RowOrder order_;  // mode stream
+    RowOrder order_;  // modes stream and chunked
     Tokens tokens_;
     std::vector<std::int32_t> experts_;
     std::vector<float> weights_;

@@ -22,7 +22,7 @@ Status Layer::dispatch(const std::byte* in, const RankRouting& own, const Status
                 "most rows that one PE may receive"};
     }
     if (Status s = dispatch_->run(in, own, opinion); !s.ok()) return s;
-    combine_->adopt(dispatch_->take_plan(), dispatch_->row_order(), own);
+    combine_->adopt(dispatch_->take_plan(), own);
     return {};
 }
 

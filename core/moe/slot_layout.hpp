@@ -40,8 +40,10 @@ public:
     [[nodiscard]] constexpr Bytes buffer(std::uint64_t epoch) const {
         return Bytes{control_bytes() + (epoch & 1U) * (buffer_bytes() + line)};
     }
+    // Beyond the last slot the first follows again: a call in chunks has more rows than slots.
+    [[nodiscard]] constexpr std::uint64_t in_buffer(std::uint64_t index) const { return index % slots_.value(); }
     [[nodiscard]] constexpr Bytes slot(std::uint64_t epoch, std::uint64_t index) const {
-        return buffer(epoch) + stride_ * index;
+        return buffer(epoch) + stride_ * in_buffer(index);
     }
     [[nodiscard]] constexpr Bytes canary(std::uint64_t epoch) const { return buffer(epoch) + Bytes{buffer_bytes()}; }
     [[nodiscard]] constexpr Bytes total() const { return Bytes{control_bytes() + 2 * (buffer_bytes() + line)}; }

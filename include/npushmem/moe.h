@@ -54,11 +54,14 @@ extern "C" {
 /* Modes, with the same result bit for bit. Direct: rows go straight into their slots at the receiver. Stream: rows go
  * through a ring of about 256 KiB per pair of PEs, and the receiver puts them into slots of its own; refused as not
  * supported when a PE's memory is not mapped by all, and, in set_plan, for rows of a fragment in another order than
- * that of the slots. Other values are refused. */
+ * that of the slots. Chunked: as stream, 256 tokens of each PE at a time, added up before the next: the receive memory
+ * is that of 256 tokens, and a ring holds two such chunks. Other values are refused. */
 #define NPUSHMEMX_MOE_DIRECT 0
+#define NPUSHMEMX_MOE_CHUNKED 1
 #define NPUSHMEMX_MOE_STREAM 2
 
-/* How rows are copied in mode direct; mode stream has one way. All give the same result; each PE may choose for itself.
+/* How rows are copied in mode direct, and by dispatch; the other modes have one way. All give the same result; each PE
+ * may choose for itself.
  */
 #define NPUSHMEMX_MOE_COPY_AUTO 0      /* by the sizes and this machine's caches */
 #define NPUSHMEMX_MOE_COPY_STAGED 1    /* through the unified buffer, as on a device */
@@ -71,7 +74,7 @@ typedef struct npushmemx_moe_config {
     uint32_t struct_size; /* sizeof(npushmemx_moe_config_t) */
     int32_t experts;      /* of the layer, over all PEs; at least 1 */
     int32_t top_k;        /* choices per token, 1 to 64 */
-    int32_t mode;         /* NPUSHMEMX_MOE_DIRECT or _STREAM */
+    int32_t mode;         /* NPUSHMEMX_MOE_DIRECT, _CHUNKED or _STREAM */
     int64_t hidden;       /* elements of a row; at least 1, any number */
     int64_t max_tokens;   /* of one PE in one call; sizes the receive memory */
     int32_t input_type;   /* of x, and of what dispatch takes */
@@ -104,8 +107,8 @@ typedef struct npushmemx_moe_plan {
 } npushmemx_moe_plan_t;
 
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
- * rows, so that consecutive calls need neither clearing nor a barrier between them; in mode stream the rings, too; with
- * a capacity that many rows more. On failure *handle is NULL, on every PE. */
+ * rows, so that consecutive calls need neither clearing nor a barrier between them; in the other modes the rings, too;
+ * with a capacity that many rows more. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. This PE's tokens, 0 to max_tokens: expert_ids and weights [tokens, top_k], both copied. An id of -1 means

@@ -8,6 +8,7 @@
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/dispatch/remote_dispatch.hpp"
 #include "core/moe/memory_extent.hpp"
+#include "core/moe/stream/row_order.hpp"
 #include "core/moe/unmapped.hpp"
 
 namespace npushmem::moe {
@@ -180,15 +181,6 @@ void Dispatch::adopt() {
 
 std::uint32_t* Dispatch::slots() const {
     return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots().value());
-}
-
-RowOrder Dispatch::row_order() const {
-    RowOrder order;
-    for (std::int32_t rank = 0; rank <= layout_.ranks(); ++rank) {
-        order.first.push_back(begins_[static_cast<std::size_t>(placement_.first_expert(rank))]);
-    }
-    order.slots.assign(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(order.first.back()));
-    return order;
 }
 
 // Every row has come exactly once: each has got its slot, inside a fragment slots rise, and nothing lies behind the

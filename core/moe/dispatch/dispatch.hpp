@@ -9,7 +9,6 @@
 #include "core/moe/combine_config.hpp"
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/dispatch/dispatch_work.hpp"
-#include "core/moe/stream/row_order.hpp"
 #include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -40,7 +39,6 @@ public:
     [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x().value(); }
     // To be taken once per accepted call.
     [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
-    [[nodiscard]] RowOrder row_order() const;
 
 private:
     Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);

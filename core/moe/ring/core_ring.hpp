@@ -31,11 +31,13 @@ struct RingMemory {
 
 // A state of 64-bit words between global memory and the core. Each lies in a line of its own that no other core uses
 // meanwhile; the next launch may run on another core, with another cache.
+// `stale`: this core's cache may have the line from before another core wrote it; not so after its own store_state in
+// this launch.
 template <class State>
-State load_state(npu::Core& core, const std::uint64_t* line) {
+State load_state(npu::Core& core, const std::uint64_t* line, bool stale = true) {
     static_assert(std::is_trivially_copyable_v<State> && sizeof(State) <= RingLayout::line);
     std::uint64_t words[sizeof(State) / sizeof(std::uint64_t)];
-    core.dcci(line, sizeof(State));
+    if (stale) core.dcci(line, sizeof(State));
     for (std::size_t i = 0; i < std::size(words); ++i) words[i] = core.load(line + i);
     State state;
     std::memcpy(&state, words, sizeof state);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/moe/combine_config.hpp"
 #include "core/moe/ring/ring_shape.hpp"
 
 namespace npushmem::moe {
@@ -21,6 +22,18 @@ constexpr RingShape row_ring_shape(Bytes row, Rows most, Rows ring_rows) {
     const std::uint64_t rows = std::max<std::uint64_t>(wanted, 1);
     const std::uint64_t batch = std::clamp<std::uint64_t>(usual_batch / step.value(), 1, rows);
     return {step * rows, step * batch, step * batch};
+}
+
+// What the rings of a configuration are like: in mode chunked two chunks of rows that are spread evenly over the ranks
+// fit, so that a rank can send one while the other is added up.
+inline RingShape ring_shape(const CombineConfig& config, std::int32_t ranks) {
+    const RingShape usual =
+        row_ring_shape(config.row_bytes(), config.slots(), Rows{static_cast<std::uint64_t>(config.ring_rows)});
+    if (config.mode != CombineMode::chunked || config.ring_rows > 0) return usual;
+    const std::uint64_t rows =
+        std::min(2 * config.chunk_slots().value() / static_cast<std::uint64_t>(ranks) + 1, config.slots().value());
+    const Bytes size = ring_step(config.row_bytes()) * rows;
+    return size > usual.size ? row_ring_shape(config.row_bytes(), config.slots(), Rows{rows}) : usual;
 }
 
 }  // namespace npushmem::moe

@@ -103,22 +103,46 @@ private:
     std::uint64_t reserved_ = 0;  // of these, for which there is room
 };
 
-Rows rows_to(Core& core, const StreamCombine& work, int destination) {
-    TableColumns columns(core, tables_of(work.send), destination);
-    Rows rows;
-    for (std::int32_t e = 0; e < work.send.num_local_experts; ++e) rows += columns.fragment(e).count;
-    return rows;
+// The first row of the fragment whose slot is not below `slot`: inside a fragment slots rise.
+std::uint64_t first_row_from(Core& core, const StreamCombine& work, Fragment fragment, std::uint64_t slot) {
+    std::uint64_t begin = fragment.first.value();
+    std::uint64_t end = begin + fragment.count.value();
+    while (begin < end) {
+        const std::uint64_t middle = begin + (end - begin) / 2;
+        if (core.load(work.send.slots + middle) < slot)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
 }
 
-void send_stream(Core& core, const StreamCombine& work, int destination) {
+// Calls visit(fragment) for what each expert has for the destination in a chunk.
+template <class Visit>
+void for_each_part(Core& core, const StreamCombine& work, int destination, std::uint64_t chunk, const Visit& visit) {
+    const std::uint64_t slots = rows_of(work.chunk, static_cast<std::uint32_t>(work.receive.top_k)).value();
+    TableColumns columns(core, tables_of(work.send), destination);
+    for (std::int32_t e = 0; e < work.send.num_local_experts; ++e) {
+        const Fragment fragment = columns.fragment(e);
+        if (work.chunks == 1 || fragment.count == Rows{0}) {
+            visit(fragment);
+            continue;
+        }
+        const std::uint64_t begin = first_row_from(core, work, fragment, chunk * slots);
+        const std::uint64_t end = first_row_from(core, work, fragment, (chunk + 1) * slots);
+        visit(Fragment{Rows{begin}, Rows{end - begin}});
+    }
+}
+
+void send_stream(Core& core, const StreamCombine& work, int destination, std::uint64_t chunk) {
     const std::size_t mark = core.ub_used();
     std::uint64_t* line = work.rings.word(work.rings.layout.sender_state(destination));
-    auto state = load_state<RingSenderState>(core, line);
-    const Rows rows = rows_to(core, work, destination);
+    auto state = load_state<RingSenderState>(core, line, chunk == 0);
+    Rows rows;
+    for_each_part(core, work, destination, chunk, [&](Fragment part) { rows += part.count; });
     core.ub_release(mark);
     RowSender sender(core, work, destination, rows, state);
-    TableColumns columns(core, tables_of(work.send), destination);
-    for (std::int32_t e = 0; e < work.send.num_local_experts; ++e) sender.put(columns.fragment(e));
+    for_each_part(core, work, destination, chunk, [&](Fragment part) { sender.put(part); });
     store_state(core, line, state);
     core.ub_release(mark);
 }
@@ -134,18 +158,20 @@ std::uint64_t place_rows(Core& core, const StreamCombine& work, npu::gm_view<con
         const std::uint32_t slot = core.load(slots + i);
         core.put(send.region + send.layout.slot(send.epoch, slot).value(), part.data() + i * step, row, core.my_pe());
         if (send.arrivals == nullptr) continue;
-        core.atomic_fetch_add(send.arrivals + (send.epoch & 1U) * send.layout.slots().value() + slot, 1);
+        const std::uint64_t counters = (send.epoch & 1U) * send.layout.slots().value();
+        core.atomic_fetch_add(send.arrivals + counters + send.layout.in_buffer(slot), 1);
     }
     return rows;
 }
 
-void receive_stream(Core& core, const StreamCombine& work, int source) {
+void receive_stream(Core& core, const StreamCombine& work, int source, std::uint64_t chunk) {
     std::uint64_t* line = work.rings.word(work.rings.layout.receiver_state(source));
-    auto state = load_state<RingReceiverState>(core, line);
+    auto state = load_state<RingReceiverState>(core, line, chunk == 0);
     CoreRingReceiverPort port(core, work.rings, source, 0);
     RingReceiver receiver(port, work.rings.layout.shape(), {core.my_pe(), source}, state);
-    const std::uint32_t* slots = work.slots + work.first[source];
-    const Rows rows{work.first[source + 1] - work.first[source]};
+    const std::uint64_t* first = work.first + chunk * static_cast<std::uint64_t>(work.send.num_ranks + 1) + source;
+    const std::uint32_t* slots = work.slots + first[0];
+    const Rows rows{first[1] - first[0]};
     for (std::uint64_t left = bytes_of(rows, ring_step(work.send.layout.row_bytes())).value(); left > 0;) {
         const Result<Bytes> there = receiver.await(Bytes{left});
         if (!there.ok()) fail(work, there.status());
@@ -158,20 +184,31 @@ void receive_stream(Core& core, const StreamCombine& work, int source) {
     store_state(core, line, state);
 }
 
-}  // namespace
-
-void moe_combine_stream(Core& core, const StreamCombine& work) {
+void exchange_chunk(Core& core, const StreamCombine& work, std::uint64_t chunk) {
     const std::int32_t ranks = work.send.num_ranks;
     const bool sends = core.index() % 2 == 0;
     const int cores = sends ? (core.count() + 1) / 2 : core.count() / 2;
     for (std::int32_t i = core.index() / 2; i < ranks; i += cores) {
         if (sends)
-            send_stream(core, work, (core.my_pe() + 1 + i) % ranks);
+            send_stream(core, work, (core.my_pe() + 1 + i) % ranks, chunk);
         else
-            receive_stream(core, work, (core.my_pe() + 2 * ranks - 1 - i) % ranks);
+            receive_stream(core, work, (core.my_pe() + 2 * ranks - 1 - i) % ranks, chunk);
     }
-    core.core_barrier();
-    reduce_share(core, work.receive);
+}
+
+}  // namespace
+
+void moe_combine_stream(Core& core, const StreamCombine& work) {
+    const std::uint64_t all = work.receive.tokens.value();
+    for (std::uint64_t chunk = 0; chunk < work.chunks; ++chunk) {
+        exchange_chunk(core, work, chunk);
+        core.core_barrier();
+        const std::uint64_t begin = std::min(all, chunk * work.chunk.value());
+        const std::uint64_t end = work.chunks == 1 ? all : std::min(all, begin + work.chunk.value());
+        reduce_share(core, work.receive, {Tokens{begin}, Tokens{end}});
+        // The slots may be filled again.
+        if (chunk + 1 < work.chunks) core.core_barrier();
+    }
 }
 
 void moe_stream_give_up(Core& core, const RingMemory& rings) {

@@ -224,9 +224,9 @@ void test_refused_creation(Checker& check, const Job& job) {
     check.equal("wrong size", NPUSHMEM_E_ARGUMENT, npushmemx_moe_create(&config, &handle));
     check.failed_with("wrong size", NPUSHMEM_E_ARGUMENT, {"struct_size", "INITIALIZER"});
     config = config_for(job);
-    config.mode = 1;
+    config.mode = 3;
     check.equal("mode", NPUSHMEM_E_UNSUPPORTED, npushmemx_moe_create(&config, &handle));
-    check.failed_with("mode", NPUSHMEM_E_UNSUPPORTED, {"mode 1"});
+    check.failed_with("mode", NPUSHMEM_E_UNSUPPORTED, {"mode 3"});
     config = config_for(job);
     config.hidden += job.me;
     if (job.npes > 1) {

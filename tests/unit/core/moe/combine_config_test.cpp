@@ -40,11 +40,12 @@ TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
     EXPECT_THAT(changed([](auto& c) { c.max_tokens = 0; }).message(), HasSubstr("max_tokens is 0"));
     EXPECT_THAT(changed([](auto& c) { c.input = ElementType{9}; }).message(), HasSubstr("input type is 9"));
     EXPECT_THAT(changed([](auto& c) { c.output = ElementType{0}; }).message(), HasSubstr("output type is 0"));
-    const Status mode = changed([](auto& c) { c.mode = CombineMode{1}; });
+    const Status mode = changed([](auto& c) { c.mode = CombineMode{3}; });
     EXPECT_EQ(mode.code(), Code::unsupported);
-    EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct) or 2 (stream)"));
+    EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct), 1 (chunked) or 2 (stream)"));
     EXPECT_THAT(changed([](auto& c) { c.capacity = -1; }).message(), HasSubstr("capacity is -1"));
     EXPECT_THAT(changed([](auto& c) { c.capacity = 1LL << 31; }).message(), HasSubstr("must be from 0 to 2147483647"));
+    EXPECT_THAT(changed([](auto& c) { c.chunk_tokens = 0; }).message(), HasSubstr("chunk_tokens is 0"));
     EXPECT_THAT(changed([](auto& c) { c.ring_rows = -1; }).message(), HasSubstr("ring_rows is -1"));
 }
 

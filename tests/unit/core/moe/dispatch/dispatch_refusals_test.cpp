@@ -143,7 +143,7 @@ TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetMendsTheLayer) {
 TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
     const CaseShape shape{3, 6, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
-    for (const CombineMode mode : {CombineMode::direct, CombineMode::stream}) {
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = layer_config(shape, 20);
         config.timeout = std::chrono::seconds(0);
         config.mode = mode;

@@ -110,7 +110,7 @@ TEST(Dispatch, ACapacityThatIsJustEnough) {
 // No barrier, no clearing: ranks drift as far as the protocol allows, and every call has another routing.
 TEST(Dispatch, ManyLayersInARowWithTheRoutingChanged) {
     const CaseShape shape{4, 8, 2, 3, 26, 0.4};
-    for (const CombineMode mode : {CombineMode::direct, CombineMode::stream}) {
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = layer_config(shape, 48);
         config.mode = mode;
         LayerBench bench(shape.ranks, config);

@@ -21,8 +21,11 @@ constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
 // Only the rows' way is checked, so nothing is added up: no rank has tokens to reduce.
 class CheckedStream {
 public:
-    CheckedStream(const char* schedule, Bytes row, Rows ring_rows)
-        : layout_(shape.ranks, Rows{static_cast<std::uint64_t>(shape.tokens * shape.top_k)}, row),
+    // `chunk`: tokens of one; shape.tokens: mode stream.
+    CheckedStream(const char* schedule, Bytes row, Rows ring_rows, std::uint64_t chunk)
+        : chunk_(chunk),
+          chunks_((static_cast<std::uint64_t>(shape.tokens) + chunk - 1) / chunk),
+          layout_(shape.ranks, chunk_slots(chunk), row),
           rings_(shape.ranks, row_ring_shape(row, layout_.slots(), ring_rows)) {
         npu::CheckedJobConfig config{
             .pes = shape.ranks, .heap_bytes = 1 << 20, .schedule = Schedule::parse(schedule).value()};
@@ -34,7 +37,8 @@ public:
         const ExpertPlacement placement(shape.experts, shape.ranks);
         for (int pe = 0; pe < shape.ranks; ++pe) {
             plans_.push_back(build_combine_plan(views_of(routing_), placement, pe).value());
-            orders_.push_back(row_order(routing_.expert_ids[static_cast<std::size_t>(pe)], placement));
+            orders_.push_back(
+                row_order(routing_.expert_ids[static_cast<std::size_t>(pe)], placement, chunk_slots(chunk), chunks_));
         }
         x_ = job_->allocate<std::byte>(bytes_of(Rows{64}, row).value());
         for (int pe = 0; pe < shape.ranks; ++pe) fill(pe);
@@ -46,11 +50,12 @@ public:
         return job_->run(launch, [&](npu::Core& core) { moe_combine_stream(core, work_of(core.my_pe(), epoch)); });
     }
 
-    // "" or the first slot that has another row than its own.
+    // "" or the first slot that has another row than its own, of those that the last chunk has left.
     std::string wrong(std::uint64_t epoch) {
         for (int pe = 0; pe < shape.ranks; ++pe) {
             const auto& ids = routing_.expert_ids[static_cast<std::size_t>(pe)];
-            for (std::uint32_t slot = 0; slot < ids.size(); ++slot) {
+            const auto first = static_cast<std::uint32_t>((chunks_ - 1) * layout_.slots().value());
+            for (std::uint32_t slot = first; slot < ids.size(); ++slot) {
                 if (ids[slot] < 0) continue;
                 const std::byte* row = job_->at(pe, region_) + layout_.slot(epoch, slot).value();
                 for (std::size_t i = 0; i < layout_.row_bytes().value(); ++i) {
@@ -63,6 +68,7 @@ public:
     }
 
 private:
+    static Rows chunk_slots(std::uint64_t tokens) { return rows_of(Tokens{tokens}, shape.top_k); }
     static std::byte content(int rank, std::uint32_t slot, std::size_t at) {
         return static_cast<std::byte>(rank * 101 + static_cast<int>(slot) * 7 + static_cast<int>(at) * 3 + 1);
     }
@@ -87,6 +93,7 @@ private:
         work.send.x = job_->at(pe, x_);
         work.send.offset_table = plan.offset_table.data();
         work.send.length_table = plan.length_table.data();
+        work.send.slots = plan.slots.data();
         work.send.num_local_experts = plan.local_experts;
         work.send.num_ranks = plan.ranks;
         work.send.region = job_->at(pe, region_);
@@ -95,10 +102,15 @@ private:
         work.rings = {job_->at(pe, ring_memory_), rings_};
         work.slots = orders_[static_cast<std::size_t>(pe)].slots.data();
         work.first = orders_[static_cast<std::size_t>(pe)].first.data();
+        work.receive.top_k = shape.top_k;
+        work.chunk = Tokens{chunk_};
+        work.chunks = chunks_;
         return work;
     }
 
     Routing routing_ = random_routing(shape);
+    std::uint64_t chunk_;
+    std::uint64_t chunks_;
     SlotLayout layout_;
     RingLayout rings_;
     std::unique_ptr<CheckedJob> job_;
@@ -111,9 +123,10 @@ private:
 
 TEST(CheckedStream, IsCleanUnderEverySchedule) {
     for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
-        for (const auto& [row, ring_rows] : {std::pair{40, 1}, {40, 3}, {64, 2}}) {
+        for (const auto& [row, ring_rows, chunk] :
+             {std::tuple{40, 1, shape.tokens}, {40, 3, shape.tokens}, {64, 2, 6}, {40, 1, 1}, {40, 3, 2}, {64, 4, 4}}) {
             CheckedStream stream(schedule, Bytes{static_cast<std::uint64_t>(row)},
-                                 Rows{static_cast<std::uint64_t>(ring_rows)});
+                                 Rows{static_cast<std::uint64_t>(ring_rows)}, static_cast<std::uint64_t>(chunk));
             for (const std::uint64_t epoch : {1, 2, 3}) {
                 const CheckReport report = stream.run(epoch);
                 ASSERT_TRUE(report.status.ok() && report.findings.empty()) << report.text();

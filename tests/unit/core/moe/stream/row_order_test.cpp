@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <span>
+
 #include "core/moe/stream/row_ring.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
 
@@ -27,7 +30,8 @@ TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
                         for (std::uint64_t i = 0; i < f.count.value(); ++i)
                             sent.push_back(plan.slots[f.first.value() + i]);
                     }
-                    const RowOrder order = row_order(routing.expert_ids[static_cast<std::size_t>(rank)], placement);
+                    const RowOrder order =
+                        row_order(routing.expert_ids[static_cast<std::size_t>(rank)], placement, Rows{27}, 1);
                     const auto at = static_cast<std::size_t>(source);
                     ASSERT_EQ(order.first.size(), static_cast<std::size_t>(ranks) + 1);
                     EXPECT_EQ(sent, std::vector<std::uint32_t>(
@@ -36,6 +40,27 @@ TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
                 }
                 EXPECT_TRUE(check_order(plan).ok());
             }
+        }
+    }
+}
+
+// Chunks of two tokens of nine, and one more than there are: the order of each is that of its choices alone.
+TEST(RowOrder, OfChunksIsThatOfTheTokensOfEach) {
+    const CaseShape shape{3, 7, 3, 9, 6};
+    const std::vector<std::int32_t> ids = random_routing(shape).expert_ids[1];
+    const ExpertPlacement placement(7, 3);
+    const RowOrder order = row_order(ids, placement, Rows{6}, 6);
+    ASSERT_EQ(order.first.size(), 6 * 4U);
+    for (std::size_t chunk = 0; chunk < 6; ++chunk) {
+        const auto part = std::span(ids).subspan(std::min<std::size_t>(chunk * 6, 27), chunk < 4    ? 6
+                                                                                       : chunk == 4 ? 3
+                                                                                                    : 0);
+        const RowOrder alone = row_order(part, placement, Rows{6}, 1);
+        for (std::size_t source = 0; source < 3; ++source) {
+            const std::size_t begin = order.first[chunk * 4 + source];
+            ASSERT_EQ(order.first[chunk * 4 + source + 1] - begin, alone.first[source + 1] - alone.first[source]);
+            for (std::size_t i = alone.first[source]; i < alone.first[source + 1]; ++i)
+                EXPECT_EQ(order.slots[begin + i - alone.first[source]], alone.slots[i] + chunk * 6);
         }
     }
 }

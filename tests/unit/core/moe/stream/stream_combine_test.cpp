@@ -79,16 +79,76 @@ TEST(StreamCombine, ManyCallsWithTheRoutingChangedInBetween) {
     });
 }
 
+CombineConfig chunked_config(const CaseShape& shape, std::int64_t hidden, std::int64_t chunk,
+                             std::int64_t ring_rows = 0) {
+    CombineConfig config = stream_config(shape, hidden, ring_rows);
+    config.mode = CombineMode::chunked;
+    config.chunk_tokens = chunk;
+    return config;
+}
+
+TEST(ChunkedCombine, EveryChunkAndRingOnFewCoresAndMany) {
+    for (const std::int64_t chunk : {1, 2, 3, 7, 20, 1000}) {
+        for (const std::int64_t ring_rows : {1, 3, 0}) {
+            for (const int blocks : {1, 20}) {
+                const CaseShape shape{3, 7, 3, 20, 51};
+                SCOPED_TRACE(fmt::format("chunks of {}, rings of {} rows, {} blocks", chunk, ring_rows, blocks));
+                expect_exact(shape, chunked_config(shape, 33, chunk, ring_rows), 3, blocks);
+            }
+        }
+    }
+}
+
+TEST(ChunkedCombine, EveryNumberOfRanksAndRanksWithoutTokens) {
+    for (const std::int32_t ranks : {1, 2, 3, 8, 17}) {
+        CaseShape shape{ranks, ranks * 2, 3, 9, 52, 0.3};
+        shape.empty_rank = ranks > 1 ? 1 : -1;
+        SCOPED_TRACE(fmt::format("{} ranks", ranks));
+        expect_exact(shape, chunked_config(shape, 40, 4, 1));
+    }
+}
+
+// One expert has all rows of a chunk, so they all come from one rank, through a ring of fewer rows.
+TEST(ChunkedCombine, AChunkLongerThanTheRing) {
+    CaseShape shape{2, 4, 2, 30, 53, 0.0};
+    shape.first_used = shape.last_used = 3;
+    expect_exact(shape, chunked_config(shape, 24, 10, 3));
+}
+
+TEST(ChunkedCombine, HoldsTheSlotsOfOneChunkOnly) {
+    const CaseShape shape{2, 4, 2, 30, 54};
+    CombineConfig config = chunked_config(shape, 24, 10);
+    EXPECT_EQ(config.chunk_slots().value(), 20U);
+    EXPECT_EQ(config.chunks(), 3U);
+    EXPECT_EQ(ring_shape(config, 2).size, ring_step(config.row_bytes()) * 60);  // all rows fit into the usual ring
+    config.hidden = 7168;
+    EXPECT_EQ(ring_shape(config, 2).size, ring_step(config.row_bytes()) * 21);  // two chunks, spread over two ranks
+    config.mode = CombineMode::stream;
+    EXPECT_EQ(config.chunk_slots(), config.slots());
+}
+
+TEST(ChunkedCombine, RanksThatDisagreeOnTheChunk) {
+    const CaseShape shape{2, 4, 2, 5, 43};
+    CombineBench bench(shape.ranks, chunked_config(shape, 20, 4));
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 1) pe.config().chunk_tokens = 3;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), HasSubstr("disagree on chunk_tokens: rank 0 has 4, rank 1 has 3"));
+    });
+}
+
 // The order of additions is that of the choices, however the rows came.
 TEST(StreamCombine, GivesTheBitsOfModeDirect) {
     const CaseShape shape{3, 6, 4, 9, 44};
     const Routing routing = random_routing(shape);
-    std::vector<std::vector<std::byte>> out[2];
-    for (const bool streams : {false, true}) {
+    std::vector<std::vector<std::byte>> out[3];
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = stream_config(shape, 100, 2);
-        config.mode = streams ? CombineMode::stream : CombineMode::direct;
+        config.mode = mode;
+        config.chunk_tokens = 4;
         std::mutex mutex;
-        out[streams].resize(3);
+        auto& of_mode = out[static_cast<std::size_t>(mode)];
+        of_mode.resize(3);
         CombineBench bench(shape.ranks, config);
         bench.run([&](CombinePe& pe) {
             pe.use_random_payload();
@@ -96,10 +156,11 @@ TEST(StreamCombine, GivesTheBitsOfModeDirect) {
             pe.fill(5);
             ASSERT_TRUE(pe.combine()) << pe.error();
             const std::lock_guard lock(mutex);
-            out[streams][static_cast<std::size_t>(pe.pe())] = pe.out();
+            of_mode[static_cast<std::size_t>(pe.pe())] = pe.out();
         });
     }
     EXPECT_EQ(out[0], out[1]);
+    EXPECT_EQ(out[0], out[2]);
 }
 
 TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
