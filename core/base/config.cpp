@@ -108,7 +108,7 @@ constexpr ConfigRow rows[] = {
      "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
      "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
      any<&S::remote_transport>},
-    {"REMOTE_ORDER", "libfabric,ucx", "ordered list", "transport",
+    {"REMOTE_ORDER", "verbs,libfabric,ucx", "ordered list", "transport",
      "what REMOTE_TRANSPORT=auto tries, the fastest first", any<&S::remote_order>},
     {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "where plugins are looked for first",
      any<&S::plugin_path>},

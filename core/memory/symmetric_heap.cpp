@@ -62,7 +62,7 @@ Status SymmetricHeap::free(std::uint64_t offset) {
     const auto size = allocator_.size_of(offset);
     if (Status freed = allocator_.free(offset); !freed.ok()) return freed;
     if (book_) book_->remove(offset);
-    if (!size.ok() || size.value() < give_back_bytes) return {};
+    if (keeps_memory_ || !size.ok() || size.value() < give_back_bytes) return {};
     if (committed_.committed_bytes() - allocator_.used() <= keep_bytes) return {};
     const auto range = CommitMap::inside(offset, size.value());
     memory_->decommit(local_pe_, range.offset, range.bytes);

@@ -43,6 +43,8 @@ public:
     // Offset of a pointer into the slice, or failure when it points elsewhere.
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
+    // From now on freed objects keep their memory: a NIC knows its pages, and would go on writing to them.
+    void keep_memory() { keeps_memory_ = true; }
     // From now on the heap keeps a book of its objects, for checks.
     void keep_book() { book_ = std::make_unique<ObjectBook>(); }
     // Null: none is kept.
@@ -65,6 +67,7 @@ private:
     std::byte* base_;
     Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
+    bool keeps_memory_ = false;
     std::unique_ptr<ObjectBook> book_;
 };
 

@@ -18,15 +18,16 @@ struct NamedBit {
     const char* name;
 };
 
-constexpr std::array<NamedBit, 9> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
-                                                   {NPUSHMEM_CAP_PUT, "put"},
-                                                   {NPUSHMEM_CAP_GET, "get"},
-                                                   {NPUSHMEM_CAP_ATOMIC, "atomic"},
-                                                   {NPUSHMEM_CAP_PUT_SIGNAL, "put_signal"},
-                                                   {NPUSHMEM_CAP_ORDERED, "ordered"},
-                                                   {NPUSHMEM_CAP_DEVICES, "devices"},
-                                                   {NPUSHMEM_CAP_REMOTE, "remote"},
-                                                   {NPUSHMEM_CAP_DECORATOR, "decorator"}}};
+constexpr std::array<NamedBit, 10> capability_bits{{{NPUSHMEM_CAP_MAP, "map"},
+                                                    {NPUSHMEM_CAP_PUT, "put"},
+                                                    {NPUSHMEM_CAP_GET, "get"},
+                                                    {NPUSHMEM_CAP_ATOMIC, "atomic"},
+                                                    {NPUSHMEM_CAP_PUT_SIGNAL, "put_signal"},
+                                                    {NPUSHMEM_CAP_ORDERED, "ordered"},
+                                                    {NPUSHMEM_CAP_DEVICES, "devices"},
+                                                    {NPUSHMEM_CAP_REMOTE, "remote"},
+                                                    {NPUSHMEM_CAP_DECORATOR, "decorator"},
+                                                    {NPUSHMEM_CAP_PINS, "pins"}}};
 
 constexpr std::uint64_t moves_data =
     NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;

@@ -26,8 +26,9 @@ Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportNest&
             return declared;
     auto opened = open_nest(loaded.value(), host, params);
     if (!opened.ok()) return opened.status();
-    const bool remote = (loaded.value().back()->table().capabilities & NPUSHMEM_CAP_REMOTE) != 0;
-    return OwnedTransport{nest.text(), std::move(opened).value(), remote};
+    const std::uint64_t innermost = loaded.value().back()->table().capabilities;
+    return OwnedTransport{nest.text(), std::move(opened).value(), (innermost & NPUSHMEM_CAP_REMOTE) != 0,
+                          (innermost & NPUSHMEM_CAP_PINS) != 0};
 }
 
 }  // namespace

@@ -179,6 +179,8 @@ Status Runtime::choose_remote() {
         return {Code::config,
                 fmt::format("{} transports were selected; at most {} are possible", transports_.size(), most)};
     for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
+    if (std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.pins; }))
+        heap_->keep_memory();
     return {};
 }
 

@@ -30,6 +30,7 @@ struct OwnedTransport {
     std::string name;  // as selected, for instance "fault(p2p)"
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
+    bool pins = false;    // the heap's pages must stay what they are
 };
 
 // Where bootstraps and transports come from: plugins in a program, mocks and fakes in tests.

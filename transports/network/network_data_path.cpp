@@ -91,7 +91,7 @@ Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& p
     if (write) ++flow.writes;
     const Code posted = post();
     if (posted == Code::ok) {
-        if (write && wire_->traits().delivery != Delivery::on_completion) flow.undelivered = true;
+        if (write && !completion_tells()) flow.undelivered = true;
         return Code::ok;
     }
     if (write) --flow.writes;
@@ -209,6 +209,7 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
         return Code::argument;
     if (data.bytes > 0 && data.local == nullptr) return Code::argument;
     if (token != nullptr) *token = 0;
+    if ((wire_->traits().signals >> op.operation & 1U) != 0) return wire_put_signal(target, *signal.remote, op, token);
     if (data.bytes + sizeof(PutSignalRequest) > wire_->traits().message_bytes) {
         AtomicRequest then = message<AtomicRequest>(MessageKind::atomic);
         then.region = signal.remote->region;
@@ -232,6 +233,21 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
     target.queue->note_active(*target.flow);
     target.flow->unhandled = true;
     return Code::ok;
+}
+
+Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signal, const npushmem_put_signal& op,
+                                       std::uint64_t* token) {
+    Flow& flow = *target.flow;
+    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    Operation& operation = operations_.take(Operation::Kind::write, flow);
+    operation.told = token != nullptr && op.data.bytes > wire_->traits().inject_bytes;
+    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
+    const Code posted = transfer(flow, operation, [&] {
+        return wire_->write_signal(target.remote->at(op.data.offset), op.data.local, op.data.bytes,
+                                   signal.at(op.signal_offset), op.signal, operation);
+    });
+    if (posted == Code::ok && token != nullptr) *token = ticket;
+    return posted;
 }
 
 // Data too long for a message. Where the wire keeps no order, the signal leaves when the data has been delivered.

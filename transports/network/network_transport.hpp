@@ -101,6 +101,8 @@ private:
     Code transfer(Flow& flow, Operation& operation, PostOnWire&& post);
     Code request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
     Code wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
+    Code wire_put_signal(const Target& target, const Remote& signal, const npushmem_put_signal& op,
+                         std::uint64_t* token);
     Code put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
                          std::uint64_t* token);
 
@@ -126,7 +128,15 @@ private:
     void forget_flow(Flow& flow, Code code);
     void tell(Code code, int pe, const std::string& text);
     [[nodiscard]] std::string name_of_peer(int pe) const;
-    [[nodiscard]] bool ordered() const { return wire_->traits().delivery == Delivery::in_order; }
+    [[nodiscard]] bool ordered() const {
+        const Delivery delivery = wire_->traits().delivery;
+        return delivery == Delivery::in_order || delivery == Delivery::in_order_on_completion;
+    }
+    // Is a write that is complete delivered as well?
+    [[nodiscard]] bool completion_tells() const {
+        const Delivery delivery = wire_->traits().delivery;
+        return delivery == Delivery::on_completion || delivery == Delivery::in_order_on_completion;
+    }
     Peer* peer_at(int pe);
     void abandon(OutgoingQueue& queue);
     [[nodiscard]] bool wire_holds(const OutgoingQueue& queue);

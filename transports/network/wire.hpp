@@ -20,6 +20,7 @@ enum class Delivery {
     in_order,       // everything posted to one peer takes effect in this order: an answer to a later message tells
     on_completion,  // the write's completion
     on_flush,       // the completion of a later Wire::flush
+    in_order_on_completion,  // the write's completion, and everything posted to one peer takes effect in order
 };
 
 struct WireTraits {
@@ -32,6 +33,8 @@ struct WireTraits {
     // Atomic operations that Wire::atomic carries out, each atomic with those of the target's CPU as well.
     std::uint32_t atomic_32 = 0;
     std::uint32_t atomic_64 = 0;
+    // Bit NPUSHMEM_SIGNAL_x: Wire::write_signal carries it out. With Delivery::in_order_on_completion.
+    std::uint32_t signals = 0;
 };
 
 // What a posted operation is known by until it completes. Libraries that want memory of their own for each operation
@@ -90,6 +93,12 @@ public:
     virtual Code read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) = 0;
     // One of the traits' operations. Completes as a write does, a fetching one when its result is in place.
     virtual Code atomic(const RemotePlace& /*at*/, const npushmem_atomic& /*op*/, WireContext& /*context*/) {
+        return Code::unsupported;
+    }
+    // A write, of no bytes perhaps, and then 8 bytes at `at`, of the same peer. One of the traits' signals; completes
+    // as a write does.
+    virtual Code write_signal(const RemotePlace& /*to*/, const void* /*from*/, std::uint64_t /*bytes*/,
+                              const RemotePlace& /*at*/, std::uint64_t /*signal*/, WireContext& /*context*/) {
         return Code::unsupported;
     }
     // Completes when all earlier writes and atomics to the peer are delivered. With Delivery::on_flush.

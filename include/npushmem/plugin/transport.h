@@ -48,6 +48,8 @@ extern "C" {
 #define NPUSHMEM_CAP_DEVICES UINT64_C(0x40)    /* has NICs: `devices` enumerates them for the assignment */
 #define NPUSHMEM_CAP_REMOTE UINT64_C(0x80)     /* reaches PEs of other hosts */
 #define NPUSHMEM_CAP_DECORATOR UINT64_C(0x100) /* wraps an inner transport given to `open` */
+/* a NIC knows the pages of registered memory: whoever registered it keeps them until it is deregistered */
+#define NPUSHMEM_CAP_PINS UINT64_C(0x200)
 
 /* Atomic operations. Fetching ones return the old value into `result`. */
 #define NPUSHMEM_ATOMIC_FETCH 0

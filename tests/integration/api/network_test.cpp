@@ -2,6 +2,7 @@
 // other's memory, so what is between them goes over the network's loopback.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +104,28 @@ TEST(RemoteTransportLibfabric, AProviderThatDoesNotExistIsNamed) {
 
 #ifdef API_TEST_UCX
 INSTANTIATE_TEST_SUITE_P(Ucx, RemoteTransport, ::testing::Values("ucx"), name_of_case);
+#endif
+
+#ifdef API_TEST_VERBS
+// With devices: tests/integration/rdma-guest.
+bool has_rdma_devices() {
+    std::error_code failed;
+    const std::filesystem::directory_iterator devices("/sys/class/infiniband", failed);
+    return !failed && devices != std::filesystem::directory_iterator();
+}
+
+TEST(RemoteTransportVerbs, AMachineWithoutDevicesSaysSo) {
+    if (has_rdma_devices()) GTEST_SKIP() << "this machine has RDMA devices";
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=verbs"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, AllOf(HasSubstr("transport verbs: "), HasSubstr("RDMA device")));
+}
+
+TEST(RemoteTransportVerbs, AVariableThatIsWrongIsNamed) {
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=verbs", "NPUSHMEM_IB_MTU=1500"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, HasSubstr("NPUSHMEM_IB_MTU: 1500 is none of 0, 256"));
+}
 #endif
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RemoteTransport);

@@ -59,6 +59,16 @@ TEST_F(SymmetricHeapTest, GivesBackWhatIsMuch) {
     EXPECT_EQ(*heap->at(again + 20 * mib), std::byte{0});
 }
 
+TEST_F(SymmetricHeapTest, KeepsEverythingWhereANicKnowsThePages) {
+    heap->keep_memory();
+    const std::uint64_t large = must_allocate(40 * mib);
+    const std::uint64_t with_object = heap->committed_bytes();
+    *heap->at(large + 20 * mib) = std::byte{7};
+    ASSERT_TRUE(heap->free(large).ok());
+    EXPECT_EQ(heap->committed_bytes(), with_object);
+    EXPECT_EQ(*heap->at(large + 20 * mib), std::byte{7}) << "the same page";
+}
+
 TEST_F(SymmetricHeapTest, ManyObjectsKeepNoMoreThanOneWould) {
     std::vector<std::uint64_t> offsets;
     for (int i = 0; i < 12; ++i) offsets.push_back(must_allocate(4 * mib));

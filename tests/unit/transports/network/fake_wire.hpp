@@ -1,6 +1,7 @@
 // A network in memory whose every delivery the test decides about: what may be reordered is, by a seed.
 #pragma once
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -33,9 +34,8 @@ public:
             if (!lane.empty()) ready.push_back(&lane);
         if (ready.empty()) return false;
         std::deque<Item>& lane = *ready[random_() % ready.size()];
-        const std::size_t index = lane.front().message || delivery_ == network::Delivery::in_order
-                                      ? 0
-                                      : static_cast<std::size_t>(random_() % lane.size());
+        const std::size_t index =
+            lane.front().message || in_order() ? 0 : static_cast<std::size_t>(random_() % lane.size());
         const Item item = lane[index];
         lane.erase(lane.begin() + static_cast<std::ptrdiff_t>(index));
         item.arrive();
@@ -57,8 +57,11 @@ private:
     // Where the order is kept, writes and messages share a lane; elsewhere writes have one without order.
     using Lane = std::tuple<int, int, bool>;
 
+    [[nodiscard]] bool in_order() const {
+        return delivery_ == network::Delivery::in_order || delivery_ == network::Delivery::in_order_on_completion;
+    }
     Code add(int from, int to, bool message, std::function<void()> arrive) {
-        auto& lane = lanes_[{from, to, message && delivery_ != network::Delivery::in_order}];
+        auto& lane = lanes_[{from, to, message && !in_order()}];
         if (lane.size() >= room) return Code::again;
         if (!cut) lane.push_back({message, std::move(arrive)});
         return Code::ok;
@@ -76,6 +79,8 @@ public:
     FakeWire(FakeNetwork& network, int pe) : network_(network), pe_(pe) {
         traits_ = {"fake wire", network.dialect,        network.delivery_,     8,
                    256,         network.native_atomics, network.native_atomics};
+        // As queue pairs of RDMA do.
+        if (network.delivery_ == network::Delivery::in_order_on_completion) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
         network_.wires_[static_cast<std::size_t>(pe)] = this;
     }
     ~FakeWire() override {
@@ -100,7 +105,7 @@ public:
                network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
-        const bool told_at_arrival = traits_.delivery == network::Delivery::on_completion;
+        const bool told_at_arrival = completion_tells();
         auto copy = std::make_shared<Bytes>(data, data + bytes);
         const Code added = post(to.pe, [this, to, copy, &context, told_at_arrival] {
             std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
@@ -121,6 +126,18 @@ public:
         ++native_atomics_used;
         return post(at.pe, [this, at, op, &context] {
             (void)apply_atomic_at(at, op);
+            completions_.push_back(&context);
+        });
+    }
+    Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+                      const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override {
+        const std::lock_guard guard(network_.lock_);
+        const auto* data = static_cast<const std::byte*>(from);
+        auto copy = std::make_shared<Bytes>(data, data + bytes);
+        return post(to.pe, [this, to, at, signal, copy, &context] {
+            std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
+            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at.base + at.offset))
+                .store(signal, std::memory_order_release);  // pairs with the test's loads of words
             completions_.push_back(&context);
         });
     }
@@ -153,6 +170,10 @@ public:
     int native_atomics_used = 0;
 
 private:
+    [[nodiscard]] bool completion_tells() const {
+        return traits_.delivery == network::Delivery::on_completion ||
+               traits_.delivery == network::Delivery::in_order_on_completion;
+    }
     static Code apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op);
 
     Code post(int pe, std::function<void()> arrive) { return network_.add(pe_, pe, false, std::move(arrive)); }

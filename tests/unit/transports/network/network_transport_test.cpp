@@ -276,7 +276,10 @@ INSTANTIATE_TEST_SUITE_P(NetworkTransport, EveryWire,
                                            Mode{"in_order_narrow", Delivery::in_order, 0, 1},
                                            Mode{"on_completion_narrow", Delivery::on_completion, 0, 1},
                                            Mode{"on_flush_narrow", Delivery::on_flush, 0, 2},
-                                           Mode{"on_flush_native", Delivery::on_flush, 0xfff, 1000}),
+                                           Mode{"on_flush_native", Delivery::on_flush, 0xfff, 1000},
+                                           Mode{"in_order_told", Delivery::in_order_on_completion, 0, 1000},
+                                           Mode{"in_order_told_narrow", Delivery::in_order_on_completion, 0, 1},
+                                           Mode{"in_order_told_native", Delivery::in_order_on_completion, 0xfff, 1000}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(NetworkTransport, ADestroyedQueueLeavesLocalMemoryAlone) {

@@ -1,0 +1,114 @@
+// The reliable queue pair to one peer, and what is under way on it.
+//
+//     made ── connect(peer's greeting) ──> connected ── note_peer_ready() ──> ready      any ── fail() ──> failed
+//
+// What is posted completes in order, so that one completion tells of everything before it: of a burst, one request in
+// many asks for a completion. The last of a burst may not have asked; `finish_burst` then posts a request of no bytes
+// that does.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "transports/verbs/greeting.hpp"
+#include "transports/verbs/opened_port.hpp"
+#include "transports/verbs/work_chain.hpp"
+
+namespace npushmem::verbs {
+
+// What is to be done when a request has completed.
+struct Posted {
+    enum class Kind : std::uint8_t { nothing, transfer, message };
+    Kind kind = Kind::nothing;
+    void* what = nullptr;
+};
+
+class Connection {
+public:
+    // `port` and what it is made of outlive the connection.
+    static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, int pe);
+
+    // The peer's queue pair is named by its greeting. Afterwards what the peer sends is taken.
+    Status connect(const Greeting& peer);
+    [[nodiscard]] bool connected() const { return connected_; }
+    // The peer takes what this PE sends.
+    void note_peer_ready() { ready_ = connected_; }
+    [[nodiscard]] bool ready() const { return ready_; }
+    [[nodiscard]] const Status& failure() const { return failure_; }
+    void fail(Status why) {
+        if (failure_.ok()) failure_ = std::move(why);
+    }
+
+    [[nodiscard]] int pe() const { return pe_; }
+    [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
+    [[nodiscard]] std::uint32_t first_packet() const { return first_packet_; }
+    [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
+    // Requests that can be posted now.
+    [[nodiscard]] std::uint32_t room() const { return depth_ - under_way() - 1; }  // 1: finish_burst's
+    [[nodiscard]] std::uint32_t under_way() const { return head_ - tail_; }
+    [[nodiscard]] std::uint32_t depth() const { return depth_; }
+
+    // Posts all of them, of which the last is `last`; there is room. Otherwise `failure()` says why, and `last` will
+    // not be told of.
+    Code post(WorkChain& chain, Posted last);
+    // Is something under way that no completion will tell of?
+    [[nodiscard]] bool burst_is_open() const { return head_ != tail_ && asked_ == 0; }
+    Code finish_burst();
+    // The request with this sequence number, and all before it, have completed: calls `done(posted, is_last)`, in
+    // order.
+    template <class Done>
+    void retire(std::uint32_t sequence, Done&& done) {
+        while (static_cast<std::int32_t>(sequence - tail_) >= 0 && head_ != tail_) {
+            const Entry entry = ring_[tail_ & (ring_.size() - 1)];
+            const bool is_last = tail_ == sequence;
+            ++tail_;
+            if (entry.asked) --asked_;
+            if (entry.atomic) --atomics_;
+            done(entry.posted, is_last);
+        }
+    }
+
+    // For whoever drives the connection: see VerbsWire.
+    struct Note {
+        std::uint32_t kind;
+        Bytes bytes;
+    };
+    std::deque<Note> notes;      // to be sent as soon as there is room
+    void* unfinished = nullptr;  // a transfer of which only a part has found room
+    bool watched = false;        // in the list of those that something is to be done for
+
+private:
+    struct Entry {
+        Posted posted;
+        bool asked = false;  // for a completion
+        bool atomic = false;
+    };
+
+    Connection(OpenedPort& port, int pe);
+    Status make_pair(ibv_srq* receives);
+    Status to_init();
+    Status to_receive(const Greeting& peer);
+    Status to_send(const Greeting& peer);
+    void enter(ibv_send_wr& request, Posted posted, bool asked);
+    void take_back(std::uint32_t count);
+    void stop();
+
+    OpenedPort& port_;
+    int pe_;
+    std::uint32_t depth_;
+    std::uint32_t inline_bytes_ = 0;
+    std::uint32_t first_packet_;
+    bool connected_ = false;
+    bool ready_ = false;
+    Status failure_;
+    std::vector<Entry> ring_;
+    std::uint32_t head_ = 0;  // sequence number of the next request; wraps
+    std::uint32_t tail_ = 0;  // of the oldest under way
+    std::uint32_t asked_ = 0;
+    std::uint32_t since_asked_ = 0;
+    std::uint32_t atomics_ = 0;
+    Owned<ibv_qp> pair_;
+};
+
+}  // namespace npushmem::verbs

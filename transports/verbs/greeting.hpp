@@ -1,0 +1,69 @@
+// What PEs tell each other so that a pair of queue pairs can be connected. Fixed layouts, sent as they are; a PE whose
+// order of bytes differs sees a wrong magic number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem::verbs {
+
+// Where a PE can be greeted: its address at start.
+struct Contact {
+    static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
+
+    std::uint32_t magic = magic_value;
+    std::uint16_t version = 1;
+    std::uint16_t lid = 0;
+    std::array<std::uint8_t, 16> gid{};
+    std::uint32_t greeter = 0;       // number of the queue pair for greetings
+    std::uint8_t mtu = 0;            // ibv_mtu
+    std::uint8_t reads_at_once = 1;  // that the PE serves
+    std::uint8_t ethernet = 0;
+    std::uint8_t reserved = 0;
+    std::uint64_t nonce = 0;  // of this opening, so that nobody takes a greeting of another job for one of this
+};
+
+// One datagram. A request is repeated until it is answered; any of them may be lost or come twice.
+struct Greeting {
+    enum class Kind : std::uint32_t { request = 1, answer = 2 };
+
+    Contact from{};
+    std::uint64_t to_nonce = 0;
+    std::int32_t pe = -1;      // the sender
+    std::uint32_t number = 0;  // of the sender's queue pair for this peer
+    std::uint32_t first_packet = 0;
+    Kind kind = Kind::request;
+};
+static_assert(sizeof(Contact) == 40 && sizeof(Greeting) == 64);
+
+template <class Plain>
+std::optional<Plain> plain_from(std::span<const std::byte> bytes) {
+    if (bytes.size() != sizeof(Plain)) return std::nullopt;
+    Plain out;
+    std::memcpy(&out, bytes.data(), sizeof out);
+    return out;
+}
+
+inline std::optional<Contact> contact_from(std::span<const std::byte> bytes) {
+    const auto out = plain_from<Contact>(bytes);
+    return out && out->magic == Contact::magic_value && out->version == Contact{}.version ? out : std::nullopt;
+}
+
+inline std::optional<Greeting> greeting_from(std::span<const std::byte> bytes) {
+    const auto out = plain_from<Greeting>(bytes);
+    if (!out || out->from.magic != Contact::magic_value || out->from.version != Contact{}.version) return std::nullopt;
+    return out->kind == Greeting::Kind::request || out->kind == Greeting::Kind::answer ? out : std::nullopt;
+}
+
+template <class Plain>
+Bytes bytes_from(const Plain& plain) {
+    const auto bytes = std::as_bytes(std::span(&plain, 1));
+    return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace npushmem::verbs

@@ -1,0 +1,166 @@
+#include "transports/verbs/opened_port.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "core/base/parse.hpp"
+#include "transports/verbs/gid_choice.hpp"
+#include "transports/verbs/port_list.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+constexpr int most_completions = 65536;
+
+Status failure(const char* what, int error) {
+    return {Code::system, fmt::format("ibv_{}: {}", what, text_of_error(error))};
+}
+
+void never_block(int descriptor) {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    if (flags >= 0) (void)::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+const char* name_of_state(ibv_port_state state) {
+    switch (state) {
+        case IBV_PORT_DOWN: return "down";
+        case IBV_PORT_INIT: return "initialising (is a subnet manager running?)";
+        case IBV_PORT_ARMED: return "armed";
+        default: return "not active";
+    }
+}
+
+}  // namespace
+
+std::string registration_hint(int error, std::uint64_t registered_already) {
+    rlimit limit{};
+    if ((error != ENOMEM && error != EAGAIN) || ::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY)
+        return {};
+    return fmt::format(
+        "; {} are registered already, and the limit of locked memory (ulimit -l, RLIMIT_MEMLOCK) is {}: "
+        "raise it, for instance by 'memlock unlimited' in /etc/security/limits.d or LimitMEMLOCK=infinity "
+        "of the service that starts the job",
+        format_size(registered_already), format_size(limit.rlim_cur));
+}
+
+Result<std::unique_ptr<OpenedPort>> OpenedPort::open(Library library, const npushmem_device& which,
+                                                     const VerbsSettings& settings) {
+    std::unique_ptr<OpenedPort> out(new OpenedPort(std::move(library), settings));
+    out->name_ = name_of(which);
+    Status s = out->open_device(which);
+    if (s.ok()) s = out->find_addresses();
+    if (s.ok()) s = out->find_pkey();
+    if (s.ok()) s = out->find_mtu();
+    if (s.ok()) s = out->open_queues();
+    if (!s.ok()) return s.within(fmt::format("cannot use RDMA port {}", name_of(which)));
+    return out;
+}
+
+Status OpenedPort::open_device(const npushmem_device& which) {
+    int count = 0;
+    const Owned<ibv_device*> list(library_->get_device_list(&count),
+                                  [this](ibv_device** devices) { library_->free_device_list(devices); });
+    ibv_device* found = nullptr;
+    for (int i = 0; list && i < count; ++i)
+        if (std::strcmp(list.get()[i]->name, which.name) == 0) found = list.get()[i];
+    if (found == nullptr) return {Code::unreachable, "the device is not there any more"};
+    context_ = {library_->open_device(found), [lib = library_](ibv_context* context) { lib->close_device(context); }};
+    if (!context_) return failure("open_device", errno);
+    if (const int failed = library_->query_device(context_.get(), &device_); failed != 0)
+        return failure("query_device", failed);
+    number_ = static_cast<std::uint8_t>(which.port);
+    if (const int failed = library_->query_port(context_.get(), number_, &port_); failed != 0)
+        return failure("query_port", failed);
+    if (port_.state != IBV_PORT_ACTIVE)
+        return {Code::unreachable,
+                fmt::format("the port is {}; rdma link shows the ports of this host", name_of_state(port_.state))};
+    never_block(context_->async_fd);
+    return {};
+}
+
+Status OpenedPort::find_addresses() {
+    constexpr std::size_t least = 16;
+    std::vector<ibv_gid_entry> table(std::max<std::size_t>(
+        least, static_cast<std::size_t>(device_.phys_port_cnt) * static_cast<std::size_t>(port_.gid_tbl_len)));
+    const ssize_t count = library_->query_gid_table(context_.get(), table.data(), table.size());
+    if (count < 0) return failure("query_gid_table", static_cast<int>(-count));
+    table.resize(static_cast<std::size_t>(count));
+    std::erase_if(table, [this](const ibv_gid_entry& entry) { return entry.port_num != number_; });
+    auto chosen = choose_gid(table, ethernet(), settings_);
+    if (!chosen.ok()) return chosen.status();
+    gid_ = chosen.value();
+    name_ += fmt::format(" ({})", text_of(gid_));
+    return {};
+}
+
+Status OpenedPort::find_pkey() {
+    if (settings_.pkey == 0) return {};
+    constexpr std::uint16_t without_membership = 0x7fff;
+    for (int index = 0; index < port_.pkey_tbl_len; ++index) {
+        std::uint16_t found = 0;
+        if (library_->query_pkey(context_.get(), number_, index, &found) != 0) continue;
+        found =
+            static_cast<std::uint16_t>(std::endian::native == std::endian::little ? found >> 8 | found << 8 : found);
+        if (((found ^ settings_.pkey) & without_membership) != 0) continue;
+        pkey_index_ = static_cast<std::uint16_t>(index);
+        return {};
+    }
+    return {Code::config, fmt::format("NPUSHMEM_IB_PKEY={:#x}: the port's table of {} keys does not have it",
+                                      settings_.pkey, port_.pkey_tbl_len)};
+}
+
+Status OpenedPort::find_mtu() {
+    mtu_ = port_.active_mtu;
+    if (settings_.mtu == 0) return {};
+    const auto wanted = static_cast<ibv_mtu>(std::bit_width(static_cast<unsigned>(settings_.mtu)) - 8);
+    if (wanted > port_.active_mtu)
+        return {Code::config, fmt::format("NPUSHMEM_IB_MTU={}: the port carries {} at most", settings_.mtu,
+                                          128 << static_cast<int>(port_.active_mtu))};
+    mtu_ = wanted;
+    return {};
+}
+
+Status OpenedPort::open_queues() {
+    pd_ = {library_->alloc_pd(context_.get()), [lib = library_](ibv_pd* pd) { lib->dealloc_pd(pd); }};
+    if (!pd_) return failure("alloc_pd", errno);
+    channel_ = {library_->create_comp_channel(context_.get()),
+                [lib = library_](ibv_comp_channel* channel) { lib->destroy_comp_channel(channel); }};
+    if (!channel_) return failure("create_comp_channel", errno);
+    never_block(channel_->fd);
+    cq_entries_ = std::min(most_completions, device_.max_cqe);
+    cq_ = {library_->create_cq(context_.get(), cq_entries_, channel_.get()),
+           [lib = library_](ibv_cq* cq) { lib->destroy_cq(cq); }};
+    if (!cq_)
+        return {Code::system, fmt::format("ibv_create_cq with {} entries: {}{}", cq_entries_, text_of_error(errno),
+                                          registration_hint(errno, registered_bytes_))};
+    return {};
+}
+
+std::uint8_t OpenedPort::reads_at_once() const {
+    constexpr int enough = 16;
+    return static_cast<std::uint8_t>(
+        std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 1, enough));
+}
+
+Result<Owned<ibv_mr>> OpenedPort::register_memory(void* base, std::uint64_t bytes, int access) {
+    ibv_mr* const made = library_->reg_mr(pd_.get(), base, bytes, access);
+    if (made == nullptr)
+        return Status{errno == ENOMEM || errno == EAGAIN ? Code::memory : Code::system,
+                      fmt::format("ibv_reg_mr of {} at {}: {}{}", format_size(bytes), base, text_of_error(errno),
+                                  registration_hint(errno, registered_bytes_))};
+    registered_bytes_ += bytes;
+    return Owned<ibv_mr>(made, [this, bytes](ibv_mr* mr) {
+        library_->dereg_mr(mr);
+        registered_bytes_ -= bytes;
+    });
+}
+
+}  // namespace npushmem::verbs

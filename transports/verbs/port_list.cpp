@@ -1,0 +1,97 @@
+#include "transports/verbs/port_list.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace npushmem::verbs {
+namespace {
+
+// The device's own folder in the system's tree has the name of its PCI address, if it is one of PCI.
+std::string pci_address_of(const ibv_device& device) {
+    std::error_code failed;
+    const auto target = std::filesystem::read_symlink(std::filesystem::path(device.ibdev_path) / "device", failed);
+    const std::string name = failed ? std::string() : target.filename().string();
+    unsigned domain = 0;
+    unsigned bus = 0;
+    unsigned slot = 0;
+    unsigned function = 0;
+    const bool pci = std::sscanf(name.c_str(), "%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4;
+    return pci ? name : std::string();
+}
+
+npushmem_device describe(const ibv_device& device, std::uint32_t port, const ibv_port_attr& attributes) {
+    npushmem_device out{};
+    out.struct_size = sizeof out;
+    out.port = port;
+    out.state = attributes.state == IBV_PORT_ACTIVE ? NPUSHMEM_PORT_ACTIVE : NPUSHMEM_PORT_DOWN;
+    out.bits_per_second = rate_of(attributes.active_width, attributes.active_speed);
+    (void)std::string(device.name).copy(out.name, sizeof out.name - 1);
+    (void)pci_address_of(device).copy(out.pci_address, sizeof out.pci_address - 1);
+    return out;
+}
+
+void list_ports_of(VerbsLibrary& library, ibv_device& device, std::vector<npushmem_device>& out,
+                   std::vector<std::string>& notes) {
+    const Owned<ibv_context> context(library.open_device(&device), [&](ibv_context* c) { library.close_device(c); });
+    if (!context) {
+        notes.push_back(fmt::format("cannot open {}: {}", device.name, text_of_error(errno)));
+        return;
+    }
+    ibv_device_attr attributes{};
+    if (const int failed = library.query_device(context.get(), &attributes); failed != 0) {
+        notes.push_back(fmt::format("cannot query {}: {}", device.name, text_of_error(failed)));
+        return;
+    }
+    for (std::uint8_t port = 1; port <= attributes.phys_port_cnt; ++port) {
+        ibv_port_attr found{};
+        if (const int failed = library.query_port(context.get(), port, &found); failed != 0)
+            notes.push_back(fmt::format("cannot query {}:{}: {}", device.name, port, text_of_error(failed)));
+        else
+            out.push_back(describe(device, port, found));
+    }
+}
+
+}  // namespace
+
+std::string text_of_error(int error) { return fmt::format("{} ({})", std::strerror(error), error); }
+
+std::uint64_t rate_of(std::uint8_t width, std::uint8_t speed) {
+    constexpr std::uint64_t mega = 1'000'000;
+    const std::uint64_t lanes = width == 1    ? 1
+                                : width == 2  ? 4
+                                : width == 4  ? 8
+                                : width == 8  ? 12
+                                : width == 16 ? 2
+                                              : 0;
+    switch (speed) {
+        case 1: return lanes * 2'500 * mega;
+        case 2: return lanes * 5'000 * mega;
+        case 4:
+        case 8: return lanes * 10'000 * mega;
+        case 16: return lanes * 14'062 * mega;
+        case 32: return lanes * 25'000 * mega;
+        case 64: return lanes * 50'000 * mega;
+        case 128: return lanes * 100'000 * mega;
+        default: return 0;
+    }
+}
+
+std::string name_of(const npushmem_device& port) { return fmt::format("{}:{}", port.name, port.port); }
+
+Result<std::vector<npushmem_device>> list_ports(VerbsLibrary& library, std::vector<std::string>& notes) {
+    int count = 0;
+    const Owned<ibv_device*> list(library.get_device_list(&count),
+                                  [&](ibv_device** devices) { library.free_device_list(devices); });
+    if (!list)
+        return Status{Code::unreachable,
+                      fmt::format("libibverbs cannot list the RDMA devices: {}{}", text_of_error(errno),
+                                  errno == ENOSYS ? "; is the module ib_uverbs loaded?" : "")};
+    std::vector<npushmem_device> out;
+    for (int i = 0; i < count; ++i) list_ports_of(library, *list.get()[i], out, notes);
+    return out;
+}
+
+}  // namespace npushmem::verbs

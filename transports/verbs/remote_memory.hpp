@@ -1,0 +1,74 @@
+// A peer's memory and the keys of its chunks, which the peer is asked for when they are needed for the first time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem::verbs {
+
+// What a PE says of its memory at start; sent as it is.
+struct MemoryCard {
+    std::uint64_t region = 0;  // the owner's number
+    std::uint64_t bytes = 0;
+    std::uint64_t chunk_bytes = 0;
+};
+
+class RemoteMemory {
+public:
+    RemoteMemory(int pe, const MemoryCard& card)
+        : pe_(pe), card_(card), chunks_((card.bytes + card.chunk_bytes - 1) / card.chunk_bytes) {}
+
+    [[nodiscard]] int pe() const { return pe_; }
+    [[nodiscard]] std::uint64_t region() const { return card_.region; }
+    [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
+        return offset <= card_.bytes && bytes <= card_.bytes - offset;
+    }
+    struct Piece {
+        std::uint32_t rkey;
+        std::uint64_t bytes;  // from the offset on that this key is good for
+    };
+    // Its key is known.
+    [[nodiscard]] Piece piece_at(std::uint64_t offset) const {
+        return {chunks_[offset / card_.chunk_bytes].rkey, card_.chunk_bytes - offset % card_.chunk_bytes};
+    }
+    // Are all keys of the range known? `ask` is called with the number of each chunk that has to be asked for.
+    template <class Ask>
+    bool knows(std::uint64_t offset, std::uint64_t bytes, Ask&& ask) {
+        bool all = true;
+        for (std::uint64_t i = offset / card_.chunk_bytes; i * card_.chunk_bytes < offset + bytes; ++i) {
+            if (chunks_[i].state == Chunk::State::known) [[likely]]
+                continue;
+            all = false;
+            if (chunks_[i].state == Chunk::State::unknown) ask(i);
+            chunks_[i].state = Chunk::State::asked;
+        }
+        return all;
+    }
+    void learn(std::uint64_t chunk, std::uint32_t rkey) {
+        if (chunk < chunks_.size()) chunks_[chunk] = {rkey, Chunk::State::known};
+    }
+    // The owner could not give it. Told to the next operation that needs it.
+    void learn_failure(std::uint64_t chunk, Status why) {
+        if (chunk >= chunks_.size()) return;
+        chunks_[chunk].state = Chunk::State::unknown;
+        failure_ = std::move(why);
+    }
+    std::optional<Status> take_failure() { return std::exchange(failure_, std::nullopt); }
+
+private:
+    struct Chunk {
+        enum class State : std::uint8_t { unknown, asked, known };
+        std::uint32_t rkey = 0;
+        State state = State::unknown;
+    };
+    int pe_;
+    MemoryCard card_;
+    std::vector<Chunk> chunks_;
+    std::optional<Status> failure_;
+};
+
+}  // namespace npushmem::verbs

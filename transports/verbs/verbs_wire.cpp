@@ -1,0 +1,243 @@
+// Set-up: the port, what is made on it, and memory. Posting is in verbs_wire_post.cpp, what happens by itself in
+// verbs_wire_progress.cpp.
+#include "transports/verbs/verbs_wire.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include "transports/verbs/port_list.hpp"
+#include "transports/verbs/work_number.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+std::string list(const std::vector<npushmem_device>& ports) {
+    std::string out;
+    for (const auto& port : ports) out += (out.empty() ? "" : ", ") + name_of(port);
+    return out;
+}
+
+Status no_port(const std::vector<npushmem_device>& ports, const std::vector<std::string>& notes) {
+    std::string text = "no RDMA device of this machine can be used";
+    if (ports.empty() && notes.empty())
+        text =
+            "this machine has no RDMA device (ibv_devices lists them; a NIC's module, such as mlx5_ib, or rdma_rxe for "
+            "RoCE in software, makes them)";
+    if (!ports.empty())
+        text = fmt::format("no RDMA port is active: {} {} down; rdma link shows why", list(ports),
+                           ports.size() == 1 ? "is" : "are");
+    for (const auto& note : notes) text += "; " + note;
+    return {Code::unreachable, text};
+}
+
+bool active(const npushmem_device& port) { return port.state == NPUSHMEM_PORT_ACTIVE; }
+
+// The active port for the PE of this index, in turn.
+std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index) {
+    std::vector<std::size_t> usable;
+    for (std::size_t i = 0; i < ports.size(); ++i)
+        if (active(ports[i])) usable.push_back(i);
+    return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
+}
+
+std::uint64_t random_number() {
+    std::random_device source;
+    return static_cast<std::uint64_t>(source()) << 32 | source();
+}
+
+}  // namespace
+
+VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const WirePlace& place, Clock now)
+    : library_(std::move(library)),
+      settings_(settings),
+      place_(place),
+      now_(std::move(now)),
+      nonce_(random_number()),
+      peers_(static_cast<std::size_t>(std::max(place.npes, 1))) {
+    traits_.name = "verbs";
+    traits_.delivery = network::Delivery::in_order_on_completion;
+    traits_.message_bytes = message_bytes;
+}
+
+Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsSettings& settings,
+                                                   const WirePlace& place, Clock now) {
+    std::unique_ptr<VerbsWire> out(new VerbsWire(std::move(library), settings, place, std::move(now)));
+    std::vector<std::string> notes;
+    auto ports = list_ports(*out->library_, notes);
+    if (!ports.ok()) return ports.status();
+    out->ports_ = std::move(ports).value();
+    if (std::none_of(out->ports_.begin(), out->ports_.end(), active)) return no_port(out->ports_, notes);
+    out->chosen_port_ = port_for(out->ports_, place.local_index);
+    return out;
+}
+
+VerbsWire::~VerbsWire() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status VerbsWire::use_port(std::size_t index) {
+    if (index >= ports_.size())
+        return {Code::argument,
+                fmt::format("there is no RDMA port {}: only {} ({})", index, ports_.size(), list(ports_))};
+    if (port_) return {Code::state, fmt::format("port {} is open already", port_->name())};
+    chosen_port_ = index;
+    return {};
+}
+
+Status VerbsWire::ensure_open() {
+    if (port_) return {};
+    Status s = open_all(ports_[chosen_port_]);
+    if (s.ok()) return s;
+    // What was made is unmade.
+    greeter_.reset();
+    receive_queue_.reset();
+    for (auto* pool : {&copies_, &words_, &sends_, &receives_}) pool->reset();
+    memory_.reset();
+    port_.reset();
+    return s;
+}
+
+Status VerbsWire::open_all(const npushmem_device& which) {
+    auto port = OpenedPort::open(library_, which, settings_);
+    if (!port.ok()) return port.status();
+    port_ = std::move(port).value();
+    memory_ = std::make_unique<LocalMemory>(*port_);
+    Status s = open_receives();
+    if (s.ok()) s = find_traits();
+    if (s.ok()) s = open_descriptor();
+    if (!s.ok()) return s.within(fmt::format("cannot use RDMA port {}", port_->name()));
+    return {};
+}
+
+Status VerbsWire::open_receives() {
+    struct Wanted {
+        std::unique_ptr<BufferPool>& into;
+        std::size_t count;
+        std::size_t bytes;
+    };
+    for (const Wanted& wanted :
+         {Wanted{receives_, receive_count, message_bytes}, Wanted{sends_, send_count, message_bytes},
+          Wanted{words_, word_count, sizeof(std::uint64_t)}, Wanted{copies_, copy_count, copy_bytes}}) {
+        auto made = BufferPool::make(*port_, wanted.count, wanted.bytes);
+        if (!made.ok()) return made.status();
+        wanted.into = std::move(made).value();
+    }
+    ibv_srq_init_attr wanted{};
+    wanted.attr.max_wr = receive_count;
+    wanted.attr.max_sge = 1;
+    receive_queue_ = {library_->create_srq(port_->pd(), &wanted),
+                      [lib = library_](ibv_srq* srq) { lib->destroy_srq(srq); }};
+    if (!receive_queue_)
+        return {Code::system, fmt::format("ibv_create_srq with {} receives: {}", receive_count, text_of_error(errno))};
+    for (std::size_t i = 0; i < receive_count; ++i)
+        if (Status s = post_receive(i); !s.ok()) return s;
+    auto greeter = Greeter::open(*port_);
+    if (!greeter.ok()) return greeter.status();
+    greeter_ = std::move(greeter).value();
+    const int reserved = static_cast<int>(receive_count) + Greeter::most_completions;
+    if (port_->cq_entries() <= 2 * reserved)
+        return {Code::system,
+                fmt::format("the device's completion queues have {} entries at most, too few", port_->cq_entries())};
+    most_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
+    return {};
+}
+
+Status VerbsWire::post_receive(std::size_t index) {
+    ibv_sge place{reinterpret_cast<std::uintptr_t>(receives_->at(index)),
+                  static_cast<std::uint32_t>(receives_->bytes()), receives_->lkey()};
+    ibv_recv_wr request{};
+    request.wr_id = WorkNumber{WorkNumber::Kind::receive, 0, static_cast<std::uint32_t>(index)}.packed();
+    request.sg_list = &place;
+    request.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    const int failed = library_->post_srq_recv(receive_queue_.get(), &request, &bad);
+    return failed == 0 ? Status{} : Status{Code::system, fmt::format("ibv_post_srq_recv: {}", text_of_error(failed))};
+}
+
+// A queue pair that is made and thrown away shows what the device can, and early that it can.
+Status VerbsWire::find_traits() {
+    const auto probe = Connection::make(*port_, receive_queue_.get(), place_.pe);
+    if (!probe.ok()) return probe.status();
+    traits_.name = "verbs on " + port_->name();
+    const char* const kind = !port_->ethernet()                              ? "InfiniBand"
+                             : port_->gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
+                                                                             : "RoCE v2";
+    traits_.dialect = fmt::format("verbs RC, {}", kind);
+    traits_.inject_bytes = probe.value()->inline_bytes();
+    if (traits_.inject_bytes >= sizeof(std::uint64_t)) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
+    const bool coherent = port_->device().atomic_cap == IBV_ATOMIC_GLOB;
+    const bool able = port_->device().atomic_cap != IBV_ATOMIC_NONE;
+    const bool native = settings_.atomics == NativeAtomics::always        ? able
+                        : settings_.atomics == NativeAtomics::if_coherent ? coherent
+                                                                          : false;
+    if (native)
+        traits_.atomic_64 = 1U << NPUSHMEM_ATOMIC_FETCH | 1U << NPUSHMEM_ATOMIC_ADD | 1U << NPUSHMEM_ATOMIC_FETCH_ADD |
+                            1U << NPUSHMEM_ATOMIC_COMPARE_SWAP;
+    return {};
+}
+
+Status VerbsWire::open_descriptor() {
+    descriptor_ = ::epoll_create1(EPOLL_CLOEXEC);
+    for (const int watched : {port_->channel()->fd, port_->context()->async_fd}) {
+        epoll_event wanted{};
+        wanted.events = EPOLLIN;
+        wanted.data.fd = watched;
+        if (descriptor_ < 0 || ::epoll_ctl(descriptor_, EPOLL_CTL_ADD, watched, &wanted) != 0)
+            return {Code::system, fmt::format("no descriptor to wait for completions on: {}", text_of_error(errno))};
+    }
+    return {};
+}
+
+Contact VerbsWire::own_contact() const {
+    Contact out;
+    out.lid = port_->port().lid;
+    std::memcpy(out.gid.data(), port_->gid().gid.raw, out.gid.size());
+    out.greeter = greeter_->number();
+    out.mtu = static_cast<std::uint8_t>(port_->mtu());
+    out.reads_at_once = port_->reads_at_once();
+    out.ethernet = port_->ethernet() ? 1 : 0;
+    out.nonce = nonce_;
+    return out;
+}
+
+Result<Bytes> VerbsWire::address() {
+    if (Status opened = ensure_open(); !opened.ok()) return opened;
+    return bytes_from(own_contact());
+}
+
+VerbsWire::Peer& VerbsWire::peer(int pe) {
+    auto& out = peers_[static_cast<std::size_t>(pe)];
+    if (!out) out = std::make_unique<Peer>();
+    return *out;
+}
+
+Status VerbsWire::link(int pe, std::span<const std::byte> address) {
+    const auto contact = contact_from(address);
+    if (!contact) return {Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
+    Peer& known = peer(pe);
+    if (!known.contact) known.contact = contact;
+    return {};
+}
+
+Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t bytes) {
+    if (Status opened = ensure_open(); !opened.ok()) return opened;
+    network::WireMemory out;
+    out.number = memory_->add(base, bytes);
+    out.key = bytes_from(MemoryCard{out.number, bytes, memory_->chunk_bytes()});
+    return out;
+}
+
+Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
+    const auto card = plain_from<MemoryCard>(bytes);
+    if (!card || card->bytes == 0 || card->chunk_bytes == 0)
+        return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
+    remote_.emplace(++last_key_, RemoteMemory(pe, *card));
+    return last_key_;
+}
+
+}  // namespace npushmem::verbs

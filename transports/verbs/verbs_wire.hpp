@@ -1,0 +1,207 @@
+// libibverbs as a wire: a reliable queue pair per peer, made and connected when it is needed for the first time.
+//
+// Connections: two queue pairs must know each other's numbers before either sends. A PE that has something for a peer
+// sends it a greeting, a datagram to the address that all PEs know from the start, and repeats it until it is answered
+// (greeting.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it.
+//
+// Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
+// asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small,
+// and registered for the length of the transfer otherwise: nothing has to be known of when a program gives memory back.
+//
+// One queue pair carries writes, atomics and messages to a peer in the order of posting, and an acknowledgement tells
+// that a write has arrived, so fences cost nothing here.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "transports/network/wire.hpp"
+#include "transports/verbs/buffer_pool.hpp"
+#include "transports/verbs/connection.hpp"
+#include "transports/verbs/greeter.hpp"
+#include "transports/verbs/local_memory.hpp"
+#include "transports/verbs/remote_memory.hpp"
+
+namespace npushmem::verbs {
+
+struct WirePlace {
+    int pe = 0;
+    int npes = 1;
+    int local_index = 0;  // of the PE on its host: which port it takes when nobody chooses for it
+};
+
+class VerbsWire final : public network::Wire {
+public:
+    using Clock = std::function<std::chrono::steady_clock::time_point()>;
+
+    // The error says what the machine lacks. Opens no port yet.
+    static Result<std::unique_ptr<VerbsWire>> open(
+        Library library, const VerbsSettings& settings, const WirePlace& place,
+        Clock now = [] { return std::chrono::steady_clock::now(); });
+    ~VerbsWire() override;
+
+    [[nodiscard]] const std::vector<npushmem_device>& ports() const { return ports_; }
+    // Before `address`.
+    Status use_port(std::size_t index);
+
+    [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
+    // Opens the port.
+    Result<Bytes> address() override;
+    Status link(int pe, std::span<const std::byte> address) override;
+    Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
+    void deregister_memory(std::uint64_t number) override { memory_->remove(number); }
+    Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
+    void release_key(std::uint64_t key) override { remote_.erase(key); }
+    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+               network::WireContext& context) override;
+    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
+    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
+    Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+                      const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override;
+    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] std::string why() const override { return why_; }
+    bool progress(network::WireListener& listener) override;
+    [[nodiscard]] int descriptor() const override { return descriptor_; }
+    bool prepare_to_wait() override;
+
+private:
+    static constexpr std::size_t message_bytes = 4096;
+    static constexpr std::size_t receive_count = 256;
+    static constexpr std::size_t send_count = 64;
+    static constexpr std::size_t word_count = 256;  // results of atomics under way
+    static constexpr std::size_t copy_count = 64;
+    static constexpr std::size_t copy_bytes = 16384;  // longer transfers of unregistered memory register it
+    static constexpr std::size_t polled_at_once = 16;
+    static constexpr unsigned polls_per_event_check = 256;
+
+    struct Peer {
+        std::optional<Contact> contact;
+        std::unique_ptr<Connection> connection;
+        bool asking = false;  // in asking_
+    };
+    struct Asking {
+        int pe;
+        std::chrono::steady_clock::time_point again;
+    };
+    struct Signal {
+        RemoteWord at;
+        std::uint64_t value;
+    };
+    // An operation that is more than one request within.
+    struct Transfer {
+        network::WireContext* context = nullptr;  // null: nobody waits for it
+        bool reads = false;
+        std::byte* local = nullptr;  // the next byte, in the program's memory or in `buffer`
+        std::uint64_t left = 0;
+        RemoteMemory* remote = nullptr;
+        std::uint64_t base = 0;
+        std::uint64_t offset = 0;
+        std::optional<Signal> signal;  // after the last byte
+        // What the bytes are in, unless in memory that is registered for good.
+        Owned<ibv_mr> temporary;
+        BufferPool* pool = nullptr;
+        std::byte* buffer = nullptr;
+        void* copy_to = nullptr;  // from the buffer, at the end
+        std::uint64_t copy_size = 0;
+    };
+    struct Failed {
+        network::WireContext* context;
+        Status why;
+    };
+    enum class Prepared { yes, not_yet, failed };
+
+    VerbsWire(Library library, const VerbsSettings& settings, const WirePlace& place, Clock now);
+    // Set-up
+    Status ensure_open();
+    Status open_all(const npushmem_device& which);
+    Status open_receives();
+    Status open_descriptor();
+    Status find_traits();
+    Status post_receive(std::size_t index);
+    [[nodiscard]] Contact own_contact() const;
+    Peer& peer(int pe);
+    // Connections
+    Code connection_to(int pe, Connection*& out);
+    Status make_connection(int pe);
+    Code start_asking(int pe);
+    Status greet(int pe, Greeting::Kind kind);
+    void greeted(network::WireListener& listener, const Greeting& greeting);
+    bool repeat_greetings(network::WireListener& listener);
+    // Posting
+    [[nodiscard]] std::uint32_t room(const Connection& connection) const;
+    Code post(Connection& connection, WorkChain& chain, Posted last);
+    Prepared prepare_keys(Connection& connection, const network::RemotePlace& place, std::uint64_t bytes,
+                          network::WireContext& context);
+    Prepared prepare_local(Transfer& transfer, void* local, std::uint64_t bytes);
+    Prepared fail_later(network::WireContext& context, Status why);
+    Code transfer(const network::RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
+                  const network::RemotePlace* signal_at, std::uint64_t signal, network::WireContext& context);
+    Code pump(Connection& connection, Transfer& transfer);
+    void add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t most);
+    [[nodiscard]] LocalMemory::Piece local_piece(const Transfer& transfer) const;
+    [[nodiscard]] RemoteWord word_at(const network::RemotePlace& place);
+    Transfer& take_transfer(network::WireContext& context);
+    void give_back(Transfer& transfer);
+    Code send_message(Connection& connection, std::span<const std::byte> head, std::span<const std::byte> rest,
+                      std::uint32_t note);
+    // Notes between wires: keys
+    void send_note(Connection& connection, std::uint32_t kind, Bytes bytes);
+    bool send_notes(Connection& connection);
+    void noted(Connection& connection, std::uint32_t kind, std::span<const std::byte> bytes);
+    void watch(Connection& connection);
+    bool serve_watched(network::WireListener& listener);
+    bool serve(network::WireListener& listener, Connection& connection);
+    // Progress
+    bool complete(network::WireListener& listener);
+    void completed(network::WireListener& listener, const ibv_wc& completion);
+    void posted_completed(network::WireListener& listener, const ibv_wc& completion);
+    void finish(network::WireListener& listener, const Posted& posted, Code code, const std::string& why);
+    void received(network::WireListener& listener, const ibv_wc& completion);
+    bool tell_failures(network::WireListener& listener);
+    bool take_events(network::WireListener& listener);
+    void happened(network::WireListener& listener, const ibv_async_event& event);
+    void lose(network::WireListener& listener, Connection& connection, Status why);
+    void lose_all(network::WireListener& listener, const Status& why);
+
+    Library library_;
+    VerbsSettings settings_;
+    WirePlace place_;
+    Clock now_;
+    network::WireTraits traits_;
+    std::vector<npushmem_device> ports_;
+    std::size_t chosen_port_ = 0;
+    std::string why_;
+    std::uint64_t nonce_ = 0;
+    std::string port_note_;  // what happened to the port; empty: it is up
+
+    // Given back in the reverse order: connections first, the port last.
+    std::unique_ptr<OpenedPort> port_;
+    int descriptor_ = -1;
+    std::unique_ptr<LocalMemory> memory_;
+    std::unique_ptr<BufferPool> receives_;
+    std::unique_ptr<BufferPool> sends_;
+    std::unique_ptr<BufferPool> words_;
+    std::unique_ptr<BufferPool> copies_;
+    std::deque<Transfer> transfers_;
+    std::vector<Transfer*> free_transfers_;
+    Owned<ibv_srq> receive_queue_;
+    std::unique_ptr<Greeter> greeter_;
+    std::unordered_map<std::uint64_t, RemoteMemory> remote_;
+    std::uint64_t last_key_ = 0;
+    std::vector<std::unique_ptr<Peer>> peers_;
+    std::unordered_map<std::uint32_t, Connection*> by_number_;
+    std::vector<Asking> asking_;
+    std::vector<Connection*> watched_;
+    std::vector<Failed> failed_;
+    std::vector<std::size_t> unposted_receives_;
+    std::vector<ibv_wc> polled_;           // by prepare_to_wait, for the next progress
+    std::vector<ibv_async_event> events_;  // likewise
+    std::uint32_t in_flight_ = 0;          // requests posted whose completions the queue must have room for
+    std::uint32_t most_in_flight_ = 0;
+    unsigned until_event_check_ = polls_per_event_check;
+};
+
+}  // namespace npushmem::verbs

@@ -1,0 +1,308 @@
+// Connections as they are needed, and posting.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "npushmem/plugin/local_atomic.hpp"
+#include "transports/verbs/verbs_notes.hpp"
+#include "transports/verbs/verbs_wire.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+using network::RemotePlace;
+using network::WireContext;
+
+constexpr std::chrono::milliseconds until_asked_again{50};
+constexpr std::uint64_t most_per_request = 1ULL << 30;
+
+}  // namespace
+
+Status VerbsWire::make_connection(int pe) {
+    Peer& with = peer(pe);
+    if (with.connection) return with.connection->failure();
+    auto made = Connection::make(*port_, receive_queue_.get(), pe);
+    if (!made.ok()) return made.status();
+    with.connection = std::move(made).value();
+    by_number_.emplace(with.connection->number(), with.connection.get());
+    return {};
+}
+
+Status VerbsWire::greet(int pe, Greeting::Kind kind) {
+    const Peer& to = peer(pe);
+    Greeting greeting;
+    greeting.from = own_contact();
+    greeting.to_nonce = to.contact->nonce;
+    greeting.pe = place_.pe;
+    greeting.number = to.connection->number();
+    greeting.first_packet = to.connection->first_packet();
+    greeting.kind = kind;
+    return greeter_->send(*to.contact, greeting);
+}
+
+Code VerbsWire::start_asking(int pe) {
+    Peer& of = peer(pe);
+    if (std::exchange(of.asking, true)) return Code::again;
+    Status s = make_connection(pe);
+    if (s.ok()) s = greet(pe, Greeting::Kind::request);
+    asking_.push_back({pe, now_() + until_asked_again});
+    if (s.ok()) return Code::again;
+    why_ = s.message();
+    return s.code();
+}
+
+// Code::again: it is being made, or something goes before.
+Code VerbsWire::connection_to(int pe, Connection*& out) {
+    Peer& of = peer(pe);
+    if (!of.contact) {
+        why_ = "its address is not known";
+        return Code::unreachable;
+    }
+    if (!of.connection || !of.connection->ready()) {
+        if (!of.connection || of.connection->failure().ok()) return start_asking(pe);
+    }
+    out = of.connection.get();
+    if (!out->failure().ok()) {
+        why_ = out->failure().message();
+        return out->failure().code();
+    }
+    return out->unfinished != nullptr ? Code::again : Code::ok;
+}
+
+std::uint32_t VerbsWire::room(const Connection& connection) const {
+    const auto reserved = static_cast<std::uint32_t>(by_number_.size());  // a request that ends a burst, for each
+    const std::uint32_t all = most_in_flight_ - std::min(most_in_flight_, in_flight_ + reserved);
+    return std::min({connection.room(), all, WorkChain::most});
+}
+
+Code VerbsWire::post(Connection& connection, WorkChain& chain, Posted last) {
+    const std::uint32_t before = connection.under_way();
+    const Code posted = connection.post(chain, last);
+    in_flight_ += connection.under_way() - before;
+    if (posted != Code::ok) why_ = connection.failure().message();
+    return posted;
+}
+
+VerbsWire::Prepared VerbsWire::fail_later(WireContext& context, Status why) {
+    failed_.push_back({&context, std::move(why)});
+    return Prepared::failed;
+}
+
+VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemotePlace& place, std::uint64_t bytes,
+                                            WireContext& context) {
+    RemoteMemory& remote = remote_.at(place.key);
+    if (auto failure = remote.take_failure()) return fail_later(context, std::move(*failure));
+    if (!remote.has(place.offset, bytes)) return fail_later(context, {Code::range, "beyond the peer's memory"});
+    const bool known = remote.knows(place.offset, bytes, [&](std::uint64_t chunk) {
+        send_note(connection, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
+    });
+    return known ? Prepared::yes : Prepared::not_yet;
+}
+
+VerbsWire::Prepared VerbsWire::prepare_local(Transfer& transfer, void* local, std::uint64_t bytes) {
+    transfer.local = static_cast<std::byte*>(local);
+    if (memory_->has(local, bytes)) {
+        Status s = memory_->prepare(local, bytes);
+        return s.ok() ? Prepared::yes : fail_later(*transfer.context, std::move(s));
+    }
+    if (bytes > copies_->bytes()) {
+        auto made = port_->register_memory(local, bytes, transfer.reads ? IBV_ACCESS_LOCAL_WRITE : 0);
+        if (!made.ok()) return fail_later(*transfer.context, made.status());
+        transfer.temporary = std::move(made).value();
+        return Prepared::yes;
+    }
+    transfer.buffer = copies_->take();
+    if (transfer.buffer == nullptr) return Prepared::not_yet;
+    transfer.pool = copies_.get();
+    transfer.local = transfer.buffer;
+    if (!transfer.reads) std::memcpy(transfer.buffer, local, bytes);
+    if (transfer.reads) transfer.copy_to = local;
+    transfer.copy_size = bytes;
+    return Prepared::yes;
+}
+
+VerbsWire::Transfer& VerbsWire::take_transfer(WireContext& context) {
+    if (free_transfers_.empty()) free_transfers_.push_back(&transfers_.emplace_back());
+    Transfer& out = *free_transfers_.back();
+    free_transfers_.pop_back();
+    out = {};
+    out.context = &context;
+    return out;
+}
+
+void VerbsWire::give_back(Transfer& transfer) {
+    if (transfer.buffer != nullptr) transfer.pool->give_back(transfer.buffer);
+    transfer.buffer = nullptr;
+    transfer.temporary.reset();
+    free_transfers_.push_back(&transfer);
+}
+
+LocalMemory::Piece VerbsWire::local_piece(const Transfer& transfer) const {
+    if (transfer.temporary) return {transfer.temporary->lkey, transfer.left};
+    if (transfer.buffer != nullptr) return {transfer.pool->lkey(), transfer.left};
+    return memory_->piece_at(transfer.local);
+}
+
+void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t most) {
+    const std::uint64_t largest = std::min<std::uint64_t>(most_per_request, port_->port().max_msg_sz);
+    while (transfer.left > 0 && chain.size() < most) {
+        const auto there = transfer.remote->piece_at(transfer.offset);
+        const bool is_inline = !transfer.reads && transfer.left <= connection.inline_bytes();
+        const auto here = is_inline ? LocalMemory::Piece{0, transfer.left} : local_piece(transfer);
+        const std::uint64_t bytes = std::min({transfer.left, here.bytes, there.bytes, largest});
+        const LocalPlace local{transfer.local, static_cast<std::uint32_t>(bytes), here.lkey};
+        const RemoteWord remote{transfer.base + transfer.offset, there.rkey};
+        if (transfer.reads)
+            chain.read(remote, local);
+        else
+            chain.write(local, remote, is_inline);
+        transfer.local += bytes;
+        transfer.offset += bytes;
+        transfer.left -= bytes;
+    }
+}
+
+// Code::ok: all of it is posted. Code::again: there is no room for more now.
+Code VerbsWire::pump(Connection& connection, Transfer& transfer) {
+    for (;;) {
+        const std::uint32_t most = room(connection);
+        WorkChain chain;
+        add_pieces(connection, transfer, chain, most);
+        bool done = transfer.left == 0;
+        if (done && transfer.signal) {
+            done = chain.size() < most;
+            if (done)
+                chain.write({&transfer.signal->value, sizeof transfer.signal->value, 0}, transfer.signal->at, true);
+        }
+        if (chain.size() == 0) return Code::again;
+        const Code posted = post(connection, chain, done ? Posted{Posted::Kind::transfer, &transfer} : Posted{});
+        if (posted != Code::ok || done) return posted;
+    }
+}
+
+RemoteWord VerbsWire::word_at(const RemotePlace& place) {
+    return {place.base + place.offset, remote_.at(place.key).piece_at(place.offset).rkey};
+}
+
+Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
+                         const RemotePlace* signal_at, std::uint64_t signal, WireContext& context) {
+    Connection* connection = nullptr;
+    if (const Code code = connection_to(place.pe, connection); code != Code::ok) return code;
+    if (room(*connection) < 2) return Code::again;
+    Prepared prepared = prepare_keys(*connection, place, bytes, context);
+    if (prepared == Prepared::yes && signal_at != nullptr)
+        prepared = prepare_keys(*connection, *signal_at, sizeof signal, context);
+    if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+
+    Transfer& made = take_transfer(context);
+    made.reads = reads;
+    made.left = bytes;
+    made.remote = &remote_.at(place.key);
+    made.base = place.base;
+    made.offset = place.offset;
+    made.local = static_cast<std::byte*>(local);
+    if (signal_at != nullptr) made.signal = Signal{word_at(*signal_at), signal};
+    if (reads || bytes > connection->inline_bytes()) prepared = prepare_local(made, local, bytes);
+    if (prepared != Prepared::yes) {
+        give_back(made);
+        return prepared == Prepared::failed ? Code::ok : Code::again;
+    }
+    const Code pumped = pump(*connection, made);
+    if (pumped == Code::ok) return Code::ok;
+    // With the connection broken, what is under way of it is waited for all the same, and nobody told.
+    if (pumped != Code::again) made.context = nullptr;
+    connection->unfinished = &made;
+    watch(*connection);
+    return pumped == Code::again ? Code::ok : pumped;
+}
+
+Code VerbsWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    // A write does not change its source.
+    return transfer(to, const_cast<void*>(from), bytes, false, nullptr, 0, context);
+}
+
+Code VerbsWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
+    return transfer(from, to, bytes, true, nullptr, 0, context);
+}
+
+Code VerbsWire::write_signal(const RemotePlace& to, const void* from, std::uint64_t bytes, const RemotePlace& at,
+                             std::uint64_t signal, WireContext& context) {
+    return transfer(to, const_cast<void*>(from), bytes, false, &at, signal, context);
+}
+
+Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
+    Connection* connection = nullptr;
+    if (const Code code = connection_to(at.pe, connection); code != Code::ok) return code;
+    if (room(*connection) == 0) return Code::again;
+    const Prepared prepared = prepare_keys(*connection, at, op.width, context);
+    if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+    std::byte* const word = words_->take();
+    if (word == nullptr) return Code::again;
+    Transfer& made = take_transfer(context);
+    made.pool = words_.get();
+    made.buffer = word;
+    if (fetches(op.operation)) made.copy_to = op.result;
+    made.copy_size = op.width;
+    const LocalPlace old{word, sizeof(std::uint64_t), words_->lkey()};
+    WorkChain chain;
+    if (op.operation == NPUSHMEM_ATOMIC_FETCH)
+        chain.read(word_at(at), old);
+    else if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP)
+        chain.compare_swap(word_at(at), op.compare, op.operand, old);
+    else
+        chain.fetch_add(word_at(at), op.operand, old);
+    const Code posted = post(*connection, chain, {Posted::Kind::transfer, &made});
+    if (posted != Code::ok) give_back(made);
+    return posted;
+}
+
+Code VerbsWire::send_message(Connection& connection, std::span<const std::byte> head, std::span<const std::byte> rest,
+                             std::uint32_t note) {
+    if (room(connection) == 0) return Code::again;
+    const auto length = [](std::span<const std::byte> bytes) { return static_cast<std::uint32_t>(bytes.size()); };
+    WorkChain chain;
+    if (head.size() + rest.size() <= connection.inline_bytes()) {
+        chain.message({head.data(), length(head), 0}, {rest.data(), length(rest), 0}, true, htonl(note));
+        return post(connection, chain, {});
+    }
+    std::byte* const buffer = sends_->take();
+    if (buffer == nullptr) return Code::again;
+    std::memcpy(buffer, head.data(), head.size());
+    if (!rest.empty()) std::memcpy(buffer + head.size(), rest.data(), rest.size());
+    chain.message({buffer, length(head) + length(rest), sends_->lkey()}, {}, false, htonl(note));
+    const Code posted = post(connection, chain, {Posted::Kind::message, buffer});
+    if (posted != Code::ok) sends_->give_back(buffer);
+    return posted;
+}
+
+Code VerbsWire::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    if (head.size() + rest.size() > message_bytes) return Code::argument;
+    Connection* connection = nullptr;
+    if (const Code code = connection_to(pe, connection); code != Code::ok) return code;
+    return send_message(*connection, head, rest, 0);
+}
+
+void VerbsWire::watch(Connection& connection) {
+    if (!std::exchange(connection.watched, true)) watched_.push_back(&connection);
+}
+
+void VerbsWire::send_note(Connection& connection, std::uint32_t kind, Bytes bytes) {
+    connection.notes.push_back({kind, std::move(bytes)});
+    (void)send_notes(connection);
+    if (!connection.notes.empty()) watch(connection);
+}
+
+// True: something was sent.
+bool VerbsWire::send_notes(Connection& connection) {
+    bool sent = false;
+    while (!connection.notes.empty() && connection.ready() && connection.failure().ok()) {
+        const Connection::Note& next = connection.notes.front();
+        if (send_message(connection, next.bytes, {}, next.kind) != Code::ok) break;
+        connection.notes.pop_front();
+        sent = true;
+    }
+    return sent;
+}
+
+}  // namespace npushmem::verbs

@@ -1,0 +1,266 @@
+// What happens without being called for: completions, greetings, keys, events of the device.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "transports/verbs/status_text.hpp"
+#include "transports/verbs/verbs_notes.hpp"
+#include "transports/verbs/verbs_wire.hpp"
+#include "transports/verbs/work_number.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+using network::WireListener;
+
+constexpr std::chrono::milliseconds until_asked_again{50};
+
+}  // namespace
+
+bool VerbsWire::progress(WireListener& listener) {
+    if (!port_) return false;
+    bool active = tell_failures(listener);
+    active = complete(listener) || active;
+    if (!watched_.empty()) active = serve_watched(listener) || active;
+    if (!asking_.empty()) active = repeat_greetings(listener) || active;
+    if (!active && --until_event_check_ == 0) active = take_events(listener);
+    return active;
+}
+
+bool VerbsWire::tell_failures(WireListener& listener) {
+    const auto failed = std::exchange(failed_, {});
+    for (const auto& each : failed) listener.completed(*each.context, each.why.code(), each.why.message());
+    return !failed.empty();
+}
+
+bool VerbsWire::complete(WireListener& listener) {
+    std::array<ibv_wc, polled_at_once> found;
+    const auto before = std::exchange(polled_, {});
+    for (const auto& completion : before) completed(listener, completion);
+    const int count = library_->poll_cq(port_->cq(), polled_at_once, found.data());
+    for (int i = 0; i < count; ++i) completed(listener, found[static_cast<std::size_t>(i)]);
+    if (count < 0) lose_all(listener, {Code::system, fmt::format("ibv_poll_cq failed ({})", count)});
+    std::erase_if(unposted_receives_, [this](std::size_t index) { return post_receive(index).ok(); });
+    return count > 0 || !before.empty();
+}
+
+void VerbsWire::completed(WireListener& listener, const ibv_wc& completion) {
+    switch (WorkNumber::of(completion.wr_id).kind) {
+        case WorkNumber::Kind::post: return posted_completed(listener, completion);
+        case WorkNumber::Kind::receive: return received(listener, completion);
+        case WorkNumber::Kind::greeting_out: return greeter_->sent(completion);
+        case WorkNumber::Kind::greeting_in:
+            if (const auto greeting = greeter_->received(completion)) greeted(listener, *greeting);
+            return;
+    }
+}
+
+void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completion) {
+    const WorkNumber number = WorkNumber::of(completion.wr_id);
+    Connection& connection = *peer(static_cast<int>(number.peer)).connection;
+    const bool failed = completion.status != IBV_WC_SUCCESS;
+    if (failed) {
+        const std::string text =
+            fmt::format("work request {}: {} (status {}, vendor {:#x}); {}{}{}", number.which,
+                        library_->wc_status_str(completion.status), static_cast<int>(completion.status),
+                        completion.vendor_err, hint_for(completion.status), port_note_.empty() ? "" : "; ", port_note_);
+        if (connection.failure().ok()) connection.fail({code_of(completion.status), text});
+    }
+    std::uint32_t retired = 0;
+    connection.retire(number.which, [&](const Posted& posted, bool is_last) {
+        ++retired;
+        const bool bad = failed && is_last;
+        finish(listener, posted, bad ? connection.failure().code() : Code::ok,
+               bad ? connection.failure().message() : std::string());
+    });
+    in_flight_ -= retired;
+    if (failed) return lose(listener, connection, connection.failure());
+    if (connection.burst_is_open()) {
+        const std::uint32_t under_way = connection.under_way();
+        if (connection.finish_burst() != Code::ok) return lose(listener, connection, connection.failure());
+        in_flight_ += connection.under_way() - under_way;
+    }
+}
+
+void VerbsWire::finish(WireListener& listener, const Posted& posted, Code code, const std::string& why) {
+    switch (posted.kind) {
+        case Posted::Kind::nothing: return;
+        case Posted::Kind::message: return sends_->give_back(static_cast<std::byte*>(posted.what));
+        case Posted::Kind::transfer: break;
+    }
+    auto& transfer = *static_cast<Transfer*>(posted.what);
+    if (code == Code::ok && transfer.copy_to != nullptr)
+        std::memcpy(transfer.copy_to, transfer.buffer, transfer.copy_size);
+    network::WireContext* const context = transfer.context;
+    give_back(transfer);
+    if (context != nullptr) listener.completed(*context, code, why);
+}
+
+void VerbsWire::received(WireListener& listener, const ibv_wc& completion) {
+    const std::size_t index = WorkNumber::of(completion.wr_id).which;
+    if (completion.status == IBV_WC_SUCCESS) {
+        const auto from = by_number_.find(completion.qp_num);
+        const std::span<const std::byte> message(receives_->at(index), completion.byte_len);
+        if (from != by_number_.end()) from->second->note_peer_ready();  // who sends is ready to receive
+        if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0)
+            listener.arrived(message);
+        else if (from != by_number_.end())
+            noted(*from->second, ntohl(completion.imm_data), message);
+    }
+    if (!post_receive(index).ok()) unposted_receives_.push_back(index);
+}
+
+void VerbsWire::noted(Connection& connection, std::uint32_t kind, std::span<const std::byte> bytes) {
+    if (kind == KeyRequest::kind) {
+        const auto request = plain_from<KeyRequest>(bytes);
+        if (!request) return;
+        KeyAnswer answer;
+        answer.key = request->key;
+        answer.chunk = request->chunk;
+        const auto rkey = memory_->rkey(request->region, request->chunk);
+        if (rkey.ok()) answer.rkey = rkey.value();
+        answer.code = static_cast<std::int32_t>(rkey.ok() ? Code::ok : rkey.status().code());
+        if (!rkey.ok()) (void)rkey.status().message().copy(answer.why.data(), answer.why.size() - 1);
+        return send_note(connection, KeyAnswer::kind, bytes_from(answer));
+    }
+    const auto answer = plain_from<KeyAnswer>(bytes);
+    if (kind != KeyAnswer::kind || !answer) return;
+    const auto found = remote_.find(answer->key);
+    if (found == remote_.end() || found->second.pe() != connection.pe()) return;
+    if (answer->code == 0) return found->second.learn(answer->chunk, answer->rkey);
+    found->second.learn_failure(
+        answer->chunk, {static_cast<Code>(answer->code), fmt::format("the peer says: {}", answer->why.data())});
+}
+
+void VerbsWire::greeted(WireListener& listener, const Greeting& greeting) {
+    const bool of_this_job = greeting.to_nonce == nonce_ && greeting.pe >= 0 && greeting.pe != place_.pe &&
+                             static_cast<std::size_t>(greeting.pe) < peers_.size();
+    if (!of_this_job) return;
+    Peer& from = peer(greeting.pe);
+    if (!from.contact) from.contact = greeting.from;
+    if (from.contact->nonce != greeting.from.nonce) return;
+    Status s = make_connection(greeting.pe);
+    if (s.ok()) s = from.connection->connect(greeting);
+    if (s.ok() && greeting.kind == Greeting::Kind::request) s = greet(greeting.pe, Greeting::Kind::answer);
+    if (!s.ok()) {
+        if (from.connection && from.connection->failure().ok()) from.connection->fail(s);
+        return listener.lost(greeting.pe, s.code(), s.message());
+    }
+    if (greeting.kind == Greeting::Kind::answer) from.connection->note_peer_ready();
+    if (from.connection->ready() && !from.connection->notes.empty()) watch(*from.connection);
+}
+
+bool VerbsWire::repeat_greetings(WireListener& listener) {
+    bool sent = false;
+    const auto now = now_();
+    std::vector<int> unreachable;
+    std::erase_if(asking_, [&](Asking& asking) {
+        Peer& of = peer(asking.pe);
+        if (of.connection && (of.connection->ready() || !of.connection->failure().ok())) {
+            of.asking = false;
+            return true;
+        }
+        if (now < asking.again || !of.connection) return false;
+        asking.again = now + until_asked_again;
+        sent = true;
+        if (Status s = greet(asking.pe, Greeting::Kind::request); !s.ok()) of.connection->fail(std::move(s));
+        if (!of.connection->failure().ok()) unreachable.push_back(asking.pe);
+        return false;
+    });
+    for (const int pe : unreachable) {
+        const Status why = peer(pe).connection->failure();
+        listener.lost(pe, why.code(), why.message());
+    }
+    return sent;
+}
+
+bool VerbsWire::serve(WireListener& listener, Connection& connection) {
+    bool happened = send_notes(connection);
+    auto* const unfinished = static_cast<Transfer*>(connection.unfinished);
+    if (unfinished == nullptr) return happened;
+    if (connection.failure().ok()) {
+        const std::uint64_t before = unfinished->left;
+        const Code pumped = pump(connection, *unfinished);
+        if (pumped == Code::ok) connection.unfinished = nullptr;
+        if (pumped != Code::ok && pumped != Code::again) lose(listener, connection, connection.failure());
+        return happened || unfinished->left != before || pumped == Code::ok;
+    }
+    if (connection.under_way() > 0) return happened;  // the device may still touch its memory
+    connection.unfinished = nullptr;
+    finish(listener, {Posted::Kind::transfer, unfinished}, connection.failure().code(), connection.failure().message());
+    return true;
+}
+
+bool VerbsWire::serve_watched(WireListener& listener) {
+    bool happened = false;
+    const auto watched = std::exchange(watched_, {});
+    for (Connection* connection : watched) {
+        connection->watched = false;
+        happened = serve(listener, *connection) || happened;
+        const bool has_notes = !connection->notes.empty() && connection->failure().ok();
+        if (has_notes || connection->unfinished != nullptr) watch(*connection);
+    }
+    return happened;
+}
+
+void VerbsWire::lose(WireListener& listener, Connection& connection, Status why) {
+    connection.fail(std::move(why));
+    if (connection.unfinished != nullptr) watch(connection);
+    const Status reason = connection.failure();
+    listener.lost(connection.pe(), reason.code(), reason.message());
+}
+
+void VerbsWire::lose_all(WireListener& listener, const Status& why) {
+    for (auto& [number, connection] : by_number_) lose(listener, *connection, why);
+}
+
+bool VerbsWire::take_events(WireListener& listener) {
+    until_event_check_ = polls_per_event_check;
+    auto events = std::exchange(events_, {});
+    ibv_async_event event{};
+    while (library_->take_async_event(port_->context(), &event) == 0) events.push_back(event);
+    for (const auto& each : events) happened(listener, each);
+    return !events.empty();
+}
+
+void VerbsWire::happened(WireListener& listener, const ibv_async_event& event) {
+    const char* const text = library_->event_type_str(event.event_type);
+    switch (event.event_type) {
+        case IBV_EVENT_QP_FATAL:
+        case IBV_EVENT_QP_REQ_ERR:
+        case IBV_EVENT_QP_ACCESS_ERR: {
+            const auto found = by_number_.find(event.element.qp->qp_num);
+            if (found != by_number_.end())
+                lose(listener, *found->second,
+                     {Code::peer_dead,
+                      fmt::format("its queue pair stopped: {}{}{}", text, port_note_.empty() ? "" : "; ", port_note_)});
+            return;
+        }
+        case IBV_EVENT_PORT_ERR: port_note_ = fmt::format("port {} went down", port_->name()); return;
+        case IBV_EVENT_PORT_ACTIVE: port_note_.clear(); return;
+        case IBV_EVENT_CQ_ERR:
+        case IBV_EVENT_DEVICE_FATAL:
+            return lose_all(listener, {Code::unreachable, fmt::format("RDMA port {}: {}", port_->name(), text)});
+        default: return;
+    }
+}
+
+bool VerbsWire::prepare_to_wait() {
+    if (!port_) return true;
+    const bool busy = !asking_.empty() || !watched_.empty() || !failed_.empty() || !unposted_receives_.empty() ||
+                      !polled_.empty() || !events_.empty();
+    if (busy) return false;
+    while (library_->take_cq_event(port_->channel()) == 0) {
+    }
+    if (library_->req_notify_cq(port_->cq()) != 0) return false;
+    polled_.resize(polled_at_once);
+    const int count = library_->poll_cq(port_->cq(), polled_at_once, polled_.data());
+    polled_.resize(static_cast<std::size_t>(std::max(count, 0)));
+    ibv_async_event event{};
+    while (library_->take_async_event(port_->context(), &event) == 0) events_.push_back(event);
+    if (!events_.empty()) until_event_check_ = 1;
+    return count == 0 && events_.empty();
+}
+
+}  // namespace npushmem::verbs
