@@ -55,6 +55,18 @@ function(npushmem_absent_plugin kind name why)
   message(STATUS "No ${kind} plugin ${name}: ${why}")
 endfunction()
 
+# npushmem_find_for_plugin(<kind> <name> <prefix> <module> <why>): looks for the library that the plugin is made of, as
+# PkgConfig::<prefix>; where there is none the plugin is absent for that reason, and <prefix>_FOUND false.
+macro(npushmem_find_for_plugin kind name prefix module why)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(${prefix} QUIET IMPORTED_TARGET "${module}")
+  endif()
+  if(NOT ${prefix}_FOUND)
+    npushmem_absent_plugin(${kind} ${name} "${why}")
+  endif()
+endmacro()
+
 # Writes and installs the list of absent plugins; after all folders of plugins.
 function(npushmem_write_absent_plugins)
   get_property(absent GLOBAL PROPERTY NPUSHMEM_ABSENT_PLUGINS)

@@ -4,13 +4,8 @@
 
 namespace npushmem::moe {
 
-using npu::Pipe;
-
 StagedRows::StagedRows(npu::Core& core, const CombineSend& send, int destination)
-    : core_(core),
-      send_(send),
-      there_(core.remote(send.region, destination)),
-      buffers_{core.ub_alloc<std::byte>(buffer_bytes), core.ub_alloc<std::byte>(buffer_bytes)} {}
+    : core_(core), send_(send), there_(core.remote(send.region, destination)), buffers_(core, buffer_bytes) {}
 
 void StagedRows::put(Fragment fragment) {
     const std::size_t in_buffer = buffer_bytes / aligned_up(send_.layout.row_bytes(), npu::ub_alignment).value();
@@ -32,7 +27,7 @@ void StagedRows::put_batch(std::uint64_t first, std::size_t rows) {
     const std::size_t step = aligned_up(row, npu::ub_alignment).value();
     fill(send_.x + bytes_of(Rows{first}, row).value(), rows, row.value());
     for (std::size_t i = 0; i < rows; ++i) drain(i * step, core_.load(send_.slots + first + i), 0, row.value());
-    next_buffer();
+    buffers_.next();
 }
 
 void StagedRows::put_long_row(std::uint64_t row) {
@@ -43,35 +38,19 @@ void StagedRows::put_long_row(std::uint64_t row) {
         const std::size_t piece = std::min(buffer_bytes, bytes - done);
         fill(source + done, 1, piece);
         drain(0, slot, done, piece);
-        next_buffer();
+        buffers_.next();
     }
 }
 
 void StagedRows::fill(const std::byte* source, std::size_t rows, std::size_t bytes) {
-    if (busy_[current_]) core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(current_);
-    core_.data_copy_pad(buffers_[current_], npu::gm(source, rows * bytes), npu::PadShape{rows, bytes, 0, 0});
-    core_.set_flag<Pipe::copy_in, Pipe::copy_out>(current_);
-    core_.wait_flag<Pipe::copy_in, Pipe::copy_out>(current_);
+    buffers_.wait_until_free();
+    core_.data_copy_pad(buffers_.current(), npu::gm(source, rows * bytes), npu::PadShape{rows, bytes, 0, 0});
+    buffers_.filled();
 }
 
 void StagedRows::drain(std::size_t offset, std::uint32_t slot, std::size_t begin, std::size_t bytes) {
     std::byte* target = there_ + send_.layout.slot(send_.epoch, slot).value() + begin;
-    core_.data_copy_pad(npu::gm(target, bytes), buffers_[current_].from(offset), npu::PadShape{1, bytes, 0, 0});
-}
-
-void StagedRows::next_buffer() {
-    core_.set_flag<Pipe::copy_out, Pipe::copy_in>(current_);
-    busy_[current_] = true;
-    current_ ^= 1;
-}
-
-void StagedRows::finish() {
-    for (int buffer = 0; buffer < 2; ++buffer) {
-        if (busy_[buffer]) core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(buffer);
-        busy_[buffer] = false;
-    }
-    core_.set_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
-    core_.wait_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
+    core_.data_copy_pad(npu::gm(target, bytes), buffers_.current().from(offset), npu::PadShape{1, bytes, 0, 0});
 }
 
 }  // namespace npushmem::moe

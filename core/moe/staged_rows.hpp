@@ -3,10 +3,9 @@
 // slot.
 #pragma once
 
-#include <array>
-
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/combine_sender.hpp"
+#include "core/moe/staging_buffers.hpp"
 
 namespace npushmem::moe {
 
@@ -18,24 +17,18 @@ public:
 
     void put(Fragment fragment);
     // Waits for both buffers, and until all copies out are complete for the scalar pipe that raises the signal.
-    void finish();
+    void finish() { buffers_.finish(); }
 
 private:
-    // Flag ids 0 and 1 belong to the two buffers; the table columns and the end use others.
-    static constexpr int end_flag = 2;
-
     void put_batch(std::uint64_t first, std::size_t rows);
     void put_long_row(std::uint64_t row);
     void fill(const std::byte* source, std::size_t rows, std::size_t bytes);
     void drain(std::size_t offset, std::uint32_t slot, std::size_t begin, std::size_t bytes);
-    void next_buffer();
 
     npu::Core& core_;
     const CombineSend& send_;
     std::byte* there_;
-    std::array<npu::ub_view<std::byte>, 2> buffers_;
-    std::array<bool, 2> busy_{};  // its last copy out has not been waited for
-    int current_ = 0;
+    StagingBuffers buffers_;
 };
 
 }  // namespace npushmem::moe

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/full_fence.hpp"
+#include "core/base/lost_peer.hpp"
 #include "core/base/os_facts.hpp"
 #include "core/runtime/exchange.hpp"
 #include "core/runtime/nic_step.hpp"
@@ -260,8 +261,7 @@ Status Runtime::build_map() {
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory(), waiting_->inner, settings().timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
     remote_peers_->on_event([this](int pe, Code code) {
-        const bool lost = code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
-        if (pe >= 0 && lost) waiting_->liveness.note_lost(pe);
+        if (pe >= 0 && ends_a_peer(code)) waiting_->liveness.note_lost(pe);
     });
     return {};
 }

@@ -111,7 +111,11 @@ bool Engines::step(std::size_t index) {
     Lock lock(lock_);
     Engine& engine = engines_[index];
     const Nanoseconds when = due(engine);
-    if (when == never || (when > Nanoseconds{0} && when > work_.now())) return false;
+    if (when == never) return false;
+    if (when > Nanoseconds{0} && when > work_.now()) {
+        want_wake(when);
+        return false;
+    }
     engine.busy = true;
     const Transfer transfer = engine.transfers.front();
     Code code = transfer.start.code;
@@ -143,11 +147,6 @@ void Engines::want_wake(Nanoseconds when) {
 void Engines::woken() {
     const Lock lock(lock_);
     wake_at_ = never;
-}
-
-void Engines::wake_up_again() {
-    const Lock lock(lock_);
-    for (Engine& engine : engines_) want_wake(due(engine));
 }
 
 }  // namespace npushmem::hccs

@@ -54,11 +54,10 @@ public:
     Code quiet(std::uint64_t queue);
     Code test(std::uint64_t queue, std::uint64_t token);
 
-    // Carries out what can be by now. True when there was something.
+    // Carries out what can be by now, and asks to be woken for what is due later. True when there was something.
     bool run();
-    // What was asked for by wake_at has happened: call before run() and wake_up_again() after it.
+    // What was asked for by wake_at has happened: call before run().
     void woken();
-    void wake_up_again();
 
 private:
     using Lock = std::unique_lock<std::mutex>;

@@ -219,10 +219,7 @@ void HccsTransport::tell_lost(int pe, const Peer& peer, const PostedOperation& o
 
 bool HccsTransport::run() {
     driven_.fetch_add(1, std::memory_order_relaxed);
-    const bool something = engines_.run();
-    // What is due later is nobody's to look for but the thread's, which may have found the engines busy with this.
-    engines_.wake_up_again();
-    return something;
+    return engines_.run();
 }
 
 Code HccsTransport::quiet(std::uint64_t queue) {
@@ -263,7 +260,6 @@ int HccsTransport::drive_for_thread() {
     doorbell_.silence();
     engines_.woken();
     (void)engines_.run();
-    engines_.wake_up_again();
     return doorbell_.descriptor();
 }
 

@@ -102,24 +102,14 @@ Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& p
 }
 
 Code NetworkTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
-    const Lock guard(lock_);
-    Target target;
-    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.bytes, target); aimed != Code::ok) return aimed;
-    if (token != nullptr) *token = 0;
-    if (op.bytes == 0) return Code::ok;
-    if (op.local == nullptr) return Code::argument;
-    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
-    Operation& operation = operations_.take(Operation::Kind::write, *target.flow);
-    operation.told = token != nullptr && op.bytes > wire_->traits().inject_bytes;
-    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
-    const Code posted = transfer(*target.flow, operation, [&] {
-        return wire_->write(target.remote->at(op.offset), op.local, op.bytes, operation);
-    });
-    if (posted == Code::ok && token != nullptr) *token = ticket;
-    return posted;
+    return rma(Operation::Kind::write, queue, op, token);
 }
 
 Code NetworkTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    return rma(Operation::Kind::read, queue, op, token);
+}
+
+Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     const Lock guard(lock_);
     Target target;
     if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.bytes, target); aimed != Code::ok) return aimed;
@@ -127,11 +117,15 @@ Code NetworkTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uin
     if (op.bytes == 0) return Code::ok;
     if (op.local == nullptr) return Code::argument;
     if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
-    Operation& operation = operations_.take(Operation::Kind::read, *target.flow);
-    operation.told = token != nullptr;
-    const std::uint64_t ticket = operation.ticket;
+    const bool read = kind == Operation::Kind::read;
+    Operation& operation = operations_.take(kind, *target.flow);
+    // A short write has been taken over by the wire when it is posted: there is nothing to be told of.
+    operation.told = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
+    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
     const Code posted = transfer(*target.flow, operation, [&] {
-        return wire_->read(target.remote->at(op.offset), op.local, op.bytes, operation);
+        const RemotePlace there = target.remote->at(op.offset);
+        return read ? wire_->read(there, op.local, op.bytes, operation)
+                    : wire_->write(there, op.local, op.bytes, operation);
     });
     if (posted == Code::ok && token != nullptr) *token = ticket;
     return posted;

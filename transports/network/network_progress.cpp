@@ -3,15 +3,10 @@
 
 #include <cstring>
 
+#include "core/base/lost_peer.hpp"
 #include "transports/network/network_transport.hpp"
 
 namespace npushmem::network {
-namespace {
-
-// Is it the connection that failed, and not this one operation?
-bool ends_a_peer(Code code) { return code == Code::peer_dead || code == Code::unreachable || code == Code::timeout; }
-
-}  // namespace
 
 Code NetworkTransport::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
     Peer& peer = peers_[static_cast<std::size_t>(pe)];

@@ -100,6 +100,7 @@ private:
     template <class PostOnWire>
     Code transfer(Flow& flow, Operation& operation, PostOnWire&& post);
     Code request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
+    Code rma(Operation::Kind kind, std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     Code wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
     Code wire_put_signal(const Target& target, const Remote& signal, const npushmem_put_signal& op,
                          std::uint64_t* token);

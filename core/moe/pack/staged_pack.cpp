@@ -4,8 +4,6 @@
 
 namespace npushmem::moe {
 
-using npu::Pipe;
-
 // With the columns of the tables (table_column.hpp) it fits into what the seed counts on.
 static_assert(2 * StagedPack::buffer_bytes + 2 * 256 * npu::ub_alignment <= 188 * 1024);
 
@@ -16,7 +14,7 @@ StagedPack::StagedPack(npu::Core& core, const std::byte* x, Bytes row, std::byte
       step_(aligned_up(row, npu::ub_alignment).value()),
       in_buffer_(std::min(buffer_bytes / step_, npu::max_copy_blocks)),
       target_(target),
-      buffers_{core.ub_alloc<std::byte>(buffer_bytes), core.ub_alloc<std::byte>(buffer_bytes)} {}
+      buffers_(core, buffer_bytes) {}
 
 void StagedPack::put(Fragment fragment) {
     const std::byte* source = x_ + fragment.first.value() * row_;
@@ -42,11 +40,8 @@ void StagedPack::put_long_row(const std::byte* source) {
 }
 
 void StagedPack::fill(const std::byte* source, std::size_t rows, std::size_t bytes) {
-    if (staged_ == 0 && busy_[current_]) {
-        core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(current_);
-        busy_[current_] = false;
-    }
-    const auto target = buffers_[current_].from(staged_ * step_);
+    if (staged_ == 0) buffers_.wait_until_free();
+    const auto target = buffers_.current().from(staged_ * step_);
     if (bytes % npu::ub_alignment == 0)
         core_.data_copy(target, npu::gm(source, rows * bytes), rows * bytes);
     else
@@ -55,28 +50,20 @@ void StagedPack::fill(const std::byte* source, std::size_t rows, std::size_t byt
 
 // Writes out the blocks of `bytes` in the current buffer, and goes on to the other.
 void StagedPack::flush(std::size_t bytes) {
-    core_.set_flag<Pipe::copy_in, Pipe::copy_out>(current_);
-    core_.wait_flag<Pipe::copy_in, Pipe::copy_out>(current_);
+    buffers_.filled();
     const std::size_t all = staged_ * bytes;
     if (bytes % npu::ub_alignment == 0)
-        core_.data_copy(npu::gm(target_, all), buffers_[current_], all);
+        core_.data_copy(npu::gm(target_, all), buffers_.current(), all);
     else
-        core_.data_copy_pad(npu::gm(target_, all), buffers_[current_], npu::PadShape{staged_, bytes, 0, 0});
-    core_.set_flag<Pipe::copy_out, Pipe::copy_in>(current_);
-    busy_[current_] = true;
+        core_.data_copy_pad(npu::gm(target_, all), buffers_.current(), npu::PadShape{staged_, bytes, 0, 0});
+    buffers_.next();
     target_ += all;
     staged_ = 0;
-    current_ ^= 1;
 }
 
 void StagedPack::finish() {
     if (staged_ > 0) flush(row_);
-    for (int buffer = 0; buffer < 2; ++buffer) {
-        if (busy_[buffer]) core_.wait_flag<Pipe::copy_out, Pipe::copy_in>(buffer);
-        busy_[buffer] = false;
-    }
-    core_.set_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
-    core_.wait_flag<Pipe::copy_out, Pipe::scalar>(end_flag);
+    buffers_.finish();
 }
 
 }  // namespace npushmem::moe

@@ -6,11 +6,10 @@
 // writes exactly the bytes of each: so nothing is cropped, nothing carried over, and nothing written behind the end.
 #pragma once
 
-#include <array>
 #include <cstddef>
 
 #include "core/moe/combine_plan.hpp"
-#include "npushmem/npu/core.hpp"
+#include "core/moe/staging_buffers.hpp"
 
 namespace npushmem::moe {
 
@@ -26,13 +25,9 @@ public:
     void finish();
 
 private:
-    // Flag ids 0 and 1 belong to the two buffers; the table columns and the end use others.
-    static constexpr int end_flag = 2;
-
     void put_long_row(const std::byte* source);
     void fill(const std::byte* source, std::size_t rows, std::size_t bytes);
     void flush(std::size_t bytes);
-    [[nodiscard]] std::size_t bytes_staged() const { return staged_ * row_; }
 
     npu::Core& core_;
     const std::byte* x_;
@@ -40,9 +35,7 @@ private:
     std::size_t step_;       // from row to row in a buffer
     std::size_t in_buffer_;  // most rows; 0: a row is longer than a buffer
     std::byte* target_;
-    std::array<npu::ub_view<std::byte>, 2> buffers_;
-    std::array<bool, 2> busy_{};  // its last copy out has not been waited for
-    int current_ = 0;
+    StagingBuffers buffers_;
     std::size_t staged_ = 0;  // rows in the current buffer
 };
 

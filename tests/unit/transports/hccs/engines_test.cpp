@@ -156,20 +156,17 @@ TEST_F(Written, TheThreadIsWokenForPostsAndForWhatIsDue) {
     wakes_.clear();
     engines.woken();
     (void)engines.run();
-    engines.wake_up_again();
     EXPECT_THAT(wakes_, ElementsAre(1010));
     now_ = Nanoseconds(1010);
     wakes_.clear();
     engines.woken();
     (void)engines.run();
-    engines.wake_up_again();
     EXPECT_THAT(wakes_, ElementsAre(1020)) << "the second begins when the first is over";
     EXPECT_THAT(done_, ElementsAre(1));
     now_ = Nanoseconds(1020);
     wakes_.clear();
     engines.woken();
     (void)engines.run();
-    engines.wake_up_again();
     EXPECT_THAT(wakes_, IsEmpty());
 }
 
