@@ -136,9 +136,14 @@ NPUSHMEM_SHMEM_API void pstart_pes(int npes);
 #if defined(NPUSHMEM_NO_GENERICS)
 /* The functions alone. */
 #elif defined(__cplusplus)
+#include "npushmem/generic/complex_overloads.hpp"
 #include "npushmem/generic/overloads.hpp"
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L && !defined(__STDC_NO_GENERIC__)
 #include "npushmem/generic/c11.h"
+#endif
+
+#if !defined(NPUSHMEM_NO_OLD_NAMES)
+#include "npushmem/old_names.h"
 #endif
 
 #endif

@@ -62,11 +62,13 @@ int broadcast_any(const char* function, const Result<Team*>& team, void* dest, c
 int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                 std::size_t size) {
     const std::uint64_t bytes = byte_count(count, size);
-    // How long dest must be is not known here: its beginning stands for it, and the operation looks at the rest.
-    return run_collective(function, team, {"dest", dest, 1}, {"source", source, bytes},
+    // How long dest must be is not known here: its beginning stands for it, and the operation looks at the rest. There
+    // may be none where nobody gives anything.
+    const bool none = dest == nullptr && count == 0;
+    return run_collective(function, team, {"dest", dest, none ? 0U : 1U}, {"source", source, bytes},
                           {.count = count, .counts_differ = true},
                           [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::collect(group, to, from, bytes, runtime()->room_from(to));
+                              return coll::collect(group, to, from, bytes, none ? 0 : runtime()->room_from(to));
                           });
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -31,6 +32,7 @@ struct Library {
     StartRequest request;  // of the start that succeeded
     std::atomic<int> reports{0};
     std::atomic<Names> names{Names::npushmem};
+    std::atomic<int> thread_level{0};
     std::atomic<bool> start_failed{false};  // the last one did
     std::mutex text_lock;                   // of the line below
     std::string speaker;                    // of the last runtime, for what is reported after its end
@@ -53,6 +55,14 @@ constexpr int most_reports = 50;
 }  // namespace
 
 void use_names(Names names) { library().names.store(names, std::memory_order_relaxed); }
+bool program_speaks_openshmem() { return library().names.load(std::memory_order_relaxed) == Names::openshmem; }
+
+// Relaxed: a number of its own, which tells nothing about other memory.
+int thread_level() { return library().thread_level.load(std::memory_order_relaxed); }
+void note_thread_level(int requested) {
+    const std::lock_guard guard(library().lock);
+    library().thread_level.store(std::max(requested, thread_level()), std::memory_order_relaxed);
+}
 
 Runtime* runtime() { return library().current.load(std::memory_order_acquire); }
 
@@ -210,8 +220,7 @@ namespace {
 // In the words that the user knows.
 void remember_failure(std::string_view function, const Status& status) {
     Status failure = status.within(function);
-    if (library().names.load(std::memory_order_relaxed) == Names::openshmem)
-        failure = {failure.code(), in_openshmem_names(failure.message())};
+    if (program_speaks_openshmem()) failure = {failure.code(), in_openshmem_names(failure.message())};
     thread_failure() = std::move(failure);
 }
 

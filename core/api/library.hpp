@@ -16,6 +16,12 @@ namespace npushmem::api {
 // the library through which the program started (or, before any start, loaded) the runtime that decides.
 void use_names(Names names);
 
+bool program_speaks_openshmem();
+
+// The level of thread support that the program has asked for, the highest so far; the library itself serves them all.
+int thread_level();
+void note_thread_level(int requested);
+
 // Null outside init..finalize.
 Runtime* runtime();
 

@@ -27,7 +27,11 @@ Status same_call(Runtime* up) {
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     Runtime* up = runtime();
     const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
-    return report(function, same.ok() ? up->collective_heap().allocate(call, bytes, alignment) : Result<void*>(same));
+    if (!same.ok()) return report(function, same);
+    // Programs from before OpenSHMEM 1.2 may ask for different sizes on different PEs.
+    const bool may_differ = program_speaks_openshmem() && !up->settings().check;
+    return report(function, up->collective_heap().allocate(call, bytes, alignment,
+                                                           may_differ ? Sizes::may_differ : Sizes::alike));
 }
 
 }  // namespace
@@ -50,12 +54,8 @@ void* npushmem_align(size_t alignment, size_t bytes) {
     return nullptr;
 }
 
-void* npushmem_malloc_with_hints(size_t bytes, long hints) {
-    constexpr long known = NPUSHMEM_MALLOC_ATOMICS_REMOTE | NPUSHMEM_MALLOC_SIGNAL_REMOTE;
-    if ((hints & ~known) == 0) return allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
-    fail(__func__,
-         {Code::argument, fmt::format("hints {:#x} has bits that are no hint; known are {:#x}", hints, known)});
-    return nullptr;
+void* npushmem_malloc_with_hints(size_t bytes, long /*hints*/) {
+    return allocate(__func__, HeapCall::malloc, bytes, Allocator::default_alignment);
 }
 
 void npushmem_free(void* object) {

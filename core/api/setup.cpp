@@ -39,7 +39,8 @@ int start_thread(int requested, int* provided, const StartRequest& request) {
         return refuse(function, Code::argument,
                       fmt::format("thread level {} is none of SINGLE (0) to MULTIPLE (3)", requested));
     const int code = start_or_report(function, request);
-    if (provided != nullptr) *provided = NPUSHMEM_THREAD_MULTIPLE;
+    if (code == 0) note_thread_level(requested);
+    if (provided != nullptr) *provided = thread_level();
     return code;
 }
 
@@ -108,7 +109,7 @@ void npushmem_query_initialized(int* initialized) {
 }
 
 void npushmem_query_thread(int* provided) {
-    if (provided != nullptr) *provided = NPUSHMEM_THREAD_MULTIPLE;
+    if (provided != nullptr) *provided = thread_level();
 }
 
 void npushmem_global_exit(int status) { exit_job(runtime(), status); }

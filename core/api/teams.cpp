@@ -19,7 +19,9 @@ std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
 TeamTable::Wish wish(Members members, const npushmem_team_config_t* config, long mask) {
-    const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
+    // A mask of 0 asks for the defaults. How many contexts there will be has no default, and changes nothing here, so
+    // that a config which is given all the same is what programs get back that ask.
+    const bool given = config != nullptr && (mask == 0 || (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0);
     return {std::move(members), given ? config->num_contexts : 0};
 }
 

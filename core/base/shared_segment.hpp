@@ -26,7 +26,7 @@ struct SegmentTicket {
 class SharedSegment {
 public:
     // Of base(), in every process; sizes are multiples of a page.
-    static constexpr std::uint64_t alignment = 2ULL << 20;
+    static constexpr std::uint64_t alignment = 64ULL << 20;
 
     // Makes and maps a segment. `folder` empty: anonymous memory; otherwise an unnamed file in that folder.
     static Result<SharedSegment> create(std::uint64_t bytes, const std::string& folder);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace npushmem {
 
@@ -57,7 +58,22 @@ Status CollectiveHeap::compare(const HeapRecord& mine) {
     return failure;
 }
 
-Status CollectiveHeap::agree(HeapRecord record, const Status& own) {
+std::optional<std::uint64_t> CollectiveHeap::largest_size(const HeapRecord& mine) {
+    std::uint64_t largest = mine.bytes;
+    bool differ = false;
+    for (int pe = 0; pe < peers_.npes(); ++pe) {
+        const auto fetched = peers_.record_of(pe, mine.sequence % 2);
+        if (!fetched.ok()) return std::nullopt;
+        HeapRecord theirs = fetched.value();
+        const std::uint64_t bytes = std::exchange(theirs.bytes, mine.bytes);
+        if (theirs.sequence != mine.sequence || !same_call(theirs, mine)) return std::nullopt;
+        differ = differ || bytes != mine.bytes;
+        largest = std::max(largest, bytes);
+    }
+    return differ ? std::optional(largest) : std::nullopt;
+}
+
+Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
     record.sequence = peers_.next_meeting();
     record.code = static_cast<std::int32_t>(own.code());
     heap_.control().heap[record.sequence % 2] = record;
@@ -74,7 +90,7 @@ Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes
     return offset;
 }
 
-Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
+Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes) {
     if (bytes == 0) return nullptr;
     auto offset = prepare(call, bytes, alignment);
     HeapRecord record{};
@@ -85,7 +101,9 @@ Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::
     Status agreed = agree(record, offset.status());
     if (agreed.ok()) return heap_.at(offset.value());
     if (offset.ok()) (void)heap_.free(offset.value());
-    return agreed;
+    if (agreed.code() != Code::mismatch || sizes == Sizes::alike) return agreed;
+    const auto largest = largest_size(record);
+    return largest ? allocate(call, *largest, alignment) : agreed;
 }
 
 Result<std::uint64_t> CollectiveHeap::known_object(const char* call, const void* object) const {

@@ -2,6 +2,7 @@
 // on none. Each PE does its part, publishes what it did in its control block, meets the others, and compares.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/memory/symmetric_heap.hpp"
@@ -27,12 +28,15 @@ public:
     virtual Result<HeapRecord> record_of(int pe, unsigned parity) = 0;
 };
 
+// What PEs that ask for different sizes get: a failure, or each as much as the PE that asks for most.
+enum class Sizes { alike, may_differ };
+
 class CollectiveHeap {
 public:
     CollectiveHeap(SymmetricHeap& heap, HeapPeers& peers) : heap_(heap), peers_(peers) {}
 
     // Null and ok for 0 bytes.
-    Result<void*> allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment);
+    Result<void*> allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes = Sizes::alike);
     Result<void*> reallocate(void* object, std::uint64_t bytes);
     Status free(void* object);
 
@@ -41,8 +45,10 @@ private:
     // This PE's part of a realloc to which all have agreed: the object's offset, the old one when it could stay.
     Result<std::uint64_t> move_or_stay(std::uint64_t offset, std::uint64_t bytes);
     // Publishes the record, meets the others and compares; the failure of any PE, or a difference, is everybody's.
-    Status agree(HeapRecord record, const Status& own);
+    Status agree(HeapRecord& record, const Status& own);
     Status compare(const HeapRecord& mine);
+    // After a meeting: the largest size that a PE asked for, if the calls differ in nothing else.
+    [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
     [[nodiscard]] Result<std::uint64_t> known_object(const char* call, const void* object) const;
 
     SymmetricHeap& heap_;

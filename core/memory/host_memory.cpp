@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/base/parse.hpp"
 #include "core/memory/rounding.hpp"
@@ -11,28 +12,37 @@ namespace npushmem {
 
 namespace {
 
-constexpr std::uint64_t slice_alignment = 2ULL << 20;
+constexpr std::uint64_t huge_page = 2ULL << 20;
+
+std::uint64_t stride_of(std::uint64_t slice_bytes) {
+    return rounded_up(slice_bytes, HostMemory::slice_alignment(slice_bytes));
+}
+
 // Two processes fit into the 47 bits of a user's address space on every machine that this runs on.
 constexpr std::uint64_t address_space = 1ULL << 46;
 
 Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
     const auto pes = static_cast<std::uint64_t>(local_pes);
-    if (slice_bytes > address_space || rounded_up(slice_bytes, slice_alignment) > address_space / pes)
+    if (slice_bytes > address_space || stride_of(slice_bytes) > address_space / pes)
         return Status{Code::memory,
                       fmt::format("a symmetric heap of {} on each of {} PEs exceeds the address space of {}; lower "
                                   "NPUSHMEM_SYMMETRIC_SIZE",
                                   format_size(slice_bytes), local_pes, format_size(address_space))};
-    return HostMemory::header_bytes + rounded_up(slice_bytes, slice_alignment) * pes;
+    return HostMemory::header_bytes + stride_of(slice_bytes) * pes;
 }
 
 }  // namespace
+
+std::uint64_t HostMemory::slice_alignment(std::uint64_t slice_bytes) {
+    return std::bit_ceil(std::clamp(slice_bytes, huge_page, SharedSegment::alignment));
+}
 
 Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, const std::string& folder) {
     auto bytes = segment_bytes(slice_bytes, local_pes);
     if (!bytes.ok()) return bytes.status();
     auto segment = SharedSegment::create(bytes.value(), folder);
     if (!segment.ok()) return segment.status();
-    HostMemory memory(std::move(segment).value(), rounded_up(slice_bytes, slice_alignment));
+    HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
     // Plain stores: the ticket reaches the others through the bootstrap, which orders them.
     memory.header() = {
@@ -43,7 +53,7 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
 Result<HostMemory> HostMemory::join(const SegmentTicket& ticket, std::uint64_t slice_bytes, int local_pes) {
     auto segment = SharedSegment::attach(ticket);
     if (!segment.ok()) return segment.status();
-    HostMemory memory(std::move(segment).value(), rounded_up(slice_bytes, slice_alignment));
+    HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     const Header& header = memory.header();
     if (header.magic != control_magic || header.version != control_version ||
         header.local_pes != static_cast<std::uint32_t>(local_pes) || header.slice_bytes != slice_bytes)

@@ -52,7 +52,9 @@ public:
     void note_departure() { departures().fetch_add(1, std::memory_order_release); }
     [[nodiscard]] bool anybody_departed() const { return departures().load(std::memory_order_acquire) != 0; }
 
-    static constexpr std::uint64_t header_bytes = 2ULL << 20;  // keeps slices aligned to huge pages
+    // Slices begin at multiples of this: of huge pages, and of as much as an object of a slice may ask for.
+    static std::uint64_t slice_alignment(std::uint64_t slice_bytes);
+    static constexpr std::uint64_t header_bytes = SharedSegment::alignment;
 
 private:
     struct Header {

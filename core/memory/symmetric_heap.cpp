@@ -7,13 +7,6 @@
 
 namespace npushmem {
 
-namespace {
-
-// Alignments up to this hold for the address, because slices begin at multiples of it.
-constexpr std::uint64_t largest_alignment = SharedSegment::alignment;
-
-}  // namespace
-
 std::uint64_t SymmetricHeap::slice_bytes(std::uint64_t heap_bytes) {
     return rounded_up(heap_bytes + runtime_bytes + control_bytes, CommitMap::unit);
 }
@@ -46,6 +39,8 @@ Status SymmetricHeap::commit(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+    // Up to this they hold for the address, because slices begin at multiples of it.
+    const std::uint64_t largest_alignment = HostMemory::slice_alignment(slice_bytes_);
     if (alignment > largest_alignment)
         return Status{Code::argument, fmt::format("an alignment of {} exceeds the largest supported, {}",
                                                   format_size(alignment), format_size(largest_alignment))};

@@ -19,13 +19,15 @@
  * library is not initialised; programs that can go on without it use init_thread or npushmemx_init_attr, which return
  * the failure instead. */
 NPUSHMEM_PLAIN(init, void, (), void)
-/* As init, asking for a level of thread support; *provided (may be NULL) receives the level given. Returns 0, or the
- * code of npushmem/plugin/abi.h. */
+/* As init, asking for a level of thread support (init asks for NPUSHMEM_THREAD_SINGLE); *provided (may be NULL)
+ * receives the level given: what was asked for, or more when an earlier call has asked for more. Returns 0, or the code
+ * of npushmem/plugin/abi.h. */
 NPUSHMEM_PLAIN(init_thread, int, (requested, provided), int requested, int* provided)
 /* Collective. Completes everything, waits for all PEs, releases everything. */
 NPUSHMEM_PLAIN(finalize, void, (), void)
 /* Is the library between a successful init and finalize? *initialized receives 0 or 1. Any time. */
 NPUSHMEM_PLAIN(query_initialized, void, (initialized), int* initialized)
+/* The level given so far. Any time. */
 NPUSHMEM_PLAIN(query_thread, void, (provided), int* provided)
 /* Ends all PEs at once with this exit status. Does not return. May be called by one PE alone. */
 NPUSHMEM_PLAIN(global_exit, void, (status), int status)
@@ -42,18 +44,21 @@ NPUSHMEM_PLAIN(info_get_name, void, (name), char* name)
 
 /* ---- Symmetric memory ----
  * All but ptr are collective over all PEs, with equal arguments; a difference is found and reported on every PE that
- * can see it, with the PEs and the values, and nothing is allocated. NULL for size 0 and on failure, with a report that
- * has the numbers. Objects are aligned to 64 bytes unless more is asked for. */
+ * can see it, with the PEs and the values, and nothing is allocated. (A program that was started by shmem_init, and
+ * without NPUSHMEM_CHECK=1, may ask for different sizes, as before OpenSHMEM 1.2: each PE gets as much as the one that
+ * asks for most.) NULL for size 0 and on failure, with a report that has the numbers. Objects are aligned to 64 bytes
+ * unless more is asked for. */
 NPUSHMEM_PLAIN(malloc, void*, (bytes), size_t bytes)
 /* count * bytes, zeroed before any PE can return and put into it. */
 NPUSHMEM_PLAIN(calloc, void*, (count, bytes), size_t count, size_t bytes)
-/* alignment: a power of two, at least sizeof(void *). */
+/* alignment: a power of two, at least sizeof(void *) and at most 64 MiB or, if that is less, the size of the heap
+ * rounded up to a power of two (but 2 MiB always). */
 NPUSHMEM_PLAIN(align, void*, (alignment, bytes), size_t alignment, size_t bytes)
 /* As realloc: keeps the first min(old, new) bytes; NULL object: malloc; 0 bytes: free. On failure the object stays. */
 NPUSHMEM_PLAIN(realloc, void*, (object, bytes), void* object, size_t bytes)
 /* NULL does nothing. Waits for all PEs before the memory can be used again. */
 NPUSHMEM_PLAIN(free, void, (object), void* object)
-/* hints: of NPUSHMEM_MALLOC_...; they change nothing about what may be done with the object. */
+/* hints: of NPUSHMEM_MALLOC_...; they change nothing about what may be done with the object, nor do others. */
 NPUSHMEM_PLAIN(malloc_with_hints, void*, (bytes, hints), size_t bytes, long hints)
 /* Address at which this PE can load and store PE `pe`'s copy of a symmetric object; NULL if its memory cannot be mapped
  * or the arguments are wrong (the latter with a report). Stores made through it are ordered by fence and quiet like

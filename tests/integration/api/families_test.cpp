@@ -42,9 +42,10 @@ std::vector<Way> ways() {
 }
 
 constexpr const char* families[] = {
-    "active_sets", "rma",       "checks",  "contexts",      "threads",   "handles",         "teams",
-    "collectives", "atomics",   "waits",   "ordering",      "heap",      "setup",           "errors",
-    "openshmem",   "overloads", "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams"};
+    "active_sets",     "rma",       "checks",  "contexts",      "threads",   "handles",         "teams",
+    "collectives",     "atomics",   "waits",   "ordering",      "heap",      "setup",           "errors",
+    "openshmem",       "overloads", "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams",
+    "openshmem_habits"};
 
 // Programs whose failing calls are reported on standard error.
 bool makes_mistakes(std::string_view family) {

@@ -1,6 +1,7 @@
 // A program of OpenSHMEM in C++: the overloads find the function of each type, with and without a context.
 #include <shmem.h>
 
+#include <complex>
 #include <cstdio>
 
 namespace {
@@ -55,6 +56,38 @@ void test_atomics(int right) {
     shmem_free(word);
 }
 
+// In the standard library's type and in the compiler's own.
+template <class T>
+void test_complex(int me, int npes) {
+    auto* dest = static_cast<T*>(shmem_calloc(2, sizeof(T)));
+    auto* source = static_cast<T*>(shmem_calloc(2, sizeof(T)));
+    source[0] = source[1] = static_cast<T>(me + 1);
+    shmem_barrier_all();
+    const auto sum = static_cast<T>(npes * (npes + 1) / 2);
+    expect("sum_reduce of complex", 0, shmem_sum_reduce(SHMEM_TEAM_WORLD, dest, source, 2));
+    expect("the sum", true, dest[0] == sum && dest[1] == sum);
+    expect("sum_inscan of complex", 0, shmem_sum_inscan(SHMEM_TEAM_WORLD, dest, source, 2));
+    expect("the sum so far", true, dest[1] == static_cast<T>((me + 1) * (me + 2) / 2));
+    shmem_barrier_all();
+    shmem_free(source);
+    shmem_free(dest);
+}
+
+long sync_words[SHMEM_REDUCE_SYNC_SIZE];
+npushmem_complexf compilers[3];
+std::complex<float> standards[3];
+
+void test_complex_in_sets(int npes) {
+    compilers[0] = 2;
+    standards[0] = 2;
+    shmem_barrier_all();
+    shmem_complexf_sum_to_all(compilers + 1, compilers, 1, 0, 0, npes, compilers + 2, sync_words);
+    shmem_barrier_all();
+    shmem_complexf_sum_to_all(standards + 1, standards, 1, 0, 0, npes, standards + 2, sync_words);
+    expect("complexf_sum_to_all", true, compilers[1] == 2.F * static_cast<float>(npes));
+    expect("complexf_sum_to_all of std::complex", true, standards[1] == 2.F * static_cast<float>(npes));
+}
+
 }  // namespace
 
 int main() {
@@ -67,6 +100,10 @@ int main() {
 #define RUN(NAME, TYPE) test_atomics<TYPE>(right);
     NPUSHMEM_FOR_EACH_ATOMIC_TYPE(RUN)
 #undef RUN
+    test_complex<npushmem_complexf>(me, npes);
+    test_complex<npushmem_complexd>(me, npes);
+    test_complex<std::complex<double>>(me, npes);
+    test_complex_in_sets(npes);
     shmem_finalize();
     return failures == 0 ? 0 : 1;
 }

@@ -108,6 +108,31 @@ TEST(CollectiveHeap, DifferentSizesAreFoundOnEveryPeAndUndone) {
     });
 }
 
+TEST(CollectiveHeap, DifferentSizesMayBeAskedFor) {
+    run_pes(3, [](Pe& pe) {
+        const auto bytes = 1000U * static_cast<unsigned>(pe.number + 1);
+        for (const HeapCall call : {HeapCall::malloc, HeapCall::calloc}) {
+            auto object = pe.heap.allocate(call, bytes, 64, Sizes::may_differ);
+            ASSERT_TRUE(object.ok()) << object.status().message();
+            const std::uint64_t offset = pe.symmetric.offset_of(object.value()).value();
+            EXPECT_EQ(pe.symmetric.size_of(offset).value(), 3000U) << "as much as the last asked for";
+            EXPECT_TRUE(pe.heap.free(object.value()).ok());
+        }
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 1U);
+    });
+}
+
+TEST(CollectiveHeap, OnlySizesMayDiffer) {
+    run_pes(2, [](Pe& pe) {
+        const auto call = pe.number == 0 ? HeapCall::malloc : HeapCall::calloc;
+        const auto other_call = pe.heap.allocate(call, 64U << pe.number, 64, Sizes::may_differ);
+        EXPECT_EQ(other_call.status().code(), Code::mismatch);
+        const auto other_alignment = pe.heap.allocate(HeapCall::align, 64, 64U << pe.number, Sizes::may_differ);
+        EXPECT_EQ(other_alignment.status().code(), Code::mismatch);
+        EXPECT_EQ(pe.symmetric.statistics().allocations, 1U);
+    });
+}
+
 TEST(CollectiveHeap, DifferentCallsAreFound) {
     run_pes(2, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, 64, 64);
@@ -251,7 +276,7 @@ TEST(CollectiveHeap, AlignmentsHoldForTheAddress) {
             EXPECT_EQ(reinterpret_cast<std::uintptr_t>(object.value()) % alignment, 0U);
             ASSERT_TRUE(pe.heap.free(object.value()).ok());
         }
-        EXPECT_EQ(pe.heap.allocate(HeapCall::align, 1, 4ULL << 20).status().code(), Code::argument);
+        EXPECT_EQ(pe.heap.allocate(HeapCall::align, 1, 8ULL << 20).status().code(), Code::argument);
     });
 }
 

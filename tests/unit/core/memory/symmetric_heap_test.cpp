@@ -78,7 +78,7 @@ TEST_F(SymmetricHeapTest, ManyObjectsKeepNoMoreThanOneWould) {
 }
 
 TEST_F(SymmetricHeapTest, RefusesAlignmentsThatTheSliceDoesNotHave) {
-    const auto refused = heap->allocate(64, 2 * SharedSegment::alignment);
+    const auto refused = heap->allocate(64, 2 * HostMemory::slice_alignment(heap->bytes()));
     EXPECT_EQ(refused.status().code(), Code::argument);
     EXPECT_NE(refused.status().message().find("exceeds the largest supported"), std::string::npos);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(heap->at(must_allocate(64, mib))) % mib, 0U);
