@@ -36,7 +36,8 @@ struct Library {
     std::atomic<bool> start_failed{false};  // the last one did
     std::mutex text_lock;                   // of the line below
     std::string speaker;                    // of the last runtime, for what is reported after its end
-    std::once_flag watches_forks;
+    std::once_flag watches_process;
+    pid_t process = 0;  // that started; a child of fork ends alone
 };
 
 // Never destroyed: functions of the API may be called while the program exits.
@@ -102,6 +103,24 @@ void watch_forks() {
         });
 }
 
+// What OpenSHMEM has happen when a program that ends well has not called shmem_finalize: the others may still be in the
+// last barrier, of which this PE has left. One that ends badly is not held up. Nothing is done where the exit comes out
+// of a start or an end.
+void finalize_at_exit(int status, void* /*none*/) {
+    Library& lib = library();
+    {
+        const std::unique_lock guard(lib.lock, std::try_to_lock);
+        if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !program_speaks_openshmem()) return;
+        lib.starts = 1;
+    }
+    if (const Status stopped = stop(); !stopped.ok()) fail("npushmem_finalize, called at the program's end", stopped);
+}
+
+void watch_process() {
+    watch_forks();
+    (void)on_exit(finalize_at_exit, nullptr);  // fails for want of memory only; then nothing happens at the end
+}
+
 Status start_first(Library& lib, const StartRequest& request) {
     auto config = Config::read(ProcessEnvironment{});
     if (!config.ok()) return config.status();
@@ -109,7 +128,8 @@ Status start_first(Library& lib, const StartRequest& request) {
     auto started = Runtime::start(std::move(config).value(), sources, request);
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
-    std::call_once(lib.watches_forks, watch_forks);
+    std::call_once(lib.watches_process, watch_process);
+    lib.process = getpid();
     lib.request = request;
     lib.starts = 1;
     lib.reports = 0;

@@ -55,7 +55,8 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     TeamName made[1];
     const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
                                             static_cast<std::uint64_t>(size)};
-    Status done = runtime()->teams().split(*parent.value(), arguments, wishes, made);
+    const auto given = runtime()->settings().check ? TeamTable::Given::alike : TeamTable::Given::triplets;
+    Status done = runtime()->teams().split(*parent.value(), arguments, given, wishes, made);
     out = handle_of(made[0]);
     return done;
 }
@@ -79,7 +80,8 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
         wish(parent.members().every(row * width, 1, std::min(width, parent.size() - row * width)), x.config, x.mask),
         wish(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config, y.mask)};
     TeamName made[2];
-    Status done = runtime()->teams().split(parent, {2, static_cast<std::uint64_t>(xrange), 0}, wishes, made);
+    Status done = runtime()->teams().split(parent, {2, static_cast<std::uint64_t>(xrange), 0}, TeamTable::Given::alike,
+                                           wishes, made);
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);
     return done;

@@ -141,8 +141,8 @@ TeamName TeamTable::begin(int place, const Wish& wish, bool mapped) {
 // each reads all.
 class TeamTable::Talk {
 public:
-    Talk(TeamTable& table, Team& parent, const Arguments& arguments, std::span<const Wish> wishes)
-        : table_(table), parent_(parent), wishes_(wishes) {
+    Talk(TeamTable& table, Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes)
+        : table_(table), parent_(parent), given_(given), wishes_(wishes) {
         mine_.free = table.free_places();
         std::ranges::copy(arguments, mine_.arguments);
     }
@@ -150,12 +150,10 @@ public:
     // The places that are free at all members, one for each wish.
     Status propose() {
         if (Status told = exchange(); !told.ok()) return told;
+        if (Status agreed = compare(); !agreed.ok()) return agreed;
         PlaceSet free = mine_.free;
-        for (int member = 0; member < parent_.size(); ++member) {
-            const Agreement& theirs = of(member);
-            if (!std::ranges::equal(mine_.arguments, theirs.arguments)) return mismatch(member, theirs);
+        for (const Agreement& theirs : all_)
             for (std::size_t i = 0; i < free.size(); ++i) free[i] &= theirs.free[i];
-        }
         places_ = first_of(free, wishes_.size());
         if (places_.size() == wishes_.size()) return {};
         return {Code::memory,
@@ -201,6 +199,26 @@ private:
         return true;
     }
 
+    // All members look at the same, so all come to the same end.
+    [[nodiscard]] Status compare() const {
+        for (int member = 0; member < parent_.size(); ++member) {
+            if (alike(mine_, of(member))) continue;
+            return given_ == Given::triplets && each_named_agrees() ? Status{} : mismatch(member, of(member));
+        }
+        return {};
+    }
+    [[nodiscard]] static bool alike(const Agreement& one, const Agreement& other) {
+        return std::ranges::equal(one.arguments, other.arguments);
+    }
+    [[nodiscard]] bool each_named_agrees() const {
+        return std::ranges::all_of(all_, [this](const Agreement& theirs) {
+            const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(theirs.arguments[i]); };
+            for (std::int64_t i = 0; i < at(2); ++i)
+                if (!alike(theirs, of(static_cast<int>(at(0) + i * at(1))))) return false;
+            return true;
+        });
+    }
+
     [[nodiscard]] Status mismatch(int member, const Agreement& theirs) const {
         return {Code::mismatch,
                 fmt::format("PE {} of the team {} gave {} and PE {} gave {}; all must give the same arguments",
@@ -225,6 +243,7 @@ private:
 
     TeamTable& table_;
     Team& parent_;
+    Given given_;
     std::span<const Wish> wishes_;
     Agreement mine_{};
     std::vector<Agreement> all_;
@@ -232,10 +251,10 @@ private:
     std::vector<bool> taken_;
 };
 
-Status TeamTable::split(Team& parent, const Arguments& arguments, std::span<const Wish> wishes,
+Status TeamTable::split(Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes,
                         std::span<TeamName> made) {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
-        Talk talk(*this, parent, arguments, wishes);
+        Talk talk(*this, parent, arguments, given, wishes);
         if (Status proposed = talk.propose(); !proposed.ok()) return proposed;
         bool granted = false;
         if (Status taken = talk.take(granted); !taken.ok()) return taken;

@@ -47,10 +47,13 @@ public:
         int contexts_wanted = 0;
     };
     using Arguments = std::array<std::uint64_t, 3>;
-    // Collective over the parent, one or two wishes. `arguments`: what the callers must have given alike. PEs of one
-    // parent may wish for different teams (rows and columns), as long as those that overlap are the same.
-    // `made` has no name where this PE is not a member.
-    Status split(Team& parent, const Arguments& arguments, std::span<const Wish> wishes, std::span<TeamName> made);
+    // What the callers' arguments must be: alike, or triplets (start, stride, size) that name PEs of the parent, of
+    // which each is what all the PEs that it names have given: several teams at a time.
+    enum class Given { alike, triplets };
+    // Collective over the parent, one or two wishes. PEs of one parent may wish for different teams (rows and columns),
+    // as long as those that overlap are the same. `made` has no name where this PE is not a member.
+    Status split(Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes,
+                 std::span<TeamName> made);
     // Collective over its members, with no operation of it under way.
     Status destroy(TeamName name);
 

@@ -1,2 +1,2 @@
 /* Where programs from before OpenSHMEM 1.1 look for the header. */
-#include "../shmemx.h"
+#include <shmemx.h>

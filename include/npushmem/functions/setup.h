@@ -23,7 +23,8 @@ NPUSHMEM_PLAIN(init, void, (), void)
  * receives the level given: what was asked for, or more when an earlier call has asked for more. Returns 0, or the code
  * of npushmem/plugin/abi.h. */
 NPUSHMEM_PLAIN(init_thread, int, (requested, provided), int requested, int* provided)
-/* Collective. Completes everything, waits for all PEs, releases everything. */
+/* Collective. Completes everything, waits for all PEs, releases everything. A program that was started by shmem_init or
+ * start_pes and ends with status 0 without it does it at its end. */
 NPUSHMEM_PLAIN(finalize, void, (), void)
 /* Is the library between a successful init and finalize? *initialized receives 0 or 1. Any time. */
 NPUSHMEM_PLAIN(query_initialized, void, (initialized), int* initialized)

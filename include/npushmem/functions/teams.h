@@ -25,8 +25,10 @@ NPUSHMEM_PLAIN(team_get_config, int, (team, config_mask, config), npushmem_team_
 NPUSHMEM_PLAIN(team_translate_pe, int, (src_team, src_pe, dest_team), npushmem_team_t src_team, int src_pe,
                npushmem_team_t dest_team)
 /* Collective over parent_team, with equal start, stride and size. The new team has the PEs start, start + stride, ...
- * (size of them) of the parent; PEs that are none of them get NPUSHMEM_TEAM_INVALID and 0. Nonzero, on all: the
- * triplet leaves the parent, or no team can be had. */
+ * (size of them) of the parent; PEs that are none of them get NPUSHMEM_TEAM_INVALID and 0. Beyond the standard, and not
+ * under NPUSHMEM_CHECK=1, PEs may make different teams in one call, if each names PEs that name the same. Nonzero, on
+ * all: the triplet leaves the parent, PEs disagree, or no team can be had. config may be NULL; with config_mask 0 it
+ * changes nothing but what team_get_config tells. */
 NPUSHMEM_PLAIN(team_split_strided, int, (parent_team, start, stride, size, config, config_mask, new_team),
                npushmem_team_t parent_team, int start, int stride, int size, const npushmem_team_config_t* config,
                long config_mask, npushmem_team_t* new_team)

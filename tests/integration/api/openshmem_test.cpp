@@ -65,6 +65,18 @@ TEST(OpenshmemPrograms, DebugAndVersionAreSwitchedOnByAnyValue) {
     EXPECT_THAT(job.errors, AllOf(HasSubstr("npushmem "), HasSubstr("world team: done")));
 }
 
+TEST(OpenshmemPrograms, AreNotHeldUpAtTheEndWhenTheyEndBadly) {
+    const Ended job = run_mistakes({}, {"leave"}, 3);
+    EXPECT_EQ(job.status, 3) << job.errors;
+    EXPECT_THAT(job.errors, HasSubstr("PE 2"));
+}
+
+TEST(OpenshmemPrograms, HaveChildrenThatEndAlone) {
+    const Ended job = run_mistakes({}, {"fork"}, 3);
+    EXPECT_EQ(job.status, 0) << job.errors;
+    EXPECT_THAT(job.errors, IsEmpty());
+}
+
 TEST(OpenshmemPrograms, EndWhenTheSizeIsNone) {
     const Ended job = run_mistakes({"SHMEM_SYMMETRIC_SIZE=20q"}, {"size"}, 1);
     EXPECT_NE(job.status, 0);

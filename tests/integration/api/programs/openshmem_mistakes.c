@@ -1,9 +1,13 @@
 /* A program of OpenSHMEM that makes mistakes: each is reported under the name by which the function was called, before
- * the start as well. "size" as its argument: prints what the heap holds at least. */
+ * the start as well. "size" as its argument: prints what the heap holds at least. "leave": the last PE goes with
+ * status 3 while the others wait for it; "fork": each PE has a child that ends by itself. */
 #include <shmem.h>
 #include <shmemx.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int failures = 0;
 
@@ -44,7 +48,25 @@ static void make_mistakes(void) {
     shmem_free(object);
 }
 
+static void leave(void) {
+    shmem_init();
+    if (shmem_my_pe() == shmem_n_pes() - 1) exit(3);
+    shmem_barrier_all();
+}
+
+static int fork_children(void) {
+    shmem_init();
+    const pid_t child = fork();
+    if (child == 0) exit(0);
+    int status = -1;
+    const int ended = waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    shmem_barrier_all();
+    return ended ? 0 : 1;
+}
+
 int main(int count, char** arguments) {
+    if (count > 1 && strcmp(arguments[1], "leave") == 0) leave();
+    if (count > 1 && strcmp(arguments[1], "fork") == 0) return fork_children();
     if (count > 1 && strcmp(arguments[1], "size") == 0) {
         shmem_init();
         npushmemx_heap_info_t info;

@@ -1,6 +1,9 @@
 // Teams: split in every way, nested, overlapping, in reverse; translated, synchronised, used by contexts; destroyed and
 // made again thousands of times.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -231,6 +234,43 @@ void test_contexts(Checker& check, const Job& job, long* word) {
     check.failed_with("the default context", NPUSHMEM_E_ARGUMENT, {"cannot be destroyed"});
 }
 
+bool calls_are_checked() { return std::getenv("NPUSHMEM_CHECK") != nullptr; }
+
+// Different teams in one call: each PE its own, and pairs.
+void test_apart(Checker& check, const Job& job, long* word) {
+    if (calls_are_checked()) return;
+    for (const int size : {1, 2}) {
+        const int first = job.me / size * size;
+        if (job.npes % size != 0) continue;
+        const std::string name = fmt::format("teams of {} in one call", size);
+        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+        check.equal(name, 0, npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, first, 1, size, nullptr, 0, &team));
+        Members members;
+        for (int i = 0; i < size; ++i) members.push_back(first + i);
+        check_team(check, job, name, team, members);
+        use_team(check, name, team, word);
+        npushmem_barrier_all();
+        npushmem_team_destroy(team);
+    }
+}
+
+// A difference is everybody's failure; so are triplets that name PEs which name others.
+void test_disagreement(Checker& check, const Job& job) {
+    if (job.npes < 2) return;
+    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+    const int last = job.npes - 1;
+    const int size = job.me == last ? job.npes : last;
+    check.that("different sizes", npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, size, nullptr, 0, &team) != 0);
+    check.failed_with("different sizes", NPUSHMEM_E_MISMATCH, {"gave 0, 1, "});
+    check.that("no team of different sizes", team == NPUSHMEM_TEAM_INVALID);
+    check.that("each names its neighbour",
+               npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, job.right(), 1, 1, nullptr, 0, &team) != 0);
+    check.failed_with("each names its neighbour", NPUSHMEM_E_MISMATCH, {"gave"});
+    check.that("different widths",
+               npushmem_team_split_2d(NPUSHMEM_TEAM_WORLD, job.me + 1, nullptr, 0, &team, nullptr, 0, &team) != 0);
+    check.failed_with("different widths", NPUSHMEM_E_MISMATCH, {"gave 2, "});
+}
+
 void test_mistakes(Checker& check, const Job& job) {
     npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
     check.that("wrap-around",
@@ -306,6 +346,8 @@ void test_teams(Checker& check, const Job& job) {
     test_reuse(check, job);
     npushmem_barrier_all();
     test_contexts(check, job, word);
+    test_apart(check, job, word);
+    test_disagreement(check, job);
     test_mistakes(check, job);
     test_locks(check, job);
     npushmem_free(word);
