@@ -116,8 +116,9 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
         EXPECT_CALL(transport, connect(_));
         EXPECT_CALL(transport, import_memory(0, _));
         EXPECT_CALL(transport, map(_));
-        EXPECT_CALL(bootstrap, barrier());  // the world's barrier exists
-        EXPECT_CALL(bootstrap, barrier());  // finish: all are through
+        EXPECT_CALL(bootstrap, allgather(_, _));  // who maps whom
+        EXPECT_CALL(bootstrap, barrier());        // the world's barrier exists
+        EXPECT_CALL(bootstrap, barrier());        // finish: all are through
         EXPECT_CALL(transport, release_memory(_));
         EXPECT_CALL(transport, deregister_memory(5));
     }
