@@ -7,7 +7,8 @@
  *
  * Parameters: id: 128 bytes, the same at all ranks; rank, nranks: this process's number, and how many there are; flags:
  * of NPUSHMEMX_INIT_; attr: made by NPUSHMEMX_INIT_ATTR_INITIALIZER; pes_per_node, pes_per_core: receive the figures,
- * may be NULL. */
+ * may be NULL; config, config_mask: parameters of a team, and which of them count; npes: how many PEs the team has;
+ * pe_idx_in_team: the caller's number in it, which no other has. */
 #ifndef NPUSHMEMX_H
 #define NPUSHMEMX_H
 
@@ -62,6 +63,41 @@ NPUSHMEM_API int npushmemx_get_uniqueid(npushmemx_uniqueid_t* id);
 NPUSHMEM_API int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqueid_t* id,
                                                   npushmemx_init_attr_t* attr);
 NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr);
+
+/* ---- Teams of any PEs ----------------------------------------------------------------------------------------------
+ * A team whose members need be in no order and at no distance of each other, and no other PE takes part. One of them
+ * makes an id, the program hands it to the others by whatever means it has, and all call team_init:
+ *
+ *     npushmemx_team_config_t config = {0, 0};
+ *     if (my_index == 0) npushmemx_team_get_uniqueid(&config.uniqueid);
+ *     ... hand it to the other members ...
+ *     npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, 3, my_index);
+ *
+ * The team is one like any other: for translate_pe, splits, contexts, collective calls, team_destroy. */
+
+typedef uint64_t npushmemx_team_uniqueid_t;
+
+/* Parameters of team_init, and the bit of config_mask that says that the id counts (NPUSHMEM_TEAM_NUM_CONTEXTS: that
+ * num_contexts does, which means what it means in npushmem_team_config_t). */
+typedef struct npushmemx_team_config_s {
+    int num_contexts;
+    npushmemx_team_uniqueid_t uniqueid;
+} npushmemx_team_config_t;
+#define NPUSHMEMX_TEAM_UNIQUEID 2L
+
+/* *uniqueid receives an id that has not been used; it serves one team, of which this PE is a member. Local; any thread.
+ * Returns 0, or a code of npushmem/plugin/abi.h, with a report: not initialised, a null pointer. */
+NPUSHMEM_API int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid);
+/* Collective over the `npes` PEs that are to be the team's members, in any threads of theirs; the calling PE becomes
+ * number pe_idx_in_team of it. config_mask must have NPUSHMEMX_TEAM_UNIQUEID. *team receives the handle, or
+ * NPUSHMEM_TEAM_INVALID. Completes nothing.
+ *
+ * Returns 0, or a code, with a report, on all that have come: npes differs among them, two gave one index, an index is
+ * no number of the team, no team can be had. A PE that does not come is waited for until NPUSHMEM_TIMEOUT; so is the
+ * one that made the id, which ends the wait of the others when it gives up. An id that was used, or that no PE of the
+ * job made, is refused where that is known, which is at its maker; elsewhere the wait for it ends at the deadline. */
+NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask,
+                                     int npes, int pe_idx_in_team);
 
 /* ---- Barriers ------------------------------------------------------------------------------------------------------
  */

@@ -61,6 +61,18 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     return done;
 }
 
+Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, long mask, int npes, int index) {
+    Runtime* up = runtime();
+    if (up == nullptr) return not_running();
+    if (config == nullptr || (mask & NPUSHMEMX_TEAM_UNIQUEID) == 0)
+        return {Code::argument, "config is NULL, or config_mask is without NPUSHMEMX_TEAM_UNIQUEID"};
+    TeamName made;
+    const int contexts = (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0 ? config->num_contexts : 0;
+    Status done = up->teams().gather(config->uniqueid, npes, index, contexts, made);
+    out = handle_of(made);
+    return done;
+}
+
 struct Axis {
     const npushmem_team_config_t* config;
     long mask;
@@ -176,6 +188,21 @@ void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
     const Team* found = find_team(team);
     if (found == nullptr || pe < 0 || pe >= found->size()) return nullptr;
     return npushmem_ptr(object, found->members().at(pe));
+}
+
+int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid) {
+    Runtime* up = runtime();
+    if (up == nullptr) return returned(__func__, not_running());
+    if (uniqueid == nullptr) return returned(__func__, {Code::argument, "uniqueid is NULL"});
+    *uniqueid = up->teams().make_id();
+    return 0;
+}
+
+int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask, int npes,
+                        int pe_idx_in_team) {
+    if (team == nullptr) return returned(__func__, {Code::argument, "team is NULL"});
+    *team = NPUSHMEM_TEAM_INVALID;
+    return returned(__func__, init_team(*team, config, config_mask, npes, pe_idx_in_team));
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/memory/commit_map.hpp"
+#include "core/team/team_gathering.hpp"
 
 namespace npushmem {
 
@@ -43,10 +44,12 @@ Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
                                                    Members shared, bool all_mapped) {
     const std::uint64_t stride = TeamLayout(parts.npes).bytes();
-    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, pool_bytes / stride));
+    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, (pool_bytes - TeamMail::bytes) / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
     for (int place = 0; place < 2; ++place)
         if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
+    if (Status got = table->commit(pool_bytes - TeamMail::bytes, TeamMail::bytes); !got.ok())
+        return got.within("letters about teams");
     table->begin_predefined(std::move(shared), all_mapped);
     return table;
 }
@@ -58,6 +61,7 @@ TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(s
       stride_(TeamLayout(parts_.npes).bytes()),
       commit_(std::move(commit)),
       places_(places),
+      mail_(parts_, pool + pool_bytes - TeamMail::bytes),
       committed_(pool_bytes / CommitMap::unit),
       uses_(static_cast<std::size_t>(places)),
       names_(static_cast<std::size_t>(places)),
@@ -111,15 +115,19 @@ void TeamTable::give_back(int place) {
 // Memory that is there and zero: nobody writes into it before all members have met again, and what an earlier team
 // wrote had landed before that one was destroyed.
 Status TeamTable::prepare(int place) {
-    const std::uint64_t begin = offset_of(place);
+    if (Status done = commit(offset_of(place) - pool_, stride_); !done.ok()) return done;
+    std::memset(parts_.own_slice + offset_of(place), 0, stride_);
+    return {};
+}
+
+// `begin`: in the pool.
+Status TeamTable::commit(std::uint64_t begin, std::uint64_t bytes) {
     const std::lock_guard guard(lock_);
-    for (std::uint64_t unit = (begin - pool_) / CommitMap::unit; unit * CommitMap::unit < begin + stride_ - pool_;
-         ++unit) {
+    for (std::uint64_t unit = begin / CommitMap::unit; unit * CommitMap::unit < begin + bytes; ++unit) {
         if (committed_[unit]) continue;
         if (Status done = commit_(pool_ + unit * CommitMap::unit, CommitMap::unit); !done.ok()) return done;
         committed_[unit] = true;
     }
-    std::memset(parts_.own_slice + begin, 0, stride_);
     return {};
 }
 
@@ -263,6 +271,38 @@ Status TeamTable::split(Team& parent, const Arguments& arguments, Given given, s
         return {};
     }
     return {Code::memory, fmt::format("no place for the team was free on all PEs in {} attempts", most_attempts)};
+}
+
+std::uint64_t TeamTable::make_id() {
+    const std::lock_guard guard(lock_);
+    const std::uint64_t id = TeamGathering::id_of(parts_.my_pe, ++ids_);
+    open_ids_.insert(id);
+    mail_.expect(id);  // others may come before this PE does
+    return id;
+}
+
+// What this PE can say by itself. An id serves once.
+Status TeamTable::begin_gathering(std::uint64_t id, int npes) {
+    const int leader = TeamGathering::leader_of(id);
+    if (leader < 0 || leader >= parts_.npes || static_cast<std::uint32_t>(id) == 0)
+        return {Code::argument, fmt::format("{:#x} is no id that a PE of this job has made", id)};
+    if (leader != parts_.my_pe) {
+        mail_.expect(id);
+        return {};
+    }
+    const std::lock_guard guard(lock_);
+    if (open_ids_.erase(id) == 0)
+        return {Code::argument, fmt::format("the id {:#x} was not made by this PE, or has been used", id)};
+    if (npes >= 1 && npes <= parts_.npes) return {};
+    mail_.forget(id);
+    return {Code::range, fmt::format("npes is {}; the job has {} PEs", npes, parts_.npes)};
+}
+
+Status TeamTable::gather(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
+    if (Status begun = begin_gathering(id, npes); !begun.ok()) return begun;
+    Status done = TeamGathering(*this, mail_, id, npes, index).run(contexts_wanted, made);
+    mail_.forget(id);
+    return done;
 }
 
 std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t place) const {

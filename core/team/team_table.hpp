@@ -6,10 +6,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <vector>
 
 #include "core/team/team.hpp"
+#include "core/team/team_mail.hpp"
 
 namespace npushmem {
 
@@ -22,7 +24,8 @@ struct TeamName {
 
 class TeamTable {
 public:
-    // Of each slice, for the state of teams; so that a job of a million PEs has some room as well.
+    // Of each slice, for the state of teams, and for letters at the end; so that a job of a million PEs has some room
+    // as well.
     static constexpr std::uint64_t pool_bytes = 4ULL << 20;
 
     // `pool`: offset of that in every slice. `commit` gives a range of the own slice its memory. The world is place 0,
@@ -54,6 +57,10 @@ public:
     // as long as those that overlap are the same. `made` has no name where this PE is not a member.
     Status split(Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes,
                  std::span<TeamName> made);
+    // A team of PEs that have nothing in common but an id, which one of them has made: collective over these, each with
+    // its own index of `npes`. See TeamGathering.
+    [[nodiscard]] std::uint64_t make_id();
+    Status gather(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made);
     // Collective over its members, with no operation of it under way.
     Status destroy(TeamName name);
 
@@ -77,6 +84,8 @@ private:
     }
     [[nodiscard]] std::atomic_ref<std::uint64_t> departed(std::uint64_t place) const;
     class Talk;
+    Status commit(std::uint64_t begin, std::uint64_t bytes);
+    Status begin_gathering(std::uint64_t id, int npes);
     Status leave(Team& team);
 
     TeamParts parts_;
@@ -84,7 +93,10 @@ private:
     std::uint64_t stride_;
     std::function<Status(std::uint64_t, std::uint64_t)> commit_;
     int places_;
+    TeamMail mail_;
     std::mutex lock_;
+    std::uint32_t ids_ = 0;                          // made so far; under lock_
+    std::set<std::uint64_t> open_ids_;               // made here and not used yet; under lock_
     PlaceSet free_{};                                // under lock_
     std::vector<bool> committed_;                    // under lock_, by units of the pool
     std::vector<std::uint32_t> uses_;                // by place, under lock_

@@ -1,0 +1,209 @@
+#include "core/team/team_gathering.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "tests/unit/core/team/team_world.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::HasSubstr;
+using Pes = std::vector<int>;
+
+// The index of a PE in the list; -1 where it is not.
+int index_in(const Pes& pes, int pe) {
+    const auto at = std::ranges::find(pes, pe);
+    return at == pes.end() ? -1 : static_cast<int>(at - pes.begin());
+}
+
+// What a shared word says of an id, once its maker has made it. Release and acquire: with each other.
+class Note {
+public:
+    void set(std::uint64_t id) { id_.store(id, std::memory_order_release); }
+    std::uint64_t get() const {
+        std::uint64_t id = 0;
+        while ((id = id_.load(std::memory_order_acquire)) == 0) std::this_thread::yield();
+        return id;
+    }
+
+private:
+    std::atomic<std::uint64_t> id_{0};
+};
+
+Status gather(TeamTable& table, Note& note, int leader, int npes, int index, TeamName& made) {
+    if (table.parts().my_pe == leader) note.set(table.make_id());
+    return table.gather(note.get(), npes, index, 0, made);
+}
+
+// Every order of four PEs, and each of them as the leader.
+TEST(TeamGathering, MakesATeamInAnyOrder) {
+    TeamWorld world(4);
+    Pes order{0, 1, 2, 3};
+    std::vector<Pes> orders;
+    do orders.push_back(order);
+    while (std::ranges::next_permutation(order).found);
+    std::vector<Note> notes(orders.size());
+    world.run([&](TeamTable& table, int pe) {
+        for (std::size_t i = 0; i < orders.size(); ++i) {
+            TeamName made;
+            const Status done = gather(table, notes[i], static_cast<int>(i % 4), 4, index_in(orders[i], pe), made);
+            ASSERT_TRUE(done.ok()) << done.message();
+            Team& team = *table.find(made);
+            for (int member = 0; member < 4; ++member)
+                ASSERT_EQ(team.members().at(member), orders[i][static_cast<std::size_t>(member)]);
+            ASSERT_TRUE(team.all_found());
+            for (int meeting = 0; meeting < 3; ++meeting) ASSERT_TRUE(team.sync().ok());
+            ASSERT_TRUE(table.destroy(made).ok());
+        }
+    });
+}
+
+// PEs that are no members do nothing; teams that have no PE in common are made at the same time.
+TEST(TeamGathering, NeedsNobodyElse) {
+    TeamWorld world(6);
+    const Pes some{4, 0, 1};
+    const Pes others{5, 2};
+    std::vector<Note> notes(2 * 200);
+    world.run([&](TeamTable& table, int pe) {
+        const bool of_some = index_in(some, pe) >= 0;
+        const Pes& mine = of_some ? some : others;
+        if (index_in(mine, pe) < 0) return;
+        for (std::size_t i = 0; i < 200; ++i) {
+            TeamName made;
+            ASSERT_TRUE(gather(table, notes[2 * i + (of_some ? 0 : 1)], mine[0], static_cast<int>(mine.size()),
+                               index_in(mine, pe), made)
+                            .ok());
+            ASSERT_TRUE(table.find(made)->sync().ok());
+            ASSERT_TRUE(table.destroy(made).ok());
+        }
+    });
+}
+
+TEST(TeamGathering, MakesATeamOfOne) {
+    TeamWorld world(2);
+    TeamTable& table = world.table(1);
+    TeamName made;
+    ASSERT_TRUE(table.gather(table.make_id(), 1, 0, 5, made).ok());
+    EXPECT_EQ(table.find(made)->size(), 1);
+    EXPECT_EQ(table.find(made)->contexts_wanted, 5);
+    EXPECT_TRUE(table.destroy(made).ok());
+}
+
+// What is split from a listed team is by its numbers, with a list or without.
+TEST(TeamGathering, ItsTeamsCanBeSplit) {
+    TeamWorld world(4);
+    const Pes order{2, 0, 3, 1};
+    Note note;
+    world.run([&](TeamTable& table, int pe) {
+        TeamName made;
+        ASSERT_TRUE(gather(table, note, 3, 4, index_in(order, pe), made).ok());
+        Team& parent = *table.find(made);
+        const TeamTable::Wish wishes[] = {{parent.members().every(0, 1, 3), 0}};
+        TeamName child;
+        ASSERT_TRUE(table.split(parent, {0, 1, 3}, TeamTable::Given::alike, wishes, std::span(&child, 1)).ok());
+        ASSERT_EQ(child.value == 0, pe == 1);
+        if (child.value == 0) return;
+        EXPECT_EQ(table.find(child)->members().text(), "PEs 2, 0, 3");
+        EXPECT_TRUE(table.find(child)->sync().ok());
+    });
+}
+
+// All hear the same sentence, and can go on.
+TEST(TeamGathering, ContradictionsAreEverybodysFailure) {
+    struct Wrong {
+        int sizes[3];
+        int indices[3];
+        Code code;
+        const char* text;
+    };
+    const Wrong cases[] = {
+        {{3, 3, 3}, {0, 2, 2}, Code::mismatch, "PE 1 and PE 2 both gave pe_idx_in_team 2"},
+        {{3, 3, 3}, {0, 0, 0}, Code::mismatch, "PE 0 and PE 1 both gave pe_idx_in_team 0"},
+        {{3, 3, 3}, {0, 1, 3}, Code::range, "PE 2 gave pe_idx_in_team 3; the team has 0 to 2"},
+        {{3, 3, 3}, {0, -1, 2}, Code::range, "PE 1 gave pe_idx_in_team -1"},
+    };
+    TeamWorld world(3);
+    std::vector<Note> notes(std::size(cases) + 1);
+    world.run([&](TeamTable& table, int pe) {
+        const auto me = static_cast<std::size_t>(pe);
+        TeamName made;
+        for (std::size_t i = 0; i < std::size(cases); ++i) {
+            const Wrong& wrong = cases[i];
+            const Status done = gather(table, notes[i], 1, wrong.sizes[me], wrong.indices[me], made);
+            EXPECT_EQ(done.code(), wrong.code) << done.message();
+            EXPECT_THAT(done.message(), HasSubstr(wrong.text));
+            EXPECT_EQ(made.value, 0U);
+        }
+        EXPECT_TRUE(gather(table, notes.back(), 2, 3, pe, made).ok());
+    });
+}
+
+TEST(TeamGathering, DifferentSizesAreNamed) {
+    TeamWorld world(2);
+    Note note;
+    world.run([&](TeamTable& table, int pe) {
+        TeamName made;
+        const Status done = gather(table, note, 0, pe == 0 ? 2 : 5, pe, made);
+        EXPECT_EQ(done.code(), Code::mismatch);
+        EXPECT_THAT(done.message(), HasSubstr("npes is 2 on PE 0 and 5 on PE 1"));
+    });
+}
+
+TEST(TeamGathering, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
+    TeamWorld world(3, std::chrono::milliseconds{50});
+    Note note;
+    world.run([&](TeamTable& table, int pe) {
+        if (pe == 2) return;
+        TeamName made;
+        const Status done = gather(table, note, 0, 3, pe, made);
+        EXPECT_EQ(done.code(), Code::timeout) << done.message();
+        EXPECT_EQ(made.value, 0U);
+    });
+}
+
+TEST(TeamGathering, ALeaderThatIsDeadIsNamed) {
+    TeamWorld world(2);
+    const std::uint64_t id = world.table(0).make_id();
+    world.kill(0);
+    TeamName made;
+    const Status done = world.table(1).gather(id, 2, 1, 0, made);
+    EXPECT_EQ(done.code(), Code::peer_dead);
+    EXPECT_THAT(done.message(), HasSubstr("PE 0 has died"));
+}
+
+TEST(TeamGathering, AnIdServesOnceAndOnlyIfItWasMade) {
+    TeamWorld world(2);
+    TeamTable& table = world.table(0);
+    TeamName made;
+    const std::uint64_t id = table.make_id();
+    EXPECT_NE(id, table.make_id());
+    ASSERT_TRUE(table.gather(id, 1, 0, 0, made).ok());
+    EXPECT_THAT(table.gather(id, 1, 0, 0, made).message(), HasSubstr("has been used"));
+    EXPECT_EQ(table.gather(TeamGathering::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
+    for (const std::uint64_t wrong :
+         {std::uint64_t{0}, std::uint64_t{5}, TeamGathering::id_of(2, 1), ~std::uint64_t{0}})
+        EXPECT_THAT(table.gather(wrong, 1, 0, 0, made).message(), HasSubstr("is no id")) << wrong;
+    EXPECT_EQ(table.gather(table.make_id(), 3, 0, 0, made).code(), Code::range);
+    EXPECT_EQ(table.gather(table.make_id(), 0, 0, 0, made).code(), Code::range);
+}
+
+// A PE that came and gave up leaves nothing behind: its places are free, and later letters find their way.
+TEST(TeamGathering, NothingIsLeftOfAnAttemptThatFailed) {
+    TeamWorld world(2, std::chrono::seconds{60});
+    const PlaceSet before = world.table(0).free_places();
+    std::vector<Note> notes(20);
+    world.run([&](TeamTable& table, int) {
+        for (std::size_t i = 0; i < notes.size(); ++i) {
+            TeamName made;
+            EXPECT_EQ(gather(table, notes[i], static_cast<int>(i % 2), 2, 0, made).code(), Code::mismatch);
+        }
+    });
+    EXPECT_EQ(world.table(0).free_places(), before);
+    EXPECT_EQ(world.table(1).free_places(), before);
+}
+
+}  // namespace
+}  // namespace npushmem

@@ -1,0 +1,151 @@
+#include "core/team/team_table.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "tests/unit/core/team/team_world.hpp"
+
+namespace npushmem {
+namespace {
+
+using ::testing::HasSubstr;
+
+// PEs start, start + stride, ... of a parent; its name, where this PE is a member.
+Status split(TeamTable& table, Team& parent, int start, int stride, int count, TeamName& made,
+             TeamTable::Given given = TeamTable::Given::triplets) {
+    const TeamTable::Wish wishes[] = {{parent.members().every(start, stride, count), 0}};
+    return table.split(
+        parent,
+        {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride), static_cast<std::uint64_t>(count)},
+        given, wishes, std::span(&made, 1));
+}
+
+TEST(TeamTable, PredefinedTeamsAreThere) {
+    TeamWorld world(3);
+    EXPECT_EQ(world.table(2).world().size(), 3);
+    EXPECT_EQ(world.table(2).world().index(), 2);
+    EXPECT_EQ(world.table(1).shared().members().text(), "PEs 0 to 2, every 1");
+    EXPECT_EQ(world.table(0).find({}), nullptr);
+    EXPECT_FALSE(world.table(0).was_there({}));
+}
+
+// A name is never given twice, and that of a team that is gone names nothing, though its place serves another.
+TEST(TeamTable, PlacesAreUsedAgainAndNamesAreNot) {
+    TeamWorld world(4);
+    world.run([](TeamTable& table, int pe) {
+        std::set<std::uint64_t> names;
+        TeamName last;
+        for (int round = 0; round < 1500; ++round) {
+            TeamName made;
+            const int count = 1 + round % 4;
+            ASSERT_TRUE(split(table, table.world(), 0, 1, count, made).ok());
+            ASSERT_EQ(made.value != 0, pe < count);
+            if (pe >= count) continue;
+            ASSERT_TRUE(names.insert(made.value).second);
+            ASSERT_EQ(table.find(last), nullptr);
+            ASSERT_EQ(last.value == 0, !table.was_there(last));
+            ASSERT_NE(table.find(made), nullptr);
+            ASSERT_FALSE(table.was_there(made));
+            ASSERT_TRUE(table.find(made)->sync().ok());
+            ASSERT_TRUE(table.destroy(made).ok());
+            ASSERT_EQ(table.destroy(made).code(), Code::argument);
+            last = made;
+        }
+        EXPECT_TRUE(names.empty() || names.size() >= 375);
+    });
+}
+
+// Teams of teams of teams, all alive, each its parent without the last; then destroyed, the outer ones first.
+TEST(TeamTable, TeamsNest) {
+    TeamWorld world(5);
+    world.run([](TeamTable& table, int pe) {
+        for (int round = 0; round < 200; ++round) {
+            std::vector<TeamName> names;
+            Team* parent = &table.world();
+            while (parent != nullptr && parent->size() > 1) {
+                TeamName made;
+                ASSERT_TRUE(split(table, *parent, 0, 1, parent->size() - 1, made).ok());
+                if ((parent = table.find(made)) == nullptr) break;
+                names.push_back(made);
+                ASSERT_EQ(parent->index(), pe);
+                ASSERT_TRUE(parent->sync().ok());
+            }
+            ASSERT_EQ(names.size(), static_cast<std::size_t>(4 - pe));
+            for (const TeamName name : names) ASSERT_TRUE(table.destroy(name).ok());
+        }
+    });
+}
+
+// Neighbours in a row, each PE in two teams; both alive, used in turn.
+TEST(TeamTable, TeamsOverlap) {
+    TeamWorld world(4);
+    world.run([](TeamTable& table, int) {
+        for (int round = 0; round < 300; ++round) {
+            std::vector<TeamName> names(3);
+            for (int first = 0; first < 3; ++first)
+                ASSERT_TRUE(split(table, table.world(), first, 1, 2, names[static_cast<std::size_t>(first)]).ok());
+            std::erase(names, TeamName{});
+            for (const TeamName name : names) ASSERT_TRUE(table.find(name)->sync().ok());
+            for (const TeamName name : names) ASSERT_TRUE(table.destroy(name).ok());
+        }
+    });
+}
+
+TEST(TeamTable, SaysWhenThereAreNoMorePlaces) {
+    TeamWorld world(2);
+    world.run([](TeamTable& table, int) {
+        std::vector<TeamName> names;
+        Status done;
+        for (TeamName made; (done = split(table, table.world(), 0, 1, 2, made)).ok();) names.push_back(made);
+        EXPECT_EQ(done.code(), Code::memory);
+        EXPECT_THAT(done.message(), HasSubstr("teams already"));
+        EXPECT_GE(names.size(), 200U);
+        for (const TeamName name : names) EXPECT_TRUE(table.destroy(name).ok());
+    });
+}
+
+TEST(TeamTable, RefusesASplitWhoseMembersDisagree) {
+    TeamWorld world(3);
+    world.run([](TeamTable& table, int pe) {
+        TeamName made;
+        const Status done = split(table, table.world(), 0, 1, pe == 1 ? 3 : 2, made);
+        EXPECT_EQ(done.code(), Code::mismatch);
+        EXPECT_THAT(done.message(), HasSubstr("all must give the same"));
+        EXPECT_EQ(made.value, 0U);
+    });
+}
+
+TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
+    TeamWorld world(4);
+    world.run([](TeamTable& table, int pe) {
+        TeamName made;
+        ASSERT_TRUE(split(table, table.world(), pe / 2 * 2, 1, 2, made).ok());
+        EXPECT_EQ(table.find(made)->size(), 2);
+        EXPECT_EQ(table.find(made)->index(), pe % 2);
+        TeamName none;
+        const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, TeamTable::Given::alike);
+        EXPECT_EQ(refused.code(), Code::mismatch);
+        // Each is in what its left neighbour names.
+        EXPECT_EQ(split(table, table.world(), (pe + 1) % 4, 1, 1, none).code(), Code::mismatch);
+    });
+}
+
+// As active sets do it: a place is taken, made ready, and begun, without a parent.
+TEST(TeamTable, GivesOutPlacesOneByOne) {
+    TeamWorld world(1);
+    TeamTable& table = world.table(0);
+    EXPECT_FALSE(table.take(0)) << "the world's";
+    EXPECT_TRUE(table.take(7));
+    EXPECT_FALSE(table.take(7));
+    ASSERT_TRUE(table.prepare(7).ok());
+    const TeamName name = table.begin(7, {PeRange::one(0), 3}, true);
+    ASSERT_NE(table.find(name), nullptr);
+    EXPECT_EQ(table.find(name)->contexts_wanted, 3);
+    ASSERT_TRUE(table.destroy(name).ok());
+    EXPECT_TRUE(table.take(7));
+    table.give_back(7);
+}
+
+}  // namespace
+}  // namespace npushmem
