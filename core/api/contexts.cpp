@@ -10,6 +10,7 @@
 #include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/teams.hpp"
+#include "core/base/full_fence.hpp"
 #include "npushmem.h"
 
 namespace npushmem::api {
@@ -86,6 +87,7 @@ std::vector<Made> take(Ends&& ends) {
 // report.
 Status end(Made made) {
     Status done = made.remote->quiet();
+    full_fence();  // for what was stored to mapped PEs
     made.remote.reset();
     *made.context = {};
     made.context->state = Context::State::destroyed;

@@ -38,6 +38,7 @@ struct Library {
     std::string speaker;                    // of the last runtime, for what is reported after its end
     std::once_flag watches_process;
     pid_t process = 0;  // that started; a child of fork ends alone
+    pthread_t starter{};
 };
 
 // Never destroyed: functions of the API may be called while the program exits.
@@ -105,12 +106,14 @@ void watch_forks() {
 
 // What OpenSHMEM has happen when a program that ends well has not called shmem_finalize: the others may still be in the
 // last barrier, of which this PE has left. One that ends badly is not held up. Nothing is done where the exit comes out
-// of a start or an end.
+// of a start or an end, nor from another thread than the one that started, which may be inside the library.
 void finalize_at_exit(int status, void* /*none*/) {
     Library& lib = library();
     {
         const std::unique_lock guard(lib.lock, std::try_to_lock);
-        if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !program_speaks_openshmem()) return;
+        if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !program_speaks_openshmem() ||
+            pthread_equal(lib.starter, pthread_self()) == 0)
+            return;
         lib.starts = 1;
     }
     if (const Status stopped = stop(); !stopped.ok()) fail("npushmem_finalize, called at the program's end", stopped);
@@ -130,6 +133,7 @@ Status start_first(Library& lib, const StartRequest& request) {
     lib.runtime = std::move(started).value();
     std::call_once(lib.watches_process, watch_process);
     lib.process = getpid();
+    lib.starter = pthread_self();
     lib.request = request;
     lib.starts = 1;
     lib.reports = 0;

@@ -167,6 +167,11 @@ Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64
                       fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
                                   static_cast<const void*>(experts), static_cast<const void*>(weights))};
     }
+    // Before the product, which must not wrap.
+    if (tokens > config.max_tokens)
+        return Status{Code::range,
+                      fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
+                                  runtime()->my_pe(), tokens, config.max_tokens)};
     const auto count = static_cast<std::size_t>(tokens) * static_cast<std::size_t>(config.top_k);
     return moe::RankRouting{{experts, count}, {weights, count}};
 }
@@ -240,7 +245,6 @@ int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* 
 int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                            const float* weights, void** x) {
     return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        if (x != nullptr) *x = nullptr;
         const Status status = dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
         if (status.ok() && x != nullptr) *x = layer.x();
         return status;

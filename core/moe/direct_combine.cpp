@@ -194,6 +194,9 @@ Status DirectCombine::reset() {
     if (config_.audit) std::memset(arrivals_.data(), 0, expected_.size() * sizeof(std::uint64_t));
     epoch_ = 0;
     routed_ = collected_ = false;
+    plan_ = {};
+    tokens_ = {};
+    order_ = {};
     if (Status s = memory_.barrier(); !s.ok()) return s;
     broken_ = {};
     return {};

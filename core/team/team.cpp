@@ -51,7 +51,9 @@ void Team::find_slices() {
         return;
     }
     slices_.reserve(static_cast<std::size_t>(size_));
-    for (int member = 0; member < size_; ++member) slices_.push_back(slice_of(parts_, members_.at(member)));
+    // The own slice is there even where no transport maps it.
+    for (int member = 0; member < size_; ++member)
+        slices_.push_back(member == index_ ? parts_.own_slice : slice_of(parts_, members_.at(member)));
 }
 
 // Of the team's place, where all are found.

@@ -34,7 +34,10 @@ int lowest(const PlaceSet& free) {
 }  // namespace
 
 Status TeamGathering::run(int contexts_wanted, TeamName& made) {
-    Status done = leader_of(id_) == table_.parts().my_pe ? lead() : follow();
+    const bool leads = leader_of(id_) == table_.parts().my_pe;
+    Status done = leads ? lead() : follow();
+    // Nobody waits for a leader who has given up.
+    if (leads && !done.ok() && !refused_) (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code())}});
     if (!done.ok()) {
         give_back();
         return done;
@@ -53,16 +56,17 @@ Letter TeamGathering::letter(Kind kind) const {
 
 Result<Letter> TeamGathering::next(const WaitFor& what, std::optional<std::uint32_t> number) {
     std::optional<Letter> come;
-    Status driven;
+    // What the transports fail at meanwhile may be about any PE; that one of those waited for is lost, the wait finds
+    // out.
     const auto look = [&] {
         come = mail_.take(id_, number);
-        if (!come) driven = mail_.progress();
-        return come || !driven.ok();
+        if (!come) (void)mail_.progress();
+        return come.has_value();
     };
     WaitFailure failure;
     const Code code = table_.parts().waiter.until(look, what, &failure);
     if (code != Code::ok) return Status{code, describe(what, failure)};
-    return come ? Result<Letter>(*come) : Result<Letter>(driven);
+    return *come;
 }
 
 TeamGathering::Vote TeamGathering::try_place(int place) {
@@ -97,6 +101,14 @@ Status TeamGathering::text_of(const Refusal& why) const {
                                 a, b, leader_of(id_))};
         case Reason::places:
             return {Code::memory, "there is no place for the team that is free on all of its PEs; destroy some first"};
+        case Reason::one_more:
+            return {Code::mismatch,
+                    fmt::format("PE {} has come to make a team of which all {} PEs were there already", a, b)};
+        case Reason::failed:
+            return {static_cast<Code>(a),
+                    fmt::format("PE {}, which made the id of the team, has given it up ({}), as it "
+                                "has reported",
+                                leader_of(id_), name_of(static_cast<Code>(a)))};
         case Reason::memory: break;
     }
     return {Code::memory, "a PE has no memory for the state of the team"};
@@ -165,11 +177,22 @@ Status TeamGathering::tell_all(Letter letter) {
 }
 
 Status TeamGathering::refuse(const Refusal& why) {
+    refused_ = true;
     Letter said = letter(refusal);
     said.add(static_cast<std::uint32_t>(why.reason));
     for (const std::uint32_t detail : why.details) said.add(detail);
     (void)tell_all(said);  // whoever cannot be told finds out by its own deadline
     return text_of(why);
+}
+
+// It has been told nothing yet, so that for it this is the first letter.
+Status TeamGathering::refuse_one_more(int pe) {
+    const Refusal why{Reason::one_more, {static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(size_)}};
+    Letter said = letter(refusal);
+    said.add(static_cast<std::uint32_t>(why.reason));
+    for (const std::uint32_t detail : why.details) said.add(detail);
+    (void)mail_.send(pe, said);
+    return refuse(why);
 }
 
 Status TeamGathering::tell_roster() {
@@ -190,6 +213,7 @@ Status TeamGathering::hear_votes() {
     while (votes_.size() < come_.size()) {
         const auto letter = next(what);
         if (!letter.ok()) return letter.status();
+        if (letter.value().kind != vote) return refuse_one_more(letter.value().from);
         const auto& words = letter.value().words;
         votes_.push_back({static_cast<Granted>(words[0]), words[1] != 0, free_in(letter.value(), 2)});
     }

@@ -38,7 +38,7 @@ private:
     enum Kind : std::uint32_t { hello, roster, proposal, vote, verdict, refusal };
     enum Granted : std::uint32_t { yes, no, never };
     // Why there will be no team; what the two numbers and the two PEs are depends on it.
-    enum class Reason : std::uint32_t { sizes, indices, index_range, missing, places, memory };
+    enum class Reason : std::uint32_t { sizes, indices, index_range, missing, places, memory, one_more, failed };
     struct Refusal {
         Reason reason;
         std::uint32_t details[4];
@@ -63,6 +63,7 @@ private:
     Status choose_place();
     Status hear_votes();
     Status refuse(const Refusal& why);
+    Status refuse_one_more(int pe);
     Status tell_all(Letter letter);
 
     // The others'.
@@ -86,6 +87,7 @@ private:
     int place_ = -1;
     bool taken_ = false;
     bool mapped_ = true;  // by all
+    bool refused_ = false;
     Members members_;
     std::vector<int> pes_;       // the members, as far as known
     std::uint32_t letters_ = 0;  // the leader's so far

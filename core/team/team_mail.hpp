@@ -56,7 +56,7 @@ public:
     Status send(int pe, const Letter& letter);
     // The earliest letter about the id that has come; with `number`, the one of that number. Does not wait.
     std::optional<Letter> take(std::uint64_t id, std::optional<std::uint32_t> number = {});
-    // Lets the transports work, where there are any; a failure stays, and is told by the send or wait that follows.
+    // Lets the transports work, where there are any; what they fail at may be about any PE.
     Status progress() { return parts_.remote.progress(); }
 
 private:

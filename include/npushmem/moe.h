@@ -28,7 +28,7 @@
  * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
  * for one handle in the same order. A handle must not be used by two threads at once; different handles may.
  *
- * Errors: a code, as above; collective refusals are the same on all PEs.
+ * Errors: a code, as above; what is refused collectively is refused on all PEs.
  *
  * Ordering: dispatch and combine order nothing but their own rows; what they have brought is complete on return.
  *
@@ -107,8 +107,8 @@ typedef struct npushmemx_moe_plan {
 } npushmemx_moe_plan_t;
 
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
- * rows, so that consecutive calls need neither clearing nor a barrier between them; in the other modes the rings, too;
- * with a capacity that many rows more. On failure *handle is NULL, on every PE. */
+ * rows (mode chunked: of those of a chunk), so that consecutive calls need neither clearing nor a barrier between them;
+ * in the other modes the rings, too; with a capacity that many rows more. On failure *handle is NULL, on every PE. */
 NPUSHMEM_API int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t** handle);
 
 /* Collective. This PE's tokens, 0 to max_tokens: expert_ids and weights [tokens, top_k], both copied. An id of -1 means
@@ -131,16 +131,17 @@ NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx
  * receives where they lie, [plan.rows, hidden], in symmetric memory of the handle; the program may work there and
  * give it to combine, until the next dispatch. x itself may be NULL.
  *
- * Refused on all PEs, before a row moves, if any PE's ids are outside -1..experts-1 or its `in` is NULL, not aligned,
- * or in the handle's memory, and if more rows would come to a PE than `capacity`; the routing before, and its x, stay.
- * A PE that does not come in time makes the call fail on the others, as in combine. */
+ * Refused on all PEs, before a row moves, and *x left alone, if any PE's ids are outside -1..experts-1 or its `in` is
+ * NULL, not aligned, or in the handle's memory, and if more rows would come to a PE than `capacity`; the routing
+ * before, and its x, stay. A PE that does not come in time makes the call fail on the others, as in combine. */
 NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                         const int32_t* expert_ids, const float* weights, void** x);
 
 /* Collective. x: [plan.rows, hidden], out: [plan.tokens, hidden], aligned to their elements, in any memory; they must
  * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs. A PE whose
- * call is refused or fails makes the calls of the others fail as well; the handle then refuses all calls, saying why,
- * until it is reset or destroyed. */
+ * call is refused or fails makes the combines of the others that need its rows fail as well, or wait for the deadline;
+ * the handle then refuses combine, saying why, until it is reset or destroyed. A dispatch that failed under way (and
+ * was not refused) does the same to the dispatch: after either, reset. */
 NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
 
 /* Collective. The handle is as after create, without a routing, whatever has failed before: all PEs are in step again.

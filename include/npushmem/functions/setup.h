@@ -24,7 +24,7 @@ NPUSHMEM_PLAIN(init, void, (), void)
  * of npushmem/plugin/abi.h. */
 NPUSHMEM_PLAIN(init_thread, int, (requested, provided), int requested, int* provided)
 /* Collective. Completes everything, waits for all PEs, releases everything. A program that was started by shmem_init or
- * start_pes and ends with status 0 without it does it at its end. */
+ * start_pes and ends with status 0 without it does it at its end, if the thread that started the library ends it. */
 NPUSHMEM_PLAIN(finalize, void, (), void)
 /* Is the library between a successful init and finalize? *initialized receives 0 or 1. Any time. */
 NPUSHMEM_PLAIN(query_initialized, void, (initialized), int* initialized)
@@ -46,9 +46,9 @@ NPUSHMEM_PLAIN(info_get_name, void, (name), char* name)
 /* ---- Symmetric memory ----
  * All but ptr are collective over all PEs, with equal arguments; a difference is found and reported on every PE that
  * can see it, with the PEs and the values, and nothing is allocated. (A program that was started by shmem_init, and
- * without NPUSHMEM_CHECK=1, may ask for different sizes, as before OpenSHMEM 1.2: each PE gets as much as the one that
- * asks for most.) NULL for size 0 and on failure, with a report that has the numbers. Objects are aligned to 64 bytes
- * unless more is asked for. */
+ * without NPUSHMEM_CHECK=1, may ask malloc, calloc and align for different sizes other than 0, as before OpenSHMEM 1.2:
+ * each PE gets as much as the one that asks for most.) NULL for size 0 and on failure, with a report that has the
+ * numbers. Objects are aligned to 64 bytes unless more is asked for. */
 NPUSHMEM_PLAIN(malloc, void*, (bytes), size_t bytes)
 /* count * bytes, zeroed before any PE can return and put into it. */
 NPUSHMEM_PLAIN(calloc, void*, (count, bytes), size_t count, size_t bytes)

@@ -200,11 +200,11 @@ void test_refused_dispatch(Checker& check, const Job& job) {
     const std::vector<float> in(static_cast<std::size_t>(tokens_of_most * hidden));
     const std::vector<float> weights(tokens_of_most * top_k);
     const std::vector<std::int32_t> last(tokens_of_most * top_k, experts_per_pe * job.npes - 1);
-    void* x = nullptr;
+    void* x = &small;
     check.equal("too many", NPUSHMEM_E_RANGE,
                 npushmemx_moe_dispatch(small, tokens_of_most, in.data(), last.data(), weights.data(), &x));
     check.failed_with("too many", NPUSHMEM_E_RANGE, {fmt::format("expert {}, rank 0", last[0]), "capacity of 2"});
-    check.that("no rows", x == nullptr);
+    check.that("where rows were stays", x == &small);
     check.equal("none", 0, npushmemx_moe_dispatch(small, 0, nullptr, nullptr, nullptr, &x));
     check.equal("negative", NPUSHMEM_E_ARGUMENT, npushmemx_moe_dispatch(small, -1, nullptr, nullptr, nullptr, &x));
     check.failed_with("negative", NPUSHMEM_E_ARGUMENT, {"-1 tokens"});

@@ -628,6 +628,7 @@ TEST(VerbsWireOpening, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
     EXPECT_THAT(registration_hint(EPERM, 0), IsEmpty());
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+    if (before.rlim_max < 65536) GTEST_SKIP() << "less than that may be locked here";
     rlimit low = before;
     low.rlim_cur = 65536;
     ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
