@@ -48,6 +48,7 @@ int Members::index_of(int world_pe) const {
 Members Members::every(int start, int stride, int count) const {
     if (!list_) return {PeRange{range_.at(start), count == 1 ? 1 : range_.stride * stride, count}};
     std::vector<int> pes;
+    pes.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) pes.push_back(at(start + i * stride));
     return listed(std::move(pes));
 }
