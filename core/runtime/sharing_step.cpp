@@ -31,6 +31,12 @@ Result<Sharers> find_sharers(Bootstrap& bootstrap, const HostLayout& layout, int
     const auto me = static_cast<std::size_t>(layout.local_index(my_pe));
     mapped[me] = true;
     const auto local = layout.pes_of(layout.host_of(my_pe));
+    // Mostly there is no more to be said than that, and the rest grows with the square of the PEs.
+    const bool all = std::ranges::count(mapped, false) == 0;
+    const auto map_all = gather(bootstrap, static_cast<std::uint64_t>(all));
+    if (!map_all.ok()) return map_all.status();
+    if (std::ranges::count(map_all.value(), 0U) == 0)
+        return Sharers{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1};
     WhoMapsWhom maps(local.size(), std::vector<bool>(local.size()));
     Sharers sharers{{}, layout.hosts() == 1};
     // The same number of rounds on all hosts.
