@@ -46,10 +46,10 @@ Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_
     const std::uint64_t stride = TeamLayout(parts.npes).bytes();
     const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, (pool_bytes - TeamMail::bytes) / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
-    for (int place = 0; place < 2; ++place)
+    // At once, because the PEs of a host take memory one after another. The letters lie before the places.
+    if (Status got = table->commit(0, TeamMail::bytes + 2 * stride); !got.ok()) return got.within("state of teams");
+    for (const int place : {0, 1})
         if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
-    if (Status got = table->commit(pool_bytes - TeamMail::bytes, TeamMail::bytes); !got.ok())
-        return got.within("letters about teams");
     table->begin_predefined(std::move(shared), all_mapped);
     return table;
 }
@@ -61,7 +61,7 @@ TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(s
       stride_(TeamLayout(parts_.npes).bytes()),
       commit_(std::move(commit)),
       places_(places),
-      mail_(parts_, pool + pool_bytes - TeamMail::bytes),
+      mail_(parts_, pool),
       committed_(pool_bytes / CommitMap::unit),
       uses_(static_cast<std::size_t>(places)),
       names_(static_cast<std::size_t>(places)),
@@ -123,10 +123,14 @@ Status TeamTable::prepare(int place) {
 // `begin`: in the pool.
 Status TeamTable::commit(std::uint64_t begin, std::uint64_t bytes) {
     const std::lock_guard guard(lock_);
-    for (std::uint64_t unit = begin / CommitMap::unit; unit * CommitMap::unit < begin + bytes; ++unit) {
-        if (committed_[unit]) continue;
-        if (Status done = commit_(pool_ + unit * CommitMap::unit, CommitMap::unit); !done.ok()) return done;
-        committed_[unit] = true;
+    const auto last = committed_.begin() + static_cast<std::ptrdiff_t>((begin + bytes - 1) / CommitMap::unit) + 1;
+    auto first = committed_.begin() + static_cast<std::ptrdiff_t>(begin / CommitMap::unit);
+    while ((first = std::find(first, last, false)) != last) {
+        const auto end = std::find(first, last, true);
+        const auto at = static_cast<std::uint64_t>(first - committed_.begin());
+        const auto units = static_cast<std::uint64_t>(end - first);
+        if (Status done = commit_(pool_ + at * CommitMap::unit, units * CommitMap::unit); !done.ok()) return done;
+        std::fill(first, end, true);
     }
     return {};
 }

@@ -80,7 +80,7 @@ private:
               int places);
     void begin_predefined(Members shared, bool all_mapped);
     [[nodiscard]] std::uint64_t offset_of(int place) const {
-        return pool_ + static_cast<std::uint64_t>(place) * stride_;
+        return pool_ + TeamMail::bytes + static_cast<std::uint64_t>(place) * stride_;
     }
     [[nodiscard]] std::atomic_ref<std::uint64_t> departed(std::uint64_t place) const;
     class Talk;
