@@ -54,20 +54,26 @@ public:
     // Gives up after a time in which any commit is done, whoever holds it and however many wait.
     Status take(std::chrono::milliseconds patience) {
         using Clock = std::chrono::steady_clock;
-        constexpr std::chrono::microseconds longest_pause{5000};
-        const auto deadline = Clock::now() + patience;
-        for (std::chrono::microseconds pause{20};; pause = std::min(pause * 2, longest_pause)) {
+        using Pause = std::chrono::microseconds;
+        constexpr Pause shortest_pause{20};
+        constexpr Pause longest_pause{500000};
+        const auto start = Clock::now();
+        for (;;) {
             held_ = flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
             if (held_) return {};
             if (errno != EWOULDBLOCK && errno != EINTR)
                 return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
-            if (Clock::now() >= deadline)
+            const auto waited = Clock::now() - start;
+            if (waited >= patience)
                 return {
                     Code::timeout,
                     fmt::format("another PE of this host has been taking symmetric memory for more than {} ms; is it "
                                 "stopped?",
                                 patience.count())};
-            std::this_thread::sleep_for(pause);
+            // A part of what has been waited: a thousand that looked every few milliseconds would keep the processors
+            // from the one that they wait for.
+            std::this_thread::sleep_for(
+                std::clamp(std::chrono::duration_cast<Pause>(waited) / 8, shortest_pause, longest_pause));
         }
     }
 
