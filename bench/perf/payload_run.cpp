@@ -21,8 +21,9 @@ Status PayloadRun::share(PayloadResult& result, const std::optional<Difference>&
 
 Status PayloadRun::time(std::vector<double>& each, const Operation& operation) const {
     auto timed = time_each(job_, repeat_, operation);
-    if (timed.ok()) each = std::move(timed).value();
-    return timed.status();
+    if (!timed.ok()) return timed.status();
+    each = std::move(timed).value();
+    return {};
 }
 
 Status PayloadRun::time_calls(PayloadResult& result, std::vector<double>& each, const Operation& operation) const {
