@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
@@ -46,18 +47,25 @@ Status by_algorithm(npushmem_team_t handle, const char* algorithm, Action&& acti
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
-                     long mask, npushmem_team_t& out) {
-    const auto parent = team_of(handle);
-    if (!parent.ok()) return parent.status();
-    if (Status checked = check_triplet(*parent.value(), start, stride, size); !checked.ok()) return checked;
-    if (Status same = check_same_call(*parent.value(), "npushmem_team_split_strided"); !same.ok()) return same;
-    const TeamTable::Wish wishes[] = {wish(parent.value()->members().every(start, stride, size), config, mask)};
-    TeamName made[1];
+                     long mask, npushmem_team_t* out) {
+    const auto found = team_of(handle);
+    if (!found.ok()) return found.status();
+    Team& parent = *found.value();
+    if (Status same = check_same_call(parent, "npushmem_team_split_strided"); !same.ok()) return same;
+    const TeamTable::Terms terms = {runtime()->settings().check ? TeamTable::Given::alike : TeamTable::Given::triplets,
+                                    [&](const TeamTable::Arguments& theirs) {
+                                        const auto at = [&](std::size_t i) {
+                                            return static_cast<int>(static_cast<std::int64_t>(theirs[i]));
+                                        };
+                                        return check_triplet(parent, at(0), at(1), at(2));
+                                    }};
     const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
                                             static_cast<std::uint64_t>(size)};
-    const auto given = runtime()->settings().check ? TeamTable::Given::alike : TeamTable::Given::triplets;
-    Status done = runtime()->teams().split(*parent.value(), arguments, given, wishes, made);
-    out = handle_of(made[0]);
+    std::vector<TeamTable::Wish> wishes;
+    if (terms.check(arguments).ok()) wishes.push_back(wish(parent.members().every(start, stride, size), config, mask));
+    std::vector<TeamName> made(out != nullptr ? 1 : 0);
+    Status done = runtime()->teams().split(parent, arguments, terms, wishes, made);
+    if (out != nullptr) *out = handle_of(made[0]);
     return done;
 }
 
@@ -79,21 +87,30 @@ struct Axis {
     npushmem_team_t* team;
 };
 
+Status check_xrange(const TeamTable::Arguments& arguments) {
+    const auto xrange = static_cast<std::int64_t>(arguments[1]);
+    return xrange >= 1 ? Status{} : Status{Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
+}
+
 Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y) {
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
-    if (xrange < 1) return {Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
     if (Status same = check_same_call(parent, "npushmem_team_split_2d"); !same.ok()) return same;
-    const int width = std::min(xrange, parent.size());
-    const int column = parent.index() % width;
-    const int row = parent.index() / width;
-    const TeamTable::Wish wishes[] = {
-        wish(parent.members().every(row * width, 1, std::min(width, parent.size() - row * width)), x.config, x.mask),
-        wish(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config, y.mask)};
-    TeamName made[2];
-    Status done = runtime()->teams().split(parent, {2, static_cast<std::uint64_t>(xrange), 0}, TeamTable::Given::alike,
-                                           wishes, made);
+    const TeamTable::Arguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
+    std::vector<TeamTable::Wish> wishes;
+    if (check_xrange(arguments).ok()) {
+        const int width = std::min(xrange, parent.size());
+        const int column = parent.index() % width;
+        const int row = parent.index() / width;
+        const int rest = parent.size() - row * width;
+        wishes = {wish(parent.members().every(row * width, 1, std::min(width, rest)), x.config, x.mask),
+                  wish(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config,
+                       y.mask)};
+    }
+    std::vector<TeamName> made(x.team != nullptr && y.team != nullptr ? 2 : 0);
+    Status done = runtime()->teams().split(parent, arguments, {TeamTable::Given::alike, check_xrange}, wishes, made);
+    if (made.empty()) return done;
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);
     return done;
@@ -152,17 +169,15 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
 
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
                                 const npushmem_team_config_t* config, long config_mask, npushmem_team_t* new_team) {
-    if (new_team == nullptr) return returned(__func__, {Code::argument, "new_team is NULL"});
-    *new_team = NPUSHMEM_TEAM_INVALID;
-    return returned(__func__, split_strided(parent_team, start, stride, size, config, config_mask, *new_team));
+    if (new_team != nullptr) *new_team = NPUSHMEM_TEAM_INVALID;
+    return returned(__func__, split_strided(parent_team, start, stride, size, config, config_mask, new_team));
 }
 
 int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config,
                            long xaxis_mask, npushmem_team_t* xaxis_team, const npushmem_team_config_t* yaxis_config,
                            long yaxis_mask, npushmem_team_t* yaxis_team) {
-    if (xaxis_team == nullptr || yaxis_team == nullptr)
-        return returned(__func__, {Code::argument, "xaxis_team or yaxis_team is NULL"});
-    *xaxis_team = *yaxis_team = NPUSHMEM_TEAM_INVALID;
+    for (npushmem_team_t* team : {xaxis_team, yaxis_team})
+        if (team != nullptr) *team = NPUSHMEM_TEAM_INVALID;
     return returned(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
                                        {yaxis_config, yaxis_mask, yaxis_team}));
 }

@@ -29,7 +29,7 @@ using PlaceSet = std::array<std::uint64_t, most_teams / 64>;
 struct alignas(64) Agreement {
     std::uint64_t arguments[3];  // of the call: equal on all
     PlaceSet free;
-    std::uint32_t granted;  // the places chosen could be taken
+    std::uint32_t granted;  // first: this PE wants a team at all; then: the places chosen could be taken
     std::uint32_t mapped;   // bit i: every member of the new team i is mapped here
 };
 static_assert(sizeof(Agreement) == 64);

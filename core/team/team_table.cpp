@@ -153,15 +153,17 @@ TeamName TeamTable::begin(int place, const Wish& wish, bool mapped) {
 // each reads all.
 class TeamTable::Talk {
 public:
-    Talk(TeamTable& table, Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes)
-        : table_(table), parent_(parent), given_(given), wishes_(wishes) {
+    Talk(TeamTable& table, Team& parent, const Arguments& arguments, const Terms& terms, std::span<const Wish> wishes)
+        : table_(table), parent_(parent), terms_(terms), wishes_(wishes) {
         mine_.free = table.free_places();
         std::ranges::copy(arguments, mine_.arguments);
     }
 
-    // The places that are free at all members, one for each wish.
-    Status propose() {
+    // The places that are free at all members, one for each wish. `may_get`: this PE has told where to put them.
+    Status propose(bool may_get) {
+        mine_.granted = may_get ? yes : never;
         if (Status told = exchange(); !told.ok()) return told;
+        if (Status good = check(); !good.ok()) return good;
         if (Status agreed = compare(); !agreed.ok()) return agreed;
         PlaceSet free = mine_.free;
         for (const Agreement& theirs : all_)
@@ -211,11 +213,21 @@ private:
         return true;
     }
 
-    // All members look at the same, so all come to the same end.
+    // All members look at the same, here and in compare(), so all come to the same end.
+    [[nodiscard]] Status check() const {
+        for (int member = 0; member < parent_.size(); ++member) {
+            const Agreement& theirs = of(member);
+            const auto who = fmt::format("PE {} of the team {}", member, parent_.name());
+            if (theirs.granted == never) return {Code::argument, who + " gave NULL for where the new team is told"};
+            if (!terms_.check) continue;
+            if (Status good = terms_.check(std::to_array(theirs.arguments)); !good.ok()) return good.within(who);
+        }
+        return {};
+    }
     [[nodiscard]] Status compare() const {
         for (int member = 0; member < parent_.size(); ++member) {
             if (alike(mine_, of(member))) continue;
-            return given_ == Given::triplets && each_named_agrees() ? Status{} : mismatch(member, of(member));
+            return terms_.given == Given::triplets && each_named_agrees() ? Status{} : mismatch(member, of(member));
         }
         return {};
     }
@@ -255,7 +267,7 @@ private:
 
     TeamTable& table_;
     Team& parent_;
-    Given given_;
+    const Terms& terms_;
     std::span<const Wish> wishes_;
     Agreement mine_{};
     std::vector<Agreement> all_;
@@ -263,11 +275,11 @@ private:
     std::vector<bool> taken_;
 };
 
-Status TeamTable::split(Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes,
+Status TeamTable::split(Team& parent, const Arguments& arguments, const Terms& terms, std::span<const Wish> wishes,
                         std::span<TeamName> made) {
     for (int attempt = 0; attempt < most_attempts; ++attempt) {
-        Talk talk(*this, parent, arguments, given, wishes);
-        if (Status proposed = talk.propose(); !proposed.ok()) return proposed;
+        Talk talk(*this, parent, arguments, terms, wishes);
+        if (Status proposed = talk.propose(!made.empty()); !proposed.ok()) return proposed;
         bool granted = false;
         if (Status taken = talk.take(granted); !taken.ok()) return taken;
         if (!granted) continue;

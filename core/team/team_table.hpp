@@ -53,9 +53,16 @@ public:
     // What the callers' arguments must be: alike, or triplets (start, stride, size) that name PEs of the parent, of
     // which each is what all the PEs that it names have given: several teams at a time.
     enum class Given { alike, triplets };
+    struct Terms {
+        Given given;
+        // Of one PE's arguments by themselves; the same on all PEs. None: all are good.
+        std::function<Status(const Arguments&)> check = {};
+    };
     // Collective over the parent, one or two wishes. PEs of one parent may wish for different teams (rows and columns),
-    // as long as those that overlap are the same. `made` has no name where this PE is not a member.
-    Status split(Team& parent, const Arguments& arguments, Given given, std::span<const Wish> wishes,
+    // as long as those that overlap are the same. `made` has no name where this PE is not a member. A PE whose
+    // arguments are refused comes as well, with no wishes, or with an empty `made` if that is what is wrong with them:
+    // all get the same failure, which names it.
+    Status split(Team& parent, const Arguments& arguments, const Terms& terms, std::span<const Wish> wishes,
                  std::span<TeamName> made);
     // A team of PEs that have nothing in common but an id, which one of them has made: collective over these, each with
     // its own index of `npes`. See TeamGathering.

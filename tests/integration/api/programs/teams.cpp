@@ -271,6 +271,44 @@ void test_disagreement(Checker& check, const Job& job) {
     check.failed_with("different widths", NPUSHMEM_E_MISMATCH, {"gave 2, "});
 }
 
+// One PE gives what no team can be made of: all are told who, and nobody waits.
+void test_refusal_of_one(Checker& check, const Job& job) {
+    struct Wrong {
+        int start, stride, size;
+        const char* words;
+    };
+    const Wrong wrongs[] = {{-1, 1, 1, "start -1,"},   {job.npes, 1, 1, "start"},    {0, 1, job.npes + 1, "size"},
+                            {0, 1, 0, "size 0"},       {0, 0, 2, "stride 0"},        {0, 1, -3, "size -3"},
+                            {0, -1, 2, "stride -1, "}, {0, 1 << 30, 3, "1073741824"}};
+    for (int who = 0; who < job.npes; who += 1 + job.npes / 3)
+        for (const Wrong& wrong : wrongs) {
+            const std::string name = fmt::format("PE {} refused {}", who, wrong.words);
+            const std::string named = fmt::format("PE {} of the team world", who);
+            const Wrong mine = job.me == who ? wrong : Wrong{0, 1, job.npes, ""};
+            npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+            check.that(name, npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, mine.start, mine.stride, mine.size,
+                                                         nullptr, 0, &team) != 0);
+            check.failed_with(name, NPUSHMEM_E_RANGE, {named, wrong.words});
+            check.that(name, team == NPUSHMEM_TEAM_INVALID);
+        }
+    for (const int wrong : {0, -7}) {
+        const int who = job.npes / 2;
+        const std::string name = fmt::format("PE {} refused xrange {}", who, wrong);
+        npushmem_team_t x = NPUSHMEM_TEAM_WORLD, y = NPUSHMEM_TEAM_WORLD;
+        check.that(name, npushmem_team_split_2d(NPUSHMEM_TEAM_WORLD, job.me == who ? wrong : 2, nullptr, 0, &x, nullptr,
+                                                0, &y) != 0);
+        check.failed_with(name, NPUSHMEM_E_RANGE,
+                          {fmt::format("PE {} of the team world", who), fmt::format("xrange is {}", wrong)});
+        check.that(name, x == NPUSHMEM_TEAM_INVALID && y == NPUSHMEM_TEAM_INVALID);
+        check.that("y nowhere", npushmem_team_split_2d(NPUSHMEM_TEAM_WORLD, 2, nullptr, 0, &x, nullptr, 0,
+                                                       job.me == who ? nullptr : &y) != 0);
+        check.failed_with("y nowhere", NPUSHMEM_E_ARGUMENT, {fmt::format("PE {} of the team world gave NULL", who)});
+        check.that("nowhere", npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, 1, nullptr, 0,
+                                                          job.me == who ? nullptr : &x) != 0);
+        check.failed_with("nowhere", NPUSHMEM_E_ARGUMENT, {fmt::format("PE {} of the team world gave NULL", who)});
+    }
+}
+
 void test_mistakes(Checker& check, const Job& job) {
     npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
     check.that("wrap-around",
@@ -481,6 +519,7 @@ void test_teams(Checker& check, const Job& job) {
     test_contexts(check, job, word);
     test_apart(check, job, word);
     test_disagreement(check, job);
+    test_refusal_of_one(check, job);
     test_mistakes(check, job);
     test_locks(check, job);
     npushmem_free(word);

@@ -103,7 +103,7 @@ TEST(TeamGathering, ItsTeamsCanBeSplit) {
         Team& parent = *table.find(made);
         const TeamTable::Wish wishes[] = {{parent.members().every(0, 1, 3), 0}};
         TeamName child;
-        ASSERT_TRUE(table.split(parent, {0, 1, 3}, TeamTable::Given::alike, wishes, std::span(&child, 1)).ok());
+        ASSERT_TRUE(table.split(parent, {0, 1, 3}, {TeamTable::Given::alike}, wishes, std::span(&child, 1)).ok());
         ASSERT_EQ(child.value == 0, pe == 1);
         if (child.value == 0) return;
         EXPECT_EQ(table.find(child)->members().text(), "PEs 2, 0, 3");

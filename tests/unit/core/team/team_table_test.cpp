@@ -9,6 +9,7 @@
 namespace npushmem {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // PEs start, start + stride, ... of a parent; its name, where this PE is a member.
@@ -18,7 +19,7 @@ Status split(TeamTable& table, Team& parent, int start, int stride, int count, T
     return table.split(
         parent,
         {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride), static_cast<std::uint64_t>(count)},
-        given, wishes, std::span(&made, 1));
+        {given}, wishes, std::span(&made, 1));
 }
 
 TEST(TeamTable, PredefinedTeamsAreThere) {
@@ -114,6 +115,34 @@ TEST(TeamTable, RefusesASplitWhoseMembersDisagree) {
         EXPECT_THAT(done.message(), HasSubstr("all must give the same"));
         EXPECT_EQ(made.value, 0U);
     });
+}
+
+Status at_least_one(const TeamTable::Arguments& arguments) {
+    return arguments[0] >= 1 ? Status{} : Status{Code::range, "the first is 0"};
+}
+
+// The one that is wrong by itself comes without wishes, and does not leave the others waiting.
+TEST(TeamTable, ARefusalOfOneIsToldToAll) {
+    TeamWorld world(3);
+    const PlaceSet before = world.table(0).free_places();
+    const TeamTable::Terms terms{TeamTable::Given::alike, at_least_one};
+    world.run([&](TeamTable& table, int pe) {
+        const TeamTable::Wish wishes[] = {{table.world().members().every(0, 1, 3), 0}};
+        TeamName made;
+        const std::span<const TeamTable::Wish> mine = pe == 1 ? std::span<const TeamTable::Wish>() : wishes;
+        const Status refused = table.split(table.world(), {pe == 1 ? 0U : 4U, 0, 0}, terms, mine, std::span(&made, 1));
+        EXPECT_EQ(refused.code(), Code::range);
+        EXPECT_THAT(refused.message(), AllOf(HasSubstr("PE 1 of the team world"), HasSubstr("the first is 0")));
+        const auto where = pe == 2 ? std::span<TeamName>() : std::span(&made, 1);
+        const Status nowhere = table.split(table.world(), {4, 0, 0}, terms, wishes, where);
+        EXPECT_EQ(nowhere.code(), Code::argument);
+        EXPECT_THAT(nowhere.message(), HasSubstr("PE 2 of the team world gave NULL"));
+        EXPECT_EQ(made.value, 0U);
+        ASSERT_TRUE(table.split(table.world(), {4, 0, 0}, terms, wishes, std::span(&made, 1)).ok());
+        ASSERT_TRUE(table.find(made)->sync().ok());
+        ASSERT_TRUE(table.destroy(made).ok());
+    });
+    for (int pe = 0; pe < 3; ++pe) EXPECT_EQ(world.table(pe).free_places(), before);
 }
 
 TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
