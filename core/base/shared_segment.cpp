@@ -198,7 +198,7 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
     for (std::uint64_t done = 0; done < bytes;) {
         const std::uint64_t piece = std::min(piece_bytes, bytes - done);
         if (Status committed = commit_piece(offset + done, piece, bytes); !committed.ok()) {
-            if (done > 0) decommit(offset, done);
+            if (done > 0 && !keeps_memory_) decommit(offset, done);
             return committed;
         }
         done += piece;

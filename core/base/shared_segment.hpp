@@ -49,6 +49,9 @@ public:
     // than `patience`, as a stopped one does.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds patience = std::chrono::minutes(1));
+    // From now on a commit that fails half-way keeps what it has got: a NIC may know its pages already, because it
+    // registers memory in pieces of its own size.
+    void keep_memory() { keeps_memory_ = true; }
     // Gives the memory back; the range reads as zeros after the next commit.
     void decommit(std::uint64_t offset, std::uint64_t bytes);
 
@@ -63,6 +66,7 @@ private:
     std::uint64_t bytes_ = 0;
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: what backs the segment
+    bool keeps_memory_ = false;
 };
 
 }  // namespace npushmem

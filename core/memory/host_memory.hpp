@@ -38,6 +38,7 @@ public:
     // The ranges are relative to a slice; see SharedSegment for the guarantees.
     Status commit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
     void decommit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
+    void keep_memory() { segment_.keep_memory(); }
 
     // What transports are given to make a slice accessible.
     [[nodiscard]] npushmem_memory describe_slice(int local_pe, std::uint64_t slice_bytes) const;

@@ -44,7 +44,10 @@ public:
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
     // From now on freed objects keep their memory: a NIC knows its pages, and would go on writing to them.
-    void keep_memory() { keeps_memory_ = true; }
+    void keep_memory() {
+        keeps_memory_ = true;
+        memory_->keep_memory();
+    }
     // From now on the heap keeps a book of its objects, for checks.
     void keep_book() { book_ = std::make_unique<ObjectBook>(); }
     // Null: none is kept.

@@ -71,12 +71,14 @@ bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
 }
 
 // A wire that keeps the order delivers writes, and brings requests, in the order of posting; but it brings a later
-// write before the handler has looked at an earlier request.
+// write before the handler has looked at an earlier request. A signal that waits for its data's completion is not
+// posted yet.
 bool NetworkTransport::may_pass(Flow& flow, Passing passing) {
     if (!flow.fenced) return true;
     const bool request = passing == Passing::request;
-    if (ordered() && request) return true;
-    if (!settle(flow, !ordered(), !request)) return false;
+    const bool unposted = !ordered() || flow.signals > 0;
+    if (!unposted && request) return true;
+    if (!settle(flow, unposted, !request)) return false;
     flow.fenced = request && flow.unhandled;
     return true;
 }
@@ -95,6 +97,7 @@ Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& p
         return Code::ok;
     }
     if (write) --flow.writes;
+    if (operation.then) --flow.signals;
     --flow.queue->outstanding;
     operations_.give_back(operation);
     if (posted != Code::again) lost(flow.pe, posted, wire_->why());
@@ -244,20 +247,25 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
     return posted;
 }
 
-// Data too long for a message. Where the wire keeps no order, the signal leaves when the data has been delivered.
+// Data too long for a message. Where the wire keeps no order, or tells what has arrived, the signal leaves when the data
+// has been delivered: data that fails has no signal.
 Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
                                        std::uint64_t* token) {
     Flow& flow = *target.flow;
     if (!may_pass(flow, Passing::transfer)) return Code::again;
     Operation& operation = operations_.take(Operation::Kind::write, flow);
     operation.told = token != nullptr;
-    if (!ordered()) operation.then = signal;
+    const bool later = !ordered() || completion_tells();
+    if (later) {
+        operation.then = signal;
+        ++flow.signals;
+    }
     const std::uint64_t ticket = operation.ticket;
     const Code posted = transfer(flow, operation, [&] {
         return wire_->write(target.remote->at(op.data.offset), op.data.local, op.data.bytes, operation);
     });
     if (posted != Code::ok) return posted;
-    if (ordered()) {
+    if (!later) {
         send_in_any_case(flow.pe, bytes_of(signal));
         flow.unhandled = true;
     }

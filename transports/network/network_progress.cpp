@@ -86,6 +86,7 @@ void NetworkTransport::tell(Code code, int pe, const std::string& text) {
 void NetworkTransport::finish(Operation& operation, Code code) {
     Flow* const flow = operation.flow;
     if (flow == nullptr) return operations_.give_back(operation);
+    if (operation.then) --flow->signals;
     switch (operation.kind) {
         case Operation::Kind::write: --flow->writes; break;
         case Operation::Kind::fetch: --flow->fetches; break;
@@ -173,6 +174,7 @@ void NetworkTransport::lost(int pe, Code code, const std::string& why) {
     peer.failed = code;
     peer.backlog.clear();
     handler_.forget(pe);
+    wire_->forget(pe);
     int failed = 0;
     operations_.for_each([&](Operation& operation) {
         if (operation.flow == nullptr || operation.flow->pe != pe) return;
@@ -183,6 +185,7 @@ void NetworkTransport::lost(int pe, Code code, const std::string& why) {
         // The wire may still tell of it: counted off now, given back then.
         if (operation.kind == Operation::Kind::write) --flow.writes;
         if (operation.kind == Operation::Kind::flush) --flow.flushes;
+        if (operation.then) --flow.signals;
         --flow.queue->outstanding;
         flow.queue->failures.emplace_back(operation.told ? operation.ticket : 0, code);
         operation.flow = nullptr;

@@ -170,9 +170,11 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     Lock guard(lock_);
     const auto found = queues_.find(number);
     if (found == queues_.end()) return Code::argument;
-    const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
-    const bool forever = settings_.patience == std::chrono::milliseconds::zero();
-    while (wire_holds(*found->second) && (forever || std::chrono::steady_clock::now() < deadline)) {
+    // A job whose peers may be silent for ever can still end.
+    constexpr std::chrono::milliseconds otherwise{30'000};
+    const bool unlimited = settings_.patience == std::chrono::milliseconds::zero();
+    const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.patience);
+    while (wire_holds(*found->second) && std::chrono::steady_clock::now() < deadline) {
         if (drive()) continue;
         guard.unlock();  // the thread, and other queues' callers, get on
         std::this_thread::yield();

@@ -21,6 +21,7 @@ struct Flow {
     OutgoingQueue* queue;
     int pe;
     std::uint32_t writes = 0;   // that the wire has not completed, or whose signal has not been sent
+    std::uint32_t signals = 0;  // writes among them whose signal has not been sent
     std::uint32_t fetches = 0;  // requests that have not been answered
     std::uint32_t flushes = 0;  // under way
     bool undelivered = false;   // writes since the last flush: complete here, perhaps not there

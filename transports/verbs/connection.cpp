@@ -151,7 +151,6 @@ void Connection::take_back(std::uint32_t count) {
     }
 }
 
-// What is under way completes, with an error.
 void Connection::stop() {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_ERR;

@@ -39,6 +39,8 @@ public:
     void fail(Status why) {
         if (failure_.ok()) failure_ = std::move(why);
     }
+    // What is under way completes, with an error.
+    void stop();
 
     [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
@@ -92,7 +94,6 @@ private:
     Status to_send(const Greeting& peer);
     void enter(ibv_send_wr& request, Posted posted, bool asked);
     void take_back(std::uint32_t count);
-    void stop();
 
     OpenedPort& port_;
     int pe_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -51,13 +52,17 @@ public:
     void learn(std::uint64_t chunk, std::uint32_t rkey) {
         if (chunk < chunks_.size()) chunks_[chunk] = {rkey, Chunk::State::known};
     }
-    // The owner could not give it. Told to the next operation that needs it.
+    // The owner could not give it. Told to the next operation that needs it; the one after that asks again.
     void learn_failure(std::uint64_t chunk, Status why) {
-        if (chunk >= chunks_.size()) return;
+        if (chunk >= chunks_.size() || chunks_[chunk].state == Chunk::State::known) return;
         chunks_[chunk].state = Chunk::State::unknown;
-        failure_ = std::move(why);
+        failures_.insert_or_assign(chunk, std::move(why));
     }
-    std::optional<Status> take_failure() { return std::exchange(failure_, std::nullopt); }
+    std::optional<Status> take_failure(std::uint64_t offset, std::uint64_t bytes) {
+        const auto found = failures_.lower_bound(offset / card_.chunk_bytes);
+        if (found == failures_.end() || found->first * card_.chunk_bytes >= offset + bytes) return std::nullopt;
+        return std::move(failures_.extract(found).mapped());
+    }
 
 private:
     struct Chunk {
@@ -68,7 +73,7 @@ private:
     int pe_;
     MemoryCard card_;
     std::vector<Chunk> chunks_;
-    std::optional<Status> failure_;
+    std::map<std::uint64_t, Status> failures_;  // by chunk
 };
 
 }  // namespace npushmem::verbs

@@ -93,7 +93,7 @@ NativeAtomics read_atomics(Reader& reader) {
 Result<VerbsSettings> read_verbs_settings(const Host& host) {
     Reader reader(host);
     VerbsSettings out;
-    reader.integer("IB_GID_INDEX", -1, 65535, out.gid_index);
+    reader.integer("IB_GID_INDEX", -1, 255, out.gid_index);
     reader.integer("IB_ROCE_VERSION_NUM", 1, 2, out.roce_version);
     std::size_t family = 0;
     reader.word("IB_ADDR_FAMILY", std::array{"AF_INET", "AF_INET6"}, family);

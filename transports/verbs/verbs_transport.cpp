@@ -1,5 +1,6 @@
 #include "transports/verbs/verbs_transport.hpp"
 
+#include "core/base/strings.hpp"
 #include "transports/network/read_settings.hpp"
 #include "transports/verbs/loaded_library.hpp"
 #include "transports/verbs/verbs_wire.hpp"
@@ -17,6 +18,9 @@ Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const 
                                        {params.pe, params.npes, params.local_index});
     if (!wire.ok()) return wire.status();
     verbs::VerbsWire& opened = *wire.value();
+    // Whoever asks for the best that works is told now, while another can be taken.
+    if (lowercase(host.config("REMOTE_TRANSPORT", "")) == "auto")
+        if (Status proved = opened.prove(); !proved.ok()) return proved;
     return std::unique_ptr<Transport>(
         std::make_unique<VerbsTransport>(params, opened, std::move(wire).value(), shared.value()));
 }

@@ -93,13 +93,30 @@ Status VerbsWire::ensure_open() {
     if (port_) return {};
     Status s = open_all(ports_[chosen_port_]);
     if (s.ok()) return s;
-    // What was made is unmade.
+    close_all();
+    return s;
+}
+
+// What was made is unmade; for a port without connections.
+void VerbsWire::close_all() {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
     greeter_.reset();
     receive_queue_.reset();
     for (auto* pool : {&copies_, &words_, &sends_, &receives_}) pool->reset();
     memory_.reset();
     port_.reset();
-    return s;
+}
+
+Status VerbsWire::prove() {
+    Status first;
+    for (const auto& port : ports_) {
+        if (!active(port)) continue;
+        Status s = open_all(port);
+        close_all();
+        if (s.ok()) return s;
+        if (first.ok()) first = std::move(s);
+    }
+    return first;
 }
 
 Status VerbsWire::open_all(const npushmem_device& which) {

@@ -44,6 +44,8 @@ public:
     ~VerbsWire() override;
 
     [[nodiscard]] const std::vector<npushmem_device>& ports() const { return ports_; }
+    // Can one of the active ports be opened with the user's settings and limits? Leaves nothing open.
+    Status prove();
     // Before `address`.
     Status use_port(std::size_t index);
 
@@ -63,6 +65,7 @@ public:
                       const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override;
     Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
+    void forget(int pe) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
     bool prepare_to_wait() override;
@@ -117,6 +120,7 @@ private:
     // Set-up
     Status ensure_open();
     Status open_all(const npushmem_device& which);
+    void close_all();
     Status open_receives();
     Status open_descriptor();
     Status find_traits();

@@ -46,9 +46,13 @@ Code VerbsWire::start_asking(int pe) {
     if (std::exchange(of.asking, true)) return Code::again;
     Status s = make_connection(pe);
     if (s.ok()) s = greet(pe, Greeting::Kind::request);
-    asking_.push_back({pe, now_() + until_asked_again});
-    if (s.ok()) return Code::again;
+    if (s.ok()) {
+        asking_.push_back({pe, now_() + until_asked_again});
+        return Code::again;
+    }
+    of.asking = false;
     why_ = s.message();
+    if (of.connection) of.connection->fail(s);
     return s.code();
 }
 
@@ -92,8 +96,8 @@ VerbsWire::Prepared VerbsWire::fail_later(WireContext& context, Status why) {
 VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemotePlace& place, std::uint64_t bytes,
                                             WireContext& context) {
     RemoteMemory& remote = remote_.at(place.key);
-    if (auto failure = remote.take_failure()) return fail_later(context, std::move(*failure));
     if (!remote.has(place.offset, bytes)) return fail_later(context, {Code::range, "beyond the peer's memory"});
+    if (auto failure = remote.take_failure(place.offset, bytes)) return fail_later(context, std::move(*failure));
     const bool known = remote.knows(place.offset, bytes, [&](std::uint64_t chunk) {
         send_note(connection, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
     });
@@ -281,6 +285,16 @@ Code VerbsWire::send(int pe, std::span<const std::byte> head, std::span<const st
     Connection* connection = nullptr;
     if (const Code code = connection_to(pe, connection); code != Code::ok) return code;
     return send_message(*connection, head, rest, 0);
+}
+
+// Stopped, everything that is under way completes; what has found no room yet follows when nothing is.
+void VerbsWire::forget(int pe) {
+    Peer& of = peer(pe);
+    if (!of.connection) return;
+    of.connection->fail({Code::peer_dead, "the peer has been given up"});
+    of.connection->stop();
+    of.connection->notes.clear();
+    if (of.connection->unfinished != nullptr) watch(*of.connection);
 }
 
 void VerbsWire::watch(Connection& connection) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -61,6 +63,35 @@ TEST(SharedSegment, DecommittedMemoryReadsAsZeros) {
     segment.value().decommit(0, mebibyte);
     ASSERT_TRUE(segment.value().commit(0, mebibyte).ok());
     EXPECT_EQ(segment.value().base()[10], std::byte{0});
+}
+
+std::uint64_t committed_bytes(const SharedSegment& segment) {
+    struct stat facts {};
+    EXPECT_EQ(::fstat(segment.descriptor(), &facts), 0);
+    return static_cast<std::uint64_t>(facts.st_blocks) * 512;
+}
+
+// The first piece of 64 MiB fits into the file; the second would make it longer than a program may make files.
+TEST(SharedSegment, ACommitThatFailsHalfWayIsUndoneUnlessANicMayKnowThePages) {
+    auto segment = SharedSegment::create(64 * mebibyte, "");
+    ASSERT_TRUE(segment.ok());
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    rlimit low = before;
+    low.rlim_cur = 64 * mebibyte;
+    const auto handled = std::signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    const Status refused = segment.value().commit(0, 128 * mebibyte);
+    const std::uint64_t undone = committed_bytes(segment.value());
+    segment.value().keep_memory();
+    const Status refused_again = segment.value().commit(0, 128 * mebibyte);
+    const std::uint64_t kept = committed_bytes(segment.value());
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)std::signal(SIGXFSZ, handled);
+    EXPECT_THAT(refused.message(), HasSubstr("cannot commit 128 MiB"));
+    EXPECT_FALSE(refused_again.ok());
+    EXPECT_EQ(undone, 0U);
+    EXPECT_EQ(kept, 64 * mebibyte);
 }
 
 TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {

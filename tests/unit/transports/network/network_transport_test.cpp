@@ -221,6 +221,54 @@ TEST_P(EveryWire, ASignalNeverComesBeforeItsData) {
     }
 }
 
+TEST_P(EveryWire, AFencedSignalNeverComesBehindALaterPut) {
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        const auto world = make_world(seed);
+        std::array<std::uint64_t, data_words> data{};
+        data.fill(7);
+        npushmem_put_signal op{};
+        op.data = world->rma(1, 0, data.data(), data_words);  // longer than a message
+        op.signal_remote = op.data.remote;
+        op.signal_offset = flag_word * 8;
+        op.signal = 1;
+        op.operation = NPUSHMEM_SIGNAL_ADD;
+        std::uint64_t later = 9;
+        const auto watch = [&] {
+            const bool later_is_there = world->word(1, flag_word + 1) == 9;
+            ASSERT_TRUE(!later_is_there || world->word(1, flag_word) == 1) << "seed " << seed;
+        };
+        const auto put_later = [&] {
+            return world->at(0).put(world->queue[0], world->rma(1, flag_word + 1, &later, 1), nullptr);
+        };
+        ASSERT_EQ(world->finish([&] { return world->at(0).put_signal(world->queue[0], op, nullptr); }), Code::ok);
+        ASSERT_EQ(world->at(0).fence(world->queue[0]), Code::ok);
+        ASSERT_EQ(world->finish(put_later, watch), Code::ok);
+        EXPECT_EQ(world->finish([&] { return world->at(0).quiet(world->queue[0]); }, watch), Code::ok);
+        EXPECT_EQ(world->word(1, flag_word + 1), 9U);
+    }
+}
+
+TEST(NetworkTransport, DataThatFailsHasNoSignalWhereTheWireTells) {
+    for (const Delivery delivery : {Delivery::on_completion, Delivery::in_order_on_completion}) {
+        World world(delivery);
+        world.start();
+        ASSERT_EQ(world.quiet(), Code::ok);
+        std::array<std::uint64_t, data_words> data{};
+        npushmem_put_signal op{};
+        op.data = world.rma(1, 0, data.data(), data_words);
+        op.signal_remote = op.data.remote;
+        op.signal_offset = flag_word * 8;
+        op.signal = 1;
+        op.operation = NPUSHMEM_SIGNAL_ADD;
+        world.wires[0]->fail_with = Code::range;
+        ASSERT_EQ(world.finish([&] { return world.at(0).put_signal(world.queue[0], op, nullptr); }), Code::ok);
+        EXPECT_EQ(world.quiet(), Code::range);
+        world.wires[0]->fail_with = Code::ok;
+        EXPECT_EQ(world.quiet(), Code::ok);
+        EXPECT_EQ(world.word(1, flag_word), 0U);
+    }
+}
+
 TEST_P(EveryWire, FetchesBringTheOldValue) {
     const auto world = make_world(1);
     world->words[1][3] = 40;

@@ -426,6 +426,38 @@ TEST(VerbsWire, AChunkThatThePeerCannotRegisterFailsTheOperationAndNotThePeer) {
     EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
 }
 
+TEST(VerbsWire, ARefusedChunkIsToldOnlyToWhoeverNeedsIt) {
+    World world;
+    world.start();
+    world.connect();
+    world.verbs->fail("reg_mr", ENOMEM);
+    WireContext refused;
+    const std::uint64_t value = 1;
+    ASSERT_EQ(world.at(0).write(world.place(0, 1024), &value, 8, refused), Code::again) << "its key is asked for";
+    world.drive();
+    WireContext other;
+    ASSERT_EQ(world.write(0, 0, &value, 8, other), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.told[0].done.at(&other), Code::ok);
+    ASSERT_EQ(world.write(0, 1024, &value, 8, refused), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.told[0].done.at(&refused), Code::memory);
+}
+
+TEST(VerbsWire, APeerThatIsGivenUpLetsGoOfEverythingUnderWay) {
+    World world;
+    world.start();
+    world.connect();
+    world.verbs->holds = true;
+    std::array<WireContext, 40> contexts;
+    const std::uint64_t value = 1;
+    for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
+    world.at(0).forget(1);
+    world.drive();
+    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::peer_dead);
+    EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, contexts[0]), Code::peer_dead);
+}
+
 TEST(VerbsWire, OwnMemoryThatCannotBeRegisteredFailsTheOperationAndNotThePeer) {
     World world;
     world.start();
@@ -452,6 +484,7 @@ TEST(VerbsWire, QueuePairsThatAreUsedUpAreSaidSo) {
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
     EXPECT_THAT(world.at(0).why(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
                                          HasSubstr("1000 queue pairs")));
+    EXPECT_TRUE(world.at(0).prepare_to_wait()) << "nobody is asked any more";
 }
 
 TEST(VerbsWire, APostThatTheDeviceRefusesLosesThePeer) {
@@ -586,6 +619,21 @@ TEST(VerbsWireOpening, WhatIsNotInThePortsTablesIsNamed) {
     EXPECT_TRUE(failure_of_opening(world).ok());
     world.settings.mtu = 4096;
     EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("NPUSHMEM_IB_MTU=4096: the port carries 1024 at most"));
+}
+
+TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
+    World world;
+    world.add_devices(2);
+    auto wire = world.open(0);
+    ASSERT_TRUE(wire.ok());
+    world.verbs->fail("create_cq", ENOMEM, 1);
+    EXPECT_TRUE(wire.value()->prove().ok());
+    EXPECT_EQ(world.verbs->objects(), 0U);
+    EXPECT_THAT(wire.value()->prove().message(), AllOf(HasSubstr("fake0:1"), HasSubstr("ibv_create_cq")));
+    EXPECT_EQ(world.verbs->objects(), 0U);
+    world.verbs->mend("create_cq");
+    ASSERT_TRUE(wire.value()->use_port(1).ok());
+    EXPECT_TRUE(wire.value()->address().ok());
 }
 
 TEST(VerbsWireOpening, WhateverFailsHalfWayIsUnmadeAndNamed) {
