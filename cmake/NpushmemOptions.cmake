@@ -2,6 +2,7 @@
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
+option(NPUSHMEM_PRECOMPILE "Read the headers that every file of a target reads once; a missing #include is not seen then" OFF)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -24,7 +25,7 @@ set(NPUSHMEM_PLUGIN_INSTALL_DIR "${CMAKE_INSTALL_LIBDIR}/npushmem")
 # Paths are hashed relative to the sources, so that a second clone finds what the first one compiled.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;${CCACHE_PROGRAM}")
   set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
 
@@ -41,3 +42,11 @@ if(NPUSHMEM_SANITIZE)
   # thread sanitizer does not see in any case.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
 endif()
+
+# npushmem_precompile(<target> <header...>): with NPUSHMEM_PRECOMPILE these headers are compiled once for all files of the target.
+function(npushmem_precompile target)
+  if(NPUSHMEM_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>) # what ccache goes by
+  endif()
+endfunction()
