@@ -106,8 +106,8 @@ public:
     // Copies. Messages to one peer arrive whole and in order.
     virtual Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
     [[nodiscard]] virtual std::string why() const { return {}; }
-    // Nobody uses the peer any more: what is under way to it is to complete soon, with whatever code. May be called from
-    // within progress.
+    // Nobody uses the peer any more: what is under way to it is to complete soon, with whatever code. May be called
+    // from within progress.
     virtual void forget(int /*pe*/) {}
 
     // True: something happened.
