@@ -92,10 +92,11 @@ NPUSHMEM_API int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid
  * number pe_idx_in_team of it. config_mask must have NPUSHMEMX_TEAM_UNIQUEID. *team receives the handle, or
  * NPUSHMEM_TEAM_INVALID. Completes nothing.
  *
- * Returns 0, or a code, with a report, on all that have come: npes differs among them, two gave one index, an index is
- * no number of the team, no team can be had. A PE that does not come is waited for until NPUSHMEM_TIMEOUT; so is the
- * one that made the id, which ends the wait of the others when it gives up. An id that was used, or that no PE of the
- * job made, is refused where that is known, which is at its maker; elsewhere the wait for it ends at the deadline. */
+ * Returns 0, or a code, with a report, on all that have come or come later: npes differs among them or is more than the
+ * job has, two gave one index, an index is no number of the team, a PE comes twice, no team can be had. A PE that does
+ * not come is waited for until NPUSHMEM_TIMEOUT; so is the one that made the id, which ends the wait of the others when
+ * it gives up. Refused are also an id that no PE of the job made, and one that has been used; unless its maker has used
+ * a few dozen others since: then the wait for it ends at the deadline. */
 NPUSHMEM_API int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask,
                                      int npes, int pe_idx_in_team);
 

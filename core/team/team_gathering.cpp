@@ -10,6 +10,7 @@ namespace npushmem {
 namespace {
 
 constexpr int most_attempts = 1000;
+constexpr std::uint32_t whoever_reads = ~std::uint32_t{0};  // in place of a PE
 constexpr std::size_t free_words = 2 * std::tuple_size_v<PlaceSet>;
 
 void add_free(Letter& letter, const PlaceSet& free) {
@@ -36,14 +37,25 @@ int lowest(const PlaceSet& free) {
 Status TeamGathering::run(int contexts_wanted, TeamName& made) {
     const bool leads = leader_of(id_) == table_.parts().my_pe;
     Status done = leads ? lead() : follow();
-    // Nobody waits for a leader who has given up.
-    if (leads && !done.ok() && !refused_) (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code())}});
+    if (leads) close(done);
     if (!done.ok()) {
         give_back();
         return done;
     }
     made = table_.begin(place_, {members_, contexts_wanted}, mapped_);
     return {};
+}
+
+// The leader hears that a PE has come twice as it hears that another one has come.
+Status TeamGathering::come_again() {
+    if (leader_of(id_) == table_.parts().my_pe)
+        mail_.keep(hello_letter());
+    else
+        (void)say_hello();  // the failure is the same
+    return {Code::argument,
+            fmt::format("PE {} has come with the id {:#x} before, or another thread of it has; an id has "
+                        "been used when one team has been made of it, or refused",
+                        table_.parts().my_pe, id_)};
 }
 
 Letter TeamGathering::letter(Kind kind) const {
@@ -81,6 +93,13 @@ void TeamGathering::give_back() {
     taken_ = false;
 }
 
+TeamGathering::Refusal TeamGathering::said_in(std::span<const std::uint32_t> words) const {
+    Refusal why{static_cast<Reason>(words[0]), {words[1], words[2], words[3], words[4]}};
+    if (why.reason == Reason::one_more && why.details[0] == whoever_reads)
+        why.details[0] = static_cast<std::uint32_t>(table_.parts().my_pe);
+    return why;
+}
+
 // The same sentence on all of them.
 Status TeamGathering::text_of(const Refusal& why) const {
     const auto& [a, b, c, d] = why.details;
@@ -88,6 +107,10 @@ Status TeamGathering::text_of(const Refusal& why) const {
         case Reason::sizes:
             return {Code::mismatch,
                     fmt::format("npes is {} on PE {} and {} on PE {}; all must give the same", a, b, c, d)};
+        case Reason::size_range:
+            return {Code::range, fmt::format("npes is {} on PE {}, which made the id of the team; the job has {} PEs",
+                                             static_cast<std::int32_t>(a), leader_of(id_), table_.parts().npes)};
+        case Reason::twice: return {Code::mismatch, fmt::format("PE {} has come twice to make a team of {} PEs", a, b)};
         case Reason::indices:
             return {Code::mismatch,
                     fmt::format("PE {} and PE {} both gave pe_idx_in_team {}; each index belongs to one PE", a, b, c)};
@@ -117,6 +140,8 @@ Status TeamGathering::text_of(const Refusal& why) const {
 // ---- The leader ----
 
 Status TeamGathering::lead() {
+    if (size_ < 1 || size_ > table_.parts().npes)
+        return refuse({Reason::size_range, {static_cast<std::uint32_t>(size_)}});
     if (Status come = hear_all(); !come.ok()) return come;
     if (const auto wrong = contradiction()) return refuse(*wrong);
     pes_.resize(static_cast<std::size_t>(size_));
@@ -126,8 +151,8 @@ Status TeamGathering::lead() {
     return choose_place();
 }
 
-// Until all have come, or somebody thinks of another number, who then may be the last. Who does not come is not known,
-// and so is not watched; who has come is.
+// Until all have come, or somebody who thinks of another number, and then may be the last. Who does not come is not
+// known, and so is not watched; who has come is.
 Status TeamGathering::hear_all() {
     come_pes_.reserve(static_cast<std::size_t>(size_));
     const auto add = [&](const Arrival& one) {
@@ -144,6 +169,7 @@ Status TeamGathering::hear_all() {
             return refuse(
                 {Reason::missing, {static_cast<std::uint32_t>(come_.size()), static_cast<std::uint32_t>(size_)}});
         if (!letter.ok()) return letter.status();
+        if (has_come(letter.value().from)) return refuse_one_more(letter.value().from);
         const auto& words = letter.value().words;
         add({letter.value().from, static_cast<int>(words[0]), static_cast<int>(words[1]), free_in(letter.value(), 2)});
     }
@@ -176,23 +202,41 @@ Status TeamGathering::tell_all(Letter letter) {
     return first;
 }
 
-Status TeamGathering::refuse(const Refusal& why) {
-    refused_ = true;
+bool TeamGathering::has_come(int pe) const { return std::ranges::find(come_pes_, pe) != come_pes_.end(); }
+
+Letter TeamGathering::letter_of(const Refusal& why) const {
     Letter said = letter(refusal);
     said.add(static_cast<std::uint32_t>(why.reason));
     for (const std::uint32_t detail : why.details) said.add(detail);
-    (void)tell_all(said);  // whoever cannot be told finds out by its own deadline
+    return said;
+}
+
+Status TeamGathering::refuse(const Refusal& why) {
+    refusal_ = why;
+    (void)tell_all(letter_of(why));  // whoever cannot be told finds out by its own deadline
     return text_of(why);
 }
 
-// It has been told nothing yet, so that for it this is the first letter.
+// A PE that has not come yet has been told nothing, so that for it this is the first letter.
 Status TeamGathering::refuse_one_more(int pe) {
-    const Refusal why{Reason::one_more, {static_cast<std::uint32_t>(pe), static_cast<std::uint32_t>(size_)}};
-    Letter said = letter(refusal);
-    said.add(static_cast<std::uint32_t>(why.reason));
-    for (const std::uint32_t detail : why.details) said.add(detail);
-    (void)mail_.send(pe, said);
+    const auto number = static_cast<std::uint32_t>(pe);
+    if (has_come(pe)) return refuse({Reason::twice, {number, static_cast<std::uint32_t>(size_)}});
+    const Refusal why{Reason::one_more, {number, static_cast<std::uint32_t>(size_)}};
+    (void)mail_.send(pe, letter_of(why));
     return refuse(why);
+}
+
+// Nobody waits for a leader who is done. Whose hello is not found here finds the board written: it has looked at that
+// after its hello was put.
+void TeamGathering::close(const Status& done) {
+    if (!done.ok() && !refusal_) (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code())}});
+    const Letter said =
+        letter_of(refusal_.value_or(Refusal{Reason::one_more, {whoever_reads, static_cast<std::uint32_t>(size_)}}));
+    ClosedIds::Words words{};
+    std::copy_n(said.words.begin(), words.size(), words.begin());
+    closed_.close(number_of(id_), words);
+    while (const auto late = mail_.take(id_))
+        if (late->kind == hello && !has_come(late->from)) (void)mail_.send(late->from, said);
 }
 
 Status TeamGathering::tell_roster() {
@@ -250,12 +294,27 @@ Status TeamGathering::choose_place() {
 
 // ---- The others ----
 
-Status TeamGathering::say_hello() {
+Letter TeamGathering::hello_letter() const {
     Letter said = letter(hello);
     said.add(static_cast<std::uint32_t>(size_));
     said.add(static_cast<std::uint32_t>(index_));
     add_free(said, table_.free_places());
-    return mail_.send(leader_of(id_), said);
+    return said;
+}
+
+// The leader empties its box while it leads, and need not do so afterwards.
+Status TeamGathering::say_hello() {
+    Status closed;
+    const auto needless = [&] { return !(closed = look_whether_closed()).ok(); };
+    Status said = mail_.send(leader_of(id_), hello_letter(), needless);
+    if (said.ok() && closed.ok()) closed = look_whether_closed();
+    return said.ok() ? closed : said;
+}
+
+Status TeamGathering::look_whether_closed() const {
+    const auto seen = closed_.look(leader_of(id_), number_of(id_));
+    if (!seen.ok() || !seen.value()) return seen.status();
+    return text_of(said_in(*seen.value()));
 }
 
 Status TeamGathering::follow() {
@@ -292,7 +351,7 @@ Status TeamGathering::act_on(const Letter& come, bool& finished) {
             mapped_ = words[1] != 0;
             if (!finished) give_back();
             return {};
-        case refusal: return text_of({static_cast<Reason>(words[0]), {words[1], words[2], words[3], words[4]}});
+        case refusal: return text_of(said_in(words));
         default: break;
     }
     return {Code::protocol, fmt::format("PE {} sent a letter of kind {} about a new team", come.from, come.kind)};

@@ -27,9 +27,14 @@ Letter read_letter(const std::byte* slot) {
 
 }  // namespace
 
-void TeamMail::expect(std::uint64_t id) {
-    const std::lock_guard guard(lock_);
-    kept_.try_emplace(id);
+bool TeamMail::expect(std::uint64_t id) {
+    bool first = false;
+    {
+        const std::lock_guard guard(lock_);
+        first = kept_.try_emplace(id).second;
+    }
+    empty_box();
+    return first;
 }
 
 void TeamMail::forget(std::uint64_t id) {
@@ -37,12 +42,19 @@ void TeamMail::forget(std::uint64_t id) {
     kept_.erase(id);
 }
 
+void TeamMail::keep(const Letter& letter) {
+    const std::lock_guard guard(lock_);
+    const auto found = kept_.find(letter.id);
+    if (found != kept_.end()) found->second.push_back(letter);
+}
+
 void TeamMail::empty_box() {
     const std::lock_guard guard(lock_);
     for (int slot = 0; slot < slots; ++slot) {
         std::byte* const here = parts_.own_slice + offset_of(slot);
-        // Acquire: pairs with the release in try_slot, or with the transport's delivery of the signal.
-        if ((state_at(here).load(std::memory_order_acquire) & full) == 0) continue;
+        // Pairs with the store in try_slot, or with the transport's delivery of the signal. Sequentially consistent: a
+        // letter that is not found here was not there yet when its writer looked at ClosedIds.
+        if ((state_at(here).load(std::memory_order_seq_cst) & full) == 0) continue;
         const Letter letter = read_letter(here);
         const auto found = kept_.find(letter.id);
         if (found != kept_.end()) found->second.push_back(letter);
@@ -75,8 +87,8 @@ Status TeamMail::try_slot(int pe, int slot, const Letter& letter, bool& done) {
     if (!state_at(there).compare_exchange_strong(state, claimed, std::memory_order_acquire, std::memory_order_relaxed))
         return {};
     std::memcpy(there + letter_at, &letter, letter.bytes());
-    // Release: pairs with the acquire in empty_box.
-    state_at(there).store(claimed | full, std::memory_order_release);
+    // Pairs with the load in empty_box.
+    state_at(there).store(claimed | full, std::memory_order_seq_cst);
     done = true;
     return {};
 }
@@ -100,7 +112,7 @@ Status TeamMail::try_remote_slot(int pe, int slot, const Letter& letter, bool& d
     return sent.ok() ? parts_.remote.quiet(std::span(&pe, 1)) : sent;
 }
 
-Status TeamMail::send(int pe, const Letter& letter) {
+Status TeamMail::send(int pe, const Letter& letter, const std::function<bool()>& needless) {
     const WaitFor what{.what = "room for a letter about a team", .needs = PeRange::one(pe), .timeout = parts_.timeout};
     WaitFailure failure;
     Status tried;
@@ -110,7 +122,7 @@ Status TeamMail::send(int pe, const Letter& letter) {
         for (int i = 0; i < slots && !done && tried.ok(); ++i)
             tried = try_slot(pe, (parts_.my_pe + i) % slots, letter, done);
         if (!done) empty_box();
-        return done || !tried.ok();
+        return done || !tried.ok() || (needless && needless());
     };
     const Code code = parts_.waiter.until(put, what, &failure);
     return code == Code::ok ? tried : Status{code, describe(what, failure)};

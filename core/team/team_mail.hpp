@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -48,12 +49,15 @@ public:
     TeamMail(const TeamMail&) = delete;
     TeamMail& operator=(const TeamMail&) = delete;
 
-    // From here on letters about the id are kept, until forget().
-    void expect(std::uint64_t id);
+    // From here on letters about the id are kept, until forget(); what lies in the box about others is dropped, so that
+    // it does not fill up. False: they were kept already.
+    bool expect(std::uint64_t id);
     void forget(std::uint64_t id);
+    // A letter of this PE to itself; dropped unless the id is expected.
+    void keep(const Letter& letter);
     // What it waits for is room in the other's box. The own one is emptied meanwhile, so that two who write to each
-    // other do not wait for each other.
-    Status send(int pe, const Letter& letter);
+    // other do not wait for each other. Nothing is sent once `needless` says so.
+    Status send(int pe, const Letter& letter, const std::function<bool()>& needless = {});
     // The earliest letter about the id that has come; with `number`, the one of that number. Does not wait.
     std::optional<Letter> take(std::uint64_t id, std::optional<std::uint32_t> number = {});
     // Lets the transports work, where there are any; what they fail at may be about any PE.

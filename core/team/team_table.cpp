@@ -44,10 +44,10 @@ Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
                                                    Members shared, bool all_mapped) {
     const std::uint64_t stride = TeamLayout(parts.npes).bytes();
-    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, (pool_bytes - TeamMail::bytes) / stride));
+    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, (pool_bytes - places_at) / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
-    // At once, because the PEs of a host take memory one after another. The letters lie before the places.
-    if (Status got = table->commit(0, TeamMail::bytes + 2 * stride); !got.ok()) return got.within("state of teams");
+    // At once, because the PEs of a host take memory one after another.
+    if (Status got = table->commit(0, places_at + 2 * stride); !got.ok()) return got.within("state of teams");
     for (const int place : {0, 1})
         if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
     table->begin_predefined(std::move(shared), all_mapped);
@@ -62,6 +62,7 @@ TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(s
       commit_(std::move(commit)),
       places_(places),
       mail_(parts_, pool),
+      closed_(parts_, pool + TeamMail::bytes),
       committed_(pool_bytes / CommitMap::unit),
       uses_(static_cast<std::size_t>(places)),
       names_(static_cast<std::size_t>(places)),
@@ -293,30 +294,34 @@ std::uint64_t TeamTable::make_id() {
     const std::lock_guard guard(lock_);
     const std::uint64_t id = TeamGathering::id_of(parts_.my_pe, ++ids_);
     open_ids_.insert(id);
+    closed_.note_made(ids_);
     mail_.expect(id);  // others may come before this PE does
     return id;
 }
 
-// What this PE can say by itself. An id serves once.
-Status TeamTable::begin_gathering(std::uint64_t id, int npes) {
+// An id serves once.
+Status TeamTable::check_id(std::uint64_t id) {
     const int leader = TeamGathering::leader_of(id);
-    if (leader < 0 || leader >= parts_.npes || static_cast<std::uint32_t>(id) == 0)
-        return {Code::argument, fmt::format("{:#x} is no id that a PE of this job has made", id)};
-    if (leader != parts_.my_pe) {
-        mail_.expect(id);
-        return {};
+    if (leader >= 0 && leader < parts_.npes) {
+        const auto made = closed_.was_made(leader, TeamGathering::number_of(id));
+        if (!made.ok()) return made.status();
+        if (made.value()) return {};
     }
-    const std::lock_guard guard(lock_);
-    if (open_ids_.erase(id) == 0)
-        return {Code::argument, fmt::format("the id {:#x} was not made by this PE, or has been used", id)};
-    if (npes >= 1 && npes <= parts_.npes) return {};
-    mail_.forget(id);
-    return {Code::range, fmt::format("npes is {}; the job has {} PEs", npes, parts_.npes)};
+    return {Code::argument, fmt::format("{:#x} is no id that a PE of this job has made", id)};
 }
 
 Status TeamTable::gather(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
-    if (Status begun = begin_gathering(id, npes); !begun.ok()) return begun;
-    Status done = TeamGathering(*this, mail_, id, npes, index).run(contexts_wanted, made);
+    if (Status checked = check_id(id); !checked.ok()) return checked;
+    TeamGathering gathering(*this, mail_, closed_, id, npes, index);
+    bool first = false;
+    if (TeamGathering::leader_of(id) == parts_.my_pe) {
+        const std::lock_guard guard(lock_);
+        first = open_ids_.erase(id) != 0;
+    } else {
+        first = mail_.expect(id);
+    }
+    if (!first) return gathering.come_again();
+    Status done = gathering.run(contexts_wanted, made);
     mail_.forget(id);
     return done;
 }

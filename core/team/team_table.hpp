@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/team/closed_ids.hpp"
 #include "core/team/team.hpp"
 #include "core/team/team_mail.hpp"
 
@@ -24,7 +25,7 @@ struct TeamName {
 
 class TeamTable {
 public:
-    // Of each slice, for the state of teams, and for letters at the end; so that a job of a million PEs has some room
+    // Of each slice, for the state of teams, and for letters about them; so that a job of a million PEs has some room
     // as well.
     static constexpr std::uint64_t pool_bytes = 4ULL << 20;
 
@@ -86,13 +87,15 @@ private:
     TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(std::uint64_t, std::uint64_t)> commit,
               int places);
     void begin_predefined(Members shared, bool all_mapped);
+    // Before the places: the letters, and what became of ids.
+    static constexpr std::uint64_t places_at = TeamMail::bytes + ClosedIds::bytes;
     [[nodiscard]] std::uint64_t offset_of(int place) const {
-        return pool_ + TeamMail::bytes + static_cast<std::uint64_t>(place) * stride_;
+        return pool_ + places_at + static_cast<std::uint64_t>(place) * stride_;
     }
     [[nodiscard]] std::atomic_ref<std::uint64_t> departed(std::uint64_t place) const;
     class Talk;
     Status commit(std::uint64_t begin, std::uint64_t bytes);
-    Status begin_gathering(std::uint64_t id, int npes);
+    Status check_id(std::uint64_t id);
     Status leave(Team& team);
 
     TeamParts parts_;
@@ -101,6 +104,7 @@ private:
     std::function<Status(std::uint64_t, std::uint64_t)> commit_;
     int places_;
     TeamMail mail_;
+    ClosedIds closed_;
     std::mutex lock_;
     std::uint32_t ids_ = 0;                          // made so far; under lock_
     std::set<std::uint64_t> open_ids_;               // made here and not used yet; under lock_

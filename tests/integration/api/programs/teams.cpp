@@ -408,6 +408,30 @@ Members shuffled(const Members& world, unsigned seed, std::size_t count) {
     return members;
 }
 
+// The maker refuses, meets the others, and only then do they come: to it, who is elsewhere.
+void test_refused_before(Checker& check, const Job& job, npushmemx_team_uniqueid_t* id) {
+    npushmemx_team_config_t config = {0, 0};
+    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
+    const int maker = job.npes - 1;
+    if (job.me == maker) {
+        check.equal("an id", 0, npushmemx_team_get_uniqueid(&config.uniqueid));
+        for (int pe = 0; pe < job.npes; ++pe) npushmem_uint64_p(id, config.uniqueid, pe);
+        check.that("npes", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes + 1, 0) != 0);
+        check.failed_with("npes", NPUSHMEM_E_RANGE, {fmt::format("npes is {} on PE {}", job.npes + 1, maker)});
+    }
+    npushmem_barrier_all();
+    config.uniqueid = *id;
+    if (job.me != maker) {
+        check.that("late", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, job.me) != 0);
+        check.failed_with("late", NPUSHMEM_E_RANGE, {fmt::format("npes is {} on PE {}", job.npes + 1, maker)});
+        check.that("late", team == NPUSHMEM_TEAM_INVALID);
+    }
+    config.uniqueid += 1U << 20;
+    check.that("not made", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, job.me) != 0);
+    check.failed_with("not made", NPUSHMEM_E_ARGUMENT, {"is no id that a PE of this job has made"});
+    npushmem_barrier_all();
+}
+
 void test_listed_mistakes(Checker& check, const Job& job, npushmemx_team_uniqueid_t* id) {
     npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
     npushmemx_team_config_t config = {0, 0};
@@ -434,6 +458,7 @@ void test_listed_mistakes(Checker& check, const Job& job, npushmemx_team_uniquei
     check.failed_with("one index", NPUSHMEM_E_MISMATCH, {"both gave pe_idx_in_team 0"});
     check.that("no team", team == NPUSHMEM_TEAM_INVALID);
     npushmem_barrier_all();
+    test_refused_before(check, job, id);
 }
 
 void test_listed(Checker& check, const Job& job, const Members& world, long* word) {

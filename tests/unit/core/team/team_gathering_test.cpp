@@ -1,9 +1,11 @@
 #include "core/team/team_gathering.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "tests/unit/core/team/team_world.hpp"
 
@@ -188,6 +190,73 @@ TEST(TeamGathering, AnIdServesOnceAndOnlyIfItWasMade) {
         EXPECT_THAT(table.gather(wrong, 1, 0, 0, made).message(), HasSubstr("is no id")) << wrong;
     EXPECT_EQ(table.gather(table.make_id(), 3, 0, 0, made).code(), Code::range);
     EXPECT_EQ(table.gather(table.make_id(), 0, 0, 0, made).code(), Code::range);
+    EXPECT_THAT(world.table(1).gather(TeamGathering::id_of(0, 77), 1, 0, 0, made).message(), HasSubstr("is no id"));
+}
+
+// Whoever comes when all is over is told what became of it, though nobody answers any more.
+TEST(TeamGathering, WhoComesAfterTheEndIsToldWhatItWas) {
+    TeamWorld world(4);
+    Note sizes, made_without, range;
+    world.run([&](TeamTable& table, int pe) {
+        TeamName made;
+        if (pe < 2) {
+            EXPECT_EQ(gather(table, sizes, 0, 4 - pe, pe, made).code(), Code::mismatch);
+            EXPECT_TRUE(gather(table, made_without, 1, 2, pe, made).ok());
+        }
+        if (pe == 0) {
+            EXPECT_EQ(gather(table, range, 0, 5, pe, made).code(), Code::range);
+        }
+    });
+    // More than there is room for in the box of one that does not look there.
+    for (int round = 0; round < 2 * TeamMail::slots; ++round)
+        for (const int pe : {2, 3}) {
+            TeamName made;
+            const auto failure = [&](Note& note) {
+                return world.table(pe).gather(note.get(), 4, pe, 0, made).message();
+            };
+            EXPECT_THAT(failure(sizes), HasSubstr("npes is 4 on PE 0 and 3 on PE 1"));
+            EXPECT_THAT(failure(made_without),
+                        HasSubstr(fmt::format("PE {} has come to make a team of which all 2", pe)));
+            EXPECT_THAT(failure(range), HasSubstr("npes is 5 on PE 0, which made the id"));
+        }
+}
+
+// The same while the others are under way, in whatever order they come: nobody waits for what will not be.
+TEST(TeamGathering, ARefusalReachesEverybodyWhenever) {
+    TeamWorld world(4);
+    std::vector<Note> notes(200);
+    world.run([&](TeamTable& table, int pe) {
+        for (std::size_t i = 0; i < notes.size(); ++i) {
+            TeamName made;
+            const int leader = static_cast<int>(i % 4);
+            const bool wrong = pe == static_cast<int>(i / 4 % 4);
+            EXPECT_FALSE(gather(table, notes[i], leader, wrong ? 9 : 4, pe, made).ok());
+        }
+        TeamName made;
+        EXPECT_TRUE(gather(table, notes[0], -1, 4, pe, made).code() == Code::argument || pe != 0);
+    });
+}
+
+// Two threads of one PE are not two members; neither they nor the others are left waiting.
+TEST(TeamGathering, OnePeIsNotCountedTwice) {
+    for (const int twice : {0, 1}) {
+        TeamWorld world(3);
+        const std::uint64_t id = world.table(0).make_id();
+        std::atomic<int> named{0};
+        const auto come = [&](int pe, int index) {
+            TeamName made;
+            const Status done = world.table(pe).gather(id, 3, index, 0, made);
+            EXPECT_FALSE(done.ok());
+            if (done.message().find(fmt::format("PE {} has come", twice)) != std::string::npos)
+                named.fetch_add(1, std::memory_order_relaxed);
+        };
+        std::thread second([&] { come(twice, 2); });
+        std::thread other([&] { come(1 - twice, 1); });
+        come(twice, 0);
+        second.join();
+        other.join();
+        EXPECT_EQ(named.load(std::memory_order_relaxed), 3);
+    }
 }
 
 // A PE that came and gave up leaves nothing behind: its places are free, and later letters find their way.
