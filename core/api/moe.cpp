@@ -114,6 +114,7 @@ std::int32_t copy_of(moe::CopyRoute route) {
 struct npushmemx_moe {
     npushmem::api::HeapMemory memory;
     std::unique_ptr<npushmem::moe::Layer> layer;
+    void** x = nullptr;  // where the dispatch under way says where its rows lie; or null
     std::string error;
 };
 
@@ -177,16 +178,32 @@ Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64
 }
 
 // What is wrong with the arguments goes through the collective call, so that it reaches all PEs.
-Status set_routing(moe::DirectCombine& combine, const Result<moe::RankRouting>& own) {
+Status set_routing(moe::Combine& combine, const Result<moe::RankRouting>& own) {
     return own.ok() ? combine.set_routing(own.value()) : combine.set_routing({}, own.status());
 }
 
-Status dispatch(moe::Layer& layer, const void* in, const Result<moe::RankRouting>& own) {
-    if (!own.ok()) return layer.dispatch(nullptr, {}, own.status());
-    return layer.dispatch(static_cast<const std::byte*>(in), own.value());
+Status start_dispatch(moe::Layer& layer, const void* in, const Result<moe::RankRouting>& own) {
+    if (!own.ok()) return layer.start_dispatch(nullptr, {}, own.status());
+    return layer.start_dispatch(static_cast<const std::byte*>(in), own.value());
 }
 
-Status set_plan(moe::DirectCombine& combine, const std::int32_t* offsets, const std::int32_t* lengths,
+// Runs `action` on the layer, unless a call is under way there.
+template <class Action>
+int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action) {
+    return on_handle(function, handle, [&](moe::Layer& layer) {
+        const Status idle = layer.idle();
+        return idle.ok() ? action(layer) : idle;
+    });
+}
+
+Status wait(npushmemx_moe_t& handle) {
+    void** const x = std::exchange(handle.x, nullptr);
+    Status status = handle.layer->wait();
+    if (status.ok() && x != nullptr) *x = handle.layer->x();
+    return status;
+}
+
+Status set_plan(moe::Combine& combine, const std::int32_t* offsets, const std::int32_t* lengths,
                 const std::uint32_t* slots, std::int64_t rows) {
     if (rows < 0 || offsets == nullptr || lengths == nullptr || (rows > 0 && slots == nullptr)) {
         return combine.set_plan({}, {Code::argument, fmt::format("{} rows, or a table that is NULL", rows)});
@@ -195,7 +212,7 @@ Status set_plan(moe::DirectCombine& combine, const std::int32_t* offsets, const 
     return combine.set_plan({{offsets, entries}, {lengths, entries}, {slots, static_cast<std::size_t>(rows)}});
 }
 
-npushmemx_moe_plan_t plan_of(const moe::DirectCombine& combine) {
+npushmemx_moe_plan_t plan_of(const moe::Combine& combine) {
     const moe::CombinePlan& plan = combine.plan();
     return {plan.local_experts,
             plan.first_expert,
@@ -223,15 +240,15 @@ int npushmemx_moe_create(const npushmemx_moe_config_t* config, npushmemx_moe_t**
 
 int npushmemx_moe_set_routing(npushmemx_moe_t* handle, int64_t tokens, const int32_t* expert_ids,
                               const float* weights) {
-    return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        moe::DirectCombine& combine = layer.combine();
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        moe::Combine& combine = layer.combine();
         return set_routing(combine, routing_of(combine.config(), tokens, expert_ids, weights));
     });
 }
 
 int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* offset_table, const int32_t* length_table,
                            const uint32_t* slots, int64_t rows) {
-    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
         return set_plan(layer.combine(), offset_table, length_table, slots, rows);
     });
 }
@@ -244,17 +261,37 @@ int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* 
 
 int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                            const float* weights, void** x) {
-    return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        const Status status = dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
-        if (status.ok() && x != nullptr) *x = layer.x();
-        return status;
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        Status started = start_dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
+        if (!started.ok()) return started;
+        handle->x = x;
+        return wait(*handle);
+    });
+}
+
+int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
+                               const float* weights, void** x) {
+    return on_idle(__func__, handle, [&](moe::Layer& layer) {
+        Status started = start_dispatch(layer, in, routing_of(layer.combine().config(), tokens, expert_ids, weights));
+        if (started.ok()) handle->x = x;
+        return started;
     });
 }
 
 int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out) {
     return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        return layer.combine().combine(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+        return layer.bring_back(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
     });
+}
+
+int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* x, void* out) {
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        return layer.start_bring_back(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+    });
+}
+
+int npushmemx_moe_wait(npushmemx_moe_t* handle) {
+    return on_handle(__func__, handle, [&](moe::Layer&) { return wait(*handle); });
 }
 
 int npushmemx_moe_reset(npushmemx_moe_t* handle) {

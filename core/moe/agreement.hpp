@@ -14,9 +14,9 @@ namespace npushmem::moe {
 struct AgreementCard {
     std::array<std::int64_t, 10> values{};  // in the order of agreement_fields
     std::int32_t refused = 0;               // Code of this rank's own refusal, 0 if it has none
-    std::array<char, 172> reason{};         // and its text, terminated
+    std::array<char, 300> reason{};         // and its text, terminated
 };
-static_assert(sizeof(AgreementCard) == 256);
+static_assert(sizeof(AgreementCard) == 384);
 
 // Collective, on a symmetric card-sized block that belongs to this exchange alone until it returns. `own` is this
 // rank's opinion of its own arguments. Returns the refusal of the lowest rank that has one, or the first difference to

@@ -25,16 +25,17 @@ void await_source(Core& core, const CombineReceive& receive, int source) {
                         "{}: {}",
                         receive.epoch, core.my_pe(), source, core.signal_fetch(word), seen.status().message()));
     }
-    if (seen.value() == gave_up) {
+    const std::uint64_t call = number_in(seen.value());
+    if (has_given_up(seen.value()) && call < receive.epoch) {
         throw KernelError(Code::aborted, fmt::format("combine, call {}: rank {} has given up; its own error says why",
                                                      receive.epoch, source));
     }
     // See slot_layout.hpp: a source cannot be more than one call ahead of a rank that it needs a signal from.
-    if (seen.value() <= receive.epoch + 1) return;
+    if (call <= receive.epoch + 1) return;
     throw KernelError(Code::protocol,
                       fmt::format("combine: rank {} is in call {} while rank {} is in call {}; all ranks must "
                                   "make the same calls on a handle, or its memory was overwritten",
-                                  source, seen.value(), core.my_pe(), receive.epoch));
+                                  source, call, core.my_pe(), receive.epoch));
 }
 
 void reduce_token(const CombineReceive& receive, std::uint64_t token) {

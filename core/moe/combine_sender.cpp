@@ -122,7 +122,7 @@ void moe_combine_direct_sender(Core& core, const CombineSend& send) {
 void moe_combine_give_up(Core& core, const CombineSend& send) {
     for (std::int32_t rank = core.index(); rank < send.num_ranks; rank += core.count()) {
         if (is_skipped(send, rank)) continue;
-        core.signal_set_on(own_signal(send, core.my_pe()), gave_up, rank);
+        core.signal_add_on(own_signal(send, core.my_pe()), gave_up, rank);
     }
 }
 

@@ -43,7 +43,9 @@ void send_remote_rows(SymmetricMemory& memory, const CombineSend& send) {
 }
 
 void give_up_remotely(SymmetricMemory& memory, const CombineSend& send) {
-    for_each_skipped(memory, send, [&](int rank) { memory.signal(own_signal(send, memory.my_pe()), gave_up, rank); });
+    // Behind what a call that failed under way has sent.
+    memory.fence();
+    for_each_skipped(memory, send, [&](int rank) { memory.add(own_signal(send, memory.my_pe()), gave_up, rank); });
 }
 
 }  // namespace npushmem::moe

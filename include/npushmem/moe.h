@@ -22,11 +22,17 @@
  *     npushmemx_moe_destroy(moe);
  *
  * A program that moves its tokens to the experts by other means gives the routing alone, by npushmemx_moe_set_routing,
- * instead of the dispatch. Several layers may be under way at a time: each has a handle, with memory of its own.
+ * instead of the dispatch. Several layers may be under way at a time: each has a handle, with memory of its own. The
+ * forms _nbi start a dispatch or a combine and return, and npushmemx_moe_wait gives its result:
+ *
+ *     npushmemx_moe_dispatch_nbi(first, ...);  npushmemx_moe_dispatch_nbi(second, ...);
+ *     npushmemx_moe_wait(first);   ... experts of the first ...    npushmemx_moe_combine_nbi(first, ...);
+ *     npushmemx_moe_wait(second);  ... experts of the second ...   npushmemx_moe_combine_nbi(second, ...);
+ *     npushmemx_moe_wait(first);   npushmemx_moe_wait(second);
  *
  * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error gives the text, with the
  * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
- * for one handle in the same order. A handle must not be used by two threads at once; different handles may.
+ * those of all handles in the same order. A handle must not be used by two threads at once; different handles may.
  *
  * Errors: a code, as above; what is refused collectively is refused on all PEs.
  *
@@ -138,11 +144,26 @@ NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens,
                                         const int32_t* expert_ids, const float* weights, void** x);
 
 /* Collective. x: [plan.rows, hidden], out: [plan.tokens, hidden], aligned to their elements, in any memory; they must
- * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs. A PE whose
- * call is refused or fails makes the combines of the others that need its rows fail as well, or wait for the deadline;
- * the handle then refuses combine, saying why, until it is reset or destroyed. A dispatch that failed under way (and
- * was not refused) does the same to the dispatch: after either, reset. */
+ * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs.
+ *
+ * A PE whose combine is refused or fails, or whose dispatch fails under way (and is not refused), tells the others:
+ * their calls that need it, combine or dispatch, end with its code and reason. The handle then refuses both, saying
+ * why, until it is reset or destroyed. */
 NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
+
+/* Collective. Starts what npushmemx_moe_dispatch does, and returns without waiting for other PEs: 0, or the code of
+ * what ended it at once. The call is then under way until npushmemx_moe_wait, which returns its result, refusals
+ * included; until then `in`, expert_ids, weights and the place that x points to must stay, and *x is set by the wait.
+ * Of the other functions only reset and destroy are possible meanwhile, the rest is refused, on this PE, with
+ * NPUSHMEM_E_STATE. Rows for PEs whose memory is not mapped here begin to move in the wait. */
+NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
+                                            const int32_t* expert_ids, const float* weights, void** x);
+
+/* Collective. Starts what npushmemx_moe_combine does, in the same way: x and out must stay until npushmemx_moe_wait. */
+NPUSHMEM_API int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* x, void* out);
+
+/* Collective. Waits for what is under way on the handle and returns its result; 0 if nothing is. */
+NPUSHMEM_API int npushmemx_moe_wait(npushmemx_moe_t* handle);
 
 /* Collective. The handle is as after create, without a routing, whatever has failed before: all PEs are in step again.
  * Fails if not all PEs come. */

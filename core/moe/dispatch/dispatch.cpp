@@ -7,6 +7,7 @@
 
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/dispatch/remote_dispatch.hpp"
+#include "core/moe/gave_up.hpp"
 #include "core/moe/memory_extent.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/unmapped.hpp"
@@ -18,10 +19,11 @@ constexpr auto canary_byte = std::byte{0xC5};
 
 }  // namespace
 
-Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device)
+Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, FailureNotes& notes)
     : config_(config),
       memory_(memory),
       device_(device),
+      notes_(notes),
       placement_(config.experts, memory.n_pes()),
       layout_(memory.n_pes(), config.experts, Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes()),
       stream_(device),
@@ -32,8 +34,8 @@ Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::De
       totals_(static_cast<std::size_t>(memory.n_pes())) {}
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                   npu::Device& device) {
-    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device));
+                                                   npu::Device& device, FailureNotes& notes) {
+    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device, notes));
     if (Status s = dispatch->allocate(); !s.ok()) return s;
     // Everybody's memory is zeroed before anybody's card arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
@@ -102,17 +104,26 @@ DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
 }
 
 Status Dispatch::run(const std::byte* in, const RankRouting& own, const Status& opinion) {
-    if (!broken_.ok()) return broken_;
+    Status started = start(in, own, opinion);
+    return started.ok() ? finish() : started;
+}
+
+Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status& opinion) {
+    if (!notes_.broken().ok()) return notes_.broken();
     ++epoch_;
-    const Status verdict = opinion.ok() ? check(in, own) : opinion;
-    fill_card(verdict);
+    verdict_ = opinion.ok() ? check(in, own) : opinion;
+    fill_card(verdict_);
     clear_plan();
     // Before this rank's card lets anybody write there.
     if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
-    const DispatchWork work = work_of(in, verdict.ok() ? own : RankRouting{});
-    if (Status s = skipped_.empty() ? launch_all(work) : launch_beside_host(work); !s.ok()) return give_up(s);
-    if (!verdict.ok()) return verdict;
-    if (accepted_ == 0) return refusal();
+    work_ = work_of(in, verdict_.ok() ? own : RankRouting{});
+    if (Status s = begin_launches(); !s.ok()) return give_up(s);
+    return {};
+}
+
+Status Dispatch::finish() {
+    if (Status s = end_launches(); !s.ok()) return give_up(s);
+    if (accepted_ == 0) return refusal(verdict_);
     adopt();
     return config_.audit ? audit() : Status{};
 }
@@ -123,31 +134,32 @@ Status Dispatch::launch(const char* name, void (*kernel)(npu::Core&, const Dispa
     return npu::launch(stream_, config, kernel, work);
 }
 
-Status Dispatch::launch_all(const DispatchWork& work) {
-    if (Status s = launch("moe_dispatch", moe_dispatch, work); !s.ok()) return s;
-    return stream_.synchronize();
-}
-
-// The host serves those whose memory is not mapped, whenever the kernels have made what they need.
-Status Dispatch::launch_beside_host(const DispatchWork& work) {
-    if (Status s = launch("moe_dispatch_show", moe_dispatch_show, work); !s.ok()) return s;
+// As far as it goes without waiting for others. The host serves those whose memory is not mapped, whenever the kernels
+// have made what they need.
+Status Dispatch::begin_launches() {
+    if (skipped_.empty()) return launch("moe_dispatch", moe_dispatch, work_);
+    if (Status s = launch("moe_dispatch_show", moe_dispatch_show, work_); !s.ok()) return s;
     if (Status s = stream_.synchronize(); !s.ok()) return s;
-    show_remotely(memory_, work);
+    show_remotely(memory_, work_);
     if (Status s = memory_.quiet(); !s.ok()) return s;
-    if (Status s = launch("moe_dispatch_tables", moe_dispatch_tables, work); !s.ok()) return s;
-    if (Status s = stream_.synchronize(); !s.ok() || accepted_ == 0) return s;
-    put_rows_remotely(memory_, work);
-    if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work); !s.ok()) return s;
+    return launch("moe_dispatch_tables", moe_dispatch_tables, work_);
+}
+
+Status Dispatch::end_launches() {
+    if (Status s = stream_.synchronize(); !s.ok() || skipped_.empty() || accepted_ == 0) return s;
+    put_rows_remotely(memory_, work_);
+    if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work_); !s.ok()) return s;
     if (Status s = memory_.quiet(); !s.ok()) return s;
-    if (Status s = launch("moe_dispatch_await", moe_dispatch_await, work); !s.ok()) return s;
+    if (Status s = launch("moe_dispatch_await", moe_dispatch_await, work_); !s.ok()) return s;
     return stream_.synchronize();
 }
 
-Status Dispatch::refusal() const {
+Status Dispatch::refusal(const Status& own) const {
     for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
         DispatchCard card;
         std::memcpy(&card, region_.data() + layout_.card(epoch_, rank).value(), sizeof card);
         if (card.refused == 0) continue;
+        if (rank == memory_.my_pe()) return own;
         return {static_cast<Code>(card.refused), fmt::format("rank {} refused: {}", rank, card.reason.data())};
     }
     const auto above = std::ranges::find_if(totals_, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
@@ -204,12 +216,23 @@ Status Dispatch::audit() const {
 }
 
 Status Dispatch::give_up(const Status& cause) {
-    broken_ = Status{Code::state,
-                     "the ranks of this handle's dispatch are out of step since an earlier failure, until a "
-                     "reset: " +
-                         cause.message()};
     // What stands behind a failed launch is not run.
     (void)stream_.synchronize();
+    const Status result = notes_.write(cause, who_gave_up());
+    tell_given_up();
+    return result;
+}
+
+std::optional<int> Dispatch::who_gave_up() const {
+    const auto word = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
+    for (int rank = 0; rank < layout_.ranks(); ++rank) {
+        if (rank == memory_.my_pe()) continue;
+        if (says_given_up(word(layout_.counts(rank))) || says_given_up(word(layout_.arrived(rank)))) return rank;
+    }
+    return std::nullopt;
+}
+
+void Dispatch::tell_given_up() {
     const DispatchWork work = work_of(nullptr, {});
     (void)launch("moe_dispatch_give_up", moe_dispatch_give_up, work);
     (void)stream_.synchronize();
@@ -217,16 +240,13 @@ Status Dispatch::give_up(const Status& cause) {
         give_up_dispatch_remotely(memory_, work);
         (void)memory_.quiet();
     }
-    return cause;
 }
 
 Status Dispatch::reset() {
     if (Status s = memory_.barrier(); !s.ok()) return s;
     std::memset(region_.data(), 0, layout_.card(0, 0).value());
     epoch_ = 0;
-    if (Status s = memory_.barrier(); !s.ok()) return s;
-    broken_ = {};
-    return {};
+    return memory_.barrier();
 }
 
 }  // namespace npushmem::moe

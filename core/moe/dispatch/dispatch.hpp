@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/moe/combine_config.hpp"
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/dispatch/dispatch_work.hpp"
+#include "core/moe/failure_notes.hpp"
 #include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -17,13 +19,14 @@ namespace npushmem::moe {
 
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe.
 //
-// A call that is refused, by whichever rank, is refused on all, before a row moves; the next may follow at once. A call
-// that fails (a rank that does not come) leaves the ranks out of step; until reset() the object then only says so.
+// A call that is refused, by whichever rank, is refused on all, before a row moves and with the same code, that of the
+// lowest rank that refuses; the next may follow at once. A call that fails (a rank that does not come) leaves the ranks
+// out of step; until reset() the object then only says so.
 class Dispatch {
 public:
-    // `config` is agreed on and has a capacity; `memory` and `device` must outlive the object.
+    // `config` is agreed on and has a capacity; the others must outlive the object.
     static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                    npu::Device& device);
+                                                    npu::Device& device, FailureNotes& notes);
 
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
@@ -32,7 +35,13 @@ public:
     // in: [tokens of `own`, hidden] of the input type; may be reused on return. `opinion`: what the caller itself found
     // wrong. What x() held before is given up with the call, unless it is refused.
     Status run(const std::byte* in, const RankRouting& own, const Status& opinion = {});
-    // The ranks are in step again, as after create.
+    // The same in two parts: start() waits for no other rank; finish(), if it went well, must be the next call. What
+    // `in` and `own` point to stays unchanged until then.
+    Status start(const std::byte* in, const RankRouting& own, const Status& opinion = {});
+    Status finish();
+    // Not collective: after a failure that the notes have. Nobody waits for this rank any more.
+    void tell_given_up();
+    // The ranks are in step again, as after create, once the notes are cleared.
     Status reset();
 
     // Of the last call that was accepted: the rows of this PE's experts, as plan() says; until the next call.
@@ -41,26 +50,28 @@ public:
     [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
 
 private:
-    Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
+    Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, FailureNotes& notes);
 
     Status allocate();
     Status check(const std::byte* in, const RankRouting& own) const;
     void fill_card(const Status& verdict);
     void clear_plan();
     [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
-    Status launch_all(const DispatchWork& work);
-    Status launch_beside_host(const DispatchWork& work);
+    Status begin_launches();
+    Status end_launches();
     Status launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work);
-    [[nodiscard]] Status refusal() const;
+    [[nodiscard]] Status refusal(const Status& own) const;
     [[nodiscard]] Status too_many(std::int32_t holder) const;
     void adopt();
     [[nodiscard]] std::uint32_t* slots() const;
     Status audit() const;
     Status give_up(const Status& cause);
+    [[nodiscard]] std::optional<int> who_gave_up() const;
 
     CombineConfig config_;
     SymmetricMemory& memory_;
     npu::Device& device_;
+    FailureNotes& notes_;
     ExpertPlacement placement_;
     DispatchLayout layout_;
     SymmetricBlock region_;
@@ -74,10 +85,11 @@ private:
     std::vector<std::uint64_t> starts_;
     std::vector<std::uint64_t> totals_;
     std::uint64_t accepted_ = 0;
+    DispatchWork work_;  // of the call under way
+    Status verdict_;     // of this rank on it
     CombinePlan plan_;
 
     std::uint64_t epoch_ = 0;
-    Status broken_;  // why no further call is possible
 };
 
 }  // namespace npushmem::moe

@@ -37,17 +37,18 @@ void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t sour
                         "call {}: {}",
                         work.epoch, core.my_pe(), what, source, core.signal_fetch(word), seen.status().message()));
     }
-    if (seen.value() == gave_up) {
+    const std::uint64_t call = number_in(seen.value());
+    if (has_given_up(seen.value()) && call < work.epoch) {
         throw KernelError(Code::aborted, fmt::format("dispatch, call {}: rank {} has given up; its own error says why",
                                                      work.epoch, source));
     }
     // See dispatch_layout.hpp: nobody can be more than one call ahead of a rank whose counts it needs.
-    if (seen.value() <= work.epoch + 1) return;
+    if (call <= work.epoch + 1) return;
     throw KernelError(
         Code::protocol,
         fmt::format("dispatch: rank {} is in call {} while rank {} is in call {}; all ranks must make the "
                     "same calls on a handle, or its memory was overwritten",
-                    source, seen.value(), core.my_pe(), work.epoch));
+                    source, call, core.my_pe(), work.epoch));
 }
 
 }  // namespace
@@ -90,8 +91,8 @@ void moe_dispatch(Core& core, const DispatchWork& work) {
 void moe_dispatch_give_up(Core& core, const DispatchWork& work) {
     for_own_ranks(core, work, [&](std::int32_t rank) {
         if (work.is_skipped(rank)) return;
-        core.signal_set_on(work.word(work.layout.counts(core.my_pe())), gave_up, rank);
-        core.signal_set_on(work.word(work.layout.arrived(core.my_pe())), gave_up, rank);
+        core.signal_add_on(work.word(work.layout.counts(core.my_pe())), gave_up, rank);
+        core.signal_add_on(work.word(work.layout.arrived(core.my_pe())), gave_up, rank);
     });
 }
 

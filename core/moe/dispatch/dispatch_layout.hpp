@@ -28,9 +28,9 @@ namespace npushmem::moe {
 // Written whole by its rank. Behind it, int32 [experts]: how many rows the rank has for each expert of the layer.
 struct DispatchCard {
     std::int32_t refused = 0;        // Code with which the rank refuses its own arguments, 0 if it does not
-    std::array<char, 124> reason{};  // and the text, terminated
+    std::array<char, 252> reason{};  // and the text, terminated
 };
-static_assert(sizeof(DispatchCard) == 128);
+static_assert(sizeof(DispatchCard) == 256);
 
 class DispatchLayout {
 public:

@@ -54,9 +54,11 @@ void put_rows_remotely(SymmetricMemory& memory, const DispatchWork& work) {
 }
 
 void give_up_dispatch_remotely(SymmetricMemory& memory, const DispatchWork& work) {
+    // Behind what a call that failed under way has sent.
+    memory.fence();
     for_each_skipped(memory, work, [&](int rank) {
-        memory.signal(work.word(work.layout.counts(memory.my_pe())), gave_up, rank);
-        memory.signal(work.word(work.layout.arrived(memory.my_pe())), gave_up, rank);
+        memory.add(work.word(work.layout.counts(memory.my_pe())), gave_up, rank);
+        memory.add(work.word(work.layout.arrived(memory.my_pe())), gave_up, rank);
     });
 }
 

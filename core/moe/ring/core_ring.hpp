@@ -79,7 +79,7 @@ public:
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
     // Nobody at the destination shall wait for this rank any more.
-    void give_up() { core_.signal_set(tail_there_, gave_up); }
+    void give_up() { core_.signal_add(tail_there_, gave_up); }
 
 private:
     npu::Core& core_;
@@ -120,7 +120,7 @@ public:
     }
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-    void give_up() { core_.signal_set(head_there_, gave_up); }
+    void give_up() { core_.signal_add(head_there_, gave_up); }
 
 private:
     npu::Core& core_;

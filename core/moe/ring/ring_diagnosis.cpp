@@ -52,16 +52,18 @@ Status bad_batch(const RingRanks& ranks, const RingShape& shape, Bytes bytes) {
 }
 
 Status check_head(const RingRanks& ranks, const RingPositions& known, std::uint64_t seen) {
-    if (seen == gave_up) return given_up(ranks);
-    if (possible(seen, known.head, known.tail)) return {};
-    return impossible(ranks, "head", seen, known.head, known.tail);
+    const std::uint64_t head = number_in(seen);
+    if (has_given_up(seen) && head == known.head) return given_up(ranks);
+    if (possible(head, known.head, known.tail)) return {};
+    return impossible(ranks, "head", head, known.head, known.tail);
 }
 
 Status check_tail(const RingRanks& ranks, const RingShape& shape, const RingPositions& known, std::uint64_t seen) {
-    if (seen == gave_up) return given_up(ranks);
+    const std::uint64_t tail = number_in(seen);
+    if (has_given_up(seen) && tail == known.tail) return given_up(ranks);
     const std::uint64_t most = known.head + shape.size.value();
-    if (possible(seen, known.tail, most)) return {};
-    return impossible(ranks, "tail", seen, known.tail, most);
+    if (possible(tail, known.tail, most)) return {};
+    return impossible(ranks, "tail", tail, known.tail, most);
 }
 
 }  // namespace npushmem::moe

@@ -32,7 +32,7 @@ Status no_data(const RingRanks& ranks, const RingPositions& known, std::chrono::
 Status bad_batch(const RingRanks& ranks, const RingShape& shape, Bytes bytes);
 
 // Whether the receiver may have written `seen` as its head, after known.head: no step back, not beyond the tail. Fails
-// with Code::aborted when the peer has given up, with Code::protocol for any other value.
+// with Code::aborted when the peer has given up and done nothing since, with Code::protocol for any other value.
 Status check_head(const RingRanks& ranks, const RingPositions& known, std::uint64_t seen);
 
 // The same of a tail: no step back, not further ahead of known.head than the ring's size.

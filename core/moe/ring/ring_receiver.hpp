@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include "core/moe/gave_up.hpp"
 #include "core/moe/ring/ring_diagnosis.hpp"
 
 namespace npushmem::moe {
@@ -83,7 +84,7 @@ private:
 
     Status adopt(std::uint64_t seen) {
         if (Status s = check_tail(ranks_, shape_, {state_.head, state_.tail}, seen); !s.ok()) return s;
-        state_.tail = seen;
+        state_.tail = number_in(seen);
         return {};
     }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/moe/gave_up.hpp"
 #include "core/moe/ring/ring_diagnosis.hpp"
 
 namespace npushmem::moe {
@@ -98,7 +99,7 @@ private:
 
     Status adopt(std::uint64_t seen) {
         if (Status s = check_head(ranks_, {state_.head, state_.tail}, seen); !s.ok()) return s;
-        state_.head = seen;
+        state_.head = number_in(seen);
         return {};
     }
 
@@ -106,7 +107,11 @@ private:
         ++state_.traffic.waits;
         const std::chrono::nanoseconds begin = port_.now();
         const Result<std::uint64_t> seen = port_.await_head(written_ + bytes.value() - shape_.size.value());
-        if (seen.ok()) return adopt(seen.value());
+        if (seen.ok()) {
+            Status s = adopt(seen.value());
+            // A peer that has given up ends the wait early; what it did before has just been taken in.
+            return !s.ok() || fits(bytes) ? s : adopt(seen.value());
+        }
         // The diagnosis tells where the peer is now, not where it was.
         if (Status s = adopt(look()); !s.ok() || fits(bytes)) return s;
         return no_room(ranks_, shape_, {state_.head, state_.tail}, bytes, port_.now() - begin, seen.status());

@@ -43,8 +43,9 @@ public:
         }
     }
 
-    bool open(Checker& check) {
-        const npushmemx_moe_config_t config = config_for(job_);
+    bool open(Checker& check, std::int32_t mode = NPUSHMEMX_MOE_DIRECT) {
+        npushmemx_moe_config_t config = config_for(job_);
+        config.mode = mode;
         check.equal("create", 0, npushmemx_moe_create(&config, &handle_));
         return route(check);
     }
@@ -72,9 +73,29 @@ public:
         add_experts(static_cast<float*>(x));
         std::vector<float> out(in.size(), -1.0F);
         check.equal("combine", 0, npushmemx_moe_combine(handle_, x, out.data()));
-        for (int i = 0; i < tokens_ * hidden; ++i) {
-            check.equal(fmt::format("call {}, output {}", call, i), passed(i, call), out[static_cast<std::size_t>(i)]);
-        }
+        check_passed(check, out, call);
+    }
+
+    // The same in steps, between which other layers may be under way.
+    void start_dispatch(Checker& check, int call) {
+        call_ = call;
+        out_.assign(static_cast<std::size_t>(tokens_ * hidden), 0.0F);
+        for (int i = 0; i < tokens_ * hidden; ++i) out_[static_cast<std::size_t>(i)] = token_element(job_.me, i, call);
+        check.equal("dispatch_nbi", 0,
+                    npushmemx_moe_dispatch_nbi(handle_, tokens_, out_.data(), ids_.data(), weights_.data(), &rows_));
+    }
+    void run_experts(Checker& check) {
+        if (!check.equal("wait for the dispatch", 0, npushmemx_moe_wait(handle_))) return;
+        npushmemx_moe_get_plan(handle_, &plan_);
+        check_rows(check, static_cast<const float*>(rows_), call_);
+        add_experts(static_cast<float*>(rows_));
+    }
+    void start_combine(Checker& check) {
+        check.equal("combine_nbi", 0, npushmemx_moe_combine_nbi(handle_, rows_, out_.data()));
+    }
+    void finish(Checker& check) {
+        check.equal("wait for the combine", 0, npushmemx_moe_wait(handle_));
+        check_passed(check, out_, call_);
     }
 
     void combine_and_check(Checker& check, int call) {
@@ -116,6 +137,11 @@ private:
             for (int i = 0; i < plan_.length_table[fragment] * hidden; ++i) {
                 first[i] += static_cast<float>(plan_.first_expert + fragment / plan_.ranks);
             }
+        }
+    }
+    void check_passed(Checker& check, const std::vector<float>& out, int call) const {
+        for (int i = 0; i < tokens_ * hidden; ++i) {
+            check.equal(fmt::format("call {}, output {}", call, i), passed(i, call), out[static_cast<std::size_t>(i)]);
         }
     }
     [[nodiscard]] float passed(int at, int call) const {
@@ -160,6 +186,8 @@ private:
     npushmemx_moe_plan_t plan_{};
     std::vector<float> x_;
     std::vector<float> out_;
+    int call_ = 0;
+    void* rows_ = nullptr;
 };
 
 void test_calls(Checker& check, const Job& job) {
@@ -187,6 +215,57 @@ void test_whole_layers(Checker& check, const Job& job) {
     }
     second.close();
     first.close();
+}
+
+// Three layers, of which one is always at its experts while the dispatch or the combine of others is under way. The
+// last one is in the mode that needs most of the other PEs.
+void test_layers_that_overlap(Checker& check, const Job& job, std::int32_t mode) {
+    Layer first(job);
+    Layer second(job);
+    Layer third(job);
+    if (!first.open(check) || !second.open(check) || !third.open(check, mode)) return;
+    for (int call = 0; call < 6; ++call) {
+        first.start_dispatch(check, call);
+        second.start_dispatch(check, call + 100);
+        third.start_dispatch(check, call + 200);
+        first.run_experts(check);
+        first.start_combine(check);
+        second.run_experts(check);
+        second.start_combine(check);
+        third.run_experts(check);
+        third.start_combine(check);
+        // The end of one is not that of another.
+        for (Layer* layer : {&third, &first, &second}) layer->finish(check);
+    }
+    third.close();
+    second.close();
+    first.close();
+}
+
+// While a call is under way; and reset and destruction end it.
+void test_refused_under_way(Checker& check, const Job& job) {
+    Layer layer(job);
+    if (!layer.open(check)) return;
+    check.equal("nothing to wait for", 0, npushmemx_moe_wait(layer.handle()));
+    layer.start_dispatch(check, 1);
+    const auto refused = [&](int code, const char* why) {
+        check.equal("another call", NPUSHMEM_E_STATE, code);
+        check.failed_with("another call", NPUSHMEM_E_STATE, {why, "wait for it first"});
+    };
+    refused(npushmemx_moe_combine(layer.handle(), nullptr, nullptr), "a dispatch is under way");
+    refused(npushmemx_moe_dispatch(layer.handle(), 0, nullptr, nullptr, nullptr, nullptr), "a dispatch is under way");
+    refused(npushmemx_moe_set_routing(layer.handle(), 0, nullptr, nullptr), "a dispatch is under way");
+    layer.run_experts(check);
+    layer.start_combine(check);
+    refused(npushmemx_moe_combine_nbi(layer.handle(), nullptr, nullptr), "a combine is under way");
+    layer.finish(check);
+    layer.start_dispatch(check, 2);
+    check.equal("reset", 0, npushmemx_moe_reset(layer.handle()));
+    layer.pass_and_check(check, 3);
+    check.equal("NULL", NPUSHMEM_E_ARGUMENT, npushmemx_moe_wait(nullptr));
+    check.failed_with("NULL", NPUSHMEM_E_ARGUMENT, {"handle is NULL"});
+    layer.start_dispatch(check, 4);
+    layer.close();
 }
 
 // More rows than one PE has room for: refused on all PEs, and the next call goes on.
@@ -276,14 +355,26 @@ void test_refused_call(Checker& check, const Job& job) {
     std::vector<float> out(static_cast<std::size_t>(tokens_of_most * hidden));
     const bool guilty = job.me == 0;
     const int code = npushmemx_moe_combine(layer.handle(), guilty ? nullptr : x.data(), out.data());
-    check.that("the call fails", code != 0);
-    check.failed_with("the call", code, {guilty ? "x is null" : "has given up"});
+    check.equal("the call fails", NPUSHMEM_E_ARGUMENT, code);
+    check.failed_with("the call", code, {guilty ? "x is null" : "rank 0 has given up: moe: x is null"});
     check.that("and so do later ones", npushmemx_moe_combine(layer.handle(), x.data(), out.data()) != 0);
     check.failed_with("later ones", NPUSHMEM_E_STATE, {"out of step"});
+    check.that("nor is there a dispatch",
+               npushmemx_moe_dispatch(layer.handle(), 0, nullptr, nullptr, nullptr, nullptr) != 0);
+    check.failed_with("the dispatch", NPUSHMEM_E_STATE, {"out of step"});
     check.equal("reset", 0, npushmemx_moe_reset(layer.handle()));
     layer.pass_and_check(check, 8);
     if (layer.route(check)) layer.combine_and_check(check, 9);
     layer.close();
+}
+
+// The same on every PE of the jobs here.
+bool all_mapped(const Job& job) {
+    void* object = npushmem_malloc(8);
+    bool all = true;
+    for (int pe = 0; pe < job.npes; ++pe) all = all && npushmem_ptr(object, pe) != nullptr;
+    npushmem_free(object);
+    return all;
 }
 
 std::uint64_t heap_in_use() {
@@ -296,8 +387,10 @@ void tests(Checker& check, const Job& job) {
     const std::uint64_t before = heap_in_use();
     test_calls(check, job);
     test_whole_layers(check, job);
+    test_layers_that_overlap(check, job, all_mapped(job) ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT);
     check.no_error("calls");
     test_refused_creation(check, job);
+    test_refused_under_way(check, job);
     test_refused_dispatch(check, job);
     test_refused_routing(check, job);
     test_refused_plan(check, job);

@@ -1,4 +1,4 @@
-// A test bench for DirectCombine: a thread per PE, each with a device, buffers, payload and reference.
+// A test bench for Combine: a thread per PE, each with a device, buffers, payload and reference.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/moe/direct_combine.hpp"
+#include "core/moe/combine.hpp"
 #include "core/moe/payload.hpp"
 #include "core/moe/reference.hpp"
 #include "core/moe/stream/row_ring.hpp"
@@ -31,14 +31,14 @@ public:
     ~CombinePe() = default;
 
     [[nodiscard]] CombineConfig& config() { return config_; }
-    [[nodiscard]] DirectCombine& engine() { return *engine_; }
+    [[nodiscard]] Combine& engine() { return *engine_; }
     [[nodiscard]] const std::vector<std::byte>& out() const { return out_; }
     [[nodiscard]] std::byte* x_data() { return x_.data(); }
     [[nodiscard]] std::byte* out_data() { return out_.data(); }
     void use_random_payload() { random_payload_ = true; }
 
     bool open() {
-        auto made = DirectCombine::create(config_, memory(), device());
+        auto made = Combine::create(config_, memory(), device());
         if (!made.ok()) return note(made.status());
         engine_ = std::move(made).value();
         return true;
@@ -113,7 +113,7 @@ private:
     }
 
     CombineConfig config_;
-    std::unique_ptr<DirectCombine> engine_;
+    std::unique_ptr<Combine> engine_;
     Routing routing_;
     RankRouting own_;
     bool random_payload_ = false;

@@ -84,7 +84,18 @@ public:
         out_.assign(routing.rank(static_cast<std::size_t>(pe())).tokens(config_.top_k) * out_row(), std::byte{0xA5});
         salt_ = salt;
     }
-    bool combine() { return note(engine_->combine().combine(engine_->x(), out_.data())); }
+    bool combine() { return note(engine_->bring_back(engine_->x(), out_.data())); }
+
+    // Refused.
+    bool combine_nothing() { return note(engine_->bring_back(nullptr, out_.data())); }
+    // As if that rank were in another call than it can be.
+    void spoil_counts_of(int rank) {
+        const Rows capacity{static_cast<std::uint64_t>(config_.capacity)};
+        const DispatchLayout layout(memory().n_pes(), config_.experts, capacity, config_.row_bytes());
+        std::byte* region = engine_->x() - layout.x().value();
+        const std::uint64_t call = 1000;
+        std::memcpy(region + layout.counts(rank).value(), &call, sizeof call);
+    }
 
     // "" or the first element of the combine's output that is not the reference's.
     std::string output_difference(const Routing& routing) {

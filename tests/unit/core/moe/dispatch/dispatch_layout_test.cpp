@@ -11,7 +11,7 @@ TEST(DispatchLayout, PartsFollowEachOtherWithoutOverlap) {
         EXPECT_EQ(layout.counts(0).value(), 0U);
         EXPECT_EQ(layout.arrived(0), layout.counts(2) + Bytes{128});
         EXPECT_EQ(layout.card(0, 0), layout.arrived(2) + Bytes{128});
-        EXPECT_EQ(layout.card_bytes().value(), 256U);
+        EXPECT_EQ(layout.card_bytes().value(), 384U);
         EXPECT_EQ(layout.card(1, 0), layout.card(0, 2) + layout.card_bytes());
         EXPECT_EQ(layout.card(4, 1), layout.card(0, 1));
         EXPECT_EQ(layout.slots(), layout.card(1, 2) + layout.card_bytes());

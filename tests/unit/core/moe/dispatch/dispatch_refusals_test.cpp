@@ -22,6 +22,16 @@ void expect_old_layer_and_next(LayerPe& pe, const Routing& routing) {
     EXPECT_EQ(pe.difference(routing, 2), "");
 }
 
+void expect_whole_layers(LayerPe& pe, const Routing& routing) {
+    for (std::uint64_t call = 0; call < 3; ++call) {
+        ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
+        ASSERT_EQ(pe.difference(routing, call), "");
+        pe.run_experts(routing, call);
+        ASSERT_TRUE(pe.combine()) << pe.error();
+        ASSERT_EQ(pe.output_difference(routing), "");
+    }
+}
+
 TEST(DispatchRefusals, TooManyRowsForARankNameExpertRankAndValueOnAllRanks) {
     const CaseShape shape{3, 6, 2, 8, 33, 0.0};
     const Routing routing = random_routing(shape);
@@ -131,11 +141,64 @@ TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetMendsTheLayer) {
             pe.meet();
             if (pe.pe() == 1) {
                 EXPECT_FALSE(pe.dispatch(routing, 1));
-                EXPECT_THAT(pe.error(), HasSubstr("rank 0 has given up"));
+                EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has given up"), HasSubstr("waits for the counts of")));
             }
             ASSERT_TRUE(pe.reset()) << pe.error();
         });
     }
+}
+
+// A rank that has failed in one of the two is not waited for in the other, in which it never comes. Only a reset of
+// both brings the layer back.
+TEST(DispatchRefusals, AFailureInTheDispatchEndsTheCombineAndTheOtherWayRound) {
+    const CaseShape shape{2, 4, 2, 5, 43, 0.0};
+    const Routing routing = random_routing(shape);
+    for (const bool mapped : {true, false}) {
+        for (const bool dispatch_fails : {true, false}) {
+            LayerBench bench(shape.ranks, layer_config(shape, 20), 4, mapped);
+            bench.run([&](LayerPe& pe) {
+                if (!mapped) pe.fabric().hide(1 - pe.pe());
+                ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+                pe.run_experts(routing, 1);
+                pe.meet();
+                if (pe.pe() == 0) {
+                    if (dispatch_fails) pe.spoil_counts_of(1);
+                    EXPECT_FALSE(dispatch_fails ? pe.dispatch(routing, 2) : pe.combine_nothing());
+                    EXPECT_THAT(pe.error(), HasSubstr(dispatch_fails ? "rank 1 is in call 1000" : "x is null"));
+                }
+                pe.meet();
+                if (pe.pe() == 1) {
+                    EXPECT_FALSE(dispatch_fails ? pe.combine() : pe.dispatch(routing, 2));
+                    EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has given up: "),
+                                                  HasSubstr(dispatch_fails ? "rank 1 is in call 1000" : "x is null")));
+                }
+                EXPECT_FALSE(pe.combine());
+                EXPECT_THAT(pe.error(), HasSubstr("out of step since an earlier failure"));
+                EXPECT_FALSE(pe.dispatch(routing, 2));
+                EXPECT_THAT(pe.error(), HasSubstr("out of step since an earlier failure"));
+                ASSERT_TRUE(pe.reset()) << pe.error();
+                expect_whole_layers(pe, routing);
+            });
+        }
+    }
+}
+
+// Two ranks refuse, for reasons of different kinds: all ranks say what the lowest one says.
+TEST(DispatchRefusals, AllRanksGiveTheCodeOfTheLowestRankThatRefuses) {
+    const CaseShape shape{3, 6, 2, 5, 44, 0.0};
+    const Routing routing = random_routing(shape);
+    Routing wrong = routing;
+    wrong.expert_ids[1][3] = 6;
+    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    bench.run([&](LayerPe& pe) {
+        ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
+        const RankRouting own = wrong.rank(static_cast<std::size_t>(pe.pe()));
+        const std::vector<std::byte> in(1024);
+        const Status status = pe.engine().dispatch(pe.pe() == 2 ? nullptr : in.data(), own);
+        EXPECT_EQ(status.code(), Code::range);
+        EXPECT_THAT(status.message(), AllOf(HasSubstr("rank 1"), HasSubstr("token 1, choice 1: expert 6 is outside")));
+        expect_old_layer_and_next(pe, routing);
+    });
 }
 
 // Refused combines on one rank, in every mode: all ranks fail, a routing is refused by all with the reason, and after a
@@ -152,18 +215,16 @@ TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
             ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
             std::vector<std::byte> out(1024);
             const std::byte* x = pe.pe() == 1 ? nullptr : pe.engine().x();
-            EXPECT_FALSE(pe.engine().combine().combine(x, out.data()).ok());
+            const Status failed = pe.engine().bring_back(x, out.data());
+            EXPECT_EQ(failed.code(), Code::argument);
+            EXPECT_THAT(failed.message(), HasSubstr("x is null but must hold"));
+            EXPECT_EQ(failed.message().starts_with("rank 1 has given up"), pe.pe() != 1) << failed.message();
             const Status refused = pe.engine().combine().set_routing(routing.rank(static_cast<std::size_t>(pe.pe())));
             EXPECT_THAT(refused.message(), HasSubstr("out of step since an earlier failure, until a reset"));
             ASSERT_TRUE(pe.reset()) << pe.error();
             EXPECT_THAT(pe.engine().combine().combine(x, out.data()).message(), HasSubstr("before any routing"));
             ASSERT_TRUE(pe.reset()) << pe.error();
-            for (std::uint64_t call = 0; call < 4; ++call) {
-                ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
-                pe.run_experts(routing, call);
-                ASSERT_TRUE(pe.combine()) << pe.error();
-                ASSERT_EQ(pe.output_difference(routing), "");
-            }
+            expect_whole_layers(pe, routing);
         });
     }
 }

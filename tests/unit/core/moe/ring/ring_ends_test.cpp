@@ -145,6 +145,14 @@ TEST(RingSender, APeerThatGaveUpEndsTheWait) {
     EXPECT_THAT(status.message(), HasSubstr("rank 5 has given up"));
 }
 
+TEST(RingSender, WhatAPeerTookBeforeItGaveUpCounts) {
+    SenderBench bench;
+    ASSERT_TRUE(bench.send(64).ok() && bench.send(64).ok());
+    bench.port.seen = {gave_up + 64};
+    EXPECT_TRUE(bench.send(64).ok());
+    EXPECT_EQ(bench.send(32).code(), Code::aborted);
+}
+
 TEST(RingSender, RefusesAHeadThatNobodyCanHaveWritten) {
     for (const std::uint64_t head : {160, 33, 4000}) {
         SenderBench bench;
@@ -215,6 +223,14 @@ TEST(RingReceiver, RefusesATailThatNobodyCanHaveWritten) {
     }
     ReceiverBench bench;
     bench.port.seen = {gave_up};
+    EXPECT_EQ(bench.receiver.await(Bytes{32}).status().code(), Code::aborted);
+}
+
+TEST(RingReceiver, WhatAPeerSentBeforeItGaveUpCounts) {
+    ReceiverBench bench;
+    bench.port.seen = {gave_up + 64};
+    EXPECT_EQ(bench.receiver.await(Bytes{64}).value(), Bytes{64});
+    bench.receiver.take(Bytes{64});
     EXPECT_EQ(bench.receiver.await(Bytes{32}).status().code(), Code::aborted);
 }
 

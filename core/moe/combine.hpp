@@ -1,8 +1,9 @@
-// One MoE layer's combine in direct mode, on one PE: memory, routing, plan, and the two launches per call.
+// One MoE layer's combine on one PE, in every mode: memory, routing, plan, and the launches of a call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/combine_receiver.hpp"
 #include "core/moe/combine_sender.hpp"
+#include "core/moe/failure_notes.hpp"
 #include "core/moe/reduce.hpp"
 #include "core/moe/routing_board.hpp"
 #include "core/moe/slot_layout.hpp"
@@ -30,16 +32,17 @@ struct PlanTables {
 };
 
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe. A failed
-// combine leaves the ranks out of step; from then on the object says so, on all ranks, until reset().
-class DirectCombine {
+// combine leaves the ranks out of step; from then on the object says so, on all ranks, until reset(). A rank that fails
+// because another has given up fails with that one's code and reason.
+class Combine {
 public:
     // `memory` and `device` must outlive the object.
-    static Result<std::unique_ptr<DirectCombine>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                         npu::Device& device);
+    static Result<std::unique_ptr<Combine>> create(const CombineConfig& config, SymmetricMemory& memory,
+                                                   npu::Device& device);
 
-    DirectCombine(const DirectCombine&) = delete;
-    DirectCombine& operator=(const DirectCombine&) = delete;
-    ~DirectCombine() = default;
+    Combine(const Combine&) = delete;
+    Combine& operator=(const Combine&) = delete;
+    ~Combine() = default;
 
     // This rank's tokens, at most max_tokens. A refusal by one rank is returned by all, and the routing before stays.
     // `opinion`: what the caller itself found wrong.
@@ -49,12 +52,19 @@ public:
     // x: [plan().rows, hidden], out: [tokens, hidden]. Returns when out is complete and x may be reused. A rank whose
     // call is refused or fails tells the others, whose calls then fail as well instead of waiting.
     Status combine(const std::byte* x, std::byte* out);
+    // The same in two parts: start() waits for no other rank; finish(), if it went well, must be the next call.
+    Status start(const std::byte* x, std::byte* out);
+    Status finish();
     // Not collective by itself: the routing of this rank and the plan, as a dispatch of all ranks has made them.
     // set_plan needs a set_routing again.
     void adopt(CombinePlan plan, const RankRouting& own);
-    // The ranks are in step again, whatever has failed; without a routing, as after create.
+    // Not collective: after a failure that notes() has, here or in what shares them. Nobody waits for this rank any
+    // more.
+    void tell_given_up();
+    // The ranks are in step again, whatever has failed; without a routing, as after create. Clears notes().
     Status reset();
 
+    [[nodiscard]] FailureNotes& notes() { return *notes_; }
     [[nodiscard]] const CombineConfig& config() const { return config_; }
     [[nodiscard]] const CombinePlan& plan() const { return plan_; }
     [[nodiscard]] Tokens tokens() const { return tokens_; }
@@ -66,7 +76,7 @@ public:
     [[nodiscard]] Status check_memory() const;
 
 private:
-    DirectCombine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
+    Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device);
 
     Status allocate();
     Status check_rings() const;
@@ -74,14 +84,15 @@ private:
     Status check_plan(const CombinePlan& plan) const;
     Status collect(const RankRouting& own);
     Status check_buffers(const std::byte* x, const std::byte* out) const;
-    Status run(const std::byte* x, std::byte* out);
+    Status launch(const std::byte* x, std::byte* out);
     [[nodiscard]] CombineSend send_arguments(const std::byte* x) const;
     [[nodiscard]] CombineReceive receive_arguments(std::byte* out) const;
     [[nodiscard]] RingMemory rings() const;
     [[nodiscard]] bool streams() const { return config_.streams(); }
-    Status run_stream(const std::byte* x, std::byte* out);
+    Status launch_stream(const std::byte* x, std::byte* out);
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
-    Status give_up(Status cause);
+    Status give_up(const Status& cause);
+    [[nodiscard]] std::optional<int> who_gave_up() const;
     void count_expected();
     [[nodiscard]] Bytes out_row() const;
     Status check_canary(std::uint64_t epoch) const;
@@ -95,11 +106,13 @@ private:
     ReduceFunction reduce_;
     // Declared in the order of allocation, so that they are released in reverse on every PE alike.
     SymmetricBlock card_;
+    SymmetricBlock note_block_;
     SymmetricBlock board_block_;
     SymmetricBlock region_;
     SymmetricBlock rings_;
     SymmetricBlock arrivals_;
     std::unique_ptr<RoutingBoard> board_;
+    std::unique_ptr<FailureNotes> notes_;
     npu::Stream stream_;
 
     CombinePlan plan_;
@@ -112,7 +125,6 @@ private:
     bool routed_ = false;
     bool collected_ = false;  // the board has the routing of all ranks
     std::uint64_t epoch_ = 0;
-    Status broken_;  // why no further combine is possible
 };
 
 }  // namespace npushmem::moe

@@ -1,4 +1,4 @@
-#include "core/moe/direct_combine.hpp"
+#include "core/moe/combine.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ Status take(SymmetricMemory& memory, Bytes size, const char* purpose, SymmetricB
 
 }  // namespace
 
-DirectCombine::DirectCombine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device)
+Combine::Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device)
     : config_(config),
       memory_(memory),
       device_(device),
@@ -36,12 +36,12 @@ DirectCombine::DirectCombine(const CombineConfig& config, SymmetricMemory& memor
       reduce_(best_reduce(config.input, config.output)),
       stream_(device) {}
 
-Result<std::unique_ptr<DirectCombine>> DirectCombine::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                             npu::Device& device) {
+Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, SymmetricMemory& memory,
+                                                 npu::Device& device) {
     SymmetricBlock card;
     if (Status status = take(memory, Bytes{sizeof(AgreementCard)}, "agreement", card); !status.ok()) return status;
     if (Status status = agree(memory, card.data(), config, config.validate()); !status.ok()) return status;
-    std::unique_ptr<DirectCombine> combine(new DirectCombine(config, memory, device));
+    std::unique_ptr<Combine> combine(new Combine(config, memory, device));
     combine->card_ = std::move(card);
     if (Status status = combine->allocate(); !status.ok()) return status;
     combine->skipped_ = unmapped_ranks(device.fabric(), memory, combine->region_.data());
@@ -52,7 +52,9 @@ Result<std::unique_ptr<DirectCombine>> DirectCombine::create(const CombineConfig
     return combine;
 }
 
-Status DirectCombine::allocate() {
+Status Combine::allocate() {
+    if (Status s = take(memory_, FailureNotes::size, "notes of failures", note_block_); !s.ok()) return s;
+    notes_ = std::make_unique<FailureNotes>(memory_, note_block_.data());
     if (Status s = take(memory_, RoutingBoard::size(config_), "the routing", board_block_); !s.ok()) return s;
     if (Status s = take(memory_, layout_.total(), "two buffers of slots", region_); !s.ok()) return s;
     board_ = std::make_unique<RoutingBoard>(memory_, board_block_.data());
@@ -65,11 +67,11 @@ Status DirectCombine::allocate() {
     return take(memory_, Bytes{expected_.size() * sizeof(std::uint64_t)}, "the audit's counters", arrivals_);
 }
 
-RingMemory DirectCombine::rings() const {
+RingMemory Combine::rings() const {
     return {rings_.data(), RingLayout(memory_.n_pes(), ring_shape(config_, memory_.n_pes())), config_.timeout};
 }
 
-Status DirectCombine::check_rings() const {
+Status Combine::check_rings() const {
     if (!streams()) return {};
     if (Status s = rings().layout.shape().check(); !s.ok()) return s;
     const auto unmapped = std::ranges::find(skipped_, 1);
@@ -84,15 +86,15 @@ Status DirectCombine::check_rings() const {
                                            name_of(config_.mode))};
 }
 
-void DirectCombine::plant_canaries() {
+void Combine::plant_canaries() {
     for (const std::uint64_t parity : {0U, 1U}) {
         std::byte* canary = region_.data() + layout_.canary(parity).value();
         std::fill_n(canary, SlotLayout::line, canary_byte);
     }
 }
 
-Status DirectCombine::set_routing(const RankRouting& own, const Status& opinion) {
-    Status verdict = broken_.ok() ? opinion : broken_;
+Status Combine::set_routing(const RankRouting& own, const Status& opinion) {
+    Status verdict = notes_->broken().ok() ? opinion : notes_->broken();
     if (verdict.ok()) verdict = check_own_routing(config_, own, memory_.my_pe());
     if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
     board_->show(own);
@@ -100,7 +102,7 @@ Status DirectCombine::set_routing(const RankRouting& own, const Status& opinion)
     return agree_all_ok(memory_, card_.data(), collect(own));
 }
 
-Status DirectCombine::collect(const RankRouting& own) {
+Status Combine::collect(const RankRouting& own) {
     routed_ = collected_ = false;
     if (Status s = board_->collect(); !s.ok()) return s;
     const ExpertPlacement placement(config_.experts, memory_.n_pes());
@@ -111,7 +113,7 @@ Status DirectCombine::collect(const RankRouting& own) {
     return {};
 }
 
-void DirectCombine::adopt(CombinePlan plan, const RankRouting& own) {
+void Combine::adopt(CombinePlan plan, const RankRouting& own) {
     plan_ = std::move(plan);
     const ExpertPlacement placement(config_.experts, memory_.n_pes());
     if (streams()) order_ = row_order(own.experts, placement, config_.chunk_slots(), config_.chunks());
@@ -122,27 +124,27 @@ void DirectCombine::adopt(CombinePlan plan, const RankRouting& own) {
     collected_ = false;
 }
 
-Status DirectCombine::check_plan(const CombinePlan& plan) const {
+Status Combine::check_plan(const CombinePlan& plan) const {
     if (!collected_) return {Code::state, "set the routing before a plan"};
     if (Status s = check_tables(plan, config_.slots()); !s.ok()) return s;
     if (Status s = check_slots(plan, board_->all()); !s.ok() || !streams()) return s;
     return check_order(plan);
 }
 
-Status DirectCombine::set_plan(const PlanTables& tables, const Status& opinion) {
+Status Combine::set_plan(const PlanTables& tables, const Status& opinion) {
     CombinePlan plan = plan_;
     plan.offset_table.assign(tables.offset_table.begin(), tables.offset_table.end());
     plan.length_table.assign(tables.length_table.begin(), tables.length_table.end());
     plan.slots.assign(tables.slots.begin(), tables.slots.end());
     plan.rows = Rows{plan.slots.size()};
-    Status verdict = broken_.ok() ? opinion : broken_;
+    Status verdict = notes_->broken().ok() ? opinion : notes_->broken();
     if (verdict.ok()) verdict = check_plan(plan);
     if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
     plan_ = std::move(plan);
     return {};
 }
 
-Status DirectCombine::check_buffers(const std::byte* x, const std::byte* out) const {
+Status Combine::check_buffers(const std::byte* x, const std::byte* out) const {
     if (!routed_) return {Code::state, "combine before any routing was set"};
     const Extent in{"x", x, bytes_of(plan_.rows, config_.row_bytes())};
     const Extent target{"out", out, bytes_of(Rows{tokens_.value()}, out_row())};
@@ -154,26 +156,52 @@ Status DirectCombine::check_buffers(const std::byte* x, const std::byte* out) co
     return check_apart(target, slots);
 }
 
-Status DirectCombine::combine(const std::byte* x, std::byte* out) {
-    if (!broken_.ok()) return broken_;
+Status Combine::combine(const std::byte* x, std::byte* out) {
+    Status started = start(x, out);
+    return started.ok() ? finish() : started;
+}
+
+Status Combine::start(const std::byte* x, std::byte* out) {
+    if (!notes_->broken().ok()) return notes_->broken();
     ++epoch_;
     if (Status s = check_buffers(x, out); !s.ok()) return give_up(s);
-    if (Status s = run(x, out); !s.ok()) return give_up(s);
+    if (Status s = launch(x, out); !s.ok()) return give_up(s);
+    return {};
+}
+
+Status Combine::finish() {
+    if (Status s = stream_.synchronize(); !s.ok()) return give_up(s);
     if (!config_.audit) return {};
     count_expected();
     return check_memory();
 }
 
-Status DirectCombine::give_up(Status cause) {
-    broken_ = Status{Code::state,
-                     "this handle's ranks are out of step since an earlier failure, until a reset: " + cause.message()};
+Status Combine::give_up(const Status& cause) {
     // What stands behind a failed launch is not run.
     (void)stream_.synchronize();
-    // Best effort: the others also have their own deadline.
+    const Status result = notes_->write(cause, who_gave_up());
+    tell_given_up();
+    return result;
+}
+
+std::optional<int> Combine::who_gave_up() const {
+    for (int rank = 0; rank < memory_.n_pes(); ++rank) {
+        if (rank == memory_.my_pe()) continue;
+        if (streams() && (says_given_up(rings().word(rings().layout.head(rank))) ||
+                          says_given_up(rings().word(rings().layout.tail(rank))))) {
+            return rank;
+        }
+        if (says_given_up(own_signal(send_arguments(nullptr), rank))) return rank;
+    }
+    return std::nullopt;
+}
+
+// Best effort: the others also have their own deadline.
+void Combine::tell_given_up() {
     if (streams()) {
         (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, rings());
         (void)stream_.synchronize();
-        return cause;
+        return;
     }
     const CombineSend send = send_arguments(nullptr);
     (void)npu::launch(stream_, launch_as("moe_combine_give_up"), moe_combine_give_up, send);
@@ -182,10 +210,9 @@ Status DirectCombine::give_up(Status cause) {
         give_up_remotely(memory_, send);
         (void)memory_.quiet();
     }
-    return cause;
 }
 
-Status DirectCombine::reset() {
+Status Combine::reset() {
     // All ranks are here: no kernel of this handle runs, and nothing is on its way.
     if (Status s = memory_.barrier(); !s.ok()) return s;
     std::memset(region_.data(), 0, layout_.buffer(0).value());
@@ -197,12 +224,11 @@ Status DirectCombine::reset() {
     plan_ = {};
     tokens_ = {};
     order_ = {};
-    if (Status s = memory_.barrier(); !s.ok()) return s;
-    broken_ = {};
-    return {};
+    notes_->clear();
+    return memory_.barrier();
 }
 
-npu::LaunchConfig DirectCombine::launch_as(const char* name) const {
+npu::LaunchConfig Combine::launch_as(const char* name) const {
     // In mode stream a core serves one end of a ring, and every rank has two ends here.
     const int sub_cores = device_.config().vector_cores;
     const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : memory_.n_pes();
@@ -211,11 +237,11 @@ npu::LaunchConfig DirectCombine::launch_as(const char* name) const {
     return config;
 }
 
-Bytes DirectCombine::out_row() const {
+Bytes Combine::out_row() const {
     return bytes_of(Elements{static_cast<std::uint64_t>(config_.hidden)}, size_of(config_.output));
 }
 
-CombineSend DirectCombine::send_arguments(const std::byte* x) const {
+CombineSend Combine::send_arguments(const std::byte* x) const {
     CombineSend send;
     send.x = x;
     send.offset_table = plan_.offset_table.data();
@@ -232,7 +258,7 @@ CombineSend DirectCombine::send_arguments(const std::byte* x) const {
     return send;
 }
 
-CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
+CombineReceive Combine::receive_arguments(std::byte* out) const {
     CombineReceive receive;
     receive.region = region_.data();
     receive.layout = layout_;
@@ -250,15 +276,14 @@ CombineReceive DirectCombine::receive_arguments(std::byte* out) const {
     return receive;
 }
 
-Status DirectCombine::run_stream(const std::byte* x, std::byte* out) {
+Status Combine::launch_stream(const std::byte* x, std::byte* out) {
     const StreamCombine work{send_arguments(x),   receive_arguments(out), rings(),         order_.slots.data(),
                              order_.first.data(), config_.chunk(),        config_.chunks()};
-    if (Status s = npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work); !s.ok()) return s;
-    return stream_.synchronize();
+    return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work);
 }
 
-Status DirectCombine::run(const std::byte* x, std::byte* out) {
-    if (streams()) return run_stream(x, out);
+Status Combine::launch(const std::byte* x, std::byte* out) {
+    if (streams()) return launch_stream(x, out);
     const CombineSend send = send_arguments(x);
     if (!skipped_.empty()) send_remote_rows(memory_, send);
     if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
@@ -267,23 +292,19 @@ Status DirectCombine::run(const std::byte* x, std::byte* out) {
     if (!skipped_.empty()) {
         if (Status s = memory_.quiet(); !s.ok()) return s;
     }
-    if (Status s =
-            npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(out));
-        !s.ok())
-        return s;
-    return stream_.synchronize();
+    return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(out));
 }
 
-std::uint64_t* DirectCombine::arrivals() const { return reinterpret_cast<std::uint64_t*>(arrivals_.data()); }
+std::uint64_t* Combine::arrivals() const { return reinterpret_cast<std::uint64_t*>(arrivals_.data()); }
 
-void DirectCombine::count_expected() {
+void Combine::count_expected() {
     std::uint64_t* counts = expected_.data() + (epoch_ & 1U) * layout_.slots().value();
     for (std::size_t slot = 0; slot < experts_.size(); ++slot) {
         counts[layout_.in_buffer(slot)] += experts_[slot] >= 0 ? 1 : 0;
     }
 }
 
-Status DirectCombine::check_canary(std::uint64_t epoch) const {
+Status Combine::check_canary(std::uint64_t epoch) const {
     const std::byte* canary = region_.data() + layout_.canary(epoch).value();
     const std::byte* end = canary + SlotLayout::line;
     const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
@@ -293,7 +314,7 @@ Status DirectCombine::check_canary(std::uint64_t epoch) const {
 }
 
 // What was planted behind the rings of the others here: nothing but zeros.
-Status DirectCombine::check_rings_at_rest() const {
+Status Combine::check_rings_at_rest() const {
     const RingMemory memory = rings();
     for (int source = 0; source < memory.layout.ranks(); ++source) {
         const std::byte* canary = memory.region + memory.layout.canary(source).value();
@@ -306,7 +327,7 @@ Status DirectCombine::check_rings_at_rest() const {
     return {};
 }
 
-Status DirectCombine::check_memory() const {
+Status Combine::check_memory() const {
     for (const std::uint64_t parity : {0U, 1U}) {
         if (Status s = check_canary(parity); !s.ok()) return s;
     }

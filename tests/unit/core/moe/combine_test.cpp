@@ -1,5 +1,5 @@
 // The combine end to end, in one process: a thread per PE, each with a device of its own, over one array.
-#include "core/moe/direct_combine.hpp"
+#include "core/moe/combine.hpp"
 
 #include <gmock/gmock.h>
 
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 std::vector<CopyRoute> routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
 
-TEST(DirectCombine, EveryRowLengthAndElementTypeByEveryRoute) {
+TEST(Combine, EveryRowLengthAndElementTypeByEveryRoute) {
     for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048}) {
         for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
             for (const CopyRoute route : routes()) {
@@ -32,7 +32,7 @@ TEST(DirectCombine, EveryRowLengthAndElementTypeByEveryRoute) {
     }
 }
 
-TEST(DirectCombine, EveryNumberOfRanksAndExperts) {
+TEST(Combine, EveryNumberOfRanksAndExperts) {
     for (const std::int32_t ranks : {1, 2, 3, 8, 17}) {
         for (const std::int32_t experts_per_rank : {1, 2, 8}) {
             const CaseShape shape{ranks, ranks * experts_per_rank, 3, 6, 11};
@@ -42,7 +42,7 @@ TEST(DirectCombine, EveryNumberOfRanksAndExperts) {
     }
 }
 
-TEST(DirectCombine, RowsLongerThanAStagingBuffer) {
+TEST(Combine, RowsLongerThanAStagingBuffer) {
     const CaseShape shape{2, 2, 2, 3, 5};
     CombineConfig config = config_for(shape, 20011);
     config.route = CopyRoute::staged;
@@ -51,17 +51,17 @@ TEST(DirectCombine, RowsLongerThanAStagingBuffer) {
     expect_exact(shape, config);
 }
 
-TEST(DirectCombine, MoreExpertsThanOneBatchOfTableColumns) {
+TEST(Combine, MoreExpertsThanOneBatchOfTableColumns) {
     const CaseShape shape{2, 1100, 4, 40, 9};
     expect_exact(shape, config_for(shape, 8));
 }
 
-TEST(DirectCombine, FewerExpertsThanRanks) {
+TEST(Combine, FewerExpertsThanRanks) {
     const CaseShape shape{5, 2, 2, 4, 3};
     expect_exact(shape, config_for(shape, 16));
 }
 
-TEST(DirectCombine, EmptyExpertsFirstLastAndAll) {
+TEST(Combine, EmptyExpertsFirstLastAndAll) {
     for (const auto& [first, last, absent] : {std::tuple{2, -1, 0.1}, {0, 5, 0.1}, {0, -1, 1.0}}) {
         CaseShape shape{4, 8, 3, 6, 21};
         shape.first_used = first;
@@ -71,7 +71,7 @@ TEST(DirectCombine, EmptyExpertsFirstLastAndAll) {
     }
 }
 
-TEST(DirectCombine, RanksWithoutTokens) {
+TEST(Combine, RanksWithoutTokens) {
     for (const std::int32_t empty : {0, 1, 3}) {
         CaseShape shape{4, 8, 3, 6, 22};
         shape.empty_rank = empty;
@@ -79,20 +79,20 @@ TEST(DirectCombine, RanksWithoutTokens) {
     }
 }
 
-TEST(DirectCombine, HalfOfTheChoicesAbsent) {
+TEST(Combine, HalfOfTheChoicesAbsent) {
     CaseShape shape{3, 6, 4, 9, 23};
     shape.absent = 0.5;
     expect_exact(shape, config_for(shape, 64));
 }
 
-TEST(DirectCombine, OneExpertChosenSeveralTimesByOneToken) {
+TEST(Combine, OneExpertChosenSeveralTimesByOneToken) {
     CaseShape shape{2, 4, 6, 5, 24};
     shape.first_used = shape.last_used = 3;
     shape.absent = 0;
     expect_exact(shape, config_for(shape, 24));
 }
 
-TEST(DirectCombine, AFewBlocksServeManyRanks) {
+TEST(Combine, AFewBlocksServeManyRanks) {
     const CaseShape shape{8, 16, 2, 5, 25};
     const Routing routing = random_routing(shape);
     CombineBench bench(shape.ranks, config_for(shape, 32), /*blocks=*/1);
@@ -106,7 +106,7 @@ TEST(DirectCombine, AFewBlocksServeManyRanks) {
 
 // No barrier, no clearing: random delays let ranks drift as far as the protocol allows. With one buffer instead of two,
 // or with signals only to ranks that get rows, rows of one call would be overwritten by the next and this fails.
-TEST(DirectCombine, ManyCallsInARowWithRanksThatDrift) {
+TEST(Combine, ManyCallsInARowWithRanksThatDrift) {
     CaseShape shape{4, 8, 2, 3, 26};
     shape.absent = 0.6;
     const Routing routing = random_routing(shape);
@@ -127,7 +127,7 @@ TEST(DirectCombine, ManyCallsInARowWithRanksThatDrift) {
 
 // One rank enters each call only when all others have long been in it: they must wait for it, and what they have sent
 // it must still be there.
-TEST(DirectCombine, ADelayedReceiverLosesNothing) {
+TEST(Combine, ADelayedReceiverLosesNothing) {
     const CaseShape shape{3, 6, 2, 4, 27};
     const Routing routing = random_routing(shape);
     CombineBench bench(shape.ranks, config_for(shape, 100));
@@ -145,7 +145,7 @@ TEST(DirectCombine, ADelayedReceiverLosesNothing) {
     });
 }
 
-TEST(DirectCombine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
+TEST(Combine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
     const CaseShape shape{4, 8, 4, 7, 28};
     const Routing routing = random_routing(shape);
     for (const CopyRoute route : routes()) {
@@ -165,7 +165,7 @@ TEST(DirectCombine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
     }
 }
 
-TEST(DirectCombine, RoutingMayChangeBetweenCalls) {
+TEST(Combine, RoutingMayChangeBetweenCalls) {
     const CaseShape shape{3, 7, 2, 5, 29};
     CombineBench bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
@@ -183,7 +183,7 @@ TEST(DirectCombine, RoutingMayChangeBetweenCalls) {
     });
 }
 
-TEST(DirectCombine, SeveralLayersInFlightOnOneDevice) {
+TEST(Combine, SeveralLayersInFlightOnOneDevice) {
     const CaseShape shape{3, 6, 2, 5, 30};
     const Routing routing = random_routing(shape);
     CombineBench bench(shape.ranks, config_for(shape, 20));
@@ -200,7 +200,7 @@ TEST(DirectCombine, SeveralLayersInFlightOnOneDevice) {
     });
 }
 
-TEST(DirectCombine, EverythingIsGivenBack) {
+TEST(Combine, EverythingIsGivenBack) {
     const CaseShape shape{2, 4, 2, 5, 31};
     CombineBench bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
@@ -224,7 +224,7 @@ PlanTables shuffled(const CombinePlan& plan, std::vector<std::int32_t>& offsets,
     return {offsets, plan.length_table, slots};
 }
 
-TEST(DirectCombine, TablesOfTheCallersOwn) {
+TEST(Combine, TablesOfTheCallersOwn) {
     const CaseShape shape{3, 6, 2, 5, 32};
     const Routing routing = random_routing(shape);
     CombineBench bench(shape.ranks, config_for(shape, 20));
@@ -241,7 +241,7 @@ TEST(DirectCombine, TablesOfTheCallersOwn) {
 }
 
 // Ranks 0 and 2 cannot map each other; rank 1 maps both.
-TEST(DirectCombine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
+TEST(Combine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     CaseShape shape{3, 6, 2, 5, 36, 0.0};
     const Routing routing = random_routing(shape);
     CombineBench bench(shape.ranks, config_for(shape, 20), 4, /*window=*/false);
@@ -258,7 +258,7 @@ TEST(DirectCombine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     });
 }
 
-TEST(DirectCombine, GivingUpReachesRanksThatAreNotMapped) {
+TEST(Combine, GivingUpReachesRanksThatAreNotMapped) {
     const CaseShape shape{2, 6, 2, 5, 38, 0.0};
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);
@@ -269,7 +269,8 @@ TEST(DirectCombine, GivingUpReachesRanksThatAreNotMapped) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
         const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
-        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "has given up"));
+        EXPECT_EQ(status.code(), Code::argument);
+        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "rank 1 has given up: moe: x is null"));
     });
 }
 
