@@ -44,9 +44,20 @@ void npushmem_no_such_generic(void);
                                                                                                                                                         long* : PRE##int64##_##OP, \
                                                                                                                                                                 const long* : PRE##int64##_##OP
 
+/* Beyond the tables of 1.6, as the reductions before them have it: long long, which has the size of int64_t. */
+#define NPUSHMEM_LONGLONG_REDUCTION(OP)                                                                   \
+    static inline int npushmem_longlong_##OP(shmem_team_t team, long long* dest, const long long* source, \
+                                             size_t count) {                                              \
+        return shmem_int64_##OP(team, (int64_t*)dest, (const int64_t*)source, count);                     \
+    }
+NPUSHMEM_LONGLONG_REDUCTION(and_reduce)
+NPUSHMEM_LONGLONG_REDUCTION(or_reduce)
+NPUSHMEM_LONGLONG_REDUCTION(xor_reduce)
+#undef NPUSHMEM_LONGLONG_REDUCTION
+
 /* Types of reductions by and, or, xor: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_BITRED(PRE, OP) \
-    unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP, signed char* : PRE##int8##_##OP, const signed char* : PRE##int8##_##OP, short* : PRE##int16##_##OP, const short* : PRE##int16##_##OP, int* : PRE##int32##_##OP, const int* : PRE##int32##_##OP, long* : PRE##int64##_##OP, const long* : PRE##int64##_##OP
+    unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP, signed char* : PRE##int8##_##OP, const signed char* : PRE##int8##_##OP, short* : PRE##int16##_##OP, const short* : PRE##int16##_##OP, int* : PRE##int32##_##OP, const int* : PRE##int32##_##OP, long* : PRE##int64##_##OP, const long* : PRE##int64##_##OP, long long* : npushmem_longlong_##OP, const long long* : npushmem_longlong_##OP
 
 /* Types of sums and products: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_SUM(PRE, OP) \

@@ -1,6 +1,6 @@
 /* A program of OpenSHMEM in C11, as others write it: standard header, generic functions, and a profiling tool's
  * replacement of one of them. Prints what differs; the exit status tells. */
-#include <shmem.h>
+#include <pshmem.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +107,31 @@ NPUSHMEM_FOR_EACH_ATOMIC_TYPE(TEST_ATOMICS)
     }
 NPUSHMEM_FOR_EACH_BITWISE_TYPE(TEST_BITWISE)
 
+/* Reductions by and, or, xor of the types that have fixed sizes, and of long long, which is none of them. */
+#define TEST_BITWISE_REDUCTIONS(TYPE)                                                             \
+    do {                                                                                          \
+        TYPE* source = shmem_calloc(3, sizeof(TYPE));                                             \
+        TYPE* dest = shmem_calloc(3, sizeof(TYPE));                                               \
+        for (int i = 0; i < 3; ++i) source[i] = (TYPE)(me % 2 == 0 ? 5 : 3);                      \
+        const TYPE odd = npes % 2 != 0 ? 1 : 0, pairs = (npes / 2) % 2 != 0 ? 1 : 0;              \
+        EXPECT(shmem_and_reduce(SHMEM_TEAM_WORLD, dest, source, 3) == 0);                         \
+        EXPECT(dest[2] == (npes == 1 ? 5 : 1));                                                   \
+        EXPECT(shmem_or_reduce(SHMEM_TEAM_WORLD, dest, source, 3) == 0);                          \
+        EXPECT(dest[2] == (npes == 1 ? 5 : 7));                                                   \
+        EXPECT(shmem_xor_reduce(SHMEM_TEAM_WORLD, dest, (const TYPE*)source, 3) == 0);            \
+        EXPECT(dest[0] == (TYPE)((odd ^ pairs ? 5 : 0) ^ (pairs ? 3 : 0)) && dest[2] == dest[0]); \
+        shmem_free(dest);                                                                         \
+        shmem_free(source);                                                                       \
+    } while (0)
+
+static void test_bitwise_reductions(int me, int npes) {
+    TEST_BITWISE_REDUCTIONS(int8_t);
+    TEST_BITWISE_REDUCTIONS(int16_t);
+    TEST_BITWISE_REDUCTIONS(int32_t);
+    TEST_BITWISE_REDUCTIONS(int64_t);
+    TEST_BITWISE_REDUCTIONS(long long);
+}
+
 static void test_old_names(int right) {
     long* words = shmem_calloc(2, sizeof(long));
     short* small = shmem_calloc(1, sizeof(short));
@@ -159,6 +184,7 @@ int main(void) {
 #define RUN(NAME, TYPE) test_bitwise_##NAME(right);
     NPUSHMEM_FOR_EACH_BITWISE_TYPE(RUN)
 #undef RUN
+    test_bitwise_reductions(me, npes);
     test_old_names(right);
     shmem_finalize();
     return failures == 0 ? 0 : 1;
