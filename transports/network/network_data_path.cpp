@@ -247,8 +247,8 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
     return posted;
 }
 
-// Data too long for a message. Where the wire keeps no order, or tells what has arrived, the signal leaves when the data
-// has been delivered: data that fails has no signal.
+// Data too long for a message. Where the wire keeps no order, or tells what has arrived, the signal leaves when the
+// data has been delivered: data that fails has no signal.
 Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
                                        std::uint64_t* token) {
     Flow& flow = *target.flow;
