@@ -205,13 +205,6 @@ LineExchange* lines_for(Group& group, std::uint64_t bytes) {
     return bytes <= LineExchange::room ? lines : nullptr;
 }
 
-Status broadcast_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source,
-                          std::uint64_t bytes, int root, bool to_root) {
-    if (Status done = lines.broadcast(own(group, source), bytes, root); !done.ok()) return done;
-    if (group.index() != root || to_root) std::memcpy(own(group, dest), lines.of(root), bytes);
-    return {};
-}
-
 // Block `member` of dest from each member's lines; what each sent began at source + receiver * step.
 Status gather_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source, std::uint64_t step,
                        std::uint64_t bytes) {
@@ -236,8 +229,10 @@ Status combine_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, s
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
     if (bytes == 0) return {};
-    if (LineExchange* lines = lines_for(group, bytes))
-        return broadcast_by_lines(group, *lines, dest, source, bytes, root, to_root);
+    if (BroadcastRing* const ring = bytes <= BroadcastRing::room ? group.ring() : nullptr) {
+        const bool written = group.index() != root || to_root;
+        return ring->run(own(group, source), written ? own(group, dest) : nullptr, bytes, root);
+    }
     if (bytes < pull_broadcast_bytes || group.size() == 1)
         return broadcast_by_writing(group, dest, source, bytes, root, to_root);
     if (group.all_found() || group.size() == 2) return broadcast_by_reading(group, dest, source, bytes, root, to_root);

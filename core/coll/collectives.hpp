@@ -4,7 +4,8 @@
 // All of them meet as seldom as they can, because with more PEs than cores a meeting costs more than the bytes: writing
 // into the others' dest, which is ready by contract, needs one meeting; reading from their source needs two, one before
 // and one after. Which way a size goes is said at each function. Up to LineExchange::room bytes from member to
-// member travel, in groups that have lines, in the lines that say that they have come, and nobody meets.
+// member travel, in groups that have lines, in the lines that say that they have come, and nobody meets; so do
+// broadcasts of up to BroadcastRing::room bytes in groups that have rings.
 #pragma once
 
 #include "core/coll/group.hpp"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/coll/broadcast_ring.hpp"
 #include "core/coll/line_exchange.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -43,6 +44,8 @@ public:
     // A way for a few bytes that is faster than a meeting and a look; null where there is none. The same at every
     // member.
     [[nodiscard]] virtual LineExchange* lines() { return nullptr; }
+    // The same for small broadcasts.
+    [[nodiscard]] virtual BroadcastRing* ring() { return nullptr; }
 
     // The workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;

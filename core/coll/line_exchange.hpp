@@ -5,10 +5,9 @@
 //     | turn 0: cell of member 0 | cell of member 1 | ... | turn 1: cell of member 0 | ...
 //     a cell: 0..63 a SharedLine whose value is the call's number, with the payload from byte 16 on; 64..127 more of it
 //
-// Every member sends to every other in every call, if only its number. Call k uses turn k % depth, so a sender writes
-// over what it has sent in call k - depth: it does so after it has seen that the receiver has come to a later call than
-// that one, because the receiver reads a cell before it leaves the call. Whoever waits for all in a call knows that
-// without a look; in a broadcast the root waits for nobody, and may be `depth` - 1 calls ahead of the slowest.
+// Every member sends to every other in every call, and leaves it when all have come to it. Call k uses turn k % 2, so a
+// sender writes over what it has sent in call k - 2: it has seen that the receiver has come to call k - 1, and a
+// receiver reads a cell before its next call.
 #pragma once
 
 #include <chrono>
@@ -25,25 +24,20 @@ namespace npushmem::coll {
 class LineExchange {
 public:
     static constexpr int most_members = 8;  // beyond, everybody writing to everybody costs more than a meeting
-    static constexpr std::uint64_t depth = 8;
+    static constexpr std::uint64_t depth = 2;
     static constexpr std::uint64_t cell_bytes = 128;
     static constexpr std::uint64_t payload_at = 16;
     static constexpr std::uint64_t room = cell_bytes - payload_at;
     static constexpr std::uint64_t bytes = depth * most_members * cell_bytes;  // of each member, aligned to a line
 
-    // `cells`: where each member's are. `crowded`, the same at all members: more PEs than cores, so that who waits
-    // sleeps at once. The waiter must outlive this. `timeout` 0: none.
-    LineExchange(barrier::MemberStates cells, PeRange members, int index, bool crowded, const Waiter& waiter,
+    // `cells`: where each member's are. The waiter must outlive this. `timeout` 0: none.
+    LineExchange(barrier::MemberStates cells, PeRange members, int index, const Waiter& waiter,
                  std::chrono::nanoseconds timeout)
-        : cells_(cells), members_(members), index_(index), crowded_(crowded), waiter_(&waiter), timeout_(timeout) {}
+        : cells_(cells), members_(members), index_(index), waiter_(&waiter), timeout_(timeout) {}
 
     // Collective. `count` bytes, at most `room`, from source + member * step to each member. On return all have called
     // it, and what they wrote before is visible.
     Status run(const std::byte* source, std::uint64_t step, std::uint64_t count);
-
-    // Collective. `count` bytes, at most `room`, of the root's source to all. On return the root has called it; the
-    // root itself waits for nobody.
-    Status broadcast(const std::byte* source, std::uint64_t count, int root);
 
     // What a member has sent in the last call: aligned to 16 bytes; until this member's next call.
     [[nodiscard]] const std::byte* of(int member) const { return cell(index_, member, call_) + payload_at; }
@@ -57,25 +51,18 @@ private:
         return index_ + i < members_.count ? index_ + i : index_ + i - members_.count;
     }
     void send(int member, const std::byte* payload, std::uint64_t count);
-    Status send_to_all(const std::byte* source, std::uint64_t step, std::uint64_t count);
-    [[nodiscard]] bool has_come(int member, std::uint64_t call) const;
-    // The last call to which the member is known to have come; `least` when nothing later is.
-    [[nodiscard]] std::uint64_t newest_seen(int member, std::uint64_t least) const;
-    // Every member has come to a later call than this.
-    Status wait_until_left(std::uint64_t call);
+    void send_to_all(const std::byte* source, std::uint64_t step, std::uint64_t count);
+    [[nodiscard]] bool has_come(int member) const;
     void wake_sleepers_of_all();
-    // Until the member has come to the call. `may_park`: the member looks for sleepers in that call.
-    [[gnu::noinline]] Status wait_for(int member, std::uint64_t call, bool may_park);
+    [[gnu::noinline]] Status wait_for(int member);
 
     barrier::MemberStates cells_;
     PeRange members_;
     int index_;
-    bool crowded_;
     const Waiter* waiter_;
     std::chrono::nanoseconds timeout_;
     std::uint64_t call_ = 0;
-    std::uint64_t all_seen_ = 0;  // the last call to which every member is known to have come
-    bool told_ = false;           // those that sleep, of this call
+    bool told_ = false;  // those that sleep, of this call
 };
 
 }  // namespace npushmem::coll

@@ -33,6 +33,9 @@ Team::Team(const TeamParts& parts, Members members, std::uint64_t place, bool ma
     find_slices();
     if (all_found_ && size_ > 1 && size_ <= coll::LineExchange::most_members)
         lines_ = std::make_unique<coll::LineExchange>(states().behind(layout_.lines()), members_.range(), index_,
+                                                      parts.waiter, parts.timeout);
+    if (all_found_ && size_ > 1 && size_ <= coll::BroadcastRing::most_members)
+        ring_ = std::make_unique<coll::BroadcastRing>(states().behind(layout_.ring()), members_.range(), index_,
                                                       parts.pes_per_core > 1, parts.waiter, parts.timeout);
     if (!own_barrier) return;
     barrier_ =

@@ -83,6 +83,7 @@ public:
     [[nodiscard]] std::uint64_t workspace() const override { return place_ + layout_.workspace(); }
     unsigned next_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::LineExchange* lines() override { return lines_.get(); }
+    [[nodiscard]] coll::BroadcastRing* ring() override { return ring_.get(); }
 
 private:
     const TeamParts& parts_;
@@ -108,6 +109,7 @@ private:
     std::uint64_t meetings_ = 0;
     std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
     std::unique_ptr<coll::LineExchange> lines_;      // null: not all mapped, or too many
+    std::unique_ptr<coll::BroadcastRing> ring_;      // likewise
     unsigned uses_ = 0;
     unsigned agreements_ = 0;
 };

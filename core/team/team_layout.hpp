@@ -3,7 +3,7 @@
 //
 //     offset 0                                        of a place, all zero when a team begins
 //     | barrier state, for a team of all PEs | departed | agreement 0 | agreement 1 | counts | workspace of the
-//       collectives | lines |
+//       collectives | lines | ring |
 //
 // Sizes are functions of the number of PEs alone.
 #pragma once
@@ -44,7 +44,8 @@ struct TeamLayout {
     [[nodiscard]] std::uint64_t counts() const { return agreement(2); }
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(MeetingCounts); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
-    [[nodiscard]] std::uint64_t bytes() const { return lines() + coll::LineExchange::bytes; }
+    [[nodiscard]] std::uint64_t ring() const { return lines() + coll::LineExchange::bytes; }
+    [[nodiscard]] std::uint64_t bytes() const { return ring() + coll::BroadcastRing::bytes; }
 };
 
 }  // namespace npushmem

@@ -27,7 +27,7 @@ class TeamTable {
 public:
     // Of each slice, for the state of teams, and for letters about them; so that a job of a million PEs has some room
     // as well.
-    static constexpr std::uint64_t pool_bytes = 4ULL << 20;
+    static constexpr std::uint64_t pool_bytes = 8ULL << 20;
 
     // `pool`: offset of that in every slice. `commit` gives a range of the own slice its memory. The world is place 0,
     // `shared` place 1: of PEs that all map each other, and say the same. `all_mapped`: all PEs of the job do.

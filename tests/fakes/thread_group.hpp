@@ -18,9 +18,10 @@ struct ThreadGroupWorld {
     static constexpr std::uint64_t room = 1U << 20;
 
     static constexpr std::uint64_t lines_at = room + coll::Workspace::bytes;
-    static constexpr std::uint64_t part = lines_at + coll::LineExchange::bytes;
+    static constexpr std::uint64_t ring_at = lines_at + coll::LineExchange::bytes;
+    static constexpr std::uint64_t part = ring_at + coll::BroadcastRing::bytes;
 
-    // `with_lines`: the group has lines, where it can.
+    // `with_lines`: the group has lines and rings, where it can.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)
         : members(size),
           mapped(found),
@@ -47,9 +48,12 @@ struct ThreadGroupWorld {
 class ThreadGroup final : public coll::Group {
 public:
     ThreadGroup(ThreadGroupWorld& world, int index) : world_(world), index_(index) {
-        if (world.lines)
-            lines_.emplace(barrier::StridedStates{world.of(0) + ThreadGroupWorld::lines_at, ThreadGroupWorld::part},
-                           PeRange{0, 1, world.members}, index, true, world.waiter, std::chrono::seconds{60});
+        if (!world.lines) return;
+        const barrier::MemberStates lines{{world.of(0) + ThreadGroupWorld::lines_at, ThreadGroupWorld::part}};
+        const PeRange all{0, 1, world.members};
+        lines_.emplace(lines, all, index, world.waiter, std::chrono::seconds{60});
+        ring_.emplace(lines.behind(ThreadGroupWorld::ring_at - ThreadGroupWorld::lines_at), all, index, true,
+                      world.waiter, std::chrono::seconds{60});
     }
 
     [[nodiscard]] int size() const override { return world_.members; }
@@ -79,6 +83,7 @@ public:
     [[nodiscard]] std::uint64_t workspace() const override { return ThreadGroupWorld::room; }
     unsigned next_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::LineExchange* lines() override { return lines_ ? &*lines_ : nullptr; }
+    [[nodiscard]] coll::BroadcastRing* ring() override { return ring_ ? &*ring_ : nullptr; }
 
 private:
     [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const { return world_.of(member) + offset; }
@@ -88,6 +93,7 @@ private:
     int outstanding_ = 0;
     unsigned uses_ = 0;
     std::optional<coll::LineExchange> lines_;
+    std::optional<coll::BroadcastRing> ring_;
 };
 
 }  // namespace npushmem::fakes

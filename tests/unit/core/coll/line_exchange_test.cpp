@@ -20,12 +20,10 @@ struct alignas(64) Cells {
 
 // Members as threads; body(exchange, index) in each.
 struct Members {
-    // `crowded`: who waits may sleep until it is woken.
-    Members(int count, WaitBudget chosen, bool is_crowded = true)
-        : n(count), crowded(is_crowded), budget(chosen), cells(static_cast<std::size_t>(count)) {}
+    Members(int count, WaitBudget chosen) : n(count), budget(chosen), cells(static_cast<std::size_t>(count)) {}
 
     LineExchange member(int index, std::chrono::nanoseconds timeout) {
-        return {barrier::StridedStates{cells[0].bytes, sizeof(Cells)}, {0, 1, n}, index, crowded, waiter, timeout};
+        return {barrier::StridedStates{cells[0].bytes, sizeof(Cells)}, {0, 1, n}, index, waiter, timeout};
     }
     void run(const std::function<void(LineExchange&, int)>& body) {
         std::vector<std::jthread> threads;
@@ -37,7 +35,6 @@ struct Members {
     }
 
     int n;
-    bool crowded;
     WaitBudget budget;
     std::vector<Cells> cells;
     SystemWaitOs os;
@@ -82,48 +79,6 @@ TEST_P(LineExchangeOf, WakesThoseThatSleep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, LineExchangeOf, ::testing::Values(1, 2, 3, 5, LineExchange::most_members));
-
-// Roots of some calls in a row, in turn, with exchanges between; nobody meets, so each runs ahead as far as it may.
-void broadcast_and_compare(LineExchange& exchange, int n, int me, int rounds) {
-    std::array<std::byte, LineExchange::room> payload{};
-    for (int round = 0; round < rounds; ++round) {
-        const int root = round / 11 % n;
-        const std::uint64_t count = length(round);
-        for (std::uint64_t i = 0; i < count; ++i) payload[i] = content(root, 0, round, i);
-        const std::array<std::byte, LineExchange::room> wrong{};
-        const std::byte* const source = me == root ? payload.data() : wrong.data();
-        ASSERT_TRUE(exchange.broadcast(source, count, root).ok());
-        ASSERT_EQ(std::memcmp(exchange.of(root), payload.data(), count), 0) << round;
-        if (round % 37 != 0) continue;
-        const auto mine = static_cast<std::byte>(me);
-        ASSERT_TRUE(exchange.run(&mine, 0, 1).ok());
-        for (int from = 0; from < n; ++from) ASSERT_EQ(exchange.of(from)[0], static_cast<std::byte>(from)) << round;
-    }
-}
-
-TEST_P(LineExchangeOf, BroadcastsFollowEachOtherWithoutAMeeting) {
-    Members members(GetParam(), yields, false);
-    members.run([&](LineExchange& exchange, int me) { broadcast_and_compare(exchange, GetParam(), me, 1500); });
-}
-
-TEST_P(LineExchangeOf, BroadcastsWakeThoseThatSleepWherePesAreCrowded) {
-    Members members(GetParam(), sleeps_at_once, true);
-    members.run([&](LineExchange& exchange, int me) { broadcast_and_compare(exchange, GetParam(), me, 150); });
-}
-
-TEST(LineExchange, ARootIsAheadOfTheOthersByTheDepthAtMost) {
-    Members members(2, yields, false);
-    LineExchange root = members.member(0, std::chrono::milliseconds{5});
-    const std::byte payload{7};
-    for (std::uint64_t call = 0; call < LineExchange::depth; ++call)
-        EXPECT_TRUE(root.broadcast(&payload, 1, 0).ok()) << call;
-    const Status status = root.broadcast(&payload, 1, 0);
-    EXPECT_EQ(status.code(), Code::timeout);
-    EXPECT_THAT(status.message(), HasSubstr("nothing has come from PE 1"));
-    LineExchange other = members.member(1, std::chrono::milliseconds{5});
-    EXPECT_TRUE(other.broadcast(nullptr, 0, 0).ok());
-    EXPECT_EQ(other.of(0)[0], payload);
-}
 
 TEST(LineExchange, NamesWhoHasNotCome) {
     Members members(3, yields);
