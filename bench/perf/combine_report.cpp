@@ -26,11 +26,19 @@ std::string plans_part(const CombineResult& r) {
                              reordering.median / gathering.median));
 }
 
-// One word from each PE to each.
+// Of all PEs, per call of all of them.
 std::string control_part(const CombineResult& r) {
-    const double bytes = 8.0 * r.pes * r.pes;
-    return field("control traffic", fmt::format("{} of signals per call in mode direct ({:.4f} % of the payload)",
-                                                bytes_text(bytes), 100 * bytes / std::max(r.payload_bytes, 1.0)));
+    const npushmemx_moe_traffic_t& t = r.traffic;
+    const double per_call = r.pes / std::max(static_cast<double>(t.calls), 1.0);
+    const double bytes = 8.0 * static_cast<double>(t.signals + t.tails + t.heads) * per_call;
+    const std::string share = fmt::format("({:.4f} % of the payload)", 100 * bytes / std::max(r.payload_bytes, 1.0));
+    if (t.tails == 0)
+        return field("control traffic", fmt::format("{} of signals per call {}", bytes_text(bytes), share));
+    const auto each = [&](std::uint64_t count) { return static_cast<double>(count) * per_call; };
+    return field("control traffic", fmt::format("{} per call {}: {:.1f} tails, {:.1f} heads", bytes_text(bytes), share,
+                                                each(t.tails), each(t.heads))) +
+           field("", fmt::format("{:.1f} batches per call went across a ring's end; {:.1f} waits for room or for rows",
+                                 each(t.splits), each(t.waits)));
 }
 
 std::string results_part(const CombineResult& r) {
@@ -69,8 +77,8 @@ std::string verdict_part(const CombineOptions& options, const CombineResult& r) 
 std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
                            const std::string& map, const std::string& nics) {
     return fmt::format("npushmem-perf combine: {} on {} PEs, mode {}\n\n", c.workload.name, result.pes, options.mode) +
-           workload_part(c, options, result) + "\n" + choices_part(options, result.copy, map, nics) + "\n" +
-           results_part(result) + "\n" + verdict_part(options, result);
+           workload_part(c, options, result) + "\n" + choices_part(copying_back(options, result.copy), map, nics) +
+           "\n" + results_part(result) + "\n" + verdict_part(options, result);
 }
 
 std::string combine_csv(const CombineResult& result) {

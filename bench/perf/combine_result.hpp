@@ -5,10 +5,12 @@
 
 #include "bench/perf/npu_barrier.hpp"
 #include "bench/perf/payload_run.hpp"
+#include "npushmem/moe.h"
 
 namespace npushmem::perf {
 
 struct CombineResult : PayloadResult {
+    npushmemx_moe_traffic_t traffic{};  // of all PEs; `calls` too counts each PE's
     BarrierLatency barrier;
     std::vector<double> combine;     // seconds per call, PEs meeting before each
     std::vector<double> gathering;   // plan 2: rows packed per rank while they are copied

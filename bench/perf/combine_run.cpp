@@ -1,5 +1,7 @@
 #include "bench/perf/combine_run.hpp"
 
+#include <array>
+
 #include "bench/perf/pack_plans.hpp"
 
 namespace npushmem::perf {
@@ -16,7 +18,7 @@ public:
         layer_ = std::move(layer).value();
         for (const auto step :
              {&CombineRun::count, &CombineRun::prove_often, &CombineRun::time_barrier, &CombineRun::time_combine,
-              &CombineRun::prove_once, &CombineRun::time_copies, &CombineRun::time_plans}) {
+              &CombineRun::prove_once, &CombineRun::count_traffic, &CombineRun::time_copies, &CombineRun::time_plans}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -52,6 +54,21 @@ private:
 
     Status time_combine() {
         return steps_.time_calls(result_, result_.combine, [&] { return layer_->combine(); });
+    }
+
+    Status count_traffic() {
+        const npushmemx_moe_traffic_t own = layer_->traffic();
+        const auto all =
+            job_.all({static_cast<double>(own.calls), static_cast<double>(own.signals), static_cast<double>(own.tails),
+                      static_cast<double>(own.heads), static_cast<double>(own.splits), static_cast<double>(own.waits)});
+        if (!all.ok()) return all.status();
+        const std::array<std::uint64_t*, 6> sums{&result_.traffic.calls,  &result_.traffic.signals,
+                                                 &result_.traffic.tails,  &result_.traffic.heads,
+                                                 &result_.traffic.splits, &result_.traffic.waits};
+        for (std::size_t i = 0; i < all.value().size(); ++i) {
+            *sums[i % sums.size()] += static_cast<std::uint64_t>(all.value()[i]);
+        }
+        return {};
     }
 
     Status time_copies() { return steps_.time_copies(result_, layer_->x(), layer_->payload_bytes()); }

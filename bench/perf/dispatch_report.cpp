@@ -52,9 +52,10 @@ std::string verdict_part(const CombineOptions& options, const DispatchResult& r)
 
 std::string dispatch_report(const CombineCase& c, const CombineOptions& options, const DispatchResult& result,
                             const std::string& map, const std::string& nics) {
-    return fmt::format("npushmem-perf dispatch: {} on {} PEs, room for {} rows on each\n\n", c.workload.name,
-                       result.pes, result.capacity) +
-           workload_part(c, options, result) + "\n" + choices_part(options, result.copy, map, nics) + "\n" +
+    return fmt::format("npushmem-perf dispatch: {} on {} PEs, mode {}, room for {} rows on each\n\n", c.workload.name,
+                       result.pes, options.mode, result.capacity) +
+           workload_part(c, options, result) + "\n" +
+           choices_part(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
            results_part(result) + "\n" + verdict_part(options, result);
 }
 

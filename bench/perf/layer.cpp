@@ -93,6 +93,12 @@ void Layer::fill(std::uint64_t salt) {
 
 Status Layer::combine() { return npushmemx_moe_combine(handle_, x_.data(), out_.data()) == 0 ? Status{} : failure(); }
 
+npushmemx_moe_traffic_t Layer::traffic() const {
+    npushmemx_moe_traffic_t traffic{};
+    npushmemx_moe_get_traffic(handle_, &traffic);
+    return traffic;
+}
+
 std::optional<Difference> Layer::verify(std::uint64_t salt) const {
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
         const Expected expected(case_, pe_, salt, token);

@@ -37,6 +37,8 @@ public:
     // computes all rows of its tokens itself.
     [[nodiscard]] std::optional<Difference> verify(std::uint64_t salt) const;
 
+    // Of all calls so far.
+    [[nodiscard]] npushmemx_moe_traffic_t traffic() const;
     [[nodiscard]] std::int64_t rows() const { return plan_.rows; }
     [[nodiscard]] std::size_t payload_bytes() const;
     [[nodiscard]] const std::byte* x() const { return x_.data(); }

@@ -26,6 +26,16 @@ Result<Place> place_of(const Job& job, int receive_buffers) {
                  receive_buffers};
 }
 
+constexpr int nobody = -1;
+
+// Collective: the lowest PE that says so, or nobody.
+Result<int> first_that(const Job& job, bool says_so) {
+    const auto all = job.all({says_so ? 1.0 : 0.0});
+    if (!all.ok()) return all.status();
+    const auto found = std::ranges::find(all.value(), 1.0);
+    return found == all.value().end() ? nobody : static_cast<int>(found - all.value().begin());
+}
+
 Status write(const std::string& path, const std::string& text) {
     if (path.empty()) return {};
     std::ofstream file(path);
@@ -44,27 +54,30 @@ CLI::App* LayerCommand::declare(CLI::App& program) {
 
 int LayerCommand::run() {
     auto job = Job::start();
-    if (!job.ok()) return fail(job.status());
-    const Status status = run_case(*job.value());
-    return status.ok() ? EXIT_SUCCESS : fail(status, job.value()->pe());
+    return job.ok() ? run_case(*job.value()) : fail("", job.status());
 }
 
-int LayerCommand::fail(const Status& status, int pe) const {
-    // Failures that concern all PEs reach all; one voice is enough for those.
-    if (pe == 0 || status.code() == Code::timeout)
-        std::cerr << "npushmem-perf " << name_ << ": " << status.message() << '\n';
+int LayerCommand::fail(const std::string& who, const Status& status) const {
+    std::cerr << fmt::format("npushmem-perf {}: {}{}\n", name_, who, status.message());
     return EXIT_FAILURE;
 }
 
-Status LayerCommand::run_case(const Job& job) {
+// What only some PEs have met must be told by them, wherever they are; what all find alike is told once.
+int LayerCommand::run_case(const Job& job) {
+    const std::string who = fmt::format("PE {}: ", job.pe());
     const auto place = place_of(job, receive_buffers_);
-    if (!place.ok()) return place.status();
+    if (!place.ok()) return fail(who, place.status());
     const auto c = make_combine_case(options_, place.value());
-    if (!c.ok()) return c.status();
+    const auto refused = first_that(job, !c.ok());
+    if (!refused.ok()) return fail(who, refused.status());
+    if (refused.value() == job.pe()) return fail(job.speaks() ? "" : who, c.status());
+    if (refused.value() != nobody) return EXIT_FAILURE;
     const auto outcome = measure(job, c.value());
-    if (!outcome.ok()) return outcome.status();
-    if (outcome.value().difference) return {Code::state, difference_text(*outcome.value().difference)};
-    return job.speaks() ? show(outcome.value()) : Status{};
+    if (!outcome.ok()) return fail(who, outcome.status());
+    if (!job.speaks()) return outcome.value().difference ? EXIT_FAILURE : EXIT_SUCCESS;
+    const Status shown = outcome.value().difference ? Status{Code::state, difference_text(*outcome.value().difference)}
+                                                    : show(outcome.value());
+    return shown.ok() ? EXIT_SUCCESS : fail("", shown);
 }
 
 Status LayerCommand::show(const Outcome& outcome) const {

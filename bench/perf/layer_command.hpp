@@ -32,8 +32,8 @@ protected:
     virtual Result<Outcome> measure(const Job& job, const CombineCase& c) = 0;
 
 private:
-    [[nodiscard]] int fail(const Status& status, int pe = 0) const;
-    Status run_case(const Job& job);
+    [[nodiscard]] int fail(const std::string& who, const Status& status) const;
+    [[nodiscard]] int run_case(const Job& job);
     [[nodiscard]] Status show(const Outcome& outcome) const;
 
     std::string name_;

@@ -19,13 +19,15 @@ std::string indented(const std::string& text) {
     return result.empty() ? "  (nothing said)\n" : result;
 }
 
-std::string copy_text(std::int32_t copy, bool automatic) {
-    const char* how = automatic ? " (chosen by row size, payload and cache size; --copy changes it)" : " (as asked)";
+std::string copy_text(const CombineOptions& options, std::int32_t copy, const char* where) {
+    const char* how =
+        options.copy == "auto" ? " (chosen by row size, payload and cache size; --copy changes it)" : " (as asked)";
     switch (copy) {
-        case NPUSHMEMX_MOE_COPY_STAGED: return std::string("rows go through the unified buffer, double buffered") + how;
+        case NPUSHMEMX_MOE_COPY_STAGED:
+            return fmt::format("rows go {} through the unified buffer, double buffered{}", where, how);
         case NPUSHMEMX_MOE_COPY_STREAMING:
-            return std::string("rows go straight to their slots with streaming stores") + how;
-        default: return std::string("rows go straight to their slots with ordinary stores") + how;
+            return fmt::format("rows go straight {} with streaming stores{}", where, how);
+        default: return fmt::format("rows go straight {} with ordinary stores{}", where, how);
     }
 }
 
@@ -69,11 +71,19 @@ std::string workload_part(const CombineCase& c, const CombineOptions& options, c
     return text;
 }
 
-std::string choices_part(const CombineOptions& options, std::int32_t copy, const std::string& map,
-                         const std::string& nics) {
-    std::string text = "What was chosen, and why\n" + indented(map) + indented(nics);
-    text += field("copying", copy_text(copy, options.copy == "auto"));
-    return text;
+std::string copying_back(const CombineOptions& options, std::int32_t copy) {
+    if (options.mode == "direct") return field("copying back", copy_text(options, copy, "to their slots"));
+    const char* chunks = options.mode == "chunked" ? ", 256 tokens of each PE at a time" : "";
+    return field("copying back",
+                 fmt::format("rows go through a ring to each PE, which puts them into their slots{}", chunks));
+}
+
+std::string copying_there(const CombineOptions& options, std::int32_t copy) {
+    return field("copying there", copy_text(options, copy, "to their experts"));
+}
+
+std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics) {
+    return "What was chosen, and why\n" + indented(map) + indented(nics) + copying;
 }
 
 std::string cache_part(double touched) {

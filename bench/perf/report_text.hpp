@@ -19,9 +19,11 @@ std::string bytes_text(double bytes);
 std::string spread_text(const Spread& s, double bytes);
 
 std::string workload_part(const CombineCase& c, const CombineOptions& options, const PayloadFacts& facts);
-// copy: NPUSHMEMX_MOE_COPY_...; map, nics: what the runtime says of its choices.
-std::string choices_part(const CombineOptions& options, std::int32_t copy, const std::string& map,
-                         const std::string& nics);
+// How rows are copied, from x to their tokens and from the tokens to x. copy: NPUSHMEMX_MOE_COPY_...
+std::string copying_back(const CombineOptions& options, std::int32_t copy);
+std::string copying_there(const CombineOptions& options, std::int32_t copy);
+// map, nics: what the runtime says of its choices.
+std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics);
 // A baseline whose buffers fit the cache is not one of memory, and must say so. `touched`: their bytes.
 std::string cache_part(double touched);
 

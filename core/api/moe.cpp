@@ -259,6 +259,13 @@ int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* 
     return 0;
 }
 
+int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic) {
+    if (handle == nullptr || traffic == nullptr) return refuse(__func__, {Code::argument, "handle or traffic is NULL"});
+    const moe::CombineTraffic t = handle->layer->combine().traffic();
+    *traffic = {t.calls, t.signals, t.tails, t.heads, t.splits, t.waits};
+    return 0;
+}
+
 int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens, const void* in, const int32_t* expert_ids,
                            const float* weights, void** x) {
     return on_idle(__func__, handle, [&](moe::Layer& layer) {

@@ -295,6 +295,13 @@ Status Combine::launch(const std::byte* x, std::byte* out) {
     return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(out));
 }
 
+CombineTraffic Combine::traffic() const {
+    CombineTraffic traffic = streams() ? ring_traffic(rings()) : CombineTraffic{};
+    traffic.calls = epoch_;
+    if (!streams()) traffic.signals = epoch_ * static_cast<std::uint64_t>(memory_.n_pes());
+    return traffic;
+}
+
 std::uint64_t* Combine::arrivals() const { return reinterpret_cast<std::uint64_t*>(arrivals_.data()); }
 
 void Combine::count_expected() {

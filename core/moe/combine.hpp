@@ -11,6 +11,7 @@
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/combine_receiver.hpp"
 #include "core/moe/combine_sender.hpp"
+#include "core/moe/combine_traffic.hpp"
 #include "core/moe/failure_notes.hpp"
 #include "core/moe/reduce.hpp"
 #include "core/moe/routing_board.hpp"
@@ -69,6 +70,8 @@ public:
     [[nodiscard]] const CombinePlan& plan() const { return plan_; }
     [[nodiscard]] Tokens tokens() const { return tokens_; }
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+    // While no call is under way.
+    [[nodiscard]] CombineTraffic traffic() const;
     [[nodiscard]] CopyRoute route() const { return config_.route; }
     void set_route(CopyRoute route) { config_.route = route; }
     // The canaries behind both buffers, and with config().audit that every slot was written as often as the routing

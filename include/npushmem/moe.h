@@ -40,7 +40,8 @@
  *
  * Parameters: handle: of this layer; config: made by NPUSHMEMX_MOE_CONFIG_INITIALIZER; tokens: this PE's; expert_ids,
  * weights: [tokens, top_k]; offset_table, length_table, slots, rows: as npushmemx_moe_plan_t has them; plan: receives
- * where each row goes; in: [tokens, hidden]; x: the rows of this PE's experts; out: one row for each token. */
+ * where each row goes; traffic: receives what flow control has cost; in: [tokens, hidden]; x: the rows of this PE's
+ * experts; out: one row for each token. */
 #ifndef NPUSHMEM_MOE_H
 #define NPUSHMEM_MOE_H
 
@@ -112,6 +113,16 @@ typedef struct npushmemx_moe_plan {
     const uint32_t* slots;       /* [rows] token * top_k + k at the rank that the row goes to */
 } npushmemx_moe_plan_t;
 
+/* What the flow control of this PE's combines has cost, since create or reset. */
+typedef struct npushmemx_moe_traffic {
+    uint64_t calls;   /* of combine */
+    uint64_t signals; /* mode direct: words stored, one per PE and call */
+    uint64_t tails;   /* modes stream and chunked: words stored by the sender, one per batch of about 64 KiB of rows */
+    uint64_t heads;   /* and by the receiver */
+    uint64_t splits;  /* batches that went across a ring's end */
+    uint64_t waits;   /* how often a sender waited for room, or a receiver for rows */
+} npushmemx_moe_traffic_t;
+
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
  * rows (mode chunked: of those of a chunk), so that consecutive calls need neither clearing nor a barrier between them;
  * in the other modes the rings, too; with a capacity that many rows more. On failure *handle is NULL, on every PE. */
@@ -131,6 +142,9 @@ NPUSHMEM_API int npushmemx_moe_set_plan(npushmemx_moe_t* handle, const int32_t* 
 
 /* Not collective. */
 NPUSHMEM_API int npushmemx_moe_get_plan(const npushmemx_moe_t* handle, npushmemx_moe_plan_t* plan);
+
+/* Not collective; not while a combine is under way. */
+NPUSHMEM_API int npushmemx_moe_get_traffic(const npushmemx_moe_t* handle, npushmemx_moe_traffic_t* traffic);
 
 /* Collective. Brings the row of each of this PE's tokens, 0 to max_tokens, to every expert that it has chosen, and does
  * what set_routing does: -1 is no expert, all is copied, get_plan then says which rows of x are for which expert. *x
