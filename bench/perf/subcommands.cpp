@@ -6,10 +6,12 @@ namespace npushmem::perf {
 
 std::unique_ptr<Subcommand> make_combine_command();
 std::unique_ptr<Subcommand> make_dispatch_command();
+std::unique_ptr<Subcommand> make_fragments_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
 std::unique_ptr<Subcommand> make_npu_barrier_command();
 std::unique_ptr<Subcommand> make_routing_command();
 std::unique_ptr<Subcommand> make_simulate_barrier_command();
+std::unique_ptr<Subcommand> make_soak_command();
 std::unique_ptr<Subcommand> make_startup_command();
 std::unique_ptr<Subcommand> make_tune_barrier_command();
 
@@ -17,6 +19,8 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     std::vector<std::unique_ptr<Subcommand>> all;
     all.push_back(make_combine_command());
     all.push_back(make_dispatch_command());
+    all.push_back(make_fragments_command());
+    all.push_back(make_soak_command());
     all.push_back(make_routing_command());
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
     all.push_back(make_simulate_barrier_command());

@@ -45,22 +45,21 @@ std::optional<Difference> difference_in(const std::byte* row, std::int64_t colum
 }  // namespace
 
 Result<std::unique_ptr<TokenLayer>> TokenLayer::create(const Job& job, const CombineCase& c,
-                                                       const CombineOptions& options) {
+                                                       const CombineOptions& options, std::int64_t capacity) {
     std::unique_ptr<TokenLayer> layer(new TokenLayer(c, job.pe()));
-    if (Status status = layer->open(job, options); !status.ok()) return status;
+    const auto needed = capacity > 0 ? Result<std::int64_t>(capacity) : most_rows(job, c);
+    if (!needed.ok()) return needed.status();
+    layer->capacity_ = needed.value();
+    if (Status status = layer->open(options); !status.ok()) return status;
     return layer;
 }
 
 TokenLayer::~TokenLayer() { npushmemx_moe_destroy(handle_); }
 
-Status TokenLayer::open(const Job& job, const CombineOptions& options) {
-    const auto capacity = most_rows(job, case_);
-    if (!capacity.ok()) return capacity.status();
+Status TokenLayer::open(const CombineOptions& options) {
     npushmemx_moe_config_t config = layer_config(case_, options);
-    config.capacity = capacity_ = capacity.value();
+    config.capacity = capacity_;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
-    in_.resize(static_cast<std::size_t>(case_.own_tokens() * case_.row_bytes()));
-    out_.resize(in_.size());
     fill(0);
     return dispatch();
 }
@@ -68,6 +67,8 @@ Status TokenLayer::open(const Job& job, const CombineOptions& options) {
 Status TokenLayer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
 
 void TokenLayer::fill(std::uint64_t salt) {
+    in_.resize(static_cast<std::size_t>(case_.own_tokens() * case_.row_bytes()));
+    out_.resize(in_.size());
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
         const std::uint64_t seed = token_seed(salt, pe_, token);
         std::byte* row = in_.data() + token * case_.row_bytes();

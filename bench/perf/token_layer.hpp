@@ -17,9 +17,10 @@ namespace npushmem::perf {
 
 class TokenLayer {
 public:
-    // Collective; room for the rows that come to the hottest PE. `c` must outlive the layer.
+    // Collective. `c` must outlive the layer; its routing may change between calls. `capacity`: most rows of a PE; 0:
+    // as come to the hottest PE by this routing.
     static Result<std::unique_ptr<TokenLayer>> create(const Job& job, const CombineCase& c,
-                                                      const CombineOptions& options);
+                                                      const CombineOptions& options, std::int64_t capacity = 0);
     TokenLayer(const TokenLayer&) = delete;
     TokenLayer& operator=(const TokenLayer&) = delete;
     ~TokenLayer();  // collective
@@ -42,7 +43,7 @@ public:
 
 private:
     TokenLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
-    Status open(const Job& job, const CombineOptions& options);
+    Status open(const CombineOptions& options);
     Status failure() const;
     [[nodiscard]] std::optional<Difference> verify_fragment(int rank, std::int64_t first, std::int64_t count,
                                                             std::uint64_t salt) const;
