@@ -32,6 +32,15 @@ Status copied(void* to, const void* from, std::uint64_t bytes) {
     return {};
 }
 
+Status copied(const Runtime& up, bool same_pe, Places<std::byte> to, Places<const std::byte> from,
+              const Blocks& blocks) {
+    Status apart;
+    for (std::uint64_t i = 0; same_pe && up.settings().check && i < blocks.count && apart.ok(); ++i)
+        apart = check_apart(up, to.first + i * to.stride, blocks.bytes, from.first + i * from.stride, blocks.bytes);
+    if (apart.ok()) copy_blocks(to, from, blocks.bytes, blocks.count);
+    return apart;
+}
+
 // Runs `body` with the runtime and the world's number of the PE, and reports what it returns.
 template <class Body>
 void with_pe(const char* function, const Context& context, int number, Body&& body) {
@@ -151,6 +160,28 @@ void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, con
 void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                       const Context& context) {
     get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::later);
+}
+
+void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
+                       int number) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        blocks.offset = up.offset_of(dest);
+        void* const target = up.mapped(pe, blocks.offset);
+        if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
+        return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
+                      {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
+    });
+}
+
+void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
+                       int number) {
+    with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
+        blocks.offset = up.offset_of(source);
+        const void* const target = up.mapped(pe, blocks.offset);
+        if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
+        return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
+                      {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
+    });
 }
 
 void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,

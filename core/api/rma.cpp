@@ -98,6 +98,13 @@ bool strided_ok(const Context& context, const char* function, const void* object
     return checked.ok() && !shape.empty();
 }
 
+// The strides in elements of type T.
+template <class T>
+Blocks blocks(std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride, const Shape& shape) {
+    const auto bytes = [](std::ptrdiff_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(T); };
+    return {0, bytes(remote_stride), bytes(local_stride), shape.block * sizeof(T), shape.count};
+}
+
 }  // namespace
 
 template <class T>
@@ -172,18 +179,16 @@ void put_signal_nbi(const Context& context, const char* function, void* dest, co
     put_and_raise(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, true);
 }
 
-// Element by element; the source is the caller's again on return.
+// The source is the caller's again on return.
 template <class T>
 void iput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {
     if (!strided_ok(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
-    T* to = static_cast<T*>(dest);
     const T* from = static_cast<const T*>(source);
     if (T* target = static_cast<T*>(context.map.address(dest, pe)))
         for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) *target = *from;
     else
-        for (std::size_t i = 0; i < count; ++i, to += dst, from += sst)
-            put_slowly(to, from, sizeof(T), pe, function, context);
+        put_blocks_slowly(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
 }
 
 template <class T>
@@ -191,18 +196,18 @@ void iget(const Context& context, const char* function, void* dest, const void* 
           std::ptrdiff_t sst, std::size_t count, int pe) {
     if (!strided_ok(context, function, source, dest, sst, dst, {count, 1, sizeof(T)}, pe)) return;
     T* to = static_cast<T*>(dest);
-    const T* from = static_cast<const T*>(source);
     if (const T* target = static_cast<const T*>(context.map.address(source, pe)))
         for (std::size_t i = 0; i < count; ++i, to += dst, target += sst) *to = *target;
     else
-        for (std::size_t i = 0; i < count; ++i, to += dst, from += sst)
-            get_slowly(to, from, sizeof(T), pe, function, context);
+        get_blocks_slowly(context, function, dest, source, blocks<T>(sst, dst, {count, 1, sizeof(T)}), pe);
 }
 
 template <class T>
 void ibput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
     if (!strided_ok(context, function, dest, source, dst, sst, {count, block, sizeof(T)}, pe)) return;
+    if (context.map.address(dest, pe) == nullptr)
+        return put_blocks_slowly(context, function, dest, source, blocks<T>(dst, sst, {count, block, sizeof(T)}), pe);
     T* to = static_cast<T*>(dest);
     const T* from = static_cast<const T*>(source);
     for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) put<T>(context, function, to, from, block, pe);
@@ -212,6 +217,8 @@ template <class T>
 void ibget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
     if (!strided_ok(context, function, source, dest, sst, dst, {count, block, sizeof(T)}, pe)) return;
+    if (context.map.address(source, pe) == nullptr)
+        return get_blocks_slowly(context, function, dest, source, blocks<T>(sst, dst, {count, block, sizeof(T)}), pe);
     T* to = static_cast<T*>(dest);
     const T* from = static_cast<const T*>(source);
     for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) get<T>(context, function, to, from, block, pe);

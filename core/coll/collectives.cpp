@@ -284,14 +284,15 @@ Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uin
 Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides) {
     if (strides.count == 0) return {};
     if (strides.dst == 1 && strides.sst == 1) return alltoall(group, dest, source, strides.count * strides.size);
+    const std::uint64_t to = static_cast<std::uint64_t>(group.index()) * strides.count * strides.dst * strides.size;
+    const Blocks blocks{dest + to, strides.dst * strides.size, strides.sst * strides.size, strides.size, strides.count};
     Status done = for_all(group, [&](int member) {
-        const std::uint64_t to = static_cast<std::uint64_t>(group.index()) * strides.count;
-        const std::uint64_t from = static_cast<std::uint64_t>(member) * strides.count;
-        Status written;
-        for (std::uint64_t i = 0; i < strides.count && written.ok(); ++i)
-            written = write(group, member, dest + (to + i) * strides.dst * strides.size,
-                            own(group, source + (from + i) * strides.sst * strides.size), strides.size);
-        return written;
+        const std::byte* from =
+            own(group, source + static_cast<std::uint64_t>(member) * strides.count * strides.sst * strides.size);
+        std::byte* const there = group.find(member, blocks.offset);
+        if (there == nullptr) return group.put_blocks(member, blocks, from);
+        copy_blocks({there, blocks.remote_stride}, {from, blocks.local_stride}, blocks.bytes, blocks.count);
+        return Status{};
     });
     return done.ok() ? finish(group) : done;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/blocks.hpp"
 #include "core/coll/broadcast_ring.hpp"
 #include "core/coll/line_exchange.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -40,6 +41,14 @@ public:
     // For those that are not found. The source may be reused on return; the put has landed after complete().
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
+    // Many puts at once.
+    virtual Status put_blocks(int member, const Blocks& blocks, const void* source) {
+        Status done;
+        for (std::uint64_t i = 0; i < blocks.count && done.ok(); ++i)
+            done = put(member, blocks.offset + i * blocks.remote_stride,
+                       static_cast<const std::byte*>(source) + i * blocks.local_stride, blocks.bytes);
+        return done;
+    }
 
     // A way for a few bytes that is faster than a meeting and a look; null where there is none. The same at every
     // member.

@@ -4,8 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 namespace npushmem {
+
+namespace {
+
+constexpr std::uint64_t staging_bytes = std::uint64_t{64} << 10;
+// Bytes that are read in vain sooner than another request is made: what a network moves in the time of one.
+constexpr std::uint64_t worth_reading = 4096;
+
+}  // namespace
 
 RemoteAccess::~RemoteAccess() {
     for (const auto& [pe, link] : links_) peers_.close(link);
@@ -91,6 +100,88 @@ Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t
     const npushmem_rma op{pe, 0, link.remote, offset, dest, bytes};
     return post(link, "a get", completion,
                 [&](std::uint64_t* token) { return transport_of(link).get(link.queue, op, token); });
+}
+
+// The blocks one by one, a window of them at a time; all that were posted are waited for, whatever happens.
+template <class Post>
+Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once) {
+    std::array<std::uint64_t, 64> tokens{};
+    Status done;
+    for (std::uint64_t first = 0; first < count && done.ok(); first += tokens.size()) {
+        const std::uint64_t many = std::min<std::uint64_t>(count - first, tokens.size());
+        std::uint64_t posted = 0;
+        for (; posted < many && done.ok(); ++posted) {
+            tokens[posted] = 0;
+            done = repeat(link, what, [&] {
+                const Code code = post_once(first + posted, &tokens[posted]);
+                if (code == Code::ok) note_posted(link);
+                return code;
+            });
+        }
+        for (std::uint64_t i = 0; i < posted; ++i) {
+            if (tokens[i] == 0) continue;
+            Status over = repeat(link, what, [&] { return transport_of(link).test(link.queue, tokens[i]); });
+            if (done.ok()) done = std::move(over);
+        }
+    }
+    return done;
+}
+
+Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source) {
+    const auto* from = static_cast<const std::byte*>(source);
+    if (blocks.remote_stride == blocks.bytes && blocks.bytes <= staging_bytes / 2) {
+        const std::uint64_t at_once = staging_bytes / blocks.bytes;
+        std::vector<std::byte> staging(std::min(at_once, blocks.count) * blocks.bytes);
+        Status done;
+        for (std::uint64_t first = 0; first < blocks.count && done.ok(); first += at_once) {
+            const std::uint64_t many = std::min(at_once, blocks.count - first);
+            copy_blocks({staging.data(), blocks.bytes}, {from + first * blocks.local_stride, blocks.local_stride},
+                        blocks.bytes, many);
+            done =
+                put(pe, blocks.offset + first * blocks.bytes, staging.data(), many * blocks.bytes, Completion::local);
+        }
+        return done;
+    }
+    const auto found = link(pe);
+    if (!found.ok()) return found.status();
+    Link& link = *found.value();
+    return post_each(link, "a put", blocks.count, [&](std::uint64_t i, std::uint64_t* token) {
+        const npushmem_rma op{pe,
+                              0,
+                              link.remote,
+                              blocks.offset + i * blocks.remote_stride,
+                              const_cast<std::byte*>(from + i * blocks.local_stride),
+                              blocks.bytes};
+        return transport_of(link).put(link.queue, op, token);
+    });
+}
+
+Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
+    auto* to = static_cast<std::byte*>(dest);
+    const bool near = blocks.remote_stride - blocks.bytes <= worth_reading && blocks.remote_stride <= staging_bytes / 2;
+    if (near && blocks.count > 1) {
+        const std::uint64_t at_once = staging_bytes / blocks.remote_stride;
+        std::vector<std::byte> staging(std::min(at_once, blocks.count) * blocks.remote_stride);
+        Status done;
+        for (std::uint64_t first = 0; first < blocks.count && done.ok(); first += at_once) {
+            const std::uint64_t many = std::min(at_once, blocks.count - first);
+            // Not what lies behind the last block, which may be no memory of the PE's.
+            done = get(pe, blocks.offset + first * blocks.remote_stride, staging.data(),
+                       (many - 1) * blocks.remote_stride + blocks.bytes, Completion::local);
+            if (done.ok())
+                copy_blocks({to + first * blocks.local_stride, blocks.local_stride},
+                            {staging.data(), blocks.remote_stride}, blocks.bytes, many);
+        }
+        return done;
+    }
+    const auto found = link(pe);
+    if (!found.ok()) return found.status();
+    Link& link = *found.value();
+    return post_each(link, "a get", blocks.count, [&](std::uint64_t i, std::uint64_t* token) {
+        const npushmem_rma op{
+            pe, 0, link.remote, blocks.offset + i * blocks.remote_stride, to + i * blocks.local_stride, blocks.bytes};
+        return transport_of(link).get(link.queue, op, token);
+    });
 }
 
 Status RemoteAccess::atomic(npushmem_atomic op, Completion completion) {

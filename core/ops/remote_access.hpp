@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/blocks.hpp"
 #include "core/ops/remote_peers.hpp"
 
 namespace npushmem {
@@ -29,6 +30,11 @@ public:
 
     Status put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion);
     Status get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion);
+    // Many blocks by one call, in as few requests as may be: blocks that lie together at the PE are gathered here
+    // first, and what lies between blocks that are not far apart is read as well and left out. Returns when local
+    // memory may be used again. On failure some may have been moved.
+    Status put_blocks(int pe, const Blocks& blocks, const void* source);
+    Status get_blocks(int pe, const Blocks& blocks, void* dest);
     // Fills in op.remote; a fetching operation that completes `later` writes *op.result before quiet returns.
     Status atomic(npushmem_atomic op, Completion completion);
     Status put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
@@ -54,6 +60,8 @@ private:
 
     template <class Post>
     Status post(Link& link, const char* what, Completion completion, Post&& post_once);
+    template <class Post>
+    Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
     template <class Step>
     Status repeat(const Link& link, const char* what, Step&& step);
     Status put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion);

@@ -105,6 +105,10 @@ Status Team::put(int member, std::uint64_t offset, const void* source, std::uint
     return parts_.remote.put(members_.at(member), offset, source, bytes, RemoteAccess::Completion::local);
 }
 
+Status Team::put_blocks(int member, const Blocks& blocks, const void* source) {
+    return parts_.remote.put_blocks(members_.at(member), blocks, source);
+}
+
 Status Team::get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     return parts_.remote.get(members_.at(member), offset, dest, bytes, RemoteAccess::Completion::local);
 }

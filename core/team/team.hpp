@@ -80,6 +80,7 @@ public:
     [[nodiscard]] bool all_found() const override { return all_found_; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
+    Status put_blocks(int member, const Blocks& blocks, const void* source) override;
     [[nodiscard]] std::uint64_t workspace() const override { return place_ + layout_.workspace(); }
     unsigned next_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::LineExchange* lines() override { return lines_.get(); }

@@ -315,7 +315,80 @@ void test_all_to_all(Checker& check, const Job& job) {
     npushmem_free(table);
 }
 
+// Strides of few and of many elements, as far as where many are moved at once and beyond; what lies between is left.
+class StridesTest {
+public:
+    StridesTest(Checker& check, const Job& job)
+        : check_(check), job_(job), array_(static_cast<long*>(npushmem_malloc(room * sizeof(long)))), local_(room) {}
+    StridesTest(const StridesTest&) = delete;
+    StridesTest& operator=(const StridesTest&) = delete;
+    ~StridesTest() { npushmem_free(array_); }
+
+    struct Case {
+        std::ptrdiff_t dst, sst;
+        std::size_t block, count;
+    };
+    static constexpr Case puts[] = {{1, 1, 1, 20000}, {1, 2, 1, 20000}, {2, 1, 1, 100},  {3, 5, 1, 64},
+                                    {3, 5, 1, 65},    {700, 1, 1, 40},  {1, 700, 1, 40}, {1, 1, 1, 0},
+                                    {2, 3, 1, 1},     {3, 4, 3, 5000},  {5, 3, 3, 100},  {4, 4, 0, 9}};
+    static constexpr Case gets[] = {{1, 1, 1, 20000}, {1, 2, 1, 19999}, {2, 1, 1, 20000}, {3, 5, 1, 64},
+                                    {1, 600, 1, 66},  {1, 512, 1, 70},  {1, 1, 1, 0},     {2, 3, 1, 1},
+                                    {4, 3, 3, 5000},  {3, 5, 3, 3000},  {4, 4, 0, 9}};
+
+    void put(const Case& c) {
+        std::fill_n(array_, room, -1L);
+        for (std::size_t i = 0; i < room; ++i) local_[i] = value(job_.me, i);
+        npushmem_barrier_all();
+        if (c.block == 1)
+            npushmem_long_iput(array_, local_.data(), c.dst, c.sst, c.count, job_.right());
+        else
+            npushmem_long_ibput(array_, local_.data(), c.dst, c.sst, c.block, c.count, job_.right());
+        npushmem_barrier_all();
+        compare("put", c, array_, c.dst, c.sst, job_.left());
+        npushmem_barrier_all();
+    }
+    void get(const Case& c) {
+        for (std::size_t i = 0; i < room; ++i) array_[i] = value(job_.me, i);
+        std::fill(local_.begin(), local_.end(), -1L);
+        npushmem_barrier_all();
+        if (c.block == 1)
+            npushmem_long_iget(local_.data(), array_, c.dst, c.sst, c.count, job_.right());
+        else
+            npushmem_long_ibget(local_.data(), array_, c.dst, c.sst, c.block, c.count, job_.right());
+        compare("get", c, local_.data(), c.dst, c.sst, job_.right());
+        npushmem_barrier_all();
+    }
+
+private:
+    static constexpr std::size_t room = 40000;
+    static long value(int pe, std::size_t i) { return 1000000L * (pe + 1) + static_cast<long>(i); }
+
+    void compare(const char* what, const Case& c, const long* seen, std::ptrdiff_t dst, std::ptrdiff_t sst, int from) {
+        std::vector<long> expected(room, -1);
+        for (std::size_t i = 0; i < c.count; ++i)
+            for (std::size_t j = 0; j < c.block; ++j)
+                expected[i * static_cast<std::size_t>(dst) + j] = value(from, i * static_cast<std::size_t>(sst) + j);
+        const auto [mine, theirs] = std::mismatch(expected.begin(), expected.end(), seen);
+        if (mine == expected.end()) return;
+        check_.equal(fmt::format("{} of {} blocks of {}, strides {} and {}, element {}", what, c.count, c.block, dst,
+                                 sst, mine - expected.begin()),
+                     *mine, *theirs);
+    }
+
+    Checker& check_;
+    const Job& job_;
+    long* array_;
+    std::vector<long> local_;
+};
+
+void test_strides(Checker& check, const Job& job) {
+    StridesTest test(check, job);
+    for (const auto& c : StridesTest::puts) test.put(c);
+    for (const auto& c : StridesTest::gets) test.get(c);
+}
+
 void test_rma(Checker& check, const Job& job) {
+    test_strides(check, job);
     test_types(check, job);
     test_sizes(check, job);
     test_bytes(check, job);

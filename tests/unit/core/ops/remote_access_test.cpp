@@ -127,6 +127,95 @@ TEST_F(RemoteAccessTest, ABlockingCallWaitsForItsToken) {
     end();
 }
 
+auto request(std::uint64_t offset, std::uint64_t bytes) {
+    return AllOf(Field(&npushmem_rma::offset, offset), Field(&npushmem_rma::bytes, bytes));
+}
+
+TEST_F(RemoteAccessTest, BlocksThatLieTogetherAreOnePut) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    const long source[] = {1, 0, 0, 2, 0, 0, 3};
+    EXPECT_CALL(transport, put(9, request(40, 24), _))
+        .WillOnce([](std::uint64_t, const npushmem_rma& op, std::uint64_t*) {
+            const long* moved = static_cast<const long*>(op.local);
+            EXPECT_EQ((std::vector<long>{moved[0], moved[1], moved[2]}), (std::vector<long>{1, 2, 3}));
+            return Code::ok;
+        });
+    EXPECT_TRUE(access->put_blocks(1, {40, 8, 24, 8, 3}, source).ok());
+    end();
+}
+
+TEST_F(RemoteAccessTest, ManyBlocksThatLieTogetherAreAPutForEachStaging) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    const std::vector<long> source(20000);
+    {
+        InSequence order;
+        EXPECT_CALL(transport, put(9, request(0, 65536), _)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, put(9, request(65536, 65536), _)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, put(9, request(131072, 160000 - 131072), _)).WillOnce(Return(Code::ok));
+    }
+    EXPECT_TRUE(access->put_blocks(1, {0, 8, 8, 8, 20000}, source.data()).ok());
+    end();
+}
+
+// What lies between is read as well; what lies behind the last one is not.
+TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGet) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    long dest[5] = {-1, -1, -1, -1, -1};
+    EXPECT_CALL(transport, get(9, request(16, 2 * 400 + 8), _))
+        .WillOnce([](std::uint64_t, const npushmem_rma& op, std::uint64_t*) {
+            for (int i = 0; i < 3; ++i) static_cast<long*>(op.local)[50 * i] = i + 5;
+            return Code::ok;
+        });
+    EXPECT_TRUE(access->get_blocks(1, {16, 400, 16, 8, 3}, dest).ok());
+    EXPECT_THAT(dest, ::testing::ElementsAre(5, -1, 6, -1, 7));
+    end();
+}
+
+// A window of them is posted before any is waited for; what was posted is waited for though a later one fails.
+TEST_F(RemoteAccessTest, BlocksThatAreFarApartDoNotWaitForEachOther) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    const long source[3] = {1, 2, 3};
+    const auto posted = [](std::uint64_t token) {
+        return [token](std::uint64_t, const npushmem_rma&, std::uint64_t* told) {
+            *told = token;
+            return Code::ok;
+        };
+    };
+    InSequence order;
+    EXPECT_CALL(transport, put(9, request(0, 8), _)).WillOnce(posted(31));
+    EXPECT_CALL(transport, put(9, request(9000, 8), _)).WillOnce(posted(32));
+    EXPECT_CALL(transport, put(9, request(18000, 8), _)).WillOnce(Return(Code::unreachable));
+    EXPECT_CALL(transport, test(9, 31)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, test(9, 32)).WillOnce(Return(Code::ok));
+    EXPECT_EQ(access->put_blocks(1, {0, 9000, 8, 8, 3}, source).code(), Code::unreachable);
+    end();
+}
+
+TEST_F(RemoteAccessTest, AsManyBlocksThatAreFarApartAsThereAreAreGot) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    std::vector<long> dest(150);
+    EXPECT_CALL(transport, get(9, _, _))
+        .Times(150)
+        .WillRepeatedly([](std::uint64_t, const npushmem_rma& op, std::uint64_t*) {
+            *static_cast<long*>(op.local) = static_cast<long>(op.offset / 8192);
+            return Code::ok;
+        });
+    EXPECT_TRUE(access->get_blocks(1, {0, 8192, 8, 8, 150}, dest.data()).ok());
+    for (std::size_t i = 0; i < dest.size(); ++i) EXPECT_EQ(dest[i], static_cast<long>(i));
+    EXPECT_TRUE(access->get_blocks(1, {0, 8192, 8, 8, 0}, dest.data()).ok());
+    end();
+}
+
 TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
     reach_with(everything);
     expect_meeting();
