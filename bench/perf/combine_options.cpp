@@ -22,6 +22,9 @@ void declare_options(CLI::App& app, CombineOptions& options) {
            "How rows travel back: straight to their slots, or through rings, all at once or 256 tokens at a time")
         ->check(CLI::IsMember({"direct", "chunked", "stream"}))
         ->capture_default_str();
+    app.add_option("--ring", options.ring, "In whose memory the rings of modes stream and chunked lie")
+        ->check(CLI::IsMember({"receiver", "sender"}))
+        ->capture_default_str();
     app.add_option("--copy", options.copy, "How rows are copied in mode direct")
         ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))
         ->capture_default_str();

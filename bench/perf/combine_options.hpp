@@ -18,6 +18,7 @@ struct CombineOptions {
     std::string type = "bf16";
     std::string copy = "auto";
     std::string mode = "direct";
+    std::string ring = "receiver";
     double zipf = 1.0;
     std::uint64_t seed = 1;
     int iterations = 30;

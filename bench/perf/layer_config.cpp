@@ -25,6 +25,7 @@ npushmemx_moe_config_t layer_config(const CombineCase& c, const CombineOptions& 
     config.input_type = static_cast<std::int32_t>(c.workload.type);
     config.output_type = config.input_type;
     config.mode = mode_of(options.mode);
+    config.ring = options.ring == "sender" ? NPUSHMEMX_MOE_RING_AT_SENDER : NPUSHMEMX_MOE_RING_AT_RECEIVER;
     config.copy = copy_of(options.copy);
     config.audit = options.audit ? 1 : 0;
     return config;

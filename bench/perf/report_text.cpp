@@ -74,8 +74,9 @@ std::string workload_part(const CombineCase& c, const CombineOptions& options, c
 std::string copying_back(const CombineOptions& options, std::int32_t copy) {
     if (options.mode == "direct") return field("copying back", copy_text(options, copy, "to their slots"));
     const char* chunks = options.mode == "chunked" ? ", 256 tokens of each PE at a time" : "";
-    return field("copying back",
-                 fmt::format("rows go through a ring to each PE, which puts them into their slots{}", chunks));
+    const char* how =
+        options.ring == "sender" ? "from which that takes them to their slots" : "which puts them into their slots";
+    return field("copying back", fmt::format("rows go through a ring to each PE, {}{}", how, chunks));
 }
 
 std::string copying_there(const CombineOptions& options, std::int32_t copy) {

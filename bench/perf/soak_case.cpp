@@ -38,6 +38,7 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes, bool mapp
     w.tokens = static_cast<std::int32_t>(w.hidden < 100 && random() % 16 == 0 ? 300 : up_to(random, 1, 12));
     w.type = one_of(random, types);
     shape.options.mode = one_of(random, modes);
+    shape.options.ring = random() % 2 == 0 ? "sender" : "receiver";
     if (!mapped) shape.options.mode = "direct";
     shape.options.copy = one_of(random, copies);
     shape.options.audit = random() % 2 == 0;

@@ -106,11 +106,11 @@ private:
 
     [[nodiscard]] Status within(const SoakShape& shape, const Status& status) const {
         const Workload& w = shape.layer.workload;
-        return status.within(
-            fmt::format("seed {}, layer {} ({} experts, top-{}, {} x {}, up to {} tokens, mode {}, copy {}), "
-                        "launch {}",
-                        seed_, layers_, w.experts, w.top_k, w.hidden, name_of(w.type), w.tokens, shape.options.mode,
-                        shape.options.copy, done_));
+        return status.within(fmt::format(
+            "seed {}, layer {} ({} experts, top-{}, {} x {}, up to {} tokens, mode {}, ring at the {}, copy {}), "
+            "launch {}",
+            seed_, layers_, w.experts, w.top_k, w.hidden, name_of(w.type), w.tokens, shape.options.mode,
+            shape.options.ring, shape.options.copy, done_));
     }
 
     std::uint64_t launches_ = 1000;

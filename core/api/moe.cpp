@@ -83,6 +83,7 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.output = moe::ElementType{given.output_type};
     config.mode = moe::CombineMode{given.mode};
     config.capacity = given.capacity;
+    config.ring_place = moe::RingPlace{given.ring};
     config.audit = given.audit != 0;
     config.timeout = std::chrono::nanoseconds(std::max<std::int64_t>(given.timeout_ns, 0));
     return config;

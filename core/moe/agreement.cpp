@@ -7,9 +7,9 @@
 namespace npushmem::moe {
 namespace {
 
-constexpr std::array<const char*, 10> agreement_fields{"experts",    "top_k",       "hidden", "max_tokens",
-                                                       "input type", "output type", "mode",   "ring_rows",
-                                                       "capacity",   "chunk_tokens"};
+constexpr std::array<const char*, 11> agreement_fields{
+    "experts", "top_k",     "hidden",   "max_tokens",   "input type",      "output type",
+    "mode",    "ring_rows", "capacity", "chunk_tokens", "the ring's place"};
 
 AgreementCard card_of(const CombineConfig& config, const Status& own) {
     AgreementCard card;
@@ -22,7 +22,8 @@ AgreementCard card_of(const CombineConfig& config, const Status& own) {
                    static_cast<std::int64_t>(config.mode) * 2 + (config.audit ? 1 : 0),
                    config.ring_rows,
                    config.capacity,
-                   config.chunk_tokens};
+                   config.chunk_tokens,
+                   static_cast<std::int64_t>(config.ring_place)};
     card.refused = static_cast<std::int32_t>(own.code());
     own.message().copy(card.reason.data(), card.reason.size() - 1);
     return card;

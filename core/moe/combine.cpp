@@ -68,7 +68,8 @@ Status Combine::allocate() {
 }
 
 RingMemory Combine::rings() const {
-    return {rings_.data(), RingLayout(memory_.n_pes(), ring_shape(config_, memory_.n_pes())), config_.timeout};
+    return {rings_.data(), RingLayout(memory_.n_pes(), ring_shape(config_, memory_.n_pes()), config_.ring_place),
+            config_.timeout};
 }
 
 Status Combine::check_rings() const {
@@ -320,16 +321,24 @@ Status Combine::check_canary(std::uint64_t epoch) const {
             fmt::format("moe: byte {} behind the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
 }
 
-// What was planted behind the rings of the others here: nothing but zeros.
+// What was planted behind the rings here: nothing but zeros. And all that was taken from the others has been told them.
 Status Combine::check_rings_at_rest() const {
     const RingMemory memory = rings();
     for (int source = 0; source < memory.layout.ranks(); ++source) {
         const std::byte* canary = memory.region + memory.layout.canary(source).value();
         const std::byte* end = canary + RingLayout::line;
         const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != std::byte{0}; });
-        if (wrong == end) continue;
+        if (wrong != end) {
+            return {Code::protocol,
+                    fmt::format("moe: byte {} behind the ring of rank {} was overwritten", wrong - canary, source)};
+        }
+        RingReceiverState state;
+        std::memcpy(static_cast<void*>(&state), memory.word(memory.layout.receiver_state(source)), sizeof state);
+        if (state.taken == state.head) continue;
         return {Code::protocol,
-                fmt::format("moe: byte {} behind the ring of rank {} was overwritten", wrong - canary, source)};
+                fmt::format("moe, call {}: {} bytes of rank {} were taken from its ring, but it was told "
+                            "of {}",
+                            epoch_, state.taken, source, state.head)};
     }
     return {};
 }

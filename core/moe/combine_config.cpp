@@ -33,6 +33,9 @@ Status CombineConfig::validate() const {
     if (capacity < 0 || capacity > most_rows) return refuse("capacity", capacity, 0, most_rows);
     if (ring_rows < 0 || ring_rows > most_tokens) return refuse("ring_rows", ring_rows, 0, most_tokens);
     if (chunk_tokens < 1 || chunk_tokens > most_tokens) return refuse("chunk_tokens", chunk_tokens, 1, most_tokens);
+    if (ring_place != RingPlace::receiver && ring_place != RingPlace::sender) {
+        return refuse("the ring's place", static_cast<std::int64_t>(ring_place), 0, 1);
+    }
     if (name_of(mode) != "unknown") return {};
     return {Code::unsupported, fmt::format("moe: mode {} is not there; use 0 (direct), 1 (chunked) or 2 (stream)",
                                            static_cast<std::int32_t>(mode))};

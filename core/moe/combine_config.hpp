@@ -8,6 +8,7 @@
 
 #include "core/moe/copy_route.hpp"
 #include "core/moe/element.hpp"
+#include "core/moe/ring/ring_shape.hpp"
 #include "core/moe/routing.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -35,8 +36,9 @@ struct CombineConfig {
     ElementType input = ElementType::bfloat16;
     ElementType output = ElementType::bfloat16;
     CombineMode mode = CombineMode::direct;
-    std::int64_t capacity = 0;            // most rows that a dispatch may bring to one rank; 0: no dispatch
-    std::int64_t ring_rows = 0;           // of each ring; 0: about 256 KiB, in mode chunked two chunks
+    std::int64_t capacity = 0;   // most rows that a dispatch may bring to one rank; 0: no dispatch
+    std::int64_t ring_rows = 0;  // of each ring; 0: about 256 KiB, in mode chunked two chunks
+    RingPlace ring_place = RingPlace::receiver;
     std::int64_t chunk_tokens = 256;      // mode chunked: tokens of a chunk
     bool audit = false;                   // count the rows put into each slot, and check them after every call
     CopyRoute route = CopyRoute::direct;  // each rank's own choice

@@ -67,6 +67,11 @@ extern "C" {
 #define NPUSHMEMX_MOE_CHUNKED 1
 #define NPUSHMEMX_MOE_STREAM 2
 
+/* Where the rings of modes stream and chunked lie: in the memory of the PE to which the rows go, or in that of the PE
+ * that sends them, from which the other pulls them. The result is the same; all PEs must choose the same. */
+#define NPUSHMEMX_MOE_RING_AT_RECEIVER 0
+#define NPUSHMEMX_MOE_RING_AT_SENDER 1
+
 /* How rows are copied in mode direct, and by dispatch; the other modes have one way. All give the same result; each PE
  * may choose for itself.
  */
@@ -90,12 +95,13 @@ typedef struct npushmemx_moe_config {
     int32_t audit;        /* not 0: count the rows put into every slot and check the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
     int64_t capacity; /* most rows that a dispatch may bring to one PE, to 2^31 - 1; 0: no dispatch, no memory for it */
+    int32_t ring;     /* NPUSHMEMX_MOE_RING_... */
 } npushmemx_moe_config_t;
 
 #define NPUSHMEMX_MOE_CONFIG_INITIALIZER                                                                          \
     {                                                                                                             \
         sizeof(npushmemx_moe_config_t), 0, 0, NPUSHMEMX_MOE_DIRECT, 0, 0, NPUSHMEMX_MOE_BF16, NPUSHMEMX_MOE_BF16, \
-            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0                                                                      \
+            NPUSHMEMX_MOE_COPY_AUTO, 0, 0, 0, NPUSHMEMX_MOE_RING_AT_RECEIVER                                      \
     }
 
 /* What x looks like on this PE. The tables are int32 [local_experts, ranks], row-major; x is expert-major, inside

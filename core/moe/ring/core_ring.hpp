@@ -2,7 +2,8 @@
 // launch.
 //
 // A fence comes before every store of a tail or head. It waits for this core's copies out, and it keeps the store
-// behind the one before it, which must not come last.
+// behind the one before it, which must not come last. Where data and tail go to different PEs a fence orders nothing,
+// so a tail whose data stays here comes behind a quiet.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,16 @@ struct RingMemory {
     [[nodiscard]] std::uint64_t* word(Bytes offset) const {
         return reinterpret_cast<std::uint64_t*>(region + offset.value());
     }
+    [[nodiscard]] bool pulls() const { return layout.place() == RingPlace::sender; }
+    // The ring from `own` to `peer`, or back, as a symmetric address, and the PE whose copy of it counts.
+    [[nodiscard]] std::byte* ring_to(int own, int peer) const {
+        return region + layout.ring(pulls() ? peer : own).value();
+    }
+    [[nodiscard]] int holder_to(int own, int peer) const { return pulls() ? own : peer; }
+    [[nodiscard]] std::byte* ring_from(int own, int peer) const {
+        return region + layout.ring(pulls() ? own : peer).value();
+    }
+    [[nodiscard]] int holder_from(int own, int peer) const { return pulls() ? peer : own; }
 };
 
 // A state of 64-bit words between global memory and the core. Each lies in a line of its own that no other core uses
@@ -59,7 +70,9 @@ public:
         : core_(core),
           head_(memory.word(memory.layout.head(destination))),
           tail_there_(core.remote(memory.word(memory.layout.tail(core.my_pe())), destination)),
-          ring_there_(core.remote(memory.region + memory.layout.ring(core.my_pe()).value(), destination)),
+          ring_there_(
+              core.remote(memory.ring_to(core.my_pe(), destination), memory.holder_to(core.my_pe(), destination))),
+          pulled_(memory.pulls()),
           limit_{memory.timeout, destination} {}
 
     // The batch that the next write takes. It may be overwritten after the commit.
@@ -73,7 +86,10 @@ public:
         core_.data_copy(npu::gm(ring_there_ + piece.at, piece.bytes), batch_.sub(piece.from, piece.bytes), piece.bytes);
     }
     void commit(std::uint64_t tail) {
-        core_.fence();
+        if (pulled_)
+            core_.quiet();
+        else
+            core_.fence();
         core_.signal_set(tail_there_, tail);
     }
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -86,6 +102,7 @@ private:
     const std::uint64_t* head_;
     std::uint64_t* tail_there_;
     std::byte* ring_there_;
+    bool pulled_;
     npu::WaitLimit limit_;
     npu::ub_view<const std::byte> batch_;
 };
@@ -99,11 +116,11 @@ public:
         : core_(core),
           tail_(memory.word(memory.layout.tail(source))),
           head_there_(core.remote(memory.word(memory.layout.head(core.my_pe())), source)),
-          ring_(memory.region + memory.layout.ring(source).value()),
+          ring_(core.remote(memory.ring_from(core.my_pe(), source), memory.holder_from(core.my_pe(), source))),
           limit_{memory.timeout, source},
           flag_(flag) {}
 
-    // A part of the ring, which pieces() names.
+    // A part of the ring, which pieces() names; of a ring at the sender, in its memory.
     [[nodiscard]] npu::gm_view<const std::byte> at(const RingPiece& piece) const {
         return npu::gm<const std::byte>(ring_ + piece.at, piece.bytes);
     }

@@ -9,10 +9,10 @@
 //                               sender    this PE's RingSenderState of the ring at the peer; private
 //                               receiver  this PE's RingReceiverState of the peer's ring here; private
 //   ring of peer 0, 1, ...    `size` bytes, begun on 512 bytes, and a canary of 128 bytes that nobody writes after
-//                             set-up
+//                             set-up. With RingPlace::receiver the peer's ring to this PE, else this PE's to the peer.
 //
-// So data and tail lie at the receiver, the head at the sender: each side polls its own memory, and what crosses the
-// link is data, one word per batch and one word per release.
+// So the tail lies at the receiver, the head at the sender: each side polls its own memory, and what crosses the link
+// is data, one word per batch and one word per release.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,20 @@ public:
     static constexpr std::uint64_t ring_alignment = 512;
 
     // `shape` must have passed its check.
-    constexpr RingLayout(std::int32_t ranks, const RingShape& shape) : ranks_(ranks), shape_(shape) {}
+    constexpr RingLayout(std::int32_t ranks, const RingShape& shape, RingPlace place = RingPlace::receiver)
+        : ranks_(ranks), shape_(shape), place_(place) {}
 
     [[nodiscard]] constexpr const RingShape& shape() const { return shape_; }
+    [[nodiscard]] constexpr RingPlace place() const { return place_; }
     [[nodiscard]] constexpr std::int32_t ranks() const { return ranks_; }
     [[nodiscard]] constexpr Bytes tail(std::int32_t source) const { return line_of(source, 0); }
     [[nodiscard]] constexpr Bytes head(std::int32_t destination) const { return line_of(destination, 1); }
     [[nodiscard]] constexpr Bytes sender_state(std::int32_t destination) const { return line_of(destination, 2); }
     [[nodiscard]] constexpr Bytes receiver_state(std::int32_t source) const { return line_of(source, 3); }
-    [[nodiscard]] constexpr Bytes ring(std::int32_t source) const {
-        return Bytes{lines().value() + static_cast<std::uint64_t>(source) * step().value()};
+    [[nodiscard]] constexpr Bytes ring(std::int32_t peer) const {
+        return Bytes{lines().value() + static_cast<std::uint64_t>(peer) * step().value()};
     }
-    [[nodiscard]] constexpr Bytes canary(std::int32_t source) const { return ring(source) + shape_.size; }
+    [[nodiscard]] constexpr Bytes canary(std::int32_t peer) const { return ring(peer) + shape_.size; }
     [[nodiscard]] constexpr Bytes total() const { return ring(ranks_); }
 
 private:
@@ -50,6 +52,7 @@ private:
 
     std::int32_t ranks_;
     RingShape shape_;
+    RingPlace place_;
 };
 
 }  // namespace npushmem::moe

@@ -12,6 +12,10 @@
 
 namespace npushmem::moe {
 
+// Where a ring's bytes lie: in the memory of the rank that takes them, or of the rank that writes them, from which the
+// other one then copies them. Tail and head lie where they are waited for in either case.
+enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
+
 struct RingShape {
     // Every position and length is a multiple of it: what the device copies plainly. So both parts of a write across
     // the ring's end are copies of whole units.

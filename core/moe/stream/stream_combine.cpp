@@ -19,10 +19,10 @@ public:
     RowPort(Core& core, const StreamCombine& work, int destination)
         : CoreRingSenderPort(core, work.rings, destination),
           core_(core),
-          ring_(work.rings.region + work.rings.layout.ring(core.my_pe()).value()),
+          ring_(work.rings.ring_to(core.my_pe(), destination)),
           row_(work.send.layout.row_bytes().value()),
           step_(ring_step(work.send.layout.row_bytes()).value()),
-          destination_(destination) {}
+          holder_(work.rings.holder_to(core.my_pe(), destination)) {}
 
     // The rows that the next write takes.
     void stage(const std::byte* first) { first_ = first; }
@@ -30,9 +30,9 @@ public:
     void copy(const RingPiece& piece) {
         const std::byte* source = first_ + piece.from / step_ * row_;
         const std::uint64_t rows = piece.bytes / step_;
-        if (row_ == step_) return core_.put(ring_ + piece.at, source, piece.bytes, destination_);
+        if (row_ == step_) return core_.put(ring_ + piece.at, source, piece.bytes, holder_);
         for (std::uint64_t i = 0; i < rows; ++i) {
-            core_.put(ring_ + piece.at + i * step_, source + i * row_, row_, destination_);
+            core_.put(ring_ + piece.at + i * step_, source + i * row_, row_, holder_);
         }
     }
 
@@ -42,7 +42,7 @@ private:
     const std::byte* first_ = nullptr;
     std::uint64_t row_;
     std::uint64_t step_;
-    int destination_;
+    int holder_;
 };
 static_assert(RingSenderPort<RowPort>);
 
@@ -147,16 +147,23 @@ void send_stream(Core& core, const StreamCombine& work, int destination, std::ui
     core.ub_release(mark);
 }
 
+void place_row(Core& core, const StreamCombine& work, int source, std::uint32_t slot, const std::byte* from) {
+    std::byte* to = work.send.region + work.send.layout.slot(work.send.epoch, slot).value();
+    const std::uint64_t row = work.send.layout.row_bytes().value();
+    if (work.rings.pulls()) return core.get(to, from, row, source);
+    core.put(to, from, row, core.my_pe());
+}
+
 // Puts the rows of a part of the ring into their slots. Returns how many there were.
-std::uint64_t place_rows(Core& core, const StreamCombine& work, npu::gm_view<const std::byte> part,
+std::uint64_t place_rows(Core& core, const StreamCombine& work, int source, const RingPiece& piece,
                          const std::uint32_t* slots) {
     const CombineSend& send = work.send;
-    const std::uint64_t row = send.layout.row_bytes().value();
+    const std::byte* part = work.rings.ring_from(core.my_pe(), source) + piece.at;
     const std::uint64_t step = ring_step(send.layout.row_bytes()).value();
-    const std::uint64_t rows = part.size() / step;
+    const std::uint64_t rows = piece.bytes / step;
     for (std::uint64_t i = 0; i < rows; ++i) {
         const std::uint32_t slot = core.load(slots + i);
-        core.put(send.region + send.layout.slot(send.epoch, slot).value(), part.data() + i * step, row, core.my_pe());
+        place_row(core, work, source, slot, part + i * step);
         if (send.arrivals == nullptr) continue;
         const std::uint64_t counters = (send.epoch & 1U) * send.layout.slots().value();
         core.atomic_fetch_add(send.arrivals + counters + send.layout.in_buffer(slot), 1);
@@ -176,7 +183,7 @@ void receive_stream(Core& core, const StreamCombine& work, int source, std::uint
         const Result<Bytes> there = receiver.await(Bytes{left});
         if (!there.ok()) fail(work, there.status());
         receiver.pieces(there.value(),
-                        [&](const RingPiece& piece) { slots += place_rows(core, work, port.at(piece), slots); });
+                        [&](const RingPiece& piece) { slots += place_rows(core, work, source, piece, slots); });
         receiver.take(there.value());
         left -= there.value().value();
     }

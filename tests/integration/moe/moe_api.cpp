@@ -46,6 +46,7 @@ public:
     bool open(Checker& check, std::int32_t mode = NPUSHMEMX_MOE_DIRECT) {
         npushmemx_moe_config_t config = config_for(job_);
         config.mode = mode;
+        config.ring = mode == NPUSHMEMX_MOE_STREAM ? NPUSHMEMX_MOE_RING_AT_SENDER : NPUSHMEMX_MOE_RING_AT_RECEIVER;
         check.equal("create", 0, npushmemx_moe_create(&config, &handle_));
         return route(check);
     }

@@ -63,7 +63,7 @@ TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
 
 TEST(Agreement, ALongReasonIsCutNotOverrun) {
     const auto refuse = [](int, CombineConfig&) { return Status{Code::range, std::string(1000, 'x')}; };
-    for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 299U + 16U);
+    for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 291U + 16U);
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
     EXPECT_THAT(mode.message(), HasSubstr("use 0 (direct), 1 (chunked) or 2 (stream)"));
     EXPECT_THAT(changed([](auto& c) { c.capacity = -1; }).message(), HasSubstr("capacity is -1"));
     EXPECT_THAT(changed([](auto& c) { c.capacity = 1LL << 31; }).message(), HasSubstr("must be from 0 to 2147483647"));
+    EXPECT_THAT(changed([](auto& c) { c.ring_place = RingPlace{2}; }).message(),
+                HasSubstr("the ring's place is 2, must be from 0 to 1"));
     EXPECT_THAT(changed([](auto& c) { c.chunk_tokens = 0; }).message(), HasSubstr("chunk_tokens is 0"));
     EXPECT_THAT(changed([](auto& c) { c.ring_rows = -1; }).message(), HasSubstr("ring_rows is -1"));
 }

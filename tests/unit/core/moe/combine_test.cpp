@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 std::vector<CopyRoute> routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
 
 TEST(Combine, EveryRowLengthAndElementTypeByEveryRoute) {
-    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048}) {
+    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048, 2880, 4096, 7168}) {
         for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
             for (const CopyRoute route : routes()) {
                 const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
@@ -40,6 +40,13 @@ TEST(Combine, EveryNumberOfRanksAndExperts) {
             expect_exact(shape, config_for(shape, 33));
         }
     }
+}
+
+TEST(Combine, ManyRanksAndManyExpertsOnEach) {
+    const CaseShape many_ranks{64, 64, 2, 2, 12};
+    expect_exact(many_ranks, config_for(many_ranks, 9), 3, 2);
+    const CaseShape many_experts{3, 192, 3, 20, 13};
+    expect_exact(many_experts, config_for(many_experts, 33));
 }
 
 TEST(Combine, RowsLongerThanAStagingBuffer) {

@@ -90,12 +90,10 @@ public:
     bool combine_nothing() { return note(engine_->bring_back(nullptr, out_.data())); }
     // As if that rank were in another call than it can be.
     void spoil_counts_of(int rank) {
-        const Rows capacity{static_cast<std::uint64_t>(config_.capacity)};
-        const DispatchLayout layout(memory().n_pes(), config_.experts, capacity, config_.row_bytes());
-        std::byte* region = engine_->x() - layout.x().value();
         const std::uint64_t call = 1000;
-        std::memcpy(region + layout.counts(rank).value(), &call, sizeof call);
+        std::memcpy(in_region(layout().counts(rank)), &call, sizeof call);
     }
+    void spoil_canary() { in_region(layout().canary())[3] ^= std::byte{1}; }
 
     // "" or the first element of the combine's output that is not the reference's.
     std::string output_difference(const Routing& routing) {
@@ -120,6 +118,11 @@ public:
     }
 
 private:
+    [[nodiscard]] DispatchLayout layout() {
+        const Rows capacity{static_cast<std::uint64_t>(config_.capacity)};
+        return {memory().n_pes(), config_.experts, capacity, config_.row_bytes()};
+    }
+    [[nodiscard]] std::byte* in_region(Bytes offset) { return engine_->x() - layout().x().value() + offset.value(); }
     [[nodiscard]] std::size_t row() const { return config_.row_bytes().value(); }
     [[nodiscard]] std::size_t out_row() const {
         return static_cast<std::size_t>(config_.hidden) * element_bytes(config_.output);

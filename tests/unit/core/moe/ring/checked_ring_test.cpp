@@ -19,12 +19,13 @@ using ring_test::total;
 constexpr RingShape shape{Bytes{96}, Bytes{64}, Bytes{32}};
 constexpr int pes = 2;
 
-CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dropped::nothing) {
+CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dropped::nothing,
+                RingPlace place = RingPlace::receiver) {
     npu::CheckedJobConfig config{.pes = pes, .heap_bytes = 64 * 1024, .schedule = Schedule::parse(schedule).value()};
     config.device.blocks = 1;
     config.device.launch_timeout = std::chrono::seconds(60);
     const auto job = CheckedJob::create(config).value();
-    const RingLayout layout(pes, shape);
+    const RingLayout layout(pes, shape, place);
     auto* region = job->allocate<std::byte>(layout.total().value());
     auto* x = job->allocate<std::byte>(1024);
     auto* out = job->allocate<std::byte>(1024);
@@ -48,16 +49,20 @@ const Script both_ways{{{}, {64, 32, 64, 64}}, {{32, 64, 64, 32}, {}}};
 
 TEST(CheckedRing, IsCleanUnderEverySchedule) {
     for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3", "random:4"}) {
-        const CheckReport report = run(schedule, both_ways);
-        EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+        for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
+            const CheckReport report = run(schedule, both_ways, Dropped::nothing, place);
+            EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+        }
     }
 }
 
 TEST(CheckedRing, IsCleanWhereverOneThingIsLate) {
-    const CheckReport report = run("explore:1", {{{}, {64, 64, 32}}, {{}, {}}});
-    EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
-    EXPECT_TRUE(report.complete);
-    EXPECT_GT(report.schedules, 10U);
+    for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
+        const CheckReport report = run("explore:1", {{{}, {64, 64, 32}}, {{}, {}}}, Dropped::nothing, place);
+        EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+        EXPECT_TRUE(report.complete);
+        EXPECT_GT(report.schedules, 10U);
+    }
 }
 
 bool has(const CheckReport& report, Hazard hazard) {
@@ -65,12 +70,14 @@ bool has(const CheckReport& report, Hazard hazard) {
 }
 
 TEST(CheckedRing, EveryDroppedFlagIsCaught) {
-    CheckReport report = run("lazy", both_ways, Dropped::gather_flag);
-    EXPECT_TRUE(has(report, Hazard::missing_flag)) << report.text();
-    report = run("lazy", both_ways, Dropped::tail_fence);
-    EXPECT_TRUE(has(report, Hazard::unpublished)) << report.text();
-    report = run("lazy", both_ways, Dropped::read_flag);
-    EXPECT_TRUE(has(report, Hazard::dma_race)) << report.text();
+    for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
+        CheckReport report = run("lazy", both_ways, Dropped::gather_flag, place);
+        EXPECT_TRUE(has(report, Hazard::missing_flag)) << report.text();
+        report = run("lazy", both_ways, Dropped::tail_fence, place);
+        EXPECT_TRUE(has(report, Hazard::unpublished)) << report.text();
+        report = run("lazy", both_ways, Dropped::read_flag, place);
+        EXPECT_TRUE(has(report, Hazard::dma_race)) << report.text();
+    }
 }
 
 // The seed's endless loop: here it has a deadline, and says what it waited for.

@@ -35,6 +35,7 @@ struct Ring {
     std::uint64_t release;
     std::uint64_t begin = 0;                                // position of both ends at first
     std::vector<std::vector<std::uint64_t>> calls = {{1}};  // the batches of each
+    bool pulled = false;  // the receiver's copies are under way until they are waited for, before the head
 
     [[nodiscard]] RingShape shape() const { return {units(size), units(batch), units(release)}; }
 };
@@ -78,20 +79,39 @@ private:
     std::vector<RingPiece> held_back_;
 };
 
+void read(InterleavedMemory& memory, const RingPiece& piece, std::uint64_t position) {
+    for (std::uint64_t i = 0; i < to_units(piece.bytes); ++i) {
+        const std::uint64_t expected = position + piece.from + i * RingShape::unit;
+        const std::uint64_t seen = memory.load(first_unit + static_cast<int>(to_units(piece.at) + i));
+        if (!memory.stopped() && seen != expected) memory.store(fault_word, expected + 1);
+    }
+}
+
 class ExploredReceiver {
 public:
-    ExploredReceiver(InterleavedMemory& memory, Mistake mistake) : memory_(memory), mistake_(mistake) {}
+    ExploredReceiver(InterleavedMemory& memory, const Ring& ring, Mistake mistake)
+        : memory_(memory), pulled_(ring.pulled), mistake_(mistake) {}
+
+    void copy(const RingPiece& piece, std::uint64_t position) {
+        if (pulled_)
+            under_way_.emplace_back(piece, position);
+        else
+            read(memory_, piece, position);
+    }
 
     std::uint64_t tail() { return memory_.load(tail_word); }
     Result<std::uint64_t> await_tail(std::uint64_t position) { return memory_.wait_at_least(tail_word, position); }
     void release(std::uint64_t head) {
+        for (const auto& [piece, position] : std::exchange(under_way_, {})) read(memory_, piece, position);
         if (mistake_ != Mistake::waits_without_telling) memory_.store(head_word, head);
     }
     static std::chrono::nanoseconds now() { return {}; }
 
 private:
     InterleavedMemory& memory_;
+    bool pulled_;
     Mistake mistake_;
+    std::vector<std::pair<RingPiece, std::uint64_t>> under_way_;
 };
 static_assert(RingSenderPort<ExploredSender> && RingReceiverPort<ExploredReceiver>);
 
@@ -109,19 +129,11 @@ void send(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
     }
 }
 
-void read(InterleavedMemory& memory, const RingPiece& piece, std::uint64_t position) {
-    for (std::uint64_t i = 0; i < to_units(piece.bytes); ++i) {
-        const std::uint64_t expected = position + piece.from + i * RingShape::unit;
-        const std::uint64_t seen = memory.load(first_unit + static_cast<int>(to_units(piece.at) + i));
-        if (!memory.stopped() && seen != expected) memory.store(fault_word, expected + 1);
-    }
-}
-
 // Takes what is there, at most `at_once`, until the call's bytes are complete.
 void receive(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
     RingReceiverState state{.taken = ring.begin, .head = ring.begin, .tail = ring.begin, .traffic = {}};
     for (const auto& batches : ring.calls) {
-        ExploredReceiver port(memory, mistake);
+        ExploredReceiver port(memory, ring, mistake);
         RingReceiver receiver(port, ring.shape(), {1, 0}, state);
         std::uint64_t left = 0;
         for (const std::uint64_t batch : batches) left += units(batch).value();
@@ -129,7 +141,7 @@ void receive(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
             const Result<Bytes> there = receiver.await(Bytes{left});
             if (!there.ok()) return;
             if (mistake == Mistake::head_before_reading) memory.store(head_word, state.taken + there.value().value());
-            receiver.pieces(there.value(), [&](const RingPiece& piece) { read(memory, piece, state.taken); });
+            receiver.pieces(there.value(), [&](const RingPiece& piece) { port.copy(piece, state.taken); });
             receiver.take(there.value());
             left -= there.value().value();
         }
@@ -198,6 +210,19 @@ TEST(RingExplored, CallsFollowEachOtherWithNothingInBetween) {
 
 TEST(RingExplored, PositionsAreFarBeyondThirtyTwoBits) {
     expect_sound({3, 2, 2, units((std::uint64_t{1} << 40) + 1).value(), {{2, 2}, {1, 2}}});
+}
+
+TEST(RingExplored, TheSendersRingFromWhichTheReceiverPulls) {
+    for (const std::uint64_t size : {1, 2, 3}) {
+        for (std::uint64_t release = 1; release <= size; ++release) {
+            for (std::uint64_t begin = 0; begin < size; ++begin) {
+                expect_sound({size, size, release, units(begin).value(), {{size, 1}, {1, size}}, true});
+            }
+        }
+    }
+    const Ring ring{1, 1, 1, 0, {{1, 1}}, true};
+    EXPECT_EQ(explore(ring, Mistake::tail_before_data).fault, "other bytes than were sent");
+    EXPECT_EQ(explore(ring, Mistake::head_before_reading).fault, "other bytes than were sent");
 }
 
 // Each of these looks right and is not; that they are found is what the exploration is worth.

@@ -22,11 +22,11 @@ constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
 class CheckedStream {
 public:
     // `chunk`: tokens of one; shape.tokens: mode stream.
-    CheckedStream(const char* schedule, Bytes row, Rows ring_rows, std::uint64_t chunk)
+    CheckedStream(const char* schedule, Bytes row, Rows ring_rows, std::uint64_t chunk, RingPlace place)
         : chunk_(chunk),
           chunks_((static_cast<std::uint64_t>(shape.tokens) + chunk - 1) / chunk),
           layout_(shape.ranks, chunk_slots(chunk), row),
-          rings_(shape.ranks, row_ring_shape(row, layout_.slots(), ring_rows)) {
+          rings_(shape.ranks, row_ring_shape(row, layout_.slots(), ring_rows), place) {
         npu::CheckedJobConfig config{
             .pes = shape.ranks, .heap_bytes = 1 << 20, .schedule = Schedule::parse(schedule).value()};
         config.device.blocks = 1;
@@ -125,12 +125,15 @@ TEST(CheckedStream, IsCleanUnderEverySchedule) {
     for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
         for (const auto& [row, ring_rows, chunk] :
              {std::tuple{40, 1, shape.tokens}, {40, 3, shape.tokens}, {64, 2, 6}, {40, 1, 1}, {40, 3, 2}, {64, 4, 4}}) {
-            CheckedStream stream(schedule, Bytes{static_cast<std::uint64_t>(row)},
-                                 Rows{static_cast<std::uint64_t>(ring_rows)}, static_cast<std::uint64_t>(chunk));
-            for (const std::uint64_t epoch : {1, 2, 3}) {
-                const CheckReport report = stream.run(epoch);
-                ASSERT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
-                ASSERT_EQ(stream.wrong(epoch), "") << schedule;
+            for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
+                CheckedStream stream(schedule, Bytes{static_cast<std::uint64_t>(row)},
+                                     Rows{static_cast<std::uint64_t>(ring_rows)}, static_cast<std::uint64_t>(chunk),
+                                     place);
+                for (const std::uint64_t epoch : {1, 2, 3}) {
+                    const CheckReport report = stream.run(epoch);
+                    ASSERT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
+                    ASSERT_EQ(stream.wrong(epoch), "") << schedule;
+                }
             }
         }
     }

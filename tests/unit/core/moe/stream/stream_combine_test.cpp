@@ -137,6 +137,43 @@ TEST(ChunkedCombine, RanksThatDisagreeOnTheChunk) {
     });
 }
 
+// The rings at the senders: all the ways as above, a few of each.
+TEST(PullingCombine, EveryRowLengthRingAndModeOnFewCoresAndMany) {
+    for (const CombineMode mode : {CombineMode::stream, CombineMode::chunked}) {
+        for (const std::int64_t hidden : {1, 17, 128, 7168}) {
+            for (const std::int64_t ring_rows : {1, 3, 0}) {
+                const CaseShape shape{3, 7, 3, 12, static_cast<std::uint32_t>(60 + hidden)};
+                CombineConfig config = chunked_config(shape, hidden, 5, ring_rows);
+                config.mode = mode;
+                config.ring_place = RingPlace::sender;
+                SCOPED_TRACE(fmt::format("hidden {}, {} rows, {}", hidden, ring_rows, name_of(mode)));
+                expect_exact(shape, config, 3, ring_rows == 1 ? 1 : 20);
+            }
+        }
+    }
+}
+
+TEST(PullingCombine, EveryNumberOfRanksAndRanksWithoutTokens) {
+    for (const std::int32_t ranks : {1, 2, 8}) {
+        CaseShape shape{ranks, ranks * 2, 3, 9, 55, 0.3};
+        shape.empty_rank = ranks > 1 ? 1 : -1;
+        CombineConfig config = stream_config(shape, 40, 2);
+        config.ring_place = RingPlace::sender;
+        SCOPED_TRACE(fmt::format("{} ranks", ranks));
+        expect_exact(shape, config);
+    }
+}
+
+TEST(PullingCombine, RanksThatDisagreeOnWhereTheRingsAre) {
+    const CaseShape shape{2, 4, 2, 5, 56};
+    CombineBench bench(shape.ranks, stream_config(shape, 20, 4));
+    bench.run([&](CombinePe& pe) {
+        if (pe.pe() == 1) pe.config().ring_place = RingPlace::sender;
+        EXPECT_FALSE(pe.open());
+        EXPECT_THAT(pe.error(), HasSubstr("disagree on the ring's place: rank 0 has 0, rank 1 has 1"));
+    });
+}
+
 // The order of additions is that of the choices, however the rows came.
 TEST(StreamCombine, GivesTheBitsOfModeDirect) {
     const CaseShape shape{3, 6, 4, 9, 44};
