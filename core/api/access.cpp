@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/api/checks.hpp"
+#include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 
@@ -47,8 +48,9 @@ void with_pe(const char* function, const Context& context, int number, Body&& bo
     Runtime* up = runtime();
     Status done = not_running();
     if (up != nullptr) {
+        const ContextUse::Call use(context);
         const auto pe = world_pe(context, number);
-        done = pe.ok() ? body(*up, pe.value()) : pe.status();
+        done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
     }
     if (!done.ok()) fail(function, done);
 }

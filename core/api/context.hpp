@@ -14,6 +14,8 @@ class RemoteAccess;
 
 namespace npushmem::api {
 
+class ContextUse;
+
 struct Context {
     enum class State { none, alive, destroyed, foreign };
 
@@ -23,6 +25,7 @@ struct Context {
     long options = 0;
     State state = State::none;
     RemoteAccess* remote = nullptr;  // its own queues, for PEs that are not mapped
+    ContextUse* use = nullptr;       // null: any use is fine, or nobody asked for a check
 };
 
 struct DefaultContext : Context {

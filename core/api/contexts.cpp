@@ -8,6 +8,7 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/teams.hpp"
 #include "core/base/full_fence.hpp"
@@ -22,6 +23,7 @@ struct Made {
     std::unique_ptr<Context> context;
     Members members;
     std::unique_ptr<RemoteAccess> remote;
+    std::unique_ptr<ContextUse> use;  // null: not looked at
 };
 
 struct Contexts {
@@ -55,7 +57,10 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         return static_cast<int>(checked.code());
     }
     Made made{std::make_unique<Context>(), team.value()->members(),
-              std::make_unique<RemoteAccess>(runtime()->remote_peers())};
+              std::make_unique<RemoteAccess>(runtime()->remote_peers()), nullptr};
+    constexpr long promises = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE;
+    if (runtime()->settings().check && (options & promises) != 0)
+        made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
     Context& context = *made.context;
     context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
     hide_from_fast_paths(*runtime(), context.map);
@@ -64,6 +69,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     context.options = options;
     context.state = Context::State::alive;
     context.remote = made.remote.get();
+    context.use = made.use.get();
     *ctx = reinterpret_cast<npushmem_ctx_t>(&context);
     const std::lock_guard guard(contexts().lock);
     contexts().live.emplace(&context, std::move(made));
@@ -82,6 +88,15 @@ std::vector<Made> take(Ends&& ends) {
     }
     return taken;
 }
+
+// That one; nothing when it does not live.
+Made take(const Context* context) {
+    const std::lock_guard guard(contexts().lock);
+    auto found = contexts().live.extract(context);
+    return found ? std::move(found.mapped()) : Made{};
+}
+
+Status use_of(const Context& context) { return ContextUse::Call(context).status(); }
 
 // Where calls are checked its memory is kept, as that of a context without members, so that whoever uses it gets a
 // report.
@@ -182,11 +197,13 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
     if (runtime() == nullptr) return fail(__func__, not_running());
     // Whether handles are trusted or not: a context that does not exist cannot be freed.
-    std::vector<Made> taken = take([&](const Context& context) { return &context == address_of(ctx); });
-    const Status ended = taken.empty()
-                             ? Status{Code::argument, fmt::format("the context {} does not exist, or not any more",
-                                                                  static_cast<const void*>(ctx))}
-                             : end(std::move(taken.front()));
+    Made made = take(address_of(ctx));
+    if (!made.context)
+        return fail(__func__, {Code::argument, fmt::format("the context {} does not exist, or not any more",
+                                                           static_cast<const void*>(ctx))});
+    Status ended = use_of(*made.context);
+    Status done = end(std::move(made));
+    if (ended.ok()) ended = std::move(done);
     if (!ended.ok()) fail(__func__, ended);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"
@@ -38,7 +39,8 @@ template <class Call>
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     const Context& context = context_of(ctx);
     report_failure(function, [&](Runtime&) {
-        Status usable = check_context(context);
+        const ContextUse::Call use(context);
+        Status usable = use.status().ok() ? check_context(context) : use.status();
         return usable.ok() ? call(*context.remote) : usable;
     });
 }

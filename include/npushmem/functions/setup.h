@@ -24,7 +24,8 @@ NPUSHMEM_PLAIN(init, void, (), void)
  * of npushmem/plugin/abi.h. */
 NPUSHMEM_PLAIN(init_thread, int, (requested, provided), int requested, int* provided)
 /* Collective. Completes everything, waits for all PEs, releases everything. A program that was started by shmem_init or
- * start_pes and ends with status 0 without it does it at its end, if the thread that started the library ends it. */
+ * start_pes and ends with status 0 without it does it at its end, if the thread that started the library ends it:
+ * before what it has registered by atexit earlier than the start, which must not use the library any more. */
 NPUSHMEM_PLAIN(finalize, void, (), void)
 /* Is the library between a successful init and finalize? *initialized receives 0 or 1. Any time. */
 NPUSHMEM_PLAIN(query_initialized, void, (initialized), int* initialized)

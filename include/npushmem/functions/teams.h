@@ -48,7 +48,8 @@ NPUSHMEM_PLAIN(team_sync, int, (team), npushmem_team_t team)
 
 /* ---- Contexts ----
  * What is started on a context is ordered and completed by that context's fence and quiet only. PE numbers are those of
- * its team. options: of NPUSHMEM_CTX_SERIALIZED, _PRIVATE, _NOSTORE; they restrict the caller and change no result.
+ * its team. options: of NPUSHMEM_CTX_SERIALIZED, _PRIVATE, _NOSTORE; they restrict the caller and change no result
+ * (NPUSHMEM_CHECK=1 reports and refuses calls by threads that the first two exclude).
  * Nonzero: nothing was made (options unknown, team invalid). (1.6, "Communication Management Routines".) */
 NPUSHMEM_PLAIN(ctx_create, int, (options, ctx), long options, npushmem_ctx_t* ctx)
 NPUSHMEM_PLAIN(team_create_ctx, int, (team, options, ctx), npushmem_team_t team, long options, npushmem_ctx_t* ctx)

@@ -88,6 +88,13 @@ INSTANTIATE_TEST_SUITE_P(Api, Families, ::testing::Combine(::testing::ValuesIn(f
                              return std::string(std::get<0>(parameter.param)) + "_" + std::get<1>(parameter.param).name;
                          });
 
+// The own PE by a transport that cannot map it, the others by one that can: families that turn to themselves.
+INSTANTIATE_TEST_SUITE_P(ItselfNotMapped, Families,
+                         ::testing::Combine(::testing::Values("rma", "atomics", "collectives", "teams", "waits"),
+                                            ::testing::Values(Way{"not_mapped_to_itself",
+                                                                  {"NPUSHMEM_TRANSPORTS=nomap(self),p2p"}})),
+                         [](const auto& parameter) { return std::string(std::get<0>(parameter.param)); });
+
 // Every algorithm by its name, over memory and over transports that call it late and out of order.
 class BarrierAlgorithms : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 

@@ -2,6 +2,7 @@
 // the function, the argument, the PE and the value; nothing has been done, and the library goes on.
 #include <array>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "npushmem.h"
@@ -129,6 +130,40 @@ void test_misuse(Scene& s) {
     s.still_usable("misuse");
 }
 
+// What another thread finds when it uses the context, while this one waits.
+void fails_elsewhere(Scene& s, const char* what, npushmem_ctx_t ctx) {
+    std::thread([&] {
+        npushmem_ctx_long_p(ctx, s.words, 1, s.job.right());
+        s.failed(what, NPUSHMEM_E_ARGUMENT,
+                 {"npushmem_ctx_long_p", "NPUSHMEM_CTX_PRIVATE", "another thread", fmt::format("on PE {}", s.job.me)});
+        npushmem_ctx_quiet(ctx);
+        s.failed(what, NPUSHMEM_E_ARGUMENT, {"npushmem_ctx_quiet", "NPUSHMEM_CTX_PRIVATE"});
+    }).join();
+}
+
+// Threads that take turns may use a serialized context; those that do not are told by the first that finds another
+// inside, which is a matter of time, and so not tested here (see context_use_test.cpp).
+void test_promises(Scene& s) {
+    npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
+    npushmem_ctx_create(NPUSHMEM_CTX_PRIVATE, &ctx);
+    npushmem_ctx_long_p(ctx, s.words + 1, 5, s.job.right());
+    npushmem_ctx_quiet(ctx);
+    s.check.no_error("a private context of this thread");
+    fails_elsewhere(s, "a private context of another thread", ctx);
+    npushmem_ctx_destroy(ctx);
+    for (const long options : {NPUSHMEM_CTX_SERIALIZED, NPUSHMEM_CTX_NOSTORE, 0L}) {
+        npushmem_ctx_create(options, &ctx);
+        std::thread([&] {
+            npushmem_ctx_long_p(ctx, s.words + 1, 5, s.job.right());
+            npushmem_ctx_quiet(ctx);
+            s.check.no_error("a context that threads take turns with");
+        }).join();
+        npushmem_ctx_destroy(ctx);
+    }
+    s.check.no_error("promises that are kept");
+    s.still_usable("promises");
+}
+
 void test_teams(Scene& s) {
     std::array<npushmem_team_t, 2> teams{};
     npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, s.job.npes, nullptr, 0, &teams[0]);
@@ -218,6 +253,7 @@ void test_checks(Checker& check, const Job& job) {
     test_objects(scene);
     test_overlap(scene);
     test_misuse(scene);
+    test_promises(scene);
     test_teams(scene);
     if (job.npes > 1) test_differences(scene);
     if (job.npes > 2) test_differences_in_teams(scene);
