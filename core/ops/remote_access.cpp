@@ -11,8 +11,10 @@ namespace npushmem {
 namespace {
 
 constexpr std::uint64_t staging_bytes = std::uint64_t{64} << 10;
-// Bytes that are read in vain sooner than another request is made: what a network moves in the time of one.
+// Bytes that are read in vain sooner than another request is made: what a network moves in the time of one; and what a
+// copy does, where requests are complete as soon as they are posted.
 constexpr std::uint64_t worth_reading = 4096;
+constexpr std::uint64_t worth_copying = 128;
 
 }  // namespace
 
@@ -156,32 +158,46 @@ Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source
     });
 }
 
+Status RemoteAccess::get_together(int pe, const Blocks& blocks, std::byte* to) {
+    const std::uint64_t at_once = staging_bytes / blocks.remote_stride;
+    std::vector<std::byte> staging(std::min(at_once, blocks.count) * blocks.remote_stride);
+    Status done;
+    for (std::uint64_t first = 0; first < blocks.count && done.ok(); first += at_once) {
+        const std::uint64_t many = std::min(at_once, blocks.count - first);
+        // Not what lies behind the last block, which may be no memory of the PE's.
+        done = get(pe, blocks.offset + first * blocks.remote_stride, staging.data(),
+                   (many - 1) * blocks.remote_stride + blocks.bytes, Completion::local);
+        if (done.ok())
+            copy_blocks({to + first * blocks.local_stride, blocks.local_stride}, {staging.data(), blocks.remote_stride},
+                        blocks.bytes, many);
+    }
+    return done;
+}
+
 Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
     auto* to = static_cast<std::byte*>(dest);
-    const bool near = blocks.remote_stride - blocks.bytes <= worth_reading && blocks.remote_stride <= staging_bytes / 2;
-    if (near && blocks.count > 1) {
-        const std::uint64_t at_once = staging_bytes / blocks.remote_stride;
-        std::vector<std::byte> staging(std::min(at_once, blocks.count) * blocks.remote_stride);
-        Status done;
-        for (std::uint64_t first = 0; first < blocks.count && done.ok(); first += at_once) {
-            const std::uint64_t many = std::min(at_once, blocks.count - first);
-            // Not what lies behind the last block, which may be no memory of the PE's.
-            done = get(pe, blocks.offset + first * blocks.remote_stride, staging.data(),
-                       (many - 1) * blocks.remote_stride + blocks.bytes, Completion::local);
-            if (done.ok())
-                copy_blocks({to + first * blocks.local_stride, blocks.local_stride},
-                            {staging.data(), blocks.remote_stride}, blocks.bytes, many);
-        }
-        return done;
-    }
+    const std::uint64_t gap = blocks.remote_stride - blocks.bytes;
+    const bool near = blocks.count > 1 && gap <= worth_reading && blocks.remote_stride <= staging_bytes / 2;
+    if (near && gap <= worth_copying) return get_together(pe, blocks, to);
     const auto found = link(pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
-    return post_each(link, "a get", blocks.count, [&](std::uint64_t i, std::uint64_t* token) {
+    bool complete = true;
+    const auto get_one = [&](std::uint64_t i, std::uint64_t* token) {
         const npushmem_rma op{
             pe, 0, link.remote, blocks.offset + i * blocks.remote_stride, to + i * blocks.local_stride, blocks.bytes};
-        return transport_of(link).get(link.queue, op, token);
-    });
+        const Code code = transport_of(link).get(link.queue, op, token);
+        complete = complete && *token == 0;
+        return code;
+    };
+    // The first one tells whether requests are complete when they have been posted.
+    Status done = post_each(link, "a get", near ? 1 : blocks.count, get_one);
+    if (!near || !done.ok()) return done;
+    const Blocks rest{blocks.offset + blocks.remote_stride, blocks.remote_stride, blocks.local_stride, blocks.bytes,
+                      blocks.count - 1};
+    if (!complete) return get_together(pe, rest, to + blocks.local_stride);
+    return post_each(link, "a get", rest.count,
+                     [&](std::uint64_t i, std::uint64_t* token) { return get_one(i + 1, token); });
 }
 
 Status RemoteAccess::atomic(npushmem_atomic op, Completion completion) {

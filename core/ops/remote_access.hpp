@@ -60,6 +60,8 @@ private:
 
     template <class Post>
     Status post(Link& link, const char* what, Completion completion, Post&& post_once);
+    // With what lies between them.
+    Status get_together(int pe, const Blocks& blocks, std::byte* to);
     template <class Post>
     Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
     template <class Step>

@@ -162,18 +162,45 @@ TEST_F(RemoteAccessTest, ManyBlocksThatLieTogetherAreAPutForEachStaging) {
 }
 
 // What lies between is read as well; what lies behind the last one is not.
-TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGet) {
+TEST_F(RemoteAccessTest, BlocksThatAreNearAreOneGet) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
     long dest[5] = {-1, -1, -1, -1, -1};
-    EXPECT_CALL(transport, get(9, request(16, 2 * 400 + 8), _))
+    EXPECT_CALL(transport, get(9, request(16, 2 * 80 + 8), _))
         .WillOnce([](std::uint64_t, const npushmem_rma& op, std::uint64_t*) {
-            for (int i = 0; i < 3; ++i) static_cast<long*>(op.local)[50 * i] = i + 5;
+            for (int i = 0; i < 3; ++i) static_cast<long*>(op.local)[10 * i] = i + 5;
             return Code::ok;
         });
-    EXPECT_TRUE(access->get_blocks(1, {16, 400, 16, 8, 3}, dest).ok());
+    EXPECT_TRUE(access->get_blocks(1, {16, 80, 16, 8, 3}, dest).ok());
     EXPECT_THAT(dest, ::testing::ElementsAre(5, -1, 6, -1, 7));
+    end();
+}
+
+// Where a request takes its time, what lies between is read even if it is more; where it does not, it is left.
+TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGetIfTheFirstIsNotThereAtOnce) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    long dest[3] = {-1, -1, -1};
+    InSequence order;
+    EXPECT_CALL(transport, get(9, request(16, 8), _))
+        .WillOnce([](std::uint64_t, const npushmem_rma& op, std::uint64_t* token) {
+            *static_cast<long*>(op.local) = 5;
+            *token = 31;
+            return Code::ok;
+        });
+    EXPECT_CALL(transport, test(9, 31)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, get(9, request(16 + 400, 400 + 8), _))
+        .WillOnce([](std::uint64_t, const npushmem_rma& op, std::uint64_t*) {
+            for (int i = 0; i < 2; ++i) static_cast<long*>(op.local)[50 * i] = i + 6;
+            return Code::ok;
+        });
+    EXPECT_TRUE(access->get_blocks(1, {16, 400, 8, 8, 3}, dest).ok());
+    EXPECT_THAT(dest, ::testing::ElementsAre(5, 6, 7));
+    for (const std::uint64_t offset : {16, 416, 816})
+        EXPECT_CALL(transport, get(9, request(offset, 8), _)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->get_blocks(1, {16, 400, 8, 8, 3}, dest).ok());
     end();
 }
 
