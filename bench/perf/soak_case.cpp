@@ -39,7 +39,7 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes, bool mapp
     w.type = one_of(random, types);
     shape.options.mode = one_of(random, modes);
     shape.options.ring = random() % 2 == 0 ? "sender" : "receiver";
-    if (!mapped) shape.options.mode = "direct";
+    if (!mapped) shape.options.ring = "receiver";
     shape.options.copy = one_of(random, copies);
     shape.options.audit = random() % 2 == 0;
     shape.capacity = static_cast<std::int64_t>(w.tokens) * w.top_k * pes;

@@ -56,8 +56,7 @@ private:
             std::cout << fmt::format(
                 "soak: {} launches of {} layers on {} PEs, seed {}{}: every byte of all of them equal to the "
                 "reference, in {:.1f} s\n",
-                done_, layers_, job.pes(), seed_, mapped.value() ? "" : ", mode direct only (not all is mapped)",
-                took.count());
+                done_, layers_, job.pes(), seed_, mapped.value() ? "" : ", not all memory mapped", took.count());
         }
         return {};
     }

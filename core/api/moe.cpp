@@ -62,6 +62,15 @@ public:
         return std::exchange(first_failure_, {});
     }
 
+    Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
+        const WaitFor what{.what = "the rows of a combine",
+                           .needs = {0, 1, n_pes()},
+                           .timeout = timeout.count() > 0 ? timeout : runtime()->settings().timeout};
+        WaitFailure failure;
+        const Code code = runtime()->waiter().until(ready, what, &failure);
+        return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
+    }
+
 private:
     template <class Call>
     void watch(const Call& call) {

@@ -9,6 +9,7 @@
 #include "core/moe/memory_extent.hpp"
 #include "core/moe/plan_check.hpp"
 #include "core/moe/remote_rows.hpp"
+#include "core/moe/stream/remote_stream.hpp"
 #include "core/moe/stream/row_ring.hpp"
 #include "core/moe/unmapped.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -76,11 +77,12 @@ Status Combine::check_rings() const {
     if (!streams()) return {};
     if (Status s = rings().layout.shape().check(); !s.ok()) return s;
     const auto unmapped = std::ranges::find(skipped_, 1);
-    if (unmapped != skipped_.end()) {
+    if (unmapped != skipped_.end() && config_.ring_place == RingPlace::sender) {
         return {
             Code::unsupported,
-            fmt::format("moe: mode {} needs the memory of every rank mapped, that of rank {} is not; use mode direct",
-                        name_of(config_.mode), unmapped - skipped_.begin())};
+            fmt::format("moe: rings at the sender need the memory of every rank mapped, that of rank {} is not; use "
+                        "rings at the receiver",
+                        unmapped - skipped_.begin())};
     }
     if (device_.config().cores() >= 2) return {};
     return {Code::unsupported, fmt::format("moe: mode {} needs a device of two cores, one to send and one to receive",
@@ -171,7 +173,8 @@ Status Combine::start(const std::byte* x, std::byte* out) {
 }
 
 Status Combine::finish() {
-    if (Status s = stream_.synchronize(); !s.ok()) return give_up(s);
+    const bool beside_host = streams() && !skipped_.empty();
+    if (Status s = beside_host ? stream_beside_host() : stream_.synchronize(); !s.ok()) return give_up(s);
     if (!config_.audit) return {};
     count_expected();
     return check_memory();
@@ -200,8 +203,12 @@ std::optional<int> Combine::who_gave_up() const {
 // Best effort: the others also have their own deadline.
 void Combine::tell_given_up() {
     if (streams()) {
-        (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, rings());
+        const StreamCombine work = stream_arguments(nullptr, nullptr);
+        (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, work);
         (void)stream_.synchronize();
+        if (skipped_.empty()) return;
+        give_up_stream_remotely(memory_, work);
+        (void)memory_.quiet();
         return;
     }
     const CombineSend send = send_arguments(nullptr);
@@ -277,14 +284,32 @@ CombineReceive Combine::receive_arguments(std::byte* out) const {
     return receive;
 }
 
-Status Combine::launch_stream(const std::byte* x, std::byte* out) {
-    const StreamCombine work{send_arguments(x),   receive_arguments(out), rings(),         order_.slots.data(),
-                             order_.first.data(), config_.chunk(),        config_.chunks()};
-    return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, work);
+StreamCombine Combine::stream_arguments(const std::byte* x, std::byte* out) const {
+    return {send_arguments(x),   receive_arguments(out), rings(),         order_.slots.data(),
+            order_.first.data(), config_.chunk(),        config_.chunks()};
+}
+
+// Each chunk's rows must all be there before they are added up, and all be added up before the next one's come.
+Status Combine::stream_beside_host() {
+    for (std::uint64_t chunk = 0; chunk < beside_host_.chunks; ++chunk) {
+        const npu::LaunchConfig exchange = launch_as("moe_combine_exchange");
+        if (Status s = npu::launch(stream_, exchange, moe_combine_exchange, beside_host_, chunk); !s.ok()) return s;
+        const Status remote = exchange_remotely(memory_, beside_host_, chunk, config_.timeout);
+        const Status mapped = stream_.synchronize();
+        if (!remote.ok() || !mapped.ok()) return remote.ok() ? mapped : remote;
+        const npu::LaunchConfig reduce = launch_as("moe_combine_reduce");
+        if (Status s = npu::launch(stream_, reduce, moe_combine_reduce, beside_host_, chunk); !s.ok()) return s;
+        if (Status s = stream_.synchronize(); !s.ok()) return s;
+    }
+    return {};
 }
 
 Status Combine::launch(const std::byte* x, std::byte* out) {
-    if (streams()) return launch_stream(x, out);
+    if (streams()) {
+        // Then all is done in finish().
+        if (!skipped_.empty()) return beside_host_ = stream_arguments(x, out), Status{};
+        return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, stream_arguments(x, out));
+    }
     const CombineSend send = send_arguments(x);
     if (!skipped_.empty()) send_remote_rows(memory_, send);
     if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);

@@ -92,7 +92,8 @@ private:
     [[nodiscard]] CombineReceive receive_arguments(std::byte* out) const;
     [[nodiscard]] RingMemory rings() const;
     [[nodiscard]] bool streams() const { return config_.streams(); }
-    Status launch_stream(const std::byte* x, std::byte* out);
+    [[nodiscard]] StreamCombine stream_arguments(const std::byte* x, std::byte* out) const;
+    Status stream_beside_host();
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
     Status give_up(const Status& cause);
     [[nodiscard]] std::optional<int> who_gave_up() const;
@@ -126,7 +127,8 @@ private:
     std::vector<std::uint64_t> expected_;  // audit: [2, slots] rows that must have been put into each slot so far
     std::vector<std::uint8_t> skipped_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are mapped
     bool routed_ = false;
-    bool collected_ = false;  // the board has the routing of all ranks
+    bool collected_ = false;     // the board has the routing of all ranks
+    StreamCombine beside_host_;  // of the call under way, where the host serves some of the ranks
     std::uint64_t epoch_ = 0;
 };
 

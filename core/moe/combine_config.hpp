@@ -15,8 +15,8 @@
 namespace npushmem::moe {
 
 // direct: each row is put straight into its slot at the receiver. stream: rows go through a ring per pair of ranks, and
-// the receiver puts them into slots of its own; between ranks of one host only. chunked: as stream, but so many of a
-// receiver's tokens at a time, which are added up before the next come, so that the slots are those of one chunk.
+// the receiver puts them into slots of its own. chunked: as stream, but so many of a receiver's tokens at a time, which
+// are added up before the next come, so that the slots are those of one chunk.
 enum class CombineMode : std::int32_t { direct = 0, chunked = 1, stream = 2 };
 
 constexpr std::string_view name_of(CombineMode mode) {

@@ -1,8 +1,10 @@
 // What the MoE code needs of the runtime besides its device: the runtime's API implements it, and a test over threads.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "core/moe/units.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -37,6 +39,9 @@ public:
     virtual void signal(std::uint64_t* symmetric, std::uint64_t value, int pe) = 0;
     // All of these are complete; the first failure since the last quiet.
     virtual Status quiet() = 0;
+    // Waits until `ready`, which looks at words that others signal; no longer than `timeout` (0: the library's own).
+    // Fails with Code::timeout, or names the PE that has died.
+    virtual Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) = 0;
 };
 
 // Owns one allocation. Its destruction is collective.

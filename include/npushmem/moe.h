@@ -60,15 +60,16 @@ extern "C" {
 
 /* Modes, with the same result bit for bit. Direct: rows go straight into their slots at the receiver. Stream: rows go
  * through a ring of about 256 KiB per pair of PEs, and the receiver puts them into slots of its own; refused as not
- * supported when a PE's memory is not mapped by all, and, in set_plan, for rows of a fragment in another order than
- * that of the slots. Chunked: as stream, 256 tokens of each PE at a time, added up before the next: the receive memory
- * is that of 256 tokens, and a ring holds two such chunks. Other values are refused. */
+ * supported, in set_plan, for rows of a fragment in another order than that of the slots. Chunked: as stream, 256
+ * tokens of each PE at a time, added up before the next: the receive memory is that of 256 tokens, and a ring holds two
+ * such chunks. Other values are refused. */
 #define NPUSHMEMX_MOE_DIRECT 0
 #define NPUSHMEMX_MOE_CHUNKED 1
 #define NPUSHMEMX_MOE_STREAM 2
 
 /* Where the rings of modes stream and chunked lie: in the memory of the PE to which the rows go, or in that of the PE
- * that sends them, from which the other pulls them. The result is the same; all PEs must choose the same. */
+ * that sends them, from which the other pulls them; that needs the memory of every PE mapped by all, and is refused as
+ * not supported otherwise. The result is the same; all PEs must choose the same. */
 #define NPUSHMEMX_MOE_RING_AT_RECEIVER 0
 #define NPUSHMEMX_MOE_RING_AT_SENDER 1
 
@@ -175,7 +176,8 @@ NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, v
  * what ended it at once. The call is then under way until npushmemx_moe_wait, which returns its result, refusals
  * included; until then `in`, expert_ids, weights and the place that x points to must stay, and *x is set by the wait.
  * Of the other functions only reset and destroy are possible meanwhile, the rest is refused, on this PE, with
- * NPUSHMEM_E_STATE. Rows for PEs whose memory is not mapped here begin to move in the wait. */
+ * NPUSHMEM_E_STATE. Rows for PEs whose memory is not mapped here begin to move in the wait; so do a combine's in modes
+ * stream and chunked. */
 NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                             const int32_t* expert_ids, const float* weights, void** x);
 

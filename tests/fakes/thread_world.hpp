@@ -3,6 +3,7 @@
 #pragma once
 
 #include <barrier>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -131,6 +132,15 @@ public:
         __atomic_store_n(there(symmetric, pe), value, __ATOMIC_RELEASE);
     }
     Status quiet() override { return {}; }
+    Status wait(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
+        const auto begin = std::chrono::steady_clock::now();
+        while (!ready()) {
+            const bool late = timeout.count() > 0 && std::chrono::steady_clock::now() - begin > timeout;
+            if (late) return {Code::timeout, "no longer than " + std::to_string(timeout.count()) + " ns"};
+            std::this_thread::yield();
+        }
+        return {};
+    }
     // Rows that went through put().
     [[nodiscard]] int puts() const { return puts_; }
 

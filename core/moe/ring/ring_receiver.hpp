@@ -53,6 +53,16 @@ public:
         return std::min(most, Bytes{state_.tail - state_.taken});
     }
 
+    // The same without waiting, and possibly 0.
+    Result<Bytes> there(Bytes most) {
+        if (state_.tail == state_.taken) {
+            ++state_.traffic.looks;
+            if (Status s = adopt(port_.tail()); !s.ok()) return s;
+            if (state_.tail == state_.taken) publish();
+        }
+        return std::min(most, Bytes{state_.tail - state_.taken});
+    }
+
     // Calls visit(piece) for where the next `bytes`, which must be there, are in the ring.
     template <class Visit>
     void pieces(Bytes bytes, Visit&& visit) const {

@@ -72,6 +72,14 @@ public:
         return wait(bytes);
     }
 
+    // The same without waiting: whether they fit by now.
+    Result<bool> try_reserve(Bytes bytes) {
+        if (bytes > shape_.batch || bytes.value() % RingShape::unit != 0) return bad_batch(ranks_, shape_, bytes);
+        if (fits(bytes)) return true;
+        if (Status s = adopt(look()); !s.ok()) return s;
+        return fits(bytes);
+    }
+
     // Begins to copy `bytes`, which were reserved, behind what was written.
     void write(Bytes bytes) {
         const int pieces = for_each_piece(shape_.size, written_, bytes, [&](const RingPiece& p) { port_.copy(p); });

@@ -134,10 +134,18 @@ void for_each_part(Core& core, const StreamCombine& work, int destination, std::
     }
 }
 
+bool is_skipped(const StreamCombine& work, int rank) {
+    return work.send.skipped != nullptr && work.send.skipped[rank] != 0;
+}
+
+bool begins_launch(const StreamCombine& work, std::uint64_t chunk) {
+    return chunk == 0 || work.send.skipped != nullptr;
+}
+
 void send_stream(Core& core, const StreamCombine& work, int destination, std::uint64_t chunk) {
     const std::size_t mark = core.ub_used();
     std::uint64_t* line = work.rings.word(work.rings.layout.sender_state(destination));
-    auto state = load_state<RingSenderState>(core, line, chunk == 0);
+    auto state = load_state<RingSenderState>(core, line, begins_launch(work, chunk));
     Rows rows;
     for_each_part(core, work, destination, chunk, [&](Fragment part) { rows += part.count; });
     core.ub_release(mark);
@@ -173,7 +181,7 @@ std::uint64_t place_rows(Core& core, const StreamCombine& work, int source, cons
 
 void receive_stream(Core& core, const StreamCombine& work, int source, std::uint64_t chunk) {
     std::uint64_t* line = work.rings.word(work.rings.layout.receiver_state(source));
-    auto state = load_state<RingReceiverState>(core, line, chunk == 0);
+    auto state = load_state<RingReceiverState>(core, line, begins_launch(work, chunk));
     CoreRingReceiverPort port(core, work.rings, source, 0);
     RingReceiver receiver(port, work.rings.layout.shape(), {core.my_pe(), source}, state);
     const std::uint64_t* first = work.first + chunk * static_cast<std::uint64_t>(work.send.num_ranks + 1) + source;
@@ -191,37 +199,44 @@ void receive_stream(Core& core, const StreamCombine& work, int source, std::uint
     store_state(core, line, state);
 }
 
-void exchange_chunk(Core& core, const StreamCombine& work, std::uint64_t chunk) {
+}  // namespace
+
+void moe_combine_exchange(Core& core, const StreamCombine& work, std::uint64_t chunk) {
     const std::int32_t ranks = work.send.num_ranks;
     const bool sends = core.index() % 2 == 0;
     const int cores = sends ? (core.count() + 1) / 2 : core.count() / 2;
     for (std::int32_t i = core.index() / 2; i < ranks; i += cores) {
+        const int peer = sends ? (core.my_pe() + 1 + i) % ranks : (core.my_pe() + 2 * ranks - 1 - i) % ranks;
+        if (is_skipped(work, peer)) continue;
         if (sends)
-            send_stream(core, work, (core.my_pe() + 1 + i) % ranks, chunk);
+            send_stream(core, work, peer, chunk);
         else
-            receive_stream(core, work, (core.my_pe() + 2 * ranks - 1 - i) % ranks, chunk);
+            receive_stream(core, work, peer, chunk);
     }
 }
 
-}  // namespace
+void moe_combine_reduce(Core& core, const StreamCombine& work, std::uint64_t chunk) {
+    const std::uint64_t all = work.receive.tokens.value();
+    const std::uint64_t begin = std::min(all, chunk * work.chunk.value());
+    const std::uint64_t end = work.chunks == 1 ? all : std::min(all, begin + work.chunk.value());
+    reduce_share(core, work.receive, {Tokens{begin}, Tokens{end}});
+}
 
 void moe_combine_stream(Core& core, const StreamCombine& work) {
-    const std::uint64_t all = work.receive.tokens.value();
     for (std::uint64_t chunk = 0; chunk < work.chunks; ++chunk) {
-        exchange_chunk(core, work, chunk);
+        moe_combine_exchange(core, work, chunk);
         core.core_barrier();
-        const std::uint64_t begin = std::min(all, chunk * work.chunk.value());
-        const std::uint64_t end = work.chunks == 1 ? all : std::min(all, begin + work.chunk.value());
-        reduce_share(core, work.receive, {Tokens{begin}, Tokens{end}});
+        moe_combine_reduce(core, work, chunk);
         // The slots may be filled again.
         if (chunk + 1 < work.chunks) core.core_barrier();
     }
 }
 
-void moe_stream_give_up(Core& core, const RingMemory& rings) {
-    for (std::int32_t rank = core.index(); rank < rings.layout.ranks(); rank += core.count()) {
-        CoreRingSenderPort(core, rings, rank).give_up();
-        CoreRingReceiverPort(core, rings, rank, 0).give_up();
+void moe_stream_give_up(Core& core, const StreamCombine& work) {
+    for (std::int32_t rank = core.index(); rank < work.rings.layout.ranks(); rank += core.count()) {
+        if (is_skipped(work, rank)) continue;
+        CoreRingSenderPort(core, work.rings, rank).give_up();
+        CoreRingReceiverPort(core, work.rings, rank, 0).give_up();
     }
 }
 

@@ -12,7 +12,8 @@
 namespace npushmem::moe {
 
 struct StreamCombine {
-    CombineSend send;  // without skipped ranks
+    CombineSend
+        send;  // skipped ranks: the host serves both rings (remote_stream.hpp), and each chunk has launches of its own
     CombineReceive receive;
     RingMemory rings;
     // This rank's RowOrder.
@@ -30,7 +31,11 @@ struct StreamCombine {
 // PEs. Throws KernelError with the ring's diagnosis.
 void moe_combine_stream(npu::Core& core, const StreamCombine& work);
 
-// Kernel: no rank shall wait any more for this one, at either end.
-void moe_stream_give_up(npu::Core& core, const RingMemory& rings);
+// Its parts, for a host that serves some of the ranks beside the first: rows of a chunk to their slots, and their sums.
+void moe_combine_exchange(npu::Core& core, const StreamCombine& work, std::uint64_t chunk);
+void moe_combine_reduce(npu::Core& core, const StreamCombine& work, std::uint64_t chunk);
+
+// Kernel: no rank shall wait any more for this one, at either end. Needs rings and send.skipped only.
+void moe_stream_give_up(npu::Core& core, const StreamCombine& work);
 
 }  // namespace npushmem::moe

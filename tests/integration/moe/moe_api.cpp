@@ -43,10 +43,10 @@ public:
         }
     }
 
-    bool open(Checker& check, std::int32_t mode = NPUSHMEMX_MOE_DIRECT) {
+    bool open(Checker& check, std::int32_t mode = NPUSHMEMX_MOE_DIRECT, std::int32_t ring = 0) {
         npushmemx_moe_config_t config = config_for(job_);
         config.mode = mode;
-        config.ring = mode == NPUSHMEMX_MOE_STREAM ? NPUSHMEMX_MOE_RING_AT_SENDER : NPUSHMEMX_MOE_RING_AT_RECEIVER;
+        config.ring = ring;
         check.equal("create", 0, npushmemx_moe_create(&config, &handle_));
         return route(check);
     }
@@ -220,11 +220,11 @@ void test_whole_layers(Checker& check, const Job& job) {
 
 // Three layers, of which one is always at its experts while the dispatch or the combine of others is under way. The
 // last one is in the mode that needs most of the other PEs.
-void test_layers_that_overlap(Checker& check, const Job& job, std::int32_t mode) {
+void test_layers_that_overlap(Checker& check, const Job& job, std::int32_t ring) {
     Layer first(job);
     Layer second(job);
     Layer third(job);
-    if (!first.open(check) || !second.open(check) || !third.open(check, mode)) return;
+    if (!first.open(check) || !second.open(check) || !third.open(check, NPUSHMEMX_MOE_STREAM, ring)) return;
     for (int call = 0; call < 6; ++call) {
         first.start_dispatch(check, call);
         second.start_dispatch(check, call + 100);
@@ -388,7 +388,8 @@ void tests(Checker& check, const Job& job) {
     const std::uint64_t before = heap_in_use();
     test_calls(check, job);
     test_whole_layers(check, job);
-    test_layers_that_overlap(check, job, all_mapped(job) ? NPUSHMEMX_MOE_STREAM : NPUSHMEMX_MOE_DIRECT);
+    test_layers_that_overlap(check, job,
+                             all_mapped(job) ? NPUSHMEMX_MOE_RING_AT_SENDER : NPUSHMEMX_MOE_RING_AT_RECEIVER);
     check.no_error("calls");
     test_refused_creation(check, job);
     test_refused_under_way(check, job);

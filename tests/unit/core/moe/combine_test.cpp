@@ -270,15 +270,19 @@ TEST(Combine, GivingUpReachesRanksThatAreNotMapped) {
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);
     config.timeout = std::chrono::seconds(0);
-    CombineBench bench(shape.ranks, config, 4, /*window=*/false);
-    bench.run([&](CombinePe& pe) {
-        pe.fabric().hide(1 - pe.pe());
-        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-        pe.fill(1);
-        const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
-        EXPECT_EQ(status.code(), Code::argument);
-        EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "rank 1 has given up: moe: x is null"));
-    });
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
+        config.mode = mode;
+        CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+        bench.run([&](CombinePe& pe) {
+            pe.fabric().hide(1 - pe.pe());
+            ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+            pe.fill(1);
+            const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
+            EXPECT_EQ(status.code(), Code::argument);
+            EXPECT_THAT(status.message(),
+                        HasSubstr(pe.pe() == 1 ? "x is null" : "rank 1 has given up: moe: x is null"));
+        });
+    }
 }
 
 }  // namespace

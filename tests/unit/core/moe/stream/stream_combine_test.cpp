@@ -239,14 +239,64 @@ TEST(StreamCombine, ARefusedCallEndsThoseOfTheOthers) {
     });
 }
 
-TEST(StreamCombine, RefusesARankThatIsNotMapped) {
+TEST(PullingCombine, RefusesARankThatIsNotMapped) {
     const CaseShape shape{3, 6, 2, 5, 43};
-    CombineBench bench(shape.ranks, stream_config(shape, 20), 20, /*window=*/false);
+    CombineConfig config = stream_config(shape, 20);
+    config.ring_place = RingPlace::sender;
+    CombineBench bench(shape.ranks, config, 20, /*window=*/false);
     bench.run([&](CombinePe& pe) {
         if (pe.pe() == 0) pe.fabric().hide(2);
         EXPECT_FALSE(pe.open());
-        EXPECT_THAT(pe.error(), AllOf(HasSubstr("mode stream needs the memory of every rank mapped, that of rank 2"),
-                                      HasSubstr("use mode direct")));
+        EXPECT_THAT(pe.error(),
+                    AllOf(HasSubstr("rings at the sender need the memory of every rank mapped, that of rank 2"),
+                          HasSubstr("use rings at the receiver")));
+    });
+}
+
+// Ranks 0 and 2 cannot map each other; rank 1 maps both.
+TEST(StreamCombine, RanksThatAreNotMappedAreServedByTheHost) {
+    for (const auto& [mode, hidden, ring_rows] : {std::tuple{CombineMode::stream, 20, 1},
+                                                  {CombineMode::stream, 128, 0},
+                                                  {CombineMode::stream, 7, 3},
+                                                  {CombineMode::chunked, 20, 2},
+                                                  {CombineMode::chunked, 16, 0}}) {
+        const CaseShape shape{3, 6, 2, 13, 46, 0.1};
+        CombineConfig config = chunked_config(shape, hidden, 4, ring_rows);
+        config.mode = mode;
+        CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+        bench.run([&](CombinePe& pe) {
+            if (pe.pe() != 1) pe.fabric().hide(2 - pe.pe());
+            ASSERT_TRUE(pe.open()) << pe.error();
+            for (std::uint32_t round = 0; round < 3; ++round) {
+                CaseShape now = shape;
+                now.seed += round;
+                ASSERT_TRUE(pe.route(random_routing(now))) << pe.error();
+                for (std::uint64_t call = 0; call < 3; ++call) {
+                    pe.fill(round * 100 + call);
+                    ASSERT_TRUE(pe.combine()) << pe.error();
+                    ASSERT_EQ(pe.first_difference(round * 100 + call), "");
+                }
+            }
+            EXPECT_EQ(pe.memory().puts() > 0, pe.pe() != 1);
+        });
+    }
+}
+
+TEST(StreamCombine, ARankThatIsNotMappedAndNeverCallsIsNamedAtTheDeadline) {
+    const CaseShape shape{2, 4, 2, 5, 48, 0.0};
+    const Routing routing = random_routing(shape);
+    CombineConfig config = stream_config(shape, 20, 1);
+    config.timeout = std::chrono::milliseconds(50);
+    CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+    bench.run([&](CombinePe& pe) {
+        pe.fabric().hide(1 - pe.pe());
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        if (pe.pe() == 0) {
+            EXPECT_FALSE(pe.combine());
+            EXPECT_THAT(pe.error(), AllOf(HasSubstr("combine, call 1: rank 0 waits"), HasSubstr("rank 1: head")));
+        }
+        pe.meet();
     });
 }
 
