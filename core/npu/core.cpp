@@ -11,21 +11,33 @@
 
 namespace npushmem::npu {
 
-void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const {
+void* Core::find_slow(const void* symmetric, int pe, const Where& where) const {
     const Fabric& fabric = *state_.fabric;
     if (pe < 0 || pe >= fabric.n_pes()) {
         throw KernelError(Code::range, fmt::format("remote: PE {} must be 0 to {} ({}:{})", pe, fabric.n_pes() - 1,
                                                    where.file_name(), where.line()));
     }
     if (void* there = fabric.remote(symmetric, pe); there != nullptr) return there;
+    const bool by_transport =
+        state_.unmapped != nullptr && state_.unmapped->offset_of(symmetric) != RemoteOperations::no_offset;
+    if (by_transport) return nullptr;
     const bool symmetric_here = fabric.remote(symmetric, fabric.my_pe()) != nullptr;
-    throw KernelError(
-        symmetric_here ? Code::unreachable : Code::not_symmetric,
-        fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({}:{})", fmt::ptr(symmetric), pe,
-                    fabric.my_pe(),
-                    symmetric_here ? "that PE's memory is not mapped here" : "the address is not in symmetric memory",
-                    where.file_name(), where.line()),
-        symmetric_here ? Hazard::none : Hazard::bad_address, where);
+    throw KernelError(symmetric_here ? Code::unreachable : Code::not_symmetric,
+                      fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({}:{})", fmt::ptr(symmetric),
+                                  pe, fabric.my_pe(),
+                                  symmetric_here ? "that PE's memory is not mapped here, and there is no other way"
+                                                 : "the address is not in symmetric memory",
+                                  where.file_name(), where.line()),
+                      symmetric_here ? Hazard::none : Hazard::bad_address, where);
+}
+
+void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const {
+    if (void* there = find_slow(symmetric, pe, where); there != nullptr) return there;
+    if (pe == my_pe()) return const_cast<void*>(symmetric);
+    throw KernelError(Code::unreachable,
+                      fmt::format("remote: {} of PE {} cannot be loaded, stored or copied from PE {}: that PE's memory "
+                                  "is not mapped here; use put, get, put_signal, signal_*_on and atomic_*_on ({}:{})",
+                                  fmt::ptr(symmetric), pe, my_pe(), where.file_name(), where.line()));
 }
 
 std::uint64_t Core::wait_slow(const detail::Condition& condition, const Where& where) {

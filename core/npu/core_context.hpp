@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "core/npu/context.hpp"
@@ -14,10 +15,19 @@ class LaunchRun;
 class Runner;
 
 enum class CoreStatus : unsigned char {
-    runnable,       // can go on at once (also: has not begun)
-    polling,        // gave way between two polls of its own
-    awaiting_word,  // for `condition`
-    awaiting_cores  // for the launch's core barrier to pass `barrier`
+    runnable,        // can go on at once (also: has not begun)
+    polling,         // gave way between two polls of its own
+    awaiting_word,   // for `condition`
+    awaiting_event,  // for `event`
+    awaiting_cores   // for the launch's core barrier to pass `barrier`
+};
+
+// What a core waits for that is no word in memory.
+struct Event {
+    const std::function<bool()>& ready;
+    const char* what;
+    int pe;  // without which it cannot come true; -1: any
+    bool happened = false;
 };
 
 // Used by one thread only: the one that runs the launch.
@@ -41,6 +51,7 @@ public:
 
     CoreStatus status = CoreStatus::runnable;
     Condition condition{};
+    Event* event = nullptr;
     std::uint64_t seen = 0;
     std::uint64_t barrier = 0;
     std::uint64_t polls = 0;

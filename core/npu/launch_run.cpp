@@ -5,6 +5,8 @@
 #include <boost/context/detail/exception.hpp>
 #include <exception>
 
+#include "core/npu/core_wait.hpp"
+
 namespace npushmem::npu::detail {
 
 std::string LaunchJob::title() const {
@@ -32,8 +34,16 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.failure = {};
     const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
                       device_.vector_cores};
-    CoreState state{place,    cores_.ub(index), window,  fabric_.my_pe(), fabric_.n_pes(),
-                    &fabric_, &context,         nullptr, &device_.print};
+    CoreState state{place,
+                    cores_.ub(index),
+                    window,
+                    fabric_.my_pe(),
+                    fabric_.n_pes(),
+                    &fabric_,
+                    fabric_.remote_operations(),
+                    &context,
+                    nullptr,
+                    &device_.print};
     context.core.emplace(state);
     const HooksFactory& hooks = job_.config.hooks ? job_.config.hooks : device_.hooks;
     if (!hooks) return;
@@ -42,9 +52,10 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.core.emplace(state);
 }
 
-bool LaunchRun::awaits_word() {
+bool LaunchRun::awaits_peer() {
     for (int i = 0; i < size_; ++i) {
-        if (cores_[i].status == CoreStatus::awaiting_word) return true;
+        const CoreStatus status = cores_[i].status;
+        if (status == CoreStatus::awaiting_word || status == CoreStatus::awaiting_event) return true;
     }
     return false;
 }
@@ -59,6 +70,7 @@ void LaunchRun::run_body(CoreContext& context) {
         if (context.hooks) context.hooks->kernel_begin();
         job_.body->run(*context.core);
         if (context.hooks) context.hooks->kernel_end();
+        complete(context);
     } catch (const boost::context::detail::forced_unwind&) {
         throw;
     } catch (const KernelError& error) {
@@ -71,6 +83,14 @@ void LaunchRun::run_body(CoreContext& context) {
     } catch (...) {
         fail(&context, {Code::aborted, "the kernel threw something that is no std::exception"});
     }
+}
+
+// The end of a kernel completes what it began, as quiet does; what is mapped is complete already.
+void LaunchRun::complete(CoreContext& context) {
+    RemoteOperations* const unmapped = fabric_.remote_operations();
+    if (unmapped == nullptr) return;
+    CoreWait wait(context, job_.config.where);
+    if (Status done = unmapped->quiet(wait); !done.ok()) throw KernelError(done);
 }
 
 void LaunchRun::end(CoreContext& context) {

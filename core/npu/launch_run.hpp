@@ -31,8 +31,8 @@ public:
     [[nodiscard]] std::chrono::nanoseconds default_wait_timeout() const { return device_.wait_timeout; }
     [[nodiscard]] std::uint64_t barriers_passed() const { return barriers_passed_; }
 
-    // Some core waits for a word: then that is why others still wait in core_barrier, and what shall be reported.
-    [[nodiscard]] bool awaits_word();
+    // Some core waits for another PE: then that is why others still wait in core_barrier, and what shall be reported.
+    [[nodiscard]] bool awaits_peer();
 
     // Runs the kernel on the calling context; a failure becomes the launch's.
     void execute(CoreContext& context);
@@ -44,6 +44,7 @@ public:
 private:
     void prepare(int index, const Window& window);
     void run_body(CoreContext& context);
+    void complete(CoreContext& context);
     void end(CoreContext& context);
     void fail_barrier(const CoreContext& context);
 

@@ -16,6 +16,8 @@ constexpr nanoseconds first_check = milliseconds(10);
 constexpr nanoseconds longest_check = milliseconds(250);
 // Cores that always find something to do must not hide from their deadline.
 constexpr std::uint32_t switches_per_check = 4096;
+// Polls of other PEs' words between two looks at the clock.
+constexpr std::uint64_t polls_per_check = 256;
 // A core that polls unchanging memory more often than this, where a scheduler watches, waits for a change.
 constexpr int most_polls_in_vain = 16;
 
@@ -25,9 +27,22 @@ std::string place(const Where& where) { return fmt::format("{}:{}", where.file_n
 
 std::string describe(const CoreContext& core) {
     if (core.status == CoreStatus::awaiting_cores) return fmt::format("waited in core_barrier ({})", place(core.where));
+    if (core.status == CoreStatus::awaiting_event) {
+        const std::string to = core.event->pe < 0 ? "" : fmt::format(" to PE {}", core.event->pe);
+        return fmt::format("waited for the end of {}{} ({})", core.event->what, to, place(core.where));
+    }
     const std::string whom = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
     return fmt::format("waited for the word at {}{} to be {} {}, last saw {} ({})", fmt::ptr(core.condition.word), whom,
                        name_of(core.condition.compare), core.condition.value, core.seen, place(core.where));
+}
+
+Status given_up(const CoreContext& core) {
+    return {Code::aborted, "the launch is being given up: " + core.run->failure().message()};
+}
+
+Status too_late(const CoreContext& core, nanoseconds timeout) {
+    const std::chrono::duration<double> limit = timeout;
+    return {Code::timeout, fmt::format("no longer than {} s: {}", limit.count(), describe(core))};
 }
 
 }  // namespace
@@ -38,6 +53,7 @@ bool CoreContext::ready() {
         case CoreStatus::awaiting_word:
             seen = acquire_word(condition.word);
             return satisfied(seen, condition.compare, condition.value);
+        case CoreStatus::awaiting_event: return event->happened || (event->happened = event->ready());
         case CoreStatus::awaiting_cores: return run->barriers_passed() > barrier;
         case CoreStatus::runnable:
         case CoreStatus::polling: return true;
@@ -142,7 +158,7 @@ std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, 
 
 void Runner::await_cores(CoreContext& self, const Where& where) {
     if (self.run->failed()) [[unlikely]]
-        raise(self);
+        throw KernelError(given_up(self));
     self.barrier = self.run->barriers_passed();
     if (self.run->arrive(self)) return;
     self.status = CoreStatus::awaiting_cores;
@@ -150,6 +166,29 @@ void Runner::await_cores(CoreContext& self, const Where& where) {
     self.deadline = nanoseconds{0};
     self.where = where;
     give_way(self);
+}
+
+Status Runner::await_event(CoreContext& self, Event& event, const Where& where) {
+    self.status = CoreStatus::awaiting_event;
+    self.event = &event;
+    self.timeout = self.run->default_wait_timeout();
+    self.deadline = nanoseconds{0};
+    self.where = where;
+    return pass(self);
+}
+
+void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, std::uint64_t round,
+                      nanoseconds began, const Where& where) {
+    if (round % polls_per_check == 0) {
+        self.condition = condition;
+        self.seen = seen;
+        self.where = where;
+        const nanoseconds timeout = self.run->default_wait_timeout();
+        if (timeout.count() != 0 && now() >= began + timeout) throw KernelError(too_late(self, timeout));
+        if (Status verdict = waiting_.verdict(condition.pe); !verdict.ok())
+            throw KernelError(verdict.within(describe(self)));
+    }
+    poll(self, round);
 }
 
 void Runner::poll(CoreContext& self, std::uint64_t round) {
@@ -170,16 +209,17 @@ void Runner::reschedule(CoreContext& self) {
     give_way(self);
 }
 
-void Runner::give_way(CoreContext& self) {
+Status Runner::pass(CoreContext& self) {
     switch_to(next_after(self).context);
     self.status = CoreStatus::runnable;
-    if (self.run->failed() || !self.failure.ok()) [[unlikely]]
-        raise(self);
+    if (!self.failure.ok()) [[unlikely]]
+        return std::exchange(self.failure, Status{});
+    return self.run->failed() ? given_up(self) : Status{};
 }
 
-void Runner::raise(CoreContext& self) {
-    if (!self.failure.ok()) throw KernelError(std::exchange(self.failure, Status{}));
-    throw KernelError(Code::aborted, "the launch is being given up: " + self.run->failure().message());
+void Runner::give_way(CoreContext& self) {
+    if (Status over = pass(self); !over.ok()) [[unlikely]]
+        throw KernelError(over);
 }
 
 CoreContext& Runner::next_after(CoreContext& self) {
@@ -275,24 +315,21 @@ void Runner::check_limits(nanoseconds waited) {
 void Runner::check_launch(CoreContext& core, nanoseconds time) {
     if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
     std::string what = "its cores were still running";
-    if (core.status == CoreStatus::awaiting_cores || core.status == CoreStatus::awaiting_word) what = describe(core);
+    if (core.status != CoreStatus::runnable && core.status != CoreStatus::polling) what = describe(core);
     const std::chrono::duration<double> limit = core.run->timeout();
     core.run->fail(&core,
                    {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(), what)});
 }
 
 void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
-    const bool on_word = core.status == CoreStatus::awaiting_word;
-    if (!on_word && (core.status != CoreStatus::awaiting_cores || core.run->awaits_word())) return;
+    const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_event;
+    if (!on_peer && (core.status != CoreStatus::awaiting_cores || core.run->awaits_peer())) return;
     // The clock is read only for waits that last: a wait's time is counted from its first check backwards.
     if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
-    if (core.timeout.count() != 0 && time >= core.deadline) {
-        const std::chrono::duration<double> limit = core.timeout;
-        core.failure = {Code::timeout, fmt::format("no longer than {} s: {}", limit.count(), describe(core))};
-    }
-    if (!on_word) return;
-    if (Status verdict = waiting_.verdict(core.condition.pe); !verdict.ok())
-        core.failure = verdict.within(describe(core));
+    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = too_late(core, core.timeout);
+    if (!on_peer) return;
+    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.event->pe;
+    if (Status verdict = waiting_.verdict(pe); !verdict.ok()) core.failure = verdict.within(describe(core));
 }
 
 }  // namespace npushmem::npu::detail

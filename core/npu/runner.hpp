@@ -50,7 +50,13 @@ public:
     std::uint64_t await_word(CoreContext& self, const Condition& condition, std::chrono::nanoseconds timeout,
                              const Where& where);
     void await_cores(CoreContext& self, const Where& where);
+    // As await_word, but returns why it shall not go on.
+    Status await_event(CoreContext& self, Event& event, const Where& where);
     void poll(CoreContext& self, std::uint64_t round);
+    // Between two polls of `condition` by means of its own, the first of which was at `began` and the last of which
+    // found `seen`. Throws as await_word does.
+    void poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, std::uint64_t round,
+                  std::chrono::nanoseconds began, const Where& where);
     // Lets the scheduler choose again; `self` could go on.
     void reschedule(CoreContext& self);
 
@@ -62,7 +68,9 @@ private:
     void switch_to(Context& to);
     // Inlined for the thread sanitizer's sake: see SanitizerFiber.
     [[gnu::always_inline]] inline void arrived_from(boost::context::fiber&& from, Context& self);
-    // Gives way until the current wait of `self` is over.
+    // Gives way until the current wait of `self` is over; why, unless by its condition.
+    Status pass(CoreContext& self);
+    // The same, and throws that.
     void give_way(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
     CoreContext& scheduled_after(CoreContext& self);
@@ -77,7 +85,6 @@ private:
     void check_launch(CoreContext& core, std::chrono::nanoseconds now);
     void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
     [[nodiscard]] std::chrono::nanoseconds shortest_timeout();
-    void raise(CoreContext& self);
 
     WaitPolicy& waiting_;
     WorkSource& source_;

@@ -6,6 +6,7 @@ namespace npushmem::npu {
 namespace {
 
 constexpr std::uint64_t rounds_of_spinning = 64;
+constexpr std::uint64_t rounds_per_progress = 8;
 constexpr std::uint64_t rounds_before_sleep = 4096;
 constexpr std::chrono::microseconds sleep_between_polls{50};
 
@@ -16,6 +17,8 @@ Code WaiterPolicy::until(const std::function<bool()>& ready, std::chrono::nanose
 }
 
 void WaiterPolicy::pause(std::uint64_t round) {
+    // What a kernel polls for may need its transport to be driven here.
+    if (progress_ != nullptr && *progress_ && round % rounds_per_progress == 0) (*progress_)();
     const bool may_spin = waiter_.budget().spin_for.count() > 0;
     if (may_spin && round < rounds_of_spinning) return cpu_pause();
     if (round < rounds_before_sleep) return os_.yield();

@@ -8,11 +8,12 @@ namespace npushmem::npu {
 
 // Over a Waiter; `waiter`, `os` and `liveness` must outlive it. `liveness` may be null; `n_pes` is asked about when a
 // kernel does not say whose store it waits for. The Waiter itself should know no liveness: which PE matters differs per
-// core.
+// core. `progress`, as the Waiter's own, for the pauses; null: there is none to make.
 class WaiterPolicy final : public WaitPolicy {
 public:
-    WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, int n_pes)
-        : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes) {}
+    WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, int n_pes,
+                 const std::function<void()>* progress = nullptr)
+        : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes), progress_(progress) {}
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
     void pause(std::uint64_t round) override;
@@ -23,6 +24,7 @@ private:
     WaitOs& os_;
     Liveness* liveness_;
     int n_pes_;
+    const std::function<void()>* progress_;
 };
 
 }  // namespace npushmem::npu

@@ -49,14 +49,20 @@ Status RemoteAccess::failure_of(const Link& link, const char* what, Code code) {
                               name_of(code))};
 }
 
+template <class Ready>
+Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const Waiting* by) const {
+    if (by != nullptr) return (*by)(std::ref(ready), what);
+    WaitFailure failure;
+    const Code waited = peers_.waiter().until(ready, what, &failure);
+    return waited == Code::ok ? Status{} : Status{waited, describe(what, failure)};
+}
+
 // Calls `step` until it no longer says again; drives progress between. The lock is taken for each step only, so that
 // other threads get on while this one waits.
 template <class Step>
-Status RemoteAccess::repeat(const Link& link, const char* what, Step&& step) {
+Status RemoteAccess::repeat(const Link& link, const char* what, const Waiting* by, Step&& step) {
     Code code = Code::again;
-    const WaitFor wait{what, PeRange::one(link.pe), peers_.timeout()};
-    WaitFailure failure;
-    const Code waited = peers_.waiter().until(
+    Status waited = wait(
         [&] {
             {
                 const std::lock_guard guard(lock_);
@@ -65,42 +71,42 @@ Status RemoteAccess::repeat(const Link& link, const char* what, Step&& step) {
             if (code == Code::again) peers_.drive();
             return code != Code::again;
         },
-        wait, &failure);
-    if (waited != Code::ok)
-        return Status{waited, describe(wait, failure)}.within(
-            fmt::format("transport {}", peers_.named(link.transport).name));
+        {what, PeRange::one(link.pe), peers_.timeout()}, by);
+    if (!waited.ok()) return waited.within(fmt::format("transport {}", peers_.named(link.transport).name));
     return code == Code::ok ? Status{} : failure_of(link, what, code);
 }
 
 template <class Post>
-Status RemoteAccess::post(Link& link, const char* what, Completion completion, Post&& post_once) {
+Status RemoteAccess::post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once) {
     std::uint64_t token = 0;
     std::uint64_t* wanted = completion == Completion::local ? &token : nullptr;
-    Status posted = repeat(link, what, [&] {
+    Status posted = repeat(link, what, by, [&] {
         const Code code = post_once(wanted);
         if (code == Code::ok) note_posted(link);
         return code;
     });
     if (!posted.ok() || token == 0) return posted;
-    return repeat(link, what, [&] { return transport_of(link).test(link.queue, token); });
+    return repeat(link, what, by, [&] { return transport_of(link).test(link.queue, token); });
 }
 
-Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion) {
+Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
+                         const Waiting* by) {
     const auto found = link(pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
     // The table has one structure for both directions; a put does not write to `local`.
     const npushmem_rma op{pe, 0, link.remote, offset, const_cast<void*>(source), bytes};
-    return post(link, "a put", completion,
+    return post(link, "a put", completion, by,
                 [&](std::uint64_t* token) { return transport_of(link).put(link.queue, op, token); });
 }
 
-Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion) {
+Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
+                         const Waiting* by) {
     const auto found = link(pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
     const npushmem_rma op{pe, 0, link.remote, offset, dest, bytes};
-    return post(link, "a get", completion,
+    return post(link, "a get", completion, by,
                 [&](std::uint64_t* token) { return transport_of(link).get(link.queue, op, token); });
 }
 
@@ -114,7 +120,7 @@ Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count
         std::uint64_t posted = 0;
         for (; posted < many && done.ok(); ++posted) {
             tokens[posted] = 0;
-            done = repeat(link, what, [&] {
+            done = repeat(link, what, nullptr, [&] {
                 const Code code = post_once(first + posted, &tokens[posted]);
                 if (code == Code::ok) note_posted(link);
                 return code;
@@ -122,7 +128,7 @@ Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count
         }
         for (std::uint64_t i = 0; i < posted; ++i) {
             if (tokens[i] == 0) continue;
-            Status over = repeat(link, what, [&] { return transport_of(link).test(link.queue, tokens[i]); });
+            Status over = repeat(link, what, nullptr, [&] { return transport_of(link).test(link.queue, tokens[i]); });
             if (done.ok()) done = std::move(over);
         }
     }
@@ -200,7 +206,7 @@ Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
                      [&](std::uint64_t i, std::uint64_t* token) { return get_one(i + 1, token); });
 }
 
-Status RemoteAccess::atomic(npushmem_atomic op, Completion completion) {
+Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Waiting* by) {
     const auto found = link(op.pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
@@ -210,13 +216,13 @@ Status RemoteAccess::atomic(npushmem_atomic op, Completion completion) {
         return {Code::unsupported, fmt::format("transport {} has no {}-bit atomic operation {} for PE {}",
                                                peers_.named(link.transport).name, op.width * 8, op.operation, op.pe)};
     op.remote = link.remote;
-    return post(link, "an atomic", completion,
+    return post(link, "an atomic", completion, by,
                 [&](std::uint64_t* token) { return transport_of(link).atomic(link.queue, op, token); });
 }
 
 Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
                                 std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation,
-                                Completion completion) {
+                                Completion completion, const Waiting* by) {
     const auto found = link(pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
@@ -226,23 +232,24 @@ Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source
                                  signal,
                                  operation,
                                  0};
-    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(link, op, completion);
-    return post(link, "a put with signal", completion,
+    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(link, op, completion, by);
+    return post(link, "a put with signal", completion, by,
                 [&](std::uint64_t* token) { return transport_of(link).put_signal(link.queue, op, token); });
 }
 
 // For transports without put_signal: the fence is what keeps the data before the signal.
-Status RemoteAccess::put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion) {
+Status RemoteAccess::put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion,
+                                     const Waiting* by) {
     Transport& transport = transport_of(link);
-    Status put = post(link, "a put with signal", completion,
+    Status put = post(link, "a put with signal", completion, by,
                       [&](std::uint64_t* token) { return transport.put(link.queue, op.data, token); });
     if (!put.ok()) return put;
-    Status fenced = repeat(link, "a fence", [&] { return transport.fence(link.queue); });
+    Status fenced = repeat(link, "a fence", by, [&] { return transport.fence(link.queue); });
     if (!fenced.ok()) return fenced;
     const auto operation =
         static_cast<std::uint8_t>(op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET);
     const npushmem_atomic update{link.pe, operation, 8, 0, op.signal_remote, op.signal_offset, op.signal, 0, nullptr};
-    return post(link, "a signal", completion,
+    return post(link, "a signal", completion, by,
                 [&](std::uint64_t* token) { return transport.atomic(link.queue, update, token); });
 }
 
@@ -260,17 +267,28 @@ Status RemoteAccess::events() {
 }
 
 // What was complete at the last quiet is before everything posted since: such links need no fence.
-Status RemoteAccess::fence() {
+Status RemoteAccess::fence(const Waiting* by) {
     Status first;
     for (const Link* link : unsettled()) {
-        Status done = repeat(*link, "a fence", [&] { return transport_of(*link).fence(link->queue); });
+        Status done = repeat(*link, "a fence", by, [&] { return transport_of(*link).fence(link->queue); });
         if (first.ok()) first = std::move(done);
     }
     Status event = events();
     return first.ok() ? event : first;
 }
 
-Status RemoteAccess::quiet() { return settle(unsettled()); }
+Status RemoteAccess::fence(int pe, const Waiting* by) {
+    const Link* posted = nullptr;
+    {
+        const std::lock_guard guard(lock_);
+        const auto found = links_.find(pe);
+        if (found != links_.end() && found->second.unsettled) posted = &found->second;
+    }
+    if (posted == nullptr) return {};
+    return repeat(*posted, "a fence", by, [&] { return transport_of(*posted).fence(posted->queue); });
+}
+
+Status RemoteAccess::quiet(const Waiting* by) { return settle(unsettled(), by); }
 
 Status RemoteAccess::quiet(std::span<const int> pes) {
     Links chosen;
@@ -286,22 +304,19 @@ Status RemoteAccess::quiet(std::span<const int> pes) {
 
 // All at the same time, so that many PEs take no longer than the slowest of them. Each is complete once its queue has
 // been: what other threads post meanwhile is not waited for.
-Status RemoteAccess::settle(Links pending) {
+Status RemoteAccess::settle(Links pending, const Waiting* by) {
     Status first;
-    const WaitFor wait{"quiet", pending.size() == 1 ? PeRange::one(pending[0]->pe) : PeRange{}, peers_.timeout()};
-    WaitFailure failure;
-    const Code waited = pending.empty() ? Code::ok
-                                        : peers_.waiter().until(
-                                              [&] {
-                                                  settle_once(pending, first);
-                                                  if (!pending.empty()) peers_.drive();
-                                                  return pending.empty();
-                                              },
-                                              wait, &failure);
-    if (waited != Code::ok && first.ok()) {
+    const auto settled = [&] {
+        settle_once(pending, first);
+        if (!pending.empty()) peers_.drive();
+        return pending.empty();
+    };
+    const PeRange needed = pending.size() == 1 ? PeRange::one(pending[0]->pe) : PeRange{};
+    const Status waited = pending.empty() ? Status{} : wait(settled, {"quiet", needed, peers_.timeout()}, by);
+    if (!waited.ok() && first.ok()) {
         std::vector<int> open;
         for (const Link* link : pending) open.push_back(link->pe);
-        first = Status{waited, fmt::format("{}; not complete: PE {}", describe(wait, failure), fmt::join(open, ", "))}
+        first = Status{waited.code(), fmt::format("{}; not complete: PE {}", waited.message(), fmt::join(open, ", "))}
                     .within(fmt::format("transport {}", peers_.named(pending[0]->transport).name));
     }
     Status event = events();

@@ -6,6 +6,7 @@
 // holding it, and other contexts have theirs.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ class RemoteAccess {
 public:
     enum class Completion { local, later };  // return when local memory may be used again, or leave that to quiet
 
+    // How a caller waits that is not a thread of its own: until `ready()`, or why not. The default (null) waits as the
+    // peers do.
+    using Waiting = std::function<Status(const std::function<bool()>& ready, const WaitFor& what)>;
+
     // `peers` outlives this.
     explicit RemoteAccess(RemotePeers& peers) : peers_(peers) {}
     RemoteAccess(const RemoteAccess&) = delete;
@@ -28,20 +33,24 @@ public:
     // Closes the queues; what is still outstanding is given up.
     ~RemoteAccess();
 
-    Status put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion);
-    Status get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion);
+    Status put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
+               const Waiting* by = nullptr);
+    Status get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
+               const Waiting* by = nullptr);
     // Many blocks by one call, in as few requests as may be: blocks that lie together at the PE are gathered here
     // first, and what lies between blocks that are not far apart is read as well and left out. Returns when local
     // memory may be used again. On failure some may have been moved.
     Status put_blocks(int pe, const Blocks& blocks, const void* source);
     Status get_blocks(int pe, const Blocks& blocks, void* dest);
     // Fills in op.remote; a fetching operation that completes `later` writes *op.result before quiet returns.
-    Status atomic(npushmem_atomic op, Completion completion);
+    Status atomic(npushmem_atomic op, Completion completion, const Waiting* by = nullptr);
     Status put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
-                      std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation,
-                      Completion completion);
-    Status fence();
-    Status quiet();
+                      std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation, Completion completion,
+                      const Waiting* by = nullptr);
+    Status fence(const Waiting* by = nullptr);
+    // Of what was posted to this PE.
+    Status fence(int pe, const Waiting* by);
+    Status quiet(const Waiting* by = nullptr);
     // Of what was posted to these PEs. One that has not been used is complete.
     Status quiet(std::span<const int> pes);
     // As that of the peers.
@@ -59,15 +68,17 @@ private:
     Transport& transport_of(const Link& link) const { return *peers_.named(link.transport).transport; }
 
     template <class Post>
-    Status post(Link& link, const char* what, Completion completion, Post&& post_once);
+    Status post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once);
     // With what lies between them.
     Status get_together(int pe, const Blocks& blocks, std::byte* to);
     template <class Post>
     Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
     template <class Step>
-    Status repeat(const Link& link, const char* what, Step&& step);
-    Status put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion);
-    Status settle(Links pending);
+    Status repeat(const Link& link, const char* what, const Waiting* by, Step&& step);
+    template <class Ready>
+    Status wait(Ready&& ready, const WaitFor& what, const Waiting* by) const;
+    Status put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion, const Waiting* by);
+    Status settle(Links pending, const Waiting* by = nullptr);
     void settle_once(Links& pending, Status& first);
     Status failure_of(const Link& link, const char* what, Code code);
     Status events();

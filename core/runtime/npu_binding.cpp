@@ -1,26 +1,44 @@
 #include "core/runtime/npu_binding.hpp"
 
+#include "core/runtime/runtime.hpp"
 #include "npushmem/npu/checked_hooks.hpp"
 
 namespace npushmem {
 
-npu::Window NpuBinding::MapFabric::window() const {
-    return {map_.heap,
-            map_.heap_bytes,
-            static_cast<std::ptrdiff_t>(map_.stride),
-            my_pe_,
-            static_cast<int>(map_.first_pe),
-            static_cast<int>(map_.mapped_pes)};
+NpuBinding::MapFabric::MapFabric(Runtime& runtime) : runtime_(runtime) {
+    if (runtime.fast_map().all_mapped == 0) unmapped_ = std::make_unique<NpuRemote>(runtime);
 }
 
-NpuBinding::NpuBinding(const FastMap& map, int my_pe, int npes, Waiting& waiting)
-    : fabric_(map, my_pe, npes),
-      waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
-      policy_(waiter_, waiting.os, &waiting.liveness, npes) {}
+int NpuBinding::MapFabric::my_pe() const { return runtime_.my_pe(); }
 
-Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const Settings& settings, const FastMap& map, int my_pe,
-                                                       int npes, Waiting& waiting) {
-    std::unique_ptr<NpuBinding> binding(new NpuBinding(map, my_pe, npes, waiting));
+int NpuBinding::MapFabric::n_pes() const { return runtime_.npes(); }
+
+// Mapped PEs that are not side by side are not in the fast map.
+void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
+    if (void* there = runtime_.fast_map().address(symmetric, pe); there != nullptr) return there;
+    const std::uint64_t offset = runtime_.offset_of(symmetric);
+    const bool inside = offset != Runtime::no_offset && pe >= 0 && pe < runtime_.npes();
+    return inside ? runtime_.mapped(pe, offset) : nullptr;
+}
+
+npu::Window NpuBinding::MapFabric::window() const {
+    const FastMap& map = runtime_.fast_map();
+    return {map.heap,
+            map.heap_bytes,
+            static_cast<std::ptrdiff_t>(map.stride),
+            my_pe(),
+            static_cast<int>(map.first_pe),
+            static_cast<int>(map.mapped_pes)};
+}
+
+NpuBinding::NpuBinding(Runtime& runtime, Waiting& waiting)
+    : fabric_(runtime),
+      waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
+      policy_(waiter_, waiting.os, &waiting.liveness, runtime.npes(), &waiting.progress) {}
+
+Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, Waiting& waiting) {
+    const Settings& settings = runtime.settings();
+    std::unique_ptr<NpuBinding> binding(new NpuBinding(runtime, waiting));
     npu::DeviceConfig config;
     config.blocks = static_cast<int>(settings.npu_blocks);
     config.vector_cores = static_cast<int>(settings.npu_vector_cores);

@@ -1,10 +1,11 @@
-// The emulated NPU of this PE, bound to the runtime: its fabric is the map of mapped peers, its waiting is the PE's.
+// The emulated NPU of this PE, bound to the runtime: its fabric is the map of mapped peers, and a transport for the
+// others; its waiting is the PE's.
 #pragma once
 
 #include <memory>
 
 #include "core/npu/waiter_policy.hpp"
-#include "core/ops/fast_map.hpp"
+#include "core/runtime/npu_remote.hpp"
 #include "core/runtime/waiting.hpp"
 #include "npushmem/npu/device.hpp"
 
@@ -12,29 +13,27 @@ namespace npushmem {
 
 class NpuBinding {
 public:
-    // Everything referred to outlives the binding.
-    static Result<std::unique_ptr<NpuBinding>> create(const Settings& settings, const FastMap& map, int my_pe, int npes,
-                                                      Waiting& waiting);
+    // Both outlive the binding.
+    static Result<std::unique_ptr<NpuBinding>> create(Runtime& runtime, Waiting& waiting);
 
     [[nodiscard]] npu::Device& device() { return *device_; }
 
 private:
-    // Peers that are not mapped have no address: a kernel gets null and says so.
     class MapFabric final : public npu::Fabric {
     public:
-        MapFabric(const FastMap& map, int my_pe, int npes) : map_(map), my_pe_(my_pe), npes_(npes) {}
-        [[nodiscard]] int my_pe() const override { return my_pe_; }
-        [[nodiscard]] int n_pes() const override { return npes_; }
-        [[nodiscard]] void* remote(const void* symmetric, int pe) const override { return map_.address(symmetric, pe); }
+        explicit MapFabric(Runtime& runtime);
+        [[nodiscard]] int my_pe() const override;
+        [[nodiscard]] int n_pes() const override;
+        [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
         [[nodiscard]] npu::Window window() const override;
+        [[nodiscard]] npu::RemoteOperations* remote_operations() const override { return unmapped_.get(); }
 
     private:
-        const FastMap& map_;
-        int my_pe_;
-        int npes_;
+        const Runtime& runtime_;
+        std::unique_ptr<NpuRemote> unmapped_;  // null: every PE is mapped
     };
 
-    NpuBinding(const FastMap& map, int my_pe, int npes, Waiting& waiting);
+    NpuBinding(Runtime& runtime, Waiting& waiting);
 
     MapFabric fabric_;
     Waiter waiter_;  // makes progress; knows no liveness: which PE matters differs from core to core

@@ -365,7 +365,7 @@ Status Runtime::barrier_all(std::string_view text) {
 Result<npu::Device*> Runtime::npu_device() {
     const std::lock_guard guard(npu_lock_);
     if (!npu_) {
-        auto made = NpuBinding::create(settings(), fast_, my_pe_, npes_, *waiting_);
+        auto made = NpuBinding::create(*this, *waiting_);
         if (!made.ok()) return made.status();
         npu_ = std::move(made).value();
     }

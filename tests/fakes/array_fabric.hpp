@@ -47,7 +47,7 @@ public:
     [[nodiscard]] void* remote(const void* symmetric, int pe) const override {
         const auto offset =
             reinterpret_cast<std::uintptr_t>(symmetric) - reinterpret_cast<std::uintptr_t>(array_.base(pe_));
-        if (offset >= array_.part() || pe == unreachable) return nullptr;
+        if (offset >= array_.part() || pe == unreachable || (remote_ != nullptr && pe != pe_)) return nullptr;
         return array_.base(pe) + offset;
     }
     [[nodiscard]] npu::Window window() const override {
@@ -56,9 +56,12 @@ public:
                 array_.part(),
                 static_cast<std::ptrdiff_t>(array_.part()),
                 pe_,
-                0,
-                array_.pes()};
+                remote_ != nullptr ? pe_ : 0,
+                remote_ != nullptr ? 1 : array_.pes()};
     }
+    [[nodiscard]] npu::RemoteOperations* remote_operations() const override { return remote_; }
+    // From here on the others are not mapped: `remote` reaches them.
+    void unmap_others(npu::RemoteOperations& remote) { remote_ = &remote; }
 
     int unreachable = -1;
 
@@ -66,6 +69,7 @@ private:
     SymmetricArray& array_;
     int pe_;
     bool windowed_;
+    npu::RemoteOperations* remote_ = nullptr;
 };
 
 // One PE of such a job: its fabric and its device.

@@ -48,7 +48,15 @@ void Round::signal(int index, std::size_t number) const {
 
 void Round::await(const std::uint64_t* word, int index) const {
     const int pe = members_.pe(index);
-    const std::uint64_t seen = core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_);
+    note(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+}
+
+void Round::await_there(const std::uint64_t* word, int index) const {
+    const int pe = members_.pe(index);
+    note(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+}
+
+void Round::note(std::uint64_t seen, int pe) const {
     if (core_.hooks() != nullptr) [[unlikely]]
         core_.hooks()->barrier_saw(seen, call_, pe, where_);
 }

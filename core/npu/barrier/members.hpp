@@ -43,12 +43,16 @@ public:
     void signal(int index, std::size_t slot) const;
     // Until the word shows that the member `index` has entered.
     void await(const std::uint64_t* word, int index) const;
+    // The same for that member's copy of the word.
+    void await_there(const std::uint64_t* word, int index) const;
     // Cores meet, and then nobody is still in. `end` when this was the last meeting: the generation is complete.
     void meet() const { core_.core_barrier(where_); }
     // By one core, before the last meeting.
     void complete() const;
 
 private:
+    void note(std::uint64_t seen, int pe) const;
+
     Core& core_;
     const Members& members_;
     BarrierState* state_;

@@ -15,7 +15,7 @@ void sync_v3(Core& core, const TeamView& team, BarrierState* state, const std::s
     // Core c of `pollers` looks at the members c, c + pollers, ...
     const int pollers = std::min({barrier_v3_pollers, core.count(), team.size});
     for (int i = core.index(); i < team.size && core.index() < pollers; i += pollers) {
-        if (i != round.index()) round.await(&core.remote(state, team.pe(i), where)->arrival.word, i);
+        if (i != round.index()) round.await_there(&state->arrival.word, i);
     }
     // Without this one, a core whose members have all arrived would leave before those of another core have.
     round.meet();

@@ -22,15 +22,21 @@ public:
     explicit WindowNames(const Window& window) : window_(window) {}
 
     [[nodiscard]] bool cached(Address address) const override {
-        return pe_of(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
+        return window_.pe_of(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
     }
     [[nodiscard]] std::string refusal(Address, std::size_t) const override { return {}; }
     [[nodiscard]] std::string name_of(Address address) const override {
+        if (unmapped_name::is(address)) {
+            return fmt::format("symmetric heap + {} of PE {}", unmapped_name::offset_of(address),
+                               unmapped_name::pe_of(address));
+        }
         const int pe = pe_of(address);
         if (pe < 0) return fmt::format("memory at {:#x}", address);
         return fmt::format("symmetric heap + {} of PE {}", address - window_.part_of(pe), pe);
     }
-    [[nodiscard]] int pe_of(Address address) const override { return window_.pe_of(address); }
+    [[nodiscard]] int pe_of(Address address) const override {
+        return unmapped_name::is(address) ? unmapped_name::pe_of(address) : window_.pe_of(address);
+    }
 
 private:
     Window window_;

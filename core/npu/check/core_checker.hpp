@@ -39,7 +39,7 @@ public:
     void dcci(const void* address, std::size_t bytes, Where where) override;
     void quiet(Where where) override;
     void fence(Where where) override;
-    void signal(std::uint64_t* word, std::uint64_t value, bool add, Where where) override;
+    void signal(const Signal& signal, Where where) override;
     void before_atomic(const void* address, std::size_t bytes, Where where) override;
     void after_atomic(const void* address) override;
     void before_wait() override { hurry(); }

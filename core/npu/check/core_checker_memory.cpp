@@ -142,15 +142,15 @@ void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
                     domain_->names().name_of(number_of(address)), "no line was used since its last dcci");
 }
 
-void CoreChecker::signal(std::uint64_t* word, std::uint64_t value, bool add, Where where) {
+void CoreChecker::signal(const Signal& signal, Where where) {
     point();
-    const Address at = number_of(word);
-    const Access access = scalar_access(add ? "signal_add" : "signal_set", where);
-    refuse_address(at, sizeof *word, access);
+    const Address at = number_of(signal.word);
+    const Access access = scalar_access(signal.add ? "signal_add" : "signal_set", where);
+    refuse_address(at, sizeof *signal.word, access);
     clean_line(at, where);
     touch(at);
-    domain_->memory().signal(at, at + sizeof *word, access, now(), !add, reporter(access, true));
-    Domain::Message message{core_, word, value, add, access, now()};
+    domain_->memory().signal(at, at + sizeof *signal.word, access, now(), !signal.add, reporter(access, true));
+    Domain::Message message{core_, signal, access, now()};
     const int target = domain_->names().pe_of(at);
     if (target >= 0 && target != pe_) ++domain_->traffic().signals;
     if (target < 0 || target == pe_ || domain_->control().deliver_signal())

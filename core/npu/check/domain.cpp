@@ -78,23 +78,28 @@ void Domain::acquire_word(Address word, Clock& clock) const {
 }
 
 void Domain::arrive(const Message& message) {
+    const Signal& signal = message.signal;
     // Release: pairs with the acquire of the waits, also of PEs in other processes.
-    if (message.add)
-        __atomic_fetch_add(message.word, message.value, __ATOMIC_RELEASE);
+    if (signal.send)
+        signal.send();
+    else if (signal.add)
+        __atomic_fetch_add(signal.word, signal.value, __ATOMIC_RELEASE);
     else
-        __atomic_store_n(message.word, message.value, __ATOMIC_RELEASE);
-    const auto at = reinterpret_cast<Address>(message.word);
-    memory_.landed(at, at + sizeof *message.word, message.access, changed());
-    release_word(at, message.clock, message.add);
+        __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
+    const auto at = reinterpret_cast<Address>(signal.word);
+    memory_.landed(at, at + sizeof *signal.word, message.access, changed());
+    release_word(at, message.clock, signal.add);
 }
 
 void Domain::send(Message message) { under_way_.push_back(std::move(message)); }
 
 void Domain::deliver_from(std::uint32_t core) {
-    for (std::size_t i = under_way_.size(); i-- > 0;) {
-        if (under_way_[i].core != core) continue;
-        const Message message = std::move(under_way_[i]);
-        under_way_.erase(under_way_.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto sent_by_it = [core](const Message& message) { return message.core == core; };
+    for (;;) {
+        const auto youngest = std::find_if(under_way_.rbegin(), under_way_.rend(), sent_by_it);
+        if (youngest == under_way_.rend()) return;
+        const Message message = std::move(*youngest);
+        under_way_.erase(std::next(youngest).base());
         arrive(message);
     }
 }

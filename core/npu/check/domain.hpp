@@ -71,15 +71,14 @@ public:
     // A signal that another PE will see.
     struct Message {
         std::uint32_t core;
-        std::uint64_t* word;
-        std::uint64_t value;
-        bool add;
+        Signal signal;
         Access access;
         Clock clock;
     };
     void send(Message message);
     void arrive(const Message& message);
-    // Signals of one core that are still under way arrive, the youngest first: no fence ordered them.
+    // Signals of one core that are still under way arrive, the youngest first: no fence ordered them. Other cores may
+    // run meanwhile.
     void deliver_from(std::uint32_t core);
     // Something that waits for nobody happens: a signal arrives or a queued command runs. False: there is nothing.
     bool progress();

@@ -97,6 +97,8 @@ std::string JobRun::describe(const CoreContext& core) const {
         case CoreStatus::awaiting_cores: return fmt::format("{} waits in core_barrier ({})", who, place(core.where));
         case CoreStatus::polling: return fmt::format("{} polls memory that nobody changes any more", who);
         case CoreStatus::runnable: return fmt::format("{} could go on", who);
+        // In a job of one process every PE is mapped.
+        case CoreStatus::awaiting_event: return fmt::format("{} waits for a transport ({})", who, place(core.where));
         case CoreStatus::awaiting_word: break;
     }
     const Access writer = domain_->memory().writer_of(number_of(core.condition.word));

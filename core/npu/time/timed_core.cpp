@@ -130,13 +130,14 @@ void TimedCore::quiet(Where) {
     work(board_->model.gm_latency, "quiet");
 }
 
-void TimedCore::signal(std::uint64_t* word, std::uint64_t value, bool add, Where) {
+void TimedCore::signal(const Signal& signal, Where) {
     work(board_->model.issue, "signal");
-    const double when = scalar() + board_->latency(pe_, owner_of(word));
+    if (signal.send) return signal.send();
+    const double when = scalar() + board_->latency(pe_, owner_of(signal.word));
     // Release: pairs with acquire_word in the waits.
-    if (add) value += __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
-    board_->signal(word, value, when);
-    if (!add) __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    const std::uint64_t before = signal.add ? __atomic_fetch_add(signal.word, signal.value, __ATOMIC_RELEASE) : 0;
+    board_->signal(signal.word, before + signal.value, when);
+    if (!signal.add) __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
 }
 
 void TimedCore::before_atomic(const void* address, std::size_t, Where) {

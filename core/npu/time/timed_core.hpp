@@ -27,7 +27,7 @@ public:
     void dcci(const void* address, std::size_t bytes, Where) override;
     void quiet(Where) override;
     void fence(Where) override { work(board_->model.issue, "fence"); }
-    void signal(std::uint64_t* word, std::uint64_t value, bool add, Where) override;
+    void signal(const Signal& signal, Where) override;
     void before_atomic(const void* address, std::size_t bytes, Where) override;
     void after_atomic(const void*) override {}
     void before_wait() override {}

@@ -101,9 +101,8 @@ struct ServerBarrierState {
 };
 
 // Across servers: the PEs of each server (`per_server` neighbours in the team) meet by v3, one of each meets those of
-// the other servers by v1, and the server meets again, so that few signals go between servers. The servers' leaders
-// must be mapped to each other (Code::unreachable names the PE otherwise). Code::argument when the team is not whole
-// servers.
+// the other servers by v1, and the server meets again, so that few signals go between servers: by loads and stores, or
+// by whatever transport reaches there. Code::argument when the team is not whole servers.
 NPUSHMEM_NPU_EXPORT void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                                          const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,

@@ -180,8 +180,10 @@ public:
     void fence(const Where& where = Where::current());
 
     // ---- other PEs ------------------------------------------------------------------------------------------------
-    // `pe`'s copy of a symmetric address. Throws Code::range for a PE that does not exist, Code::not_symmetric or
-    // Code::unreachable when there is no such address.
+    // `pe`'s copy of a symmetric address, to be loaded, stored and copied. Throws Code::range for a PE that does not
+    // exist, Code::not_symmetric, and Code::unreachable where that PE's memory is not mapped; the operations below that
+    // take a PE reach such PEs as well, by their transport, and let other cores run while they wait for it. They throw
+    // what the transport says, and as waits do.
     template <class T>
     [[nodiscard]] T* remote(T* symmetric, int pe, const Where& where = Where::current()) const;
     template <class T>
@@ -207,17 +209,21 @@ public:
     void signal_add_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where = Where::current());
     // The word as it is now.
     [[nodiscard]] std::uint64_t signal_fetch(const std::uint64_t* word, const Where& where = Where::current());
+    [[nodiscard]] std::uint64_t signal_fetch_on(const std::uint64_t* word, int pe,
+                                                const Where& where = Where::current());
     // Waits until `*word compare value` and returns the value that satisfied it. `pe` is whose store is expected, so
     // that its death ends the wait (-1: the death of any PE does). Throws Code::timeout after the device's
     // wait_timeout, Code::peer_dead, Code::aborted.
     std::uint64_t signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe = -1,
                                     const Where& where = Where::current());
-    // The same with a limit of its own; a time-out or a dead peer is returned and not thrown.
+    // The same for `pe`'s copy of a symmetric word: polls it there.
+    std::uint64_t signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
+                                       const Where& where = Where::current());
+    // signal_wait_until with a limit of its own; a time-out or a dead peer is returned and not thrown.
     Result<std::uint64_t> signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                           const WaitLimit& limit, const Where& where = Where::current());
 
-    // ---- atomics on GM (this PE's or, through remote(), a peer's); acquire and release
-    // --------------------------------
+    // ---- atomics on GM (this PE's or, through remote(), a peer's; or `pe`'s copy of it); acquire and release --------
     template <AtomicInteger T>
     T atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
     template <Scalar T>
@@ -226,6 +232,14 @@ public:
     template <AtomicInteger T>
     T atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                           const Where& where = Where::current());
+
+    template <AtomicInteger T>
+    T atomic_fetch_add_on(T* symmetric, std::type_identity_t<T> value, int pe, const Where& where = Where::current());
+    template <AtomicInteger T>
+    T atomic_swap_on(T* symmetric, std::type_identity_t<T> value, int pe, const Where& where = Where::current());
+    template <AtomicInteger T>
+    T atomic_compare_swap_on(T* symmetric, std::type_identity_t<T> expected, std::type_identity_t<T> desired, int pe,
+                             const Where& where = Where::current());
 
     // ---- order between cores ----------------------------------------------------------------------------------------
     // All cores of the launch meet; every core must call it equally often. What a core did before is visible to all
@@ -250,7 +264,22 @@ private:
                                      const Where& where);
     template <class T, class Run>
     T atomic(const char* operation, T* address, const Where& where, Run&& run);
+    // As remote(); null where only the operations for unmapped PEs reach.
+    template <class T>
+    [[nodiscard]] T* find(T* symmetric, int pe, const Where& where) const;
+    [[nodiscard]] void* find_slow(const void* symmetric, int pe, const Where& where) const;
     [[nodiscard]] void* remote_slow(const void* symmetric, int pe, const Where& where) const;
+    void put_unmapped(void* target, const void* source, std::size_t bytes, int pe, const Where& where);
+    void get_unmapped(void* target, const void* source, std::size_t bytes, int pe, const Where& where);
+    void put_signal_unmapped(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
+                             std::uint64_t value, int pe, const Where& where);
+    void signal_unmapped(const Signal& signal, int pe, const Where& where);
+    std::uint64_t look_unmapped(const std::uint64_t* word, int pe, const Where& where);
+    std::uint64_t fetch_unmapped(const std::uint64_t* word, int pe, const Where& where);
+    std::uint64_t atomic_unmapped(const char* operation, const RemoteAtomic& what, int pe, const Where& where);
+    std::uint64_t wait_unmapped(const detail::Condition& condition, const Where& where);
+    void fence_unmapped(const Where& where);
+    void quiet_unmapped(const Where& where);
     std::uint64_t wait_slow(const detail::Condition& condition, const Where& where);
     void core_barrier_slow(const Where& where);
     // `round`: polls in a row; 0: no poll.

@@ -28,6 +28,16 @@ inline void complete_stores() {
 #endif
 }
 
+// The operand of an atomic as transports take it, and back.
+template <class T>
+std::uint64_t to_bits(T value) {
+    return static_cast<std::make_unsigned_t<T>>(value);
+}
+template <class T>
+T from_bits(std::uint64_t bits) {
+    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(bits));
+}
+
 // Pairs with the release in signal_set and signal_add.
 inline std::uint64_t acquire_word(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
@@ -129,12 +139,16 @@ inline void Core::dcci(const void* address, std::size_t bytes, const Where& wher
 inline void Core::quiet(const Where& where) {
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->quiet(where);
+    if (state_.unmapped != nullptr) [[unlikely]]
+        quiet_unmapped(where);
     detail::complete_stores();
 }
 
 inline void Core::fence(const Where& where) {
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->fence(where);
+    if (state_.unmapped != nullptr) [[unlikely]]
+        fence_unmapped(where);
     detail::order_stores();
 }
 
@@ -147,15 +161,25 @@ inline T* Core::remote(T* symmetric, int pe, const Where& where) const {
 }
 
 template <class T>
+inline T* Core::find(T* symmetric, int pe, const Where& where) const {
+    const std::uintptr_t computed = state_.window.remote(detail::number_of(symmetric), pe);
+    if (computed != 0) [[likely]]
+        return reinterpret_cast<T*>(computed);
+    return static_cast<T*>(find_slow(symmetric, pe, where));
+}
+
+template <class T>
 inline gm_view<T> Core::remote(gm_view<T> symmetric, int pe, const Where& where) const {
     return {remote(symmetric.data(), pe, where), symmetric.size()};
 }
 
 template <class T>
 inline void Core::put(T* target, const T* source, std::size_t count, int pe, const Where& where) {
-    T* there = remote(target, pe, where);
+    T* there = find(target, pe, where);
     const std::size_t bytes = count * sizeof(T);
     if (bytes == 0) return;
+    if (there == nullptr) [[unlikely]]
+        return put_unmapped(target, source, bytes, pe, where);
     issue(
         [&] {
             return Command{"put", Pipe::copy_out, {there, bytes, 1, 0, true}, false, {{source, bytes, 1, 0, true}, {}},
@@ -166,9 +190,11 @@ inline void Core::put(T* target, const T* source, std::size_t count, int pe, con
 
 template <class T>
 inline void Core::get(T* target, const T* source, std::size_t count, int pe, const Where& where) {
-    const T* there = remote(const_cast<T*>(source), pe, where);
+    const T* there = find(const_cast<T*>(source), pe, where);
     const std::size_t bytes = count * sizeof(T);
     if (bytes == 0) return;
+    if (there == nullptr) [[unlikely]]
+        return get_unmapped(target, source, bytes, pe, where);
     issue(
         [&] {
             return Command{"get", Pipe::copy_in, {target, bytes, 1, 0, true}, false, {{there, bytes, 1, 0, true}, {}},
@@ -180,6 +206,8 @@ inline void Core::get(T* target, const T* source, std::size_t count, int pe, con
 template <class T>
 inline void Core::put_signal(T* target, const T* source, std::size_t count, std::uint64_t* signal, std::uint64_t value,
                              int pe, const Where& where) {
+    if (state_.unmapped != nullptr && find(signal, pe, where) == nullptr) [[unlikely]]
+        return put_signal_unmapped(target, source, count * sizeof(T), signal, value, pe, where);
     put(target, source, count, pe, where);
     fence(where);
     signal_set_on(signal, value, pe, where);
@@ -188,25 +216,31 @@ inline void Core::put_signal(T* target, const T* source, std::size_t count, std:
 inline void Core::signal_set(std::uint64_t* word, std::uint64_t value, const Where& where) {
     check_scalar("signal_set", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        return state_.hooks->signal(word, value, false, where);
+        return state_.hooks->signal({word, value, false}, where);
     // Release: pairs with acquire_word in the waits.
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
 inline void Core::signal_set_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where) {
-    signal_set(remote(word, pe, where), value, where);
+    std::uint64_t* there = find(word, pe, where);
+    if (there == nullptr) [[unlikely]]
+        return signal_unmapped({word, value, false}, pe, where);
+    signal_set(there, value, where);
 }
 
 inline void Core::signal_add(std::uint64_t* word, std::uint64_t value, const Where& where) {
     check_scalar("signal_add", word, where);
     if (state_.hooks != nullptr) [[unlikely]]
-        return state_.hooks->signal(word, value, true, where);
+        return state_.hooks->signal({word, value, true}, where);
     // Release: pairs with acquire_word in the waits.
     __atomic_fetch_add(word, value, __ATOMIC_RELEASE);
 }
 
 inline void Core::signal_add_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where) {
-    signal_add(remote(word, pe, where), value, where);
+    std::uint64_t* there = find(word, pe, where);
+    if (there == nullptr) [[unlikely]]
+        return signal_unmapped({word, value, true}, pe, where);
+    signal_add(there, value, where);
 }
 
 inline std::uint64_t Core::signal_fetch(const std::uint64_t* word, const Where& where) {
@@ -225,6 +259,21 @@ inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare 
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->after_wait(word, seen, where);
     return seen;
+}
+
+inline std::uint64_t Core::signal_fetch_on(const std::uint64_t* word, int pe, const Where& where) {
+    const std::uint64_t* there = find(const_cast<std::uint64_t*>(word), pe, where);
+    if (there == nullptr) [[unlikely]]
+        return fetch_unmapped(word, pe, where);
+    return signal_fetch(there, where);
+}
+
+inline std::uint64_t Core::signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
+                                                const Where& where) {
+    const std::uint64_t* there = find(const_cast<std::uint64_t*>(word), pe, where);
+    if (there == nullptr) [[unlikely]]
+        return wait_unmapped({word, compare, value, pe}, where);
+    return signal_wait_until(there, compare, value, pe, where);
 }
 
 template <class T, class Run>
@@ -263,6 +312,34 @@ inline T Core::atomic_compare_swap(T* address, std::type_identity_t<T> expected,
         __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
         return expected;
     });
+}
+
+template <AtomicInteger T>
+inline T Core::atomic_fetch_add_on(T* symmetric, std::type_identity_t<T> value, int pe, const Where& where) {
+    if (T* there = find(symmetric, pe, where); there != nullptr) [[likely]]
+        return atomic_fetch_add(there, value, where);
+    return detail::from_bits<T>(
+        atomic_unmapped("atomic_fetch_add_on",
+                        {RemoteAtomic::Kind::fetch_add, symmetric, sizeof(T), detail::to_bits(value)}, pe, where));
+}
+
+template <AtomicInteger T>
+inline T Core::atomic_swap_on(T* symmetric, std::type_identity_t<T> value, int pe, const Where& where) {
+    if (T* there = find(symmetric, pe, where); there != nullptr) [[likely]]
+        return atomic_swap(there, value, where);
+    return detail::from_bits<T>(atomic_unmapped(
+        "atomic_swap_on", {RemoteAtomic::Kind::swap, symmetric, sizeof(T), detail::to_bits(value)}, pe, where));
+}
+
+template <AtomicInteger T>
+inline T Core::atomic_compare_swap_on(T* symmetric, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
+                                      int pe, const Where& where) {
+    if (T* there = find(symmetric, pe, where); there != nullptr) [[likely]]
+        return atomic_compare_swap(there, expected, desired, where);
+    return detail::from_bits<T>(atomic_unmapped(
+        "atomic_compare_swap_on",
+        {RemoteAtomic::Kind::compare_swap, symmetric, sizeof(T), detail::to_bits(desired), detail::to_bits(expected)},
+        pe, where));
 }
 
 inline void Core::core_barrier(const Where& where) {

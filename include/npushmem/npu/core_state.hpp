@@ -46,7 +46,8 @@ struct CoreState {
     int my_pe = 0;
     int n_pes = 1;
     const Fabric* fabric = nullptr;
-    CoreContext* context = nullptr;  // null only in tests of operations that never wait
+    RemoteOperations* unmapped = nullptr;  // null: every PE is mapped, or cannot be reached
+    CoreContext* context = nullptr;        // null only in tests of operations that never wait
     CoreHooks* hooks = nullptr;
     const Print* print = nullptr;  // null or empty: standard output
 };

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "npushmem/npu/remote_operations.hpp"
+
 namespace npushmem::npu {
 
 // Symmetric memory whose peers lie at a fixed distance, so that a remote address is computed and not looked up. Covers
@@ -50,9 +52,12 @@ public:
     [[nodiscard]] virtual void* remote(const void* symmetric, int pe) const = 0;
     // A shortcut for most of remote(); read once per launch.
     [[nodiscard]] virtual Window window() const { return {}; }
-    // In whose symmetric memory an address, also one that remote() gave, is; -1: in nobody's.
+    // How PEs are reached whose memory remote() does not give; null when there are none, or no way.
+    [[nodiscard]] virtual RemoteOperations* remote_operations() const { return nullptr; }
+    // In whose symmetric memory an address, also one that remote() gave, or an unmapped_name is; -1: in nobody's.
     [[nodiscard]] virtual int pe_of(const void* address) const {
-        return window().pe_of(reinterpret_cast<std::uintptr_t>(address));
+        const auto number = reinterpret_cast<std::uintptr_t>(address);
+        return unmapped_name::is(number) ? unmapped_name::pe_of(number) : window().pe_of(number);
     }
 };
 

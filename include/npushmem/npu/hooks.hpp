@@ -48,6 +48,14 @@ struct BarrierCall {
     std::uint64_t generation;  // that this barrier completes
 };
 
+// A word of this or another PE that is to be set to `value`, or added to.
+struct Signal {
+    std::uint64_t* word;  // where the memory is not mapped, only its name: see unmapped_name
+    std::uint64_t value;
+    bool add;
+    std::function<void()> send = {};  // not empty: does it, where the memory is not mapped
+};
+
 // One object per core and launch, called on that core's context only.
 class CoreHooks {
 public:
@@ -69,8 +77,8 @@ public:
     virtual void dcci(const void* address, std::size_t bytes, Where) = 0;
     virtual void quiet(Where) = 0;
     virtual void fence(Where) = 0;
-    // Performs the signal: `value` stored into, or added to, a word of this or another PE.
-    virtual void signal(std::uint64_t* word, std::uint64_t value, bool add, Where) = 0;
+    // Performs the signal, now or at the latest at the next fence or quiet, or before this core waits.
+    virtual void signal(const Signal& signal, Where) = 0;
     virtual void before_atomic(const void* address, std::size_t bytes, Where) = 0;
     virtual void after_atomic(const void* address) = 0;
     // This core is about to wait for a word.

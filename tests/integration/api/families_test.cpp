@@ -95,6 +95,18 @@ INSTANTIATE_TEST_SUITE_P(ItselfNotMapped, Families,
                                                                   {"NPUSHMEM_TRANSPORTS=nomap(self),p2p"}})),
                          [](const auto& parameter) { return std::string(std::get<0>(parameter.param)); });
 
+// What kernels do to PEs that are mapped and that are not is without a hazard, and checked mode says so.
+TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {
+    for (const char* transports : {"p2p", "self,nomap(p2p)", "fault(nomap(p2p))"}) {
+        run::JobSettings settings;
+        settings.with_bootstrap = true;
+        settings.environment = {"NPUSHMEM_NPU_CHECK=1", "NPUSHMEM_TRANSPORTS=" + std::string(transports),
+                                "NPUSHMEM_SYMMETRIC_SIZE=16M"};
+        run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_streams"}, settings);
+        EXPECT_EQ(job.end(), 0) << transports << differences(job.errors());
+    }
+}
+
 // Every algorithm by its name, over memory and over transports that call it late and out of order.
 class BarrierAlgorithms : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 

@@ -11,6 +11,7 @@
 #include "npushmem/plugin/abi.h"
 #include "npushmemx.h"
 #include "tests/integration/api/programs/checker.hpp"
+#include "tests/integration/api/programs/kernels.hpp"
 
 namespace npushmem::api_test {
 namespace {
@@ -174,6 +175,7 @@ void test_streams(Checker& check, const Job& job) {
     test_collectives(check, job, own);
     check.equal("destroy", 0, npushmemx_stream_destroy(own));
     test_failures(check, job, standard);
+    test_kernels(check, job, standard);
     test_bad_kernels(check, standard);
 }
 

@@ -46,9 +46,9 @@ public:
         drain();
     }
     void fence(Where) override { note("fence"); }
-    void signal(std::uint64_t* word, std::uint64_t value, bool add, Where) override {
-        note(add ? "add" : "signal");
-        *word = add ? *word + value : value;
+    void signal(const Signal& signal, Where) override {
+        note(signal.add ? "add" : "signal");
+        *signal.word = signal.add ? *signal.word + signal.value : signal.value;
     }
     void before_atomic(const void*, std::size_t, Where) override { note("atomic"); }
     void after_atomic(const void*) override { note("atomic done"); }
