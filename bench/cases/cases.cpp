@@ -10,13 +10,16 @@ Case contexts_case();
 Case get_blocks_case();
 Case get_words_case();
 Case malloc_case();
+Case npu_case();
 Case pingpong_case();
 Case put_blocks_case();
 Case put_words_case();
 
 std::vector<Case> all_cases() {
-    return {put_words_case(),         put_blocks_case(), get_words_case(), get_blocks_case(), atomics_case(),
-            contended_atomics_case(), contexts_case(),   pingpong_case(),  barrier_case(),    malloc_case()};
+    return {put_words_case(),  put_blocks_case(), get_words_case(),
+            get_blocks_case(), atomics_case(),    contended_atomics_case(),
+            contexts_case(),   pingpong_case(),   barrier_case(),
+            malloc_case(),     npu_case()};
 }
 
 std::vector<Group> all_groups() {
@@ -26,7 +29,8 @@ std::vector<Group> all_groups() {
             {"contexts", "Contexts: puts, atomics and quiet through one; beside the same on the default context"},
             {"pingpong", "A signal from PE 0 to PE 1 and back; beside the bare hand-over of a cache line"},
             {"barrier", "Barrier and sync of all PEs; beside a barrier of bare mapped words"},
-            {"malloc", "Symmetric allocation; beside the meetings it consists of, and malloc of one process"}};
+            {"malloc", "Symmetric allocation; beside the meetings it consists of, and malloc of one process"},
+            {"npu", "The emulated NPU in fast mode; beside the same in plain C++, and beside the barrier of the host"}};
 }
 
 }  // namespace npushmem::bench
