@@ -22,7 +22,7 @@ public:
     explicit WindowNames(const Window& window) : window_(window) {}
 
     [[nodiscard]] bool cached(Address address) const override {
-        return window_.pe_of(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
+        return here(address) >= 0 && window_.base % cache_line == 0 && window_.bytes % cache_line == 0;
     }
     [[nodiscard]] std::string refusal(Address, std::size_t) const override { return {}; }
     [[nodiscard]] std::string name_of(Address address) const override {
@@ -34,11 +34,17 @@ public:
         if (pe < 0) return fmt::format("memory at {:#x}", address);
         return fmt::format("symmetric heap + {} of PE {}", address - window_.part_of(pe), pe);
     }
+    [[nodiscard]] bool shared() const override { return true; }
     [[nodiscard]] int pe_of(Address address) const override {
-        return unmapped_name::is(address) ? unmapped_name::pe_of(address) : window_.pe_of(address);
+        return unmapped_name::is(address) ? unmapped_name::pe_of(address) : here(address);
     }
 
 private:
+    // Its own part is there even where PEs reach all memory, their own too, by a transport.
+    [[nodiscard]] int here(Address address) const {
+        return address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
+    }
+
     Window window_;
 };
 

@@ -127,6 +127,44 @@ std::function<void()> CoreChecker::landing(const Command& command, const Access&
     };
 }
 
+bool CoreChecker::watchable(const Operand& operand) const {
+    const Address at = number_of(operand.address);
+    return domain_->names().shared() && operand.address != nullptr && operand.global && !unmapped_name::is(at) &&
+           domain_->names().pe_of(at) >= 0;
+}
+
+void CoreChecker::report_outside(Hazard hazard, const Access& access, Address at, const char* detail) {
+    domain_->report(hazard, side(access.pipe(), access.name, access.where), FindingSide{}, place_of(at, true), detail);
+}
+
+void CoreChecker::look_again(const Operand& operand, const std::vector<std::byte>& before, Stamp issued,
+                             const Access& access, bool write) {
+    if (bytes_of(operand) == before) return;
+    Address begin = number_of(operand.address);
+    for (std::size_t block = 0; block < operand.blocks; ++block, begin += operand.step)
+        if (domain_->memory().written_since(begin, begin + operand.bytes, issued) && !write) return;
+    report_outside(write ? Hazard::write_race : Hazard::dma_race, access, number_of(operand.address),
+                   write ? "writes bytes that a PE of another process wrote since the command was issued, unordered"
+                         : "copies bytes that a PE of another process wrote since the command was issued, unordered");
+}
+
+std::function<void()> CoreChecker::watched(const Command& command, const Access& access, std::function<void()> run) {
+    if (!domain_->names().shared()) return run;
+    const int target = domain_->names().pe_of(number_of(command.target.address));
+    if (command.target.global && target >= 0 && target != pe_)
+        outside_.sent(target, number_of(command.target.address), access);
+    for (const Operand* operand : {&command.source[0], &command.source[1], &command.target}) {
+        const bool write = operand == &command.target;
+        if (!watchable(*operand) || (write && command.reads_target)) continue;
+        run = [this, operand = *operand, before = bytes_of(*operand), issued = domain_->version(), access, write,
+               run = std::move(run)] {
+            look_again(operand, before, issued, access, write);
+            run();
+        };
+    }
+    return run;
+}
+
 void CoreChecker::issue(const Command& command, std::function<void()> run) {
     idle_ = false;
     const std::size_t pipe = number(command.pipe);
@@ -161,7 +199,7 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
                                    target + end * command.target.bytes / of);
         }
     }
-    queues_[pipe].push_back({++tickets_, landing(command, access, std::move(run))});
+    queues_[pipe].push_back({++tickets_, landing(command, access, watched(command, access, std::move(run)))});
     if (domain_->control().run_command()) run_until(command.pipe, tickets_);
     point();
 }
@@ -309,6 +347,10 @@ void CoreChecker::failed(const KernelError& error) {
 void CoreChecker::kernel_end() {
     point();
     check_left_over();
+    outside_.tell_overtaken([this](const Access& signal, const Access& copy, Address to) {
+        domain_->report(Hazard::unpublished, side(signal.pipe(), signal.name, signal.where), copy, place_of(to, true),
+                        "signals to a PE before a copy to it is complete, and does not announce that later");
+    });
     run_all();
     join_all_pipes();
     clean_cache(std::source_location::current());

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/npu/check/domain.hpp"
+#include "core/npu/check/outside.hpp"
 #include "core/npu/check/scalar_cache.hpp"
 #include "core/npu/check/ub_shadow.hpp"
 #include "npushmem/npu/core.hpp"
@@ -107,6 +108,15 @@ private:
     // The command with what must be noted when it has run.
     [[nodiscard]] std::function<void()> landing(const Command& command, const Access& access,
                                                 std::function<void()> run);
+    // The command that first looks whether PEs of other processes changed what it reads and writes since it was issued.
+    [[nodiscard]] std::function<void()> watched(const Command& command, const Access& access,
+                                                std::function<void()> run);
+    void look_again(const Operand& operand, const std::vector<std::byte>& before, Stamp issued, const Access& access,
+                    bool write);
+    // Symmetric memory that PEs of other processes write to, too, and that can be looked at.
+    [[nodiscard]] bool watchable(const Operand& operand) const;
+    [[nodiscard]] CacheLine& fill(Address address);
+    void report_outside(Hazard hazard, const Access& access, Address at, const char* detail);
     void refuse_address(Address begin, std::size_t bytes, const Access& access) const;
     void touch(Address address);
     void store_uncached(Address address, const void* value, std::size_t bytes, const Access& access);
@@ -139,7 +149,8 @@ private:
     UbShadow ub_shadow_;
     ScalarCache cache_;
     std::set<Address> untouched_;  // lines not used since their last dcci
-    bool idle_ = false;            // nothing done since the last quiet
+    Outside outside_;
+    bool idle_ = false;  // nothing done since the last quiet
     Access atomic_access_;
     bool atomic_ = false;
     FindingSide atomic_at_;

@@ -58,6 +58,12 @@ void CoreChecker::touch(Address address) {
     untouched_.erase(address / cache_line);
 }
 
+CacheLine& CoreChecker::fill(Address address) {
+    CacheLine& line = cache_.fill(address, domain_->version());
+    outside_.filled(line);
+    return line;
+}
+
 void CoreChecker::load(const void* address, void* value, std::size_t bytes, Where where) {
     const Address at = number_of(address);
     const Access access = scalar_access("load", where);
@@ -69,19 +75,25 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
     touch(at);
     CacheLine* line = domain_->names().cached(at) ? cache_.find(at) : nullptr;
     const Stamp filled = line != nullptr ? line->filled : 0;
-    if (line == nullptr && domain_->names().cached(at)) line = &cache_.fill(at, domain_->version());
+    if (line == nullptr && domain_->names().cached(at)) line = &fill(at);
     if (line != nullptr)
         std::memcpy(value, line->bytes.data() + at % cache_line, bytes);
     else
         read_memory(address, value, bytes);
+    bool known = false;
     domain_->memory().load(
         at, at + bytes, core_, now(), filled,
         [&](Hazard hazard, const Access& other, Address part, const char* detail) {
+            known = true;
             std::uint64_t there = 0;
             read_memory(address, &there, bytes);
             domain_->report(hazard, side(Pipe::scalar, "load", where), other, place_of(part, true),
                             fmt::format("{}: sees {:#x}, the memory has {:#x}", detail, value_of(value, bytes), there));
         });
+    if (!known && filled != 0 && domain_->names().shared() && outside_.stale(at, bytes, *line)) {
+        report_outside(Hazard::stale_read, access, at,
+                       "loads from a line that was cached before a wait, and that a PE of another process wrote since");
+    }
     // Afterwards: a load may be a poll for what its word announces.
     if (filled == 0) domain_->acquire_word(at / 8 * 8, now());
 }
@@ -104,7 +116,7 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
     touch(at);
     if (!domain_->names().cached(at)) return store_uncached(at, value, bytes, access);
     CacheLine* line = cache_.find(at);
-    if (line == nullptr) line = &cache_.fill(at, domain_->version());
+    if (line == nullptr) line = &fill(at);
     std::memcpy(line->bytes.data() + at % cache_line, value, bytes);
     line->dirty |= ((std::uint64_t{1} << bytes) - 1) << (at % cache_line);
     domain_->memory().store(at, at + bytes, access, now(), reporter(access, true));
@@ -112,7 +124,18 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
 
 void CoreChecker::flushed(Address begin, const CacheLine& line, const std::source_location& where) {
     const Access access = scalar_access("write back", where);
-    domain_->memory().write_back(begin, line.dirty, access, line.filled, domain_->changed(), reporter(access, true));
+    bool known = false;
+    const GmShadow::Report report = reporter(access, true);
+    domain_->memory().write_back(begin, line.dirty, access, line.filled, domain_->changed(),
+                                 [&](Hazard hazard, const Access& other, Address at, const char* detail) {
+                                     known = true;
+                                     report(hazard, other, at, detail);
+                                 });
+    const Address lost = !known && domain_->names().shared() ? Outside::lost(begin, line) : 0;
+    if (lost != 0) {
+        report_outside(Hazard::lost_update, access, lost,
+                       "writes back a whole line over bytes that a PE of another process wrote since it was cached");
+    }
     for (Address word = 0; word < cache_line; word += 8) {
         if (((line.dirty >> word) & 0xff) != 0) domain_->release_word(begin + word, now(), false);
     }
@@ -152,7 +175,11 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     domain_->memory().signal(at, at + sizeof *signal.word, access, now(), !signal.add, reporter(access, true));
     Domain::Message message{core_, signal, access, now()};
     const int target = domain_->names().pe_of(at);
-    if (target >= 0 && target != pe_) ++domain_->traffic().signals;
+    if (target >= 0 && target != pe_) {
+        ++domain_->traffic().signals;
+        outside_.signalled(target, access, now());
+    }
+    if (target == pe_) outside_.signalled_all(now());
     if (target < 0 || target == pe_ || domain_->control().deliver_signal())
         domain_->arrive(message);
     else
@@ -183,6 +210,7 @@ void CoreChecker::after_wait(const void* address, std::uint64_t, Where where) {
     if (owner >= 0 && owner != pe_) ++domain_->traffic().waits;
     clean_line(at, where);
     touch(at);
+    outside_.acquired();
     domain_->acquire_word(at, now());
 }
 
@@ -210,7 +238,10 @@ void CoreChecker::arrive_cores(Where where) {
     domain_->changed();
 }
 
-void CoreChecker::leave_cores() { now().join(domain_->meeting(pe_).passed); }
+void CoreChecker::leave_cores() {
+    outside_.acquired();
+    now().join(domain_->meeting(pe_).passed);
+}
 
 void CoreChecker::barrier_begins(const BarrierCall& call, Where where) {
     domain_->compare(call, side(Pipe::scalar, call.variant, where), cores_);

@@ -152,6 +152,14 @@ void GmShadow::signal(Address begin, Address end, const Access& access, const Cl
     bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}});
 }
 
+bool GmShadow::written_since(Address begin, Address end, Stamp stamp) const {
+    bool written = false;
+    bytes_.visit(begin, end, [&](Address, Address, const Bytes& bytes) {
+        written = written || (bytes.write.exists() && (bytes.landed == 0 || bytes.landed > stamp));
+    });
+    return written;
+}
+
 Access GmShadow::writer_of(Address address) const {
     Access writer;
     bytes_.visit(address, address + 1, [&](Address, Address, const Bytes& bytes) { writer = bytes.write; });

@@ -37,6 +37,8 @@ public:
     void signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
                 const Report& report);
 
+    // Whether a write that is known here reached any of these bytes after `stamp`, or is about to.
+    [[nodiscard]] bool written_since(Address begin, Address end, Stamp stamp) const;
     // Null when nobody wrote there.
     [[nodiscard]] Access writer_of(Address address) const;
     void clear();

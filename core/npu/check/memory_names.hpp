@@ -21,6 +21,8 @@ public:
     [[nodiscard]] virtual std::string refusal(Address address, std::size_t bytes) const = 0;
     // "symmetric allocation 2 (64 bytes) + 8 of PE 1".
     [[nodiscard]] virtual std::string name_of(Address address) const = 0;
+    // Whether PEs that nobody checks here write to symmetric memory, too: other processes.
+    [[nodiscard]] virtual bool shared() const { return false; }
     // Whose symmetric memory it is; -1: nobody's.
     [[nodiscard]] virtual int pe_of(Address address) const = 0;
 };

@@ -14,6 +14,7 @@ struct CacheLine {
     std::array<std::byte, 64> bytes;
     std::uint64_t dirty = 0;  // bit i: byte i was stored since the line was filled
     Stamp filled = 0;
+    std::uint64_t acquires = 0;  // of its core, when it was filled; see Outside
 };
 
 // Never evicts: what would be found only when a line happens to stay is found always.

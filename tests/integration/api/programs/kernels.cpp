@@ -167,6 +167,44 @@ void test_scalar_access(Checker& check, Kernels& kernels, const Job& job) {
     npushmem_free(word);
 }
 
+// Checked mode finds, among processes, what the peer has to do with: the kernels are wrong on purpose.
+void test_hazards(Checker& check, const Job& job, npu::Stream& stream) {
+    auto* data = allocate<std::uint64_t>(8);
+    auto* cached = allocate<std::uint64_t>(8);
+    auto* arrived = allocate<std::uint64_t>(8);
+    const auto found = [&](const char* hazard, const std::function<void(Core&)>& kernel) {
+        Status done = npu::launch(stream, 1, [&kernel](Core& core) { kernel(core); });
+        if (done.ok()) done = stream.synchronize();
+        check.equal(hazard, static_cast<int>(Code::protocol), static_cast<int>(done.code()));
+        check.that(hazard, done.message().find(std::string(hazard) + " in this launch") != std::string::npos);
+        check.that(hazard, done.message().find("kernels.cpp:") != std::string::npos);
+        npushmem_barrier_all();
+    };
+    // One core caches the line, the other one sees to it that a peer writes there afterwards.
+    found("H7", [&](Core& core) {
+        if (core.index() == 0) static_cast<void>(core.load(data));
+        core.core_barrier();
+        if (core.index() == 1) {
+            core.signal_set_on(cached, 1, job.left());
+            core.signal_wait_until(cached, Compare::equal, 1, job.right());
+            core.signal_set_on(data, 5, job.right());
+            core.fence();
+            core.signal_set_on(arrived, 1, job.right());
+        }
+        if (core.index() != 0) return;
+        core.signal_wait_until(arrived, Compare::equal, 1, job.left());
+        static_cast<void>(core.load(data));
+    });
+    if (job.npes > 1) {
+        found("H8", [&](Core& core) {
+            if (core.index() != 0) return;
+            core.put(data, cached, 1, job.right());
+            core.signal_set_on(arrived, 2, job.right());
+        });
+    }
+    for (std::uint64_t* memory : {arrived, cached, data}) npushmem_free(memory);
+}
+
 }  // namespace
 
 void test_kernels(Checker& check, const Job& job, npu::Stream& stream) {
@@ -176,6 +214,7 @@ void test_kernels(Checker& check, const Job& job, npu::Stream& stream) {
     test_polling(kernels, job);
     test_barriers(kernels, job);
     test_scalar_access(check, kernels, job);
+    if (npu::device().config().hooks) test_hazards(check, job, stream);
 }
 
 }  // namespace npushmem::api_test

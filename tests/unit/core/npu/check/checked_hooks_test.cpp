@@ -73,6 +73,111 @@ TEST(CheckedDevice, BarriersBetweenDevicesPass) {
     }
 }
 
+// What a PE of another process does is not told to this one's checker: here, whatever is not done through a Core.
+struct Outsiders : testing::Test {
+    using Kernel = std::function<void(Core&)>;
+
+    // What is found under a schedule that puts commands off.
+    Status run(const Kernel& kernel) {
+        const ArrayPe pe(array, 0, checked(fabric, "lazy"));
+        return pe.run(1, [&](Core& core) {
+            if (core.index() == 0) kernel(core);
+        });
+    }
+    void expect_found(const char* hazard, const char* detail, const Kernel& kernel) {
+        const Status status = run(kernel);
+        EXPECT_EQ(status.code(), Code::protocol) << hazard;
+        EXPECT_THAT(status.message(), HasSubstr(std::string(hazard) + " in this launch"));
+        EXPECT_THAT(status.message(), HasSubstr(detail));
+        EXPECT_THAT(status.message(), HasSubstr("checked_hooks_test.cpp:"));
+        EXPECT_THAT(status.message(), HasSubstr("memory: symmetric heap + "));
+    }
+    void expect_clean(const Kernel& kernel) {
+        const Status status = run(kernel);
+        EXPECT_TRUE(status.ok()) << status.message();
+    }
+
+    SymmetricArray array{2, 4096};
+    ArrayFabric fabric{array, 0};
+    std::uint64_t* mine = array.at<std::uint64_t>(0);
+    std::uint64_t* word = mine + 256;
+};
+
+TEST_F(Outsiders, H7ALineCachedBeforeTheWait) {
+    const auto kernel = [this](bool forget, std::uint64_t written) {
+        return [=, this](Core& core) {
+            static_cast<void>(core.load(mine));
+            *mine = written;
+            *word = written;
+            core.signal_wait_until(word, Compare::equal, written, 1);
+            if (forget) core.dcci(mine);
+            EXPECT_EQ(core.load(mine) == written, forget);
+        };
+    };
+    expect_found("H7", "a PE of another process wrote since", kernel(false, 1));
+    expect_clean(kernel(true, 2));
+}
+
+TEST_F(Outsiders, H8ACopyThatItsSignalOvertakes) {
+    std::uint64_t* data = mine + 8;
+    expect_found("H8", "before a copy to it is complete", [=, this](Core& core) {
+        core.put(data, mine, 8, 1);
+        core.signal_set_on(word, 1, 1);
+    });
+    expect_clean([=, this](Core& core) {
+        core.put(data, mine, 8, 1);
+        core.fence();
+        core.signal_set_on(word, 1, 1);
+    });
+    // One at a time is announced while the next is under way.
+    expect_clean([=, this](Core& core) {
+        for (std::uint64_t i = 0; i < 3; ++i) {
+            core.put(data + i * 8, mine, 8, 1);
+            core.set_flag<Pipe::copy_out, Pipe::scalar>(static_cast<int>(i));
+            if (i > 0) core.wait_flag<Pipe::copy_out, Pipe::scalar>(static_cast<int>(i) - 1);
+            if (i > 0) core.signal_set_on(word, i, 1);
+        }
+        core.wait_flag<Pipe::copy_out, Pipe::scalar>(2);
+        core.signal_set_on(word, 3, 1);
+    });
+}
+
+TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
+    const auto kernel = [this](std::size_t theirs) {
+        return [=, this](Core& core) {
+            core.store(mine, 5);
+            mine[theirs] += 1;
+            core.dcci(mine);
+        };
+    };
+    expect_found("H9", "over bytes that a PE of another process wrote", kernel(1));
+    expect_clean(kernel(8));
+}
+
+TEST_F(Outsiders, H13ACopyOfWhatTheyWriteMeanwhile) {
+    const auto kernel = [this](bool complete) {
+        return [=, this](Core& core) {
+            core.data_copy(core.ub_alloc<std::uint64_t>(8), gm(mine, 8), 8);
+            if (complete) core.pipe_barrier<Pipe::all>();
+            mine[3] += 1;
+        };
+    };
+    expect_found("H13", "copies bytes that a PE of another process wrote", kernel(false));
+    expect_clean(kernel(true));
+}
+
+TEST_F(Outsiders, H14ACopyOverWhatTheyWriteMeanwhile) {
+    const auto kernel = [this](bool complete) {
+        return [=, this](Core& core) {
+            core.put(mine + 16, mine, 8, 1);
+            if (complete) core.pipe_barrier<Pipe::all>();
+            array.at<std::uint64_t>(1)[18] += 1;
+        };
+    };
+    expect_found("H14", "writes bytes that a PE of another process wrote", kernel(false));
+    expect_clean(kernel(true));
+}
+
 TEST(Schedules, ParsePrintAndRefuse) {
     for (const char* text : {"eager", "lazy", "random:17", "explore:3"}) {
         EXPECT_EQ(Schedule::parse(text).value().text(), text);

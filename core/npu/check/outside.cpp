@@ -1,0 +1,57 @@
+#include "core/npu/check/outside.hpp"
+
+namespace npushmem::npu::check {
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+
+// Relaxed, byte by byte: others may write at the same time.
+std::byte in_memory(std::uintptr_t address) {
+    return static_cast<std::byte>(__atomic_load_n(reinterpret_cast<const std::uint8_t*>(address), __ATOMIC_RELAXED));
+}
+
+bool dirty(const CacheLine& line, std::size_t index) { return (line.dirty >> index & 1) != 0; }
+
+}  // namespace
+
+std::vector<std::byte> bytes_of(const Operand& operand) {
+    std::vector<std::byte> bytes;
+    bytes.reserve(operand.bytes * operand.blocks);
+    auto begin = reinterpret_cast<std::uintptr_t>(operand.address);
+    for (std::size_t block = 0; block < operand.blocks; ++block, begin += operand.step)
+        for (std::size_t i = 0; i < operand.bytes; ++i) bytes.push_back(in_memory(begin + i));
+    return bytes;
+}
+
+bool Outside::stale(Address at, std::size_t bytes, const CacheLine& line) const {
+    if (line.acquires == acquires_) return false;
+    for (std::size_t i = 0; i < bytes; ++i) {
+        const std::size_t index = at % line_bytes + i;
+        if (!dirty(line, index) && in_memory(at + i) != line.bytes[index]) return true;
+    }
+    return false;
+}
+
+Outside::Address Outside::lost(Address line_begin, const CacheLine& line) {
+    for (std::size_t index = 0; index < line_bytes; ++index)
+        if (!dirty(line, index) && in_memory(line_begin + index) != line.bytes[index]) return line_begin + index;
+    return 0;
+}
+
+void Outside::signalled(int pe, const Access& signal, const Clock& clock) {
+    std::erase_if(sent_, [&](const Sent& sent) { return sent.pe == pe && sent.copy.complete(clock); });
+    for (Sent& sent : sent_)
+        if (sent.pe == pe && !sent.overtaken_by.exists()) sent.overtaken_by = signal;
+}
+
+void Outside::signalled_all(const Clock& clock) {
+    std::erase_if(sent_, [&](const Sent& sent) { return sent.copy.complete(clock); });
+}
+
+void Outside::tell_overtaken(const std::function<void(const Access&, const Access&, Address)>& tell) {
+    for (const Sent& sent : sent_)
+        if (sent.overtaken_by.exists()) tell(sent.overtaken_by, sent.copy, sent.begin);
+    sent_.clear();
+}
+
+}  // namespace npushmem::npu::check

@@ -1,0 +1,53 @@
+// What PEs of other processes do, which nobody tells: found by the traces that it leaves in memory, and by what this
+// core tells them. Used where a process checks its own PE only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/npu/check/access.hpp"
+#include "core/npu/check/scalar_cache.hpp"
+#include "npushmem/npu/hooks.hpp"
+
+namespace npushmem::npu::check {
+
+// The bytes of an operand in symmetric memory, one block after the other, as they are now.
+std::vector<std::byte> bytes_of(const Operand& operand);
+
+// For one core.
+class Outside {
+public:
+    using Address = std::uintptr_t;
+
+    // This core has waited for somebody: what it cached before is from before.
+    void acquired() { ++acquires_; }
+    void filled(CacheLine& line) const { line.acquires = acquires_; }
+    // H7: whether a load that found these bytes in a line should have found others: somebody changed them in memory,
+    // and this core has waited since it cached them.
+    [[nodiscard]] bool stale(Address at, std::size_t bytes, const CacheLine& line) const;
+    // H9: whether writing the whole line back undoes what somebody changed. Where: the first such byte; else 0.
+    [[nodiscard]] static Address lost(Address line_begin, const CacheLine& line);
+
+    // H8: copies to another PE that a signal to it has overtaken, and that no later signal of this core announces.
+    void sent(int pe, Address begin, const Access& access) { sent_.push_back({pe, begin, access, {}}); }
+    void signalled(int pe, const Access& signal, const Clock& clock);
+    // A word of its own, which anybody may poll.
+    void signalled_all(const Clock& clock);
+    // tell(signal, copy, where it goes), for each; then they are forgotten.
+    void tell_overtaken(const std::function<void(const Access&, const Access&, Address)>& tell);
+
+private:
+    struct Sent {
+        int pe;
+        Address begin;
+        Access copy;
+        Access overtaken_by;
+    };
+
+    std::uint64_t acquires_ = 0;
+    std::vector<Sent> sent_;  // and not yet announced
+};
+
+}  // namespace npushmem::npu::check
