@@ -25,7 +25,7 @@ void declare_options(CLI::App& app, CombineOptions& options) {
     app.add_option("--ring", options.ring, "In whose memory the rings of modes stream and chunked lie")
         ->check(CLI::IsMember({"receiver", "sender"}))
         ->capture_default_str();
-    app.add_option("--copy", options.copy, "How rows are copied in mode direct")
+    app.add_option("--copy", options.copy, "How rows are copied in mode direct, and by dispatch")
         ->check(CLI::IsMember({"auto", "staged", "ordinary", "streaming"}))
         ->capture_default_str();
     app.add_option("--zipf", options.zipf, "Skew of generated routing")->capture_default_str();

@@ -61,7 +61,7 @@ std::string results_part(const CombineResult& r) {
                               combine.median / best, streams ? "streaming" : "ordinary"));
     text += field("", "besides copying every row once, it reads each again to add it up");
     text += control_part(r);
-    return text + plans_part(r) + cache_part(3 * r.payload_bytes);
+    return text + plans_part(r) + cache_part("x and two buffers", 3 * r.payload_bytes);
 }
 
 std::string verdict_part(const CombineOptions& options, const CombineResult& r) {

@@ -36,7 +36,7 @@ std::string results_part(const DispatchResult& r) {
     text += field("control traffic",
                   fmt::format("{} of counts, slots and signals per dispatch ({:.3f} % of the payload)",
                               bytes_text(r.control_bytes), 100 * r.control_bytes / std::max(r.payload_bytes, 1.0)));
-    return text + cache_part(3 * r.payload_bytes);
+    return text + cache_part("x and two buffers", 3 * r.payload_bytes);
 }
 
 std::string verdict_part(const CombineOptions& options, const DispatchResult& r) {

@@ -61,7 +61,7 @@ private:
             if (!times.ok()) return times.status();
             if (job.speaks()) std::cout << line_of(kind, times.value()) << std::flush;
         }
-        if (job.speaks()) std::cout << cache_part(2 * static_cast<double>(bytes_));
+        if (job.speaks()) std::cout << cache_part("source and target", 2 * static_cast<double>(bytes_));
         return {};
     }
 

@@ -87,14 +87,13 @@ std::string choices_part(const std::string& copying, const std::string& map, con
     return "What was chosen, and why\n" + indented(map) + indented(nics) + copying;
 }
 
-std::string cache_part(double touched) {
+std::string cache_part(const char* what, double touched) {
     const double cache = last_level_cache();
     if (cache == 0 || touched >= 4 * cache) return "";
     return field("caches",
-                 fmt::format("x and two buffers are {}, less than 4 times the last-level cache of {} that this host "
-                             "reports:",
+                 fmt::format("{} are {}, less than 4 times the last-level cache of {} that this host reports:", what,
                              bytes_text(touched), bytes_text(cache))) +
-           field("", "these figures are of caches at least in part, for memcpy as for the combine");
+           field("", "these figures are of caches at least in part, those of memcpy as well");
 }
 
 void append_samples(std::string& csv, const char* name, const std::vector<double>& seconds, double bytes) {

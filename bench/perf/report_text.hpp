@@ -25,7 +25,7 @@ std::string copying_there(const CombineOptions& options, std::int32_t copy);
 // map, nics: what the runtime says of its choices.
 std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics);
 // A baseline whose buffers fit the cache is not one of memory, and must say so. `touched`: their bytes.
-std::string cache_part(double touched);
+std::string cache_part(const char* what, double touched);
 
 // Why the run failed: PE, token, column, expected, seen.
 std::string difference_text(const PeDifference& difference);

@@ -31,7 +31,7 @@ struct Contexts {
     std::unordered_map<const Context*, Made> live;
     // With NPUSHMEM_CHECK: so that no new one gets the address of one that was destroyed; and what else was taken for
     // a context, by its handle.
-    std::unordered_map<const Context*, std::unique_ptr<Context>> destroyed;
+    std::unordered_map<const Context*, Made> destroyed;
     std::unordered_map<const Context*, std::unique_ptr<Context>> foreign;
 };
 
@@ -99,7 +99,7 @@ Made take(const Context* context) {
 Status use_of(const Context& context) { return ContextUse::Call(context).status(); }
 
 // Where calls are checked its memory is kept, as that of a context without members, so that whoever uses it gets a
-// report.
+// report; and the note of who uses it, which a call of another thread may be about to write.
 Status end(Made made) {
     Status done = made.remote->quiet();
     full_fence();  // for what was stored to mapped PEs
@@ -109,7 +109,7 @@ Status end(Made made) {
     if (!runtime()->settings().check) return done;
     const std::lock_guard guard(contexts().lock);
     const Context* const address = made.context.get();
-    contexts().destroyed.emplace(address, std::move(made.context));
+    contexts().destroyed.emplace(address, std::move(made));
     return done;
 }
 
@@ -127,7 +127,7 @@ const Context& find_context(npushmem_ctx_t handle) {
     const Context* const address = address_of(handle);
     const std::lock_guard guard(all.lock);
     if (const auto found = all.live.find(address); found != all.live.end()) return *found->second.context;
-    if (const auto found = all.destroyed.find(address); found != all.destroyed.end()) return *found->second;
+    if (const auto found = all.destroyed.find(address); found != all.destroyed.end()) return *found->second.context;
     auto& stranger = all.foreign[address];
     if (!stranger) stranger = std::make_unique<Context>();
     stranger->state = Context::State::foreign;

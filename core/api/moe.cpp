@@ -312,7 +312,10 @@ int npushmemx_moe_wait(npushmemx_moe_t* handle) {
 }
 
 int npushmemx_moe_reset(npushmemx_moe_t* handle) {
-    return on_handle(__func__, handle, [](moe::Layer& layer) { return layer.reset(); });
+    return on_handle(__func__, handle, [&](moe::Layer& layer) {
+        handle->x = nullptr;  // of a dispatch that was under way: nobody waits for it any more
+        return layer.reset();
+    });
 }
 
 const char* npushmemx_moe_error(const npushmemx_moe_t* handle) {

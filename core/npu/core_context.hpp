@@ -59,7 +59,8 @@ public:
     // change.
     std::uint64_t polled_version = 0;
     int polls_in_vain = 0;
-    bool set_aside = false;  // by a scheduler: until no other can go on
+    bool set_aside = false;    // by a scheduler: until no other can go on
+    bool went_remote = false;  // has waited for a transport, or begun something there
     Where where;
     std::chrono::nanoseconds timeout{0};   // of the current wait; 0: none
     std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not yet fixed

@@ -9,7 +9,7 @@ namespace npushmem::npu::detail {
 // For the current core of a runner; `where` is what the kernel is doing.
 class CoreWait final : public RemoteWait {
 public:
-    CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) {}
+    CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) { core.went_remote = true; }
 
     Status until(const std::function<bool()>& ready, const char* what, int pe) override {
         if (ready()) return {};

@@ -85,10 +85,11 @@ void LaunchRun::run_body(CoreContext& context) {
     }
 }
 
-// The end of a kernel completes what it began, as quiet does; what is mapped is complete already.
+// The end of a kernel completes what it began, as quiet does; what is mapped is complete already. A core that began
+// nothing has nothing to do with what fails elsewhere.
 void LaunchRun::complete(CoreContext& context) {
     RemoteOperations* const unmapped = fabric_.remote_operations();
-    if (unmapped == nullptr) return;
+    if (unmapped == nullptr || !context.went_remote) return;
     CoreWait wait(context, job_.config.where);
     if (Status done = unmapped->quiet(wait); !done.ok()) throw KernelError(done);
 }

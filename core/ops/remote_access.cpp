@@ -135,6 +135,13 @@ Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count
     return done;
 }
 
+Status RemoteAccess::settle(Status done, std::vector<std::byte> staging) {
+    if (done.ok()) return done;
+    const std::lock_guard guard(lock_);
+    given_up_.push_back(std::move(staging));
+    return done;
+}
+
 Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source) {
     const auto* from = static_cast<const std::byte*>(source);
     if (blocks.remote_stride == blocks.bytes && blocks.bytes <= staging_bytes / 2) {
@@ -148,7 +155,7 @@ Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source
             done =
                 put(pe, blocks.offset + first * blocks.bytes, staging.data(), many * blocks.bytes, Completion::local);
         }
-        return done;
+        return settle(std::move(done), std::move(staging));
     }
     const auto found = link(pe);
     if (!found.ok()) return found.status();
@@ -177,7 +184,7 @@ Status RemoteAccess::get_together(int pe, const Blocks& blocks, std::byte* to) {
             copy_blocks({to + first * blocks.local_stride, blocks.local_stride}, {staging.data(), blocks.remote_stride},
                         blocks.bytes, many);
     }
-    return done;
+    return settle(std::move(done), std::move(staging));
 }
 
 Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {

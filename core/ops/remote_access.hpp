@@ -57,6 +57,8 @@ public:
     Status progress() { return peers_.progress(); }
 
 private:
+    // Returns `done`; keeps what a failed one may still use.
+    Status settle(Status done, std::vector<std::byte> staging);
     struct Link : RemotePeers::Link {
         bool unsettled = false;  // something was posted since its last quiet; then it is in unsettled_
     };
@@ -87,6 +89,9 @@ private:
     std::mutex lock_;
     std::unordered_map<int, Link> links_;  // by PE; they stay where they are
     Links unsettled_;
+    // Staging of requests that failed, or were waited for in vain: the transport may still touch it. Until the queues
+    // are closed.
+    std::vector<std::vector<std::byte>> given_up_;
     std::uint64_t transports_ = 0;  // of the links, one bit each
 };
 

@@ -127,7 +127,7 @@ typedef struct npushmemx_moe_traffic {
     uint64_t tails;   /* modes stream and chunked: words stored by the sender, one per batch of about 64 KiB of rows */
     uint64_t heads;   /* and by the receiver */
     uint64_t splits;  /* batches that went across a ring's end */
-    uint64_t waits;   /* how often a sender waited for room, or a receiver for rows */
+    uint64_t waits;   /* how often a sender waited for room, or a receiver for rows; of mapped PEs */
 } npushmemx_moe_traffic_t;
 
 /* Collective. Compares the configurations of all PEs, then takes symmetric memory: two buffers of max_tokens * top_k
@@ -176,8 +176,8 @@ NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, v
  * what ended it at once. The call is then under way until npushmemx_moe_wait, which returns its result, refusals
  * included; until then `in`, expert_ids, weights and the place that x points to must stay, and *x is set by the wait.
  * Of the other functions only reset and destroy are possible meanwhile, the rest is refused, on this PE, with
- * NPUSHMEM_E_STATE. Rows for PEs whose memory is not mapped here begin to move in the wait; so do a combine's in modes
- * stream and chunked. */
+ * NPUSHMEM_E_STATE; get_plan and get_traffic are not refused, and say what was before the call or is half-way. Rows for
+ * PEs whose memory is not mapped here begin to move in the wait; so do a combine's in modes stream and chunked. */
 NPUSHMEM_API int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const void* in,
                                             const int32_t* expert_ids, const float* weights, void** x);
 

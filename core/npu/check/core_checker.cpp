@@ -148,14 +148,26 @@ void CoreChecker::look_again(const Operand& operand, const std::vector<std::byte
                          : "copies bytes that a PE of another process wrote since the command was issued, unordered");
 }
 
-std::function<void()> CoreChecker::watched(const Command& command, const Access& access, std::function<void()> run) {
+// Is something of this PE on its way to these bytes?
+bool CoreChecker::written_by_own(const Operand& target) const {
+    if (!watchable(target)) return false;
+    constexpr Stamp never = ~Stamp{0};
+    Address begin = number_of(target.address);
+    for (std::size_t block = 0; block < target.blocks; ++block, begin += target.step)
+        if (domain_->memory().written_since(begin, begin + target.bytes, never)) return true;
+    return false;
+}
+
+std::function<void()> CoreChecker::watched(const Command& command, const Access& access, bool own_writes,
+                                           std::function<void()> run) {
     if (!domain_->names().shared()) return run;
     const int target = domain_->names().pe_of(number_of(command.target.address));
     if (command.target.global && target >= 0 && target != pe_)
         outside_.sent(target, number_of(command.target.address), access);
     for (const Operand* operand : {&command.source[0], &command.source[1], &command.target}) {
         const bool write = operand == &command.target;
-        if (!watchable(*operand) || (write && command.reads_target)) continue;
+        // What changes a target that earlier writes of this PE are still to reach could be these.
+        if (!watchable(*operand) || (write && (command.reads_target || own_writes))) continue;
         run = [this, operand = *operand, before = bytes_of(*operand), issued = domain_->version(), access, write,
                run = std::move(run)] {
             look_again(operand, before, issued, access, write);
@@ -190,6 +202,7 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
         }
     }
     if (command.reads_target && !command.target.global) check_operand(command.target, false, access);
+    const bool own_writes = written_by_own(command.target);
     check_operand(command.target, true, access);
     for (int i = 0; i < 2; ++i) {
         for (const auto& [begin, end] : padding[i]) {
@@ -199,7 +212,8 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
                                    target + end * command.target.bytes / of);
         }
     }
-    queues_[pipe].push_back({++tickets_, landing(command, access, watched(command, access, std::move(run)))});
+    queues_[pipe].push_back(
+        {++tickets_, landing(command, access, watched(command, access, own_writes, std::move(run)))});
     if (domain_->control().run_command()) run_until(command.pipe, tickets_);
     point();
 }

@@ -109,8 +109,10 @@ private:
     [[nodiscard]] std::function<void()> landing(const Command& command, const Access& access,
                                                 std::function<void()> run);
     // The command that first looks whether PEs of other processes changed what it reads and writes since it was issued.
-    [[nodiscard]] std::function<void()> watched(const Command& command, const Access& access,
+    // `own_writes`: earlier writes of this PE to the target had not landed then.
+    [[nodiscard]] std::function<void()> watched(const Command& command, const Access& access, bool own_writes,
                                                 std::function<void()> run);
+    [[nodiscard]] bool written_by_own(const Operand& target) const;
     void look_again(const Operand& operand, const std::vector<std::byte>& before, Stamp issued, const Access& access,
                     bool write);
     // Symmetric memory that PEs of other processes write to, too, and that can be looked at.

@@ -176,6 +176,15 @@ TEST_F(Outsiders, H14ACopyOverWhatTheyWriteMeanwhile) {
     };
     expect_found("H14", "writes bytes that a PE of another process wrote", kernel(false));
     expect_clean(kernel(true));
+    // Two of its own, in order: what the second finds changed is the first one's.
+    mine[0] = 7;
+    expect_clean([=, this](Core& core) {
+        core.put(mine + 16, mine, 8, 1);
+        core.pipe_barrier<Pipe::copy_out>();
+        core.put(mine + 20, mine + 64, 4, 1);
+        core.pipe_barrier<Pipe::copy_out>();
+        core.put(mine + 16, mine + 32, 8, 1);
+    });
 }
 
 TEST(Schedules, ParsePrintAndRefuse) {
