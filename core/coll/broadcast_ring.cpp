@@ -1,29 +1,20 @@
 #include "core/coll/broadcast_ring.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "core/base/full_fence.hpp"
+#include "core/coll/line_wait.hpp"
 
 namespace npushmem::coll {
 
-namespace {
-
-// Loads of one cell before anything else is done about it: longer than a line needs from one cache to another, shorter
-// than it takes to let somebody else run.
-constexpr int first_polls = 200;
-
-}  // namespace
-
-// Acquire: pairs with the release store in tell_left(), so that what this PE writes next into a cell comes after the
+// Acquire: pairs with the release store in tell(), so that what this PE writes next into a cell comes after the
 // member has read what was there.
 std::uint64_t BroadcastRing::left(int member) const {
     return SharedLine(rings_.of(member)).counter().load(std::memory_order_acquire);
 }
 
-// Acquire: pairs with the release store in send().
+// Acquire: pairs with the release store in tell().
 bool BroadcastRing::has_come(int root) const {
     return SharedLine(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
 }
@@ -31,16 +22,17 @@ bool BroadcastRing::has_come(int root) const {
 Status BroadcastRing::wait_for(SharedLine line, std::uint64_t value, int member) {
     // Acquire: as in left() and has_come().
     const auto there = [&] { return line.counter().load(std::memory_order_acquire) >= value; };
-    for (int i = 0; i < first_polls && waiter_->budget().polls != 0; ++i)
-        if (there()) return {};
-    ParkingOn parking{line};
-    const WaitFor what{
-        .what = "a small broadcast", .needs = members_, .timeout = timeout_, .parking = crowded_ ? &parking : nullptr};
-    WaitFailure failure;
-    const Code code = waiter_->until(there, what, &failure);
-    if (parking.woken() != 0) waiter_->count_woken(parking.woken());
-    if (code == Code::ok) return {};
-    return {code, fmt::format("{}; nothing has come from PE {}", describe(what, failure), members_.at(member))};
+    return wait_at_line(*waiter_, line, there, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
+                        crowded_, members_.at(member));
+}
+
+// Release: pairs with the acquire loads in left(), has_come() and wait_for(): the payload has been written, or read,
+// before. To look for sleepers needs a fence, which costs as much as the rest: only where anybody sleeps.
+void BroadcastRing::tell(SharedLine line) {
+    line.counter().store(call_, std::memory_order_release);
+    if (!crowded_) return;
+    full_fence();
+    if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
 }
 
 Status BroadcastRing::wait_until_left(std::uint64_t call) {
@@ -60,13 +52,7 @@ Status BroadcastRing::send(const std::byte* source, std::uint64_t count) {
         if (Status left = wait_until_left(call_ - depth); !left.ok()) return left;
     std::byte* const there = cell(index_, call_);
     std::memcpy(there + payload_at, source, count);
-    SharedLine line(there);
-    // Release: pairs with the acquire loads in has_come() and wait_for(). To look for sleepers needs a fence, which
-    // costs as much as the rest: only where anybody sleeps.
-    line.counter().store(call_, std::memory_order_release);
-    if (!crowded_) return {};
-    full_fence();
-    if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
+    tell(SharedLine(there));
     return {};
 }
 
@@ -77,22 +63,13 @@ Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, int root) {
     return {};
 }
 
-void BroadcastRing::tell_left() {
-    SharedLine line(rings_.of(index_));
-    // Release: pairs with the acquire load in left(); the payload has been read before.
-    line.counter().store(call_, std::memory_order_release);
-    if (!crowded_) return;
-    full_fence();
-    if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
-}
-
 Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
     ++call_;
     Status done = index_ == root ? send(source, count) : receive(dest, count, root);
     if (!done.ok()) return done;
     // Its own source is what the root gives itself; dest may be the source.
     if (index_ == root && dest != nullptr && dest != source) std::memcpy(dest, source, count);
-    if (call_ % told_every == 0) tell_left();
+    if (call_ % told_every == 0) tell(SharedLine(rings_.of(index_)));
     return {};
 }
 

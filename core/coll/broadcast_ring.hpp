@@ -51,10 +51,11 @@ private:
     Status send(const std::byte* source, std::uint64_t count);
     Status receive(std::byte* dest, std::uint64_t count, int root);
     Status wait_until_left(std::uint64_t call);
-    void tell_left();
+    // Tells the number of this call there, and wakes who sleeps on it.
+    void tell(SharedLine line);
     [[nodiscard]] bool has_come(int root) const;
     // Until the line's value is at least this.
-    [[gnu::noinline]] Status wait_for(SharedLine line, std::uint64_t value, int member);
+    Status wait_for(SharedLine line, std::uint64_t value, int member);
 
     barrier::MemberStates rings_;
     PeRange members_;

@@ -1,20 +1,11 @@
 #include "core/coll/line_exchange.hpp"
 
-#include <fmt/core.h>
-
 #include <cstring>
 
 #include "core/base/full_fence.hpp"
+#include "core/coll/line_wait.hpp"
 
 namespace npushmem::coll {
-
-namespace {
-
-// Loads of one cell before anything else is done about it: longer than a line needs from one cache to another, shorter
-// than it takes to let somebody else run.
-constexpr int first_polls = 200;
-
-}  // namespace
 
 void LineExchange::send(int member, const std::byte* payload, std::uint64_t count) {
     std::byte* const there = cell(member, index_, call_);
@@ -43,16 +34,9 @@ void LineExchange::wake_sleepers_of_all() {
 }
 
 Status LineExchange::wait_for(int member) {
-    for (int i = 0; i < first_polls && waiter_->budget().polls != 0; ++i)
-        if (has_come(member)) return {};
-    ParkingOn parking{SharedLine(cell(index_, member, call_))};
-    const WaitFor what{
-        .what = "a small collective operation", .needs = members_, .timeout = timeout_, .parking = &parking};
-    WaitFailure failure;
-    const Code code = waiter_->until([&] { return has_come(member); }, what, &failure);
-    if (parking.woken() != 0) waiter_->count_woken(parking.woken());
-    if (code == Code::ok) return {};
-    return {code, fmt::format("{}; nothing has come from PE {}", describe(what, failure), members_.at(member))};
+    return wait_at_line(
+        *waiter_, SharedLine(cell(index_, member, call_)), [&] { return has_come(member); },
+        {.what = "a small collective operation", .needs = members_, .timeout = timeout_}, true, members_.at(member));
 }
 
 void LineExchange::send_to_all(const std::byte* source, std::uint64_t step, std::uint64_t count) {

@@ -54,7 +54,7 @@ private:
     void send_to_all(const std::byte* source, std::uint64_t step, std::uint64_t count);
     [[nodiscard]] bool has_come(int member) const;
     void wake_sleepers_of_all();
-    [[gnu::noinline]] Status wait_for(int member);
+    Status wait_for(int member);
 
     barrier::MemberStates cells_;
     PeRange members_;
