@@ -6,6 +6,7 @@
 
 #include "bench/perf/fragments_run.hpp"
 #include "bench/perf/report_text.hpp"
+#include "bench/perf/run_in_job.hpp"
 #include "bench/perf/subcommand.hpp"
 
 namespace npushmem::perf {
@@ -42,18 +43,10 @@ public:
     }
 
     int run() override {
-        auto job = Job::start();
-        if (!job.ok()) return fail("", job.status());
-        const Status status = measure(*job.value());
-        return status.ok() ? EXIT_SUCCESS : fail(fmt::format("PE {}: ", job.value()->pe()), status);
+        return run_in_job("fragments", [this](const Job& job) { return measure(job); });
     }
 
 private:
-    static int fail(const std::string& who, const Status& status) {
-        std::cerr << fmt::format("npushmem-perf fragments: {}{}\n", who, status.message());
-        return EXIT_FAILURE;
-    }
-
     Status measure(const Job& job) const {
         if (job.speaks()) std::cout << head(job) << std::flush;
         for (const FragmentKind& kind : fragment_kinds()) {

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "bench/perf/report_text.hpp"
+#include "bench/perf/run_in_job.hpp"
 #include "bench/perf/soak_case.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/perf/token_layer.hpp"
@@ -31,18 +32,10 @@ public:
     }
 
     int run() override {
-        auto job = Job::start();
-        if (!job.ok()) return fail("", job.status());
-        const Status status = soak(*job.value());
-        return status.ok() ? EXIT_SUCCESS : fail(fmt::format("PE {}: ", job.value()->pe()), status);
+        return run_in_job("soak", [this](const Job& job) { return soak(job); });
     }
 
 private:
-    static int fail(const std::string& who, const Status& status) {
-        std::cerr << fmt::format("npushmem-perf soak: {}{}\n", who, status.message());
-        return EXIT_FAILURE;
-    }
-
     Status soak(const Job& job) {
         const auto begin = std::chrono::steady_clock::now();
         const auto mapped = all_mapped(job);
