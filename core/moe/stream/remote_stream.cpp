@@ -127,7 +127,7 @@ public:
     [[nodiscard]] bool ended() const { return left_ == 0; }
     // Sends one batch if there is room for it. Whether it did.
     Result<bool> step() {
-        const std::uint64_t rows = std::min(left_, work_.rings.layout.shape().batch.value() / step_);
+        const std::uint64_t rows = next_rows();
         const Result<bool> room = ring_.try_reserve(Bytes{rows * step_});
         if (!room.ok() || !room.value()) return room;
         for (std::uint64_t sent = 0; sent < rows;) sent += write_some(rows - sent);
@@ -138,12 +138,15 @@ public:
     // Whether the peer has told anything since.
     [[nodiscard]] bool has_news() const { return port_.head() != state_.head; }
     [[nodiscard]] Status stalled(std::chrono::nanoseconds waited, const Status& cause) const {
-        const std::uint64_t rows = std::min(left_, work_.rings.layout.shape().batch.value() / step_);
-        return no_room(ranks_, work_.rings.layout.shape(), {state_.head, state_.tail}, Bytes{rows * step_}, waited,
-                       cause);
+        return no_room(ranks_, work_.rings.layout.shape(), {state_.head, state_.tail}, Bytes{next_rows() * step_},
+                       waited, cause);
     }
 
 private:
+    // Of the next batch.
+    [[nodiscard]] std::uint64_t next_rows() const {
+        return std::min(left_, work_.rings.layout.shape().batch.value() / step_);
+    }
     std::uint64_t write_some(std::uint64_t most) {
         Fragment& part = parts_[at_];
         const std::uint64_t rows = std::min(most, part.count.value());
