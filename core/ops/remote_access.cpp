@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace npushmem {
 
@@ -223,8 +224,16 @@ Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Wai
         return {Code::unsupported, fmt::format("transport {} has no {}-bit atomic operation {} for PE {}",
                                                peers_.named(link.transport).name, op.width * 8, op.operation, op.pe)};
     op.remote = link.remote;
-    return post(link, "an atomic", completion, by,
-                [&](std::uint64_t* token) { return transport_of(link).atomic(link.queue, op, token); });
+    const auto post_it = [&] {
+        return post(link, "an atomic", completion, by,
+                    [&](std::uint64_t* token) { return transport_of(link).atomic(link.queue, op, token); });
+    };
+    if (op.result == nullptr || completion == Completion::later) return post_it();
+    std::vector<std::byte> staging(sizeof(std::uint64_t));
+    void* const result = std::exchange(op.result, staging.data());
+    Status done = post_it();
+    if (done.ok()) std::memcpy(result, staging.data(), op.width);
+    return settle(std::move(done), std::move(staging));
 }
 
 Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,

@@ -42,7 +42,8 @@ public:
     // memory may be used again. On failure some may have been moved.
     Status put_blocks(int pe, const Blocks& blocks, const void* source);
     Status get_blocks(int pe, const Blocks& blocks, void* dest);
-    // Fills in op.remote; a fetching operation that completes `later` writes *op.result before quiet returns.
+    // Fills in op.remote; a fetching operation that completes `later` writes *op.result before quiet returns. One that
+    // completes at once writes it only when it succeeds: a caller that gave up waiting may have left.
     Status atomic(npushmem_atomic op, Completion completion, const Waiting* by = nullptr);
     Status put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
                       std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation, Completion completion,

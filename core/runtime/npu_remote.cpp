@@ -75,20 +75,10 @@ Status NpuRemote::atomic(const npu::RemoteAtomic& operation, std::uint64_t* befo
     op.offset = offset_of(operation.object);
     op.operand = operation.operand;
     op.compare = operation.expected;
-    return fetches(operation.kind) ? fetch(op, before, waiting) : access_.atomic(op, Completion::later, &waiting);
-}
-
-Status NpuRemote::fetch(npushmem_atomic op, std::uint64_t* before, const RemoteAccess::Waiting& by) {
-    auto result = std::make_unique<std::uint64_t>(0);
-    op.result = result.get();
-    Status done = access_.atomic(op, Completion::local, &by);
-    if (done.ok()) {
-        *before = *result;
-        return done;
-    }
-    const std::lock_guard guard(lock_);
-    given_up_.push_back(std::move(result));
-    return done;
+    if (!fetches(operation.kind)) return access_.atomic(op, Completion::later, &waiting);
+    *before = 0;  // of 32 bits only the lower half is written
+    op.result = before;
+    return access_.atomic(op, Completion::local, &waiting);
 }
 
 Status NpuRemote::fence(npu::RemoteWait& wait) {

@@ -1,10 +1,6 @@
 // The emulated NPU's way to PEs that are not mapped: queues of its own, on behalf of its cores.
 #pragma once
 
-#include <memory>
-#include <mutex>
-#include <vector>
-
 #include "core/ops/remote_access.hpp"
 #include "npushmem/npu/remote_operations.hpp"
 
@@ -30,12 +26,8 @@ public:
 private:
     // Whether `bytes` there are symmetric memory.
     [[nodiscard]] Status check(const void* address, std::size_t bytes) const;
-    Status fetch(npushmem_atomic op, std::uint64_t* before, const RemoteAccess::Waiting& by);
 
     const Runtime& runtime_;
-    std::mutex lock_;
-    // Results of fetches that were given up: the transport may still write them until its queues are closed.
-    std::vector<std::unique_ptr<std::uint64_t>> given_up_;  // under lock_
     RemoteAccess access_;
 };
 
