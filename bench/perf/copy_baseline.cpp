@@ -7,9 +7,8 @@
 
 namespace npushmem::perf {
 
-// Value-initialised: every page is touched before the first timed copy.
 CopyBaseline::CopyBaseline(const std::byte* source, std::size_t bytes)
-    : source_(source), bytes_(bytes), memory_(std::make_unique<std::byte[]>(2 * bytes + 64)) {}
+    : source_(source), bytes_(bytes), memory_(page_memory(2 * bytes)) {}
 
 std::byte* CopyBaseline::next_target() {
     second_ = !second_;

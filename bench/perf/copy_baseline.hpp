@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
+#include "bench/perf/page_memory.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::perf {
@@ -21,7 +21,7 @@ private:
 
     const std::byte* source_;
     std::size_t bytes_;
-    std::unique_ptr<std::byte[]> memory_;
+    PageMemory memory_;
     bool second_ = false;
 };
 

@@ -14,15 +14,23 @@ namespace {
 
 double median_of(const std::vector<double>& seconds) { return spread_of(seconds).median; }
 
+// How many times as long the first takes as the second, repetition by repetition: what disturbs the machine for longer
+// than one disturbs both.
+double paired_ratio(const std::vector<double>& seconds, const std::vector<double>& of) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < of.size(); ++i) ratios.push_back(seconds[i] / of[i]);
+    return median_of(ratios);
+}
+
 std::string line_of(const FragmentKind& kind, const FragmentTimes& t) {
-    const double best_copy = std::min(median_of(t.memcpy_ordinary), median_of(t.memcpy_streaming));
     const bool streams = median_of(t.gather_streaming) < median_of(t.gather_ordinary);
-    const double gather = median_of(streams ? t.gather_streaming : t.gather_ordinary);
-    const double reorder = median_of(streams ? t.reorder_streaming : t.reorder_ordinary);
+    const auto& gather = streams ? t.gather_streaming : t.gather_ordinary;
+    const auto& reorder = streams ? t.reorder_streaming : t.reorder_ordinary;
+    const double to_copy = std::min(paired_ratio(t.memcpy_ordinary, gather), paired_ratio(t.memcpy_streaming, gather));
     return fmt::format("  {:<11} {:>7.2f} {:>7.2f} {:>8.2f} {:>8.2f}   {:<9} {:>6.2f} {:>7.2f} {:>14.2f}\n", kind.name,
                        t.bytes / median_of(t.memcpy_ordinary) / 1e9, t.bytes / median_of(t.memcpy_streaming) / 1e9,
                        t.bytes / median_of(t.gather_ordinary) / 1e9, t.bytes / median_of(t.gather_streaming) / 1e9,
-                       streams ? "streaming" : "ordinary", best_copy / gather, kind.target, reorder / gather);
+                       streams ? "streaming" : "ordinary", to_copy, kind.target, paired_ratio(reorder, gather));
 }
 
 class FragmentsCommand final : public Subcommand {

@@ -29,15 +29,14 @@ moe::CopyRoute route_of(std::int32_t copy) {
 
 }  // namespace
 
-// Value-initialised: every page is touched before the first timed call.
 PackPlans::PackPlans(const npushmemx_moe_plan_t& plan, const std::byte* x, std::int64_t row_bytes) {
     pack_.x = x;
     pack_.tables = {plan.offset_table, plan.length_table, plan.local_experts, plan.ranks};
     pack_.row = moe::Bytes{static_cast<std::uint64_t>(row_bytes)};
     pack_.max_send_len = most_rows(plan);
     pack_.route = route_of(plan.copy);
-    tx_buffer_ = std::make_unique<std::byte[]>(pack_.tx_bytes().value());
-    ordered_ = std::make_unique<std::byte[]>(pack_.tx_bytes().value());
+    tx_buffer_ = page_memory(pack_.tx_bytes().value());
+    ordered_ = page_memory(pack_.tx_bytes().value());
     pack_.tx_buffer = tx_buffer_.get();
     pack_.ordered = ordered_.get();
 }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
+#include "bench/perf/page_memory.hpp"
 #include "core/moe/pack/pack_arguments.hpp"
 #include "npushmem/moe.h"
 #include "npushmem/plugin/status.hpp"
@@ -23,8 +23,8 @@ private:
     Status run(void (*kernel)(npu::Core&, const moe::PackArguments&));
 
     moe::PackArguments pack_;
-    std::unique_ptr<std::byte[]> tx_buffer_;
-    std::unique_ptr<std::byte[]> ordered_;
+    PageMemory tx_buffer_;
+    PageMemory ordered_;
 };
 
 }  // namespace npushmem::perf
