@@ -81,8 +81,8 @@ Code Pe::get(int pe, std::uint64_t offset, void* to, std::uint64_t bytes, std::u
     return repeat([&] { return transport_->get(or_own(queue), op, token); });
 }
 
-Code Pe::atomic(const npushmem_atomic& op, std::uint64_t* token) {
-    return repeat([&] { return transport_->atomic(queue_, op, token); });
+Code Pe::atomic(const npushmem_atomic& op, std::uint64_t* token, std::uint64_t queue) {
+    return repeat([&] { return transport_->atomic(or_own(queue), op, token); });
 }
 
 Code Pe::put_signal(const npushmem_put_signal& op, std::uint64_t* token) {

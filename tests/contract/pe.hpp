@@ -63,7 +63,7 @@ public:
              std::uint64_t queue = 0);
     Code get(int pe, std::uint64_t offset, void* to, std::uint64_t bytes, std::uint64_t* token = nullptr,
              std::uint64_t queue = 0);
-    Code atomic(const npushmem_atomic& op, std::uint64_t* token = nullptr);
+    Code atomic(const npushmem_atomic& op, std::uint64_t* token = nullptr, std::uint64_t queue = 0);
     Code put_signal(const npushmem_put_signal& op, std::uint64_t* token = nullptr);
     Code fence(std::uint64_t queue = 0);
     Code quiet(std::uint64_t queue = 0);

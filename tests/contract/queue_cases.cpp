@@ -130,9 +130,44 @@ void many_queues_to_one_peer(Fabric& fabric) {
     }
 }
 
+// A queue has its own order, and waits for its own, while another one to the same peer has something under way: as with
+// data that are fenced, so with updates that nobody answers.
+void a_second_queue_orders_and_completes_its_own(Fabric& fabric) {
+    constexpr std::uint64_t rounds = 10;
+    constexpr std::uint64_t data_at = 8192;
+    constexpr std::uint64_t data_bytes = 2000;
+    constexpr std::uint64_t beside_at = 1 << 20;
+    const std::vector<std::byte> beside(1 << 16, std::byte{7});
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) {
+        Pe& origin = fabric.pe(from);
+        const std::span<std::byte> memory = fabric.pe(to).memory();
+        const std::uint64_t second = make_queue(origin);
+        set_word(memory, 0, 0);
+        set_word(memory, 8, 0);
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+            const auto data = pattern(data_bytes, round);
+            ASSERT_EQ(origin.put(to, beside_at, beside.data(), beside.size()), Code::ok);
+            ASSERT_EQ(origin.put(to, data_at, data.data(), data.size(), nullptr, second), Code::ok);
+            ASSERT_EQ(origin.fence(second), Code::ok);
+            npushmem_atomic add = origin.atomic_op(to, 0, NPUSHMEM_ATOMIC_ADD, 8);
+            add.operand = 1;
+            ASSERT_EQ(origin.atomic(add, nullptr, second), Code::ok);
+            ASSERT_EQ(origin.until([&] { return word_at(memory, 0) == round; }), Code::ok);
+            EXPECT_TRUE(same(memory.subspan(data_at, data_bytes), data)) << "the update came before what was fenced";
+            add.offset = 8;
+            ASSERT_EQ(origin.atomic(add, nullptr, second), Code::ok);
+            ASSERT_EQ(origin.quiet(second), Code::ok);
+            EXPECT_EQ(word_at(memory, 8), round);
+        }
+        ASSERT_EQ(origin.quiet(), Code::ok);
+        EXPECT_TRUE(same(memory.subspan(beside_at, beside.size()), beside));
+        EXPECT_EQ(origin.transport().destroy_queue(second), Code::ok);
+    }
+}
+
 // Made and destroyed by one thread, with something under way, while another one goes on with its own.
 void queues_come_and_go_beside_transfers(Fabric& fabric) {
-    constexpr std::uint64_t lives = 50;
+    constexpr std::uint64_t lives = 20;
     constexpr std::uint64_t place = 4000 * 8;
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
         Pe& origin = fabric.pe(from);
@@ -167,6 +202,8 @@ std::vector<Case> queue_cases() {
             {"many_queues_come_and_go", 0, many_queues_come_and_go},
             {"threads_use_a_queue_each", NPUSHMEM_CAP_PUT, threads_use_a_queue_each},
             {"many_queues_to_one_peer", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET, many_queues_to_one_peer},
+            {"a_second_queue_orders_and_completes_its_own", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC,
+             a_second_queue_orders_and_completes_its_own},
             {"queues_come_and_go_beside_transfers", NPUSHMEM_CAP_PUT, queues_come_and_go_beside_transfers}};
 }
 

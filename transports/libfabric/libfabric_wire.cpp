@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#include <sys/epoll.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace npushmem::libfabric {
@@ -78,6 +81,7 @@ Result<std::unique_ptr<network::Wire>> LibfabricWire::open(ChosenProvider provid
 LibfabricWire::~LibfabricWire() {
     // Memory may be bound to the endpoint, and an endpoint that is closed forgets what was posted.
     memory_.clear();
+    if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status LibfabricWire::open_all() {
@@ -96,34 +100,103 @@ Status LibfabricWire::open_all() {
     return s.ok() ? post_receives() : s;
 }
 
-Status LibfabricWire::open_completions(fi_wait_obj wait) {
-    return make("fi_cq_open", completions_, [&](fid_cq** out) {
+Status LibfabricWire::open_completions(Owned<fid_cq>& into) {
+    return make("fi_cq_open", into, [&](fid_cq** out) {
         fi_cq_attr wanted{};
         wanted.format = FI_CQ_FORMAT_MSG;
-        wanted.wait_obj = wait;
+        wanted.wait_obj = wait_;
         wanted.size = info_->tx_attr->size + info_->rx_attr->size;
         return fi_cq_open(domain_.get(), &wanted, out, nullptr);
     });
 }
 
-Status LibfabricWire::open_endpoint(Owned<fid_ep>& endpoint) {
+Status LibfabricWire::open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions) {
     Status s = make("fi_endpoint", endpoint,
                     [this](fid_ep** out) { return fi_endpoint(domain_.get(), info_.get(), out, nullptr); });
     if (s.ok()) s = make("fi_ep_bind", [&] { return fi_ep_bind(endpoint.get(), &addresses_->fid, 0); });
     if (s.ok())
-        s = make("fi_ep_bind", [&] { return fi_ep_bind(endpoint.get(), &completions_->fid, FI_TRANSMIT | FI_RECV); });
+        s = make("fi_ep_bind", [&] { return fi_ep_bind(endpoint.get(), &completions.fid, FI_TRANSMIT | FI_RECV); });
     if (s.ok()) s = make("fi_enable", [&] { return fi_enable(endpoint.get()); });
     return s;
 }
 
 Status LibfabricWire::open_endpoints() {
-    Status s = open_completions(FI_WAIT_FD);
-    const bool waits = s.ok();
-    if (!waits) s = open_completions(FI_WAIT_NONE);  // then whoever waits for it naps
-    if (s.ok()) s = open_endpoint(receiver_);
-    if (s.ok()) s = open_endpoint(sender_);
-    if (s.ok() && waits && fi_control(&completions_->fid, FI_GETWAIT, &descriptor_) != 0) descriptor_ = -1;
+    Status s = open_completions(completions_);
+    if (!s.ok()) {
+        wait_ = FI_WAIT_NONE;  // then whoever waits for it naps
+        s = open_completions(completions_);
+    }
+    lanes_.resize(1);
+    if (s.ok()) s = open_endpoint(receiver_, *completions_);
+    if (s.ok()) s = open_endpoint(lanes_[0].sender, *completions_);
+    if (s.ok() && wait_ == FI_WAIT_FD) s = open_descriptor();
     return s;
+}
+
+Status LibfabricWire::open_descriptor() {
+    descriptor_ = ::epoll_create1(EPOLL_CLOEXEC);
+    if (descriptor_ < 0) return {Code::system, fmt::format("epoll_create1: {}", std::strerror(errno))};
+    return watch(*completions_);
+}
+
+Status LibfabricWire::watch(fid_cq& completions) {
+    int events = -1;
+    Status s = make("fi_control", [&] { return fi_control(&completions.fid, FI_GETWAIT, &events); });
+    if (!s.ok()) return s;
+    epoll_event wanted{};
+    wanted.events = EPOLLIN;
+    wanted.data.fd = events;
+    if (::epoll_ctl(descriptor_, EPOLL_CTL_ADD, events, &wanted) != 0)
+        return {Code::system, fmt::format("epoll_ctl: {}", std::strerror(errno))};
+    waits_.push_back(&completions.fid);
+    return {};
+}
+
+Status LibfabricWire::open_lane(Lane& lane) {
+    Lane made;
+    Status s = open_completions(made.completions);
+    if (s.ok()) s = open_endpoint(made.sender, *made.completions);
+    if (s.ok() && descriptor_ >= 0) s = watch(*made.completions);
+    if (!s.ok()) return s;
+    made.peers.resize(peers_.size());
+    lane = std::move(made);
+    return {};
+}
+
+LibfabricWire::Lane* LibfabricWire::lane_for(network::Way way) {
+    if (way.lane == 0) return lanes_.data();
+    if (way.lane >= lanes_.size()) lanes_.resize(way.lane + 1);
+    Lane& lane = lanes_[way.lane];
+    if (!lane.sender) {
+        Status s = open_lane(lane);
+        if (!s.ok()) {
+            why_ = fmt::format(
+                "an endpoint of its own cannot be opened for a context (fewer, shared ones: "
+                "NPUSHMEM_LIBFABRIC_LANES): {}",
+                s.message());
+            code_ = s.code() == Code::again ? Code::system : s.code();
+            return nullptr;
+        }
+    }
+    lane.peers[static_cast<std::size_t>(way.pe)] = true;
+    return &lane;
+}
+
+void LibfabricWire::close(network::Way way) {
+    if (way.lane >= lanes_.size() || !lanes_[way.lane].sender) return;
+    Lane& lane = lanes_[way.lane];
+    lane.peers[static_cast<std::size_t>(way.pe)] = false;
+    if (std::find(lane.peers.begin(), lane.peers.end(), true) != lane.peers.end()) return;
+    std::erase(waits_, &lane.completions->fid);
+    lane.sender.reset();  // before what it is bound to
+    lane.completions.reset();
+    for (Buffer& buffer : buffers_)
+        if (buffer.busy && buffer.way.lane == way.lane) release(buffer);
+}
+
+void LibfabricWire::release(Buffer& buffer) {
+    buffer.busy = false;
+    free_sends_.push_back(&buffer);
 }
 
 Status LibfabricWire::post_receives() {
@@ -206,59 +279,67 @@ std::uint64_t LibfabricWire::address_of(const RemotePlace& place) const {
 }
 
 Code LibfabricWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const Lane* const lane = lane_for(to.way);
+    if (lane == nullptr) return code_;
     iovec local{const_cast<void*>(from), bytes};
     fi_rma_iov remote{address_of(to), bytes, to.key};
     fi_msg_rma message{};
     message.msg_iov = &local;
     message.iov_count = 1;
-    message.addr = peer(to.pe);
+    message.addr = peer(to.way.pe);
     message.rma_iov = &remote;
     message.rma_iov_count = 1;
     message.context = &context;
     std::uint64_t flags = FI_COMPLETION;
     if (bytes <= traits_.inject_bytes) flags |= FI_INJECT;
     if (traits_.delivery == Delivery::on_completion) flags |= FI_DELIVERY_COMPLETE;
-    return outcome(fi_writemsg(sender_.get(), &message, flags), "fi_writemsg");
+    return outcome(fi_writemsg(lane->sender.get(), &message, flags), "fi_writemsg");
 }
 
 Code LibfabricWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
-    return outcome(fi_read(sender_.get(), to, bytes, nullptr, peer(from.pe), address_of(from), from.key, &context),
-                   "fi_read");
+    const Lane* const lane = lane_for(from.way);
+    if (lane == nullptr) return code_;
+    return outcome(
+        fi_read(lane->sender.get(), to, bytes, nullptr, peer(from.way.pe), address_of(from), from.key, &context),
+        "fi_read");
 }
 
-Code LibfabricWire::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code LibfabricWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const std::size_t bytes = head.size() + rest.size();
     if (bytes > message_bytes) return Code::argument;
     if (free_sends_.empty()) return Code::again;
+    const Lane* const lane = lane_for(way);
+    if (lane == nullptr) return code_;
     Buffer& buffer = *free_sends_.back();
     std::memcpy(buffer.bytes.data(), head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
     if (bytes <= traits_.inject_bytes)
-        return outcome(fi_inject(sender_.get(), buffer.bytes.data(), bytes, peer(pe)), "fi_inject");
-    buffer.pe = pe;
-    const Code sent = outcome(
-        fi_send(sender_.get(), buffer.bytes.data(), bytes, nullptr, peer(pe), static_cast<WireContext*>(&buffer)),
-        "fi_send");
-    if (sent == Code::ok) free_sends_.pop_back();
-    return sent;
+        return outcome(fi_inject(lane->sender.get(), buffer.bytes.data(), bytes, peer(way.pe)), "fi_inject");
+    const Code sent = outcome(fi_send(lane->sender.get(), buffer.bytes.data(), bytes, nullptr, peer(way.pe),
+                                      static_cast<WireContext*>(&buffer)),
+                              "fi_send");
+    if (sent != Code::ok) return sent;
+    buffer.way = way;
+    buffer.busy = true;
+    free_sends_.pop_back();
+    return Code::ok;
 }
 
 void LibfabricWire::completed(network::WireListener& listener, void* context, std::size_t bytes) {
     auto* const posted = static_cast<WireContext*>(context);
     if (posted->owner == WireContext::Owner::transport) return listener.completed(*posted, Code::ok, {});
     auto& buffer = static_cast<Buffer&>(*posted);
-    if (!buffer.receives) return free_sends_.push_back(&buffer);
+    if (!buffer.receives) return release(buffer);
     listener.arrived(std::span(buffer.bytes).first(bytes));
     if (post_receive(buffer) != Code::ok) unposted_receives_.push_back(&buffer);
 }
 
 // True: there was one.
-bool LibfabricWire::failed(network::WireListener& listener) {
+bool LibfabricWire::failed(network::WireListener& listener, fid_cq& completions) {
     fi_cq_err_entry error{};
-    if (fi_cq_readerr(completions_.get(), &error, 0) < 1) return false;
-    const std::string why =
-        fmt::format("{} ({})", fi_strerror(error.err),
-                    fi_cq_strerror(completions_.get(), error.prov_errno, error.err_data, nullptr, 0));
+    if (fi_cq_readerr(&completions, &error, 0) < 1) return false;
+    const std::string why = fmt::format("{} ({})", fi_strerror(error.err),
+                                        fi_cq_strerror(&completions, error.prov_errno, error.err_data, nullptr, 0));
     auto* const posted = static_cast<WireContext*>(error.op_context);
     if (posted == nullptr) return true;
     const Code code = code_of_error(error.err);
@@ -270,17 +351,16 @@ bool LibfabricWire::failed(network::WireListener& listener) {
     if (buffer.receives) {
         unposted_receives_.push_back(&buffer);
     } else {
-        free_sends_.push_back(&buffer);
-        listener.lost(buffer.pe, code, why);
+        release(buffer);
+        listener.lost(buffer.way, code, why);
     }
     return true;
 }
 
-bool LibfabricWire::progress(network::WireListener& listener) {
-    std::erase_if(unposted_receives_, [this](Buffer* buffer) { return post_receive(*buffer) == Code::ok; });
+bool LibfabricWire::poll(network::WireListener& listener, fid_cq& completions) {
     std::array<fi_cq_msg_entry, 16> entries;
-    const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
-    if (count == -FI_EAVAIL) return failed(listener);
+    const ssize_t count = fi_cq_read(&completions, entries.data(), entries.size());
+    if (count == -FI_EAVAIL) return failed(listener, completions);
     for (ssize_t i = 0; i < count; ++i) {
         const auto& entry = entries[static_cast<std::size_t>(i)];
         completed(listener, entry.op_context, entry.len);
@@ -288,10 +368,18 @@ bool LibfabricWire::progress(network::WireListener& listener) {
     return count > 0;
 }
 
+bool LibfabricWire::progress(network::WireListener& listener) {
+    std::erase_if(unposted_receives_, [this](Buffer* buffer) { return post_receive(*buffer) == Code::ok; });
+    bool happened = poll(listener, *completions_);
+    // By number: what is told may post, and a lane may be made.
+    for (std::size_t i = 1; i < lanes_.size(); ++i)
+        if (lanes_[i].sender) happened = poll(listener, *lanes_[i].completions) || happened;
+    return happened;
+}
+
 bool LibfabricWire::prepare_to_wait() {
     if (descriptor_ < 0) return true;
-    fid* waits[] = {&completions_->fid};
-    return fi_trywait(fabric_.get(), waits, 1) == 0;
+    return fi_trywait(fabric_.get(), waits_.data(), static_cast<int>(waits_.size())) == 0;
 }
 
 }  // namespace npushmem::libfabric

@@ -1,8 +1,11 @@
-// libfabric as a wire: two reliable-datagram endpoints per PE, with one completion queue.
+// libfabric as a wire: reliable-datagram endpoints, one that is sent to and, per lane, one that sends.
 //
-// One endpoint only sends and one, whose address the peers know, is only sent to. So every connection has one side that
-// asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of for
-// the same one from both sides.
+// One endpoint, whose address the peers know, is only sent to, the others only send. So every connection has one side
+// that asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of
+// for the same one from both sides.
+//
+// Lanes beyond the first are made by their first use, with a completion queue of their own, and closed when no peer is
+// sent to over them: what they complete later is told by nobody.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -15,20 +18,11 @@
 #include <memory>
 #include <vector>
 
+#include "transports/libfabric/owned.hpp"
 #include "transports/libfabric/provider_choice.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::libfabric {
-
-// Closes any object of libfabric.
-struct CloseFid {
-    template <class Object>
-    void operator()(Object* object) const {
-        fi_close(&object->fid);
-    }
-};
-template <class Object>
-using Owned = std::unique_ptr<Object, CloseFid>;
 
 class LibfabricWire final : public network::Wire {
 public:
@@ -45,8 +39,9 @@ public:
     Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
-    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
+    void close(network::Way way) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
     bool prepare_to_wait() override;
@@ -59,26 +54,42 @@ private:
     // Memory for a message that is on its way, in either direction.
     struct Buffer : network::WireContext {
         bool receives = false;
-        int pe = -1;  // of a message sent
+        bool busy = false;  // with a message sent on this way
+        network::Way way;
         std::array<std::byte, message_bytes> bytes;
+    };
+
+    // What sends; the first has the receiver's completion queue. Closed in the reverse order.
+    struct Lane {
+        Owned<fid_cq> completions;
+        Owned<fid_ep> sender;
+        std::vector<bool> peers;  // that are sent to; none are noted of the first
     };
 
     LibfabricWire(ChosenProvider provider, int npes);
     Status open_all();
-    Status open_completions(fi_wait_obj wait);
+    Status open_completions(Owned<fid_cq>& into);
     Status open_endpoints();
-    Status open_endpoint(Owned<fid_ep>& endpoint);
+    Status open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions);
+    Status open_lane(Lane& lane);
+    Status open_descriptor();
+    Status watch(fid_cq& completions);
+    // Null: why_ says why there is none, and code_ what that means.
+    Lane* lane_for(network::Way way);
     Status post_receives();
     Code post_receive(Buffer& buffer);
     Code outcome(ssize_t result, const char* what);
     [[nodiscard]] std::uint64_t address_of(const network::RemotePlace& place) const;
     void completed(network::WireListener& listener, void* context, std::size_t bytes);
-    bool failed(network::WireListener& listener);
+    bool failed(network::WireListener& listener, fid_cq& completions);
+    bool poll(network::WireListener& listener, fid_cq& completions);
+    void release(Buffer& buffer);
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
     network::WireTraits traits_;
     InfoPtr info_;
     std::string why_;
+    Code code_ = Code::ok;
     std::vector<fi_addr_t> peers_;
     std::deque<Buffer> buffers_;
     std::vector<Buffer*> free_sends_;
@@ -89,9 +100,11 @@ private:
     Owned<fid_av> addresses_;
     Owned<fid_cq> completions_;
     Owned<fid_ep> receiver_;
-    Owned<fid_ep> sender_;
+    std::vector<Lane> lanes_;  // without a sender: closed, or not used yet
     std::map<std::uint64_t, Owned<fid_mr>> memory_;
     std::uint64_t last_memory_ = 0;
+    fi_wait_obj wait_ = FI_WAIT_FD;
+    std::vector<fid*> waits_;  // completion queues that the descriptor tells of
     int descriptor_ = -1;
 };
 

@@ -1,5 +1,6 @@
 // The messages between two PEs of one network transport: what the network itself does not do, asked of the target's
-// handler. Fixed layouts in the sender's order of bytes; a receiver of the other order sees a wrong magic number.
+// handler. `queue` is the origin's number of the queue that asks: what fails unasked is kept for this queue's next
+// flush. Fixed layouts in the sender's order of bytes; a receiver of the other order sees a wrong magic number.
 //
 //     | MessageHead 8 | the rest of one of the structures below | payload |        64 bytes where nothing is longer:
 //                                                                                 many networks send those at once
@@ -28,7 +29,7 @@ enum class MessageKind : std::uint8_t {
 
 struct MessageHead {
     static constexpr std::uint16_t magic_value = 0x4e57;
-    static constexpr std::uint8_t version_value = 1;
+    static constexpr std::uint8_t version_value = 2;
 
     std::uint16_t magic = magic_value;
     std::uint8_t version = version_value;
@@ -45,7 +46,8 @@ struct AtomicRequest {
     std::uint64_t compare = 0;
     std::uint8_t operation = 0;
     std::uint8_t width = 0;
-    std::uint8_t reserved[6] = {};
+    std::uint16_t reserved = 0;
+    std::uint32_t queue = 0;
 };
 
 struct PutSignalRequest {
@@ -55,13 +57,17 @@ struct PutSignalRequest {
     std::uint64_t signal_region = 0;
     std::uint64_t signal_offset = 0;
     std::uint64_t signal = 0;
-    std::uint32_t bytes = 0;  // of the payload
-    std::uint32_t operation = 0;
+    std::uint16_t bytes = 0;  // of the payload
+    std::uint8_t operation = 0;
+    std::uint8_t reserved = 0;
+    std::uint32_t queue = 0;
 };
 
 struct FlushRequest {
     MessageHead head;
     std::uint64_t ticket = 0;
+    std::uint32_t queue = 0;
+    std::uint32_t reserved = 0;
 };
 
 struct Answer {
@@ -73,7 +79,7 @@ struct Answer {
 };
 
 static_assert(sizeof(MessageHead) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
-static_assert(sizeof(FlushRequest) == 16 && sizeof(Answer) == 32);
+static_assert(sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
 
 // The message's head; nothing when the bytes are no message of this version.
 inline std::optional<MessageHead> head_of(std::span<const std::byte> message) {

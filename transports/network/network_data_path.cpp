@@ -29,15 +29,16 @@ Code NetworkTransport::aim(std::uint64_t queue, std::uint64_t remote, int pe, st
     if (found == queues_.end() || window == nullptr || window->pe != pe) return Code::argument;
     if (!window->has(offset, bytes)) return Code::range;
     if (const Code lost = peers_[static_cast<std::size_t>(pe)].failed; lost != Code::ok) return lost;
-    out = {found->second.get(), window, &found->second->flow(pe)};
-    return Code::ok;
+    out = {found->second.get(), window, &found->second->flow(pe, [&] { return take_lane(pe); })};
+    return out.flow->lost;
 }
 
 void NetworkTransport::start_message_flush(Flow& flow) {
     Operation& operation = operations_.take(Operation::Kind::flush, flow);
     FlushRequest request = message<FlushRequest>(MessageKind::flush);
     request.ticket = operation.ticket;
-    if (send(flow.pe, bytes_of(request)) != Code::ok) return operations_.give_back(operation);
+    request.queue = flow.queue->number;
+    if (send(flow.way, bytes_of(request)) != Code::ok) return operations_.give_back(operation);
     flow.unhandled = false;
     if (ordered()) flow.undelivered = false;
     ++flow.flushes;
@@ -50,7 +51,7 @@ void NetworkTransport::start_wire_flush(Flow& flow) {
     flow.undelivered = false;
     ++flow.flushes;
     ++flow.queue->outstanding;
-    const Code posted = wire_->flush(flow.pe, operation);
+    const Code posted = wire_->flush(flow.way, operation);
     if (posted == Code::ok) return;
     operation.held_by_wire = false;
     if (posted == Code::again) {
@@ -59,7 +60,7 @@ void NetworkTransport::start_wire_flush(Flow& flow) {
         --flow.queue->outstanding;
         return operations_.give_back(operation);
     }
-    lost(flow.pe, posted, wire_->why());
+    lost(flow.way, posted, wire_->why());
 }
 
 bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
@@ -100,7 +101,7 @@ Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& p
     if (operation.then) --flow.signals;
     --flow.queue->outstanding;
     operations_.give_back(operation);
-    if (posted != Code::again) lost(flow.pe, posted, wire_->why());
+    if (posted != Code::again) lost(flow.way, posted, wire_->why());
     return posted;
 }
 
@@ -126,7 +127,7 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
     operation.told = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
     const std::uint64_t ticket = operation.told ? operation.ticket : 0;
     const Code posted = transfer(*target.flow, operation, [&] {
-        const RemotePlace there = target.remote->at(op.offset);
+        const RemotePlace there = target.remote->at(target.flow->way, op.offset);
         return read ? wire_->read(there, op.local, op.bytes, operation)
                     : wire_->write(there, op.local, op.bytes, operation);
     });
@@ -156,7 +157,7 @@ Code NetworkTransport::wire_atomic(const Target& target, const npushmem_atomic& 
     operation.told = token != nullptr && fetches(op.operation);
     const std::uint64_t ticket = operation.told ? operation.ticket : 0;
     const Code posted =
-        transfer(flow, operation, [&] { return wire_->atomic(target.remote->at(op.offset), op, operation); });
+        transfer(flow, operation, [&] { return wire_->atomic(target.remote->at(flow.way, op.offset), op, operation); });
     if (posted == Code::ok && token != nullptr) *token = ticket;
     return posted;
 }
@@ -171,6 +172,7 @@ Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomi
     request.compare = op.compare;
     request.operation = op.operation;
     request.width = op.width;
+    request.queue = flow.queue->number;
     Operation* const fetch = fetches(op.operation) ? &operations_.take(Operation::Kind::fetch, flow) : nullptr;
     if (fetch != nullptr) {
         request.ticket = fetch->ticket;
@@ -178,7 +180,7 @@ Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomi
         fetch->width = op.width;
         fetch->told = token != nullptr;
     }
-    if (const Code sent = send(flow.pe, bytes_of(request)); sent != Code::ok) {
+    if (const Code sent = send(flow.way, bytes_of(request)); sent != Code::ok) {
         if (fetch != nullptr) operations_.give_back(*fetch);
         return sent;
     }
@@ -214,6 +216,7 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
         then.operand = op.signal;
         then.operation = op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET;
         then.width = sizeof op.signal;
+        then.queue = target.queue->number;
         return put_then_signal(target, op, then, token);
     }
     if (!may_pass(*target.flow, Passing::request)) return Code::again;
@@ -223,9 +226,11 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
     request.signal_region = signal.remote->region;
     request.signal_offset = op.signal_offset;
     request.signal = op.signal;
-    request.bytes = static_cast<std::uint32_t>(data.bytes);
-    request.operation = op.operation;
-    const Code sent = send(data.pe, bytes_of(request), {static_cast<const std::byte*>(data.local), data.bytes});
+    request.bytes = static_cast<std::uint16_t>(data.bytes);
+    request.operation = static_cast<std::uint8_t>(op.operation);
+    request.queue = target.queue->number;
+    const Code sent =
+        send(target.flow->way, bytes_of(request), {static_cast<const std::byte*>(data.local), data.bytes});
     if (sent != Code::ok) return sent;
     target.queue->note_active(*target.flow);
     target.flow->unhandled = true;
@@ -240,8 +245,8 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
     operation.told = token != nullptr && op.data.bytes > wire_->traits().inject_bytes;
     const std::uint64_t ticket = operation.told ? operation.ticket : 0;
     const Code posted = transfer(flow, operation, [&] {
-        return wire_->write_signal(target.remote->at(op.data.offset), op.data.local, op.data.bytes,
-                                   signal.at(op.signal_offset), op.signal, operation);
+        return wire_->write_signal(target.remote->at(flow.way, op.data.offset), op.data.local, op.data.bytes,
+                                   signal.at(flow.way, op.signal_offset), op.signal, operation);
     });
     if (posted == Code::ok && token != nullptr) *token = ticket;
     return posted;
@@ -262,11 +267,11 @@ Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_
     }
     const std::uint64_t ticket = operation.ticket;
     const Code posted = transfer(flow, operation, [&] {
-        return wire_->write(target.remote->at(op.data.offset), op.data.local, op.data.bytes, operation);
+        return wire_->write(target.remote->at(flow.way, op.data.offset), op.data.local, op.data.bytes, operation);
     });
     if (posted != Code::ok) return posted;
     if (!later) {
-        send_in_any_case(flow.pe, bytes_of(signal));
+        send_in_any_case(flow.way, bytes_of(signal));
         flow.unhandled = true;
     }
     if (token != nullptr) *token = ticket;

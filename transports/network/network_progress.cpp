@@ -8,36 +8,40 @@
 
 namespace npushmem::network {
 
-Code NetworkTransport::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
-    Peer& peer = peers_[static_cast<std::size_t>(pe)];
+// A peer that has not introduced itself yet cannot be answered: what it asked over another lane may come before.
+Code NetworkTransport::send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    const Peer& peer = peers_[static_cast<std::size_t>(way.pe)];
     if (peer.failed != Code::ok) return peer.failed;
-    if (!peer.backlog.empty()) return Code::again;
-    const Code sent = wire_->send(pe, head, rest);
-    if (sent != Code::ok && sent != Code::again) lost(pe, sent, wire_->why());
+    if (!peer.linked || !lane(way).backlog.empty()) return Code::again;
+    const Code sent = wire_->send(way, head, rest);
+    if (sent != Code::ok && sent != Code::again) lost(way, sent, wire_->why());
     return sent;
 }
 
-void NetworkTransport::send_in_any_case(int pe, std::span<const std::byte> message) {
-    if (send(pe, message) != Code::again) return;
-    Peer& peer = peers_[static_cast<std::size_t>(pe)];
-    if (peer.backlog.empty()) with_backlog_.push_back(pe);
-    peer.backlog.emplace_back(message.begin(), message.end());
+void NetworkTransport::send_in_any_case(Way way, std::span<const std::byte> message) {
+    if (send(way, message) != Code::again) return;
+    auto& backlog = lane(way).backlog;
+    if (backlog.empty()) with_backlog_.push_back(way);
+    backlog.emplace_back(message.begin(), message.end());
 }
 
 void NetworkTransport::send_backlogs() {
-    std::erase_if(with_backlog_, [this](int pe) {
-        Peer& peer = peers_[static_cast<std::size_t>(pe)];
-        while (!peer.backlog.empty()) {
-            const Code sent = wire_->send(pe, peer.backlog.front(), {});
-            if (sent == Code::again) return false;
-            if (sent != Code::ok) {
-                lost(pe, sent, wire_->why());
-                return true;
-            }
-            peer.backlog.pop_front();
+    std::erase_if(with_backlog_, [this](Way way) { return send_backlog(way); });
+}
+
+bool NetworkTransport::send_backlog(Way way) {
+    if (!peers_[static_cast<std::size_t>(way.pe)].linked) return false;
+    auto& backlog = lane(way).backlog;
+    while (!backlog.empty()) {
+        const Code sent = wire_->send(way, backlog.front(), {});
+        if (sent == Code::again) return false;
+        if (sent != Code::ok) {
+            lost(way, sent, wire_->why());
+            return true;
         }
-        return true;
-    });
+        backlog.pop_front();
+    }
+    return true;
 }
 
 bool NetworkTransport::drive() {
@@ -103,25 +107,25 @@ void NetworkTransport::completed(WireContext& context, Code code, const std::str
     operation.held_by_wire = false;
     Flow* const flow = operation.flow;
     if (flow != nullptr) {
-        ++peers_[static_cast<std::size_t>(flow->pe)].heard;
+        ++peers_[static_cast<std::size_t>(flow->way.pe)].heard;
         if (code != Code::ok && !ends_a_peer(code))
-            tell(code, flow->pe, fmt::format("an operation to {} failed: {}", name_of_peer(flow->pe), why));
+            tell(code, flow->way.pe, fmt::format("an operation to {} failed: {}", name_of_peer(flow->way.pe), why));
     }
     if (flow == nullptr || code != Code::ok || !operation.then) {
-        const int pe = flow != nullptr ? flow->pe : -1;
+        const Way way = flow != nullptr ? flow->way : Way{};
         finish(operation, code);
-        if (pe >= 0 && ends_a_peer(code)) lost(pe, code, why);
+        if (way.pe >= 0 && ends_a_peer(code)) lost(way, code, why);
         return;
     }
     // On a wire that needs a flush the same operation waits for it, with the signal still to be sent.
     if (wire_->traits().delivery == Delivery::on_flush && !std::exchange(operation.flushing, true)) {
         operation.held_by_wire = true;
-        const Code posted = wire_->flush(flow->pe, operation);
+        const Code posted = wire_->flush(flow->way, operation);
         if (posted == Code::ok) return;
         operation.held_by_wire = false;
-        return lost(flow->pe, posted, wire_->why());
+        return lost(flow->way, posted, wire_->why());
     }
-    send_in_any_case(flow->pe, bytes_of(*operation.then));
+    send_in_any_case(flow->way, bytes_of(*operation.then));
     flow->unhandled = true;
     finish(operation, Code::ok);
 }
@@ -138,9 +142,9 @@ void NetworkTransport::arrived(std::span<const std::byte> message) {
     if (head->kind == MessageKind::answer) return answered(message);
     if (head->kind == MessageKind::pong) return;
     if (head->kind == MessageKind::ping)
-        return send_in_any_case(head->origin, bytes_of(this->message<MessageHead>(MessageKind::pong)));
+        return send_in_any_case({head->origin}, bytes_of(this->message<MessageHead>(MessageKind::pong)));
     const auto answer = handler_.handle(*head, message);
-    if (answer) send_in_any_case(head->origin, bytes_of(*answer));
+    if (answer) send_in_any_case({head->origin}, bytes_of(*answer));
 }
 
 void NetworkTransport::greet(const MessageHead& head, std::span<const std::byte> address) {
@@ -167,17 +171,18 @@ void NetworkTransport::forget_flow(Flow& flow, Code code) {
     flow.undelivered = flow.unhandled = flow.fenced = false;
 }
 
-// Everything that is under way to the peer fails, once.
-void NetworkTransport::lost(int pe, Code code, const std::string& why) {
-    Peer& peer = peers_[static_cast<std::size_t>(pe)];
-    if (peer.failed != Code::ok) return;
-    peer.failed = code;
-    peer.backlog.clear();
-    handler_.forget(pe);
-    wire_->forget(pe);
+void NetworkTransport::lost(Way way, Code code, const std::string& why) {
+    const std::string reason = why.empty() ? std::string(npushmem::name_of(code)) : why;
+    if (way.lane == 0 || ends_a_peer(code))
+        lose_peer(way.pe, code, reason);
+    else
+        lose_lane(way, code, reason);
+}
+
+int NetworkTransport::fail_operations(const std::function<bool(Way)>& lost, Code code) {
     int failed = 0;
     operations_.for_each([&](Operation& operation) {
-        if (operation.flow == nullptr || operation.flow->pe != pe) return;
+        if (operation.flow == nullptr || !lost(operation.flow->way)) return;
         ++failed;
         const bool held = operation.held_by_wire;
         Flow& flow = *operation.flow;
@@ -191,12 +196,41 @@ void NetworkTransport::lost(int pe, Code code, const std::string& why) {
         operation.flow = nullptr;
         operation.then.reset();
     });
+    return failed;
+}
+
+void NetworkTransport::lose_peer(int pe, Code code, const std::string& why) {
+    Peer& peer = peers_[static_cast<std::size_t>(pe)];
+    if (peer.failed != Code::ok) return;
+    peer.failed = code;
+    for (Lane& lane : peer.lanes) lane.backlog.clear();
+    handler_.forget(pe);
+    wire_->forget(pe);
+    const int failed = fail_operations([pe](Way way) { return way.pe == pe; }, code);
     for (auto& [number, queue] : queues_)
         if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) forget_flow(*flow->second, code);
-    tell(
-        code, pe,
-        fmt::format("{} is lost over {}: {}; {} operation{} under way", name_of_peer(pe), wire_->traits().name,
-                    why.empty() ? std::string(npushmem::name_of(code)) : why, failed, failed == 1 ? " was" : "s were"));
+    tell(code, pe,
+         fmt::format("{} is lost over {}: {}; {} operation{} under way", name_of_peer(pe), wire_->traits().name, why,
+                     failed, failed == 1 ? " was" : "s were"));
+}
+
+// The queues that use this lane can no longer reach the peer; others, and the peer itself, can.
+void NetworkTransport::lose_lane(Way way, Code code, const std::string& why) {
+    lane(way).backlog.clear();
+    lane(way).spoilt = true;
+    bool news = false;
+    for (auto& [number, queue] : queues_) {
+        const auto found = queue->flows.find(way.pe);
+        if (found == queue->flows.end() || found->second->way != way || found->second->lost != Code::ok) continue;
+        found->second->lost = code;
+        forget_flow(*found->second, code);
+        news = true;
+    }
+    const int failed = fail_operations([way](Way other) { return other == way; }, code);
+    if (!news) return;
+    tell(code, way.pe,
+         fmt::format("a context's own way to {} is lost over {}: {}; {} operation{} under way", name_of_peer(way.pe),
+                     wire_->traits().name, why, failed, failed == 1 ? " was" : "s were"));
 }
 
 // A peer that is there answers a ping even while its program computes; one that says nothing for long is lost.
@@ -208,12 +242,11 @@ void NetworkTransport::watch(int pe, Peer& peer) {
     ++peer.silent_ticks;
     const auto silent = peer.silent_ticks * settings_.tick;
     if (settings_.patience != std::chrono::milliseconds::zero() && silent > settings_.patience)
-        return lost(pe, Code::timeout,
+        return lost({pe}, Code::timeout,
                     fmt::format("nothing was heard of it for {:.1f} s (is the cable in, is the host up?)",
                                 std::chrono::duration<double>(silent).count()));
     constexpr std::uint32_t ticks_per_ping = 2;
-    if (peer.silent_ticks % ticks_per_ping == 0 && peer.backlog.empty())
-        (void)send(pe, bytes_of(message<MessageHead>(MessageKind::ping)));
+    if (peer.silent_ticks % ticks_per_ping == 0) (void)send({pe}, bytes_of(message<MessageHead>(MessageKind::ping)));
 }
 
 void NetworkTransport::tick() {

@@ -38,6 +38,28 @@ NetworkTransport::Peer* NetworkTransport::peer_at(int pe) {
     return pe >= 0 && static_cast<std::size_t>(pe) < peers_.size() ? &peers_[static_cast<std::size_t>(pe)] : nullptr;
 }
 
+NetworkTransport::Lane& NetworkTransport::lane(Way way) {
+    auto& lanes = peers_[static_cast<std::size_t>(way.pe)].lanes;
+    if (way.lane >= lanes.size()) lanes.resize(way.lane + 1);
+    return lanes[way.lane];
+}
+
+// The lowest that nobody uses; when all are used, the one with the fewest users.
+std::uint32_t NetworkTransport::take_lane(int pe) {
+    std::uint32_t best = 0;
+    for (std::uint32_t i = 0; i < settings_.lanes && lane({pe, best}).users > 0; ++i)
+        if (lane({pe, i}).users < lane({pe, best}).users) best = i;
+    ++lane({pe, best}).users;
+    return best;
+}
+
+void NetworkTransport::give_back_lane(Way way) {
+    Lane& given = lane(way);
+    if (--given.users > 0 || way.lane == 0) return;
+    given.backlog.clear();
+    if (std::exchange(given.spoilt, false)) wire_->close(way);
+}
+
 std::string NetworkTransport::name_of_peer(int pe) const {
     const std::string& host = peers_[static_cast<std::size_t>(pe)].host;
     return host.empty() ? fmt::format("PE {}", pe) : fmt::format("PE {} on host {}", pe, host);
@@ -90,7 +112,7 @@ Status NetworkTransport::connect(const npushmem_peer& peer) {
     Bytes bytes(sizeof hello);
     std::memcpy(bytes.data(), &hello, sizeof hello);
     bytes.insert(bytes.end(), own.value().begin(), own.value().end());
-    send_in_any_case(peer.pe, bytes);
+    send_in_any_case({peer.pe}, bytes);
     return {};
 }
 
@@ -144,7 +166,9 @@ Code NetworkTransport::release_memory(std::uint64_t remote) {
 
 Result<std::uint64_t> NetworkTransport::create_queue() {
     const Lock guard(lock_);
-    queues_.emplace(++last_queue_, std::make_unique<OutgoingQueue>());
+    auto made = std::make_unique<OutgoingQueue>();
+    made->number = static_cast<std::uint32_t>(++last_queue_);
+    queues_.emplace(last_queue_, std::move(made));
     return last_queue_;
 }
 
@@ -160,10 +184,12 @@ bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
 void NetworkTransport::abandon(OutgoingQueue& queue) {
     operations_.for_each([&](Operation& operation) {
         if (operation.flow == nullptr || operation.flow->queue != &queue) return;
+        if (operation.held_by_wire) lane(operation.flow->way).spoilt = true;
         operation.flow = nullptr;
         operation.then.reset();
         if (!operation.held_by_wire) operations_.give_back(operation);
     });
+    for (const auto& [pe, flow] : queue.flows) give_back_lane(flow->way);
 }
 
 Code NetworkTransport::destroy_queue(std::uint64_t number) {

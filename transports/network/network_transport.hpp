@@ -1,6 +1,10 @@
 // A transport over any Wire: queues, tokens, fences, atomics, signals, errors as values and deadlines, the same for
 // every network library. What the wire does not do is asked of the target's handler by messages.
 //
+// Queues that talk to one peer do so over lanes of their own: the first over lane 0, which is there anyhow, each
+// further one over the lowest that is free, as long as there are; more queues share. What a lane has connected stays so
+// for the next queue, as connecting takes long, unless it is lost or its queue had to leave something under way.
+//
 // One lock guards everything, the wire included. A thread of its own drives it while the program computes, as soon as
 // there is a peer that could send something.
 #pragma once
@@ -8,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +33,7 @@ struct NetworkSettings {
     std::chrono::milliseconds patience{30'000};
     // How often the thread looks whether peers are still heard of.
     std::chrono::milliseconds tick{500};
+    std::uint32_t lanes = 16;  // at most to one peer; at least 1
 };
 
 class NetworkTransport : public Transport, private WireListener {
@@ -68,16 +74,21 @@ private:
         std::uint64_t bytes = 0;
         std::uint64_t key = 0;  // the wire's
 
-        [[nodiscard]] RemotePlace at(std::uint64_t offset) const { return {pe, key, base, offset}; }
+        [[nodiscard]] RemotePlace at(const Way& way, std::uint64_t offset) const { return {way, key, base, offset}; }
         [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t count) const {
             return offset <= bytes && count <= bytes - offset;
         }
+    };
+    struct Lane {
+        std::uint32_t users = 0;    // flows
+        bool spoilt = false;        // not to be used by others
+        std::deque<Bytes> backlog;  // messages that found no room
     };
     struct Peer {
         bool linked = false;
         Code failed = Code::ok;
         std::string host;                // for people
-        std::deque<Bytes> backlog;       // messages that found no room
+        std::vector<Lane> lanes;         // as many as have been used; none of an unknown peer
         std::uint64_t heard = 0;         // how often
         std::uint64_t heard_before = 0;  // at the last tick
         std::uint32_t silent_ticks = 0;
@@ -110,10 +121,12 @@ private:
     template <class Message>
     [[nodiscard]] Message message(MessageKind kind) const;
     // Code::again: no room, nothing was sent.
-    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest = {});
+    Code send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest = {});
     // Sent now or as soon as there is room, behind what already waits for it.
-    void send_in_any_case(int pe, std::span<const std::byte> message);
+    void send_in_any_case(Way way, std::span<const std::byte> message);
     void send_backlogs();
+    // True: nothing waits there any more.
+    bool send_backlog(Way way);
     bool drive();
     int drive_for_thread();
     void tick();
@@ -122,7 +135,11 @@ private:
 
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
-    void lost(int pe, Code code, const std::string& why) override;
+    void lost(Way way, Code code, const std::string& why) override;
+    void lose_peer(int pe, Code code, const std::string& why);
+    void lose_lane(Way way, Code code, const std::string& why);
+    // What is under way on these ways fails, once; how many operations were.
+    int fail_operations(const std::function<bool(Way)>& lost, Code code);
     void greet(const MessageHead& head, std::span<const std::byte> address);
     void answered(std::span<const std::byte> message);
     void finish(Operation& operation, Code code);
@@ -139,6 +156,9 @@ private:
         return delivery == Delivery::on_completion || delivery == Delivery::in_order_on_completion;
     }
     Peer* peer_at(int pe);
+    Lane& lane(Way way);
+    std::uint32_t take_lane(int pe);
+    void give_back_lane(Way way);
     void abandon(OutgoingQueue& queue);
     [[nodiscard]] bool wire_holds(const OutgoingQueue& queue);
 
@@ -152,7 +172,7 @@ private:
     std::map<std::uint64_t, std::unique_ptr<OutgoingQueue>> queues_;
     std::uint64_t last_queue_ = 0;
     OperationPool operations_;
-    std::vector<int> with_backlog_;
+    std::vector<Way> with_backlog_;
     std::deque<npushmem_event> events_;
     std::unique_ptr<Wire> wire_;
     std::atomic<std::uint64_t> driven_{0};    // by others than the thread; no order is needed, it is only looked at

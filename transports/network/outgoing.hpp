@@ -19,7 +19,8 @@ struct OutgoingQueue;
 // From one queue to one peer.
 struct Flow {
     OutgoingQueue* queue;
-    int pe;
+    Way way;
+    Code lost = Code::ok;       // its lane is, and the peer is not
     std::uint32_t writes = 0;   // that the wire has not completed, or whose signal has not been sent
     std::uint32_t signals = 0;  // writes among them whose signal has not been sent
     std::uint32_t fetches = 0;  // requests that have not been answered
@@ -88,19 +89,23 @@ private:
 };
 
 struct OutgoingQueue {
+    std::uint32_t number = 0;
     std::unordered_map<int, std::unique_ptr<Flow>> flows;
     Flow* last = nullptr;                                  // the flow that was used last
     std::vector<Flow*> active;                             // with something under way, or that had
     std::uint64_t outstanding = 0;                         // operations
     std::vector<std::pair<std::uint64_t, Code>> failures;  // ticket or 0; told once
 
-    Flow& flow(int pe) {
-        if (last != nullptr && last->pe == pe) return *last;
+    // `take_lane` is called once per peer.
+    template <class TakeLane>
+    Flow& flow(int pe, TakeLane&& take_lane) {
+        if (last != nullptr && last->way.pe == pe) [[likely]]
+            return *last;
         auto& found = flows[pe];
         if (!found) {
             found = std::make_unique<Flow>();
             found->queue = this;
-            found->pe = pe;
+            found->way = {pe, take_lane()};
         }
         last = found.get();
         return *last;

@@ -1,4 +1,5 @@
-// The settings that every network transport has, under its own prefix: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT.
+// The settings that every network transport has, under its own prefix: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT,
+// <PREFIX>LANES.
 #pragma once
 
 #include <string>

@@ -14,34 +14,38 @@ Answer TargetHandler::answer(std::uint64_t ticket, Code code, std::uint64_t valu
     return out;
 }
 
-void TargetHandler::keep_failure(int origin, Code code) {
-    if (code != Code::ok) failed_.try_emplace(origin, code);
+void TargetHandler::keep_failure(const Asker& asker, Code code) {
+    if (code != Code::ok) failed_.try_emplace(asker, code);
 }
 
-Code TargetHandler::take_failure(int origin) {
-    const auto found = failed_.find(origin);
+Code TargetHandler::take_failure(const Asker& asker) {
+    const auto found = failed_.find(asker);
     if (found == failed_.end()) return Code::ok;
     const Code code = found->second;
     failed_.erase(found);
     return code;
 }
 
+void TargetHandler::forget(int origin) {
+    std::erase_if(failed_, [origin](const auto& failed) { return failed.first.first == origin; });
+}
+
 std::optional<Answer> TargetHandler::handle(const MessageHead& head, std::span<const std::byte> message) {
     if (head.kind == MessageKind::flush) {
         const auto request = message_as<FlushRequest>(message);
         if (!request) return std::nullopt;
-        return answer(request->ticket, take_failure(head.origin));
+        return answer(request->ticket, take_failure({head.origin, request->queue}));
     }
     if (head.kind == MessageKind::atomic) {
         const auto request = message_as<AtomicRequest>(message);
         const Answer done = request ? handle_atomic(*request) : answer(0, Code::protocol);
         if (done.ticket != 0) return done;
-        keep_failure(head.origin, static_cast<Code>(done.code));
+        keep_failure({head.origin, request ? request->queue : 0}, static_cast<Code>(done.code));
         return std::nullopt;
     }
     if (head.kind == MessageKind::put_signal) {
         const auto request = message_as<PutSignalRequest>(message);
-        keep_failure(head.origin,
+        keep_failure({head.origin, request ? request->queue : 0},
                      request ? handle_put_signal(*request, message.subspan(sizeof *request)) : Code::protocol);
     }
     return std::nullopt;

@@ -4,10 +4,11 @@
 // Whoever drives a transport calls it, in the program's thread or in the transport's own while the program computes.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 
 #include "transports/network/message.hpp"
 #include "transports/network/region_table.hpp"
@@ -19,22 +20,25 @@ public:
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
     // Carries out an atomic, put_signal or flush request that is `message`, whose head has been looked at. An answer is
-    // for the PE in the head. A request that nobody waits for and that fails is told with the origin's next flush.
+    // for the PE in the head. A request that nobody waits for and that fails is told with the next flush of the queue
+    // that it came from.
     std::optional<Answer> handle(const MessageHead& head, std::span<const std::byte> message);
 
     // The origin is gone: what was kept for it can go too.
-    void forget(int origin) { failed_.erase(origin); }
+    void forget(int origin);
 
 private:
+    using Asker = std::pair<int, std::uint32_t>;  // origin, its queue
+
     Answer handle_atomic(const AtomicRequest& request) const;
     Code handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const;
     [[nodiscard]] Answer answer(std::uint64_t ticket, Code code, std::uint64_t value = 0) const;
-    Code take_failure(int origin);
-    void keep_failure(int origin, Code code);
+    Code take_failure(const Asker& asker);
+    void keep_failure(const Asker& asker, Code code);
 
     int my_pe_;
     const RegionTable& regions_;
-    std::unordered_map<int, Code> failed_;  // first failure since the origin's last flush
+    std::map<Asker, Code> failed_;  // first failure since the asker's last flush
 };
 
 }  // namespace npushmem::network

@@ -17,10 +17,10 @@ namespace npushmem::network {
 
 // What tells that a write has arrived in the target's memory?
 enum class Delivery {
-    in_order,       // everything posted to one peer takes effect in this order: an answer to a later message tells
+    in_order,       // everything posted on one way takes effect in this order: an answer to a later message tells
     on_completion,  // the write's completion
     on_flush,       // the completion of a later Wire::flush
-    in_order_on_completion,  // the write's completion, and everything posted to one peer takes effect in order
+    in_order_on_completion,  // the write's completion, and everything posted on one way takes effect in order
 };
 
 struct WireTraits {
@@ -45,10 +45,20 @@ struct WireContext {
     Owner owner = Owner::transport;
 };
 
-// Where a transfer goes: `address` is what the target's register_memory was given, plus the offset.
+// One of a PE's ways to a peer. Lanes have nothing to do with each other: neither is ordered behind what goes over
+// another, nor waits for it, nor is lost with it. Lane 0 is the one that everything which belongs to no queue goes
+// over; it is there from link to the end. The others are made by their first use.
+struct Way {
+    int pe = -1;
+    std::uint32_t lane = 0;
+
+    friend bool operator==(const Way&, const Way&) = default;
+};
+
+// Where a transfer goes: `base` is what the target's register_memory was given.
 struct RemotePlace {
-    int pe;
-    std::uint64_t key;  // of import_key
+    Way way;
+    std::uint64_t key;  // of import_key, good for all lanes
     std::uint64_t base;
     std::uint64_t offset;
 };
@@ -60,8 +70,8 @@ public:
     // `code` not ok: `why` is a clause for people.
     virtual void completed(WireContext& context, Code code, const std::string& why) = 0;
     virtual void arrived(std::span<const std::byte> message) = 0;
-    // Nothing will get through to the peer any more.
-    virtual void lost(int pe, Code code, const std::string& why) = 0;
+    // Nothing will get through any more: on this way, or to this peer where the code, or lane 0, means the peer.
+    virtual void lost(Way way, Code code, const std::string& why) = 0;
 };
 
 struct WireMemory {
@@ -87,8 +97,8 @@ public:
     virtual Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) = 0;
     virtual void release_key(std::uint64_t key) = 0;
 
-    // Code::ok: posted, `context` will be told of. Code::again: no room now. Anything else: the peer is lost, and why()
-    // says more.
+    // Code::ok: posted, `context` will be told of. Code::again: no room now. Anything else: the way is lost, as the
+    // listener is told of it otherwise, and why() says more.
     virtual Code write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) = 0;
     virtual Code read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) = 0;
     // One of the traits' operations. Completes as a write does, a fetching one when its result is in place.
@@ -101,14 +111,17 @@ public:
                               const RemotePlace& /*at*/, std::uint64_t /*signal*/, WireContext& /*context*/) {
         return Code::unsupported;
     }
-    // Completes when all earlier writes and atomics to the peer are delivered. With Delivery::on_flush.
-    virtual Code flush(int /*pe*/, WireContext& /*context*/) { return Code::unsupported; }
-    // Copies. Messages to one peer arrive whole and in order.
-    virtual Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
+    // Completes when all earlier writes and atomics on the way are delivered. With Delivery::on_flush.
+    virtual Code flush(Way /*way*/, WireContext& /*context*/) { return Code::unsupported; }
+    // Copies. Messages on one way arrive whole and in order.
+    virtual Code send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
     [[nodiscard]] virtual std::string why() const { return {}; }
     // Nobody uses the peer any more: what is under way to it is to complete soon, with whatever code. May be called
     // from within progress.
     virtual void forget(int /*pe*/) {}
+    // Nobody uses this lane to this peer any more; not lane 0, and not from within progress. What it takes is given
+    // back, here and at the peer. Of what is under way the wire may tell later, or never. Its next use makes it anew.
+    virtual void close(Way /*way*/) {}
 
     // True: something happened.
     virtual bool progress(WireListener& listener) = 0;

@@ -81,7 +81,7 @@ UcxWire::~UcxWire() {
     settle_connections();
     for (auto& [number, key] : keys_) ucp_rkey_destroy(key);
     for (const Peer& one : peers_)
-        if (one.endpoint != nullptr) close(one.endpoint);
+        if (one.endpoint != nullptr) disconnect(one.endpoint);
     if (context_ != nullptr)
         for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
     if (worker_ != nullptr) ucp_worker_destroy(worker_);
@@ -108,7 +108,7 @@ void UcxWire::settle_connections() {
 }
 
 // What is under way is dropped: who wanted it done has waited for it.
-void UcxWire::close(ucp_ep_h endpoint) {
+void UcxWire::disconnect(ucp_ep_h endpoint) {
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -284,34 +284,35 @@ Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char*
 
 Code UcxWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
     const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_put_nbx(peer(to.pe).endpoint, from, bytes, to.base + to.offset, keys_.at(to.key), &how), context,
-                   "ucp_put_nbx");
+    return outcome(ucp_put_nbx(peer(to.way.pe).endpoint, from, bytes, to.base + to.offset, keys_.at(to.key), &how),
+                   context, "ucp_put_nbx");
 }
 
 Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
     const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_get_nbx(peer(from.pe).endpoint, to, bytes, from.base + from.offset, keys_.at(from.key), &how),
-                   context, "ucp_get_nbx");
+    return outcome(
+        ucp_get_nbx(peer(from.way.pe).endpoint, to, bytes, from.base + from.offset, keys_.at(from.key), &how), context,
+        "ucp_get_nbx");
 }
 
-Code UcxWire::flush(int pe, WireContext& context) {
+Code UcxWire::flush(network::Way way, WireContext& context) {
     const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_ep_flush_nbx(peer(pe).endpoint, &how), context, "ucp_ep_flush_nbx");
+    return outcome(ucp_ep_flush_nbx(peer(way.pe).endpoint, &how), context, "ucp_ep_flush_nbx");
 }
 
-Code UcxWire::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const std::size_t bytes = head.size() + rest.size();
     if (bytes > message_bytes) return Code::argument;
     if (free_sends_.empty()) return Code::again;
     Buffer& buffer = *free_sends_.back();
     std::memcpy(buffer.bytes.data(), head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
-    buffer.pe = pe;
+    buffer.pe = way.pe;
     ucp_request_param_t how = parameters(buffer);
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
     const ucs_status_ptr_t posted =
-        ucp_am_send_nbx(peer(pe).endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
+        ucp_am_send_nbx(peer(way.pe).endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
     if (posted == nullptr) return Code::ok;  // the buffer is free again
     const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");
     if (sent == Code::ok) free_sends_.pop_back();
@@ -348,12 +349,12 @@ void UcxWire::tell(network::WireListener& listener, Event& event) {
     const Code code = code_of_status(event.status);
     const std::string why = code == Code::ok ? std::string() : text_of(event.status);
     if (event.context == nullptr && event.pe < 0) return listener.arrived(event.message);
-    if (event.context == nullptr) return listener.lost(event.pe, code, why);
+    if (event.context == nullptr) return listener.lost({event.pe}, code, why);
     if (event.context->owner == WireContext::Owner::transport)
         return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
     auto& buffer = static_cast<Buffer&>(*event.context);
     free_sends_.push_back(&buffer);
-    if (code != Code::ok) listener.lost(buffer.pe, code, why);
+    if (code != Code::ok) listener.lost({buffer.pe}, code, why);
 }
 
 bool UcxWire::progress(network::WireListener& listener) {

@@ -36,8 +36,8 @@ public:
     Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
-    Code flush(int pe, network::WireContext& context) override;
-    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    Code flush(network::Way way, network::WireContext& context) override;
+    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
@@ -77,7 +77,7 @@ private:
     void note(Event event);
     void tell(network::WireListener& listener, Event& event);
     void settle_connections();
-    void close(ucp_ep_h endpoint);
+    void disconnect(ucp_ep_h endpoint);
     [[nodiscard]] Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
 
     static void on_done(void* request, ucs_status_t status, void* context);

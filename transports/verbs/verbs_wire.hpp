@@ -63,7 +63,7 @@ public:
     Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
     Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                       const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override;
-    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
     void forget(int pe) override;
     bool progress(network::WireListener& listener) override;

@@ -192,7 +192,7 @@ RemoteWord VerbsWire::word_at(const RemotePlace& place) {
 Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
                          const RemotePlace* signal_at, std::uint64_t signal, WireContext& context) {
     Connection* connection = nullptr;
-    if (const Code code = connection_to(place.pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(place.way.pe, connection); code != Code::ok) return code;
     if (room(*connection) < 2) return Code::again;
     Prepared prepared = prepare_keys(*connection, place, bytes, context);
     if (prepared == Prepared::yes && signal_at != nullptr)
@@ -237,7 +237,7 @@ Code VerbsWire::write_signal(const RemotePlace& to, const void* from, std::uint6
 
 Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
     Connection* connection = nullptr;
-    if (const Code code = connection_to(at.pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(at.way.pe, connection); code != Code::ok) return code;
     if (room(*connection) == 0) return Code::again;
     const Prepared prepared = prepare_keys(*connection, at, op.width, context);
     if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
@@ -280,10 +280,10 @@ Code VerbsWire::send_message(Connection& connection, std::span<const std::byte> 
     return posted;
 }
 
-Code VerbsWire::send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code VerbsWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     if (head.size() + rest.size() > message_bytes) return Code::argument;
     Connection* connection = nullptr;
-    if (const Code code = connection_to(pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(way.pe, connection); code != Code::ok) return code;
     return send_message(*connection, head, rest, 0);
 }
 

@@ -145,7 +145,7 @@ void VerbsWire::greeted(WireListener& listener, const Greeting& greeting) {
     if (s.ok() && greeting.kind == Greeting::Kind::request) s = greet(greeting.pe, Greeting::Kind::answer);
     if (!s.ok()) {
         if (from.connection && from.connection->failure().ok()) from.connection->fail(s);
-        return listener.lost(greeting.pe, s.code(), s.message());
+        return listener.lost({greeting.pe}, s.code(), s.message());
     }
     if (greeting.kind == Greeting::Kind::answer) from.connection->note_peer_ready();
     if (from.connection->ready() && !from.connection->notes.empty()) watch(*from.connection);
@@ -170,7 +170,7 @@ bool VerbsWire::repeat_greetings(WireListener& listener) {
     });
     for (const int pe : unreachable) {
         const Status why = peer(pe).connection->failure();
-        listener.lost(pe, why.code(), why.message());
+        listener.lost({pe}, why.code(), why.message());
     }
     return sent;
 }
@@ -208,7 +208,7 @@ void VerbsWire::lose(WireListener& listener, Connection& connection, Status why)
     connection.fail(std::move(why));
     if (connection.unfinished != nullptr) watch(connection);
     const Status reason = connection.failure();
-    listener.lost(connection.pe(), reason.code(), reason.message());
+    listener.lost({connection.pe()}, reason.code(), reason.message());
 }
 
 void VerbsWire::lose_all(WireListener& listener, const Status& why) {

@@ -1,12 +1,14 @@
 // A network in memory whose every delivery the test decides about: what may be reordered is, by a seed.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -31,7 +33,7 @@ public:
         const std::lock_guard guard(lock_);
         std::vector<std::deque<Item>*> ready;
         for (auto& [pair, lane] : lanes_)
-            if (!lane.empty()) ready.push_back(&lane);
+            if (!lane.empty() && hold != std::pair(std::get<0>(pair), std::get<2>(pair))) ready.push_back(&lane);
         if (ready.empty()) return false;
         std::deque<Item>& lane = *ready[random_() % ready.size()];
         const std::size_t index =
@@ -45,6 +47,7 @@ public:
     // Settings of the test: at most so many things under way from one PE to another; nothing arrives any more.
     std::size_t room = 1000;
     bool cut = false;
+    std::optional<std::pair<int, std::uint32_t>> hold;  // nothing arrives of what this PE sends over this lane
     std::uint32_t native_atomics = 0;
     std::string dialect = "fake";
 
@@ -54,14 +57,15 @@ private:
         bool message;
         std::function<void()> arrive;
     };
-    // Where the order is kept, writes and messages share a lane; elsewhere writes have one without order.
-    using Lane = std::tuple<int, int, bool>;
+    // From one PE to another, over one of its lanes. Where the order is kept, writes and messages share; elsewhere
+    // writes have one without order.
+    using Lane = std::tuple<int, int, std::uint32_t, bool>;
 
     [[nodiscard]] bool in_order() const {
         return delivery_ == network::Delivery::in_order || delivery_ == network::Delivery::in_order_on_completion;
     }
-    Code add(int from, int to, bool message, std::function<void()> arrive) {
-        auto& lane = lanes_[{from, to, message && !in_order()}];
+    Code add(int from, network::Way to, bool message, std::function<void()> arrive) {
+        auto& lane = lanes_[{from, to.pe, to.lane, message && !in_order()}];
         if (lane.size() >= room) return Code::again;
         if (!cut) lane.push_back({message, std::move(arrive)});
         return Code::ok;
@@ -107,7 +111,7 @@ public:
         const auto* data = static_cast<const std::byte*>(from);
         const bool told_at_arrival = completion_tells();
         auto copy = std::make_shared<Bytes>(data, data + bytes);
-        const Code added = post(to.pe, [this, to, copy, &context, told_at_arrival] {
+        const Code added = post(to.way, [this, to, copy, &context, told_at_arrival] {
             std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
             if (told_at_arrival) completions_.push_back(&context);
         });
@@ -116,7 +120,7 @@ public:
     }
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
-        return post(from.pe, [this, from, to, bytes, &context] {
+        return post(from.way, [this, from, to, bytes, &context] {
             std::memcpy(to, reinterpret_cast<const void*>(from.base + from.offset), bytes);
             completions_.push_back(&context);
         });
@@ -124,7 +128,7 @@ public:
     Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         ++native_atomics_used;
-        return post(at.pe, [this, at, op, &context] {
+        return post(at.way, [this, at, op, &context] {
             (void)apply_atomic_at(at, op);
             completions_.push_back(&context);
         });
@@ -134,23 +138,23 @@ public:
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
         auto copy = std::make_shared<Bytes>(data, data + bytes);
-        return post(to.pe, [this, to, at, signal, copy, &context] {
+        return post(to.way, [this, to, at, signal, copy, &context] {
             std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
             std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at.base + at.offset))
                 .store(signal, std::memory_order_release);  // pairs with the test's loads of words
             completions_.push_back(&context);
         });
     }
-    Code flush(int pe, network::WireContext& context) override {
+    Code flush(network::Way way, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
-        flushes_.push_back({pe, &context});
+        flushes_.push_back({way, &context});
         return Code::ok;
     }
-    Code send(int pe, std::span<const std::byte> head, std::span<const std::byte> rest) override {
+    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override {
         const std::lock_guard guard(network_.lock_);
         auto message = std::make_shared<Bytes>(head.begin(), head.end());
         message->insert(message->end(), rest.begin(), rest.end());
-        return network_.add(pe_, pe, true, [this, pe, message] {
+        return network_.add(pe_, way, true, [this, pe = way.pe, message] {
             if (FakeWire* target = network_.wires_[static_cast<std::size_t>(pe)]) target->inbox_.push_back(*message);
         });
     }
@@ -161,12 +165,17 @@ public:
         const auto inbox = std::exchange(inbox_, {});
         for (auto* context : completions) listener.completed(*context, fail_with, "the fake wire was told to fail");
         for (const Bytes& message : inbox) listener.arrived(message);
-        if (lose >= 0) listener.lost(std::exchange(lose, -1), Code::peer_dead, "connection reset");
+        if (lose >= 0) listener.lost({std::exchange(lose, -1)}, Code::peer_dead, "connection reset");
+        if (lose_lane) listener.lost(*std::exchange(lose_lane, {}), Code::range, "the lane stopped");
         return !completions.empty() || !inbox.empty();
     }
+    void close(network::Way way) override { closed.push_back(way); }
 
     Code fail_with = Code::ok;  // every completion from now on
     int lose = -1;              // the connection to this PE breaks
+    std::optional<network::Way> lose_lane;
+    std::vector<network::Way> closed;
+    std::vector<network::Way> used;  // for transfers, each once
     int native_atomics_used = 0;
 
 private:
@@ -176,12 +185,15 @@ private:
     }
     static Code apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op);
 
-    Code post(int pe, std::function<void()> arrive) { return network_.add(pe_, pe, false, std::move(arrive)); }
+    Code post(network::Way way, std::function<void()> arrive) {
+        if (std::find(used.begin(), used.end(), way) == used.end()) used.push_back(way);
+        return network_.add(pe_, way, false, std::move(arrive));
+    }
 
-    // A flush is complete when no write to the PE is under way.
+    // A flush is complete when no write on the way is under way.
     void complete_flushes() {
         std::erase_if(flushes_, [this](const auto& flush) {
-            if (!network_.lanes_[{pe_, flush.first, false}].empty()) return false;
+            if (!network_.lanes_[{pe_, flush.first.pe, flush.first.lane, false}].empty()) return false;
             completions_.push_back(flush.second);
             return true;
         });
@@ -192,7 +204,7 @@ private:
     network::WireTraits traits_;
     std::vector<network::WireContext*> completions_;
     std::vector<Bytes> inbox_;
-    std::vector<std::pair<int, network::WireContext*>> flushes_;
+    std::vector<std::pair<network::Way, network::WireContext*>> flushes_;
 };
 
 inline Code FakeWire::apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op) {

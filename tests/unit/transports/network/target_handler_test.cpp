@@ -36,9 +36,10 @@ protected:
         out.operand = operand;
         return out;
     }
-    Code flush() {
+    Code flush(std::uint32_t queue = 0) {
         FlushRequest request;
         request.ticket = 77;
+        request.queue = queue;
         const auto answer = handle(request, MessageKind::flush);
         EXPECT_TRUE(answer.has_value());
         EXPECT_EQ(answer->ticket, 77U);
@@ -97,6 +98,32 @@ TEST_F(TargetHandlerTest, AFailureIsToldWithTheNextFlushOnce) {
     EXPECT_EQ(flush(), Code::ok);
 }
 
+TEST_F(TargetHandlerTest, AFailureIsToldToTheQueueThatAsked) {
+    AtomicRequest request = atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1);
+    request.queue = 5;
+    handle(request, MessageKind::atomic);
+    PutSignalRequest shorter;
+    shorter.region = shorter.signal_region = region_;
+    shorter.bytes = 16;
+    shorter.queue = 6;
+    handle(shorter, MessageKind::put_signal, Bytes(15));
+    EXPECT_EQ(flush(), Code::ok);
+    EXPECT_EQ(flush(6), Code::protocol);
+    EXPECT_EQ(flush(5), Code::range);
+    EXPECT_EQ(flush(5), Code::ok);
+}
+
+TEST_F(TargetHandlerTest, NothingIsKeptForAnOriginThatIsGone) {
+    AtomicRequest request = atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1);
+    for (const std::uint32_t queue : {1U, 2U}) {
+        request.queue = queue;
+        handle(request, MessageKind::atomic);
+    }
+    handler_.forget(origin);
+    EXPECT_EQ(flush(1), Code::ok);
+    EXPECT_EQ(flush(2), Code::ok);
+}
+
 TEST_F(TargetHandlerTest, RefusesWhatDoesNotLieInARegion) {
     for (const std::uint64_t offset : {std::uint64_t{64}, std::uint64_t{60}, ~std::uint64_t{0} - 3}) {
         AtomicRequest request = atomic(NPUSHMEM_ATOMIC_FETCH, 8, offset, 0);
@@ -135,7 +162,7 @@ TEST(MessageHeadTest, OtherVersionsAndKindsAreNoMessages) {
     MessageHead head;
     head.kind = MessageKind::ping;
     EXPECT_TRUE(head_of(bytes_of(head)).has_value());
-    head.version = 2;
+    ++head.version;
     EXPECT_FALSE(head_of(bytes_of(head)).has_value());
     head = {};
     EXPECT_FALSE(head_of(bytes_of(head)).has_value()) << "kind 0";

@@ -41,7 +41,7 @@ TEST(UcxWire, AMessageThatIsTooLongIsRefused) {
     const auto wire = UcxWire::open({"tcp", "lo"}, 2);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
     const Bytes long_one(wire.value()->traits().message_bytes + 1);
-    EXPECT_EQ(wire.value()->send(1, long_one, {}), Code::argument);
+    EXPECT_EQ(wire.value()->send({1}, long_one, {}), Code::argument);
 }
 
 }  // namespace

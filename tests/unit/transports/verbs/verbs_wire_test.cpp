@@ -30,7 +30,7 @@ public:
         if (code != Code::ok) whys.push_back(why);
     }
     void arrived(std::span<const std::byte> message) override { messages.emplace_back(message.begin(), message.end()); }
-    void lost(int pe, Code code, const std::string& why) override { losses.push_back({pe, code, why}); }
+    void lost(network::Way way, Code code, const std::string& why) override { losses.push_back({way.pe, code, why}); }
 
     struct Loss {
         int pe;
@@ -80,7 +80,7 @@ public:
     VerbsWire& at(int pe) { return *wires[index(pe)]; }
     // Of the other PE's memory, as `pe` names it.
     RemotePlace place(int pe, std::size_t word) {
-        return {1 - pe, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
+        return {{1 - pe}, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
     }
     void drive(int rounds = 30) {
         for (; rounds > 0; --rounds) {
@@ -182,7 +182,7 @@ TEST(VerbsWire, AGreetingOfAnotherJobIsNoneOfOurs) {
     ASSERT_TRUE(stranger.value()->address().ok());
     ASSERT_TRUE(stranger.value()->link(1, bytes_from(wrong)).ok());
     const std::size_t before = world.verbs->reliable_pairs.size();
-    EXPECT_EQ(stranger.value()->send(1, Bytes(8), {}), Code::again);
+    EXPECT_EQ(stranger.value()->send({1}, Bytes(8), {}), Code::again);
     Told told;
     for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(told);
     world.drive();
@@ -232,7 +232,7 @@ TEST(VerbsWire, ATransferOfMoreRequestsThanFitIsPostedBitByBit) {
     std::iota(world.words[0].begin(), world.words[0].end(), 7U);
     WireContext context;
     ASSERT_EQ(world.write(0, 0, world.words[0].data(), sizeof world.words[0], context), Code::ok);
-    EXPECT_EQ(world.at(0).send(1, Bytes(8), {}), Code::again) << "a message may not overtake it";
+    EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again) << "a message may not overtake it";
     world.drive(200);
     EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
     EXPECT_EQ(world.words[0], world.words[1]);
@@ -299,7 +299,7 @@ TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
     for (unsigned i = 0; i < 300; ++i) {
         const Bytes head(i % 7 + 1, static_cast<std::byte>(i));
         const Bytes rest(i * 13 % 4000, static_cast<std::byte>(i));
-        ASSERT_EQ(world.insist([&] { return world.at(0).send(1, head, rest); }), Code::ok);
+        ASSERT_EQ(world.insist([&] { return world.at(0).send({1}, head, rest); }), Code::ok);
     }
     world.drive(200);
     ASSERT_THAT(world.told[1].messages, SizeIs(300));
@@ -307,7 +307,7 @@ TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
         EXPECT_THAT(world.told[1].messages[i], SizeIs(i % 7 + 1 + i * 13 % 4000));
         EXPECT_THAT(world.told[1].messages[i], Each(static_cast<std::byte>(i)));
     }
-    EXPECT_EQ(world.at(0).send(1, Bytes(world.at(0).traits().message_bytes + 1), {}), Code::argument);
+    EXPECT_EQ(world.at(0).send({1}, Bytes(world.at(0).traits().message_bytes + 1), {}), Code::argument);
 }
 
 npushmem_atomic atomic_op(std::uint8_t operation, std::uint64_t operand, std::uint64_t compare, void* result) {
@@ -540,10 +540,10 @@ TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) 
     world.start();
     EXPECT_TRUE(world.at(0).prepare_to_wait());
     EXPECT_GE(world.at(0).descriptor(), 0);
-    EXPECT_EQ(world.at(0).send(1, Bytes(8), {}), Code::again);
+    EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again);
     EXPECT_FALSE(world.at(0).prepare_to_wait()) << "a greeting has to be repeated";
     world.drive();
-    EXPECT_EQ(world.at(0).send(1, Bytes(8), {}), Code::ok);
+    EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
     EXPECT_FALSE(world.at(1).prepare_to_wait()) << "something has arrived";
     world.drive();
     EXPECT_THAT(world.told[1].messages, SizeIs(1));

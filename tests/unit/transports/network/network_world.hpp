@@ -1,0 +1,126 @@
+// Three PEs over one fake network, as tests of NetworkTransport need them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/transports/network/fake_wire.hpp"
+
+namespace npushmem::fakes {
+
+constexpr std::size_t data_words = 64;  // more than fit into a message of the fake wire
+constexpr std::size_t flag_word = data_words;
+
+// Three PEs over one fake network, driven by the test alone unless a thread is asked for.
+class World {
+public:
+    static constexpr int npes = 3;
+
+    explicit World(network::Delivery delivery, unsigned seed = 1, network::NetworkSettings settings = quiet_settings())
+        : network(npes, delivery, seed), settings_(settings) {}
+
+    static network::NetworkSettings quiet_settings() {
+        network::NetworkSettings out;
+        out.thread = false;
+        return out;
+    }
+
+    // `mutual`: each PE has met the others; otherwise only the first has.
+    void start(bool mutual = true) {
+        for (int pe = 0; pe < npes; ++pe) {
+            auto wire = network.make_wire(pe);
+            wires.push_back(static_cast<FakeWire*>(wire.get()));
+            npushmem_transport_params params{};
+            params.pe = pe;
+            params.npes = npes;
+            pes.push_back(std::make_unique<network::NetworkTransport>(params, std::move(wire), settings_));
+        }
+        for (int to = 0; to < npes; ++to) {
+            npushmem_memory memory{};
+            memory.base = words[static_cast<std::size_t>(to)].data();
+            memory.bytes = sizeof words[0];
+            const auto registered = pes[static_cast<std::size_t>(to)]->register_memory(memory);
+            ASSERT_TRUE(registered.ok()) << registered.status().message();
+            for (int from = 0; from < npes; ++from)
+                if (from != to && (mutual || from == 0)) introduce(from, to, registered.value().handle);
+        }
+        for (int pe = 0; pe < npes; ++pe) queue[static_cast<std::size_t>(pe)] = at(pe).create_queue().value();
+    }
+
+    npushmem_peer peer(int pe, const Bytes& address) const {
+        npushmem_peer out{};
+        out.struct_size = sizeof out;
+        out.pe = pe;
+        out.address = address.data();
+        out.address_bytes = static_cast<std::uint32_t>(address.size());
+        out.host_name = "elsewhere";
+        return out;
+    }
+
+    network::NetworkTransport& at(int pe) { return *pes[static_cast<std::size_t>(pe)]; }
+    std::uint64_t word(int pe, std::size_t index) {
+        return std::atomic_ref(words[static_cast<std::size_t>(pe)][index]).load(std::memory_order_acquire);
+    }
+    npushmem_rma rma(int to, std::size_t index, void* local, std::size_t count) const {
+        return {to, 0, remote.at({0, to}), index * 8, local, count * 8};
+    }
+    npushmem_atomic atomic(int to, std::uint8_t operation, std::size_t index, std::uint64_t operand) const {
+        npushmem_atomic out{};
+        out.pe = to;
+        out.operation = operation;
+        out.width = 8;
+        out.remote = remote.at({0, to});
+        out.offset = index * 8;
+        out.operand = operand;
+        return out;
+    }
+
+    // One thing arrives, and all PEs look.
+    void step() {
+        (void)network.step();
+        for (auto& pe : pes) (void)pe->progress();
+    }
+    // Until the call no longer says again; `watch` is called after every step.
+    Code finish(
+        const std::function<Code()>& call, const std::function<void()>& watch = [] {}) {
+        for (int i = 0; i < 100'000; ++i) {
+            const Code code = call();
+            watch();
+            if (code != Code::again) return code;
+            step();
+            watch();
+        }
+        return Code::timeout;
+    }
+    Code put(int to, std::uint64_t& value) {
+        return finish([&] { return at(0).put(queue[0], rma(to, 0, &value, 1), nullptr); });
+    }
+    Code quiet() {
+        return finish([this] { return at(0).quiet(queue[0]); });
+    }
+
+    FakeNetwork network;
+    std::vector<std::unique_ptr<network::NetworkTransport>> pes;
+    std::vector<FakeWire*> wires;
+    std::array<std::uint64_t, npes> queue{};
+    std::map<std::pair<int, int>, std::uint64_t> remote;
+    std::array<std::array<std::uint64_t, 128>, npes> words{};
+
+private:
+    void introduce(int from, int to, const Bytes& handle) {
+        const Bytes address = at(to).address().value();
+        ASSERT_TRUE(at(from).reach(peer(to, address)).reachable());
+        const Status connected = at(from).connect(peer(to, address));
+        ASSERT_TRUE(connected.ok()) << connected.message();
+        remote[{from, to}] = at(from).import_memory(to, handle).value();
+    }
+
+    network::NetworkSettings settings_;
+};
+
+}  // namespace npushmem::fakes
