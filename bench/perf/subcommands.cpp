@@ -6,6 +6,7 @@ namespace npushmem::perf {
 
 std::unique_ptr<Subcommand> make_combine_command();
 std::unique_ptr<Subcommand> make_dispatch_command();
+std::unique_ptr<Subcommand> make_estimate_command();
 std::unique_ptr<Subcommand> make_fragments_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
 std::unique_ptr<Subcommand> make_npu_barrier_command();
@@ -20,6 +21,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     all.push_back(make_combine_command());
     all.push_back(make_dispatch_command());
     all.push_back(make_fragments_command());
+    all.push_back(make_estimate_command());
     all.push_back(make_soak_command());
     all.push_back(make_routing_command());
     for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));

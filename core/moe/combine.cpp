@@ -239,7 +239,8 @@ Status Combine::reset() {
 npu::LaunchConfig Combine::launch_as(const char* name) const {
     // In mode stream a core serves one end of a ring, and every rank has two ends here.
     const int sub_cores = device_.config().vector_cores;
-    const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : memory_.n_pes();
+    const int of_device = config_.route == CopyRoute::staged ? device_.config().blocks : memory_.n_pes();
+    const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : of_device;
     npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks));
     config.name = name;
     return config;

@@ -79,15 +79,30 @@ void count_arrivals(Core& core, const CombineSend& send, Fragment fragment, int 
     }
 }
 
+// One core's part of what goes to a destination.
+struct Share {
+    std::int32_t index = 0;
+    std::int32_t count = 1;
+
+    // The expert turns the parts, so that fragments with fewer rows than parts do not all fall to the same ones.
+    [[nodiscard]] Fragment of(Fragment whole, std::int32_t expert) const {
+        const auto part = static_cast<std::uint64_t>((index + expert) % count);
+        const auto parts = static_cast<std::uint64_t>(count);
+        const std::uint64_t begin = whole.count.value() * part / parts;
+        const std::uint64_t end = whole.count.value() * (part + 1) / parts;
+        return {whole.first + Rows{begin}, Rows{end - begin}};
+    }
+};
+
 template <class Route>
-void send_rows(Core& core, const CombineSend& send, int destination) {
+void send_rows(Core& core, const CombineSend& send, int destination, const Share& share) {
     const std::size_t mark = core.ub_used();
     {
         Route route(core, send, destination);
         const FragmentTables tables{send.offset_table, send.length_table, send.num_local_experts, send.num_ranks};
         TableColumns columns(core, tables, destination);
         for (std::int32_t expert = 0; expert < send.num_local_experts; ++expert) {
-            const Fragment fragment = columns.fragment(expert);
+            const Fragment fragment = share.of(columns.fragment(expert), expert);
             if (fragment.count == Rows{0}) continue;
             route.put(fragment);
             count_arrivals(core, send, fragment, destination);
@@ -97,13 +112,32 @@ void send_rows(Core& core, const CombineSend& send, int destination) {
     core.ub_release(mark);
 }
 
-void send_to(Core& core, const CombineSend& send, int destination) {
+void copy_to(Core& core, const CombineSend& send, int destination, const Share& share) {
     switch (send.route) {
-        case CopyRoute::staged: send_rows<StagedRows>(core, send, destination); break;
-        case CopyRoute::direct: send_rows<DirectRows>(core, send, destination); break;
-        case CopyRoute::streaming: send_rows<StreamingRows>(core, send, destination); break;
+        case CopyRoute::staged: return send_rows<StagedRows>(core, send, destination, share);
+        case CopyRoute::direct: return send_rows<DirectRows>(core, send, destination, share);
+        case CopyRoute::streaming: return send_rows<StreamingRows>(core, send, destination, share);
     }
+}
+
+void announce(Core& core, const CombineSend& send, int destination) {
     core.signal_set_on(own_signal(send, core.my_pe()), send.epoch, destination);
+}
+
+// How many cores share a destination. On a device a core's pipe is slower than the way to the destination; in ordinary
+// memory it is not.
+std::int32_t cores_of_destination(const Core& core, const CombineSend& send) {
+    return send.route == CopyRoute::staged ? std::max(1, core.count() / send.num_ranks) : 1;
+}
+
+// Every destination has `cores` cores; what is left of them has nothing to do.
+void send_together(Core& core, const CombineSend& send, std::int32_t cores) {
+    const std::int32_t destination = (core.my_pe() + 1 + core.index()) % send.num_ranks;
+    const Share share{core.index() / send.num_ranks, cores};
+    const bool sends = share.index < cores && !is_skipped(send, destination);
+    if (sends) copy_to(core, send, destination, share);
+    core.core_barrier();
+    if (sends && share.index == 0) announce(core, send, destination);
 }
 
 }  // namespace
@@ -113,9 +147,13 @@ std::uint64_t* own_signal(const CombineSend& send, int rank) {
 }
 
 void moe_combine_direct_sender(Core& core, const CombineSend& send) {
+    const std::int32_t cores = cores_of_destination(core, send);
+    if (cores > 1) return send_together(core, send, cores);
     for (std::int32_t i = core.index(); i < send.num_ranks; i += core.count()) {
         const std::int32_t destination = (core.my_pe() + 1 + i) % send.num_ranks;
-        if (!is_skipped(send, destination)) send_to(core, send, destination);
+        if (is_skipped(send, destination)) continue;
+        copy_to(core, send, destination, {});
+        announce(core, send, destination);
     }
 }
 

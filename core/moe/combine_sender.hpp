@@ -1,5 +1,5 @@
-// The sender of a combine in direct mode: one core per destination gathers the rows of that destination from x and puts
-// each into its slot at the receiver, then raises one signal there.
+// The sender of a combine in direct mode: a core gathers the rows of a destination from x and puts each into its slot
+// at the receiver, then raises one signal there.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,8 @@ struct CombineSend {
 std::uint64_t* own_signal(const CombineSend& send, int rank);
 
 // Kernel, for any number of cores: core c of n serves destinations (my_pe + 1 + c + i * n) mod num_ranks, so that the
-// PEs do not all begin with the same one. Every destination gets its signal, also one without rows.
+// PEs do not all begin with the same one. Every destination gets its signal, also one without rows. In route staged
+// several cores share each destination where there are so many.
 void moe_combine_direct_sender(npu::Core& core, const CombineSend& send);
 
 // Kernel: tells every rank that this one makes no further call on the handle. Needs region, layout and num_ranks only.

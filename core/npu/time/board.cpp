@@ -83,6 +83,13 @@ std::map<int, Board::Pe> Board::pes() const {
     return pes_;
 }
 
+std::map<std::pair<int, int>, double> Board::links() const {
+    const Guard guard(lock_);
+    std::map<std::pair<int, int>, double> bytes;
+    for (const auto& [ends, link] : links_) bytes.emplace(ends, link.passed());
+    return bytes;
+}
+
 std::vector<Event> Board::events() const {
     const Guard guard(lock_);
     return events_;

@@ -59,6 +59,8 @@ public:
     void note(const Event& event, bool idle = false);
 
     [[nodiscard]] std::map<int, Pe> pes() const;
+    // Bytes of each direction of a link; of ports to the switch {PE, -1} and {-1, PE}.
+    [[nodiscard]] std::map<std::pair<int, int>, double> links() const;
     [[nodiscard]] std::vector<Event> events() const;
 
 private:

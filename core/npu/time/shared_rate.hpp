@@ -16,6 +16,7 @@ public:
 
     // When the last of `bytes` has passed, of a transfer that begins at `start` (ns).
     double reserve(double start, double bytes) {
+        passed_ += bytes;
         auto at = static_cast<std::size_t>(start / slot);
         double offset = start - static_cast<double>(at) * slot;
         while (true) {
@@ -34,10 +35,14 @@ public:
         }
     }
 
+    // Bytes of all transfers.
+    [[nodiscard]] double passed() const { return passed_; }
+
 private:
     static constexpr double slot = 128;  // ns
 
     double room_;  // bytes of a slot
+    double passed_ = 0;
     std::vector<double> used_;
 };
 

@@ -33,7 +33,7 @@ void copy_scalar(void* to, const void* from, std::size_t bytes) {
 
 }  // namespace
 
-TimedCore::TimedCore(std::shared_ptr<Board> board, const Core& core)
+TimedCore::TimedCore(std::shared_ptr<Board> board, Core& core)
     : board_(std::move(board)), core_(core), pe_(core.my_pe()), begin_(board_->begin(pe_, core.index(), core.count())) {
     clocks_.fill(begin_);
 }
@@ -73,8 +73,17 @@ double TimedCore::over(const Command& command, double begin) {
     return end + latency;
 }
 
+bool TimedCore::uses_link(const Command& command) const {
+    const auto is_far = [this](const Operand& operand) {
+        return operand.address != nullptr && operand.global && owner_of(operand.address) != pe_;
+    };
+    return is_far(command.target) || is_far(command.source[0]) || is_far(command.source[1]);
+}
+
 void TimedCore::issue(const Command& command, std::function<void()> run) {
     run();
+    // Cores take turns at a link: whoever asks first gets it first, and one that ran on would leave the others gaps.
+    if (uses_link(command)) core_.yield();
     work(board_->model.issue, "issue");
     const double begin = std::max(scalar(), clock(command.pipe));
     const double end = over(command, begin);

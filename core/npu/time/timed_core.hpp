@@ -16,7 +16,7 @@ namespace npushmem::npu::time {
 
 class TimedCore final : public CoreHooks {
 public:
-    TimedCore(std::shared_ptr<Board> board, const Core& core);
+    TimedCore(std::shared_ptr<Board> board, Core& core);
 
     void issue(const Command& command, std::function<void()> run) override;
     void set_flag(Pipe from, Pipe to, int id, Where) override;
@@ -51,12 +51,14 @@ private:
     void work(double length, const char* what);
     // Of a pipe's command that begins then: when it is over.
     [[nodiscard]] double over(const Command& command, double begin);
+    // Between this PE's memory and another's.
+    [[nodiscard]] bool uses_link(const Command& command) const;
     // Whose memory it is; this PE's when nobody else's.
     [[nodiscard]] int owner_of(const void* address) const;
     void touch(const void* address, const char* what);
 
     std::shared_ptr<Board> board_;
-    const Core& core_;
+    Core& core_;
     const int pe_;
     const double begin_;
     std::array<double, pipes> clocks_;

@@ -68,6 +68,11 @@ VirtualReport VirtualTime::report() const {
             row.busy.at(i) = pe.core_time > 0 ? pe.busy.at(i) / pe.core_time : 0;
         report.pes.push_back(row);
     }
+    const DeviceModel& model = parts_->board->model;
+    for (const auto& [ends, bytes] : parts_->board->links()) {
+        const double rate = ends.first < 0 || ends.second < 0 ? model.switch_rate : model.hccs_rate;
+        report.links.push_back({ends.first, ends.second, bytes, bytes / rate / ns_per_second / report.seconds()});
+    }
     return report;
 }
 

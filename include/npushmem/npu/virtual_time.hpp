@@ -27,7 +27,15 @@ struct VirtualReport {
         double seconds = 0;            // all launches, one after the other
         std::array<double, 4> busy{};  // share of the cores' time that S, V, MTE2, MTE3 worked, 0 to 1
     };
+    // One direction of a link; -1: the switch, whose ports are links as well.
+    struct Link {
+        int from = 0;
+        int to = 0;
+        double bytes = 0;
+        double busy = 0;  // share of seconds() that the bytes take at the link's rate, 0 to 1
+    };
     std::vector<Pe> pes;
+    std::vector<Link> links;  // that were used
 
     // Of the slowest PE.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT double seconds() const;

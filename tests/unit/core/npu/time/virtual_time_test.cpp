@@ -135,6 +135,26 @@ TEST_F(Virtual, APutToAPeerGoesOverTheLink) {
     EXPECT_EQ(ns[1], 0);
 }
 
+TEST_F(Virtual, LinksAreBusyAsLongAsTheirBytesTake) {
+    const auto ns = run(9, [&](Core& core) {
+        if (core.my_pe() == 0) core.put(data(core), data(core), copied, 1);
+        if (core.my_pe() == 0) core.put(data(core), data(core), copied / 2, 8);
+    });
+    const VirtualReport report = time_.report();
+    ASSERT_EQ(report.links.size(), 3U);
+    const auto busy = [&](int from, int to) {
+        for (const auto& link : report.links) {
+            if (link.from == from && link.to == to) return std::pair(link.bytes, link.busy * ns[0]);
+        }
+        return std::pair(-1.0, -1.0);
+    };
+    EXPECT_EQ(busy(0, 1).first, 992);
+    EXPECT_NEAR(busy(0, 1).second, 992, 1e-6) << "one byte per ns";
+    EXPECT_EQ(busy(0, -1).first, 496);
+    EXPECT_NEAR(busy(0, -1).second, 496 / 28.0, 1e-6) << "the switch has its own rate";
+    EXPECT_EQ(busy(-1, 8), busy(0, -1));
+}
+
 TEST_F(Virtual, TheSwitchIsSlowerThanALink) {
     const auto put_to = [&](int pe) {
         return run(9, [&, pe](Core& core) {
