@@ -51,8 +51,7 @@ std::string results_part(const CombineResult& r) {
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.combine.size());
     text += field("NPU barrier", barrier_text(r.barrier));
     text += field("combine", spread_text(combine, r.payload_bytes));
-    text += field("  in a row", fmt::format("mean   {:>9}   per call, nothing between calls", time_text(r.in_a_row)) +
-                                    fmt::format("   {:6.2f} GB/s", r.payload_bytes / r.in_a_row / 1e9));
+    text += in_a_row_part(r);
     text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
     text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
     text += field("ratio",

@@ -20,8 +20,7 @@ std::string results_part(const DispatchResult& r) {
     std::string text =
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
     text += field("dispatch", spread_text(dispatch, r.payload_bytes));
-    text += field("  in a row", fmt::format("mean   {:>9}   per call, nothing between calls   {:6.2f} GB/s",
-                                            time_text(r.in_a_row), r.payload_bytes / r.in_a_row / 1e9));
+    text += in_a_row_part(r);
     text += field("dispatch, combine", spread_text(layer, 2 * r.payload_bytes));
     text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
     text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));

@@ -1,14 +1,24 @@
 #include "bench/perf/measure.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <numeric>
 
 namespace npushmem::perf {
 namespace {
 
 // Seconds of a clock that all processes of a host share.
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Of all threads of this process.
+double processor_seconds() {
+    timespec time{};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 // stamps: per PE, per iteration, begin and end.
 std::vector<double> spans(const std::vector<double>& stamps, int pes, std::size_t iterations) {
@@ -48,11 +58,20 @@ Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, cons
     return spans(all.value(), job.pes(), static_cast<std::size_t>(repeat.iterations));
 }
 
-Result<double> time_in_a_row(const Job& job, int iterations, const Operation& operation) {
-    const auto once = [&] { return repeat_quietly(iterations, operation); };
+Result<InARow> time_in_a_row(const Job& job, int iterations, const Operation& operation) {
+    double processor = 0;
+    const auto once = [&] {
+        const double begin = processor_seconds();
+        Status status = repeat_quietly(iterations, operation);
+        processor = processor_seconds() - begin;
+        return status;
+    };
     auto total = time_each(job, {0, 1}, once);
     if (!total.ok()) return total.status();
-    return total.value().front() / iterations;
+    auto processors = job.all({processor});
+    if (!processors.ok()) return processors.status();
+    const double sum = std::accumulate(processors.value().begin(), processors.value().end(), 0.0);
+    return InARow{total.value().front() / iterations, sum / job.pes() / iterations};
 }
 
 }  // namespace npushmem::perf

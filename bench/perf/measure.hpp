@@ -19,7 +19,12 @@ using Operation = std::function<Status()>;
 // clock; the PEs meet before each. The same on every PE. Collective.
 Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, const Operation& operation);
 
-// Seconds per iteration of `iterations` calls in a row without meeting. Collective.
-Result<double> time_in_a_row(const Job& job, int iterations, const Operation& operation);
+// Per iteration of calls in a row without meeting.
+struct InARow {
+    double seconds = 0;
+    double processor_seconds = 0;  // of one PE on average: what it computed, copied and polled, not what it slept
+};
+// `iterations` calls. Collective; the same on every PE.
+Result<InARow> time_in_a_row(const Job& job, int iterations, const Operation& operation);
 
 }  // namespace npushmem::perf

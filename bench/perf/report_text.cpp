@@ -87,6 +87,15 @@ std::string choices_part(const std::string& copying, const std::string& map, con
     return "What was chosen, and why\n" + indented(map) + indented(nics) + copying;
 }
 
+std::string in_a_row_part(const PayloadResult& result) {
+    const InARow& row = result.in_a_row;
+    return field("  in a row", fmt::format("mean   {:>9}   per call, nothing between calls   {:6.2f} GB/s",
+                                           time_text(row.seconds), result.payload_bytes / row.seconds / 1e9)) +
+           field("    processors", fmt::format("mean   {:>9}   of each PE and call; {} for each of {} ranks",
+                                               time_text(row.processor_seconds),
+                                               time_text(row.processor_seconds / result.pes), result.pes));
+}
+
 std::string cache_part(const char* what, double touched) {
     const double cache = last_level_cache();
     if (cache == 0 || touched >= 4 * cache) return "";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/perf/combine_case.hpp"
-#include "bench/perf/payload_facts.hpp"
+#include "bench/perf/payload_run.hpp"
 #include "bench/perf/statistics.hpp"
 
 namespace npushmem::perf {
@@ -24,6 +24,8 @@ std::string copying_back(const CombineOptions& options, std::int32_t copy);
 std::string copying_there(const CombineOptions& options, std::int32_t copy);
 // map, nics: what the runtime says of its choices.
 std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics);
+// Calls in a row: their time, and what each rank costs a PE of it.
+std::string in_a_row_part(const PayloadResult& result);
 // A baseline whose buffers fit the cache is not one of memory, and must say so. `touched`: their bytes.
 std::string cache_part(const char* what, double touched);
 
