@@ -13,6 +13,7 @@ constexpr npushmem_config_row rows[] = {
     {"UCX_PROGRESS_THREAD", "true", "bool",
      "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
     {"UCX_PEER_TIMEOUT", "30s", "duration", "a peer of which nothing is heard for so long is lost; 0: never"},
+    {"UCX_LANES", "16", "int", "contexts of a PE that have a worker of their own for the same peer; more share them"},
 };
 
 }  // namespace
@@ -20,4 +21,4 @@ constexpr npushmem_config_row rows[] = {
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::UcxTransport, "ucx", "peers of any host, over UCX",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      rows, 4);
+                                      rows, 5);

@@ -18,6 +18,7 @@ using network::RemotePlace;
 using network::WireContext;
 
 constexpr unsigned message_id = 1;
+constexpr std::chrono::seconds longest_settling{10};
 
 std::string text_of(ucs_status_t status) { return ucs_status_string(status); }
 
@@ -62,10 +63,6 @@ Code code_of_status(ucs_status_t status) {
     }
 }
 
-UcxWire::UcxWire(int npes) : peers_(static_cast<std::size_t>(npes)) {
-    for (int pe = 0; pe < npes; ++pe) peer(pe) = {this, pe, nullptr, false};
-}
-
 Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int npes) {
     std::unique_ptr<UcxWire> wire(new UcxWire(npes));
     wire->wishes_ =
@@ -77,50 +74,72 @@ Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int np
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
 
+// UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
+// being made are waited for, not for ever: the peer may be gone.
 UcxWire::~UcxWire() {
-    settle_connections();
-    for (auto& [number, key] : keys_) ucp_rkey_destroy(key);
-    for (const Peer& one : peers_)
-        if (one.endpoint != nullptr) disconnect(one.endpoint);
-    if (context_ != nullptr)
+    const auto deadline = std::chrono::steady_clock::now() + longest_settling;
+    for (const Lane& lane : lanes_)
+        for (const auto& [pe, peer] : lane.peers) settle(lane, peer, deadline);
+    for (Lane& lane : lanes_) close_worker(lane);
+    if (context_ != nullptr) {
         for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
-    if (worker_ != nullptr) ucp_worker_destroy(worker_);
-    if (context_ != nullptr) ucp_cleanup(context_);
+        ucp_cleanup(context_);
+    }
     if (descriptor_ >= 0) ::close(descriptor_);
     if (bell_ >= 0) ::close(bell_);
 }
 
-// UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
-// being made are waited for, not for ever: the peer may be gone.
-void UcxWire::settle_connections() {
-    constexpr std::chrono::seconds longest{10};
-    const auto deadline = std::chrono::steady_clock::now() + longest;
-    for (const Peer& one : peers_) {
-        if (one.endpoint == nullptr || one.lost) continue;
-        const ucp_request_param_t plain{};
-        const ucs_status_ptr_t flush = ucp_ep_flush_nbx(one.endpoint, &plain);
-        if (flush == nullptr || UCS_PTR_IS_ERR(flush)) continue;
-        while (ucp_request_check_status(flush) == UCS_INPROGRESS && !one.lost &&
-               std::chrono::steady_clock::now() < deadline)
-            if (ucp_worker_progress(worker_) == 0) std::this_thread::yield();
-        ucp_request_free(flush);
-    }
+void UcxWire::settle(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline) {
+    if (peer.endpoint == nullptr || peer.lost) return;
+    const ucp_request_param_t plain{};
+    const ucs_status_ptr_t flush = ucp_ep_flush_nbx(peer.endpoint, &plain);
+    if (flush == nullptr || UCS_PTR_IS_ERR(flush)) return;
+    while (ucp_request_check_status(flush) == UCS_INPROGRESS && !peer.lost &&
+           std::chrono::steady_clock::now() < deadline)
+        if (ucp_worker_progress(lane.worker) == 0) std::this_thread::yield();
+    ucp_request_free(flush);
 }
 
 // What is under way is dropped: who wanted it done has waited for it.
-void UcxWire::disconnect(ucp_ep_h endpoint) {
+void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
     if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
-    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)ucp_worker_progress(worker_);
+    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)ucp_worker_progress(lane.worker);
     ucp_request_free(closing);
+}
+
+void UcxWire::close_worker(Lane& lane) {
+    for (const auto& [number, key] : lane.keys) ucp_rkey_destroy(key);
+    for (const auto& [pe, peer] : lane.peers)
+        if (peer.endpoint != nullptr) disconnect(lane, peer.endpoint);
+    if (lane.worker != nullptr) ucp_worker_destroy(lane.worker);
+    lane = {};
+}
+
+void UcxWire::close(network::Way way) {
+    if (way.lane >= lanes_.size()) return;
+    Lane& lane = lanes_[way.lane];
+    const auto found = lane.peers.find(way.pe);
+    if (found == lane.peers.end()) return;
+    settle(lane, found->second, std::chrono::steady_clock::now() + longest_settling);
+    std::erase_if(lane.keys, [&](const auto& made) {
+        const bool of_the_peer = keys_.at(made.first).pe == way.pe;
+        if (of_the_peer) ucp_rkey_destroy(made.second);
+        return of_the_peer;
+    });
+    disconnect(lane, found->second.endpoint);
+    lane.peers.erase(found);
+    if (lane.peers.empty()) close_worker(lane);
 }
 
 Status UcxWire::open_all(const UcxWish& wish) {
     Status s = open_context(wish);
-    if (s.ok()) s = open_worker();
+    lanes_.resize(1);
+    if (s.ok()) s = open_worker(lanes_[0]);
+    if (s.ok()) s = listen_for_messages();
     if (s.ok()) s = open_descriptor();
     if (!s.ok()) return s;
     for (std::size_t i = 0; i < send_count; ++i) {
@@ -153,17 +172,22 @@ Status UcxWire::open_context(const UcxWish& wish) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
     params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-    params.estimated_num_eps = peers_.size();
+    params.estimated_num_eps = static_cast<std::size_t>(npes_);
     const ucs_status_t done = ucp_init(&params, config.get(), &context_);
     return done == UCS_OK ? Status{} : failure("ucp_init", done);
 }
 
-Status UcxWire::open_worker() {
+Status UcxWire::open_worker(Lane& lane) {
     ucp_worker_params_t params{};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-    if (const ucs_status_t done = ucp_worker_create(context_, &params, &worker_); done != UCS_OK)
-        return failure("ucp_worker_create", done);
+    const ucs_status_t done = ucp_worker_create(context_, &params, &lane.worker);
+    if (done == UCS_OK) return {};
+    lane.worker = nullptr;
+    return failure("ucp_worker_create", done);
+}
+
+Status UcxWire::listen_for_messages() {
     ucp_am_handler_param_t handler{};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                          UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -171,49 +195,104 @@ Status UcxWire::open_worker() {
     handler.flags = UCP_AM_FLAG_WHOLE_MSG;
     handler.cb = &on_message;
     handler.arg = this;
-    const ucs_status_t done = ucp_worker_set_am_recv_handler(worker_, &handler);
+    const ucs_status_t done = ucp_worker_set_am_recv_handler(lanes_[0].worker, &handler);
     return done == UCS_OK ? Status{} : failure("ucp_worker_set_am_recv_handler", done);
 }
 
 Status UcxWire::open_descriptor() {
-    int events = -1;
-    if (const ucs_status_t done = ucp_worker_get_efd(worker_, &events); done != UCS_OK)
-        return failure("ucp_worker_get_efd", done);
     bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     descriptor_ = bell_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
     if (descriptor_ < 0) return system_failure("a descriptor to wait on");
-    for (const int watched : {events, bell_}) {
-        epoll_event wanted{};
-        wanted.events = EPOLLIN;
-        wanted.data.fd = watched;
-        if (::epoll_ctl(descriptor_, EPOLL_CTL_ADD, watched, &wanted) != 0) return system_failure("epoll_ctl");
+    Status s = watch(bell_);
+    return s.ok() ? watch(lanes_[0]) : s;
+}
+
+Status UcxWire::watch(int descriptor) {
+    epoll_event wanted{};
+    wanted.events = EPOLLIN;
+    wanted.data.fd = descriptor;
+    return ::epoll_ctl(descriptor_, EPOLL_CTL_ADD, descriptor, &wanted) == 0 ? Status{} : system_failure("epoll_ctl");
+}
+
+// The worker's descriptor goes with the worker.
+Status UcxWire::watch(const Lane& lane) {
+    int events = -1;
+    const ucs_status_t done = ucp_worker_get_efd(lane.worker, &events);
+    return done == UCS_OK ? watch(events) : failure("ucp_worker_get_efd", done);
+}
+
+Status UcxWire::open_lane(Lane& lane) {
+    Status s = open_worker(lane);
+    if (s.ok()) s = watch(lane);
+    if (!s.ok()) {
+        close_worker(lane);
+        return s.within("a worker of its own cannot be opened for a context (fewer, shared ones: NPUSHMEM_UCX_LANES)");
     }
-    return {};
+    return s;
+}
+
+Code UcxWire::refuse(Status why) {
+    why_ = why.message();
+    code_ = why.code() == Code::again ? Code::system : why.code();
+    return code_;
+}
+
+ucp_ep_h UcxWire::endpoint_for(network::Way way) {
+    if (way.lane >= lanes_.size()) lanes_.resize(way.lane + 1);
+    Lane& lane = lanes_[way.lane];
+    if (const auto found = lane.peers.find(way.pe); found != lane.peers.end()) [[likely]]
+        return found->second.endpoint;
+    Status s = lane.worker != nullptr ? Status{} : open_lane(lane);
+    if (s.ok()) s = connect(lane, way);
+    if (s.ok()) return lane.peers.at(way.pe).endpoint;
+    (void)refuse(std::move(s));
+    return nullptr;
+}
+
+ucp_rkey_h UcxWire::key_for(const RemotePlace& place) {
+    Lane& lane = lanes_[place.way.lane];
+    if (const auto found = lane.keys.find(place.key); found != lane.keys.end()) [[likely]]
+        return found->second;
+    ucp_rkey_h made = nullptr;
+    const ucs_status_t done =
+        ucp_ep_rkey_unpack(lane.peers.at(place.way.pe).endpoint, keys_.at(place.key).packed.data(), &made);
+    if (done == UCS_OK) return lane.keys.emplace(place.key, made).first->second;
+    (void)refuse(failure("ucp_ep_rkey_unpack", done));
+    return nullptr;
 }
 
 Result<Bytes> UcxWire::address() {
     ucp_worker_attr_t found{};
     found.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
     found.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
-    if (const ucs_status_t done = ucp_worker_query(worker_, &found); done != UCS_OK)
+    if (const ucs_status_t done = ucp_worker_query(lanes_[0].worker, &found); done != UCS_OK)
         return failure("ucp_worker_query", done);
     const auto* const bytes = reinterpret_cast<const std::byte*>(found.address);
     Bytes out(bytes, bytes + found.address_length);
-    ucp_worker_release_address(worker_, found.address);
+    ucp_worker_release_address(lanes_[0].worker, found.address);
     return out;
 }
 
 Status UcxWire::link(int pe, std::span<const std::byte> address) {
-    Peer& made = peer(pe);
+    addresses_.insert_or_assign(pe, Bytes(address.begin(), address.end()));
+    Status s = connect(lanes_[0], {pe});
+    if (!s.ok()) addresses_.erase(pe);
+    return s;
+}
+
+Status UcxWire::connect(Lane& lane, network::Way way) {
+    Peer& made = lane.peers[way.pe];
+    made.wire = this;
+    made.way = way;
     ucp_ep_params_t params{};
     params.field_mask =
         UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.address = reinterpret_cast<const ucp_address_t*>(address.data());
+    params.address = reinterpret_cast<const ucp_address_t*>(addresses_.at(way.pe).data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler = {&on_lost, &made};
-    const ucs_status_t done = ucp_ep_create(worker_, &params, &made.endpoint);
+    const ucs_status_t done = ucp_ep_create(lane.worker, &params, &made.endpoint);
     if (done == UCS_OK) return {};
-    made.endpoint = nullptr;
+    lane.peers.erase(way.pe);
     return {code_of_status(done), fmt::format("ucp_ep_create: {} ({})", text_of(done), wishes_)};
 }
 
@@ -247,19 +326,22 @@ void UcxWire::deregister_memory(std::uint64_t number) {
     memory_.erase(found);
 }
 
+// Unpacked at once for the first lane, so that it is known here what is wrong with it.
 Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> bytes) {
-    ucp_rkey_h key = nullptr;
-    if (const ucs_status_t done = ucp_ep_rkey_unpack(peer(pe).endpoint, bytes.data(), &key); done != UCS_OK)
-        return failure("ucp_ep_rkey_unpack", done);
-    keys_.emplace(++last_number_, key);
-    return last_number_;
+    keys_.emplace(++last_number_, ImportedKey{pe, Bytes(bytes.begin(), bytes.end())});
+    if (key_for({{pe}, last_number_, 0, 0}) != nullptr) return last_number_;
+    keys_.erase(last_number_);
+    return Status{code_, why_};
 }
 
 void UcxWire::release_key(std::uint64_t number) {
-    const auto found = keys_.find(number);
-    if (found == keys_.end()) return;
-    ucp_rkey_destroy(found->second);
-    keys_.erase(found);
+    for (Lane& lane : lanes_) {
+        const auto found = lane.keys.find(number);
+        if (found == lane.keys.end()) continue;
+        ucp_rkey_destroy(found->second);
+        lane.keys.erase(found);
+    }
+    keys_.erase(number);
 }
 
 ucp_request_param_t UcxWire::parameters(WireContext& context) {
@@ -278,41 +360,47 @@ Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char*
         return code_of_status(status);
     }
     // Done already, without a callback: told with the rest.
-    if (posted == nullptr) note({&context, {}, -1, UCS_OK});
+    if (posted == nullptr) note({&context, {}, {}, UCS_OK});
     return Code::ok;
 }
 
 Code UcxWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(to.way);
+    const ucp_rkey_h key = endpoint != nullptr ? key_for(to) : nullptr;
+    if (key == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_put_nbx(peer(to.way.pe).endpoint, from, bytes, to.base + to.offset, keys_.at(to.key), &how),
-                   context, "ucp_put_nbx");
+    return outcome(ucp_put_nbx(endpoint, from, bytes, to.base + to.offset, key, &how), context, "ucp_put_nbx");
 }
 
 Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(from.way);
+    const ucp_rkey_h key = endpoint != nullptr ? key_for(from) : nullptr;
+    if (key == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
-    return outcome(
-        ucp_get_nbx(peer(from.way.pe).endpoint, to, bytes, from.base + from.offset, keys_.at(from.key), &how), context,
-        "ucp_get_nbx");
+    return outcome(ucp_get_nbx(endpoint, to, bytes, from.base + from.offset, key, &how), context, "ucp_get_nbx");
 }
 
 Code UcxWire::flush(network::Way way, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(way);
+    if (endpoint == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_ep_flush_nbx(peer(way.pe).endpoint, &how), context, "ucp_ep_flush_nbx");
+    return outcome(ucp_ep_flush_nbx(endpoint, &how), context, "ucp_ep_flush_nbx");
 }
 
 Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const std::size_t bytes = head.size() + rest.size();
     if (bytes > message_bytes) return Code::argument;
     if (free_sends_.empty()) return Code::again;
+    const ucp_ep_h endpoint = endpoint_for(way);
+    if (endpoint == nullptr) return code_;
     Buffer& buffer = *free_sends_.back();
     std::memcpy(buffer.bytes.data(), head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
-    buffer.pe = way.pe;
+    buffer.way = way;
     ucp_request_param_t how = parameters(buffer);
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
-    const ucs_status_ptr_t posted =
-        ucp_am_send_nbx(peer(way.pe).endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
+    const ucs_status_ptr_t posted = ucp_am_send_nbx(endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
     if (posted == nullptr) return Code::ok;  // the buffer is free again
     const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");
     if (sent == Code::ok) free_sends_.pop_back();
@@ -322,19 +410,19 @@ Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<
 void UcxWire::on_done(void* request, ucs_status_t status, void* context) {
     auto* const posted = static_cast<WireContext*>(context);
     ucp_request_free(request);
-    static_cast<UcxWire*>(posted->scratch[0])->note({posted, {}, -1, status});
+    static_cast<UcxWire*>(posted->scratch[0])->note({posted, {}, {}, status});
 }
 
 void UcxWire::on_lost(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
     auto* const lost = static_cast<Peer*>(peer);
     lost->lost = true;
-    lost->wire->note({nullptr, {}, lost->pe, status});
+    lost->wire->note({nullptr, {}, lost->way, status});
 }
 
 ucs_status_t UcxWire::on_message(void* wire, const void* /*header*/, std::size_t /*header_bytes*/, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* /*param*/) {
     const auto* const begin = static_cast<const std::byte*>(data);
-    static_cast<UcxWire*>(wire)->note({nullptr, Bytes(begin, begin + bytes), -1, UCS_OK});
+    static_cast<UcxWire*>(wire)->note({nullptr, Bytes(begin, begin + bytes), {}, UCS_OK});
     return UCS_OK;
 }
 
@@ -348,18 +436,20 @@ void UcxWire::note(Event event) {
 void UcxWire::tell(network::WireListener& listener, Event& event) {
     const Code code = code_of_status(event.status);
     const std::string why = code == Code::ok ? std::string() : text_of(event.status);
-    if (event.context == nullptr && event.pe < 0) return listener.arrived(event.message);
-    if (event.context == nullptr) return listener.lost({event.pe}, code, why);
+    if (event.context == nullptr && event.way.pe < 0) return listener.arrived(event.message);
+    if (event.context == nullptr) return listener.lost(event.way, code, why);
     if (event.context->owner == WireContext::Owner::transport)
         return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
     auto& buffer = static_cast<Buffer&>(*event.context);
     free_sends_.push_back(&buffer);
-    if (code != Code::ok) listener.lost({buffer.pe}, code, why);
+    if (code != Code::ok) listener.lost(buffer.way, code, why);
 }
 
 bool UcxWire::progress(network::WireListener& listener) {
     awaited_ = false;
-    bool active = ucp_worker_progress(worker_) != 0;
+    bool active = false;
+    for (const Lane& lane : lanes_)
+        if (lane.worker != nullptr) active = ucp_worker_progress(lane.worker) != 0 || active;
     std::vector<Event> told;
     told.swap(events_);
     for (Event& event : told) tell(listener, event);
@@ -370,7 +460,9 @@ bool UcxWire::progress(network::WireListener& listener) {
 bool UcxWire::prepare_to_wait() {
     std::uint64_t rung = 0;
     (void)!::read(bell_, &rung, sizeof rung);
-    if (!events_.empty() || ucp_worker_arm(worker_) != UCS_OK) return false;
+    if (!events_.empty()) return false;
+    for (const Lane& lane : lanes_)
+        if (lane.worker != nullptr && ucp_worker_arm(lane.worker) != UCS_OK) return false;
     awaited_ = true;
     return true;
 }

@@ -1,4 +1,5 @@
-// UCX as a wire: one worker per PE, one endpoint per peer, made at first use.
+// UCX as a wire: a worker for each lane, made at first use, and an endpoint for each peer in it. Peers know the address
+// of the first worker only: the others just send.
 //
 // Atomics are left to the target's handler: UCX's own are those of the network device where it has some, which are not
 // atomic with the CPU's, and which of them these would be cannot be asked. (1.13's fetching and, or and xor between
@@ -7,9 +8,11 @@
 
 #include <ucp/api/ucp.h>
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "transports/network/wire.hpp"
@@ -39,6 +42,7 @@ public:
     Code flush(network::Way way, network::WireContext& context) override;
     Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
+    void close(network::Way way) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
     bool prepare_to_wait() override;
@@ -49,52 +53,74 @@ private:
 
     // Memory for a message that is on its way.
     struct Buffer : network::WireContext {
-        int pe = -1;
+        network::Way way;
         std::array<std::byte, message_bytes> bytes;
     };
     struct Peer {
         UcxWire* wire = nullptr;
-        int pe = -1;
+        network::Way way;
         ucp_ep_h endpoint = nullptr;
         bool lost = false;
+    };
+    struct Lane {
+        ucp_worker_h worker = nullptr;
+        std::unordered_map<int, Peer> peers;  // which do not move: UCX knows them
+        // As they were made for the endpoints of this worker, by the number of import_key.
+        std::unordered_map<std::uint64_t, ucp_rkey_h> keys;
+    };
+    struct ImportedKey {
+        int pe;
+        Bytes packed;
     };
     // What UCX told, kept until nobody is inside UCX: whoever hears of it may call the wire again.
     struct Event {
         network::WireContext* context = nullptr;  // completed; otherwise, with a message, arrived; otherwise lost
         Bytes message;
-        int pe = -1;
+        network::Way way;
         ucs_status_t status = UCS_OK;
     };
 
-    explicit UcxWire(int npes);
+    explicit UcxWire(int npes) : npes_(npes) {}
     Status open_all(const UcxWish& wish);
     Status open_context(const UcxWish& wish);
-    Status open_worker();
+    Status open_worker(Lane& lane);
+    Status listen_for_messages();
     Status open_descriptor();
+    Status watch(int descriptor);
+    Status watch(const Lane& lane);
+    Status open_lane(Lane& lane);
+    Status connect(Lane& lane, network::Way way);
+    // Null: why_ and code_ say why there is none.
+    ucp_ep_h endpoint_for(network::Way way);
+    // After endpoint_for; null likewise.
+    ucp_rkey_h key_for(const network::RemotePlace& place);
+    Code refuse(Status why);
     ucp_request_param_t parameters(network::WireContext& context);
     // Of a call that posts `context`.
     Code outcome(ucs_status_ptr_t posted, network::WireContext& context, const char* what);
     void note(Event event);
     void tell(network::WireListener& listener, Event& event);
-    void settle_connections();
-    void disconnect(ucp_ep_h endpoint);
-    [[nodiscard]] Peer& peer(int pe) { return peers_[static_cast<std::size_t>(pe)]; }
+    void settle(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline);
+    void disconnect(const Lane& lane, ucp_ep_h endpoint);
+    void close_worker(Lane& lane);
 
     static void on_done(void* request, ucs_status_t status, void* context);
     static void on_lost(void* peer, ucp_ep_h endpoint, ucs_status_t status);
     static ucs_status_t on_message(void* wire, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* param);
 
+    int npes_;
     network::WireTraits traits_;
     std::string wishes_;  // for people
     std::string why_;
     ucp_context_h context_ = nullptr;
-    ucp_worker_h worker_ = nullptr;
-    std::vector<Peer> peers_;
+    Code code_ = Code::ok;
+    std::vector<Lane> lanes_;                   // without a worker: closed, or not used yet
+    std::unordered_map<int, Bytes> addresses_;  // of the peers that are linked
     std::deque<Buffer> buffers_;
     std::vector<Buffer*> free_sends_;
     std::map<std::uint64_t, ucp_mem_h> memory_;
-    std::map<std::uint64_t, ucp_rkey_h> keys_;
+    std::map<std::uint64_t, ImportedKey> keys_;
     std::uint64_t last_number_ = 0;
     std::vector<Event> events_;
     bool awaited_ = false;  // somebody may be waiting for the descriptor

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/unit/transports/network/wire_pair.hpp"
+
 namespace npushmem::ucx {
 namespace {
 
@@ -35,6 +37,11 @@ TEST(UcxWire, PeersOfAnotherMinorVersionAreNotSpokenTo) {
     unsigned release = 0;
     ucp_get_version(&major, &minor, &release);
     EXPECT_EQ(wire.value()->traits().dialect, "ucx " + std::to_string(major) + "." + std::to_string(minor));
+}
+
+TEST(UcxWire, HasAWorkerForEachLane) {
+    fakes::WirePair pair([] { return UcxWire::open({"tcp", "lo"}, 2); });
+    fakes::lanes_come_and_go(pair);
 }
 
 TEST(UcxWire, AMessageThatIsTooLongIsRefused) {

@@ -1,0 +1,118 @@
+// Two wires of one kind that know each other, over a real network library and the loopback interface.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "transports/network/wire.hpp"
+
+namespace npushmem::fakes {
+
+// What a wire told.
+struct WireNotes : network::WireListener {
+    void completed(network::WireContext& context, Code code, const std::string& /*why*/) override {
+        completions.emplace_back(&context, code);
+    }
+    void arrived(std::span<const std::byte> message) override { messages.emplace_back(message.begin(), message.end()); }
+    void lost(network::Way way, Code /*code*/, const std::string& why) override { losses.emplace_back(way, why); }
+
+    std::vector<std::pair<network::WireContext*, Code>> completions;
+    std::vector<Bytes> messages;
+    std::vector<std::pair<network::Way, std::string>> losses;
+};
+
+class WirePair {
+public:
+    using Open = std::function<Result<std::unique_ptr<network::Wire>>()>;
+
+    // The first has the second's address and its memory.
+    explicit WirePair(const Open& open) {
+        for (auto& wire : wires) {
+            auto opened = open();
+            if (!opened.ok()) throw std::runtime_error(opened.status().message());
+            wire = std::move(opened).value();
+        }
+        const auto memory = wires[1]->register_memory(words.data(), sizeof words);
+        const Status linked = wires[0]->link(1, wires[1]->address().value());
+        if (!memory.ok() || !linked.ok()) throw std::runtime_error(memory.status().message() + linked.message());
+        key = wires[0]->import_key(1, memory.value().key).value();
+    }
+
+    [[nodiscard]] network::RemotePlace place(std::uint32_t lane, std::size_t word) const {
+        return {{1, lane}, key, reinterpret_cast<std::uintptr_t>(words.data()), word * sizeof words[0]};
+    }
+    // Both make progress until it holds.
+    bool until(const std::function<bool()>& holds) {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        bool held = holds();
+        for (; !held && std::chrono::steady_clock::now() < deadline; held = holds()) drive();
+        return held;
+    }
+    // Until the call finds room.
+    Code insist(const std::function<Code()>& call) {
+        Code code = Code::again;
+        (void)until([&] { return (code = call()) != Code::again; });
+        return code;
+    }
+    // While the other makes progress, as that of another process does.
+    void close(network::Way way) {
+        std::atomic<bool> closed{false};
+        std::thread other([&] {
+            while (!closed.load(std::memory_order_acquire)) (void)wires[1]->progress(notes[1]);
+        });
+        wires[0]->close(way);
+        closed.store(true, std::memory_order_release);  // pairs with the load above
+        other.join();
+    }
+    void drive() {
+        for (std::size_t i = 0; i < wires.size(); ++i) (void)wires[i]->progress(notes[i]);
+    }
+
+    std::array<std::uint64_t, 8> words{};
+    std::array<WireNotes, 2> notes;
+    std::array<std::unique_ptr<network::Wire>, 2> wires;  // go first
+    std::uint64_t key = 0;
+};
+
+// A lane carries messages and transfers, and does so again after it has been closed, while another one goes on.
+inline void lanes_come_and_go(WirePair& pair) {
+    constexpr std::uint32_t lane = 3;
+    for (std::uint64_t round = 1; round <= 2; ++round) {
+        const Bytes message(8, static_cast<std::byte>(round));
+        network::WireContext context;
+        std::uint64_t value = round;
+        for (const std::uint32_t over : {0U, lane}) {
+            ASSERT_EQ(pair.insist([&] {
+                return pair.wires[0]->send({1, over}, message, {});
+            }),
+                      Code::ok)
+                << pair.wires[0]->why();
+            ASSERT_EQ(pair.insist(
+                          [&] { return pair.wires[0]->write(pair.place(over, over), &value, sizeof value, context); }),
+                      Code::ok)
+                << pair.wires[0]->why();
+            ASSERT_TRUE(pair.until([&] { return !pair.notes[0].completions.empty(); }));
+            EXPECT_EQ(pair.notes[0].completions, std::vector({std::pair(&context, Code::ok)}));
+            pair.notes[0].completions.clear();
+            EXPECT_TRUE(
+                pair.until([&] { return std::atomic_ref(pair.words[over]).load(std::memory_order_relaxed) == round; }));
+        }
+        ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 2; }));
+        EXPECT_EQ(pair.notes[1].messages, std::vector({message, message}));
+        pair.notes[1].messages.clear();
+        pair.close({1, lane});
+        pair.close({1, lane});      // nothing is there to close
+        pair.close({1, lane + 7});  // nor was there ever
+    }
+    EXPECT_TRUE(pair.notes[0].losses.empty());
+}
+
+}  // namespace npushmem::fakes
