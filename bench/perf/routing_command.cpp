@@ -1,4 +1,4 @@
-// npushmem-perf routing: makes a routing file from a seed. Runs alone, without a launcher.
+// npushmem-perf routing: makes a routing file from a seed, or of one in the other form. Runs alone, without a launcher.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -6,6 +6,7 @@
 
 #include "bench/perf/subcommand.hpp"
 #include "bench/perf/workloads.hpp"
+#include "core/moe/routing_binary.hpp"
 #include "core/moe/routing_file.hpp"
 #include "core/moe/routing_generator.hpp"
 
@@ -32,14 +33,19 @@ public:
         app->add_option("--zipf", chosen_.zipf, "Skew of the experts' popularity; 0 is uniform")->default_val(1.0);
         app->add_option("--drop", chosen_.dropped, "Share of choices replaced by -1")->default_val(0.0);
         app->add_option("--seed", chosen_.seed, "Seed")->default_val(1);
+        const std::vector<CLI::Option*> generating = app->get_options();
+        CLI::Option* from =
+            app->add_option("--from", from_, "Convert this file, of either form, instead of generating one");
+        for (CLI::Option* option : generating) from->excludes(option);
+        app->add_flag("--binary", binary_, "Write the binary form");
         app->add_option("--output,-o", output_, "File to write; standard output if absent");
         return app_ = app;
     }
 
     int run() override {
-        const auto routing = moe::generate_routing(options());
+        const auto routing = from_.empty() ? moe::generate_routing(options()) : moe::read_routing_file(from_);
         if (!routing.ok()) return fail(routing.status().message());
-        const std::string text = moe::routing_text(routing.value(), moe::generated_weight_unit);
+        const std::string text = file_of(routing.value());
         if (output_.empty()) return std::cout << text && std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
         std::ofstream file(output_, std::ios::binary);
         file << text;
@@ -48,6 +54,11 @@ public:
     }
 
 private:
+    [[nodiscard]] std::string file_of(const moe::Routing& routing) const {
+        if (binary_) return moe::routing_binary(routing);
+        return from_.empty() ? moe::routing_text(routing, moe::generated_weight_unit) : moe::routing_text(routing);
+    }
+
     // The model's sizes, where no option says otherwise.
     moe::GeneratorOptions options() const {
         moe::GeneratorOptions options = chosen_;
@@ -66,6 +77,8 @@ private:
     CLI::App* app_ = nullptr;
     moe::GeneratorOptions chosen_;
     std::string model_ = "deepseek-v3-decode";
+    std::string from_;
+    bool binary_ = false;
     std::string output_;
 };
 

@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
+
+#include "core/moe/routing_limits.hpp"
 
 namespace npushmem::moe {
 namespace {
-
-constexpr std::int32_t largest = std::numeric_limits<std::int32_t>::max();
-// No machine has more; a bound keeps a damaged count from asking for all memory.
-constexpr std::int64_t most_tokens = std::int64_t{1} << 24;
 
 std::string line_and_column(std::string_view text, std::size_t byte) {
     const std::string_view before = text.substr(0, byte > 0 ? std::min(byte - 1, text.size()) : 0);
@@ -82,7 +79,7 @@ Result<std::int32_t> RoutingDocument::number(const char* key, std::int32_t least
     const auto found = json_.find(key);
     const auto place = fmt::format("\"{}\"", key);
     if (found == json_.end()) return refuse(place, "is missing");
-    if (const auto value = whole(*found, least, largest)) return static_cast<std::int32_t>(*value);
+    if (const auto value = whole(*found, least, largest_number)) return static_cast<std::int32_t>(*value);
     return refuse(place, fmt::format("is {}, must be a whole number from {}", shown(*found), least));
 }
 
@@ -96,7 +93,9 @@ Status RoutingDocument::read_header(Routing& routing) {
     if (!ranks.ok()) return ranks.status();
     routing.experts = experts.value();
     routing.top_k = top_k_ = top_k.value();
-    if (top_k_ > 4096) return refuse("\"top_k\"", fmt::format("is {}, at most 4096 is accepted", top_k_));
+    if (top_k_ > most_file_top_k) {
+        return refuse("\"top_k\"", fmt::format("is {}, at most {} is accepted", top_k_, most_file_top_k));
+    }
     const auto text = [&](const char* key) {
         const auto found = json_.find(key);
         return found != json_.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -115,11 +114,11 @@ Status RoutingDocument::read_token_counts(std::int32_t ranks) {
         return refuse("\"tokens_per_rank\"", fmt::format("must be an array of {} numbers, one per rank", ranks));
     }
     for (std::size_t rank = 0; rank < counts->size(); ++rank) {
-        const auto count = whole((*counts)[rank], 0, most_tokens);
+        const auto count = whole((*counts)[rank], 0, most_file_tokens);
         if (!count) {
             return refuse(
                 fmt::format("\"tokens_per_rank\", rank {}", rank),
-                fmt::format("is {}, must be a whole number from 0 to {}", shown((*counts)[rank]), most_tokens));
+                fmt::format("is {}, must be a whole number from 0 to {}", shown((*counts)[rank]), most_file_tokens));
         }
         tokens_.push_back(static_cast<std::size_t>(*count));
     }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "core/moe/routing_binary.hpp"
 #include "core/moe/routing_document.hpp"
 
 namespace npushmem::moe {
@@ -49,9 +50,23 @@ std::string token_counts(const Routing& routing) {
     return text;
 }
 
+template <class Weight>
+std::string text_of(const Routing& routing, float weight_unit, const Weight& weight) {
+    const auto top_k = static_cast<std::size_t>(routing.top_k);
+    const auto id = [](std::int32_t value) { return fmt::format("{}", value); };
+    return fmt::format(
+        "{{\n \"format\": \"npushmem-routing\",\n \"version\": 1,\n \"model\": {},\n \"origin\": {},\n"
+        " \"experts\": {},\n \"top_k\": {},\n \"ranks\": {},\n \"tokens_per_rank\": [{}],\n \"weight_unit\": {},\n"
+        " \"expert_ids\": [\n{} ],\n \"weights\": [\n{} ]\n}}\n",
+        quoted(routing.model), quoted(routing.origin), routing.experts, routing.top_k, routing.ranks(),
+        token_counts(routing), weight_unit, rank_arrays(routing.expert_ids, top_k, id),
+        rank_arrays(routing.weights, top_k, weight));
+}
+
 }  // namespace
 
 Result<Routing> parse_routing(std::string_view text, std::string_view name) {
+    if (is_routing_binary(text)) return parse_routing_binary(text, name);
     return RoutingDocument(text, name).routing();
 }
 
@@ -68,16 +83,12 @@ Result<Routing> read_routing_file(const std::string& path) {
 }
 
 std::string routing_text(const Routing& routing, float weight_unit) {
-    const auto top_k = static_cast<std::size_t>(routing.top_k);
-    const auto id = [](std::int32_t value) { return fmt::format("{}", value); };
-    const auto weight = [&](float value) { return fmt::format("{}", std::lround(value / weight_unit)); };
-    return fmt::format(
-        "{{\n \"format\": \"npushmem-routing\",\n \"version\": 1,\n \"model\": {},\n \"origin\": {},\n"
-        " \"experts\": {},\n \"top_k\": {},\n \"ranks\": {},\n \"tokens_per_rank\": [{}],\n \"weight_unit\": {},\n"
-        " \"expert_ids\": [\n{} ],\n \"weights\": [\n{} ]\n}}\n",
-        quoted(routing.model), quoted(routing.origin), routing.experts, routing.top_k, routing.ranks(),
-        token_counts(routing), weight_unit, rank_arrays(routing.expert_ids, top_k, id),
-        rank_arrays(routing.weights, top_k, weight));
+    return text_of(routing, weight_unit,
+                   [&](float value) { return fmt::format("{}", std::lround(value / weight_unit)); });
+}
+
+std::string routing_text(const Routing& routing) {
+    return text_of(routing, 1.0F, [](float value) { return fmt::format("{}", value); });
 }
 
 }  // namespace npushmem::moe
