@@ -168,8 +168,8 @@ NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens,
  * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs.
  *
  * A PE whose combine is refused or fails, or whose dispatch fails under way (and is not refused), tells the others:
- * their calls that need it, combine or dispatch, end with its code and reason. The handle then refuses both, saying
- * why, until it is reset or destroyed. */
+ * their calls that need it, combine or dispatch, end with its code and reason; where several fail at once, each returns
+ * its own, and the others that of one of them. The handle then refuses both, saying why, until a reset or destroy. */
 NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
 
 /* Collective. Starts what npushmemx_moe_dispatch does, and returns without waiting for other PEs: 0, or the code of

@@ -61,6 +61,19 @@ TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
     EXPECT_EQ(all[0].message(), "rank 2 refused: top_k is 99");
 }
 
+TEST(Agreement, OfTwoRefusalsEveryRankTellsTheSame) {
+    const auto refuse = [](int pe, CombineConfig&) {
+        if (pe == 1) return Status{Code::argument, "x is null"};
+        return pe == 3 ? Status{Code::range, "top_k is 99"} : Status{};
+    };
+    const auto all = verdicts(4, refuse);
+    for (const Status& status : all) EXPECT_EQ(status.code(), Code::argument);
+    EXPECT_EQ(all[1].message(), "x is null");
+    for (const int pe : {0, 2, 3}) {
+        EXPECT_EQ(all[static_cast<std::size_t>(pe)].message(), "rank 1 refused: x is null");
+    }
+}
+
 TEST(Agreement, ALongReasonIsCutNotOverrun) {
     const auto refuse = [](int, CombineConfig&) { return Status{Code::range, std::string(1000, 'x')}; };
     for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 291U + 16U);

@@ -147,9 +147,8 @@ inline CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
 }
 
 // `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
-inline void expect_exact(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
-    const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config, blocks);
+inline void expect_exact(const Routing& routing, const CombineConfig& config, int calls = 3, int blocks = 20) {
+    CombineBench bench(routing.ranks(), config, blocks);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         ASSERT_TRUE(pe.route(routing)) << pe.error();
@@ -160,6 +159,10 @@ inline void expect_exact(const CaseShape& shape, const CombineConfig& config, in
         }
         ASSERT_TRUE(pe.engine().check_memory().ok());
     });
+}
+
+inline void expect_exact(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
+    expect_exact(random_routing(shape), config, calls, blocks);
 }
 
 }  // namespace npushmem::moe

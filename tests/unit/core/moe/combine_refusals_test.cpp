@@ -10,7 +10,9 @@ namespace npushmem::moe {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(CombineRefusals, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
     const CaseShape shape{3, 6, 2, 5, 33, 0.0};
@@ -92,6 +94,32 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
         EXPECT_FALSE(pe.combine());
         EXPECT_THAT(pe.error(), HasSubstr("out of step"));
     });
+}
+
+// A combine begins without a round of agreement: who refuses keeps its own reason, the others take that of one of them.
+TEST(CombineRefusals, TwoThatRefuseAtOnceKeepTheirReasonsAndNobodyWaits) {
+    const CaseShape shape{4, 8, 2, 5, 42, 0.0};
+    const Routing routing = random_routing(shape);
+    for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
+        CombineConfig config = config_for(shape, 20);
+        config.mode = mode;
+        config.timeout = std::chrono::seconds(0);
+        CombineBench bench(shape.ranks, config);
+        bench.run([&](CombinePe& pe) {
+            ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+            pe.fill(1);
+            const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(),  //
+                                                      pe.pe() == 2 ? nullptr : pe.out_data());
+            EXPECT_EQ(status.code(), Code::argument) << status.message();
+            if (pe.pe() == 0 || pe.pe() == 3) {
+                EXPECT_THAT(status.message(), AnyOf(HasSubstr("rank 1 has given up: moe: x is null"),
+                                                    HasSubstr("rank 2 has given up: moe: out is null")));
+            } else {
+                EXPECT_THAT(status.message(),
+                            AllOf(HasSubstr(pe.pe() == 1 ? "x is null" : "out is null"), Not(HasSubstr("given up"))));
+            }
+        });
+    }
 }
 
 TEST(CombineRefusals, OverlappingBuffersAreRefused) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/moe/routing_generator.hpp"
 #include "tests/unit/core/moe/combine_bench.hpp"
 
 namespace npushmem::moe {
@@ -83,6 +84,31 @@ TEST(Combine, RanksWithoutTokens) {
         CaseShape shape{4, 8, 3, 6, 22};
         shape.empty_rank = empty;
         expect_exact(shape, config_for(shape, 40));
+    }
+}
+
+// From even to nearly all for a few experts, over all groups of experts and half of them.
+TEST(Combine, EverySkewOfRoutingInEveryMode) {
+    for (const double zipf : {0.0, 0.6, 1.0, 1.4}) {
+        for (const std::int32_t groups : {1, 4}) {
+            GeneratorOptions options;
+            options.experts = 16;
+            options.groups = groups;
+            options.groups_per_token = (groups + 1) / 2;
+            options.top_k = 4;
+            options.ranks = 4;
+            options.tokens = 12;
+            options.zipf = zipf;
+            const Routing routing = generate_routing(options).value();
+            const CaseShape shape{options.ranks, options.experts, options.top_k, options.tokens};
+            for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
+                CombineConfig config = config_for(shape, 17);
+                config.mode = mode;
+                config.chunk_tokens = 5;
+                SCOPED_TRACE(fmt::format("Zipf {}, {} groups, {}", zipf, groups, name_of(mode)));
+                expect_exact(routing, config);
+            }
+        }
     }
 }
 

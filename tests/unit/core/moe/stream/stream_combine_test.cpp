@@ -19,7 +19,7 @@ CombineConfig stream_config(const CaseShape& shape, std::int64_t hidden, std::in
 }
 
 TEST(StreamCombine, EveryRowLengthAndElementType) {
-    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048, 7168}) {
+    for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048, 2880, 4096, 7168}) {
         for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
             const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
             CombineConfig config = stream_config(shape, hidden, 2);
@@ -38,6 +38,18 @@ TEST(StreamCombine, EveryNumberOfRanksAndExpertsOnFewCoresAndMany) {
                 SCOPED_TRACE(fmt::format("{} ranks, {} experts each, {} blocks", ranks, experts_per_rank, blocks));
                 expect_exact(shape, stream_config(shape, 33, 2), 3, blocks);
             }
+        }
+    }
+}
+
+TEST(StreamCombine, ManyRanksAndManyExpertsOnEach) {
+    for (const CombineMode mode : {CombineMode::chunked, CombineMode::stream}) {
+        for (const CaseShape& shape : {CaseShape{17, 34, 2, 3, 12}, {64, 64, 2, 2, 12}, {3, 192, 3, 20, 13}}) {
+            CombineConfig config = stream_config(shape, 9, 2);
+            config.mode = mode;
+            config.chunk_tokens = 2;
+            SCOPED_TRACE(fmt::format("{} ranks, {}", shape.ranks, name_of(mode)));
+            expect_exact(shape, config, 2, 2);
         }
     }
 }
