@@ -22,7 +22,7 @@ std::int64_t random_hidden(std::mt19937_64& random) {
 
 }  // namespace
 
-SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes, bool mapped) {
+SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes) {
     static constexpr std::array<moe::ElementType, 3> types{moe::ElementType::bfloat16, moe::ElementType::half,
                                                            moe::ElementType::float32};
     static const std::array<std::string, 3> modes{"direct", "chunked", "stream"};
@@ -39,7 +39,6 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes, bool mapp
     w.type = one_of(random, types);
     shape.options.mode = one_of(random, modes);
     shape.options.ring = random() % 2 == 0 ? "sender" : "receiver";
-    if (!mapped) shape.options.ring = "receiver";
     shape.options.copy = one_of(random, copies);
     shape.options.audit = random() % 2 == 0;
     shape.capacity = static_cast<std::int64_t>(w.tokens) * w.top_k * pes;

@@ -16,8 +16,7 @@ struct SoakShape {
     int crowded = 0;            // percent of the choices that go to expert 0
 };
 
-// `mapped`: every PE's memory is mapped by all, so that rings may lie at the sender.
-SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes, bool mapped);
+SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes);
 
 // Another routing of PE `pe`, with another number of tokens, none included.
 void reroute(SoakShape& shape, std::mt19937_64& random);

@@ -41,7 +41,7 @@ private:
         const auto mapped = all_mapped(job);
         if (!mapped.ok()) return mapped.status();
         while (done_ < launches_) {
-            if (Status s = soak_layer(job, mapped.value()); !s.ok()) return s;
+            if (Status s = soak_layer(job); !s.ok()) return s;
             ++layers_;
         }
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -64,8 +64,8 @@ private:
         return std::ranges::count(everybodys.value(), 0.0) == 0;
     }
 
-    Status soak_layer(const Job& job, bool mapped) {
-        SoakShape shape = soak_shape(seed_, layers_, job.pes(), mapped);
+    Status soak_layer(const Job& job) {
+        SoakShape shape = soak_shape(seed_, layers_, job.pes());
         std::mt19937_64 random(mixed_seed(job.pe()));
         reroute(shape, random);
         auto layer = TokenLayer::create(job, shape.layer, shape.options, shape.capacity);

@@ -76,14 +76,6 @@ RingMemory Combine::rings() const {
 Status Combine::check_rings() const {
     if (!streams()) return {};
     if (Status s = rings().layout.shape().check(); !s.ok()) return s;
-    const auto unmapped = std::ranges::find(skipped_, 1);
-    if (unmapped != skipped_.end() && config_.ring_place == RingPlace::sender) {
-        return {
-            Code::unsupported,
-            fmt::format("moe: rings at the sender need the memory of every rank mapped, that of rank {} is not; use "
-                        "rings at the receiver",
-                        unmapped - skipped_.begin())};
-    }
     if (device_.config().cores() >= 2) return {};
     return {Code::unsupported, fmt::format("moe: mode {} needs a device of two cores, one to send and one to receive",
                                            name_of(config_.mode))};

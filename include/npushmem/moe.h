@@ -68,8 +68,7 @@ extern "C" {
 #define NPUSHMEMX_MOE_STREAM 2
 
 /* Where the rings of modes stream and chunked lie: in the memory of the PE to which the rows go, or in that of the PE
- * that sends them, from which the other pulls them; that needs the memory of every PE mapped by all, and is refused as
- * not supported otherwise. The result is the same; all PEs must choose the same. */
+ * that sends them, from which the other pulls them. The result is the same; all PEs must choose the same. */
 #define NPUSHMEMX_MOE_RING_AT_RECEIVER 0
 #define NPUSHMEMX_MOE_RING_AT_SENDER 1
 

@@ -40,11 +40,12 @@ public:
     static Result<std::uint64_t> await_head(std::uint64_t) { return no_wait(); }
     void copy(const RingPiece& piece) {
         const std::byte* source = first_ + piece.from / step_ * row_.value();
-        if (row_.value() == step_) return memory_.put(ring_ + piece.at, source, Bytes{piece.bytes}, destination_);
+        if (row_.value() == step_) return bring(ring_ + piece.at, source, Bytes{piece.bytes});
         for (std::uint64_t i = 0; i < piece.bytes / step_; ++i) {
-            memory_.put(ring_ + piece.at + i * step_, source + i * row_.value(), row_, destination_);
+            bring(ring_ + piece.at + i * step_, source + i * row_.value(), row_);
         }
     }
+    // A tail is behind its data: at the receiver by the transport's order, in a ring that lies here by the signal's.
     void commit(std::uint64_t tail) {
         memory_.fence();
         memory_.signal(work_.rings.word(work_.rings.layout.tail(memory_.my_pe())), tail, destination_);
@@ -52,6 +53,11 @@ public:
     static std::chrono::nanoseconds now() { return time_now(); }
 
 private:
+    void bring(std::byte* target, const std::byte* source, Bytes bytes) {
+        if (!work_.rings.pulls()) return memory_.put(target, source, bytes, destination_);
+        std::memcpy(target, source, bytes.value());
+    }
+
     SymmetricMemory& memory_;
     const StreamCombine& work_;
     std::byte* ring_;
@@ -172,7 +178,8 @@ private:
 class ReceiveTask {
 public:
     ReceiveTask(SymmetricMemory& memory, const StreamCombine& work, int source, std::uint64_t chunk)
-        : work_(work),
+        : memory_(memory),
+          work_(work),
           ranks_{memory.my_pe(), source},
           line_(work.rings.layout.receiver_state(source)),
           state_(read_state<RingReceiverState>(work, line_)),
@@ -193,7 +200,11 @@ public:
         const Result<Bytes> there = ring_.there(Bytes{left_ * step_});
         if (!there.ok()) return there.status();
         if (there.value() == Bytes{0}) return false;
-        ring_.pieces(there.value(), [&](const RingPiece& piece) { place(piece); });
+        Status placed;
+        ring_.pieces(there.value(), [&](const RingPiece& piece) {
+            if (placed.ok()) placed = place(piece);
+        });
+        if (!placed.ok()) return placed;
         ring_.take(there.value());
         left_ -= there.value().value() / step_;
         if (left_ == 0) ring_.publish();
@@ -205,19 +216,31 @@ public:
     }
 
 private:
-    void place(const RingPiece& piece) {
+    // The piece, here: where the ring lies, or fetched from the sender's memory.
+    Result<const std::byte*> part(const RingPiece& piece) {
+        const std::byte* part = work_.rings.ring_from(memory_.my_pe(), ranks_.peer) + piece.at;
+        if (!work_.rings.pulls()) return part;
+        fetched_.resize(piece.bytes);
+        if (Status s = memory_.fetch(fetched_.data(), part, Bytes{piece.bytes}, ranks_.peer); !s.ok()) return s;
+        return fetched_.data();
+    }
+
+    Status place(const RingPiece& piece) {
+        const Result<const std::byte*> there = part(piece);
+        if (!there.ok()) return there.status();
         const CombineSend& send = work_.send;
-        const std::byte* part = work_.rings.region + work_.rings.layout.ring(ranks_.peer).value() + piece.at;
         for (std::uint64_t i = 0; i < piece.bytes / step_; ++i, ++slots_) {
-            std::memcpy(send.region + send.layout.slot(send.epoch, *slots_).value(), part + i * step_,
+            std::memcpy(send.region + send.layout.slot(send.epoch, *slots_).value(), there.value() + i * step_,
                         send.layout.row_bytes().value());
             if (send.arrivals == nullptr) continue;
             std::uint64_t* counters = send.arrivals + (send.epoch & 1U) * send.layout.slots().value();
             // Relaxed: of this PE alone, read after the launch that follows.
             __atomic_fetch_add(counters + send.layout.in_buffer(*slots_), 1, __ATOMIC_RELAXED);
         }
+        return {};
     }
 
+    SymmetricMemory& memory_;
     const StreamCombine& work_;
     RingRanks ranks_;
     Bytes line_;
@@ -227,6 +250,7 @@ private:
     std::uint64_t step_;
     const std::uint32_t* slots_ = nullptr;
     std::uint64_t left_ = 0;
+    std::vector<std::byte> fetched_;
 };
 
 // One step of each that has not ended. Whether any went on; the first failure.

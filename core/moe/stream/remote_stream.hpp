@@ -1,5 +1,6 @@
-// The rings to and from ranks whose memory is not mapped here: the host puts the rows through the transport, takes what
-// has come, and does both for all of these ranks at once, so that none waits for another.
+// The rings to and from ranks whose memory is not mapped here: the host puts the rows through the transport, or into a
+// ring of its own from which the other fetches them, takes what has come, and does both for all of these ranks at once,
+// so that none waits for another.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,7 @@
 namespace npushmem::moe {
 
 // Everything of a chunk that goes to the ranks that work.send.skipped marks, and that comes from them; beside the
-// kernels that serve the others. `limit`: longest time in which nothing at all goes on; 0: the library's. The rings
-// must lie at the receiver.
+// kernels that serve the others. `limit`: longest time in which nothing at all goes on; 0: the library's.
 Status exchange_remotely(SymmetricMemory& memory, const StreamCombine& work, std::uint64_t chunk,
                          std::chrono::nanoseconds limit);
 
