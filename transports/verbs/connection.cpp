@@ -24,15 +24,15 @@ Status failure_of(const char* what, int error) {
 
 }  // namespace
 
-Connection::Connection(OpenedPort& port, int pe)
+Connection::Connection(OpenedPort& port, const Purpose& purpose)
     : port_(port),
-      pe_(pe),
+      purpose_(purpose),
       depth_(std::min(port.settings().queue_depth, static_cast<std::uint32_t>(port.device().max_qp_wr))),
-      first_packet_(0x5eed00U + static_cast<std::uint32_t>(pe) % 0x1000U),
+      first_packet_(0x5eed00U + static_cast<std::uint32_t>(purpose.way.pe) % 0x1000U),
       ring_(std::bit_ceil(depth_)) {}
 
-Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* receives, int pe) {
-    std::unique_ptr<Connection> out(new Connection(port, pe));
+Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* receives, const Purpose& purpose) {
+    std::unique_ptr<Connection> out(new Connection(port, purpose));
     Status s = out->make_pair(receives);
     if (s.ok()) s = out->to_init();
     if (!s.ok()) return s;
@@ -118,7 +118,7 @@ void Connection::enter(ibv_send_wr& request, Posted posted, bool asked) {
     // Without it a later write may arrive before an earlier atomic.
     if (atomics_ > 0 && !atomic) request.send_flags |= IBV_SEND_FENCE;
     if (asked) request.send_flags |= IBV_SEND_SIGNALED;
-    request.wr_id = WorkNumber{WorkNumber::Kind::post, static_cast<std::uint32_t>(pe_), head_}.packed();
+    request.wr_id = WorkNumber{WorkNumber::Kind::post, purpose_.number, head_}.packed();
     ring_[head_ & (ring_.size() - 1)] = {posted, asked, atomic};
     ++head_;
     if (atomic) ++atomics_;

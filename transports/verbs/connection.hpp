@@ -1,4 +1,4 @@
-// The reliable queue pair to one peer, and what is under way on it.
+// A reliable queue pair to one peer, and what is under way on it.
 //
 //     made ── connect(peer's greeting) ──> connected ── note_peer_ready() ──> ready      any ── fail() ──> failed
 //
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/network/wire.hpp"
 #include "transports/verbs/greeting.hpp"
 #include "transports/verbs/opened_port.hpp"
 #include "transports/verbs/work_chain.hpp"
@@ -24,10 +25,17 @@ struct Posted {
     void* what = nullptr;
 };
 
+// What a connection is for.
+struct Purpose {
+    network::Way way;
+    bool theirs = false;       // it only takes what the peer sends over a lane of its own
+    std::uint32_t number = 0;  // of the wire's, in its work requests
+};
+
 class Connection {
 public:
     // `port` and what it is made of outlive the connection.
-    static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, int pe);
+    static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, const Purpose& purpose);
 
     // The peer's queue pair is named by its greeting. Afterwards what the peer sends is taken.
     Status connect(const Greeting& peer);
@@ -42,7 +50,8 @@ public:
     // What is under way completes, with an error.
     void stop();
 
-    [[nodiscard]] int pe() const { return pe_; }
+    [[nodiscard]] int pe() const { return purpose_.way.pe; }
+    [[nodiscard]] const Purpose& purpose() const { return purpose_; }
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
     [[nodiscard]] std::uint32_t first_packet() const { return first_packet_; }
     [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
@@ -79,6 +88,7 @@ public:
     std::deque<Note> notes;      // to be sent as soon as there is room
     void* unfinished = nullptr;  // a transfer of which only a part has found room
     bool watched = false;        // in the list of those that something is to be done for
+    bool retired = false;        // nobody uses it any more
 
 private:
     struct Entry {
@@ -87,7 +97,7 @@ private:
         bool atomic = false;
     };
 
-    Connection(OpenedPort& port, int pe);
+    Connection(OpenedPort& port, const Purpose& purpose);
     Status make_pair(ibv_srq* receives);
     Status to_init();
     Status to_receive(const Greeting& peer);
@@ -96,7 +106,7 @@ private:
     void take_back(std::uint32_t count);
 
     OpenedPort& port_;
-    int pe_;
+    Purpose purpose_;
     std::uint32_t depth_;
     std::uint32_t inline_bytes_ = 0;
     std::uint32_t first_packet_;

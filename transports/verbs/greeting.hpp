@@ -17,7 +17,7 @@ struct Contact {
     static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
 
     std::uint32_t magic = magic_value;
-    std::uint16_t version = 1;
+    std::uint16_t version = 2;
     std::uint16_t lid = 0;
     std::array<std::uint8_t, 16> gid{};
     std::uint32_t greeter = 0;       // number of the queue pair for greetings
@@ -28,9 +28,12 @@ struct Contact {
     std::uint64_t nonce = 0;  // of this opening, so that nobody takes a greeting of another job for one of this
 };
 
-// One datagram. A request is repeated until it is answered; any of them may be lost or come twice.
+// One datagram. A request is repeated until it is answered; any of them may be lost, come twice or come late.
+//
+// Lane 0 is one pair for both directions, whoever asks first. The others carry only what one of the two sends, the one
+// that asks; it counts how often it has made them anew, and what is older than what is known is late.
 struct Greeting {
-    enum class Kind : std::uint32_t { request = 1, answer = 2 };
+    enum class Kind : std::uint32_t { request = 1, answer = 2, refusal = 3 };
 
     Contact from{};
     std::uint64_t to_nonce = 0;
@@ -38,8 +41,10 @@ struct Greeting {
     std::uint32_t number = 0;  // of the sender's queue pair for this peer
     std::uint32_t first_packet = 0;
     Kind kind = Kind::request;
+    std::uint32_t lane = 0;
+    std::uint32_t generation = 0;
 };
-static_assert(sizeof(Contact) == 40 && sizeof(Greeting) == 64);
+static_assert(sizeof(Contact) == 40 && sizeof(Greeting) == 72);
 
 template <class Plain>
 std::optional<Plain> plain_from(std::span<const std::byte> bytes) {
@@ -57,7 +62,8 @@ inline std::optional<Contact> contact_from(std::span<const std::byte> bytes) {
 inline std::optional<Greeting> greeting_from(std::span<const std::byte> bytes) {
     const auto out = plain_from<Greeting>(bytes);
     if (!out || out->from.magic != Contact::magic_value || out->from.version != Contact{}.version) return std::nullopt;
-    return out->kind == Greeting::Kind::request || out->kind == Greeting::Kind::answer ? out : std::nullopt;
+    const bool known = out->kind >= Greeting::Kind::request && out->kind <= Greeting::Kind::refusal;
+    return known ? out : std::nullopt;
 }
 
 template <class Plain>

@@ -26,6 +26,8 @@ constexpr npushmem_config_row rows[] = {
      "the first time"},
     {"VERBS_PROGRESS_THREAD", "true", "bool",
      "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
+    {"VERBS_LANES", "16", "uint",
+     "contexts of a PE that have a queue pair of their own for the same peer; more share them"},
     {"VERBS_PEER_TIMEOUT", "30s", "duration", "a peer of which nothing is heard for so long is lost; 0: never"},
 };
 

@@ -178,7 +178,7 @@ Status VerbsWire::post_receive(std::size_t index) {
 
 // A queue pair that is made and thrown away shows what the device can, and early that it can.
 Status VerbsWire::find_traits() {
-    const auto probe = Connection::make(*port_, receive_queue_.get(), place_.pe);
+    const auto probe = Connection::make(*port_, receive_queue_.get(), {{place_.pe}});
     if (!probe.ok()) return probe.status();
     traits_.name = "verbs on " + port_->name();
     const char* const kind = !port_->ethernet()                              ? "InfiniBand"

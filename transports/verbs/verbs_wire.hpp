@@ -1,15 +1,17 @@
-// libibverbs as a wire: a reliable queue pair per peer, made and connected when it is needed for the first time.
+// libibverbs as a wire: a reliable queue pair per peer and lane, made and connected when it is needed for the first
+// time.
 //
 // Connections: two queue pairs must know each other's numbers before either sends. A PE that has something for a peer
 // sends it a greeting, a datagram to the address that all PEs know from the start, and repeats it until it is answered
-// (greeting.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it.
+// (greeting.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes other than the
+// first the peer's end only takes; what wires themselves have to tell each other goes over the first.
 //
 // Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
 // asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small,
 // and registered for the length of the transfer otherwise: nothing has to be known of when a program gives memory back.
 //
-// One queue pair carries writes, atomics and messages to a peer in the order of posting, and an acknowledgement tells
-// that a write has arrived, so fences cost nothing here.
+// One queue pair carries a lane's writes, atomics and messages to a peer in the order of posting, and an
+// acknowledgement tells that a write has arrived, so fences cost nothing here.
 #pragma once
 
 #include <chrono>
@@ -66,6 +68,7 @@ public:
     Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
     void forget(int pe) override;
+    void close(network::Way way) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
     bool prepare_to_wait() override;
@@ -80,13 +83,23 @@ private:
     static constexpr std::size_t polled_at_once = 16;
     static constexpr unsigned polls_per_event_check = 256;
 
+    struct Lane {
+        std::unique_ptr<Connection> connection;
+        std::uint32_t generation = 0;  // how often it has been closed
+        bool asking = false;           // in asking_
+    };
+    // What takes from the peer what it sends over a lane other than the first.
+    struct Theirs {
+        std::unique_ptr<Connection> connection;
+        std::uint32_t generation = 0;
+    };
     struct Peer {
         std::optional<Contact> contact;
-        std::unique_ptr<Connection> connection;
-        bool asking = false;  // in asking_
+        std::vector<Lane> lanes;  // as many as have been used
+        std::unordered_map<std::uint32_t, Theirs> theirs;
     };
     struct Asking {
-        int pe;
+        network::Way way;
         std::chrono::steady_clock::time_point again;
     };
     struct Signal {
@@ -128,11 +141,23 @@ private:
     [[nodiscard]] Contact own_contact() const;
     Peer& peer(int pe);
     // Connections
-    Code connection_to(int pe, Connection*& out);
-    Status make_connection(int pe);
-    Code start_asking(int pe);
-    Status greet(int pe, Greeting::Kind kind);
+    Lane& lane(network::Way way);
+    Code connection_to(network::Way way, Connection*& out);
+    // Null: there can be none.
+    Connection* first_connection(int pe);
+    Result<std::unique_ptr<Connection>> new_connection(network::Way way, bool theirs);
+    Status make_connection(network::Way way);
+    Code start_asking(network::Way way);
+    // `own`: the queue pair that the peer is to know, null in a refusal.
+    Status greet(network::Way way, std::uint32_t generation, Greeting::Kind kind, const Connection* own);
+    Status ask(network::Way way);
     void greeted(network::WireListener& listener, const Greeting& greeting);
+    void greeted_by_peer(network::WireListener& listener, const Greeting& greeting);
+    void asked_for_lane(const Greeting& greeting);
+    Status take_lane(const Greeting& greeting);
+    void lane_answered(network::WireListener& listener, const Greeting& greeting);
+    void retire(std::unique_ptr<Connection> connection);
+    void destroy_retired();
     bool repeat_greetings(network::WireListener& listener);
     // Posting
     [[nodiscard]] std::uint32_t room(const Connection& connection) const;
@@ -196,7 +221,9 @@ private:
     std::unordered_map<std::uint64_t, RemoteMemory> remote_;
     std::uint64_t last_key_ = 0;
     std::vector<std::unique_ptr<Peer>> peers_;
-    std::unordered_map<std::uint32_t, Connection*> by_number_;
+    std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
+    std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
+    std::vector<std::unique_ptr<Connection>> retired_;          // until nothing is under way
     std::vector<Asking> asking_;
     std::vector<Connection*> watched_;
     std::vector<Failed> failed_;

@@ -19,52 +19,76 @@ constexpr std::uint64_t most_per_request = 1ULL << 30;
 
 }  // namespace
 
-Status VerbsWire::make_connection(int pe) {
-    Peer& with = peer(pe);
+VerbsWire::Lane& VerbsWire::lane(network::Way way) {
+    auto& lanes = peer(way.pe).lanes;
+    if (way.lane >= lanes.size()) lanes.resize(way.lane + 1);
+    return lanes[way.lane];
+}
+
+Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::Way way, bool theirs) {
+    auto free = std::find(connections_.begin(), connections_.end(), nullptr);
+    if (free == connections_.end()) free = connections_.insert(free, nullptr);
+    const auto number = static_cast<std::uint32_t>(free - connections_.begin());
+    auto made = Connection::make(*port_, receive_queue_.get(), {way, theirs, number});
+    if (!made.ok()) return made;
+    *free = made.value().get();
+    by_number_.emplace((*free)->number(), *free);
+    return made;
+}
+
+Status VerbsWire::make_connection(network::Way way) {
+    Lane& with = lane(way);
     if (with.connection) return with.connection->failure();
-    auto made = Connection::make(*port_, receive_queue_.get(), pe);
+    auto made = new_connection(way, false);
     if (!made.ok()) return made.status();
     with.connection = std::move(made).value();
-    by_number_.emplace(with.connection->number(), with.connection.get());
     return {};
 }
 
-Status VerbsWire::greet(int pe, Greeting::Kind kind) {
-    const Peer& to = peer(pe);
+Status VerbsWire::greet(network::Way way, std::uint32_t generation, Greeting::Kind kind, const Connection* own) {
+    const Contact& to = *peer(way.pe).contact;
     Greeting greeting;
     greeting.from = own_contact();
-    greeting.to_nonce = to.contact->nonce;
+    greeting.to_nonce = to.nonce;
     greeting.pe = place_.pe;
-    greeting.number = to.connection->number();
-    greeting.first_packet = to.connection->first_packet();
+    if (own != nullptr) greeting.number = own->number();
+    if (own != nullptr) greeting.first_packet = own->first_packet();
     greeting.kind = kind;
-    return greeter_->send(*to.contact, greeting);
+    greeting.lane = way.lane;
+    greeting.generation = generation;
+    return greeter_->send(to, greeting);
 }
 
-Code VerbsWire::start_asking(int pe) {
-    Peer& of = peer(pe);
-    if (std::exchange(of.asking, true)) return Code::again;
-    Status s = make_connection(pe);
-    if (s.ok()) s = greet(pe, Greeting::Kind::request);
+Status VerbsWire::ask(network::Way way) {
+    const Lane& of = lane(way);
+    return greet(way, of.generation, Greeting::Kind::request, of.connection.get());
+}
+
+Code VerbsWire::start_asking(network::Way way) {
+    if (std::exchange(lane(way).asking, true)) return Code::again;
+    Status s = make_connection(way);
+    if (s.ok()) s = ask(way);
     if (s.ok()) {
-        asking_.push_back({pe, now_() + until_asked_again});
+        asking_.push_back({way, now_() + until_asked_again});
         return Code::again;
     }
+    Lane& of = lane(way);
     of.asking = false;
+    if (way.lane > 0) s = s.within("a context's own queue pair (fewer, shared ones: NPUSHMEM_VERBS_LANES)");
     why_ = s.message();
     if (of.connection) of.connection->fail(s);
     return s.code();
 }
 
 // Code::again: it is being made, or something goes before.
-Code VerbsWire::connection_to(int pe, Connection*& out) {
-    Peer& of = peer(pe);
-    if (!of.contact) {
+Code VerbsWire::connection_to(network::Way way, Connection*& out) {
+    if (!peer(way.pe).contact) {
         why_ = "its address is not known";
         return Code::unreachable;
     }
+    const Lane& of = lane(way);
     if (!of.connection || !of.connection->ready()) {
-        if (!of.connection || of.connection->failure().ok()) return start_asking(pe);
+        if (!of.connection || of.connection->failure().ok()) return start_asking(way);
     }
     out = of.connection.get();
     if (!out->failure().ok()) {
@@ -72,6 +96,12 @@ Code VerbsWire::connection_to(int pe, Connection*& out) {
         return out->failure().code();
     }
     return out->unfinished != nullptr ? Code::again : Code::ok;
+}
+
+Connection* VerbsWire::first_connection(int pe) {
+    Connection* ignored = nullptr;
+    (void)connection_to({pe}, ignored);
+    return lane({pe}).connection.get();
 }
 
 std::uint32_t VerbsWire::room(const Connection& connection) const {
@@ -98,8 +128,10 @@ VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const Remote
     RemoteMemory& remote = remote_.at(place.key);
     if (!remote.has(place.offset, bytes)) return fail_later(context, {Code::range, "beyond the peer's memory"});
     if (auto failure = remote.take_failure(place.offset, bytes)) return fail_later(context, std::move(*failure));
+    Connection* const asked = place.way.lane == 0 ? &connection : first_connection(place.way.pe);
+    if (asked == nullptr || !asked->failure().ok()) return fail_later(context, {Code::peer_dead, why_});
     const bool known = remote.knows(place.offset, bytes, [&](std::uint64_t chunk) {
-        send_note(connection, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
+        send_note(*asked, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
     });
     return known ? Prepared::yes : Prepared::not_yet;
 }
@@ -192,7 +224,7 @@ RemoteWord VerbsWire::word_at(const RemotePlace& place) {
 Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
                          const RemotePlace* signal_at, std::uint64_t signal, WireContext& context) {
     Connection* connection = nullptr;
-    if (const Code code = connection_to(place.way.pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(place.way, connection); code != Code::ok) return code;
     if (room(*connection) < 2) return Code::again;
     Prepared prepared = prepare_keys(*connection, place, bytes, context);
     if (prepared == Prepared::yes && signal_at != nullptr)
@@ -237,7 +269,7 @@ Code VerbsWire::write_signal(const RemotePlace& to, const void* from, std::uint6
 
 Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
     Connection* connection = nullptr;
-    if (const Code code = connection_to(at.way.pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(at.way, connection); code != Code::ok) return code;
     if (room(*connection) == 0) return Code::again;
     const Prepared prepared = prepare_keys(*connection, at, op.width, context);
     if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
@@ -283,18 +315,54 @@ Code VerbsWire::send_message(Connection& connection, std::span<const std::byte> 
 Code VerbsWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     if (head.size() + rest.size() > message_bytes) return Code::argument;
     Connection* connection = nullptr;
-    if (const Code code = connection_to(way.pe, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(way, connection); code != Code::ok) return code;
     return send_message(*connection, head, rest, 0);
 }
 
+namespace {
+
 // Stopped, everything that is under way completes; what has found no room yet follows when nothing is.
+void give_up(Connection& connection, const char* why) {
+    connection.fail({Code::peer_dead, why});
+    connection.stop();
+    connection.notes.clear();
+}
+
+}  // namespace
+
 void VerbsWire::forget(int pe) {
     Peer& of = peer(pe);
-    if (!of.connection) return;
-    of.connection->fail({Code::peer_dead, "the peer has been given up"});
-    of.connection->stop();
-    of.connection->notes.clear();
-    if (of.connection->unfinished != nullptr) watch(*of.connection);
+    for (const auto& each : of.lanes) {
+        if (!each.connection) continue;
+        give_up(*each.connection, "the peer has been given up");
+        if (each.connection->unfinished != nullptr) watch(*each.connection);
+    }
+    for (auto& [number, each] : of.theirs) each.connection->stop();
+}
+
+void VerbsWire::close(network::Way way) {
+    Lane& closed = lane(way);
+    ++closed.generation;
+    closed.asking = false;
+    std::erase_if(asking_, [&](const Asking& asking) { return asking.way == way; });
+    if (closed.connection) retire(std::move(closed.connection));
+}
+
+void VerbsWire::retire(std::unique_ptr<Connection> connection) {
+    connection->retired = true;
+    give_up(*connection, "the connection has been closed");
+    if (connection->unfinished != nullptr) watch(*connection);
+    retired_.push_back(std::move(connection));
+    destroy_retired();
+}
+
+void VerbsWire::destroy_retired() {
+    std::erase_if(retired_, [this](const auto& each) {
+        if (each->under_way() > 0 || each->unfinished != nullptr || each->watched) return false;
+        by_number_.erase(each->number());
+        connections_[each->purpose().number] = nullptr;
+        return true;
+    });
 }
 
 void VerbsWire::watch(Connection& connection) {

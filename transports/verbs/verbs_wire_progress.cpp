@@ -24,6 +24,7 @@ bool VerbsWire::progress(WireListener& listener) {
     active = complete(listener) || active;
     if (!watched_.empty()) active = serve_watched(listener) || active;
     if (!asking_.empty()) active = repeat_greetings(listener) || active;
+    if (!retired_.empty()) destroy_retired();
     if (!active && --until_event_check_ == 0) active = take_events(listener);
     return active;
 }
@@ -58,7 +59,7 @@ void VerbsWire::completed(WireListener& listener, const ibv_wc& completion) {
 
 void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completion) {
     const WorkNumber number = WorkNumber::of(completion.wr_id);
-    Connection& connection = *peer(static_cast<int>(number.peer)).connection;
+    Connection& connection = *connections_[number.connection];
     const bool failed = completion.status != IBV_WC_SUCCESS;
     if (failed) {
         const std::string text =
@@ -140,23 +141,75 @@ void VerbsWire::greeted(WireListener& listener, const Greeting& greeting) {
     Peer& from = peer(greeting.pe);
     if (!from.contact) from.contact = greeting.from;
     if (from.contact->nonce != greeting.from.nonce) return;
-    Status s = make_connection(greeting.pe);
-    if (s.ok()) s = from.connection->connect(greeting);
-    if (s.ok() && greeting.kind == Greeting::Kind::request) s = greet(greeting.pe, Greeting::Kind::answer);
+    if (greeting.lane == 0) return greeted_by_peer(listener, greeting);
+    if (greeting.kind == Greeting::Kind::request) return asked_for_lane(greeting);
+    lane_answered(listener, greeting);
+}
+
+void VerbsWire::greeted_by_peer(WireListener& listener, const Greeting& greeting) {
+    Status s = make_connection({greeting.pe});
+    const Lane& first = lane({greeting.pe});
+    if (s.ok()) s = first.connection->connect(greeting);
+    if (s.ok() && greeting.kind == Greeting::Kind::request)
+        s = greet({greeting.pe}, 0, Greeting::Kind::answer, first.connection.get());
     if (!s.ok()) {
-        if (from.connection && from.connection->failure().ok()) from.connection->fail(s);
+        if (first.connection && first.connection->failure().ok()) first.connection->fail(s);
         return listener.lost({greeting.pe}, s.code(), s.message());
     }
-    if (greeting.kind == Greeting::Kind::answer) from.connection->note_peer_ready();
-    if (from.connection->ready() && !from.connection->notes.empty()) watch(*from.connection);
+    if (greeting.kind == Greeting::Kind::answer) first.connection->note_peer_ready();
+    if (first.connection->ready() && !first.connection->notes.empty()) watch(*first.connection);
+}
+
+// The peer wants to send over a lane of its own. What it had there before, it has closed.
+void VerbsWire::asked_for_lane(const Greeting& greeting) {
+    const network::Way way{greeting.pe, greeting.lane};
+    auto& theirs = peer(greeting.pe).theirs;
+    const auto known = theirs.find(greeting.lane);
+    if (known != theirs.end() && known->second.generation > greeting.generation) return;  // late
+    Status s;
+    if (known == theirs.end() || known->second.generation < greeting.generation) s = take_lane(greeting);
+    const bool ok = s.ok();
+    const Connection* const taken = ok ? theirs.at(greeting.lane).connection.get() : nullptr;
+    // An answer that does not get away is asked for again.
+    (void)greet(way, greeting.generation, ok ? Greeting::Kind::answer : Greeting::Kind::refusal, taken);
+}
+
+Status VerbsWire::take_lane(const Greeting& greeting) {
+    auto& theirs = peer(greeting.pe).theirs;
+    if (const auto old = theirs.find(greeting.lane); old != theirs.end()) {
+        retire(std::move(old->second.connection));
+        theirs.erase(old);
+    }
+    auto made = new_connection({greeting.pe, greeting.lane}, true);
+    if (!made.ok()) return made.status();
+    Status s = made.value()->connect(greeting);
+    if (!s.ok()) {
+        retire(std::move(made).value());
+        return s;
+    }
+    theirs.emplace(greeting.lane, Theirs{std::move(made).value(), greeting.generation});
+    return {};
+}
+
+void VerbsWire::lane_answered(WireListener& listener, const Greeting& greeting) {
+    const network::Way way{greeting.pe, greeting.lane};
+    const Lane& own = lane(way);
+    if (!own.connection || own.generation != greeting.generation || own.connection->ready()) return;
+    Status s = greeting.kind == Greeting::Kind::answer
+                   ? own.connection->connect(greeting)
+                   : Status{Code::system,
+                            "the peer could not make a queue pair for a context of its own (fewer, shared "
+                            "ones: NPUSHMEM_VERBS_LANES)"};
+    if (s.ok()) return own.connection->note_peer_ready();
+    lose(listener, *own.connection, std::move(s));
 }
 
 bool VerbsWire::repeat_greetings(WireListener& listener) {
     bool sent = false;
     const auto now = now_();
-    std::vector<int> unreachable;
+    std::vector<network::Way> unreachable;
     std::erase_if(asking_, [&](Asking& asking) {
-        Peer& of = peer(asking.pe);
+        Lane& of = lane(asking.way);
         if (of.connection && (of.connection->ready() || !of.connection->failure().ok())) {
             of.asking = false;
             return true;
@@ -164,13 +217,13 @@ bool VerbsWire::repeat_greetings(WireListener& listener) {
         if (now < asking.again || !of.connection) return false;
         asking.again = now + until_asked_again;
         sent = true;
-        if (Status s = greet(asking.pe, Greeting::Kind::request); !s.ok()) of.connection->fail(std::move(s));
-        if (!of.connection->failure().ok()) unreachable.push_back(asking.pe);
+        if (Status s = ask(asking.way); !s.ok()) of.connection->fail(std::move(s));
+        if (!of.connection->failure().ok()) unreachable.push_back(asking.way);
         return false;
     });
-    for (const int pe : unreachable) {
-        const Status why = peer(pe).connection->failure();
-        listener.lost({pe}, why.code(), why.message());
+    for (const network::Way way : unreachable) {
+        const Status why = lane(way).connection->failure();
+        listener.lost(way, why.code(), why.message());
     }
     return sent;
 }
@@ -207,8 +260,10 @@ bool VerbsWire::serve_watched(WireListener& listener) {
 void VerbsWire::lose(WireListener& listener, Connection& connection, Status why) {
     connection.fail(std::move(why));
     if (connection.unfinished != nullptr) watch(connection);
+    // The peer notices by what it sends; and the way may be another connection's by now.
+    if (connection.purpose().theirs || connection.retired) return;
     const Status reason = connection.failure();
-    listener.lost({connection.pe()}, reason.code(), reason.message());
+    listener.lost(connection.purpose().way, reason.code(), reason.message());
 }
 
 void VerbsWire::lose_all(WireListener& listener, const Status& why) {

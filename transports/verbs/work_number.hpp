@@ -5,15 +5,15 @@
 
 namespace npushmem::verbs {
 
-//     | kind 8 | peer 24 | sequence or index 32 |
+//     | kind 8 | connection 24 | sequence or index 32 |
 struct WorkNumber {
     enum class Kind : std::uint8_t { post = 1, receive, greeting_out, greeting_in };
     Kind kind;
-    std::uint32_t peer = 0;
+    std::uint32_t connection = 0;  // which of the wire's
     std::uint32_t which = 0;
 
     [[nodiscard]] std::uint64_t packed() const {
-        return static_cast<std::uint64_t>(kind) << 56 | static_cast<std::uint64_t>(peer) << 32 | which;
+        return static_cast<std::uint64_t>(kind) << 56 | static_cast<std::uint64_t>(connection) << 32 | which;
     }
     static WorkNumber of(std::uint64_t packed) {
         return {static_cast<Kind>(packed >> 56), static_cast<std::uint32_t>(packed >> 32 & 0xffffffU),

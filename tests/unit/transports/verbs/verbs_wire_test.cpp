@@ -30,12 +30,15 @@ public:
         if (code != Code::ok) whys.push_back(why);
     }
     void arrived(std::span<const std::byte> message) override { messages.emplace_back(message.begin(), message.end()); }
-    void lost(network::Way way, Code code, const std::string& why) override { losses.push_back({way.pe, code, why}); }
+    void lost(network::Way way, Code code, const std::string& why) override {
+        losses.push_back({way.pe, code, why, way.lane});
+    }
 
     struct Loss {
         int pe;
         Code code;
         std::string why;
+        std::uint32_t lane;
     };
     std::map<WireContext*, Code> done;
     std::vector<Bytes> messages;
@@ -79,8 +82,9 @@ public:
     static std::size_t index(int pe) { return static_cast<std::size_t>(pe); }
     VerbsWire& at(int pe) { return *wires[index(pe)]; }
     // Of the other PE's memory, as `pe` names it.
-    RemotePlace place(int pe, std::size_t word) {
-        return {{1 - pe}, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
+    RemotePlace place(int pe, std::size_t word, std::uint32_t lane = 0) {
+        return {
+            {1 - pe, lane}, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
     }
     void drive(int rounds = 30) {
         for (; rounds > 0; --rounds) {
@@ -97,8 +101,18 @@ public:
         }
         return Code::timeout;
     }
-    Code write(int pe, std::size_t word, const void* from, std::size_t bytes, WireContext& context) {
-        return insist([&] { return at(pe).write(place(pe, word), from, bytes, context); });
+    Code write(int pe, std::size_t word, const void* from, std::size_t bytes, WireContext& context,
+               std::uint32_t lane = 0) {
+        return insist([&] { return at(pe).write(place(pe, word, lane), from, bytes, context); });
+    }
+    // The first PE writes over the lane, and the second has it.
+    void write_over(std::uint32_t lane, std::size_t word, std::uint64_t value) {
+        WireContext context;
+        ASSERT_EQ(write(0, word, &value, sizeof value, context, lane), Code::ok) << at(0).why();
+        drive();
+        EXPECT_EQ(told[0].done.at(&context), Code::ok);
+        told[0].done.erase(&context);
+        EXPECT_EQ(words[1][word], value);
     }
     void connect() {
         WireContext context;
@@ -170,6 +184,116 @@ TEST(VerbsWire, BothBeginAtOnceAndMakeOnePair) {
     EXPECT_EQ(world.words[0][1], 9U);
     EXPECT_EQ(world.words[1][1], 9U);
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
+}
+
+TEST(VerbsWire, ALaneHasAQueuePairOfItsOwnAtEachEnd) {
+    World world;
+    world.start();
+    world.connect();
+    const std::size_t before = world.verbs->reliable_pairs.size();
+    world.write_over(2, 5, 7);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
+    world.write_over(2, 5, 8);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
+    ASSERT_EQ(world.insist([&] { return world.at(0).send({1, 2}, Bytes(8), {}); }), Code::ok);
+    world.drive();
+    EXPECT_THAT(world.told[1].messages, SizeIs(1));
+    // What the other one sends over its lane of this number has nothing to do with it.
+    WireContext context;
+    const std::uint64_t value = 9;
+    ASSERT_EQ(world.write(1, 6, &value, sizeof value, context, 2), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.words[0][6], 9U);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 4);
+}
+
+TEST(VerbsWire, ALaneMayBeTheFirstThatIsUsed) {
+    World world;
+    world.start();
+    world.write_over(1, 5, 7);
+}
+
+TEST(VerbsWire, ALaneThatWasClosedIsMadeAnewAndNothingIsLeft) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    const std::size_t open = world.verbs->objects();
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+        world.at(0).close({1, 1});
+        world.drive();
+        EXPECT_EQ(world.verbs->objects(), open - 1) << "its own end";
+        world.write_over(0, 6, round);
+        world.verbs->drop_datagrams = round % 2 == 0 ? 1 : 0;
+        WireContext context;
+        const std::uint64_t value = 10 + round;
+        EXPECT_EQ(world.at(0).write(world.place(0, 5, 1), &value, 8, context), Code::again);
+        world.drive();
+        world.now += std::chrono::milliseconds(100);
+        world.drive();
+        world.write_over(1, 5, value);
+        EXPECT_EQ(world.verbs->objects(), open);
+    }
+    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_THAT(world.told[1].losses, IsEmpty());
+}
+
+TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    const std::size_t open = world.verbs->objects();
+    world.verbs->holds = true;
+    WireContext context;
+    const std::uint64_t value = 8;
+    ASSERT_EQ(world.at(0).write(world.place(0, 5, 1), &value, 8, context), Code::ok);
+    world.at(0).close({1, 1});
+    world.verbs->holds = false;
+    world.drive();
+    EXPECT_NE(world.told[0].done.at(&context), Code::ok);
+    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "whoever has the lane next would lose it";
+    EXPECT_EQ(world.verbs->objects(), open - 1);
+    world.write_over(1, 5, 9);
+}
+
+TEST(VerbsWire, AnErrorOnALaneIsTheLanes) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    world.verbs->next_status = IBV_WC_REM_ACCESS_ERR;
+    WireContext context;
+    const std::uint64_t value = 8;
+    ASSERT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.told[0].done.at(&context), Code::range);
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    EXPECT_EQ(world.told[0].losses[0].lane, 1U);
+    EXPECT_EQ(world.told[0].losses[0].code, Code::range);
+    world.write_over(0, 6, 10);
+    world.write_over(2, 7, 11);
+}
+
+TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
+    World world;
+    world.start();
+    world.connect();
+    world.verbs->fail("create_qp", ENOMEM);
+    WireContext context;
+    const std::uint64_t value = 8;
+    EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::system);
+    EXPECT_THAT(world.at(0).why(), HasSubstr("NPUSHMEM_VERBS_LANES"));
+    world.verbs->mend("create_qp");
+    world.verbs->fail("create_qp", ENOMEM, 1);  // at the peer
+    EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 2), Code::system);
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    EXPECT_EQ(world.told[0].losses[0].lane, 2U);
+    EXPECT_THAT(world.told[0].losses[0].why, HasSubstr("the peer could not make a queue pair"));
+    world.verbs->mend("create_qp");
+    world.write_over(0, 5, 9);
+    world.at(0).close({1, 2});
+    world.write_over(2, 5, 10);
 }
 
 TEST(VerbsWire, AGreetingOfAnotherJobIsNoneOfOurs) {
