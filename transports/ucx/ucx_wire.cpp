@@ -231,7 +231,7 @@ Status UcxWire::open_lane(Lane& lane) {
     return s;
 }
 
-Code UcxWire::refuse(Status why) {
+Code UcxWire::refuse(const Status& why) {
     why_ = why.message();
     code_ = why.code() == Code::again ? Code::system : why.code();
     return code_;
@@ -245,7 +245,7 @@ ucp_ep_h UcxWire::endpoint_for(network::Way way) {
     Status s = lane.worker != nullptr ? Status{} : open_lane(lane);
     if (s.ok()) s = connect(lane, way);
     if (s.ok()) return lane.peers.at(way.pe).endpoint;
-    (void)refuse(std::move(s));
+    (void)refuse(s);
     return nullptr;
 }
 

@@ -94,7 +94,7 @@ private:
     ucp_ep_h endpoint_for(network::Way way);
     // After endpoint_for; null likewise.
     ucp_rkey_h key_for(const network::RemotePlace& place);
-    Code refuse(Status why);
+    Code refuse(const Status& why);
     ucp_request_param_t parameters(network::WireContext& context);
     // Of a call that posts `context`.
     Code outcome(ucs_status_ptr_t posted, network::WireContext& context, const char* what);
