@@ -10,6 +10,7 @@ Case contexts_case();
 Case get_blocks_case();
 Case get_words_case();
 Case malloc_case();
+Case npu_barrier_case();
 Case npu_case();
 Case pingpong_case();
 Case put_blocks_case();
@@ -19,7 +20,7 @@ std::vector<Case> all_cases() {
     return {put_words_case(),  put_blocks_case(), get_words_case(),
             get_blocks_case(), atomics_case(),    contended_atomics_case(),
             contexts_case(),   pingpong_case(),   barrier_case(),
-            malloc_case(),     npu_case()};
+            malloc_case(),     npu_case(),        npu_barrier_case()};
 }
 
 std::vector<Group> all_groups() {

@@ -1,4 +1,4 @@
-// npushmem-perf npu-barrier: latency of the NPU's barriers against PEs and algorithm, and what checking costs.
+// npushmem-perf npu-barrier: latency of the NPU's barriers against PEs and algorithm.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
+#include <vector>
 
 #include "bench/perf/job.hpp"
 #include "bench/perf/npu_barrier_table.hpp"
@@ -29,14 +30,18 @@ class NpuBarrierCommand final : public Subcommand {
 public:
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = program.add_subcommand(
-            "npu-barrier",
-            "Latency of the emulated NPU's barriers v1, v2, v3 against PEs; remote writes and reads; "
-            "cost of checked mode and schedules explored per second");
+            "npu-barrier", "Latency of the emulated NPU's barriers v1, v2, v3 against PEs; remote writes and reads");
         app->add_option("--calls", calls_, "Barriers in a row per measurement")
             ->check(CLI::Range(1, 1000000))
             ->capture_default_str();
         app->add_option("--rounds", rounds_, "Measurements of each; the median counts")
             ->check(CLI::Range(1, 1000))
+            ->capture_default_str();
+        app->add_option("--pes", pes_, "On this many PEs only, instead of on 2, 3, ... up to all")
+            ->check(CLI::Range(2, 1 << 20));
+        app->add_option("--cores", cores_,
+                        "Vector cores of each PE that take part, in whole blocks; in virtual time 8 at most")
+            ->check(CLI::Range(1, 1 << 14))
             ->capture_default_str();
         app->add_option("--svg", svg_, "Draw latency against PEs into this file")->type_name("FILE");
         app->add_option("--virtual-svg", virtual_svg_, "The same of virtual time")->type_name("FILE");
@@ -61,7 +66,7 @@ public:
         auto table = measure(*job.value());
         if (!table.ok()) return fail(table.status().message());
         if (job.value()->pe() != 0) return EXIT_SUCCESS;
-        std::cout << barrier_table_text(table.value()) << checking_cost();
+        std::cout << barrier_table_text(table.value());
         if (!svg_.empty() && !write(svg_, barrier_table_svg(table.value(), &BarrierRow::seconds))) return EXIT_FAILURE;
         if (!virtual_svg_.empty() &&
             !write(virtual_svg_, barrier_table_svg(table.value(), &BarrierRow::virtual_seconds)))
@@ -97,7 +102,7 @@ private:
         auto job = npu::CheckedJob::create(config);
         if (!job.ok()) return;
         auto* state = job.value()->allocate<npu::BarrierState>(1);
-        npu::LaunchConfig launch(4);
+        npu::LaunchConfig launch(config.device.blocks);
         launch.hooks = time.hooks();
         static_cast<void>(job.value()->run(launch, [&](npu::Core& core) {
             for (int i = 0; i < calls; ++i)
@@ -120,25 +125,41 @@ private:
         return text.str();
     }
 
-    [[nodiscard]] static npu::CheckedJobConfig small_job(int pes) {
+    // All in this process, where every core of every PE takes its turn on one thread.
+    [[nodiscard]] npu::CheckedJobConfig small_job(int pes) const {
         npu::CheckedJobConfig config{.pes = pes, .heap_bytes = 2 * sizeof(npu::BarrierState)};
-        config.device.vector_cores = 2;
+        config.device.vector_cores = npu::device().config().vector_cores;
+        config.device.blocks = std::min(blocks(), 4);
         config.device.stack_bytes = 64 * 1024;
         config.schedule.kind = npu::Schedule::Kind::eager;
         return config;
     }
 
+    [[nodiscard]] int blocks() const {
+        const npu::DeviceConfig& device = npu::device().config();
+        return std::min((cores_ + device.vector_cores - 1) / device.vector_cores, device.blocks);
+    }
+
+    // Numbers of PEs to measure with.
+    [[nodiscard]] std::vector<int> sizes(int all) const {
+        if (pes_ != 0) return {std::min(pes_, all)};
+        std::vector<int> sizes;
+        for (int pes = 2; pes <= all; pes += pes < 8 ? 1 : pes / 4) sizes.push_back(pes);
+        return sizes;
+    }
+
+    // On PE 0; elsewhere it stays empty.
     [[nodiscard]] Result<BarrierTable> measure(const Job& job) const {
         auto state = make_symmetric<npu::BarrierState>(1);
         if (!state.ok()) return state.status();
         BarrierTable table;
         for (const char* name : algorithms) {
             const npu::BarrierChoice choice = npu::BarrierChoice::parse(name).value();
-            for (int pes = 2; pes <= job.pes(); pes += pes < 8 ? 1 : pes / 4) {
+            for (const int pes : sizes(job.pes())) {
                 auto time = latency(job, state.value().get(), choice, pes);
                 if (!time.ok()) return time.status().within(fmt::format("{} on {} PEs", name, pes));
-                const double estimated = job.pe() == 0 ? virtual_latency(choice, pes) : 0;
-                table.rows.push_back({name, pes, time.value(), estimated, traffic_of(choice, pes)});
+                if (job.pe() != 0) continue;
+                table.rows.push_back({name, pes, time.value(), virtual_latency(choice, pes), traffic_of(choice, pes)});
             }
         }
         return table;
@@ -155,11 +176,9 @@ private:
             const auto begin = Clock::now();
             if (job.pe() < pes) {
                 npu::Stream& stream = npu::device().default_stream();
-                Status status = npu::launch(stream, std::min(4, npu::device().config().blocks),
-                                            [=, calls = calls_](npu::Core& core) {
-                                                for (int i = 0; i < calls; ++i)
-                                                    npu::sync_by(core, choice, {0, 1, pes}, state);
-                                            });
+                Status status = npu::launch(stream, blocks(), [=, calls = calls_](npu::Core& core) {
+                    for (int i = 0; i < calls; ++i) npu::sync_by(core, choice, {0, 1, pes}, state);
+                });
                 if (status.ok()) status = stream.synchronize();
                 if (!status.ok()) return status;
             }
@@ -173,64 +192,22 @@ private:
     }
 
     // Signals and polls that leave the PE, counted in a checked job: what one member does in one barrier.
-    [[nodiscard]] static BarrierTraffic traffic_of(const npu::BarrierChoice& choice, int pes) {
-        auto job = npu::CheckedJob::create(small_job(pes));
+    [[nodiscard]] BarrierTraffic traffic_of(const npu::BarrierChoice& choice, int pes) const {
+        const npu::CheckedJobConfig config = small_job(pes);
+        auto job = npu::CheckedJob::create(config);
         if (!job.ok()) return {};
         auto* state = job.value()->allocate<npu::BarrierState>(1);
-        const npu::CheckReport report = job.value()->run(4, [&](npu::Core& core) {
+        const npu::CheckReport report = job.value()->run(config.device.blocks, [&](npu::Core& core) {
             npu::sync_by(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
         });
         const auto members = static_cast<std::uint64_t>(pes);
         return {report.remote_signals / members, report.remote_waits / members};
     }
 
-    [[nodiscard]] static double kernel_seconds(bool check, npu::Schedule::Kind kind) {
-        npu::CheckedJobConfig config{.pes = 2, .heap_bytes = 1 << 20, .check = check};
-        config.schedule.kind = kind;
-        auto job = npu::CheckedJob::create(config).value();
-        auto* rows = job->allocate<float>(64 * 1024);
-        const auto begin = Clock::now();
-        static_cast<void>(job->run(4, [&](npu::Core& core) { copy_rows(core, job->at(core.my_pe(), rows)); }));
-        return seconds_since(begin);
-    }
-
-    // Like the combine: rows in, and out to the peer.
-    static void copy_rows(npu::Core& core, float* rows) {
-        constexpr std::size_t row = 1024;
-        const auto tile = core.ub_alloc<float>(row);
-        float* mine = rows + static_cast<std::size_t>(core.index()) * row;
-        float* there = core.remote(rows, 1 - core.my_pe()) + static_cast<std::size_t>(32 + core.index()) * row;
-        for (int i = 0; i < 200; ++i) {
-            core.data_copy(tile, npu::gm(mine, row), row);
-            core.set_flag<npu::Pipe::copy_in, npu::Pipe::copy_out>(0);
-            core.wait_flag<npu::Pipe::copy_in, npu::Pipe::copy_out>(0);
-            core.data_copy(npu::gm(there, row), tile, row);
-            core.set_flag<npu::Pipe::copy_out, npu::Pipe::copy_in>(0);
-            core.wait_flag<npu::Pipe::copy_out, npu::Pipe::copy_in>(0);
-            core.pipe_barrier<npu::Pipe::copy_out>();
-        }
-    }
-
-    [[nodiscard]] static std::string checking_cost() {
-        static_cast<void>(kernel_seconds(false, npu::Schedule::Kind::eager));
-        const double fast = kernel_seconds(false, npu::Schedule::Kind::eager);
-        const double checked = kernel_seconds(true, npu::Schedule::Kind::lazy);
-        npu::CheckedJobConfig config{.pes = 3, .heap_bytes = 2 * sizeof(npu::BarrierState)};
-        config.schedule = {.kind = npu::Schedule::Kind::explore, .deferrals = 2, .most = 5000};
-        config.device.stack_bytes = 64 * 1024;
-        auto job = npu::CheckedJob::create(config).value();
-        auto* state = job->allocate<npu::BarrierState>(1);
-        const npu::CheckReport report = job->run(1, [&](npu::Core& core) {
-            npu::sync_v3(core, {0, 1, 3}, job->at(core.my_pe(), state));
-        });
-        return fmt::format(
-            "checked mode takes {:.1f} times as long as fast mode on rows of 4 KiB\n"
-            "exploration of barrier v3 (3 PEs, 2 cores): {} schedules, {:.0f} per second\n",
-            checked / fast, report.schedules, static_cast<double>(report.schedules) / report.seconds);
-    }
-
     int calls_ = 1000;
     int rounds_ = 5;
+    int pes_ = 0;  // 0: all sizes
+    int cores_ = 8;
     std::string svg_;
     std::string virtual_svg_;
     std::string model_file_;

@@ -10,6 +10,7 @@ std::unique_ptr<Subcommand> make_estimate_command();
 std::unique_ptr<Subcommand> make_fragments_command();
 std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
 std::unique_ptr<Subcommand> make_npu_barrier_command();
+std::unique_ptr<Subcommand> make_npu_check_command();
 std::unique_ptr<Subcommand> make_routing_command();
 std::unique_ptr<Subcommand> make_simulate_barrier_command();
 std::unique_ptr<Subcommand> make_soak_command();
@@ -29,6 +30,7 @@ std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
     all.push_back(make_startup_command());
     all.push_back(make_tune_barrier_command());
     all.push_back(make_npu_barrier_command());
+    all.push_back(make_npu_check_command());
     return all;
 }
 

@@ -13,6 +13,7 @@ public:
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
         return policy_.until(ready, timeout);
     }
+    [[nodiscard]] int polls() const override { return policy_.polls(); }
     void pause(std::uint64_t round) override { policy_.pause(round); }
 
 private:

@@ -65,6 +65,7 @@ Runner::Runner(WaitPolicy& waiting, WorkSource& source, Scheduler* scheduler)
     : waiting_(waiting),
       source_(source),
       scheduler_(scheduler),
+      polls_(scheduler == nullptr ? waiting.polls() : 0),
       exceptions_(&ExceptionState::current()),
       check_interval_(first_check) {
     main_.sanitizer.adopt_thread();
@@ -74,6 +75,32 @@ void Runner::arrived_from(boost::context::fiber&& from, Context& self) {
     Context& other = switched_from_ != nullptr ? *switched_from_ : ended_context_;
     self.sanitizer.after_switch(other.sanitizer);
     if (switched_from_ != nullptr) switched_from_->handle = std::move(from);
+}
+
+void Runner::switch_to(Context& to) {
+    Context& self = *running_;
+    if (&to == &self) return;
+    running_ = &to;
+    switched_from_ = &self;
+    const ExceptionState mine = *exceptions_;
+    self.sanitizer.before_switch(to.sanitizer);
+    arrived_from(std::move(to.handle).resume(), self);
+    *exceptions_ = mine;
+}
+
+bool Runner::pass(CoreContext& self) {
+    switch_to(next_after(self).context);
+    self.status = CoreStatus::runnable;
+    return self.failure.ok() && !self.run->failed();
+}
+
+Status Runner::why_over(CoreContext& self) {
+    return self.failure.ok() ? given_up(self) : std::exchange(self.failure, Status{});
+}
+
+void Runner::give_way(CoreContext& self) {
+    if (!pass(self)) [[unlikely]]
+        throw KernelError(why_over(self));
 }
 
 void Runner::add(LaunchRun& run, CoreSet& cores) {
@@ -134,21 +161,19 @@ void Runner::remove(CoreContext& core) {
     --ring_size_;
 }
 
-void Runner::switch_to(Context& to) {
-    Context& self = *running_;
-    if (&to == &self) return;
-    running_ = &to;
-    switched_from_ = &self;
-    const ExceptionState mine = *exceptions_;
-    self.sanitizer.before_switch(to.sanitizer);
-    arrived_from(std::move(to.handle).resume(), self);
-    *exceptions_ = mine;
+bool Runner::comes_at_once(CoreContext& self) const {
+    for (int i = 0; i < polls_; ++i) {
+        self.seen = acquire_word(self.condition.word);
+        if (satisfied(self.seen, self.condition.compare, self.condition.value)) return true;
+    }
+    return false;
 }
 
 std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, nanoseconds timeout,
                                  const Where& where) {
-    self.status = CoreStatus::awaiting_word;
     self.condition = condition;
+    if (ring_size_ == 1 && comes_at_once(self)) return self.seen;
+    self.status = CoreStatus::awaiting_word;
     self.timeout = timeout.count() != 0 ? timeout : self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
@@ -174,7 +199,7 @@ Status Runner::await_event(CoreContext& self, Event& event, const Where& where) 
     self.timeout = self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
-    return pass(self);
+    return pass(self) ? Status{} : why_over(self);
 }
 
 void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, std::uint64_t round,
@@ -207,19 +232,6 @@ void Runner::count_poll(CoreContext& self) const {
 void Runner::reschedule(CoreContext& self) {
     self.status = CoreStatus::runnable;
     give_way(self);
-}
-
-Status Runner::pass(CoreContext& self) {
-    switch_to(next_after(self).context);
-    self.status = CoreStatus::runnable;
-    if (!self.failure.ok()) [[unlikely]]
-        return std::exchange(self.failure, Status{});
-    return self.run->failed() ? given_up(self) : Status{};
-}
-
-void Runner::give_way(CoreContext& self) {
-    if (Status over = pass(self); !over.ok()) [[unlikely]]
-        throw KernelError(over);
 }
 
 CoreContext& Runner::next_after(CoreContext& self) {
@@ -278,6 +290,8 @@ void Runner::pause(const CoreContext& polling) {
 
 // Waits until a core can run and returns it; null when things have changed otherwise, and all must be looked at again.
 CoreContext* Runner::idle(CoreContext& after) {
+    for (int i = 0; i < polls_; ++i)
+        if (CoreContext* found = find_ready(after); found != nullptr) return found;
     if (source_.stopping()) check_limits(nanoseconds{0});
     if (source_.has_work() && source_.adopt()) return nullptr;
     const nanoseconds interval = std::min(check_interval_, shortest_timeout());

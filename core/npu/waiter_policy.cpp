@@ -5,6 +5,7 @@
 namespace npushmem::npu {
 namespace {
 
+constexpr int polls_before_waiting = 256;
 constexpr std::uint64_t rounds_of_spinning = 64;
 constexpr std::uint64_t rounds_per_progress = 8;
 constexpr std::uint64_t rounds_before_sleep = 4096;
@@ -15,6 +16,9 @@ constexpr std::chrono::microseconds sleep_between_polls{50};
 Code WaiterPolicy::until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) {
     return waiter_.until(ready, WaitFor{.what = "a core of the device", .needs = {}, .timeout = timeout});
 }
+
+// Where PEs have CPUs of their own: as long as a word takes from there to here, and somewhat more.
+int WaiterPolicy::polls() const { return waiter_.budget().spin_for.count() > 0 ? polls_before_waiting : 0; }
 
 void WaiterPolicy::pause(std::uint64_t round) {
     // What a kernel polls for may need its transport to be driven here.

@@ -16,6 +16,7 @@ public:
         : waiter_(waiter), os_(os), liveness_(liveness), n_pes_(n_pes), progress_(progress) {}
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
+    [[nodiscard]] int polls() const override;
     void pause(std::uint64_t round) override;
     [[nodiscard]] Status verdict(int pe) const override;
 

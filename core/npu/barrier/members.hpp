@@ -26,32 +26,60 @@ private:
     const int* list_ = nullptr;
 };
 
-// One barrier, on one core.
+// One barrier, on one core. Inline: a return after a switch between cores costs more than what it returns from (see
+// Runner).
 class Round {
 public:
     // Reads the generation, and meets the other cores: from here on nobody of this PE is outside. Throws
     // Code::argument when this PE is no member.
-    Round(Core& core, const Members& members, BarrierState* state, const char* variant, int radix, const Where& where);
+    Round(Core& core, const Members& members, BarrierState* state, const char* variant, int radix, const Where& where)
+        : core_(core),
+          members_(members),
+          state_(state),
+          where_(where),
+          index_(members.index_of(core.my_pe())),
+          call_{variant, members.team().start, members.team().stride, members.size(), radix, state, 0} {
+        if (index_ < 0) refuse(core.my_pe());
+        // Before any core can pass the meeting below, because one core writes the generation after it.
+        call_.generation = core.signal_fetch(&state->generation.word, where) + 1;
+        if (core.hooks() != nullptr) [[unlikely]]
+            core.hooks()->barrier_begins(call_, where);
+        meet();
+    }
 
     [[nodiscard]] int index() const { return index_; }
     [[nodiscard]] std::uint64_t generation() const { return call_.generation; }
     // The line that the member `index` writes and this PE reads in this barrier, or the other way round; two barriers
     // in a row use different ones, because an older write may land after a newer one that no fence holds back.
-    [[nodiscard]] std::uint64_t* slot(std::size_t number) const;
+    [[nodiscard]] std::uint64_t* slot(std::size_t number) const {
+        return &state_->slots[call_.generation % 2 * (barrier_slots / 2) + number].word;
+    }
 
     // Tells the member `index`, in its slot.
-    void signal(int index, std::size_t slot) const;
+    void signal(int index, std::size_t number) const {
+        core_.signal_set_on(slot(number), call_.generation, members_.pe(index), where_);
+    }
     // Until the word shows that the member `index` has entered.
-    void await(const std::uint64_t* word, int index) const;
+    void await(const std::uint64_t* word, int index) const {
+        const int pe = members_.pe(index);
+        note(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+    }
     // The same for that member's copy of the word.
-    void await_there(const std::uint64_t* word, int index) const;
+    void await_there(const std::uint64_t* word, int index) const {
+        const int pe = members_.pe(index);
+        note(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+    }
     // Cores meet, and then nobody is still in. `end` when this was the last meeting: the generation is complete.
     void meet() const { core_.core_barrier(where_); }
     // By one core, before the last meeting.
-    void complete() const;
+    void complete() const { core_.signal_set(&state_->generation.word, call_.generation, where_); }
 
 private:
-    void note(std::uint64_t seen, int pe) const;
+    [[noreturn]] void refuse(int pe) const;
+    void note(std::uint64_t seen, int pe) const {
+        if (core_.hooks() != nullptr) [[unlikely]]
+            core_.hooks()->barrier_saw(seen, call_, pe, where_);
+    }
 
     Core& core_;
     const Members& members_;

@@ -139,7 +139,7 @@ void CoreChecker::report_outside(Hazard hazard, const Access& access, Address at
 
 void CoreChecker::look_again(const Operand& operand, const std::vector<std::byte>& before, Stamp issued,
                              const Access& access, bool write) {
-    if (bytes_of(operand) == before) return;
+    if (has_bytes(operand, before)) return;
     Address begin = number_of(operand.address);
     for (std::size_t block = 0; block < operand.blocks; ++block, begin += operand.step)
         if (domain_->memory().written_since(begin, begin + operand.bytes, issued) && !write) return;

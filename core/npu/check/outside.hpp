@@ -15,6 +15,8 @@ namespace npushmem::npu::check {
 
 // The bytes of an operand in symmetric memory, one block after the other, as they are now.
 std::vector<std::byte> bytes_of(const Operand& operand);
+// Whether they are still these.
+bool has_bytes(const Operand& operand, const std::vector<std::byte>& bytes);
 
 // For one core.
 class Outside {

@@ -17,6 +17,7 @@ public:
     // Calls change(begin, end, T&) for every part of [begin, end); parts that nothing is known of begin as T{}.
     template <class Change>
     void update(Address begin, Address end, Change&& change) {
+        if (T* whole = exactly(begin, end); whole != nullptr) return change(begin, end, *whole);
         split(begin);
         split(end);
         for (Address at = begin; at < end;) {
@@ -42,6 +43,10 @@ public:
 
     // One segment of one value.
     void assign(Address begin, Address end, T value) {
+        if (T* whole = exactly(begin, end); whole != nullptr) {
+            *whole = std::move(value);
+            return;
+        }
         split(begin);
         split(end);
         segments_.erase(segments_.lower_bound(begin), segments_.lower_bound(end));
@@ -56,6 +61,12 @@ private:
         Address end;
         T value;
     };
+
+    // The value of the segment that is this range: most accesses come again to the same places. Null: there is none.
+    T* exactly(Address begin, Address end) {
+        const auto found = segments_.find(begin);
+        return found != segments_.end() && found->second.end == end ? &found->second.value : nullptr;
+    }
 
     void split(Address at) {
         auto found = segments_.lower_bound(at);

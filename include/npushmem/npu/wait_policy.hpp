@@ -20,6 +20,8 @@ public:
     // Polls, pauses, yields, sleeps until `ready()` (Code::ok) or `timeout` has passed (Code::timeout). Sleeps must be
     // bounded to a few milliseconds: a remote store cannot end them.
     virtual Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) = 0;
+    // How often to look before until() is called: where what is waited for comes sooner than until() begins.
+    [[nodiscard]] virtual int polls() const { return 0; }
     // One pause between two polls that a kernel makes by itself; the longer the larger `round`, which counts them.
     virtual void pause(std::uint64_t round) = 0;
     // Why a wait for a store by `pe` (-1: by any PE) must end: that PE is dead, or the job is being ended. Ok: go on.
