@@ -22,6 +22,9 @@ enum class CoreStatus : unsigned char {
     awaiting_cores   // for the launch's core barrier to pass `barrier`
 };
 
+// A core that polls unchanging memory more often than this, where a scheduler watches, waits for a change.
+inline constexpr int most_polls_in_vain = 16;
+
 // What a core waits for that is no word in memory.
 struct Event {
     const std::function<bool()>& ready;

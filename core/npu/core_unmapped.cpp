@@ -114,11 +114,11 @@ std::uint64_t Core::fetch_unmapped(const std::uint64_t* word, int pe, const Wher
 }
 
 std::uint64_t Core::wait_unmapped(const detail::Condition& condition, const Where& where) {
-    const std::chrono::nanoseconds began = std::chrono::steady_clock::now().time_since_epoch();
+    detail::Polling polling{std::chrono::steady_clock::now().time_since_epoch()};
     std::uint64_t seen = look_unmapped(condition.word, condition.pe, where);
-    for (std::uint64_t round = 1; !satisfied(seen, condition.compare, condition.value); ++round) {
+    while (!satisfied(seen, condition.compare, condition.value)) {
         if (state_.hooks != nullptr) state_.hooks->before_wait();
-        state_.context->runner->poll_for(*state_.context, condition, seen, round, began, where);
+        state_.context->runner->poll_for(*state_.context, condition, seen, polling, where);
         seen = look_unmapped(condition.word, condition.pe, where);
     }
     const void* name = name_of(*state_.unmapped, condition.word, condition.pe);

@@ -16,10 +16,6 @@ constexpr nanoseconds first_check = milliseconds(10);
 constexpr nanoseconds longest_check = milliseconds(250);
 // Cores that always find something to do must not hide from their deadline.
 constexpr std::uint32_t switches_per_check = 4096;
-// Polls of other PEs' words between two looks at the clock.
-constexpr std::uint64_t polls_per_check = 256;
-// A core that polls unchanging memory more often than this, where a scheduler watches, waits for a change.
-constexpr int most_polls_in_vain = 16;
 
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -202,18 +198,21 @@ Status Runner::await_event(CoreContext& self, Event& event, const Where& where) 
     return pass(self) ? Status{} : why_over(self);
 }
 
-void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, std::uint64_t round,
-                      nanoseconds began, const Where& where) {
-    if (round % polls_per_check == 0) {
-        self.condition = condition;
-        self.seen = seen;
-        self.where = where;
-        const nanoseconds timeout = self.run->default_wait_timeout();
-        if (timeout.count() != 0 && now() >= began + timeout) throw KernelError(too_late(self, timeout));
+// A poll over a network takes longer than a look at the clock. Asking who is dead may not.
+void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, Polling& polling,
+                      const Where& where) {
+    self.condition = condition;
+    self.seen = seen;
+    self.where = where;
+    const nanoseconds time = now();
+    const nanoseconds timeout = self.run->default_wait_timeout();
+    if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(too_late(self, timeout));
+    if (time >= std::max(polling.began, polling.asked) + first_check) {
+        polling.asked = time;
         if (Status verdict = waiting_.verdict(condition.pe); !verdict.ok())
             throw KernelError(verdict.within(describe(self)));
     }
-    poll(self, round);
+    poll(self, ++polling.round);
 }
 
 void Runner::poll(CoreContext& self, std::uint64_t round) {

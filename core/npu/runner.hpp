@@ -32,6 +32,13 @@ public:
     [[nodiscard]] virtual bool stopping() const = 0;
 };
 
+// A wait whose polls a core makes by means of its own.
+struct Polling {
+    std::chrono::nanoseconds began;
+    std::uint64_t round = 0;
+    std::chrono::nanoseconds asked{0};  // when it was last asked whether somebody is dead; 0: never
+};
+
 // Used by the thread that made it, only.
 class Runner {
 public:
@@ -53,10 +60,9 @@ public:
     // As await_word, but returns why it shall not go on.
     Status await_event(CoreContext& self, Event& event, const Where& where);
     void poll(CoreContext& self, std::uint64_t round);
-    // Between two polls of `condition` by means of its own, the first of which was at `began` and the last of which
-    // found `seen`. Throws as await_word does.
-    void poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, std::uint64_t round,
-                  std::chrono::nanoseconds began, const Where& where);
+    // Between two polls of `condition`, the last of which found `seen`. Throws as await_word does.
+    void poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, Polling& polling,
+                  const Where& where);
     // Lets the scheduler choose again; `self` could go on.
     void reschedule(CoreContext& self);
 

@@ -18,6 +18,7 @@ struct Access {
     std::uint32_t issued = 0;    // of its issue, among the scalar pipe's of the same core
     const char* name = nullptr;
     std::source_location where;
+    bool may_poll = false;  // a copy that arrives whole: it may see what is being signalled or not
 
     [[nodiscard]] bool exists() const { return sequence != 0; }
     [[nodiscard]] Pipe pipe() const { return static_cast<Pipe>(agent % pipes_per_core); }

@@ -75,6 +75,10 @@ void CoreChecker::refuse_address(Address begin, std::size_t bytes, const Access&
         Hazard::bad_address, access.where);
 }
 
+bool CoreChecker::may_poll(const Operand& source) {
+    return source.global && source.blocks == 1 && source.bytes <= ub_alignment;
+}
+
 void CoreChecker::check_global(Address begin, Address end, bool write, const Access& access) {
     refuse_address(begin, end - begin, access);
     const Clock& clock = clocks_[number(access.pipe())];
@@ -127,6 +131,15 @@ std::function<void()> CoreChecker::landing(const Command& command, const Access&
     };
 }
 
+std::function<void()> CoreChecker::looking(const Operand& source, std::function<void()> run) {
+    if (!may_poll(source)) return run;
+    return [this, source, run = std::move(run)] {
+        run();
+        for (Address at = number_of(source.address) / 8 * 8; at < number_of(source.address) + source.bytes; at += 8)
+            domain_->acquire_word(at, polled_);
+    };
+}
+
 bool CoreChecker::watchable(const Operand& operand) const {
     const Address at = number_of(operand.address);
     return domain_->names().shared() && operand.address != nullptr && operand.global && !unmapped_name::is(at) &&
@@ -163,11 +176,11 @@ std::function<void()> CoreChecker::watched(const Command& command, const Access&
     if (!domain_->names().shared()) return run;
     const int target = domain_->names().pe_of(number_of(command.target.address));
     if (command.target.global && target >= 0 && target != pe_)
-        outside_.sent(target, number_of(command.target.address), access);
+        domain_->overtaken().sent(target, number_of(command.target.address), access);
     for (const Operand* operand : {&command.source[0], &command.source[1], &command.target}) {
         const bool write = operand == &command.target;
         // What changes a target that earlier writes of this PE are still to reach could be these.
-        if (!watchable(*operand) || (write && (command.reads_target || own_writes))) continue;
+        if (!watchable(*operand) || (write ? command.reads_target || own_writes : may_poll(*operand))) continue;
         run = [this, operand = *operand, before = bytes_of(*operand), issued = domain_->version(), access, write,
                run = std::move(run)] {
             look_again(operand, before, issued, access, write);
@@ -188,7 +201,8 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
     const std::uint32_t flagged = clocks_[pipe][scalar];
     clocks_[pipe].join(now());
     clocks_[pipe].set(scalar, flagged);
-    const Access access{agent(command.pipe), ++counts_[pipe], issued, command.name, command.where};
+    const Access access{agent(command.pipe), ++counts_[pipe], issued,
+                        command.name,        command.where,   may_poll(command.source[0])};
     if (atomic_ && command.source[0].global) {
         domain_->report(Hazard::atomic_mode, side(command.pipe, command.name, command.where), atomic_at_, "",
                         "copies while the atomic mode is on");
@@ -213,7 +227,8 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
         }
     }
     queues_[pipe].push_back(
-        {++tickets_, landing(command, access, watched(command, access, own_writes, std::move(run)))});
+        {++tickets_,
+         landing(command, access, watched(command, access, own_writes, looking(command.source[0], std::move(run))))});
     if (domain_->control().run_command()) run_until(command.pipe, tickets_);
     point();
 }
@@ -247,6 +262,7 @@ void CoreChecker::run_all() {
 
 // S has seen all pipes done, and every later command comes after everything that S did.
 void CoreChecker::join_all_pipes() {
+    now().join(polled_);
     for (std::size_t pipe = 1; pipe < pipes_per_core; ++pipe) {
         now().join(clocks_[pipe]);
         now().raise(core_ * pipes_per_core + static_cast<std::uint32_t>(pipe), counts_[pipe]);
@@ -289,9 +305,10 @@ void CoreChecker::wait_flag(Pipe from, Pipe to, int id, Where where) {
     // A pipe may be told to wait before the flag is set; then nothing is known to be ordered.
     if (!set) return;
     clocks_[number(to)].join(flag.clock);
-    if (to == Pipe::scalar)
+    if (to == Pipe::scalar) {
         run_until(from, flag.ticket);
-    else if (from != Pipe::scalar)
+        if (from == Pipe::copy_in) now().join(polled_);
+    } else if (from != Pipe::scalar)
         queues_[number(to)].push_back({++tickets_, nullptr, from, flag.ticket});
 }
 
@@ -358,19 +375,23 @@ void CoreChecker::failed(const KernelError& error) {
                     error.what());
 }
 
+void CoreChecker::tell_overtaken() {
+    domain_->overtaken().tell([this](const Access& signal, const Access& copy, Address to) {
+        domain_->report(Hazard::unpublished, domain_->side_of(signal), copy, place_of(to, true),
+                        "signals to a PE before a copy to it is complete, and nothing of this launch announces that "
+                        "later");
+    });
+}
+
 void CoreChecker::kernel_end() {
     point();
     check_left_over();
-    outside_.tell_overtaken([this](const Access& signal, const Access& copy, Address to) {
-        domain_->report(Hazard::unpublished, side(signal.pipe(), signal.name, signal.where), copy, place_of(to, true),
-                        "signals to a PE before a copy to it is complete, and does not announce that later");
-    });
     run_all();
     join_all_pipes();
     clean_cache(std::source_location::current());
     domain_->deliver_from(core_);
     CoreMeeting& meeting = domain_->meeting(pe_);
-    ++meeting.ended;
+    if (++meeting.ended == cores_) tell_overtaken();
     if (meeting.arrived > 0) {
         domain_->report(Hazard::core_barrier, meeting.first, FindingSide{}, "",
                         fmt::format("core_barrier was reached by {} of {} cores, and core {} ended the kernel without",

@@ -101,6 +101,10 @@ private:
 
     void check_operand(const Operand& operand, bool write, const Access& access);
     void check_global(Address begin, Address end, bool write, const Access& access);
+    // A copy of one block of 32 bytes, which arrives whole.
+    [[nodiscard]] static bool may_poll(const Operand& source);
+    // Such a copy that, when it has run, passes on what the words that it read announce.
+    [[nodiscard]] std::function<void()> looking(const Operand& source, std::function<void()> run);
     void check_local(Address begin, Address end, std::size_t padding, bool write, const Access& access);
     // A report of `access`, for the shadows to call.
     [[nodiscard]] GmShadow::Report reporter(const Access& access, bool global);
@@ -131,6 +135,7 @@ private:
     void flushed(Address begin, const CacheLine& line, const std::source_location& where);
     [[noreturn]] void never(const FlagKey& key, const std::source_location& where);
     void check_left_over();
+    void tell_overtaken();
 
     std::shared_ptr<Domain> domain_;
     detail::UbRegion ub_;
@@ -149,6 +154,7 @@ private:
     Ticket tickets_ = 0;
     std::map<FlagKey, Flag> flags_;
     UbShadow ub_shadow_;
+    Clock polled_;  // what words that copies have read announced; S knows it when it has waited for MTE2
     ScalarCache cache_;
     std::set<Address> untouched_;  // lines not used since their last dcci
     Outside outside_;

@@ -177,9 +177,9 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     const int target = domain_->names().pe_of(at);
     if (target >= 0 && target != pe_) {
         ++domain_->traffic().signals;
-        outside_.signalled(target, access, now());
+        domain_->overtaken().signalled(target, access, now());
     }
-    if (target == pe_) outside_.signalled_all(now());
+    if (target == pe_) domain_->overtaken().announced(Overtaken::any_pe, now());
     if (target < 0 || target == pe_ || domain_->control().deliver_signal())
         domain_->arrive(message);
     else
@@ -195,6 +195,8 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
     clean_line(at, where);
     touch(at);
     domain_->acquire_word(at / 8 * 8, now());
+    const int target = domain_->names().pe_of(at);
+    domain_->overtaken().announced(target == pe_ ? Overtaken::any_pe : target, now());
     domain_->memory().signal(at, at + bytes, atomic_access_, now(), false, reporter(atomic_access_, true));
     domain_->release_word(at / 8 * 8, now(), true);
 }

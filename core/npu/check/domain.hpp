@@ -10,6 +10,7 @@
 #include "core/npu/check/control.hpp"
 #include "core/npu/check/gm_shadow.hpp"
 #include "core/npu/check/memory_names.hpp"
+#include "core/npu/check/overtaken.hpp"
 #include "npushmem/npu/hooks.hpp"
 
 namespace npushmem::npu::check {
@@ -38,6 +39,7 @@ public:
     [[nodiscard]] Control& control() { return control_; }
     [[nodiscard]] const MemoryNames& names() const { return names_; }
     [[nodiscard]] GmShadow& memory() { return memory_; }
+    [[nodiscard]] Overtaken& overtaken() { return overtaken_; }
     // Changes whenever memory did.
     [[nodiscard]] Stamp version() const { return version_; }
     Stamp changed() { return ++version_; }
@@ -103,6 +105,7 @@ private:
     const MemoryNames& names_;
     std::string kernel_;
     GmShadow memory_;
+    Overtaken overtaken_;
     Stamp version_ = 1;
     std::vector<CoreFacts> cores_;
     std::map<int, CoreMeeting> meetings_;

@@ -24,7 +24,8 @@ void GmShadow::copy_read(Address begin, Address end, const Access& access, const
     bytes_.update(begin, end, [&](Address at, Address, Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == access.core();
-        if (write.exists() && !write.same(access)) {
+        const bool polled = access.may_poll && bytes.signal && !own;
+        if (write.exists() && !write.same(access) && !polled) {
             if (!settled(write, access.core(), clock)) {
                 if (own)
                     report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
@@ -62,6 +63,7 @@ void GmShadow::check_write(const Bytes& bytes, Address at, const Access& access,
     }
     for (const Access& read : bytes.reads) {
         if (read.complete(clock) || read.same(access)) continue;
+        if (signal && read.may_poll && read.core() != access.core()) continue;
         if (read.core() != access.core())
             report(Hazard::dma_race, read, at, "writes bytes that a copy is reading, unordered");
         else if (read.agent == access.agent)

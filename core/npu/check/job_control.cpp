@@ -37,13 +37,24 @@ bool JobControl::give_way() {
     return true;
 }
 
+namespace {
+
+// Yields again and again, and nothing changes: others come first, even those that were set aside.
+bool in_vain(const CoreContext& core) {
+    return core.status == detail::CoreStatus::polling && core.polls_in_vain >= detail::most_polls_in_vain;
+}
+
+}  // namespace
+
 CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
     std::size_t chosen = 0;
     if (kind_ == Schedule::Kind::random) chosen = random_() % able.size();
     if (kind_ == Schedule::Kind::explore) {
-        const auto found = std::ranges::find(able, false, [](const CoreContext* core) { return core->set_aside; });
+        auto found = std::ranges::find_if(able, [](auto* core) { return !core->set_aside && !in_vain(*core); });
+        if (found == able.end()) found = std::ranges::find(able, true, &CoreContext::set_aside);
         if (found != able.end()) chosen = static_cast<std::size_t>(found - able.begin());
     }
+    if (std::ranges::all_of(able, [](auto* core) { return in_vain(*core); })) static_cast<void>(domain_->progress());
     running_ = able[chosen];
     running_->set_aside = false;
     return *running_;

@@ -71,20 +71,4 @@ Outside::Address Outside::lost(Address line_begin, const CacheLine& line) {
     return 0;
 }
 
-void Outside::signalled(int pe, const Access& signal, const Clock& clock) {
-    std::erase_if(sent_, [&](const Sent& sent) { return sent.pe == pe && sent.copy.complete(clock); });
-    for (Sent& sent : sent_)
-        if (sent.pe == pe && !sent.overtaken_by.exists()) sent.overtaken_by = signal;
-}
-
-void Outside::signalled_all(const Clock& clock) {
-    std::erase_if(sent_, [&](const Sent& sent) { return sent.copy.complete(clock); });
-}
-
-void Outside::tell_overtaken(const std::function<void(const Access&, const Access&, Address)>& tell) {
-    for (const Sent& sent : sent_)
-        if (sent.overtaken_by.exists()) tell(sent.overtaken_by, sent.copy, sent.begin);
-    sent_.clear();
-}
-
 }  // namespace npushmem::npu::check

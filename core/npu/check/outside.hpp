@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "core/npu/check/access.hpp"
@@ -32,24 +31,8 @@ public:
     // H9: whether writing the whole line back undoes what somebody changed. Where: the first such byte; else 0.
     [[nodiscard]] static Address lost(Address line_begin, const CacheLine& line);
 
-    // H8: copies to another PE that a signal to it has overtaken, and that no later signal of this core announces.
-    void sent(int pe, Address begin, const Access& access) { sent_.push_back({pe, begin, access, {}}); }
-    void signalled(int pe, const Access& signal, const Clock& clock);
-    // A word of its own, which anybody may poll.
-    void signalled_all(const Clock& clock);
-    // tell(signal, copy, where it goes), for each; then they are forgotten.
-    void tell_overtaken(const std::function<void(const Access&, const Access&, Address)>& tell);
-
 private:
-    struct Sent {
-        int pe;
-        Address begin;
-        Access copy;
-        Access overtaken_by;
-    };
-
     std::uint64_t acquires_ = 0;
-    std::vector<Sent> sent_;  // and not yet announced
 };
 
 }  // namespace npushmem::npu::check

@@ -133,6 +133,11 @@ TEST_F(Unmapped, WaitsEndAtTheirDeadline) {
     const Status polled = on_one_core(pe, [&](Core& core) { core.signal_wait_until_on(mine, Compare::equal, 5, 1); });
     EXPECT_EQ(polled.code(), Code::timeout);
     EXPECT_THAT(polled.message(), HasSubstr("from PE 1 to be == 5, last saw 0"));
+    // It is looked for after each poll, which may take long.
+    FarPe hasty(array, 0, {.blocks = 1, .vector_cores = 1, .wait_timeout = std::chrono::nanoseconds(1)});
+    const Status once = on_one_core(hasty, [&](Core& core) { core.signal_wait_until_on(mine, Compare::equal, 5, 1); });
+    EXPECT_EQ(once.code(), Code::timeout);
+    EXPECT_EQ(std::ranges::count(hasty.far.calls, "fetch 1"), 1);
     pe.far.gate = [] { return false; };
     const Status stuck = on_one_core(pe, [&](Core& core) { core.put(mine + 8, mine, 1, 1); });
     EXPECT_EQ(stuck.code(), Code::timeout);

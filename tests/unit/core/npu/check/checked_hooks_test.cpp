@@ -142,6 +142,35 @@ TEST_F(Outsiders, H8ACopyThatItsSignalOvertakes) {
     });
 }
 
+// What is under way when a signal leaves that grants something else, and is announced by somebody else later.
+TEST_F(Outsiders, H8ACreditOvertakesWhatAnotherCoreAnnounces) {
+    std::uint64_t* data = mine + 8;
+    const auto kernel = [=, this](bool complete, bool by_atomic) {
+        return [=, this](Core& core) {
+            if (core.index() == 0) {
+                core.put(data, mine, 8, 1);
+                core.set_flag<Pipe::copy_out, Pipe::scalar>(0);
+                core.signal_set_on(word + 8, 1, 1);
+                if (complete) core.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
+            }
+            core.core_barrier();
+            if (core.index() == 0 && !complete) core.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
+            if (core.index() == 0) return;
+            if (by_atomic) return static_cast<void>(core.atomic_fetch_add_on(word, 1, 1));
+            core.signal_set_on(word, 1, 1);
+        };
+    };
+    for (const bool by_atomic : {false, true}) {
+        const ArrayPe pe(array, 0, checked(fabric, "lazy"));
+        const Status clean = pe.run(1, kernel(true, by_atomic));
+        EXPECT_TRUE(clean.ok()) << clean.message();
+        const Status wrong = pe.run(1, kernel(false, by_atomic));
+        EXPECT_EQ(wrong.code(), Code::protocol);
+        EXPECT_THAT(wrong.message(), HasSubstr("H8 in this launch: signals to a PE before a copy to it is complete"));
+        EXPECT_THAT(wrong.message(), HasSubstr("checked_hooks_test.cpp:"));
+    }
+}
+
 TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
     const auto kernel = [this](std::size_t theirs) {
         return [=, this](Core& core) {
@@ -164,6 +193,19 @@ TEST_F(Outsiders, H13ACopyOfWhatTheyWriteMeanwhile) {
     };
     expect_found("H13", "copies bytes that a PE of another process wrote", kernel(false));
     expect_clean(kernel(true));
+}
+
+// A block of 32 bytes arrives whole: a copy of it sees a signal or does not.
+TEST_F(Outsiders, ACopyOfOneBlockMayBeAPoll) {
+    expect_clean([this](Core& core) {
+        const auto seen = core.ub_alloc<std::uint64_t>(4);
+        for (std::uint64_t value = 0; value != 1; value = core.get(seen, 0)) {
+            core.data_copy(seen, gm(word, 4), 4);
+            *word = 1;
+            core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
+            core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
+        }
+    });
 }
 
 TEST_F(Outsiders, H14ACopyOverWhatTheyWriteMeanwhile) {

@@ -207,6 +207,30 @@ TEST(H13DmaRace, CopyOfWhatARemotePeWrites) {
     expect_clean(two_pes, [](Core& core, std::uint64_t* data) { copy_while_written(core, data, true); });
 }
 
+// A copy of one block polls as a load does: it may meet the signal, and what it finds announced is there.
+void poll_by_copies(Core& core, std::uint64_t* data, bool fenced) {
+    std::uint64_t* word = data + 512;
+    if (core.my_pe() == 0) {
+        core.put(data, data + 256, n, 1);  // blame: H8 AnnouncedToAPollByCopies
+        if (fenced) core.fence();
+        return core.signal_set_on(word, 1, 1);
+    }
+    const auto seen = core.ub_alloc<std::uint64_t>(4);
+    for (std::uint64_t value = 0; value != 1; value = core.get(seen, 0)) {
+        core.data_copy(seen, gm(word, 4), 4);
+        core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
+        core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
+        core.yield();
+    }
+    core.data_copy(core.ub_alloc<std::uint64_t>(n), gm(data, n), n);
+}
+
+TEST(H8Unpublished, AnnouncedToAPollByCopies) {
+    expect_caught(Hazard::unpublished, "H8 AnnouncedToAPollByCopies", two_pes,
+                  [](Core& core, std::uint64_t* data) { poll_by_copies(core, data, false); });
+    expect_clean(two_pes, [](Core& core, std::uint64_t* data) { poll_by_copies(core, data, true); });
+}
+
 TEST(H14WriteRace, TwoCoresWriteTheSameBytes) {
     expect_caught(Hazard::write_race, "H14 TwoCoresWriteTheSameBytes", two_cores, [](Core& core, std::uint64_t* data) {
         core.data_copy(gm(data, n), tile_of(core), n);  // blame: H14 TwoCoresWriteTheSameBytes
