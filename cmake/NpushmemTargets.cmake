@@ -31,6 +31,7 @@ function(npushmem_add_plugin kind name)
     add_library(${target}_unit STATIC ${sources})
     target_include_directories(${target}_unit PUBLIC "${PROJECT_SOURCE_DIR}")
     target_link_libraries(${target}_unit PUBLIC npushmem_base ${arg_LIBRARIES} PRIVATE npushmem_flags)
+    npushmem_compile_together(${target}_unit)
   else() # nothing but the name for what its libraries have
     add_library(${target}_unit INTERFACE)
     target_link_libraries(${target}_unit INTERFACE npushmem_base ${arg_LIBRARIES})

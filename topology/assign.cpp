@@ -13,10 +13,6 @@
 namespace npushmem::topology {
 namespace {
 
-void narrow(std::uint64_t& narrowest, std::uint64_t rate) {
-    if (rate != 0 && (narrowest == 0 || rate < narrowest)) narrowest = rate;
-}
-
 Distance distance_to(const Machine& machine, const DevicePlace& pe, const Rail& rail) {
     Distance out = distance(machine, pe.locus, rail.locus);
     narrow(out.bits_per_second, rail.bits_per_second);

@@ -10,7 +10,7 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::uint32_t magic = 0x4154504e;  // "NPTA" as little-endian bytes
+constexpr std::uint32_t assignment_magic = 0x4154504e;  // "NPTA" as little-endian bytes
 constexpr std::uint32_t version = 3;
 constexpr std::size_t header_bytes = 24;
 
@@ -164,7 +164,7 @@ Status damaged(const std::string& what) {
 Status check_header(std::span<const std::byte> bytes) {
     if (bytes.size() < header_bytes) return damaged(fmt::format("{} bytes are less than its header", bytes.size()));
     Reader header(bytes.first(header_bytes));
-    if (header.number<std::uint32_t>() != magic) return damaged("these bytes are something else");
+    if (header.number<std::uint32_t>() != assignment_magic) return damaged("these bytes are something else");
     const auto found = header.number<std::uint32_t>();
     if (found != version) {
         return damaged(
@@ -184,7 +184,7 @@ Status check_header(std::span<const std::byte> bytes) {
 std::vector<std::byte> to_bytes(const Assignment& assignment) {
     const auto payload = payload_of(assignment);
     Writer out;
-    out.number(magic);
+    out.number(assignment_magic);
     out.number(version);
     out.number(static_cast<std::uint64_t>(payload.size()));
     out.number(checksum(payload));

@@ -15,10 +15,6 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string count_of(std::size_t count, std::string_view one) {
-    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 std::size_t ports_in_use(const Assignment& assignment) {
     std::set<std::string> ports;
     for (const auto& pe : assignment.pes) {
@@ -97,8 +93,8 @@ std::string headline(const Assignment& assignment, std::size_t ports) {
         return fmt::format("NIC assignment: {}\n  transports within one host (self, p2p) need none\n",
                            assignment.method);
     }
-    return fmt::format("NIC assignment ({}): {} on {}\n", assignment.method, count_of(assignment.pes.size(), "PE"),
-                       count_of(ports, "NIC port"));
+    return fmt::format("NIC assignment ({}): {} on {}\n", assignment.method, counted(assignment.pes.size(), "PE"),
+                       counted(ports, "NIC port"));
 }
 
 }  // namespace
@@ -115,7 +111,7 @@ std::string describe(const Assignment& assignment, std::size_t most_pes) {
     if (ports != 0 && shown != 0) out += nics_of(first);
     if (shown != 0) out += devices_of(first);
     if (shown < assignment.pes.size())
-        out += fmt::format("  ... and {} more\n", count_of(assignment.pes.size() - shown, "PE"));
+        out += fmt::format("  ... and {} more\n", counted(assignment.pes.size() - shown, "PE"));
     for (const auto& note : assignment.notes) out += fmt::format("  note: {}\n", note);
     return out;
 }

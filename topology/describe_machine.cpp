@@ -11,15 +11,11 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string count_of(std::size_t count, std::string_view one) {
-    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 std::string headline(const Machine& machine) {
     return fmt::format("Machine {}({}): {}, {}, {}, {}\n", machine.host_name.empty() ? "" : machine.host_name + " ",
-                       machine.source, count_of(machine.packages.size(), "package"),
-                       count_of(machine.numa_nodes.size(), "NUMA node"), count_of(machine.cores.size(), "core"),
-                       count_of(cpu_count(machine), "hardware thread"));
+                       machine.source, counted(machine.packages.size(), "package"),
+                       counted(machine.numa_nodes.size(), "NUMA node"), counted(machine.cores.size(), "core"),
+                       counted(cpu_count(machine), "hardware thread"));
 }
 
 std::string size_text(std::uint64_t bytes) {

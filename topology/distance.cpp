@@ -6,10 +6,6 @@
 namespace npushmem::topology {
 namespace {
 
-void narrow(std::uint64_t& narrowest, std::uint64_t link) {
-    if (link != 0 && (narrowest == 0 || link < narrowest)) narrowest = link;
-}
-
 // A way up the forest: where it is (none above a root), and what it crossed so far.
 struct Climb {
     std::optional<std::size_t> at;
@@ -44,6 +40,10 @@ std::uint32_t known_numa_distance(const Machine& machine, const Locus& a, const 
 }
 
 }  // namespace
+
+void narrow(std::uint64_t& narrowest, std::uint64_t link) {
+    if (link != 0 && (narrowest == 0 || link < narrowest)) narrowest = link;
+}
 
 std::string_view name_of(DistanceClass distance) {
     switch (distance) {

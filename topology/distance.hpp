@@ -46,4 +46,7 @@ struct Distance {
 // Symmetric. Loci must be of `machine`.
 Distance distance(const Machine& machine, const Locus& a, const Locus& b);
 
+// Lowers `narrowest` to a link's bits per second; 0 in either stands for unknown.
+void narrow(std::uint64_t& narrowest, std::uint64_t link);
+
 }  // namespace npushmem::topology

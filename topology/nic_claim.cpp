@@ -13,7 +13,7 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::uint32_t magic = 0x434e504e;  // "NPNC" as little-endian bytes
+constexpr std::uint32_t claim_magic = 0x434e504e;  // "NPNC" as little-endian bytes
 
 // A claim in the table. Process and job are the row's owner and group.
 struct Payload {
@@ -74,7 +74,7 @@ std::uint64_t machine_key(const Machine& machine, std::int64_t emulated_host) {
 
 HostTableRow to_row(const NicClaim& claim) {
     Payload payload{};
-    payload.magic = magic;
+    payload.magic = claim_magic;
     payload.pe = claim.pe;
     payload.machine = claim.machine;
     payload.number = claim.number;
@@ -91,7 +91,7 @@ HostTableRow to_row(const NicClaim& claim) {
 std::optional<NicClaim> claim_from(const HostTableRow& row) {
     Payload payload;
     std::memcpy(&payload, row.payload.data(), sizeof payload);
-    if (payload.magic != magic || payload.distance >= distance_class_count) return std::nullopt;
+    if (payload.magic != claim_magic || payload.distance >= distance_class_count) return std::nullopt;
     return NicClaim{row.owner,          row.group,
                     payload.machine,    payload.pe,
                     payload.number,     get(payload.device),

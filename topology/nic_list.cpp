@@ -10,17 +10,17 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::string_view variable = "NPUSHMEM_HCA_LIST";
-constexpr std::string_view grammar = "write name or name:port, separated by commas";
+constexpr std::string_view list_variable = "NPUSHMEM_HCA_LIST";
+constexpr std::string_view list_grammar = "write name or name:port, separated by commas";
 
-Result<NicListEntry> parse_entry(const std::string& text, std::size_t index) {
-    const EntryName name{variable, index, text};
-    if (text.empty()) return name.failure(fmt::format("is empty; {}", grammar));
+Result<NicListEntry> parse_list_entry(const std::string& text, std::size_t index) {
+    const EntryName name{list_variable, index, text};
+    if (text.empty()) return name.failure(fmt::format("is empty; {}", list_grammar));
     if (text.front() == '^') {
         return name.failure("^ stands once, before the first entry, and turns the whole list into one of exclusions");
     }
     const auto parts = split(text, ':');
-    if (parts.size() > 2 || parts[0].empty()) return name.failure(fmt::format("is malformed; {}", grammar));
+    if (parts.size() > 2 || parts[0].empty()) return name.failure(fmt::format("is malformed; {}", list_grammar));
     if (parts.size() == 1) return NicListEntry{parts[0], std::nullopt, text};
     const auto port = parse_positive(parts[1]);
     if (!port) return name.failure(fmt::format("\"{}\" is no port number; ports count from 1", parts[1]));
@@ -64,10 +64,11 @@ Result<NicList> parse_nic_list(std::string_view text) {
     text = trimmed(text);
     list.exclude = text.starts_with('^');
     if (list.exclude) text.remove_prefix(1);
-    if (trimmed(text).empty()) return Status{Code::config, fmt::format("{} names no NIC; {}", variable, grammar)};
+    if (trimmed(text).empty())
+        return Status{Code::config, fmt::format("{} names no NIC; {}", list_variable, list_grammar)};
     const auto parts = split(text, ',');
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        auto entry = parse_entry(parts[i], i);
+        auto entry = parse_list_entry(parts[i], i);
         if (!entry.ok()) return entry.status();
         list.entries.push_back(std::move(entry).value());
     }
@@ -79,7 +80,7 @@ Result<std::vector<std::size_t>> select_rails(const NicList& list, std::span<con
     std::vector<std::size_t> named;
     for (std::size_t i = 0; i < list.entries.size(); ++i) {
         const auto& entry = list.entries[i];
-        const EntryName name{variable, i, entry.text};
+        const EntryName name{list_variable, i, entry.text};
         auto found = find_rails(name, entry.nic, entry.port, rails);
         if (!found.ok()) return found.status();
         if (auto claimed = claim(name, found.value(), rails, owner); !claimed.ok()) return claimed;
@@ -91,7 +92,7 @@ Result<std::vector<std::size_t>> select_rails(const NicList& list, std::span<con
     if (!list.exclude) return named;
     auto rest = not_named(owner);
     if (!rest.empty()) return rest;
-    return Status{Code::config, fmt::format("{} excludes every NIC of this host ({})", variable, names_of(rails))};
+    return Status{Code::config, fmt::format("{} excludes every NIC of this host ({})", list_variable, names_of(rails))};
 }
 
 }  // namespace npushmem::topology

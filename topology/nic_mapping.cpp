@@ -10,14 +10,14 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::string_view variable = "NPUSHMEM_HCA_PE_MAPPING";
-constexpr std::string_view grammar = "write name:port:count, separated by commas";
+constexpr std::string_view mapping_variable = "NPUSHMEM_HCA_PE_MAPPING";
+constexpr std::string_view mapping_grammar = "write name:port:count, separated by commas";
 
-Result<NicMappingEntry> parse_entry(const std::string& text, std::size_t index) {
-    const EntryName name{variable, index, text};
-    if (text.empty()) return name.failure(fmt::format("is empty; {}", grammar));
+Result<NicMappingEntry> parse_mapping_entry(const std::string& text, std::size_t index) {
+    const EntryName name{mapping_variable, index, text};
+    if (text.empty()) return name.failure(fmt::format("is empty; {}", mapping_grammar));
     const auto parts = split(text, ':');
-    if (parts.size() != 3 || parts[0].empty()) return name.failure(fmt::format("is malformed; {}", grammar));
+    if (parts.size() != 3 || parts[0].empty()) return name.failure(fmt::format("is malformed; {}", mapping_grammar));
     const auto port = parse_positive(parts[1]);
     if (!port) return name.failure(fmt::format("\"{}\" is no port number; ports count from 1", parts[1]));
     const auto count = parse_positive(parts[2]);
@@ -37,7 +37,7 @@ Status check_sum(std::uint64_t sum, std::size_t pes) {
             fmt::format("{}: the counts add up to {}, but this host has {} PE{}; change the counts so that "
                         "every PE gets one port (where several jobs of this host share the mapping, give every PE its "
                         "place in it with NPUSHMEM_DEVICE)",
-                        variable, sum, pes, pes == 1 ? "" : "s")};
+                        mapping_variable, sum, pes, pes == 1 ? "" : "s")};
 }
 
 Status check_covers(std::uint64_t sum, std::span<const std::size_t> numbers) {
@@ -46,7 +46,7 @@ Status check_covers(std::uint64_t sum, std::span<const std::size_t> numbers) {
         return {Code::config,
                 fmt::format("{}: the counts add up to {}, so that there is no port for PE {} of this host (all jobs "
                             "counted, from 0); make them add up to all PEs of the host",
-                            variable, sum, number)};
+                            mapping_variable, sum, number)};
     }
     return {};
 }
@@ -73,11 +73,12 @@ Result<std::size_t> resolve(const EntryName& name, const NicMappingEntry& entry,
 }  // namespace
 
 Result<std::vector<NicMappingEntry>> parse_nic_mapping(std::string_view text) {
-    if (trimmed(text).empty()) return Status{Code::config, fmt::format("{} names no NIC; {}", variable, grammar)};
+    if (trimmed(text).empty())
+        return Status{Code::config, fmt::format("{} names no NIC; {}", mapping_variable, mapping_grammar)};
     std::vector<NicMappingEntry> mapping;
     const auto parts = split(text, ',');
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        auto entry = parse_entry(parts[i], i);
+        auto entry = parse_mapping_entry(parts[i], i);
         if (!entry.ok()) return entry.status();
         mapping.push_back(std::move(entry).value());
     }
@@ -89,7 +90,7 @@ Result<std::vector<MappedPe>> map_pes(const std::vector<NicMappingEntry>& mappin
     std::map<std::size_t, std::size_t> owner;
     std::vector<std::size_t> rail_of_entry;
     for (std::size_t i = 0; i < mapping.size(); ++i) {
-        auto rail = resolve({variable, i, mapping[i].text}, mapping[i], rails, owner);
+        auto rail = resolve({mapping_variable, i, mapping[i].text}, mapping[i], rails, owner);
         if (!rail.ok()) return rail.status();
         rail_of_entry.push_back(rail.value());
     }

@@ -14,7 +14,7 @@ struct Slot {
     std::string why;
 };
 
-std::string numa_text(const Machine& machine, const std::optional<std::size_t>& numa) {
+std::string numa_of(const Machine& machine, const std::optional<std::size_t>& numa) {
     return numa ? fmt::format("NUMA node {}", machine.numa_nodes[*numa].os_index) : "an unknown NUMA node";
 }
 
@@ -30,7 +30,7 @@ std::vector<Slot> accelerator_slots(const Machine& machine) {
 Slot host_bridge_slot(const Machine& machine, std::size_t pci) {
     const auto& bridge = machine.pci[pci];
     return {{pci, bridge.numa},
-            fmt::format("emulated, at host bridge {} of {}", bridge.address, numa_text(machine, bridge.numa))};
+            fmt::format("emulated, at host bridge {} of {}", bridge.address, numa_of(machine, bridge.numa))};
 }
 
 // First the first bridge of every NUMA node, then the second of every node, and so on.
@@ -52,13 +52,13 @@ std::vector<Slot> host_bridge_slots(const Machine& machine) {
 std::vector<Slot> numa_slots(const Machine& machine) {
     std::vector<Slot> slots;
     for (std::size_t i = 0; i < machine.numa_nodes.size(); ++i) {
-        slots.push_back({{std::nullopt, i}, fmt::format("emulated, at {}", numa_text(machine, i))});
+        slots.push_back({{std::nullopt, i}, fmt::format("emulated, at {}", numa_of(machine, i))});
     }
     return slots;
 }
 
 std::string site_text(const Machine& machine, const NpuSite& site) {
-    if (!site.pci) return numa_text(machine, site.numa);
+    if (!site.pci) return numa_of(machine, site.numa);
     const auto& object = machine.pci[*site.pci];
     const auto kind = object.kind == PciKind::host_bridge ? "host bridge"
                       : object.kind == PciKind::bridge    ? "bridge"

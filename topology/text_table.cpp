@@ -22,4 +22,8 @@ std::string render_table(const std::vector<std::vector<std::string>>& rows, std:
     return out;
 }
 
+std::string counted(std::size_t count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 }  // namespace npushmem::topology

@@ -10,7 +10,7 @@
 namespace npushmem::rendezvous {
 namespace {
 
-constexpr std::uint32_t magic = 0x4255504eU;  // "NPUB" as it stands on the wire
+constexpr std::uint32_t frame_magic = 0x4255504eU;  // "NPUB" as it stands on the wire
 
 }  // namespace
 
@@ -36,7 +36,7 @@ std::size_t payload_limit(FrameType type) {
 
 FrameHeader::Encoded FrameHeader::encode() const {
     ByteWriter out;
-    out.integer(magic).integer(protocol_version).integer(static_cast<std::uint16_t>(type));
+    out.integer(frame_magic).integer(protocol_version).integer(static_cast<std::uint16_t>(type));
     out.integer(session).integer(length).integer(sequence);
     Encoded encoded{};
     std::ranges::copy(out.take(), encoded.begin());
@@ -45,7 +45,8 @@ FrameHeader::Encoded FrameHeader::encode() const {
 
 Result<FrameHeader> FrameHeader::parse(std::span<const std::byte, bytes> from) {
     ByteReader in(from);
-    if (in.integer<std::uint32_t>() != magic) return Status{Code::protocol, "the bytes are no frame of this protocol"};
+    if (in.integer<std::uint32_t>() != frame_magic)
+        return Status{Code::protocol, "the bytes are no frame of this protocol"};
     const auto version = in.integer<std::uint16_t>();
     if (version != protocol_version)
         return Status{Code::unsupported,

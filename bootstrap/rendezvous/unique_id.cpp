@@ -11,7 +11,7 @@
 namespace npushmem::rendezvous {
 namespace {
 
-constexpr std::string_view magic = "NPUSHUID";
+constexpr std::string_view id_magic = "NPUSHUID";
 constexpr std::uint16_t format_version = 1;
 constexpr std::size_t spare_bytes = 24;
 constexpr std::size_t checked_bytes = NPUSHMEM_UNIQUEID_BYTES - sizeof(SipTag);
@@ -53,7 +53,7 @@ UniqueId UniqueId::from_session(const Address& service, const std::string& sessi
 
 UniqueIdBytes UniqueId::encode() const {
     ByteWriter out;
-    out.bytes(std::as_bytes(std::span(magic))).integer(format_version);
+    out.bytes(std::as_bytes(std::span(id_magic))).integer(format_version);
     out.bytes(std::array<std::byte, 6>{});
     service.encode(out);
     out.bytes(credentials.job).bytes(credentials.secret).bytes(std::array<std::byte, spare_bytes>{});
@@ -66,9 +66,9 @@ UniqueIdBytes UniqueId::encode() const {
 
 Result<UniqueId> UniqueId::decode(std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> bytes) {
     ByteReader in(bytes);
-    std::array<std::byte, magic.size()> found{};
+    std::array<std::byte, id_magic.size()> found{};
     in.bytes(found);
-    if (!std::ranges::equal(found, std::as_bytes(std::span(magic)))) return refuse("it does not begin as one");
+    if (!std::ranges::equal(found, std::as_bytes(std::span(id_magic)))) return refuse("it does not begin as one");
     const auto version = in.integer<std::uint16_t>();
     if (version != format_version)
         return refuse(fmt::format("its format is {}, this library reads format {}", version, format_version));

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/base/os_facts.hpp"
+#include "core/memory/page_bytes.hpp"
 #include "core/memory/rounding.hpp"
 
 namespace npushmem {
@@ -79,8 +80,6 @@ std::uint64_t hash_of_contents(const Program& program) {
     }
     return hash;
 }
-
-std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 bool on_own_stack(const void* address) {
     pthread_attr_t attributes;

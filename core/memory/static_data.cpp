@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/base/parse.hpp"
+#include "core/memory/page_bytes.hpp"
 
 namespace npushmem {
 
@@ -22,11 +23,6 @@ constexpr std::uint64_t piece_bytes = 4ULL << 20;
 constexpr std::uint64_t little = 256ULL << 10;
 // Runs of pages with less between them are committed as one.
 constexpr std::uint64_t small_gap = 64ULL << 10;
-
-std::uint64_t page_bytes() {
-    static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    return bytes;
-}
 
 // System calls without their wrappers: sanitizers would take the copies for accesses between variables, and forget what
 // they know of them when the pages are replaced; and a function that is called for the first time while writes are held

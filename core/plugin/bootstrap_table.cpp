@@ -12,8 +12,6 @@
 namespace npushmem {
 namespace {
 
-using Table = npushmem_bootstrap_v1;
-
 void abort_nobody(void*, const char*) {}
 std::int32_t nothing_failed(void*, npushmem_error*) { return NPUSHMEM_OK; }
 std::int32_t no_uniqueid(const npushmem_host*, void*, npushmem_error* error) {
@@ -46,16 +44,16 @@ std::string row_complaint(const npushmem_config_row& row, std::uint32_t number, 
 
 }  // namespace
 
-std::string TableTraits<Table>::missing_function(const Table& t) {
+std::string TableTraits<npushmem_bootstrap_v1>::missing_function(const npushmem_bootstrap_v1& t) {
     if (t.open == nullptr) return "open";
     if (t.close == nullptr) return "close";
     if (t.allgather == nullptr) return "allgather";
     return t.barrier == nullptr ? "barrier" : "";
 }
 
-std::string TableTraits<Table>::capability_conflict(const Table&) { return {}; }
+std::string TableTraits<npushmem_bootstrap_v1>::capability_conflict(const npushmem_bootstrap_v1&) { return {}; }
 
-void TableTraits<Table>::fill_gaps(Table& t) {
+void TableTraits<npushmem_bootstrap_v1>::fill_gaps(npushmem_bootstrap_v1& t) {
     if (t.abort == nullptr) t.abort = abort_nobody;
     if (t.check == nullptr) t.check = nothing_failed;
     if (t.get_uniqueid == nullptr) t.get_uniqueid = no_uniqueid;

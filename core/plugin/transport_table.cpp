@@ -11,8 +11,6 @@
 namespace npushmem {
 namespace {
 
-using Table = npushmem_transport_v1;
-
 struct NamedBit {
     std::uint64_t bit;
     const char* name;
@@ -49,7 +47,7 @@ std::string first_absent(std::span<const NamedPresence> functions) {
     return absent == functions.end() ? "" : absent->name;
 }
 
-std::array<Promise, 7> promises_of(const Table& t) {
+std::array<Promise, 7> promises_of(const npushmem_transport_v1& t) {
     return {{{NPUSHMEM_CAP_MAP, "map", t.map != nullptr},
              {NPUSHMEM_CAP_PUT, "put", t.put != nullptr},
              {NPUSHMEM_CAP_GET, "get", t.get != nullptr},
@@ -107,7 +105,7 @@ std::string capability_names(std::uint64_t capabilities) {
     return out.empty() ? "none" : out;
 }
 
-std::string TableTraits<Table>::missing_function(const Table& t) {
+std::string TableTraits<npushmem_transport_v1>::missing_function(const npushmem_transport_v1& t) {
     const std::array<NamedPresence, 11> mandatory{{{"open", t.open != nullptr},
                                                    {"close", t.close != nullptr},
                                                    {"reach", t.reach != nullptr},
@@ -122,7 +120,7 @@ std::string TableTraits<Table>::missing_function(const Table& t) {
     return first_absent(mandatory);
 }
 
-std::string TableTraits<Table>::capability_conflict(const Table& t) {
+std::string TableTraits<npushmem_transport_v1>::capability_conflict(const npushmem_transport_v1& t) {
     for (const auto& [capability, function, present] : promises_of(t))
         if ((t.capabilities & capability) != 0 && !present)
             return fmt::format("it declares the capability '{}' but has no function '{}'", capability_names(capability),
@@ -133,7 +131,7 @@ std::string TableTraits<Table>::capability_conflict(const Table& t) {
     return {};
 }
 
-void TableTraits<Table>::fill_gaps(Table& t) {
+void TableTraits<npushmem_transport_v1>::fill_gaps(npushmem_transport_v1& t) {
     fill(t.devices, no_devices);
     fill(t.use_devices, use_no_devices);
     fill(t.map, no_map);

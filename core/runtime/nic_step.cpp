@@ -37,7 +37,7 @@ Status check_settings(const Settings& settings, bool first_of_host) {
     return topology::machine_of(settings.topo_file, topology::Detail::cpus).status();
 }
 
-constexpr std::size_t most_described_pes = 16;
+constexpr std::size_t most_pes_in_note = 16;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ Result<topology::PeAssignment> NicStep::take_own(Outcome& into, std::span<const 
     if (!indices.ok()) return indices.status();
     const Status used = into.user->transport->use_devices(indices.value());
     if (!used.ok()) return used.within(fmt::format("transport {}", into.user->name));
-    into.text = topology::describe(assignment.value(), most_described_pes);
+    into.text = topology::describe(assignment.value(), most_pes_in_note);
     return *own;
 }
 

@@ -9,7 +9,7 @@ namespace npushmem {
 
 namespace {
 
-constexpr int most_attempts = 1000;
+constexpr int most_offers = 1000;
 constexpr std::uint32_t whoever_reads = ~std::uint32_t{0};  // in place of a PE
 constexpr std::size_t free_words = 2 * std::tuple_size_v<PlaceSet>;
 
@@ -268,7 +268,7 @@ Status TeamGathering::choose_place() {
     PlaceSet free = table_.free_places();
     for (const Arrival& one : come_)
         for (std::size_t i = 0; i < free.size(); ++i) free[i] &= one.free[i];
-    for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    for (int attempt = 0; attempt < most_offers; ++attempt) {
         const int place = lowest(free);
         if (place < 0) return refuse({Reason::places, {}});
         Letter offer = letter(proposal);

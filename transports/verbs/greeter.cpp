@@ -11,7 +11,7 @@
 namespace npushmem::verbs {
 namespace {
 
-Status failure(const char* what, int error) {
+Status greeting_failure(const char* what, int error) {
     return {Code::system, fmt::format("ibv_{} for greetings: {}", what, text_of_error(error))};
 }
 
@@ -41,7 +41,7 @@ Status Greeter::make_pair() {
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
     pair_ = {port_.library().create_qp(port_.pd(), &wanted),
              [&library = port_.library()](ibv_qp* pair) { library.destroy_qp(pair); }};
-    return pair_ ? Status{} : failure("create_qp", errno);
+    return pair_ ? Status{} : greeting_failure("create_qp", errno);
 }
 
 Status Greeter::make_ready() {
@@ -57,7 +57,7 @@ Status Greeter::make_ready() {
     to.qp_state = IBV_QPS_RTS;
     to.sq_psn = 0;
     if (failed == 0) failed = port_.library().modify_qp(pair_.get(), &to, IBV_QP_STATE | IBV_QP_SQ_PSN);
-    return failed == 0 ? Status{} : failure("modify_qp", failed);
+    return failed == 0 ? Status{} : greeting_failure("modify_qp", failed);
 }
 
 Status Greeter::post_receive(std::size_t index) {
@@ -69,7 +69,7 @@ Status Greeter::post_receive(std::size_t index) {
     request.num_sge = 1;
     ibv_recv_wr* bad = nullptr;
     const int failed = port_.library().post_recv(pair_.get(), &request, &bad);
-    return failed == 0 ? Status{} : failure("post_recv", failed);
+    return failed == 0 ? Status{} : greeting_failure("post_recv", failed);
 }
 
 Result<ibv_ah*> Greeter::way_to(const Contact& peer) {

@@ -224,6 +224,7 @@ private:
     std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
     std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
     std::vector<std::unique_ptr<Connection>> retired_;          // until nothing is under way
+    static constexpr std::chrono::milliseconds until_asked_again{50};
     std::vector<Asking> asking_;
     std::vector<Connection*> watched_;
     std::vector<Failed> failed_;

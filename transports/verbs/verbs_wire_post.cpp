@@ -14,7 +14,6 @@ namespace {
 using network::RemotePlace;
 using network::WireContext;
 
-constexpr std::chrono::milliseconds until_asked_again{50};
 constexpr std::uint64_t most_per_request = 1ULL << 30;
 
 }  // namespace

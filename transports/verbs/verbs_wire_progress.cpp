@@ -14,8 +14,6 @@ namespace {
 
 using network::WireListener;
 
-constexpr std::chrono::milliseconds until_asked_again{50};
-
 }  // namespace
 
 bool VerbsWire::progress(WireListener& listener) {

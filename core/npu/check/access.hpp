@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <string>
 
 #include "core/npu/check/clock.hpp"
 #include "npushmem/npu/pipe.hpp"
@@ -29,5 +30,12 @@ struct Access {
     [[nodiscard]] bool issue_known(const Clock& clock) const { return clock[core() * pipes_per_core] >= issued; }
     [[nodiscard]] bool same(const Access& other) const { return agent == other.agent && sequence == other.sequence; }
 };
+
+// "file.cpp:12".
+inline std::string text_of(const std::source_location& where) {
+    return std::string(where.file_name()) + ":" + std::to_string(where.line());
+}
+
+inline std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace npushmem::npu::check

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
 
-std::string place(const std::source_location& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
-
-std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
 }  // namespace
 
 CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way,
@@ -71,7 +67,7 @@ void CoreChecker::refuse_address(Address begin, std::size_t bytes, const Access&
     throw KernelError(
         Code::range,
         fmt::format("{}: {} bytes at {}: {} ({}) [{}]", access.name, bytes, domain_->names().name_of(begin), why,
-                    place(access.where), id_of(Hazard::bad_address)),
+                    text_of(access.where), id_of(Hazard::bad_address)),
         Hazard::bad_address, access.where);
 }
 
@@ -291,7 +287,7 @@ void CoreChecker::never(const FlagKey& key, const std::source_location& where) {
     throw KernelError(Code::mismatch,
                       fmt::format("wait_flag: S waits for flag {} from {}, which nobody has set: it would wait for "
                                   "ever ({}) [{}]",
-                                  key.id, npu::name_of(key.from), place(where), id_of(Hazard::deadlock)),
+                                  key.id, npu::name_of(key.from), text_of(where), id_of(Hazard::deadlock)),
                       Hazard::deadlock, where);
 }
 

@@ -8,8 +8,6 @@
 namespace npushmem::npu::check {
 namespace {
 
-std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
 std::uint64_t value_of(const void* bytes, std::size_t count) {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes, count);

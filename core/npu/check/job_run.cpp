@@ -36,17 +36,13 @@ public:
     void pause(std::uint64_t) override {}
 };
 
-std::string place(const std::source_location& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
-
-std::uintptr_t number_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
-
 }  // namespace
 
 JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
     : control_(control),
       domain_(std::make_shared<Domain>(control, *parts.heap,
                                        launch.config.name.empty()
-                                           ? "the kernel launched at " + place(launch.config.where)
+                                           ? "the kernel launched at " + text_of(launch.config.where)
                                            : "kernel '" + launch.config.name + "'")),
       pes_(parts.fabrics.size()),
       cores_(parts.cores) {
@@ -94,20 +90,20 @@ Status JobRun::status() const {
 std::string JobRun::describe(const CoreContext& core) const {
     const std::string who = fmt::format("PE {} core {}", core.core->my_pe(), core.core->index());
     switch (core.status) {
-        case CoreStatus::awaiting_cores: return fmt::format("{} waits in core_barrier ({})", who, place(core.where));
+        case CoreStatus::awaiting_cores: return fmt::format("{} waits in core_barrier ({})", who, text_of(core.where));
         case CoreStatus::polling: return fmt::format("{} polls memory that nobody changes any more", who);
         case CoreStatus::runnable: return fmt::format("{} could go on", who);
         // In a job of one process every PE is mapped.
-        case CoreStatus::awaiting_event: return fmt::format("{} waits for a transport ({})", who, place(core.where));
+        case CoreStatus::awaiting_event: return fmt::format("{} waits for a transport ({})", who, text_of(core.where));
         case CoreStatus::awaiting_word: break;
     }
     const Access writer = domain_->memory().writer_of(number_of(core.condition.word));
     const FindingSide last = domain_->side_of(writer);
     const std::string written = writer.exists() ? fmt::format("last written by PE {} core {} with {} at {}", last.pe,
-                                                              last.core, last.what, place(last.where))
+                                                              last.core, last.what, text_of(last.where))
                                                 : std::string("never written in this launch");
     const std::string from = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
-    return fmt::format("{} waits{} at {} for {} {} in {}, which is {}, {}", who, from, place(core.where),
+    return fmt::format("{} waits{} at {} for {} {} in {}, which is {}, {}", who, from, text_of(core.where),
                        name_of(core.condition.compare), core.condition.value,
                        domain_->names().name_of(number_of(core.condition.word)),
                        __atomic_load_n(core.condition.word, __ATOMIC_RELAXED), written);

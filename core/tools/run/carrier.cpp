@@ -24,9 +24,9 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::array forwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
+constexpr std::array carried{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
 
-int fail(const std::string& message) {
+int carrier_failed(const std::string& message) {
     fmt::print(stderr, "npushmem-run: {}\n", message);
     return exit_launcher_failed;
 }
@@ -116,20 +116,20 @@ int run_carrier(const Options& options, const char* const* environment) {
     const auto block = EnvironmentBlock::copy_of(environment);
     const char* const text = block.value("NPUSHMEM_PE");
     const auto host = parse_integer(text != nullptr ? text : "", 0, static_cast<int>(options.hosts.size()) - 1);
-    if (!host.ok()) return fail("--carry is npushmem-run's own; use --hosts");
+    if (!host.ok()) return carrier_failed("--carry is npushmem-run's own; use --hosts");
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : forwarded) sigaddset(&signals, signal);
+    for (const int signal : carried) sigaddset(&signals, signal);
     (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
     (void)::signal(SIGPIPE, SIG_IGN);  // the shell's early end is seen by its process
     const Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
     std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail(fmt::format("pipe: {}", std::strerror(errno)));
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return carrier_failed(fmt::format("pipe: {}", std::strerror(errno)));
     Fd reading(ends[0]);
     const Fd writing(ends[1]);
     const auto index = static_cast<std::size_t>(host.value());
     const int shell = start_shell(options, options.hosts[index], reading.get());
-    if (shell < 0) return fail(fmt::format("fork: {}", std::strerror(errno)));
+    if (shell < 0) return carrier_failed(fmt::format("fork: {}", std::strerror(errno)));
     reading.reset();
     (void)write_all(writing.get(), order_for(static_cast<int>(index), options, environment).encode());
     return attend(shell, signal_fd.get(), writing.get());

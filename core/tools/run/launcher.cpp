@@ -160,7 +160,7 @@ void Launcher::pe_ended(const Message& message) {
     take_exit_requests();  // what a PE asked for before it ended counts first
     const PeEnd end{plan_.numbering.of(message.pe), message.pid, static_cast<HowEnded>(message.how), message.value};
     const std::string text = plan_.hosts.empty() ? describe(end, host_, emulated_host_of_pe(message.pe))
-                                                 : fmt::format("{} {}", name_of(message.pe), describe_end(end));
+                                                 : fmt::format("{} {}", name_of(message.pe), ending_of(end));
     const Orders orders = state_.pe_ended(end, text, Clock::now());
     if (orders.messages.empty()) say_if_verbose(text);
     carry_out(orders);

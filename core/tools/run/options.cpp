@@ -104,21 +104,21 @@ void declare(CLI::App& app, Raw& raw) {
 }
 
 template <class Value>
-using Names = std::vector<std::pair<std::string, Value>>;
+using Choices = std::vector<std::pair<std::string, Value>>;
 
-const Names<MapBy> map_rules{{"block", MapBy::block}, {"round-robin", MapBy::round_robin}};
-const Names<Bind> bindings{{"auto", Bind::automatic},    {"none", Bind::none}, {"core", Bind::core},
-                           {"hwthread", Bind::hwthread}, {"numa", Bind::numa}, {"share", Bind::share},
-                           {"device", Bind::device}};
+const Choices<MapBy> map_rules{{"block", MapBy::block}, {"round-robin", MapBy::round_robin}};
+const Choices<Bind> bindings{{"auto", Bind::automatic},    {"none", Bind::none}, {"core", Bind::core},
+                             {"hwthread", Bind::hwthread}, {"numa", Bind::numa}, {"share", Bind::share},
+                             {"device", Bind::device}};
 
 template <class Value>
-std::string name_in(const Names<Value>& names, Value wanted) {
+std::string name_in(const Choices<Value>& names, Value wanted) {
     const auto found = std::ranges::find(names, wanted, &std::pair<std::string, Value>::second);
     return found != names.end() ? found->first : "";
 }
 
 template <class Value>
-Result<Value> choice(const char* option, const std::string& text, const Names<Value>& all) {
+Result<Value> choice(const char* option, const std::string& text, const Choices<Value>& all) {
     std::vector<std::string> names;
     for (const auto& [name, value] : all) {
         if (name == text) return value;

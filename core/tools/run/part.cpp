@@ -21,7 +21,7 @@
 namespace npushmem::run {
 namespace {
 
-int fail(const Status& status) {
+int part_failed(const Status& status) {
     fmt::print(stderr, "npushmem-run --part: {}\n", status.message());
     return exit_launcher_failed;
 }
@@ -102,12 +102,12 @@ int attend(int job) {
 
 int run_part(const char* const* environment) {
     const auto order = read_order();
-    if (!order.ok()) return fail(order.status());
+    if (!order.ok()) return part_failed(order.status());
     if (::chdir(order.value().folder.c_str()) != 0)
-        return fail(
+        return part_failed(
             {Code::system, fmt::format("cannot enter the folder {}: {}", order.value().folder, std::strerror(errno))});
     const int job = ::fork();
-    if (job < 0) return fail({Code::system, fmt::format("fork: {}", std::strerror(errno))});
+    if (job < 0) return part_failed({Code::system, fmt::format("fork: {}", std::strerror(errno))});
     if (job == 0) ::_exit(run_here(order.value(), environment));
     return attend(job);
 }

@@ -9,7 +9,7 @@
 
 namespace npushmem::run {
 
-std::string describe_end(const PeEnd& end) {
+std::string ending_of(const PeEnd& end) {
     if (end.how == HowEnded::exited) return fmt::format("exited with status {}", end.value);
     const char* meaning = ::sigdescr_np(end.value);
     return fmt::format("was killed by signal {} ({}{}{}){}", end.value, signal_name(end.value),
@@ -26,7 +26,7 @@ std::string signal_name(int signal) {
 
 std::string describe(const PeEnd& end, const std::string& host, int emulated_host) {
     const std::string emulated = emulated_host < 0 ? "" : fmt::format(", emulated host {}", emulated_host);
-    return fmt::format("PE {} (pid {}, host {}{}) {}", end.pe, end.pid, host, emulated, describe_end(end));
+    return fmt::format("PE {} (pid {}, host {}{}) {}", end.pe, end.pid, host, emulated, ending_of(end));
 }
 
 }  // namespace npushmem::run

@@ -23,7 +23,7 @@ int exit_code_of(const PeEnd& end);
 std::string signal_name(int signal);
 
 // "exited with status 3" or "was killed by signal 11 (...)".
-std::string describe_end(const PeEnd& end);
+std::string ending_of(const PeEnd& end);
 
 // "PE 3 (pid 77, host a, emulated host 1) was killed by signal 11 (SIGSEGV: Segmentation fault), core dumped".
 // `emulated_host` is -1 for none.

@@ -6,7 +6,7 @@
 namespace npushmem::topology {
 namespace {
 
-Assignment sample() {
+Assignment sample_assignment() {
     Assignment out;
     out.method = "balanced";
     out.notes = {"n2:1 is down and not used"};
@@ -17,7 +17,7 @@ Assignment sample() {
 }
 
 TEST(DescribeAssignment, IsATableWithReasons) {
-    EXPECT_EQ(describe(sample()),
+    EXPECT_EQ(describe(sample_assignment()),
               "NIC assignment (balanced): 2 PEs on 3 NIC ports\n"
               "  PE  NIC   path  rate      why\n"
               "  0   n0:1  PIX   100 Gb/s  because\n"
@@ -30,7 +30,7 @@ TEST(DescribeAssignment, IsATableWithReasons) {
 }
 
 TEST(DescribeAssignment, StaysAsShortAsAsked) {
-    EXPECT_EQ(describe(sample(), 1),
+    EXPECT_EQ(describe(sample_assignment(), 1),
               "NIC assignment (balanced): 2 PEs on 3 NIC ports\n"
               "  PE  NIC   path  rate      why\n"
               "  0   n0:1  PIX   100 Gb/s  because\n"

@@ -10,11 +10,11 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-NicClaim sample() { return {{41, 900}, 5, 77, 3, 6, "0000:0f:00.0", "mlx5_2", 2, true, DistanceClass::pxb}; }
+NicClaim one_claim() { return {{41, 900}, 5, 77, 3, 6, "0000:0f:00.0", "mlx5_2", 2, true, DistanceClass::pxb}; }
 
 TEST(NicClaim, ComesBackFromItsRow) {
-    EXPECT_EQ(claim_from(to_row(sample())), sample());
-    auto further = sample();
+    EXPECT_EQ(claim_from(to_row(one_claim())), one_claim());
+    auto further = one_claim();
     further.first = false;
     further.nic = std::string(64, 'n');
     EXPECT_EQ(claim_from(to_row(further)), further);
@@ -22,18 +22,18 @@ TEST(NicClaim, ComesBackFromItsRow) {
 
 TEST(NicClaim, IsNotSeenInOtherBytes) {
     EXPECT_FALSE(claim_from(HostTableRow{}));
-    auto row = to_row(sample());
+    auto row = to_row(one_claim());
     row.payload[25] = std::byte{99};  // the distance class
     EXPECT_FALSE(claim_from(row));
 }
 
 TEST(ClaimsOfOthers, AreThoseOfOtherJobsOnTheSameMachine) {
-    auto mine = sample();
+    auto mine = one_claim();
     mine.job = 6;
-    auto elsewhere = sample();
+    auto elsewhere = one_claim();
     elsewhere.machine = 78;
-    const std::vector rows{to_row(sample()), to_row(mine), to_row(elsewhere), HostTableRow{}};
-    EXPECT_THAT(claims_of_others(rows, 77, 6), ElementsAre(sample()));
+    const std::vector rows{to_row(one_claim()), to_row(mine), to_row(elsewhere), HostTableRow{}};
+    EXPECT_THAT(claims_of_others(rows, 77, 6), ElementsAre(one_claim()));
 }
 
 TEST(MachineKey, TellsMachinesAndEmulatedHostsApart) {
@@ -45,10 +45,10 @@ TEST(MachineKey, TellsMachinesAndEmulatedHostsApart) {
 }
 
 TEST(UseOf, CountsFirstAndFurtherNics) {
-    auto further = sample();
+    auto further = one_claim();
     further.first = false;
     further.port = 1;
-    const std::vector claims{sample(), sample(), further};
+    const std::vector claims{one_claim(), one_claim(), further};
     const std::vector<Rail> rails{{"mlx5_2", 1, {}, 0, {}}, {"mlx5_2", 2, {}, 0, {}}, {"mlx5_3", 2, {}, 0, {}}};
     const auto use = use_of(claims, rails);
     EXPECT_THAT(use.firsts, ElementsAre(0, 2, 0));
@@ -57,7 +57,7 @@ TEST(UseOf, CountsFirstAndFurtherNics) {
 
 TEST(NpuNumbers, AreTheLowestFreeOnes) {
     const std::vector<std::optional<std::uint32_t>> wanted{std::nullopt, 1, std::nullopt, std::nullopt};
-    auto other = sample();
+    auto other = one_claim();
     other.number = 2;
     EXPECT_THAT(npu_numbers(wanted, std::vector{other}), ElementsAre(0, 1, 3, 4));
     EXPECT_THAT(npu_numbers({}, {}), IsEmpty());
@@ -65,33 +65,33 @@ TEST(NpuNumbers, AreTheLowestFreeOnes) {
 
 TEST(NpuNumbers, MayBeSharedByWhoAsksForIt) {
     const std::vector<std::optional<std::uint32_t>> wanted{6, 6};
-    EXPECT_THAT(npu_numbers(wanted, std::vector{sample()}), ElementsAre(6, 6));
+    EXPECT_THAT(npu_numbers(wanted, std::vector{one_claim()}), ElementsAre(6, 6));
 }
 
 TEST(DescribeClaims, ShowsJobsTogetherAndFirstNicsFirst) {
-    auto further = sample();
+    auto further = one_claim();
     further.first = false;
     further.nic = "mlx5_9";
-    auto other = sample();
+    auto other = one_claim();
     other.job = 4;
     other.device.clear();
-    const auto text = describe(std::vector{further, sample(), other}, sample().machine);
+    const auto text = describe(std::vector{further, one_claim(), other}, one_claim().machine);
     EXPECT_THAT(text, AllOf(HasSubstr("in use by 2 jobs"), HasSubstr("mlx5_9:2 (further)"), HasSubstr("0000:0f:00.0")));
     EXPECT_LT(text.find("mlx5_2:2"), text.find("mlx5_9:2"));
-    EXPECT_EQ(describe({}, sample().machine), "NICs in use by jobs on this host: none\n");
+    EXPECT_EQ(describe(std::vector<NicClaim>{}, one_claim().machine), "NICs in use by jobs on this host: none\n");
 }
 
 TEST(DescribeClaims, KeepsJobsThatSeeAnotherMachineApart) {
-    auto other = sample();
+    auto other = one_claim();
     other.job = 4;
-    other.machine = sample().machine + 1;
+    other.machine = one_claim().machine + 1;
     other.nic = "mlx5_8";
-    const auto text = describe(std::vector{other, sample()}, sample().machine);
+    const auto text = describe(std::vector{other, one_claim()}, one_claim().machine);
     EXPECT_THAT(text, HasSubstr("in use by 1 job on this host:"));
     EXPECT_THAT(text,
                 HasSubstr("NICs of other machines (topology files, emulated hosts), in use by 1 job on this host:"));
     EXPECT_LT(text.find("mlx5_2:2"), text.find("mlx5_8"));
-    EXPECT_THAT(describe(std::vector{other}, sample().machine), HasSubstr("on this host: none\n"));
+    EXPECT_THAT(describe(std::vector{other}, one_claim().machine), HasSubstr("on this host: none\n"));
 }
 
 }  // namespace

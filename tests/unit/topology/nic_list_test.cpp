@@ -10,16 +10,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-const std::vector<Rail> rails{{"mlx5_0", 1, PortState::active, 0, {}},
-                              {"mlx5_1", 1, PortState::active, 0, {}},
-                              {"mlx5_1", 2, PortState::unknown, 0, {}},
-                              {"mlx5_10", 1, PortState::active, 0, {}},
-                              {"mlx5_2", 1, PortState::down, 0, {}}};
+const std::vector<Rail> listed{{"mlx5_0", 1, PortState::active, 0, {}},
+                               {"mlx5_1", 1, PortState::active, 0, {}},
+                               {"mlx5_1", 2, PortState::unknown, 0, {}},
+                               {"mlx5_10", 1, PortState::active, 0, {}},
+                               {"mlx5_2", 1, PortState::down, 0, {}}};
 
 Result<std::vector<std::size_t>> select(const std::string& text) {
     const auto list = parse_nic_list(text);
     if (!list.ok()) return list.status();
-    return select_rails(list.value(), rails);
+    return select_rails(list.value(), listed);
 }
 
 TEST(NicList, ParsesNamesPortsAndExclusion) {
@@ -52,13 +52,13 @@ TEST(NicList, ExcludesWholeNicsAndSinglePorts) {
 
 TEST(NicList, MayExcludeAPortThatIsDown) { EXPECT_TRUE(select("^mlx5_2").ok()); }
 
-struct Wrong {
+struct WrongList {
     const char* text;
     const char* entry;  // part of the message that names the entry
     const char* complaint;
 };
 
-class WrongNicList : public ::testing::TestWithParam<Wrong> {};
+class WrongNicList : public ::testing::TestWithParam<WrongList> {};
 
 TEST_P(WrongNicList, IsRefusedNamingTheEntry) {
     const auto chosen = select(GetParam().text);
@@ -70,24 +70,24 @@ TEST_P(WrongNicList, IsRefusedNamingTheEntry) {
 
 INSTANTIATE_TEST_SUITE_P(
     Texts, WrongNicList,
-    ::testing::Values(Wrong{"^", "", "names no NIC"}, Wrong{"  ", "", "names no NIC"},
-                      Wrong{"mlx5_0,,mlx5_1", "entry 2 \"\"", "is empty"}, Wrong{"mlx5_0,", "entry 2", "is empty"},
-                      Wrong{"mlx5_0,^mlx5_1", "entry 2 \"^mlx5_1\"", "stands once"},
-                      Wrong{"^^mlx5_0", "entry 1", "stands once"},
-                      Wrong{"mlx5_0:1:1", "entry 1 \"mlx5_0:1:1\"", "malformed"}, Wrong{":1", "entry 1", "malformed"},
-                      Wrong{"mlx5_0:", "entry 1", "no port number"}, Wrong{"mlx5_0:0", "entry 1", "ports count from 1"},
-                      Wrong{"mlx5_0:one", "entry 1", "no port number"}, Wrong{"mlx5_0:1x", "entry 1", "no port number"},
-                      Wrong{"mlx5_0:-1", "entry 1", "no port number"},
-                      Wrong{"mlx5_0:99999999999999999999", "entry 1", "no port number"},
-                      Wrong{"mlx5_0,mlx5_3", "entry 2 \"mlx5_3\"", "no NIC has the name \"mlx5_3\""},
-                      Wrong{"mlx5-10", "entry 1", "did you mean \"mlx5_10\"?"},
-                      Wrong{"mlx5_0:2", "entry 1 \"mlx5_0:2\"", "no port 2; it has port 1"},
-                      Wrong{"mlx5_1:3", "entry 1", "it has port 1, 2"},
-                      Wrong{"mlx5_1,mlx5_0,mlx5_1:2", "entry 3 \"mlx5_1:2\"", "named twice, see entry 1"},
-                      Wrong{"^mlx5_0,mlx5_0", "entry 2", "named twice, see entry 1"},
-                      Wrong{"mlx5_0,mlx5_2:1", "entry 2 \"mlx5_2:1\"", "the port is down"},
-                      Wrong{"mlx5_2", "entry 1", "every port of the NIC is down"},
-                      Wrong{"^mlx5_0,mlx5_1,mlx5_10,mlx5_2", "", "excludes every NIC"}));
+    ::testing::Values(
+        WrongList{"^", "", "names no NIC"}, WrongList{"  ", "", "names no NIC"},
+        WrongList{"mlx5_0,,mlx5_1", "entry 2 \"\"", "is empty"}, WrongList{"mlx5_0,", "entry 2", "is empty"},
+        WrongList{"mlx5_0,^mlx5_1", "entry 2 \"^mlx5_1\"", "stands once"},
+        WrongList{"^^mlx5_0", "entry 1", "stands once"}, WrongList{"mlx5_0:1:1", "entry 1 \"mlx5_0:1:1\"", "malformed"},
+        WrongList{":1", "entry 1", "malformed"}, WrongList{"mlx5_0:", "entry 1", "no port number"},
+        WrongList{"mlx5_0:0", "entry 1", "ports count from 1"}, WrongList{"mlx5_0:one", "entry 1", "no port number"},
+        WrongList{"mlx5_0:1x", "entry 1", "no port number"}, WrongList{"mlx5_0:-1", "entry 1", "no port number"},
+        WrongList{"mlx5_0:99999999999999999999", "entry 1", "no port number"},
+        WrongList{"mlx5_0,mlx5_3", "entry 2 \"mlx5_3\"", "no NIC has the name \"mlx5_3\""},
+        WrongList{"mlx5-10", "entry 1", "did you mean \"mlx5_10\"?"},
+        WrongList{"mlx5_0:2", "entry 1 \"mlx5_0:2\"", "no port 2; it has port 1"},
+        WrongList{"mlx5_1:3", "entry 1", "it has port 1, 2"},
+        WrongList{"mlx5_1,mlx5_0,mlx5_1:2", "entry 3 \"mlx5_1:2\"", "named twice, see entry 1"},
+        WrongList{"^mlx5_0,mlx5_0", "entry 2", "named twice, see entry 1"},
+        WrongList{"mlx5_0,mlx5_2:1", "entry 2 \"mlx5_2:1\"", "the port is down"},
+        WrongList{"mlx5_2", "entry 1", "every port of the NIC is down"},
+        WrongList{"^mlx5_0,mlx5_1,mlx5_10,mlx5_2", "", "excludes every NIC"}));
 
 TEST(NicList, SaysWhenTheHostHasNoNic) {
     const auto chosen = select_rails(parse_nic_list("mlx5_0").value(), {});

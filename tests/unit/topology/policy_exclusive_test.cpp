@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr std::size_t no_limit = 1000;
+constexpr std::size_t any_number = 1000;
 
 Choice choose(const CostTable& costs, const std::vector<std::uint32_t>& devices, std::size_t most = 1) {
     return choose_exclusive(costs, devices, most, Bins::of(costs.front().size()));
@@ -26,14 +26,14 @@ TEST(ChooseExclusive, LetsPesOfOneDeviceShare) {
 }
 
 TEST(ChooseExclusive, SharesOutWhatIsLeft) {
-    EXPECT_THAT(choose(table_of_classes({{0, 0, 4, 4}, {4, 4, 0, 0}}), {0, 1}, no_limit),
+    EXPECT_THAT(choose(table_of_classes({{0, 0, 4, 4}, {4, 4, 0, 0}}), {0, 1}, any_number),
                 ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
 }
 
 TEST(ChooseExclusive, LeavesNicsOfOthersAlone) {
     const auto costs = table_of_classes({{0, 1, 1}});
     const std::vector<std::uint32_t> devices{7};
-    EXPECT_THAT(choose_exclusive(costs, devices, no_limit, {{1, 0, 0}, {}, {}}), ElementsAre(ElementsAre(1, 2)));
+    EXPECT_THAT(choose_exclusive(costs, devices, any_number, {{1, 0, 0}, {}, {}}), ElementsAre(ElementsAre(1, 2)));
 }
 
 TEST(ChooseExclusive, IsEmptyWhenThereAreTooFew) {

@@ -10,7 +10,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr std::uint32_t session = 5;
+constexpr std::uint32_t door_session = 5;
 const Credentials ours{{std::byte{1}}, {std::byte{2}}};
 const Credentials wrong_secret{{std::byte{1}}, {std::byte{3}}};
 const Credentials other_job{{std::byte{9}}, {std::byte{2}}};
@@ -25,7 +25,7 @@ protected:
     static Doorman make() {
         auto listener = Socket::listen(Address::parse("127.0.0.1", 0).value());
         auto find = [](const Nonce& job) { return job == ours.job ? std::optional(ours) : std::nullopt; };
-        return std::move(Doorman::make(std::move(listener).value(), session, find, limits)).value();
+        return std::move(Doorman::make(std::move(listener).value(), door_session, find, limits)).value();
     }
 
     // Serves when the door's descriptor says that there is something to do.
@@ -44,7 +44,8 @@ protected:
     }
 
     // The greeting of a client while this thread also is the doorman.
-    ConnectionKeys greet(const RawClient& client, const Credentials& credentials, std::uint32_t in_session = session) {
+    ConnectionKeys greet(const RawClient& client, const Credentials& credentials,
+                         std::uint32_t in_session = door_session) {
         const Nonce mine{std::byte{4}};
         client.send(raw_frame({}, in_session, 0, FrameType::hello, Hello{credentials.job, mine}.encode()));
         serve_when_ready();
@@ -61,7 +62,7 @@ const Buffer some_payload(20, std::byte{6});
 TEST_F(DoormanTest, AdmitsWhoKnowsTheSecret) {
     const RawClient client = stranger();
     const ConnectionKeys keys = greet(client, ours);
-    client.send(raw_frame(keys.connector, session, 0, FrameType::join, some_payload));
+    client.send(raw_frame(keys.connector, door_session, 0, FrameType::join, some_payload));
     const auto admitted = serve_when_ready();
     ASSERT_THAT(admitted, SizeIs(1));
     EXPECT_EQ(admitted[0].job, ours.job);
@@ -73,7 +74,7 @@ TEST_F(DoormanTest, TurnsAwayWrongSecretsAndUnknownJobsAlike) {
     for (const Credentials& each : {wrong_secret, other_job}) {
         const RawClient client = stranger();
         const ConnectionKeys keys = greet(client, each);
-        client.send(raw_frame(keys.connector, session, 0, FrameType::join, some_payload));
+        client.send(raw_frame(keys.connector, door_session, 0, FrameType::join, some_payload));
         EXPECT_THAT(serve_when_ready(), IsEmpty());
         EXPECT_TRUE(client.is_turned_away());
     }
@@ -81,7 +82,7 @@ TEST_F(DoormanTest, TurnsAwayWrongSecretsAndUnknownJobsAlike) {
 
 TEST_F(DoormanTest, TurnsAwayOtherSessions) {
     const RawClient client = stranger();
-    client.send(raw_frame({}, session + 1, 0, FrameType::hello, Hello{ours.job, {}}.encode()));
+    client.send(raw_frame({}, door_session + 1, 0, FrameType::hello, Hello{ours.job, {}}.encode()));
     EXPECT_THAT(serve_when_ready(), IsEmpty());
     EXPECT_TRUE(client.is_turned_away());
 }
@@ -89,7 +90,7 @@ TEST_F(DoormanTest, TurnsAwayOtherSessions) {
 TEST_F(DoormanTest, TurnsAwayReplays) {
     const RawClient honest = stranger();
     const ConnectionKeys keys = greet(honest, ours);
-    const Buffer join = raw_frame(keys.connector, session, 0, FrameType::join, some_payload);
+    const Buffer join = raw_frame(keys.connector, door_session, 0, FrameType::join, some_payload);
     honest.send(join);
     ASSERT_THAT(serve_when_ready(), SizeIs(1));
 
@@ -109,7 +110,7 @@ TEST_F(DoormanTest, TurnsAwayGarbage) {
 
 TEST_F(DoormanTest, TellsAnotherVersionWhichOneItSpeaks) {
     const RawClient client = stranger();
-    Buffer hello = raw_frame({}, session, 0, FrameType::hello, Hello{ours.job, {}}.encode());
+    Buffer hello = raw_frame({}, door_session, 0, FrameType::hello, Hello{ours.job, {}}.encode());
     hello[4] = std::byte{protocol_version + 1};
     client.send(hello);
     EXPECT_THAT(serve_when_ready(), IsEmpty());
@@ -141,14 +142,14 @@ TEST_F(DoormanTest, TheOldestStrangerMakesRoomForTheNewest) {
     EXPECT_EQ(door_.strangers(), limits.strangers);
     EXPECT_TRUE(crowd.front().is_turned_away());
     const ConnectionKeys keys = greet(honest, ours);
-    honest.send(raw_frame(keys.connector, session, 0, FrameType::join, some_payload));
+    honest.send(raw_frame(keys.connector, door_session, 0, FrameType::join, some_payload));
     EXPECT_THAT(serve_when_ready(), SizeIs(1));
 }
 
 TEST_F(DoormanTest, TurnsAwayIntroductionsThatAreTooLong) {
     const RawClient client = stranger();
     const ConnectionKeys keys = greet(client, ours);
-    client.send(raw_frame(keys.connector, session, 0, FrameType::up, Buffer(4096)));
+    client.send(raw_frame(keys.connector, door_session, 0, FrameType::up, Buffer(4096)));
     EXPECT_THAT(serve_when_ready(), IsEmpty());
     EXPECT_TRUE(client.is_turned_away());
 }

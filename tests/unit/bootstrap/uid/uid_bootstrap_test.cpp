@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "tests/unit/bootstrap/uid/succeeded.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {
@@ -16,11 +17,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-MATCHER(Succeeded, "") {
-    *result_listener << arg.message();
-    return arg.ok();
-}
 
 // What a rank gives.
 std::vector<std::byte> sample(int rank, std::size_t bytes) {

@@ -8,6 +8,7 @@
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/rendezvous_service.hpp"
 #include "tests/unit/bootstrap/rendezvous/raw_client.hpp"
+#include "tests/unit/bootstrap/uid/succeeded.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {
@@ -16,11 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-MATCHER(Succeeded, "") {
-    *result_listener << arg.message();
-    return arg.ok();
-}
 
 MATCHER_P2(FailedWith, code, text, "") {
     *result_listener << name_of(arg.code()) << ": " << arg.message();

@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cstring>
-#include <functional>
-#include <thread>
 #include <vector>
+
+#include "tests/unit/core/coll/threads_as_members.hpp"
 
 namespace npushmem::coll {
 namespace {
@@ -15,40 +15,10 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-struct alignas(64) Ring {
-    std::byte bytes[BroadcastRing::bytes] = {};
-};
-
-// Members as threads; body(ring, index) in each.
-struct Members {
-    // `is_crowded`: who waits may sleep until it is woken.
-    Members(int count, WaitBudget chosen, bool is_crowded)
-        : n(count), crowded(is_crowded), budget(chosen), rings(static_cast<std::size_t>(count)) {}
-
-    BroadcastRing member(int index, std::chrono::nanoseconds timeout) {
-        return {barrier::StridedStates{rings[0].bytes, sizeof(Ring)}, {0, 1, n}, index, crowded, waiter, timeout};
-    }
-    void run(const std::function<void(BroadcastRing&, int)>& body) {
-        std::vector<std::jthread> threads;
-        for (int i = 0; i < n; ++i)
-            threads.emplace_back([&, i] {
-                BroadcastRing ring = member(i, std::chrono::seconds{60});
-                body(ring, i);
-            });
-    }
-
-    int n;
-    bool crowded;
-    WaitBudget budget;
-    std::vector<Ring> rings;
-    SystemWaitOs os;
-    WaitCounters counters;
-    Waiter waiter{budget, os, counters};
-};
-
-// Sleeps at once and for long: whoever is not woken is missed by the deadline.
-constexpr WaitBudget sleeps_at_once{0, {}, {}, std::chrono::seconds{100}, std::chrono::seconds{100}};
-constexpr WaitBudget yields{0, {}, std::chrono::milliseconds{1}};
+// `bool`: crowded, who waits may sleep until it is woken.
+using BroadcastRingMembers = test::ThreadsAsMembers<BroadcastRing, bool>;
+using test::sleeps_at_once;
+using test::yields;
 
 // What is sent in a round: a length that all know, and bytes that tell rounds and roots apart.
 std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::room + 1); }
@@ -74,19 +44,19 @@ void broadcast_and_compare(BroadcastRing& ring, int n, int me, int rounds) {
 class BroadcastRingOf : public ::testing::TestWithParam<int> {};
 
 TEST_P(BroadcastRingOf, BroadcastsFollowEachOtherWithoutAMeeting) {
-    Members members(GetParam(), yields, false);
+    BroadcastRingMembers members(GetParam(), yields, false);
     members.run([&](BroadcastRing& ring, int me) { broadcast_and_compare(ring, GetParam(), me, 1000); });
 }
 
 TEST_P(BroadcastRingOf, WakesThoseThatSleepWherePesAreCrowded) {
-    Members members(GetParam(), sleeps_at_once, true);
+    BroadcastRingMembers members(GetParam(), sleeps_at_once, true);
     members.run([&](BroadcastRing& ring, int me) { broadcast_and_compare(ring, GetParam(), me, 200); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, BroadcastRingOf, ::testing::Values(1, 2, 3, 5, 16));
 
 TEST(BroadcastRing, WithoutADestOnlyTheOthersGetIt) {
-    Members members(2, yields, false);
+    BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::seconds{60});
     BroadcastRing other = members.member(1, std::chrono::seconds{60});
     const std::array<std::byte, 3> source{std::byte{1}, std::byte{2}, std::byte{3}};
@@ -97,7 +67,7 @@ TEST(BroadcastRing, WithoutADestOnlyTheOthersGetIt) {
 }
 
 TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
-    Members members(2, yields, false);
+    BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::milliseconds{5});
     BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
     for (std::uint64_t call = 0; call < BroadcastRing::depth; ++call) {
@@ -118,7 +88,7 @@ TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
 // A root that comes round while the others have read everything, but told it some calls ago, goes on.
 TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
     for (const int roots : {1, 2}) {
-        Members members(2, yields, false);
+        BroadcastRingMembers members(2, yields, false);
         std::array<BroadcastRing, 2> ring{members.member(0, std::chrono::milliseconds{5}),
                                           members.member(1, std::chrono::milliseconds{5})};
         for (int call = 0; call < 300; ++call) {
@@ -133,7 +103,7 @@ TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
 }
 
 TEST(BroadcastRing, ARootThatDoesNotComeIsNamed) {
-    Members members(3, yields, false);
+    BroadcastRingMembers members(3, yields, false);
     BroadcastRing alone = members.member(1, std::chrono::milliseconds{5});
     std::array<std::byte, 4> dest{};
     const Status status = alone.run(nullptr, dest.data(), 4, 2);

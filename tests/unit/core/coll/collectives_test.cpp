@@ -14,8 +14,8 @@ namespace npushmem::coll {
 namespace {
 
 using fakes::ThreadGroup;
-using World = fakes::ThreadGroupWorld;
-constexpr std::uint64_t room = World::room;
+using Threads = fakes::ThreadGroupWorld;
+constexpr std::uint64_t room = Threads::room;
 
 struct Shape {
     int members;
@@ -31,7 +31,7 @@ class Collectives : public ::testing::TestWithParam<Shape> {
 protected:
     // Each member in a thread: body(group, own memory).
     static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
-        World world(GetParam().members, GetParam().mapped, GetParam().lines);
+        Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
         std::vector<std::jthread> threads;
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {

@@ -14,7 +14,7 @@ using ::testing::Return;
 
 npushmem_peer peer_of(int, int pe) { return {sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"}; }
 
-HostLayout layout_of(const std::vector<int>& host_of_pe) {
+HostLayout hosts_of(const std::vector<int>& host_of_pe) {
     std::vector<npushmem_host_id> ids(host_of_pe.size());
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i].machine = static_cast<std::uint64_t>(host_of_pe[i]);
     return HostLayout(ids);
@@ -35,7 +35,7 @@ protected:
 };
 
 TEST_F(TransportMapTest, TheFirstThatReachesWins) {
-    const HostLayout layout = layout_of({0, 0, 1, 1});
+    const HostLayout layout = hosts_of({0, 0, 1, 1});
     reaches(self, NPUSHMEM_CAP_MAP, "the PE itself", [](int pe) { return pe == 1; });
     reaches(local, NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT, "same host", [](int pe) { return pe < 2; });
     reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
@@ -52,7 +52,7 @@ TEST_F(TransportMapTest, TheFirstThatReachesWins) {
 }
 
 TEST_F(TransportMapTest, NotesKeepPesApart) {
-    const HostLayout layout = layout_of({0, 1, 1, 1});
+    const HostLayout layout = hosts_of({0, 1, 1, 1});
     reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
     auto map = TransportMap::build(named, layout, 0, peer_of);
     ASSERT_TRUE(map.ok());
@@ -63,7 +63,7 @@ TEST_F(TransportMapTest, NotesKeepPesApart) {
 }
 
 TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {
-    const HostLayout layout = layout_of({0, 0, 0, 0});
+    const HostLayout layout = hosts_of({0, 0, 0, 0});
     reaches(local, NPUSHMEM_CAP_MAP, "same host", [](int pe) { return pe != 2; });
     reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
     auto map = TransportMap::build(named, layout, 0, peer_of);
@@ -74,7 +74,7 @@ TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {
 }
 
 TEST_F(TransportMapTest, AnUnreachablePeListsEveryTransportWithItsReason) {
-    const HostLayout layout = layout_of({0, 1, 2});
+    const HostLayout layout = hosts_of({0, 1, 2});
     reaches(self, NPUSHMEM_CAP_MAP, "the PE itself", [](int pe) { return pe == 0; });
     reaches(local, NPUSHMEM_CAP_MAP, "on this host", [](int pe) { return pe == 0; });
     reaches(remote, NPUSHMEM_CAP_PUT, "cabled", [](int) { return false; });
@@ -88,7 +88,7 @@ TEST_F(TransportMapTest, AnUnreachablePeListsEveryTransportWithItsReason) {
 }
 
 TEST_F(TransportMapTest, NoTransportAtAllIsSaid) {
-    const HostLayout layout = layout_of({0});
+    const HostLayout layout = hosts_of({0});
     EXPECT_THAT(TransportMap::build({}, layout, 0, peer_of).status().message(), HasSubstr("none was selected"));
 }
 

@@ -16,8 +16,8 @@
 namespace npushmem {
 namespace {
 
-constexpr std::uint64_t page = 4096;
-constexpr std::uint64_t mib = 1ULL << 20;
+constexpr std::uint64_t page_size = 4096;
+constexpr std::uint64_t one_mib = 1ULL << 20;
 
 class StaticDataTest : public ::testing::Test {
 protected:
@@ -60,7 +60,7 @@ protected:
         return static_cast<std::uint64_t>(facts.st_blocks) * 512;
     }
 
-    static constexpr std::uint64_t before = 3 * page;  // in the file
+    static constexpr std::uint64_t before = 3 * page_size;  // in the file
     std::byte* variables = nullptr;
     std::byte* alias = nullptr;  // the same in the file
     int file = -1;
@@ -71,60 +71,60 @@ protected:
 };
 
 TEST_F(StaticDataTest, KeepsContentsAndAddresses) {
-    make_program(10 * page, 2 * page);
+    make_program(10 * page_size, 2 * page_size);
     std::strcpy(reinterpret_cast<char*>(variables + 100), "initialised");
-    std::strcpy(reinterpret_cast<char*>(variables + 7 * page), "touched since");
+    std::strcpy(reinterpret_cast<char*>(variables + 7 * page_size), "touched since");
     ASSERT_TRUE(share().ok());
     EXPECT_STREQ(reinterpret_cast<char*>(variables + 100), "initialised");
-    EXPECT_STREQ(reinterpret_cast<char*>(variables + 7 * page), "touched since");
-    EXPECT_EQ(variables[5 * page], std::byte{0});
+    EXPECT_STREQ(reinterpret_cast<char*>(variables + 7 * page_size), "touched since");
+    EXPECT_EQ(variables[5 * page_size], std::byte{0});
     // One memory at two addresses, in both directions, also where nothing had been.
     EXPECT_STREQ(reinterpret_cast<char*>(alias + 100), "initialised");
-    alias[4 * page] = std::byte{9};
-    EXPECT_EQ(variables[4 * page], std::byte{9});
-    variables[9 * page + 5] = std::byte{8};
-    EXPECT_EQ(alias[9 * page + 5], std::byte{8});
+    alias[4 * page_size] = std::byte{9};
+    EXPECT_EQ(variables[4 * page_size], std::byte{9});
+    variables[9 * page_size + 5] = std::byte{8};
+    EXPECT_EQ(alias[9 * page_size + 5], std::byte{8});
 }
 
 TEST_F(StaticDataTest, GivesBackWhatThePeersWrote) {
-    make_program(10 * page, page);
+    make_program(10 * page_size, page_size);
     ASSERT_TRUE(share().ok());
-    alias[3 * page] = std::byte{1};
+    alias[3 * page_size] = std::byte{1};
     ASSERT_TRUE(data->give_back().ok());
-    EXPECT_EQ(variables[3 * page], std::byte{1});
-    alias[3 * page] = std::byte{2};
-    EXPECT_EQ(variables[3 * page], std::byte{1}) << "private again";
+    EXPECT_EQ(variables[3 * page_size], std::byte{1});
+    alias[3 * page_size] = std::byte{2};
+    EXPECT_EQ(variables[3 * page_size], std::byte{1}) << "private again";
     variables[0] = std::byte{5};
     EXPECT_NE(alias[0], std::byte{5});
     data.reset();
-    EXPECT_EQ(variables[3 * page], std::byte{1}) << "once is enough";
+    EXPECT_EQ(variables[3 * page_size], std::byte{1}) << "once is enough";
 }
 
 TEST_F(StaticDataTest, LeavesUntouchedPagesAlone) {
     constexpr std::uint64_t bytes = 1ULL << 30;
-    make_program(bytes, page);
-    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) variables[at + 5 * page] = std::byte{1};
+    make_program(bytes, page_size);
+    for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) variables[at + 5 * page_size] = std::byte{1};
     ASSERT_TRUE(share().ok());
-    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) EXPECT_EQ(alias[at + 5 * page], std::byte{1});
-    EXPECT_LE(bytes_in_file(), 2 * mib);
-    EXPECT_LE(committed, 2 * mib);
+    for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) EXPECT_EQ(alias[at + 5 * page_size], std::byte{1});
+    EXPECT_LE(bytes_in_file(), 2 * one_mib);
+    EXPECT_LE(committed, 2 * one_mib);
     ASSERT_TRUE(data->give_back().ok());
-    for (std::uint64_t at = 0; at < bytes; at += 64 * mib) EXPECT_EQ(variables[at + 5 * page], std::byte{1});
-    EXPECT_LE(bytes_in_file(), 2 * mib) << "looking for what to give back fills no holes";
+    for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) EXPECT_EQ(variables[at + 5 * page_size], std::byte{1});
+    EXPECT_LE(bytes_in_file(), 2 * one_mib) << "looking for what to give back fills no holes";
 }
 
 TEST_F(StaticDataTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
-    make_program(12 * mib, page);
+    make_program(12 * one_mib, page_size);
     variables[0] = std::byte{1};
-    variables[9 * mib] = std::byte{2};
-    fails_from = 8 * mib;  // the beginning has been replaced by then
+    variables[9 * one_mib] = std::byte{2};
+    fails_from = 8 * one_mib;  // the beginning has been replaced by then
     const Status shared = share();
     EXPECT_EQ(shared.code(), Code::memory);
     EXPECT_THAT(shared.message(), ::testing::AllOf(::testing::HasSubstr("no room"), ::testing::HasSubstr("12 MiB"),
                                                    ::testing::HasSubstr("NPUSHMEM_STATIC_DATA=0")));
     alias[0] = std::byte{7};
     EXPECT_EQ(variables[0], std::byte{1}) << "private again";
-    EXPECT_EQ(variables[9 * mib], std::byte{2});
+    EXPECT_EQ(variables[9 * one_mib], std::byte{2});
 }
 
 // Each writer counts in a page of its own; a write into a page that had been copied but not yet replaced would be lost.
@@ -134,13 +134,13 @@ TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
 #endif
     constexpr std::size_t writers = 3;
     constexpr int rounds = 50;
-    make_program(16 * page, 4 * page);
+    make_program(16 * page_size, 4 * page_size);
     std::atomic<bool> stop{false};
     std::array<std::atomic<std::uint64_t>, writers> done{};
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < writers; ++i)
         threads.emplace_back([&, i] {
-            std::atomic_ref counter(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page));
+            std::atomic_ref counter(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page_size));
             for (std::uint64_t count = 1; !stop.load(std::memory_order_relaxed); ++count) {
                 counter.fetch_add(1, std::memory_order_relaxed);
                 done[i].store(count, std::memory_order_relaxed);
@@ -157,19 +157,19 @@ TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
     stop = true;
     for (auto& thread : threads) thread.join();
     for (std::size_t i = 0; i < writers; ++i)
-        EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page), done[i].load());
+        EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page_size), done[i].load());
 }
 
 TEST_F(StaticDataTest, AChildOfForkHasItsOwn) {
-    make_program(10 * page, page);
-    auto& value = *reinterpret_cast<volatile int*>(variables + 2 * page);
+    make_program(10 * page_size, page_size);
+    auto& value = *reinterpret_cast<volatile int*>(variables + 2 * page_size);
     ASSERT_TRUE(share().ok());
     value = 1;
     data->before_fork();
     const pid_t child = fork();
     if (child == 0) {
         data->after_fork_in_child();
-        while (*reinterpret_cast<volatile int*>(alias + 2 * page) != 2) sched_yield();  // the parent's
+        while (*reinterpret_cast<volatile int*>(alias + 2 * page_size) != 2) sched_yield();  // the parent's
         const bool as_it_was = value == 1;
         value = 3;
         _exit(as_it_was ? 0 : 1);
@@ -186,24 +186,24 @@ TEST_F(StaticDataTest, AChildOfForkHasItsOwn) {
 TEST(HeldWrites, LeavesOtherFaultsToWhoHandlesThem) {
     static std::byte* memory;
     static volatile int handled;
-    memory = static_cast<std::byte*>(mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    memory = static_cast<std::byte*>(mmap(nullptr, 2 * page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(memory, MAP_FAILED);
     handled = 0;
     struct sigaction before {};
     struct sigaction own {};
     own.sa_sigaction = [](int, siginfo_t*, void*) {
         handled = handled + 1;
-        mprotect(memory, page, PROT_READ | PROT_WRITE);
+        mprotect(memory, page_size, PROT_READ | PROT_WRITE);
     };
     own.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &own, &before);
     {
-        const HeldWrites held(reinterpret_cast<std::uintptr_t>(memory + page), page);
+        const HeldWrites held(reinterpret_cast<std::uintptr_t>(memory + page_size), page_size);
         *reinterpret_cast<volatile std::byte*>(memory) = std::byte{1};
     }
     EXPECT_EQ(handled, 1);
     sigaction(SIGSEGV, &before, nullptr);
-    munmap(memory, 2 * page);
+    munmap(memory, 2 * page_size);
 }
 
 }  // namespace

@@ -19,30 +19,31 @@ using npu::CheckReport;
 using npu::Core;
 using npu::Schedule;
 
-constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
+constexpr CaseShape sender_shape{2, 4, 2, 6, 3, 0.2};
 constexpr std::uint64_t epoch = 1;
 
 class CheckedSender {
 public:
     CheckedSender(const char* schedule, Bytes row, int cores)
-        : layout_(shape.ranks, rows_of(Tokens{shape.tokens}, shape.top_k), row) {
+        : layout_(sender_shape.ranks, rows_of(Tokens{sender_shape.tokens}, sender_shape.top_k), row) {
         npu::CheckedJobConfig config{
-            .pes = shape.ranks, .heap_bytes = 32 << 20, .schedule = Schedule::parse(schedule).value()};
+            .pes = sender_shape.ranks, .heap_bytes = 32 << 20, .schedule = Schedule::parse(schedule).value()};
         config.device.blocks = cores;
         config.device.vector_cores = 1;
         config.device.launch_timeout = std::chrono::seconds(60);
         job_ = CheckedJob::create(config).value();
         region_ = job_->allocate<std::byte>(layout_.total().value());
         x_ = job_->allocate<std::byte>(bytes_of(Rows{64}, row).value());
-        for (int pe = 0; pe < shape.ranks; ++pe) {
+        for (int pe = 0; pe < sender_shape.ranks; ++pe) {
             plans_.push_back(
-                build_combine_plan(views_of(routing_), ExpertPlacement(shape.experts, shape.ranks), pe).value());
+                build_combine_plan(views_of(routing_), ExpertPlacement(sender_shape.experts, sender_shape.ranks), pe)
+                    .value());
             fill(pe);
         }
     }
 
     // Every core then reads what has been announced to its PE; `awaited`: by so many ranks.
-    CheckReport run(int cores, int awaited = shape.ranks) {
+    CheckReport run(int cores, int awaited = sender_shape.ranks) {
         return job_->run(npu::LaunchConfig(cores), [&, awaited](Core& core) {
             moe_combine_direct_sender(core, work_of(core.my_pe()));
             for (int rank = 0; rank < awaited; ++rank) {
@@ -109,7 +110,7 @@ private:
         return send;
     }
 
-    Routing routing_ = random_routing(shape);
+    Routing routing_ = random_routing(sender_shape);
     SlotLayout layout_;
     std::unique_ptr<CheckedJob> job_;
     std::byte* region_ = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-CombineConfig valid() {
+CombineConfig sound() {
     CombineConfig config;
     config.experts = 256;
     config.top_k = 8;
@@ -20,13 +20,13 @@ CombineConfig valid() {
 
 template <class Change>
 Status changed(const Change& change) {
-    CombineConfig config = valid();
+    CombineConfig config = sound();
     change(config);
     return config.validate();
 }
 
 TEST(CombineConfig, SizesAreComputedInSixtyFourBits) {
-    CombineConfig config = valid();
+    CombineConfig config = sound();
     EXPECT_TRUE(config.validate().ok());
     EXPECT_EQ(config.row_bytes().value(), 14336U);
     config.max_tokens = 1 << 24;

@@ -24,7 +24,7 @@ std::string with(std::size_t at, std::uint32_t word) {
     return bytes;
 }
 
-std::string refusal(const std::string& bytes) { return parse_routing(bytes, "f.bin").status().message(); }
+std::string binary_refusal(const std::string& bytes) { return parse_routing(bytes, "f.bin").status().message(); }
 
 void expect_equal(const Routing& a, const Routing& b) {
     EXPECT_EQ(a.model, b.model);
@@ -61,34 +61,35 @@ TEST(RoutingBinary, HasTheDocumentedBytes) {
 }
 
 TEST(RoutingBinary, HeaderErrorsNameTheField) {
-    EXPECT_THAT(refusal(with(8, 2)),
+    EXPECT_THAT(binary_refusal(with(8, 2)),
                 AllOf(HasSubstr("'f.bin', binary"), HasSubstr("version 2"), HasSubstr("reads version 1")));
-    EXPECT_THAT(refusal(with(12, 0)), HasSubstr("the number of ranks is 0, must be from 1"));
-    EXPECT_THAT(refusal(with(16, 0x80000000U)), HasSubstr("the number of experts is 2147483648"));
-    EXPECT_THAT(refusal(with(20, 0)), HasSubstr("top_k is 0, must be from 1 to 4096"));
-    EXPECT_THAT(refusal(with(20, 4097)), HasSubstr("top_k is 4097"));
-    EXPECT_THAT(refusal(with(tokens_at + 4, 0xFFFFFFFFU)), HasSubstr("tokens of rank 1 is 4294967295"));
+    EXPECT_THAT(binary_refusal(with(12, 0)), HasSubstr("the number of ranks is 0, must be from 1"));
+    EXPECT_THAT(binary_refusal(with(16, 0x80000000U)), HasSubstr("the number of experts is 2147483648"));
+    EXPECT_THAT(binary_refusal(with(20, 0)), HasSubstr("top_k is 0, must be from 1 to 4096"));
+    EXPECT_THAT(binary_refusal(with(20, 4097)), HasSubstr("top_k is 4097"));
+    EXPECT_THAT(binary_refusal(with(tokens_at + 4, 0xFFFFFFFFU)), HasSubstr("tokens of rank 1 is 4294967295"));
 }
 
 TEST(RoutingBinary, SizesThatContradictTheHeaderAreRefused) {
     const std::string whole = routing_binary(example());
-    EXPECT_THAT(refusal(whole.substr(0, 31)), AllOf(HasSubstr("has 31 bytes"), HasSubstr("header alone 32")));
-    EXPECT_THAT(refusal(whole.substr(0, whole.size() - 1)),
+    EXPECT_THAT(binary_refusal(whole.substr(0, 31)), AllOf(HasSubstr("has 31 bytes"), HasSubstr("header alone 32")));
+    EXPECT_THAT(binary_refusal(whole.substr(0, whole.size() - 1)),
                 AllOf(HasSubstr("has 92 bytes"), HasSubstr("must have at least 93"), HasSubstr("cut off")));
-    EXPECT_THAT(refusal(whole + "x"), AllOf(HasSubstr("has 94 bytes"), HasSubstr("behind its end")));
-    EXPECT_THAT(refusal(with(12, 0x7FFFFFFFU)), AllOf(HasSubstr("2147483647 ranks"), HasSubstr("cut off")));
-    EXPECT_THAT(refusal(with(24, 0xFFFFFFFFU)), HasSubstr("cut off"));
-    EXPECT_THAT(refusal(with(28, 0xFFFFFFFFU)), HasSubstr("cut off"));
-    EXPECT_THAT(refusal(with(tokens_at, 1 << 24)), HasSubstr("cut off"));
+    EXPECT_THAT(binary_refusal(whole + "x"), AllOf(HasSubstr("has 94 bytes"), HasSubstr("behind its end")));
+    EXPECT_THAT(binary_refusal(with(12, 0x7FFFFFFFU)), AllOf(HasSubstr("2147483647 ranks"), HasSubstr("cut off")));
+    EXPECT_THAT(binary_refusal(with(24, 0xFFFFFFFFU)), HasSubstr("cut off"));
+    EXPECT_THAT(binary_refusal(with(28, 0xFFFFFFFFU)), HasSubstr("cut off"));
+    EXPECT_THAT(binary_refusal(with(tokens_at, 1 << 24)), HasSubstr("cut off"));
 }
 
 TEST(RoutingBinary, ContentErrorsNameRankTokenAndChoice) {
-    EXPECT_THAT(refusal(with(ids_at + 3 * 4, 4)),
+    EXPECT_THAT(binary_refusal(with(ids_at + 3 * 4, 4)),
                 AllOf(HasSubstr("expert, rank 0, token 1, choice 1: is 4"), HasSubstr("from 0 to 3, or -1")));
-    EXPECT_THAT(refusal(with(ids_at, 0xFFFFFFFEU)), HasSubstr("token 0, choice 0: is -2"));
-    EXPECT_THAT(refusal(with(weights_at + 2 * 4, 0x7FC00000U)),
+    EXPECT_THAT(binary_refusal(with(ids_at, 0xFFFFFFFEU)), HasSubstr("token 0, choice 0: is -2"));
+    EXPECT_THAT(binary_refusal(with(weights_at + 2 * 4, 0x7FC00000U)),
                 AllOf(HasSubstr("weight, rank 0, token 1, choice 0"), HasSubstr("must be finite")));
-    EXPECT_THAT(refusal(with(weights_at + 4 * 4 + 2 * 4, 0x7F800000U)), HasSubstr("weight, rank 1, token 0, choice 0"));
+    EXPECT_THAT(binary_refusal(with(weights_at + 4 * 4 + 2 * 4, 0x7F800000U)),
+                HasSubstr("weight, rank 1, token 0, choice 0"));
 }
 
 TEST(RoutingBinary, DamageNeverCrashes) {

@@ -118,7 +118,7 @@ private:
     Script& script_;
 };
 
-struct Outcome {
+struct Ending {
     Status status;
     int calls = 0;
     std::vector<std::string> aborts;
@@ -132,15 +132,15 @@ Status live_one_life(Sources& sources) {
     return started.ok() ? started.value()->finish() : started.status();
 }
 
-std::array<Outcome, npes> run_job(const Fault& fault) {
+std::array<Ending, npes> run_job(const Fault& fault) {
     auto job = std::make_shared<fakes::FakeJob>(npes);
-    std::array<Outcome, npes> outcomes;
+    std::array<Ending, npes> outcomes;
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < npes; ++rank) {
         ranks.emplace_back([&, rank] {
             Script script(job, rank, fault);
             ScriptedSources sources(script);
-            Outcome& mine = outcomes[static_cast<std::size_t>(rank)];
+            Ending& mine = outcomes[static_cast<std::size_t>(rank)];
             mine.status = live_one_life(sources);
             mine.calls = script.calls;
             mine.aborts = script.aborts;
@@ -180,13 +180,13 @@ struct Holdings {
     }
 };
 
-void expect_failed_start(const std::array<Outcome, npes>& outcomes, const Fault& fault) {
+void expect_failed_start(const std::array<Ending, npes>& outcomes, const Fault& fault) {
     for (int rank = 0; rank < npes; ++rank) {
-        const Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+        const Ending& outcome = outcomes[static_cast<std::size_t>(rank)];
         EXPECT_THAT(outcome.status.message(), HasSubstr("start-up failed at ")) << "rank " << rank;
         EXPECT_THAT(outcome.status.message(), HasSubstr(cause)) << "rank " << rank;
     }
-    const Outcome& broken = outcomes[static_cast<std::size_t>(fault.rank)];
+    const Ending& broken = outcomes[static_cast<std::size_t>(fault.rank)];
     EXPECT_EQ(broken.calls, fault.call) << "it went on after the failure";
     EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause)));
 }

@@ -12,14 +12,14 @@
 namespace npushmem::moe {
 namespace {
 
-std::vector<CopyRoute> routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
+std::vector<CopyRoute> copy_routes() { return {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming}; }
 
 TEST(Dispatch, EveryRowLengthAndElementTypeByEveryRoute) {
     for (const std::int64_t hidden : {1, 7, 16, 17, 128, 1000, 2048, 2880, 4096, 7168}) {
         for (const ElementType type : {ElementType::bfloat16, ElementType::half, ElementType::float32}) {
             // Other types change the row's bytes and nothing else.
             if (type != ElementType::bfloat16 && hidden > 1000) continue;
-            for (const CopyRoute route : routes()) {
+            for (const CopyRoute route : copy_routes()) {
                 const CaseShape shape{3, 5, 2, 4, static_cast<std::uint32_t>(hidden)};
                 CombineConfig config = layer_config(shape, hidden);
                 config.input = config.output = type;

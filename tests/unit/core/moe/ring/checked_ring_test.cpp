@@ -16,7 +16,7 @@ using ring_test::Exchange;
 using ring_test::Script;
 using ring_test::total;
 
-constexpr RingShape shape{Bytes{96}, Bytes{64}, Bytes{32}};
+constexpr RingShape checked_shape{Bytes{96}, Bytes{64}, Bytes{32}};
 constexpr int pes = 2;
 
 CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dropped::nothing,
@@ -25,7 +25,7 @@ CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dr
     config.device.blocks = 1;
     config.device.launch_timeout = std::chrono::seconds(60);
     const auto job = CheckedJob::create(config).value();
-    const RingLayout layout(pes, shape, place);
+    const RingLayout layout(pes, checked_shape, place);
     auto* region = job->allocate<std::byte>(layout.total().value());
     auto* x = job->allocate<std::byte>(1024);
     auto* out = job->allocate<std::byte>(1024);

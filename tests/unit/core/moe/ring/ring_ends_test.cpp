@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const RingShape shape{Bytes{128}, Bytes{64}, Bytes{64}};
+const RingShape ring_shape{Bytes{128}, Bytes{64}, Bytes{64}};
 constexpr RingRanks ranks{2, 5};
 
 struct ToldPort {
@@ -49,7 +49,7 @@ struct ToldPort {
 struct SenderBench {
     ToldPort port;
     RingSenderState state;
-    RingSender<ToldPort> sender{port, shape, ranks, state};
+    RingSender<ToldPort> sender{port, ring_shape, ranks, state};
 
     Status send(std::uint64_t bytes) {
         if (Status s = sender.reserve(Bytes{bytes}); !s.ok()) return s;
@@ -174,7 +174,7 @@ TEST(RingSender, RefusesABatchThatIsTooLongOrNoWholeUnits) {
 struct ReceiverBench {
     ToldPort port;
     RingReceiverState state;
-    RingReceiver<ToldPort> receiver{port, shape, ranks, state};
+    RingReceiver<ToldPort> receiver{port, ring_shape, ranks, state};
 };
 
 TEST(RingReceiver, TakesWhatIsThereAndTellsByTheStep) {

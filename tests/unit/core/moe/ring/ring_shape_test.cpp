@@ -11,26 +11,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RingShape shape(std::uint64_t size, std::uint64_t batch, std::uint64_t release) {
+RingShape shape_of(std::uint64_t size, std::uint64_t batch, std::uint64_t release) {
     return {Bytes{size}, Bytes{batch}, Bytes{release}};
 }
 
 TEST(RingShape, TakesWhatCanWork) {
-    EXPECT_TRUE(shape(32, 32, 32).check().ok());
-    EXPECT_TRUE(shape(96, 64, 32).check().ok()) << "no power of two";
-    EXPECT_TRUE(shape(std::uint64_t{1} << 40, 65536, 65536).check().ok());
+    EXPECT_TRUE(shape_of(32, 32, 32).check().ok());
+    EXPECT_TRUE(shape_of(96, 64, 32).check().ok()) << "no power of two";
+    EXPECT_TRUE(shape_of(std::uint64_t{1} << 40, 65536, 65536).check().ok());
 }
 
 TEST(RingShape, RefusesWhatCannotNamingTheValue) {
-    EXPECT_THAT(shape(0, 32, 32).check().message(), HasSubstr("a ring is 0 bytes"));
-    EXPECT_THAT(shape(100, 32, 32).check().message(), HasSubstr("a ring is 100 bytes, must be a multiple of 32"));
-    EXPECT_FALSE(shape((std::uint64_t{1} << 40) + 32, 32, 32).check().ok());
-    EXPECT_THAT(shape(64, 96, 32).check().message(),
+    EXPECT_THAT(shape_of(0, 32, 32).check().message(), HasSubstr("a ring is 0 bytes"));
+    EXPECT_THAT(shape_of(100, 32, 32).check().message(), HasSubstr("a ring is 100 bytes, must be a multiple of 32"));
+    EXPECT_FALSE(shape_of((std::uint64_t{1} << 40) + 32, 32, 32).check().ok());
+    EXPECT_THAT(shape_of(64, 96, 32).check().message(),
                 HasSubstr("batch is 96 bytes, must be a multiple of 32 from 32 to 64"));
-    EXPECT_FALSE(shape(64, 0, 32).check().ok());
-    EXPECT_FALSE(shape(64, 33, 32).check().ok());
-    EXPECT_THAT(shape(64, 32, 96).check().message(), HasSubstr("release step is 96 bytes"));
-    EXPECT_EQ(shape(64, 32, 0).check().code(), Code::argument);
+    EXPECT_FALSE(shape_of(64, 0, 32).check().ok());
+    EXPECT_FALSE(shape_of(64, 33, 32).check().ok());
+    EXPECT_THAT(shape_of(64, 32, 96).check().message(), HasSubstr("release step is 96 bytes"));
+    EXPECT_EQ(shape_of(64, 32, 0).check().code(), Code::argument);
 }
 
 TEST(RingPieces, CoverEveryStretchOnceAndInOrder) {
@@ -54,7 +54,7 @@ TEST(RingPieces, CoverEveryStretchOnceAndInOrder) {
 TEST(RingLayout, EveryWriterHasItsOwnLineAndNothingOverlaps) {
     for (const int ranks : {1, 2, 3, 64}) {
         for (const std::uint64_t size : {32, 96, 512, 65536}) {
-            const RingLayout layout(ranks, shape(size, 32, 32));
+            const RingLayout layout(ranks, shape_of(size, 32, 32));
             std::vector<std::pair<std::uint64_t, std::uint64_t>> used;
             for (int peer = 0; peer < ranks; ++peer) {
                 for (const Bytes line :

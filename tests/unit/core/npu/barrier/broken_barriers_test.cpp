@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 // Shared by all cores of a job; the job runs on one thread.
-struct Log {
+struct RoundLog {
     int cores = 0;
     std::vector<int> entered;  // by round
 
@@ -40,7 +40,7 @@ CheckReport explore(int pes, int cores, const Barrier& barrier, const char* sche
     config.device.stack_bytes = 64 * 1024;
     const auto job = CheckedJob::create(config).value();
     auto* state = job->allocate<BarrierState>(1);
-    Log log;
+    RoundLog log;
     job->before_each([&] { log = {pes * cores, {}}; });
     return job->run(cores, [&](Core& core) {
         const TeamView team{0, 1, pes};

@@ -7,9 +7,9 @@ namespace {
 using test::expect_caught;
 using test::expect_clean;
 using test::Setup;
+using test::two_cores;
+using test::two_pes;
 
-constexpr Setup two_pes{.pes = 2};
-constexpr Setup two_cores{.vector_cores = 2};
 constexpr std::size_t signal_at = 512;  // words
 constexpr std::size_t n = 16;
 

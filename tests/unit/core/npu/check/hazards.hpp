@@ -31,6 +31,9 @@ struct Setup {
     int vector_cores = 1;
 };
 
+inline constexpr Setup two_pes{.pes = 2};
+inline constexpr Setup two_cores{.vector_cores = 2};
+
 // Runs `kernel(core, data)` where data is this PE's copy of 1024 zeroed 64-bit words.
 template <class Kernel>
 CheckReport check(const Setup& setup, const Schedule& schedule, const Kernel& kernel) {

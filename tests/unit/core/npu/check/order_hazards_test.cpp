@@ -7,10 +7,10 @@ namespace {
 using test::expect_caught;
 using test::expect_clean;
 using test::Setup;
+using test::two_cores;
+using test::two_pes;
 using testing::HasSubstr;
 
-constexpr Setup two_pes{.pes = 2};
-constexpr Setup two_cores{.vector_cores = 2};
 constexpr std::size_t state_words = sizeof(BarrierState) / sizeof(std::uint64_t);
 static_assert(state_words <= 1024);
 

@@ -7,11 +7,11 @@ namespace {
 using test::expect_caught;
 using test::expect_clean;
 
-constexpr std::size_t n = 16;  // words of one tile
+constexpr std::size_t words = 16;  // of one tile
 
 // Copies a tile in, and lets S know.
 ub_view<std::uint64_t> fetch(Core& core, std::uint64_t* from, ub_view<std::uint64_t> tile) {
-    core.data_copy(tile, gm(from, n), n);
+    core.data_copy(tile, gm(from, words), words);
     core.set_flag<Pipe::copy_in, Pipe::scalar>(0);
     core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
     return tile;
@@ -20,22 +20,22 @@ ub_view<std::uint64_t> fetch(Core& core, std::uint64_t* from, ub_view<std::uint6
 TEST(H1Alignment, OfUbInACopy) {
     expect_caught(Hazard::alignment, "H1 OfUbInACopy", {}, [](Core& core, std::uint64_t* data) {
         const auto tile = core.ub_alloc<std::uint64_t>(64);
-        core.data_copy(tile.from(1), gm(data, n), n);  // blame: H1 OfUbInACopy
+        core.data_copy(tile.from(1), gm(data, words), words);  // blame: H1 OfUbInACopy
     });
     expect_clean({}, [](Core& core, std::uint64_t* data) {
         const auto tile = core.ub_alloc<std::uint64_t>(64);
-        core.data_copy(tile.from(4), gm(data, n), n);
+        core.data_copy(tile.from(4), gm(data, words), words);
     });
 }
 
 TEST(H2UbOverflow, PaddedLengthIncluded) {
     expect_caught(Hazard::ub_overflow, "H2 PaddedLengthIncluded", {}, [](Core& core, std::uint64_t* data) {
         const auto tile = core.ub_alloc<std::uint64_t>(9);
-        core.data_copy_pad(tile, gm(data, n), PadShape{.block_bytes = 72});  // blame: H2 PaddedLengthIncluded
+        core.data_copy_pad(tile, gm(data, words), PadShape{.block_bytes = 72});  // blame: H2 PaddedLengthIncluded
     });
     expect_clean({}, [](Core& core, std::uint64_t* data) {
         const auto tile = core.ub_alloc<std::uint64_t>(12);
-        core.data_copy_pad(tile, gm(data, n), PadShape{.block_bytes = 72});
+        core.data_copy_pad(tile, gm(data, words), PadShape{.block_bytes = 72});
     });
 }
 
@@ -70,12 +70,12 @@ TEST(H3UbOverlap, WithTheLibrarysPart) {
 
 TEST(H4MissingFlag, BetweenCopyInAndVector) {
     expect_caught(Hazard::missing_flag, "H4 BetweenCopyInAndVector", {}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n).as<float>();
+        const auto tile = core.ub_alloc<std::uint64_t>(words).as<float>();
         core.data_copy(tile, gm(reinterpret_cast<float*>(data), 32), 32);
         core.add(tile, tile, tile, 32);  // blame: H4 BetweenCopyInAndVector
     });
     expect_clean({}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n).as<float>();
+        const auto tile = core.ub_alloc<std::uint64_t>(words).as<float>();
         core.data_copy(tile, gm(reinterpret_cast<float*>(data), 32), 32);
         core.set_flag<Pipe::copy_in, Pipe::vector>(0);
         core.wait_flag<Pipe::copy_in, Pipe::vector>(0);
@@ -100,15 +100,15 @@ TEST(H4MissingFlag, BetweenScalarAndCopyOut) {
 
 TEST(H5UnwrittenUb, IsRead) {
     expect_caught(Hazard::unwritten_ub, "H5 IsRead", {}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.data_copy(gm(data, n), tile, n);  // blame: H5 IsRead
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.data_copy(gm(data, words), tile, words);  // blame: H5 IsRead
     });
     expect_clean({}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.fill(tile, 7, n);
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.fill(tile, 7, words);
         core.set_flag<Pipe::vector, Pipe::copy_out>(0);
         core.wait_flag<Pipe::vector, Pipe::copy_out>(0);
-        core.data_copy(gm(data, n), tile, n);
+        core.data_copy(gm(data, words), tile, words);
     });
 }
 
@@ -133,23 +133,23 @@ TEST(H5UnwrittenUb, PaddingConsumedAsData) {
 
 TEST(H6CopyShape, LengthsThatHardwareTruncates) {
     expect_caught(Hazard::copy_shape, "H6 LengthsThatHardwareTruncates", {}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.data_copy(tile, gm(data, n), 5);  // blame: H6 LengthsThatHardwareTruncates
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.data_copy(tile, gm(data, words), 5);  // blame: H6 LengthsThatHardwareTruncates
     });
     expect_clean({}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.data_copy_pad(tile, gm(data, n), PadShape{.block_bytes = 40});
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.data_copy_pad(tile, gm(data, words), PadShape{.block_bytes = 40});
     });
 }
 
 TEST(H6CopyShape, ZeroAndBeyondTheLimits) {
     expect_caught(Hazard::copy_shape, "H6 zero", {}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.data_copy(tile, gm(data, n), 0);  // blame: H6 zero
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.data_copy(tile, gm(data, words), 0);  // blame: H6 zero
     });
     expect_caught(Hazard::copy_shape, "H6 blocks", {}, [](Core& core, std::uint64_t* data) {
-        const auto tile = core.ub_alloc<std::uint64_t>(n);
-        core.data_copy(tile, gm(data, n), StridedShape{.blocks = 4096, .block_units = 1});  // blame: H6 blocks
+        const auto tile = core.ub_alloc<std::uint64_t>(words);
+        core.data_copy(tile, gm(data, words), StridedShape{.blocks = 4096, .block_units = 1});  // blame: H6 blocks
     });
 }
 
@@ -241,12 +241,12 @@ TEST(H22AtomicMode, LeftOn) {
 
 // Two tiles through one buffer; the second may come when the first has left.
 void stage_twice(Core& core, std::uint64_t* data, bool wait) {
-    const auto tile = core.ub_alloc<std::uint64_t>(n);
+    const auto tile = core.ub_alloc<std::uint64_t>(words);
     static_cast<void>(fetch(core, data, tile));
-    core.data_copy(gm(data + n, n), tile, n);
+    core.data_copy(gm(data + words, words), tile, words);
     core.set_flag<Pipe::copy_out, Pipe::copy_in>(0);
     if (wait) core.wait_flag<Pipe::copy_out, Pipe::copy_in>(0);
-    core.data_copy(tile, gm(data + 2 * n, n), n);  // blame: H26 BeforeTheCopyOutIsComplete
+    core.data_copy(tile, gm(data + 2 * words, words), words);  // blame: H26 BeforeTheCopyOutIsComplete
     if (!wait) core.wait_flag<Pipe::copy_out, Pipe::copy_in>(0);
 }
 

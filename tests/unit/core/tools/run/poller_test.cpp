@@ -6,16 +6,12 @@
 
 #include <vector>
 
+#include "tests/unit/core/tools/run/make_poller.hpp"
+
 namespace npushmem::run {
 namespace {
 
 using std::chrono::milliseconds;
-
-Poller make_poller() {
-    auto made = Poller::open();
-    EXPECT_TRUE(made.ok());
-    return std::move(made).value();
-}
 
 class PollerTest : public ::testing::Test {
 protected:

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "tests/unit/core/tools/run/make_poller.hpp"
+
 namespace npushmem::run {
 namespace {
 
@@ -23,12 +25,6 @@ Pipe make_pipe() {
 
 void put(const Fd& fd, const std::string& text) {
     ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
-}
-
-Poller make_poller() {
-    auto made = Poller::open();
-    EXPECT_TRUE(made.ok());
-    return std::move(made).value();
 }
 
 class TaggedOutputTest : public ::testing::Test {
