@@ -137,7 +137,8 @@ void a_second_queue_orders_and_completes_its_own(Fabric& fabric) {
     constexpr std::uint64_t data_at = 8192;
     constexpr std::uint64_t data_bytes = 2000;
     constexpr std::uint64_t beside_at = 1 << 20;
-    const std::vector<std::byte> beside(1 << 16, std::byte{7});
+    constexpr std::uint64_t share = 6400;  // of each round: puts without a fence between must not meet
+    const std::vector<std::byte> beside(rounds * share, std::byte{7});
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) {
         Pe& origin = fabric.pe(from);
         const std::span<std::byte> memory = fabric.pe(to).memory();
@@ -146,7 +147,8 @@ void a_second_queue_orders_and_completes_its_own(Fabric& fabric) {
         set_word(memory, 8, 0);
         for (std::uint64_t round = 1; round <= rounds; ++round) {
             const auto data = pattern(data_bytes, round);
-            ASSERT_EQ(origin.put(to, beside_at, beside.data(), beside.size()), Code::ok);
+            const std::uint64_t at = (round - 1) * share;
+            ASSERT_EQ(origin.put(to, beside_at + at, beside.data() + at, share), Code::ok);
             ASSERT_EQ(origin.put(to, data_at, data.data(), data.size(), nullptr, second), Code::ok);
             ASSERT_EQ(origin.fence(second), Code::ok);
             npushmem_atomic add = origin.atomic_op(to, 0, NPUSHMEM_ATOMIC_ADD, 8);

@@ -129,7 +129,11 @@ Status LibfabricWire::open_endpoints() {
     lanes_.resize(1);
     if (s.ok()) s = open_endpoint(receiver_, *completions_);
     if (s.ok()) s = open_endpoint(lanes_[0].sender, *completions_);
-    if (s.ok() && wait_ == FI_WAIT_FD) s = open_descriptor();
+    if (s.ok() && wait_ == FI_WAIT_FD && !open_descriptor().ok()) {  // then, too, whoever waits for it naps
+        if (descriptor_ >= 0) ::close(descriptor_);
+        descriptor_ = -1;
+        waits_.clear();
+    }
     return s;
 }
 

@@ -22,6 +22,13 @@ Message NetworkTransport::message(MessageKind kind) const {
 template MessageHead NetworkTransport::message<MessageHead>(MessageKind) const;
 template FlushRequest NetworkTransport::message<FlushRequest>(MessageKind) const;
 
+Code NetworkTransport::hears(OutgoingQueue& queue, Code code) {
+    if (code == Code::ok || code == Code::again || !queue.untold) return code;
+    tell(code, queue.untold->first, queue.untold->second);
+    queue.untold.reset();
+    return code;
+}
+
 Code NetworkTransport::aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
                            Target& out) {
     const auto found = queues_.find(queue);
@@ -30,15 +37,17 @@ Code NetworkTransport::aim(std::uint64_t queue, std::uint64_t remote, int pe, st
     if (!window->has(offset, bytes)) return Code::range;
     if (const Code lost = peers_[static_cast<std::size_t>(pe)].failed; lost != Code::ok) return lost;
     out = {found->second.get(), window, &found->second->flow(pe, [&] { return take_lane(pe); })};
-    return out.flow->lost;
+    return hears(*out.queue, out.flow->lost);
 }
 
 void NetworkTransport::start_message_flush(Flow& flow) {
     Operation& operation = operations_.take(Operation::Kind::flush, flow);
+    operation.flow = nullptr;  // sending may lose the way, and what is under way on it
     FlushRequest request = message<FlushRequest>(MessageKind::flush);
     request.ticket = operation.ticket;
     request.queue = flow.queue->number;
     if (send(flow.way, bytes_of(request)) != Code::ok) return operations_.give_back(operation);
+    operation.flow = &flow;
     flow.unhandled = false;
     if (ordered()) flow.undelivered = false;
     ++flow.flushes;
@@ -179,6 +188,7 @@ Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomi
         fetch->result = op.result;
         fetch->width = op.width;
         fetch->told = token != nullptr;
+        fetch->flow = nullptr;  // as in start_message_flush
     }
     if (const Code sent = send(flow.way, bytes_of(request)); sent != Code::ok) {
         if (fetch != nullptr) operations_.give_back(*fetch);
@@ -189,6 +199,7 @@ Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomi
         flow.unhandled = true;
         return Code::ok;
     }
+    fetch->flow = &flow;
     ++flow.fetches;
     ++flow.queue->outstanding;
     if (token != nullptr) *token = fetch->ticket;
@@ -300,7 +311,7 @@ Code NetworkTransport::quiet(std::uint64_t number) {
         flow->fenced = flow->active = false;
         return true;
     });
-    if (queue.active.empty() && queue.outstanding == 0) return queue.take_failures();
+    if (queue.active.empty() && queue.outstanding == 0) return hears(queue, queue.take_failures());
     (void)drive();
     return Code::again;
 }
@@ -314,7 +325,7 @@ Code NetworkTransport::test(std::uint64_t number, std::uint64_t token) {
     if (operations_.find(token) != nullptr) (void)drive();
     const Operation* const operation = operations_.find(token);
     if (operation != nullptr && operation->flow != nullptr) return Code::again;
-    return found->second->take_failure(token);
+    return hears(*found->second, found->second->take_failure(token));
 }
 
 }  // namespace npushmem::network

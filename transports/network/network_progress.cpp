@@ -12,7 +12,9 @@ namespace npushmem::network {
 Code NetworkTransport::send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const Peer& peer = peers_[static_cast<std::size_t>(way.pe)];
     if (peer.failed != Code::ok) return peer.failed;
-    if (!peer.linked || !lane(way).backlog.empty()) return Code::again;
+    const Lane& over = lane(way);
+    if (over.lost != Code::ok) return over.lost;
+    if (!peer.linked || !over.backlog.empty()) return Code::again;
     const Code sent = wire_->send(way, head, rest);
     if (sent != Code::ok && sent != Code::again) lost(way, sent, wire_->why());
     return sent;
@@ -30,8 +32,9 @@ void NetworkTransport::send_backlogs() {
 }
 
 bool NetworkTransport::send_backlog(Way way) {
-    if (!peers_[static_cast<std::size_t>(way.pe)].linked) return false;
     auto& backlog = lane(way).backlog;
+    if (backlog.empty()) return true;  // dropped meanwhile
+    if (!peers_[static_cast<std::size_t>(way.pe)].linked) return false;
     while (!backlog.empty()) {
         const Code sent = wire_->send(way, backlog.front(), {});
         if (sent == Code::again) return false;
@@ -125,9 +128,10 @@ void NetworkTransport::completed(WireContext& context, Code code, const std::str
         operation.held_by_wire = false;
         return lost(flow->way, posted, wire_->why());
     }
-    send_in_any_case(flow->way, bytes_of(*operation.then));
-    flow->unhandled = true;
+    const AtomicRequest then = *operation.then;
+    flow->unhandled = true;  // before it is sent: should that lose the way, quiet tells
     finish(operation, Code::ok);
+    send_in_any_case(flow->way, bytes_of(then));
 }
 
 void NetworkTransport::arrived(std::span<const std::byte> message) {
@@ -214,23 +218,25 @@ void NetworkTransport::lose_peer(int pe, Code code, const std::string& why) {
                      failed, failed == 1 ? " was" : "s were"));
 }
 
-// The queues that use this lane can no longer reach the peer; others, and the peer itself, can.
+// The queues that use this lane can no longer reach the peer, and are told when they ask; others, and the peer itself,
+// can.
 void NetworkTransport::lose_lane(Way way, Code code, const std::string& why) {
     lane(way).backlog.clear();
     lane(way).spoilt = true;
-    bool news = false;
+    lane(way).lost = code;
+    std::vector<OutgoingQueue*> users;
     for (auto& [number, queue] : queues_) {
         const auto found = queue->flows.find(way.pe);
         if (found == queue->flows.end() || found->second->way != way || found->second->lost != Code::ok) continue;
         found->second->lost = code;
         forget_flow(*found->second, code);
-        news = true;
+        users.push_back(queue.get());
     }
     const int failed = fail_operations([way](Way other) { return other == way; }, code);
-    if (!news) return;
-    tell(code, way.pe,
-         fmt::format("a context's own way to {} is lost over {}: {}; {} operation{} under way", name_of_peer(way.pe),
-                     wire_->traits().name, why, failed, failed == 1 ? " was" : "s were"));
+    for (OutgoingQueue* queue : users)
+        queue->untold = {way.pe, fmt::format("a context's own way to {} is lost over {}: {}; {} operation{} under way",
+                                             name_of_peer(way.pe), wire_->traits().name, why, failed,
+                                             failed == 1 ? " was" : "s were")};
 }
 
 // A peer that is there answers a ping even while its program computes; one that says nothing for long is lost.

@@ -44,12 +44,17 @@ NetworkTransport::Lane& NetworkTransport::lane(Way way) {
     return lanes[way.lane];
 }
 
-// The lowest that nobody uses; when all are used, the one with the fewest users.
+// The lowest that nobody uses; when all are used, the one with the fewest users, of those that still get through.
 std::uint32_t NetworkTransport::take_lane(int pe) {
+    auto& lanes = peers_[static_cast<std::size_t>(pe)].lanes;
+    const auto load = [&](std::uint32_t i) { return std::pair(lanes[i].lost != Code::ok, lanes[i].users); };
+    if (lanes.empty()) lanes.emplace_back();
     std::uint32_t best = 0;
-    for (std::uint32_t i = 0; i < settings_.lanes && lane({pe, best}).users > 0; ++i)
-        if (lane({pe, i}).users < lane({pe, best}).users) best = i;
-    ++lane({pe, best}).users;
+    for (std::uint32_t i = 1; i < settings_.lanes && load(best) > std::pair(false, 0U); ++i) {
+        if (i == lanes.size()) lanes.emplace_back();
+        if (load(i) < load(best)) best = i;
+    }
+    ++lanes[best].users;
     return best;
 }
 
@@ -57,6 +62,7 @@ void NetworkTransport::give_back_lane(Way way) {
     Lane& given = lane(way);
     if (--given.users > 0 || way.lane == 0) return;
     given.backlog.clear();
+    given.lost = Code::ok;
     if (std::exchange(given.spoilt, false)) wire_->close(way);
 }
 
@@ -172,16 +178,18 @@ Result<std::uint64_t> NetworkTransport::create_queue() {
     return last_queue_;
 }
 
+// Also what was on a lane that is lost. Of what was on its way to a lost peer the wire may never tell.
 bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
     bool held = false;
     operations_.for_each([&](const Operation& operation) {
-        held = held || (operation.flow != nullptr && operation.flow->queue == &queue && operation.held_by_wire);
+        const Peer& peer = peers_[static_cast<std::size_t>(operation.way.pe)];
+        held = held || (operation.held_by_wire && operation.queue == queue.number && peer.failed == Code::ok);
     });
     return held;
 }
 
 // What the wire still has is taken back by the pool when the wire tells of it; nobody else looks at it.
-void NetworkTransport::abandon(OutgoingQueue& queue) {
+void NetworkTransport::abandon(const OutgoingQueue& queue) {
     operations_.for_each([&](Operation& operation) {
         if (operation.flow == nullptr || operation.flow->queue != &queue) return;
         if (operation.held_by_wire) lane(operation.flow->way).spoilt = true;
@@ -189,7 +197,6 @@ void NetworkTransport::abandon(OutgoingQueue& queue) {
         operation.then.reset();
         if (!operation.held_by_wire) operations_.give_back(operation);
     });
-    for (const auto& [pe, flow] : queue.flows) give_back_lane(flow->way);
 }
 
 Code NetworkTransport::destroy_queue(std::uint64_t number) {
@@ -207,6 +214,7 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
         guard.lock();
     }
     abandon(*found->second);
+    for (const auto& [pe, flow] : found->second->flows) give_back_lane(flow->way);
     queues_.erase(found);
     return Code::ok;
 }

@@ -82,6 +82,7 @@ private:
     struct Lane {
         std::uint32_t users = 0;    // flows
         bool spoilt = false;        // not to be used by others
+        Code lost = Code::ok;       // nothing gets through any more
         std::deque<Bytes> backlog;  // messages that found no room
     };
     struct Peer {
@@ -101,6 +102,8 @@ private:
     };
     enum class Passing { transfer, request };
 
+    // `code` as a caller on this queue gets it: if it is a failure, what was kept for it is an event now.
+    Code hears(OutgoingQueue& queue, Code code);
     Code aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes, Target& out);
     // May an operation of this sort overtake nothing that a fence holds back? Starts what has to happen first.
     bool may_pass(Flow& flow, Passing passing);
@@ -159,7 +162,7 @@ private:
     Lane& lane(Way way);
     std::uint32_t take_lane(int pe);
     void give_back_lane(Way way);
-    void abandon(OutgoingQueue& queue);
+    void abandon(const OutgoingQueue& queue);
     [[nodiscard]] bool wire_holds(const OutgoingQueue& queue);
 
     int my_pe_;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,6 +38,8 @@ struct Operation : WireContext {
     std::uint64_t ticket = 0;  // 0: not in use
     std::uint32_t index = 0;
     Kind kind = Kind::write;
+    std::uint32_t queue = 0;    // its number, which stays when the flow is forgotten
+    Way way;                    // likewise
     bool held_by_wire = false;  // the wire will tell of it
     bool told = false;          // its ticket was given out as a token
     bool flushing = false;      // a write that waits for the wire's flush before `then`
@@ -46,48 +49,6 @@ struct Operation : WireContext {
     std::optional<AtomicRequest> then;  // a signal to be sent once the write is delivered
 };
 
-class OperationPool {
-public:
-    // `flow` is counted up by the caller.
-    Operation& take(Operation::Kind kind, Flow& flow) {
-        if (free_.empty()) {
-            operations_.emplace_back();
-            operations_.back().index = static_cast<std::uint32_t>(operations_.size() - 1);
-            free_.push_back(&operations_.back());
-        }
-        Operation& operation = *free_.back();
-        free_.pop_back();
-        operation.ticket = (++generation_ << 32) | (operation.index + 1U);
-        operation.kind = kind;
-        operation.held_by_wire = operation.told = operation.flushing = false;
-        operation.flow = &flow;
-        operation.result = nullptr;
-        operation.then.reset();
-        return operation;
-    }
-    void give_back(Operation& operation) {
-        operation.ticket = 0;
-        operation.flow = nullptr;
-        free_.push_back(&operation);
-    }
-    // Null when the operation is over.
-    [[nodiscard]] Operation* find(std::uint64_t ticket) {
-        const std::uint64_t index = (ticket & 0xffffffffU) - 1;
-        if (index >= operations_.size() || operations_[index].ticket != ticket) return nullptr;
-        return &operations_[index];
-    }
-    template <class Visit>
-    void for_each(Visit&& visit) {
-        for (Operation& operation : operations_)
-            if (operation.ticket != 0) visit(operation);
-    }
-
-private:
-    std::deque<Operation> operations_;
-    std::vector<Operation*> free_;
-    std::uint64_t generation_ = 0;
-};
-
 struct OutgoingQueue {
     std::uint32_t number = 0;
     std::unordered_map<int, std::unique_ptr<Flow>> flows;
@@ -95,6 +56,8 @@ struct OutgoingQueue {
     std::vector<Flow*> active;                             // with something under way, or that had
     std::uint64_t outstanding = 0;                         // operations
     std::vector<std::pair<std::uint64_t, Code>> failures;  // ticket or 0; told once
+    // What to say of a lost lane, and to which peer, to who hears of it by a code: it is nothing to other queues.
+    std::optional<std::pair<int, std::string>> untold;
 
     // `take_lane` is called once per peer.
     template <class TakeLane>
@@ -130,6 +93,50 @@ struct OutgoingQueue {
         failures.clear();
         return first;
     }
+};
+
+class OperationPool {
+public:
+    // `flow` is counted up by the caller; one that may fail before it is under way has `flow` null until then.
+    Operation& take(Operation::Kind kind, Flow& flow) {
+        if (free_.empty()) {
+            operations_.emplace_back();
+            operations_.back().index = static_cast<std::uint32_t>(operations_.size() - 1);
+            free_.push_back(&operations_.back());
+        }
+        Operation& operation = *free_.back();
+        free_.pop_back();
+        operation.ticket = (++generation_ << 32) | (operation.index + 1U);
+        operation.kind = kind;
+        operation.held_by_wire = operation.told = operation.flushing = false;
+        operation.flow = &flow;
+        operation.queue = flow.queue->number;
+        operation.way = flow.way;
+        operation.result = nullptr;
+        operation.then.reset();
+        return operation;
+    }
+    void give_back(Operation& operation) {
+        operation.ticket = 0;
+        operation.flow = nullptr;
+        free_.push_back(&operation);
+    }
+    // Null when the operation is over.
+    [[nodiscard]] Operation* find(std::uint64_t ticket) {
+        const std::uint64_t index = (ticket & 0xffffffffU) - 1;
+        if (index >= operations_.size() || operations_[index].ticket != ticket) return nullptr;
+        return &operations_[index];
+    }
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (Operation& operation : operations_)
+            if (operation.ticket != 0) visit(operation);
+    }
+
+private:
+    std::deque<Operation> operations_;
+    std::vector<Operation*> free_;
+    std::uint64_t generation_ = 0;
 };
 
 }  // namespace npushmem::network

@@ -120,7 +120,8 @@ public:
     // from within progress.
     virtual void forget(int /*pe*/) {}
     // Nobody uses this lane to this peer any more; not lane 0, and not from within progress. What it takes is given
-    // back. Of what is under way the wire may tell later, or never. Its next use makes it anew.
+    // back, as far as no other peer is reached by it. Of what is under way the wire may tell later, or never. Its next
+    // use makes it anew.
     virtual void close(Way /*way*/) {}
 
     // True: something happened.

@@ -80,13 +80,21 @@ UcxWire::~UcxWire() {
     const auto deadline = std::chrono::steady_clock::now() + longest_settling;
     for (const Lane& lane : lanes_)
         for (const auto& [pe, peer] : lane.peers) settle(lane, peer, deadline);
-    for (Lane& lane : lanes_) close_worker(lane);
+    // The first one last: other workers' connections are made and ended with its help.
+    for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) close_worker(*lane);
     if (context_ != nullptr) {
         for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
         ucp_cleanup(context_);
     }
     if (descriptor_ >= 0) ::close(descriptor_);
     if (bell_ >= 0) ::close(bell_);
+}
+
+// And the first worker: the other end of a connection waits for what that one answers.
+bool UcxWire::drive(const Lane& lane) {
+    bool active = ucp_worker_progress(lane.worker) != 0;
+    if (lane.worker != lanes_[0].worker) active = ucp_worker_progress(lanes_[0].worker) != 0 || active;
+    return active;
 }
 
 void UcxWire::settle(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline) {
@@ -96,7 +104,7 @@ void UcxWire::settle(const Lane& lane, const Peer& peer, std::chrono::steady_clo
     if (flush == nullptr || UCS_PTR_IS_ERR(flush)) return;
     while (ucp_request_check_status(flush) == UCS_INPROGRESS && !peer.lost &&
            std::chrono::steady_clock::now() < deadline)
-        if (ucp_worker_progress(lane.worker) == 0) std::this_thread::yield();
+        if (!drive(lane)) std::this_thread::yield();
     ucp_request_free(flush);
 }
 
@@ -107,7 +115,7 @@ void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     how.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
     if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
-    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)ucp_worker_progress(lane.worker);
+    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)drive(lane);
     ucp_request_free(closing);
 }
 
@@ -131,8 +139,22 @@ void UcxWire::close(network::Way way) {
         return of_the_peer;
     });
     disconnect(lane, found->second.endpoint);
+    forget_events(way);
     lane.peers.erase(found);
     if (lane.peers.empty()) close_worker(lane);
+}
+
+// That messages on a way were cancelled as it was closed is no news, least of all to who has it next. Operations are
+// told of all the same.
+void UcxWire::forget_events(network::Way way) {
+    std::erase_if(events_, [&](const Event& event) {
+        if (event.context == nullptr) return event.way == way;  // a message that has arrived has no way
+        if (event.context->owner != WireContext::Owner::wire) return false;
+        auto& buffer = static_cast<Buffer&>(*event.context);
+        if (buffer.way != way) return false;
+        free_sends_.push_back(&buffer);
+        return true;
+    });
 }
 
 Status UcxWire::open_all(const UcxWish& wish) {

@@ -103,6 +103,9 @@ private:
     void settle(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline);
     void disconnect(const Lane& lane, ucp_ep_h endpoint);
     void close_worker(Lane& lane);
+    // True: something happened.
+    bool drive(const Lane& lane);
+    void forget_events(network::Way way);
 
     static void on_done(void* request, ucs_status_t status, void* context);
     static void on_lost(void* peer, ucp_ep_h endpoint, ucs_status_t status);

@@ -98,6 +98,11 @@ private:
         std::vector<Lane> lanes;  // as many as have been used
         std::unordered_map<std::uint32_t, Theirs> theirs;
     };
+    // As it was taken: the queue pair that it names may be destroyed before it is looked at.
+    struct Event {
+        ibv_event_type type;
+        std::uint32_t queue_pair;  // its number; 0: it names none
+    };
     struct Asking {
         network::Way way;
         std::chrono::steady_clock::time_point again;
@@ -191,7 +196,8 @@ private:
     void received(network::WireListener& listener, const ibv_wc& completion);
     bool tell_failures(network::WireListener& listener);
     bool take_events(network::WireListener& listener);
-    void happened(network::WireListener& listener, const ibv_async_event& event);
+    void keep_events();
+    void happened(network::WireListener& listener, const Event& event);
     void lose(network::WireListener& listener, Connection& connection, Status why);
     void lose_all(network::WireListener& listener, const Status& why);
 
@@ -229,9 +235,9 @@ private:
     std::vector<Connection*> watched_;
     std::vector<Failed> failed_;
     std::vector<std::size_t> unposted_receives_;
-    std::vector<ibv_wc> polled_;           // by prepare_to_wait, for the next progress
-    std::vector<ibv_async_event> events_;  // likewise
-    std::uint32_t in_flight_ = 0;          // requests posted whose completions the queue must have room for
+    std::vector<ibv_wc> polled_;   // by prepare_to_wait, for the next progress
+    std::vector<Event> events_;    // likewise
+    std::uint32_t in_flight_ = 0;  // requests posted whose completions the queue must have room for
     std::uint32_t most_in_flight_ = 0;
     unsigned until_event_check_ = polls_per_event_check;
 };

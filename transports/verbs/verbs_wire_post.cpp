@@ -359,6 +359,7 @@ void VerbsWire::destroy_retired() {
     std::erase_if(retired_, [this](const auto& each) {
         if (each->under_way() > 0 || each->unfinished != nullptr || each->watched) return false;
         by_number_.erase(each->number());
+        std::erase_if(events_, [&](const Event& event) { return event.queue_pair == each->number(); });
         connections_[each->purpose().number] = nullptr;
         return true;
     });

@@ -64,7 +64,9 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
             fmt::format("work request {}: {} (status {}, vendor {:#x}); {}{}{}", number.which,
                         library_->wc_status_str(completion.status), static_cast<int>(completion.status),
                         completion.vendor_err, hint_for(completion.status), port_note_.empty() ? "" : "; ", port_note_);
-        if (connection.failure().ok()) connection.fail({code_of(completion.status), text});
+        // A lane that was stopped is no lost peer.
+        const bool stopped = completion.status == IBV_WC_WR_FLUSH_ERR && connection.purpose().way.lane > 0;
+        if (connection.failure().ok()) connection.fail({stopped ? Code::system : code_of(completion.status), text});
     }
     std::uint32_t retired = 0;
     connection.retire(number.which, [&](const Posted& posted, bool is_last) {
@@ -190,6 +192,7 @@ Status VerbsWire::take_lane(const Greeting& greeting) {
 }
 
 void VerbsWire::lane_answered(WireListener& listener, const Greeting& greeting) {
+    if (greeting.lane >= peer(greeting.pe).lanes.size()) return;  // nobody has asked for it
     const network::Way way{greeting.pe, greeting.lane};
     const Lane& own = lane(way);
     if (!own.connection || own.generation != greeting.generation || own.connection->ready()) return;
@@ -270,23 +273,31 @@ void VerbsWire::lose_all(WireListener& listener, const Status& why) {
 
 bool VerbsWire::take_events(WireListener& listener) {
     until_event_check_ = polls_per_event_check;
-    auto events = std::exchange(events_, {});
-    ibv_async_event event{};
-    while (library_->take_async_event(port_->context(), &event) == 0) events.push_back(event);
-    for (const auto& each : events) happened(listener, each);
+    keep_events();
+    const auto events = std::exchange(events_, {});
+    for (const Event& each : events) happened(listener, each);
     return !events.empty();
 }
 
-void VerbsWire::happened(WireListener& listener, const ibv_async_event& event) {
-    const char* const text = library_->event_type_str(event.event_type);
-    switch (event.event_type) {
+void VerbsWire::keep_events() {
+    ibv_async_event event{};
+    while (library_->take_async_event(port_->context(), &event) == 0) {
+        const bool of_a_pair = event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
+                               event.event_type == IBV_EVENT_QP_ACCESS_ERR;
+        events_.push_back({event.event_type, of_a_pair ? event.element.qp->qp_num : 0});
+    }
+}
+
+void VerbsWire::happened(WireListener& listener, const Event& event) {
+    const char* const text = library_->event_type_str(event.type);
+    switch (event.type) {
         case IBV_EVENT_QP_FATAL:
         case IBV_EVENT_QP_REQ_ERR:
         case IBV_EVENT_QP_ACCESS_ERR: {
-            const auto found = by_number_.find(event.element.qp->qp_num);
+            const auto found = by_number_.find(event.queue_pair);
             if (found != by_number_.end())
                 lose(listener, *found->second,
-                     {Code::peer_dead,
+                     {found->second->purpose().way.lane == 0 ? Code::peer_dead : Code::system,
                       fmt::format("its queue pair stopped: {}{}{}", text, port_note_.empty() ? "" : "; ", port_note_)});
             return;
         }
@@ -310,8 +321,7 @@ bool VerbsWire::prepare_to_wait() {
     polled_.resize(polled_at_once);
     const int count = library_->poll_cq(port_->cq(), polled_at_once, polled_.data());
     polled_.resize(static_cast<std::size_t>(std::max(count, 0)));
-    ibv_async_event event{};
-    while (library_->take_async_event(port_->context(), &event) == 0) events_.push_back(event);
+    keep_events();
     if (!events_.empty()) until_event_check_ = 1;
     return count == 0 && events_.empty();
 }

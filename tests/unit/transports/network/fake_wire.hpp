@@ -152,6 +152,7 @@ public:
     }
     Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override {
         const std::lock_guard guard(network_.lock_);
+        if (refuse == way) return Code::range;
         auto message = std::make_shared<Bytes>(head.begin(), head.end());
         message->insert(message->end(), rest.begin(), rest.end());
         return network_.add(pe_, way, true, [this, pe = way.pe, message] {
@@ -174,6 +175,7 @@ public:
     Code fail_with = Code::ok;  // every completion from now on
     int lose = -1;              // the connection to this PE breaks
     std::optional<network::Way> lose_lane;
+    std::optional<network::Way> refuse;  // no message leaves on this way: an error, not for want of room
     std::vector<network::Way> closed;
     std::vector<network::Way> used;  // for transfers, each once
     int native_atomics_used = 0;

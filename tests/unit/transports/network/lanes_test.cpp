@@ -37,11 +37,7 @@ TEST_P(Lanes, OfOneQueueIsNotDelayedByAnother) {
     ASSERT_EQ(put_on(world, other, 1, 1, 6), Code::ok);
     EXPECT_EQ(world.at(0).fence(other), Code::ok);
     ASSERT_EQ(put_on(world, other, 1, 2, 7), Code::ok);
-    if (GetParam() == Delivery::on_completion || GetParam() == Delivery::in_order_on_completion) {
-        EXPECT_EQ(quiet_on(world, other), Code::ok);  // elsewhere it needs an answer, over the peer's own way
-    } else {
-        for (int i = 0; i < 100; ++i) world.step();
-    }
+    EXPECT_EQ(quiet_on(world, other), Code::ok);
     EXPECT_EQ(world.word(1, 1), 6U);
     EXPECT_EQ(world.word(1, 2), 7U);
     EXPECT_EQ(world.word(1, 0), 1U);
@@ -111,6 +107,7 @@ TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
     ASSERT_EQ(put_on(world, world.queue[0], 1, 2, 3), Code::ok);
     EXPECT_EQ(world.quiet(), Code::ok);
     EXPECT_EQ(world.word(1, 2), 3U);
+    EXPECT_EQ(next_event(world), "") << "told to a queue that has not lost anything";
     EXPECT_EQ(quiet_on(world, second), Code::range);
     EXPECT_EQ(quiet_on(world, second), Code::ok) << "told twice";
     EXPECT_EQ(put_on(world, second, 1, 1, 4), Code::range);
@@ -121,6 +118,50 @@ TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
     EXPECT_EQ(put_on(world, third, 1, 1, 5), Code::ok);
     EXPECT_EQ(quiet_on(world, third), Code::ok);
     EXPECT_EQ(world.word(1, 1), 5U);
+}
+
+TEST_P(Lanes, ThatAreLostAreNotGivenToOthers) {
+    NetworkSettings settings = World::quiet_settings();
+    settings.lanes = 2;
+    World world(GetParam(), 1, settings);
+    world.start();
+    const std::uint64_t second = world.at(0).create_queue().value();
+    std::uint64_t value = 2;
+    for (const auto queue : {world.queue[0], second})
+        ASSERT_EQ(world.at(0).put(queue, world.rma(1, 1, &value, 1), nullptr), Code::ok);
+    world.wires[0]->lose_lane = Way{1, 1};
+    EXPECT_EQ(quiet_on(world, second), Code::range);
+    const std::uint64_t third = world.at(0).create_queue().value();
+    EXPECT_EQ(put_on(world, third, 1, 1, 5), Code::ok);
+    EXPECT_EQ(quiet_on(world, third), Code::ok);
+}
+
+// A message that the network refuses loses the way it was for, and each operation on it ends once: what is taken later
+// has places of its own.
+TEST_P(Lanes, ThatAreLostBySendingEndEachOperationOnce) {
+    for (const int lost_lane : {0, 1}) {
+        World world(GetParam());
+        world.start();
+        const std::uint64_t second = world.at(0).create_queue().value();
+        ASSERT_EQ(put_on(world, world.queue[0], 1, 0, 1), Code::ok);
+        ASSERT_EQ(put_on(world, second, 1, 0, 1), Code::ok);
+        ASSERT_EQ(quiet_on(world, second), Code::ok);
+        ASSERT_EQ(world.quiet(), Code::ok);
+        const std::uint64_t queue = lost_lane == 0 ? world.queue[0] : second;
+        const auto add = world.atomic(1, NPUSHMEM_ATOMIC_ADD, 3, 2);
+        ASSERT_EQ(world.finish([&] { return world.at(0).atomic(queue, add, nullptr); }), Code::ok);
+        std::uint64_t old = 0;
+        auto fetch = world.atomic(1, NPUSHMEM_ATOMIC_FETCH_ADD, 3, 2);
+        fetch.result = &old;
+        world.wires[0]->refuse = Way{1, static_cast<std::uint32_t>(lost_lane)};
+        EXPECT_EQ(world.at(0).atomic(queue, fetch, nullptr), Code::range);
+        EXPECT_EQ(quiet_on(world, queue), Code::range);
+        EXPECT_EQ(quiet_on(world, queue), Code::ok);
+        const std::uint64_t third = world.at(0).create_queue().value();
+        for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(put_on(world, third, 2, i, 20 + i), Code::ok);
+        EXPECT_EQ(quiet_on(world, third), Code::ok);
+        for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(world.word(2, i), 20 + i);
+    }
 }
 
 TEST_P(Lanes, EndWithTheirPeer) {
