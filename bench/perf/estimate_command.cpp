@@ -27,6 +27,12 @@ std::size_t most_tokens(const moe::Routing& routing) {
     return most / static_cast<std::size_t>(routing.top_k);
 }
 
+std::string busy_fields(const char* name, const moe::LinksBusy& busy) {
+    if (busy.links == 0) return {};
+    return field(name, fmt::format("{:.1f} % on average, the busiest {:.1f} %, the idlest {:.1f} %", busy.mean * 100,
+                                   busy.most * 100, busy.least * 100));
+}
+
 class EstimateCommand final : public Subcommand {
 public:
     CLI::App* declare(CLI::App& program) override {
@@ -89,7 +95,6 @@ private:
 
     [[nodiscard]] std::string report(const moe::Routing& routing, moe::Bytes row, const npu::DeviceModel& device,
                                      const npu::VirtualReport& time) const {
-        const moe::LinksBusy busy = moe::links_busy(time, routing.ranks());
         std::string out = fmt::format(
             "npushmem-perf estimate: virtual time of a device model, not a measurement; the sender alone, mode direct, "
             "rows staged through the unified buffer\n\n");
@@ -101,9 +106,10 @@ private:
                                            cores_.blocks * cores_.vector_cores, device.hccs_rate,
                                            device.hccs_latency / 1e3, device.gm_rate));
         out += field("time", time_text(time.seconds()));
-        out += field("links busy", fmt::format("{:.1f} % on average, the busiest {:.1f} %, the idlest {:.1f} %",
-                                               busy.mean * 100, busy.most * 100, busy.least * 100));
-        out += field("", "the busiest one's share is the sender's doing, the others' below it the routing's");
+        out += busy_fields("links busy", moe::links_busy(time, routing.ranks(), device.group));
+        out += busy_fields("ports busy", moe::ports_busy(time, routing.ranks(), device.group));
+        if (routing.ranks() > 1)
+            out += field("", "the busiest one's share is the sender's doing, the others' below it the routing's");
         return out + '\n' + time.text();
     }
 

@@ -63,6 +63,7 @@ public:
         if (Status read = read_model(); !read.ok()) return fail(read.message());
         auto job = Job::start();
         if (!job.ok()) return fail(job.status().message());
+        if (Status sizes = check_sizes(*job.value()); !sizes.ok()) return fail(sizes.message());
         auto table = measure(*job.value());
         if (!table.ok()) return fail(table.status().message());
         if (job.value()->pe() != 0) return EXIT_SUCCESS;
@@ -135,14 +136,30 @@ private:
         return config;
     }
 
+    // In whole blocks.
     [[nodiscard]] int blocks() const {
+        const int each = npu::device().config().vector_cores;
+        return (cores_ + each - 1) / each;
+    }
+
+    [[nodiscard]] Status check_sizes(const Job& job) const {
         const npu::DeviceConfig& device = npu::device().config();
-        return std::min((cores_ + device.vector_cores - 1) / device.vector_cores, device.blocks);
+        if (blocks() > device.blocks) {
+            return {Code::argument,
+                    fmt::format("--cores {} is more than a device has, {} blocks of {} cores; use at most {}", cores_,
+                                device.blocks, device.vector_cores, device.blocks * device.vector_cores)};
+        }
+        if (pes_ > job.pes()) {
+            return {Code::argument, fmt::format("--pes {} is more than the {} PEs of this job; use at most {}, or "
+                                                "start more with npushmem-run -n",
+                                                pes_, job.pes(), job.pes())};
+        }
+        return {};
     }
 
     // Numbers of PEs to measure with.
     [[nodiscard]] std::vector<int> sizes(int all) const {
-        if (pes_ != 0) return {std::min(pes_, all)};
+        if (pes_ != 0) return {pes_};
         std::vector<int> sizes;
         for (int pes = 2; pes <= all; pes += pes < 8 ? 1 : pes / 4) sizes.push_back(pes);
         return sizes;

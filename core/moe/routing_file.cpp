@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/moe/routing_binary.hpp"
 #include "core/moe/routing_document.hpp"
@@ -34,13 +35,12 @@ std::string rank_arrays(const std::vector<std::vector<Value>>& ranks, std::size_
 }
 
 std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result + '"';
+    // What is no UTF-8 cannot stand in the file.
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
+
+// "-0" would be read as an integer, without its sign.
+std::string number_text(float value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 std::string token_counts(const Routing& routing) {
     std::string text;
@@ -87,8 +87,6 @@ std::string routing_text(const Routing& routing, float weight_unit) {
                    [&](float value) { return fmt::format("{}", std::lround(value / weight_unit)); });
 }
 
-std::string routing_text(const Routing& routing) {
-    return text_of(routing, 1.0F, [](float value) { return fmt::format("{}", value); });
-}
+std::string routing_text(const Routing& routing) { return text_of(routing, 1.0F, number_text); }
 
 }  // namespace npushmem::moe

@@ -1,6 +1,9 @@
 #include "core/moe/send_estimate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
@@ -37,18 +40,42 @@ Result<std::vector<CombinePlan>> plans_of(const Routing& routing) {
     return plans;
 }
 
-std::uint64_t most_rows(const std::vector<CombinePlan>& plans) {
-    std::uint64_t most = 0;
-    for (const CombinePlan& plan : plans) most = std::max(most, plan.rows.value());
+Rows most_rows(const std::vector<CombinePlan>& plans) {
+    Rows most;
+    for (const CombinePlan& plan : plans) most = std::max(most, plan.rows);
     return most;
 }
 
-CombineSend send_of(const CombinePlan& plan, const SlotLayout& layout, const std::byte* x, std::byte* region) {
+// Not written to: pages of it that nobody reads cost nothing.
+Result<std::unique_ptr<std::byte[]>> make_x(Rows rows, Bytes row) {
+    constexpr std::uint64_t most = std::numeric_limits<std::ptrdiff_t>::max();
+    const bool fits = row.value() == 0 || rows.value() <= most / row.value();
+    std::unique_ptr<std::byte[]> x(fits ? new (std::nothrow) std::byte[bytes_of(rows, row).value()] : nullptr);
+    if (x == nullptr) {
+        return Status{Code::memory, fmt::format("estimate: no room for the {} rows of {} bytes that a rank sends; use "
+                                                "fewer tokens",
+                                                rows.value(), row.value())};
+    }
+    return x;
+}
+
+// In the job's memory, where they begin with a cache line: how many lines a core loads must not depend on the host.
+std::uint32_t* place_slots(npu::CheckedJob& job, const std::vector<CombinePlan>& plans) {
+    auto* slots = job.allocate<std::uint32_t>(most_rows(plans).value());
+    for (int pe = 0; pe < job.pes(); ++pe) {
+        const auto& from = plans[static_cast<std::size_t>(pe)].slots;
+        if (!from.empty()) std::memcpy(job.at(pe, slots), from.data(), from.size() * sizeof from.front());
+    }
+    return slots;
+}
+
+CombineSend send_of(const CombinePlan& plan, const SlotLayout& layout, const std::byte* x, const std::uint32_t* slots,
+                    std::byte* region) {
     CombineSend send;
     send.x = x;
     send.offset_table = plan.offset_table.data();
     send.length_table = plan.length_table.data();
-    send.slots = plan.slots.data();
+    send.slots = slots;
     send.num_local_experts = plan.local_experts;
     send.num_ranks = plan.ranks;
     send.region = region;
@@ -58,12 +85,33 @@ CombineSend send_of(const CombinePlan& plan, const SlotLayout& layout, const std
     return send;
 }
 
-npu::CheckedJobConfig job_config(const SlotLayout& layout, int ranks, const EstimateCores& cores) {
-    npu::CheckedJobConfig config{.pes = ranks, .heap_bytes = layout.total().value() + 4096, .check = false};
+npu::CheckedJobConfig job_config(const SlotLayout& layout, Rows most, int ranks, const EstimateCores& cores) {
+    const std::uint64_t bytes = layout.total().value() + most.value() * sizeof(std::uint32_t) + 4096;
+    npu::CheckedJobConfig config{.pes = ranks, .heap_bytes = bytes, .check = false};
     config.schedule.kind = npu::Schedule::Kind::eager;
     config.device.blocks = cores.blocks;
     config.device.vector_cores = cores.vector_cores;
     return config;
+}
+
+using Link = npu::VirtualReport::Link;
+
+// Of `all` links, of which `counts` tells those that were used.
+template <class Counts>
+LinksBusy busy_of(const npu::VirtualReport& report, std::size_t all, const Counts& counts) {
+    if (all == 0) return {};
+    LinksBusy busy{std::numeric_limits<double>::max(), 0, 0, all};
+    std::size_t used = 0;
+    for (const Link& link : report.links) {
+        if (!counts(link)) continue;
+        ++used;
+        busy.least = std::min(busy.least, link.busy);
+        busy.mean += link.busy;
+        busy.most = std::max(busy.most, link.busy);
+    }
+    if (used < all) busy.least = 0;
+    busy.mean /= static_cast<double>(all);
+    return busy;
 }
 
 }  // namespace
@@ -72,38 +120,39 @@ Status estimate_send(npu::VirtualTime& time, const Routing& routing, Bytes row, 
     const SlotLayout layout(routing.ranks(), most_slots(routing), row);
     auto plans = plans_of(routing);
     if (!plans.ok()) return plans.status();
-    auto job = npu::CheckedJob::create(job_config(layout, routing.ranks(), cores));
+    const Rows most = most_rows(plans.value());
+    auto job = npu::CheckedJob::create(job_config(layout, most, routing.ranks(), cores));
     if (!job.ok()) return job.status();
+    auto x = make_x(most, row);
+    if (!x.ok()) return x.status();
     auto* region = job.value()->allocate<std::byte>(layout.total().value());
-    const std::vector<std::byte> x(bytes_of(Rows{most_rows(plans.value())}, row).value());
+    const auto* slots = place_slots(*job.value(), plans.value());
     npu::LaunchConfig launch(cores.blocks);
     launch.name = "moe_combine_direct_sender";
     launch.hooks = time.hooks();
     return job.value()
         ->run(launch,
               [&](npu::Core& core) {
-                  const auto pe = static_cast<std::size_t>(core.my_pe());
+                  const int pe = core.my_pe();
                   moe_combine_direct_sender(
-                      core, send_of(plans.value()[pe], layout, x.data(), job.value()->at(core.my_pe(), region)));
+                      core, send_of(plans.value()[static_cast<std::size_t>(pe)], layout, x.value().get(),
+                                    job.value()->at(pe, slots), job.value()->at(pe, region)));
               })
         .status;
 }
 
-LinksBusy links_busy(const npu::VirtualReport& report, int ranks) {
-    if (ranks < 2) return {};
-    LinksBusy busy{std::numeric_limits<double>::max(), 0, 0};
-    std::size_t used = 0;
-    for (const npu::VirtualReport::Link& link : report.links) {
-        if (link.from < 0 || link.to < 0) continue;
-        ++used;
-        busy.least = std::min(busy.least, link.busy);
-        busy.mean += link.busy;
-        busy.most = std::max(busy.most, link.busy);
+LinksBusy links_busy(const npu::VirtualReport& report, int ranks, int group) {
+    std::size_t all = 0;
+    for (int first = 0; first < ranks; first += group) {
+        const auto members = static_cast<std::size_t>(std::min(group, ranks - first));
+        all += members * (members - 1);
     }
-    const auto all = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks - 1);
-    if (used < all) busy.least = 0;
-    busy.mean /= static_cast<double>(all);
-    return busy;
+    return busy_of(report, all, [](const Link& link) { return link.from >= 0 && link.to >= 0; });
+}
+
+LinksBusy ports_busy(const npu::VirtualReport& report, int ranks, int group) {
+    const std::size_t all = ranks > group ? 2 * static_cast<std::size_t>(ranks) : 0;
+    return busy_of(report, all, [](const Link& link) { return link.from < 0 || link.to < 0; });
 }
 
 }  // namespace npushmem::moe

@@ -2,6 +2,7 @@
 // runs on a device, for all ranks at once in virtual time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/moe/routing.hpp"
@@ -20,13 +21,17 @@ struct EstimateCores {
 // the kernel does. The receive memory is there in full; what the rows hold does not matter, so all ranks send one x.
 Status estimate_send(npu::VirtualTime& time, const Routing& routing, Bytes row, const EstimateCores& cores);
 
-// Of the links between two ranks: share of the whole time in which they move bytes.
+// Share of the whole time in which links move bytes, each direction for itself.
 struct LinksBusy {
     double least = 0;
     double mean = 0;
     double most = 0;
+    std::size_t links = 0;
 };
-// `ranks`: of one group of the model, each with a link to each; a link that nothing goes over is busy for 0 of it.
-LinksBusy links_busy(const npu::VirtualReport& report, int ranks);
+// Of the links between two ranks. `group`: of the model, above 0; each rank has a link to each of its group. A link
+// that nothing goes over is busy for 0 of it.
+LinksBusy links_busy(const npu::VirtualReport& report, int ranks, int group);
+// Of the ranks' ports to other groups, where there are any.
+LinksBusy ports_busy(const npu::VirtualReport& report, int ranks, int group);
 
 }  // namespace npushmem::moe

@@ -32,6 +32,9 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.run = this;
     context.status = CoreStatus::runnable;
     context.failure = {};
+    context.polls = context.polled_version = 0;
+    context.polls_in_vain = 0;
+    context.set_aside = false;
     const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
                       device_.vector_cores};
     CoreState state{place,

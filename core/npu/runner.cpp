@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 // How often waits that last are checked for deadlines and dead peers: asking may cost microseconds per PE.
 constexpr nanoseconds first_check = milliseconds(10);
 constexpr nanoseconds longest_check = milliseconds(250);
-// Cores that always find something to do must not hide from their deadline.
+// Cores that always find something to do must not hide from their deadline, nor keep other launches out.
 constexpr std::uint32_t switches_per_check = 4096;
 
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -157,10 +157,14 @@ void Runner::remove(CoreContext& core) {
     --ring_size_;
 }
 
-bool Runner::comes_at_once(CoreContext& self) const {
+bool Runner::comes_at_once(CoreContext& self) {
+    // Neither other launches nor deadlines may starve: where it is their turn, the wait takes the long way.
+    if (ring_size_ != 1 || source_.has_work() || (switches_ + 1) % switches_per_check == 0) return false;
     for (int i = 0; i < polls_; ++i) {
         self.seen = acquire_word(self.condition.word);
-        if (satisfied(self.seen, self.condition.compare, self.condition.value)) return true;
+        if (!satisfied(self.seen, self.condition.compare, self.condition.value)) continue;
+        ++switches_;
+        return true;
     }
     return false;
 }
@@ -168,7 +172,7 @@ bool Runner::comes_at_once(CoreContext& self) const {
 std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, nanoseconds timeout,
                                  const Where& where) {
     self.condition = condition;
-    if (ring_size_ == 1 && comes_at_once(self)) return self.seen;
+    if (comes_at_once(self)) return self.seen;
     self.status = CoreStatus::awaiting_word;
     self.timeout = timeout.count() != 0 ? timeout : self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
@@ -216,6 +220,8 @@ void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64
 }
 
 void Runner::poll(CoreContext& self, std::uint64_t round) {
+    // Giving way is no poll, and says nothing of what is polled afterwards.
+    if ((round == 0) != (self.polls == 0)) self.polls_in_vain = 0;
     self.status = CoreStatus::polling;
     self.polls = round;
     if (scheduler_ != nullptr) count_poll(self);
@@ -234,7 +240,10 @@ void Runner::reschedule(CoreContext& self) {
 }
 
 CoreContext& Runner::next_after(CoreContext& self) {
-    if (++switches_ % switches_per_check == 0) check_limits(nanoseconds{0});
+    if (++switches_ % switches_per_check == 0) {
+        check_limits(nanoseconds{0});
+        if (source_.has_work()) source_.adopt();
+    }
     if (scheduler_ != nullptr) [[unlikely]]
         return scheduled_after(self);
     CoreContext* found = find_ready(self);
@@ -289,10 +298,14 @@ void Runner::pause(const CoreContext& polling) {
 
 // Waits until a core can run and returns it; null when things have changed otherwise, and all must be looked at again.
 CoreContext* Runner::idle(CoreContext& after) {
-    for (int i = 0; i < polls_; ++i)
-        if (CoreContext* found = find_ready(after); found != nullptr) return found;
     if (source_.stopping()) check_limits(nanoseconds{0});
     if (source_.has_work() && source_.adopt()) return nullptr;
+    for (int i = 0; i < polls_; ++i) {
+        if (CoreContext* found = find_ready(after); found != nullptr) {
+            check_interval_ = first_check;
+            return found;
+        }
+    }
     const nanoseconds interval = std::min(check_interval_, shortest_timeout());
     CoreContext* found = nullptr;
     const auto changed = [&] { return (found = find_ready(after)) != nullptr || source_.has_work(); };

@@ -81,8 +81,8 @@ private:
     static Status why_over(CoreContext& self);
     // pass(), and throws why the wait is over.
     [[gnu::always_inline]] inline void give_way(CoreContext& self);
-    // Polls a little where no other core could run meanwhile.
-    [[nodiscard]] bool comes_at_once(CoreContext& self) const;
+    // Polls a little where no other core could run meanwhile, and nobody else is to be looked after.
+    [[nodiscard]] bool comes_at_once(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
     CoreContext& scheduled_after(CoreContext& self);
     [[nodiscard]] bool able(CoreContext& core) const;

@@ -149,6 +149,8 @@ void CoreChecker::report_outside(Hazard hazard, const Access& access, Address at
 void CoreChecker::look_again(const Operand& operand, const std::vector<std::byte>& before, Stamp issued,
                              const Access& access, bool write) {
     if (has_bytes(operand, before)) return;
+    // One word of a block that arrives whole: perhaps a poll.
+    if (!write && access.may_poll && changed_words(operand, before) <= 1) return;
     Address begin = number_of(operand.address);
     for (std::size_t block = 0; block < operand.blocks; ++block, begin += operand.step)
         if (domain_->memory().written_since(begin, begin + operand.bytes, issued) && !write) return;
@@ -176,7 +178,7 @@ std::function<void()> CoreChecker::watched(const Command& command, const Access&
     for (const Operand* operand : {&command.source[0], &command.source[1], &command.target}) {
         const bool write = operand == &command.target;
         // What changes a target that earlier writes of this PE are still to reach could be these.
-        if (!watchable(*operand) || (write ? command.reads_target || own_writes : may_poll(*operand))) continue;
+        if (!watchable(*operand) || (write && (command.reads_target || own_writes))) continue;
         run = [this, operand = *operand, before = bytes_of(*operand), issued = domain_->version(), access, write,
                run = std::move(run)] {
             look_again(operand, before, issued, access, write);

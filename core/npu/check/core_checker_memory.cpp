@@ -194,7 +194,7 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
     touch(at);
     domain_->acquire_word(at / 8 * 8, now());
     const int target = domain_->names().pe_of(at);
-    domain_->overtaken().announced(target == pe_ ? Overtaken::any_pe : target, now());
+    if (target >= 0) domain_->overtaken().announced(target == pe_ ? Overtaken::any_pe : target, now());
     domain_->memory().signal(at, at + bytes, atomic_access_, now(), false, reporter(atomic_access_, true));
     domain_->release_word(at / 8 * 8, now(), true);
 }

@@ -24,7 +24,7 @@ void GmShadow::copy_read(Address begin, Address end, const Access& access, const
     bytes_.update(begin, end, [&](Address at, Address, Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == access.core();
-        const bool polled = access.may_poll && bytes.signal && !own;
+        const bool polled = access.may_poll && bytes.signal && !own && !write.complete(clock);
         if (write.exists() && !write.same(access) && !polled) {
             if (!settled(write, access.core(), clock)) {
                 if (own)

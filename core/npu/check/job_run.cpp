@@ -46,7 +46,8 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
                                            : "kernel '" + launch.config.name + "'")),
       pes_(parts.fabrics.size()),
       cores_(parts.cores) {
-    control.attach(*domain_, [this] { deadlock(); });
+    // Hooks of the launch take the place of the checker's.
+    control.attach(*domain_, parts.check && !launch.config.hooks, [this] { deadlock(); });
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) add_pe(parts, launch, static_cast<int>(pe));
 }
 

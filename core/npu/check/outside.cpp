@@ -56,6 +56,25 @@ bool has_bytes(const Operand& operand, const std::vector<std::byte>& bytes) {
     return true;
 }
 
+std::size_t changed_words(const Operand& operand, const std::vector<std::byte>& bytes) {
+    constexpr std::uintptr_t word = sizeof(std::uint64_t);
+    std::size_t changed = 0;
+    const std::byte* from = bytes.data();
+    auto begin = reinterpret_cast<std::uintptr_t>(operand.address);
+    for (std::size_t block = 0; block < operand.blocks; ++block, begin += operand.step, from += operand.bytes) {
+        std::uintptr_t last = 0;  // of the changed words; none is at 0
+        by_words(begin, operand.bytes, [&](std::size_t at, const auto& part) {
+            const std::uintptr_t here = (begin + at) / word * word;
+            if (std::memcmp(from + at, &part, sizeof part) != 0 && here != last) {
+                ++changed;
+                last = here;
+            }
+            return true;
+        });
+    }
+    return changed;
+}
+
 bool Outside::stale(Address at, std::size_t bytes, const CacheLine& line) const {
     if (line.acquires == acquires_) return false;
     for (std::size_t i = 0; i < bytes; ++i) {

@@ -16,6 +16,8 @@ namespace npushmem::npu::check {
 std::vector<std::byte> bytes_of(const Operand& operand);
 // Whether they are still these.
 bool has_bytes(const Operand& operand, const std::vector<std::byte>& bytes);
+// How many aligned words of 8 bytes, whole or in part, are not.
+std::size_t changed_words(const Operand& operand, const std::vector<std::byte>& bytes);
 
 // For one core.
 class Outside {

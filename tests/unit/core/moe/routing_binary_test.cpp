@@ -53,6 +53,16 @@ TEST(RoutingBinary, AgreesWithTheTextBitForBit) {
     EXPECT_EQ(routing_binary(text.value()), routing_binary(example()));
 }
 
+TEST(RoutingBinary, IsReadWhateverItsTextsAndWeightsAre) {
+    const Routing odd{"a\nb\"\\", std::string("\0\x1F", 2), 1, 1, {{0, 0}}, {{-0.0F, 0.0F}}};
+    const auto text = parse_routing(routing_text(odd), "f.json");
+    ASSERT_TRUE(text.ok()) << text.status().message();
+    EXPECT_EQ(routing_binary(text.value()), routing_binary(odd));
+    const auto replaced = parse_routing(routing_text({"\xFF", "", 1, 1, {{}}, {{}}}), "f.json");
+    ASSERT_TRUE(replaced.ok()) << replaced.status().message();
+    EXPECT_EQ(replaced.value().model, "\xEF\xBF\xBD") << "what is no UTF-8";
+}
+
 // The format is a promise to whoever records: these bytes never change.
 TEST(RoutingBinary, HasTheDocumentedBytes) {
     const std::string expected(

@@ -171,6 +171,18 @@ TEST_F(Outsiders, H8ACreditOvertakesWhatAnotherCoreAnnounces) {
     }
 }
 
+// An atomic on memory of this process announces nothing to anybody.
+TEST_F(Outsiders, H8AnAtomicOnPrivateMemoryAnnouncesNothing) {
+    alignas(64) std::uint64_t own[8] = {};
+    expect_found("H8", "before a copy to it is complete", [&, this](Core& core) {
+        core.put(mine + 8, mine, 8, 1);
+        core.set_flag<Pipe::copy_out, Pipe::scalar>(0);
+        core.signal_set_on(word, 1, 1);
+        core.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
+        core.atomic_fetch_add(own, 1);
+    });
+}
+
 TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
     const auto kernel = [this](std::size_t theirs) {
         return [=, this](Core& core) {
@@ -206,6 +218,18 @@ TEST_F(Outsiders, ACopyOfOneBlockMayBeAPoll) {
             core.wait_flag<Pipe::copy_in, Pipe::scalar>(0);
         }
     });
+}
+
+// A poll looks for one word; what changes more of the block is what a copy must not meet.
+TEST_F(Outsiders, H13ACopyOfOneBlockOfWhichMoreThanAWordChanges) {
+    const auto kernel = [this](std::size_t changed) {
+        return [=, this](Core& core) {
+            core.data_copy(core.ub_alloc<std::uint64_t>(4), gm(word, 4), 4);
+            for (std::size_t i = 0; i < changed; ++i) word[i] += 1;
+        };
+    };
+    expect_found("H13", "copies bytes that a PE of another process wrote", kernel(2));
+    expect_clean(kernel(1));
 }
 
 TEST_F(Outsiders, H14ACopyOverWhatTheyWriteMeanwhile) {

@@ -231,6 +231,27 @@ TEST(H8Unpublished, AnnouncedToAPollByCopies) {
     expect_clean(two_pes, [](Core& core, std::uint64_t* data) { poll_by_copies(core, data, true); });
 }
 
+// A copy of one block is no poll of a word that is relied on.
+TEST(H8Unpublished, ASignalThatAnotherOvertakes) {
+    const auto kernel = [](bool fenced) {
+        return [fenced](Core& core, std::uint64_t* data) {
+            if (core.my_pe() == 0) {
+                core.signal_set_on(data, 1, 1);  // blame: H8 ASignalThatAnotherOvertakes
+                if (fenced) core.fence();
+                return announce(core, data);
+            }
+            await(core, data);
+            core.data_copy(core.ub_alloc<std::uint64_t>(4), gm(data, 4), 4);
+        };
+    };
+    const unsigned line = test::line_of("H8 ASignalThatAnotherOvertakes");
+    const CheckReport report = test::check(two_pes, Schedule::parse("explore:2").value(), kernel(false));
+    EXPECT_TRUE(std::ranges::any_of(report.findings, [line](const Finding& f) {
+        return test::blames(f, Hazard::unpublished, line);
+    })) << report.text();
+    expect_clean(two_pes, kernel(true));
+}
+
 TEST(H14WriteRace, TwoCoresWriteTheSameBytes) {
     expect_caught(Hazard::write_race, "H14 TwoCoresWriteTheSameBytes", two_cores, [](Core& core, std::uint64_t* data) {
         core.data_copy(gm(data, n), tile_of(core), n);  // blame: H14 TwoCoresWriteTheSameBytes

@@ -177,6 +177,46 @@ TEST_F(Virtual, WhoWaitsForASignalIsLaterThanItsSender) {
     EXPECT_NEAR(ns[1], ns[0] + 1000 + 100, 1e-6) << "over the link, and one look at the own memory";
 }
 
+// Copies over links let others run; nobody tells what they change, and who polls must not be given up for that.
+TEST_F(Virtual, APollAfterManyCopiesSeesWhatThePeerStores) {
+    (void)run(2, [&](Core& core) {
+        const int puts = core.my_pe() == 0 ? 20 : 60;
+        for (int i = 0; i < puts; ++i) core.put(data(core), data(core), 8, 1 - core.my_pe());
+        if (core.my_pe() == 1) {
+            core.store(core.remote(word(core), 0), 1);
+            return core.dcci(core.remote(word(core), 0), 8);
+        }
+        while (core.load(word(core)) == 0) core.dcci(word(core), 8);
+    });
+}
+
+// Each polls for what the other stores when its own poll has ended, and nobody does anything else.
+TEST_F(Virtual, PollsMayAnswerPolls) {
+    (void)run(2, [&](Core& core) {
+        std::uint64_t* const theirs = core.remote(word(core), 1 - core.my_pe());
+        for (std::uint64_t round = 1; round <= 500; ++round) {
+            if (core.my_pe() == 0) core.store(theirs, round);
+            while (core.load(word(core)) != round) core.dcci(word(core), 8);
+            if (core.my_pe() == 1) core.store(theirs, round);
+        }
+    });
+}
+
+TEST_F(Virtual, APollThatNobodyEndsIsADeadlock) {
+    CheckedJobConfig config{.pes = 2, .check = false};
+    config.schedule.kind = Schedule::Kind::eager;
+    const auto job = CheckedJob::create(config).value();
+    auto* word = job->allocate<std::uint64_t>(1);
+    LaunchConfig launch(1);
+    launch.hooks = time_.hooks();
+    const CheckReport report = job->run(launch, [&](Core& core) {
+        if (core.my_pe() == 0) return;
+        while (core.load(job->at(1, word)) == 0) core.dcci(job->at(1, word), 8);
+    });
+    EXPECT_EQ(report.status.code(), Code::timeout);
+    EXPECT_THAT(report.status.message(), ::testing::HasSubstr("polls memory that nobody changes any more"));
+}
+
 TEST_F(Virtual, TheSameKernelTakesTheSameTime) {
     const auto kernel = [&](Core& core) {
         copy_in(core);
