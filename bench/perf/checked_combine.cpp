@@ -60,16 +60,9 @@ Status CheckedCombine::plan_all() {
 }
 
 moe::CombineSend CheckedCombine::send_of(int pe) const {
-    const moe::CombinePlan& plan = plans_[static_cast<std::size_t>(pe)];
-    moe::CombineSend send;
+    moe::CombineSend send = moe::send_from(plans_[static_cast<std::size_t>(pe)], layout_);
     send.x = job_->at(pe, x_);
-    send.offset_table = plan.offset_table.data();
-    send.length_table = plan.length_table.data();
-    send.slots = plan.slots.data();
-    send.num_local_experts = plan.local_experts;
-    send.num_ranks = plan.ranks;
     send.region = job_->at(pe, region_);
-    send.layout = layout_;
     send.epoch = epoch_;
     send.route = moe::CopyRoute::staged;
     return send;

@@ -55,14 +55,8 @@ Status check_file(const moe::Routing& routing, const Workload& workload, const C
 }
 
 Result<moe::Routing> generated(const Workload& workload, const CombineOptions& options, int pes) {
-    moe::GeneratorOptions generator;
-    generator.model = workload.name;
-    generator.experts = workload.experts;
-    generator.groups = workload.groups;
-    generator.groups_per_token = workload.groups_per_token;
-    generator.top_k = workload.top_k;
+    moe::GeneratorOptions generator = generator_of(workload);
     generator.ranks = pes;
-    generator.tokens = workload.tokens;
     generator.zipf = options.zipf;
     generator.seed = options.seed;
     return moe::generate_routing(generator);

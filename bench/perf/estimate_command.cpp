@@ -80,12 +80,7 @@ public:
 private:
     [[nodiscard]] Result<moe::Routing> routing_of(const Workload& workload) const {
         if (!routing_file_.empty()) return moe::read_routing_file(routing_file_);
-        moe::GeneratorOptions options;
-        options.model = workload.name;
-        options.experts = workload.experts;
-        options.groups = workload.groups;
-        options.groups_per_token = workload.groups_per_token;
-        options.top_k = workload.top_k;
+        moe::GeneratorOptions options = generator_of(workload);
         options.ranks = ranks_;
         options.tokens = tokens_;
         options.zipf = zipf_;

@@ -23,6 +23,17 @@ const Workload* find_workload(std::string_view name) {
     return found == known_workloads().end() ? nullptr : &*found;
 }
 
+moe::GeneratorOptions generator_of(const Workload& workload) {
+    moe::GeneratorOptions options;
+    options.model = workload.name;
+    options.experts = workload.experts;
+    options.groups = workload.groups;
+    options.groups_per_token = workload.groups_per_token;
+    options.top_k = workload.top_k;
+    options.tokens = workload.tokens;
+    return options;
+}
+
 std::string workload_names() {
     std::string names;
     for (const Workload& workload : known_workloads()) names += (names.empty() ? "" : ", ") + workload.name;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/moe/element.hpp"
+#include "core/moe/routing_generator.hpp"
 
 namespace npushmem::perf {
 
@@ -25,6 +26,8 @@ struct Workload {
 const std::vector<Workload>& known_workloads();
 // Null when there is none of that name.
 const Workload* find_workload(std::string_view name);
+// For routing of this workload; ranks, skew and seed are the caller's to add.
+moe::GeneratorOptions generator_of(const Workload& workload);
 // "a, b, c", for messages and help.
 std::string workload_names();
 

@@ -243,17 +243,12 @@ Bytes Combine::out_row() const {
 }
 
 CombineSend Combine::send_arguments(const std::byte* x) const {
-    CombineSend send;
+    CombineSend send = send_from(plan_, layout_);
     send.x = x;
-    send.offset_table = plan_.offset_table.data();
-    send.length_table = plan_.length_table.data();
-    send.slots = plan_.slots.data();
-    send.num_local_experts = plan_.local_experts;
-    send.num_ranks = memory_.n_pes();
+    send.num_ranks = memory_.n_pes();  // also without a plan
     send.skipped = skipped_.empty() ? nullptr : skipped_.data();
     send.region = region_.data();
     send.arrivals = arrivals();
-    send.layout = layout_;
     send.epoch = epoch_;
     send.route = config_.route;
     return send;

@@ -142,6 +142,17 @@ void send_together(Core& core, const CombineSend& send, std::int32_t cores) {
 
 }  // namespace
 
+CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout) {
+    CombineSend send;
+    send.offset_table = plan.offset_table.data();
+    send.length_table = plan.length_table.data();
+    send.slots = plan.slots.data();
+    send.num_local_experts = plan.local_experts;
+    send.num_ranks = plan.ranks;
+    send.layout = layout;
+    return send;
+}
+
 std::uint64_t* own_signal(const CombineSend& send, int rank) {
     return reinterpret_cast<std::uint64_t*>(send.region + send.layout.signal(rank).value());
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/moe/combine_plan.hpp"
 #include "core/moe/copy_route.hpp"
 #include "core/moe/gave_up.hpp"
 #include "core/moe/slot_layout.hpp"
@@ -28,6 +29,9 @@ struct CombineSend {
     std::uint64_t epoch = 0;
     CopyRoute route = CopyRoute::direct;
 };
+
+// What the plan and the layout tell; x, region, epoch and the rest are the caller's to add. Points into the plan.
+CombineSend send_from(const CombinePlan& plan, const SlotLayout& layout);
 
 // This rank's signal word in the receive memory.
 std::uint64_t* own_signal(const CombineSend& send, int rank);

@@ -71,15 +71,10 @@ std::uint32_t* place_slots(npu::CheckedJob& job, const std::vector<CombinePlan>&
 
 CombineSend send_of(const CombinePlan& plan, const SlotLayout& layout, const std::byte* x, const std::uint32_t* slots,
                     std::byte* region) {
-    CombineSend send;
+    CombineSend send = send_from(plan, layout);
     send.x = x;
-    send.offset_table = plan.offset_table.data();
-    send.length_table = plan.length_table.data();
     send.slots = slots;
-    send.num_local_experts = plan.local_experts;
-    send.num_ranks = plan.ranks;
     send.region = region;
-    send.layout = layout;
     send.epoch = epoch;
     send.route = CopyRoute::staged;
     return send;

@@ -46,15 +46,9 @@ public:
         const std::vector<std::byte> x = payload(plan);
         const fakes::ThreadFabric fabric(world_, pe);
         const auto device = std::move(npu::Device::create({}, fabric)).value();
-        CombineSend send;
+        CombineSend send = send_from(plan, layout_);
         send.x = x.data();
-        send.offset_table = plan.offset_table.data();
-        send.length_table = plan.length_table.data();
-        send.slots = plan.slots.data();
-        send.num_local_experts = plan.local_experts;
-        send.num_ranks = plan.ranks;
         send.region = world_.base(pe);
-        send.layout = layout_;
         send.epoch = epoch;
         send.route = route;
         ASSERT_TRUE(npu::launch(device->default_stream(), blocks, moe_combine_direct_sender, send).ok());

@@ -88,16 +88,10 @@ private:
     }
 
     StreamCombine work_of(int pe, std::uint64_t epoch) {
-        const CombinePlan& plan = plans_[static_cast<std::size_t>(pe)];
         StreamCombine work;
+        work.send = send_from(plans_[static_cast<std::size_t>(pe)], layout_);
         work.send.x = job_->at(pe, x_);
-        work.send.offset_table = plan.offset_table.data();
-        work.send.length_table = plan.length_table.data();
-        work.send.slots = plan.slots.data();
-        work.send.num_local_experts = plan.local_experts;
-        work.send.num_ranks = plan.ranks;
         work.send.region = job_->at(pe, region_);
-        work.send.layout = layout_;
         work.send.epoch = epoch;
         work.rings = {job_->at(pe, ring_memory_), rings_};
         work.slots = orders_[static_cast<std::size_t>(pe)].slots.data();
