@@ -1,0 +1,126 @@
+// Ways of a context to a peer, beside the one that is there anyhow.
+#include <gmock/gmock.h>
+
+#include "tests/unit/transports/verbs/verbs_world.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+using network::WireContext;
+using test::World;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(VerbsWire, ALaneHasAQueuePairOfItsOwnAtEachEnd) {
+    World world;
+    world.start();
+    world.connect();
+    const std::size_t before = world.verbs->reliable_pairs.size();
+    world.write_over(2, 5, 7);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
+    world.write_over(2, 5, 8);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
+    ASSERT_EQ(world.insist([&] { return world.at(0).send({1, 2}, Bytes(8), {}); }), Code::ok);
+    world.drive();
+    EXPECT_THAT(world.told[1].messages, SizeIs(1));
+    // What the other one sends over its lane of this number has nothing to do with it.
+    WireContext context;
+    const std::uint64_t value = 9;
+    ASSERT_EQ(world.write(1, 6, &value, sizeof value, context, 2), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.words[0][6], 9U);
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 4);
+}
+
+TEST(VerbsWire, ALaneMayBeTheFirstThatIsUsed) {
+    World world;
+    world.start();
+    world.write_over(1, 5, 7);
+}
+
+TEST(VerbsWire, ALaneThatWasClosedIsMadeAnewAndNothingIsLeft) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    const std::size_t open = world.verbs->objects();
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+        world.at(0).close({1, 1});
+        world.drive();
+        EXPECT_EQ(world.verbs->objects(), open - 1) << "its own end";
+        world.write_over(0, 6, round);
+        world.verbs->drop_datagrams = round % 2 == 0 ? 1 : 0;
+        WireContext context;
+        const std::uint64_t value = 10 + round;
+        EXPECT_EQ(world.at(0).write(world.place(0, 5, 1), &value, 8, context), Code::again);
+        world.drive();
+        world.now += std::chrono::milliseconds(100);
+        world.drive();
+        world.write_over(1, 5, value);
+        EXPECT_EQ(world.verbs->objects(), open);
+    }
+    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_THAT(world.told[1].losses, IsEmpty());
+}
+
+TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    const std::size_t open = world.verbs->objects();
+    world.verbs->holds = true;
+    WireContext context;
+    const std::uint64_t value = 8;
+    ASSERT_EQ(world.at(0).write(world.place(0, 5, 1), &value, 8, context), Code::ok);
+    world.at(0).close({1, 1});
+    world.verbs->holds = false;
+    world.drive();
+    EXPECT_NE(world.told[0].done.at(&context), Code::ok);
+    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "whoever has the lane next would lose it";
+    EXPECT_EQ(world.verbs->objects(), open - 1);
+    world.write_over(1, 5, 9);
+}
+
+TEST(VerbsWire, AnErrorOnALaneIsTheLanes) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    world.verbs->next_status = IBV_WC_REM_ACCESS_ERR;
+    WireContext context;
+    const std::uint64_t value = 8;
+    ASSERT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::ok);
+    world.drive();
+    EXPECT_EQ(world.told[0].done.at(&context), Code::range);
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    EXPECT_EQ(world.told[0].losses[0].lane, 1U);
+    EXPECT_EQ(world.told[0].losses[0].code, Code::range);
+    world.write_over(0, 6, 10);
+    world.write_over(2, 7, 11);
+}
+
+TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
+    World world;
+    world.start();
+    world.connect();
+    world.verbs->fail("create_qp", ENOMEM);
+    WireContext context;
+    const std::uint64_t value = 8;
+    EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::system);
+    EXPECT_THAT(world.at(0).why(), HasSubstr("NPUSHMEM_VERBS_LANES"));
+    world.verbs->mend("create_qp");
+    world.verbs->fail("create_qp", ENOMEM, 1);  // at the peer
+    EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 2), Code::system);
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    EXPECT_EQ(world.told[0].losses[0].lane, 2U);
+    EXPECT_THAT(world.told[0].losses[0].why, HasSubstr("the peer could not make a queue pair"));
+    world.verbs->mend("create_qp");
+    world.write_over(0, 5, 9);
+    world.at(0).close({1, 2});
+    world.write_over(2, 5, 10);
+}
+
+}  // namespace
+}  // namespace npushmem::verbs

@@ -1,0 +1,171 @@
+// What is told and unmade when a wire cannot be opened.
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+
+#include "tests/unit/transports/verbs/verbs_world.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+using test::World;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+Status failure_of_opening(World& world) {
+    auto wire = world.open(0);
+    return wire.ok() ? wire.value()->address().status() : wire.status();
+}
+
+TEST(VerbsWireOpening, WithoutADeviceSaysSo) {
+    World world;
+    const Status refused = failure_of_opening(world);
+    EXPECT_EQ(refused.code(), Code::unreachable);
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr("no RDMA device"), HasSubstr("rdma_rxe")));
+}
+
+TEST(VerbsWireOpening, WithoutTheKernelsModuleSaysSo) {
+    World world;
+    world.verbs->fail("get_device_list", ENOSYS);
+    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("ib_uverbs"));
+}
+
+TEST(VerbsWireOpening, PortsThatAreDownAreNamed) {
+    World world;
+    world.verbs->add_device("fake0", IBV_PORT_DOWN);
+    world.verbs->add_device("fake1", IBV_PORT_INIT);
+    const Status refused = failure_of_opening(world);
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr("no RDMA port is active"), HasSubstr("fake0:1, fake1:1 are down")));
+}
+
+TEST(VerbsWireOpening, ADeviceThatCannotBeOpenedIsNamed) {
+    World world;
+    world.add_devices(1);
+    world.verbs->fail("open_device", EACCES);
+    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("cannot open fake0: Permission denied"));
+}
+
+TEST(VerbsWireOpening, PesOfAHostTakeActivePortsInTurnUnlessTheyAreAssignedOthers) {
+    World world;
+    world.verbs->add_device("fake0");
+    world.verbs->add_device("fake1", IBV_PORT_DOWN);
+    world.verbs->add_device("fake2");
+    world.devices = 3;
+    auto second = world.open(1);
+    ASSERT_TRUE(second.ok());
+    ASSERT_THAT(second.value()->ports(), SizeIs(3));
+    EXPECT_EQ(second.value()->ports()[0].bits_per_second, 100'000'000'000U);
+    ASSERT_TRUE(second.value()->address().ok());
+    EXPECT_THAT(second.value()->traits().name, HasSubstr("fake2:1"));
+    EXPECT_EQ(second.value()->use_port(0).code(), Code::state) << "it is open";
+    auto first = world.open(0);
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(first.value()->use_port(3).code(), Code::argument);
+    ASSERT_TRUE(first.value()->use_port(1).ok());
+    EXPECT_THAT(first.value()->address().status().message(),
+                AllOf(HasSubstr("cannot use RDMA port fake1:1"), HasSubstr("the port is down")));
+}
+
+TEST(VerbsWireOpening, WhatIsNotInThePortsTablesIsNamed) {
+    World world;
+    world.add_devices(1);
+    world.settings.gid_index = 7;
+    EXPECT_THAT(failure_of_opening(world).message(),
+                AllOf(HasSubstr("NPUSHMEM_IB_GID_INDEX=7"), HasSubstr("1: RoCE v2 ::ffff:10.0.0.1")));
+    world.settings.gid_index = -1;
+    world.settings.pkey = 0x8002;
+    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("NPUSHMEM_IB_PKEY=0x8002"));
+    world.settings.pkey = 0x8001;
+    EXPECT_TRUE(failure_of_opening(world).ok());
+    world.settings.mtu = 4096;
+    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("NPUSHMEM_IB_MTU=4096: the port carries 1024 at most"));
+}
+
+TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
+    World world;
+    world.add_devices(2);
+    auto wire = world.open(0);
+    ASSERT_TRUE(wire.ok());
+    world.verbs->fail("create_cq", ENOMEM, 1);
+    EXPECT_TRUE(wire.value()->prove().ok());
+    EXPECT_EQ(world.verbs->objects(), 0U);
+    EXPECT_THAT(wire.value()->prove().message(), AllOf(HasSubstr("fake0:1"), HasSubstr("ibv_create_cq")));
+    EXPECT_EQ(world.verbs->objects(), 0U);
+    world.verbs->mend("create_cq");
+    ASSERT_TRUE(wire.value()->use_port(1).ok());
+    EXPECT_TRUE(wire.value()->address().ok());
+}
+
+TEST(VerbsWireOpening, WhateverFailsHalfWayIsUnmadeAndNamed) {
+    for (const char* call : {"alloc_pd", "create_comp_channel", "create_cq", "create_srq", "create_qp", "modify_qp",
+                             "reg_mr", "post_recv", "post_srq_recv", "query_gid_table"}) {
+        for (const int after : {0, 1, 2, 3, 5}) {
+            World world;
+            world.add_devices(1);
+            world.verbs->fail(call, EPERM, after);
+            const Status refused = failure_of_opening(world);
+            if (after == 0) {
+                EXPECT_FALSE(refused.ok()) << call;
+                EXPECT_THAT(refused.message(), HasSubstr(call));
+            }
+            EXPECT_EQ(world.verbs->objects(), 0U) << call << " failed after " << after;
+        }
+    }
+}
+
+TEST(VerbsWireOpening, ADeviceThatDoesNotAnswerIsNamed) {
+    for (const auto& [call, object] : {std::pair{"query_device", "fake0"}, std::pair{"query_port", "fake0:1"}}) {
+        World world;
+        world.add_devices(1);
+        world.verbs->fail(call, EIO);
+        EXPECT_THAT(failure_of_opening(world).message(),
+                    HasSubstr(std::string("can be used; cannot query ") + object + ": Input/output error"));
+        EXPECT_EQ(world.verbs->objects(), 0U);
+    }
+}
+
+TEST(VerbsWireOpening, NothingIsLeftOfAWireThatHasBeenUsed) {
+    World world;
+    world.start();
+    world.connect();
+    for (auto& wire : world.wires) wire.reset();
+    EXPECT_EQ(world.verbs->objects(), 0U);
+}
+
+TEST(VerbsWireOpening, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
+    EXPECT_THAT(registration_hint(EPERM, 0), IsEmpty());
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
+    if (before.rlim_max < 65536) GTEST_SKIP() << "less than that may be locked here";
+    rlimit low = before;
+    low.rlim_cur = 65536;
+    ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
+    EXPECT_THAT(registration_hint(ENOMEM, 4096),
+                AllOf(HasSubstr("4 KiB are registered already"), HasSubstr("RLIMIT_MEMLOCK"), HasSubstr("is 64 KiB"),
+                      HasSubstr("limits.d")));
+    ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+TEST(VerbsWireOpening, TheUsersChoicesReachTheQueuePair) {
+    World world;
+    world.settings.retry_count = 3;
+    world.settings.timeout = 18;
+    world.settings.service_level = 2;
+    world.settings.traffic_class = 106;
+    world.settings.mtu = 512;
+    world.start();
+    world.connect();
+    const auto& changes = world.verbs->changes;
+    const auto has = [&](auto&& holds) { return std::any_of(changes.begin(), changes.end(), holds); };
+    EXPECT_TRUE(has([](const ibv_qp_attr& to) {
+        return to.qp_state == IBV_QPS_RTR && to.path_mtu == IBV_MTU_512 && to.ah_attr.sl == 2 &&
+               to.ah_attr.is_global == 1 && to.ah_attr.grh.traffic_class == 106 && to.ah_attr.grh.sgid_index == 1;
+    }));
+    EXPECT_TRUE(has([](const ibv_qp_attr& to) {
+        return to.qp_state == IBV_QPS_RTS && to.retry_cnt == 3 && to.timeout == 18 && to.rnr_retry == 7;
+    }));
+}
+
+}  // namespace
+}  // namespace npushmem::verbs
