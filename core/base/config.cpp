@@ -104,7 +104,7 @@ constexpr ConfigRow rows[] = {
      "transports to try for each PE, first that reaches it wins; decorators wrap, as in fault(p2p)",
      any<&S::transports>},
     {"DISABLE_P2P", "0", "bool", "transport", "take p2p out of TRANSPORTS", any<&S::disable_p2p>},
-    {"REMOTE_TRANSPORT", "none", "none, auto or a name", "transport",
+    {"REMOTE_TRANSPORT", "auto", "auto, none or a name", "transport",
      "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
      "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
      any<&S::remote_transport>},
