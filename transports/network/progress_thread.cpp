@@ -7,10 +7,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace npushmem::network {
 namespace {
@@ -19,6 +21,28 @@ using Clock = std::chrono::steady_clock;
 
 // While the program drives the transport, and where there is no descriptor.
 constexpr std::chrono::milliseconds nap{1};
+
+// A program that waits without sleeping drives it hundreds of times in this time; one that sleeps while it waits, a few
+// times at most, and then what arrives would lie there until it wakes.
+constexpr std::chrono::milliseconds a_while{1};
+constexpr std::uint64_t often_in_a_while = 32;
+
+class OthersWatch {
+public:
+    explicit OthersWatch(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
+
+    // Have others driven it often since the last call?
+    bool busy(std::uint64_t driven) {
+        const auto now = Clock::now();
+        const std::uint64_t more = driven - std::exchange(driven_, driven);
+        const auto whiles = static_cast<std::uint64_t>((now - std::exchange(at_, now)) / a_while);
+        return more >= often_in_a_while * std::max<std::uint64_t>(whiles, 1);
+    }
+
+private:
+    std::uint64_t driven_;
+    Clock::time_point at_;
+};
 
 }  // namespace
 
@@ -59,15 +83,14 @@ bool ProgressThread::wait(int descriptor, std::chrono::milliseconds longest) {
 
 void ProgressThread::run() {
     auto next_tick = Clock::now() + work_.tick_length;
-    std::uint64_t seen = work_.driven_by_others();
+    OthersWatch others(work_.driven_by_others());
     bool going_on = true;
     while (going_on) {
         if (Clock::now() >= next_tick) {
             work_.tick();
             next_tick = Clock::now() + work_.tick_length;
         }
-        const std::uint64_t now = work_.driven_by_others();
-        if (std::exchange(seen, now) != now) {
+        if (others.busy(work_.driven_by_others())) {
             going_on = wait(-1, nap);
             continue;
         }

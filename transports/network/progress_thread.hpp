@@ -1,5 +1,5 @@
 // Drives a transport while the program computes. Sleeps on the wire's descriptor; keeps out of the way while the
-// program drives the transport itself.
+// program drives the transport itself, and often.
 #pragma once
 
 #include <chrono>

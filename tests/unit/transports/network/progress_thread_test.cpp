@@ -1,0 +1,79 @@
+#include "transports/network/progress_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace npushmem::network {
+namespace {
+
+constexpr std::chrono::milliseconds tick{5};
+constexpr std::uint64_t rarely = 1;
+constexpr std::uint64_t often = 1'000'000'000;
+
+// Counts what the thread does; others drive the transport `more` times between each two looks at it.
+class Driven {
+public:
+    explicit Driven(std::uint64_t more) : more_(more) {}
+
+    ProgressThread::Work work() {
+        return {[this] {
+                    note(drives_);
+                    return -1;
+                },
+                [this] {
+                    note(looks_);
+                    return driven_ += more_;
+                },
+                [this] { note(ticks_); }, tick};
+    }
+    template <class Ready>
+    void wait_until(Ready ready) {
+        std::unique_lock guard(lock_);
+        changed_.wait(guard, [&] { return ready(*this); });
+    }
+    int drives_ = 0;
+    int looks_ = 0;
+    int ticks_ = 0;
+
+private:
+    void note(int& count) {
+        const std::lock_guard guard(lock_);
+        ++count;
+        changed_.notify_all();
+    }
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::uint64_t more_;
+    std::uint64_t driven_ = 0;  // the thread's
+};
+
+TEST(ProgressThread, DrivesWhereNobodyElseDoes) {
+    Driven driven(0);
+    const auto thread = ProgressThread::start(driven.work());
+    ASSERT_TRUE(thread.ok());
+    driven.wait_until([](const Driven& d) { return d.drives_ > 2 && d.ticks_ > 1; });
+}
+
+TEST(ProgressThread, DrivesBesideAProgramThatLooksInNowAndThen) {
+    Driven driven(rarely);
+    const auto thread = ProgressThread::start(driven.work());
+    ASSERT_TRUE(thread.ok());
+    driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
+}
+
+TEST(ProgressThread, KeepsOutOfTheWayOfOneThatDrivesOften) {
+    Driven driven(often);
+    const auto thread = ProgressThread::start(driven.work());
+    ASSERT_TRUE(thread.ok());
+    driven.wait_until([](const Driven& d) { return d.looks_ > 5 && d.ticks_ > 1; });
+    driven.wait_until([](const Driven& d) {
+        EXPECT_EQ(d.drives_, 0);
+        return true;
+    });
+}
+
+}  // namespace
+}  // namespace npushmem::network
