@@ -25,11 +25,12 @@ enum class MessageKind : std::uint8_t {
     answer,      // Answer
     ping,        // MessageHead only: answered by pong
     pong,        // MessageHead only
+    put,         // PutRequest; payload: the data
 };
 
 struct MessageHead {
     static constexpr std::uint16_t magic_value = 0x4e57;
-    static constexpr std::uint8_t version_value = 2;
+    static constexpr std::uint8_t version_value = 3;
 
     std::uint16_t magic = magic_value;
     std::uint8_t version = version_value;
@@ -63,6 +64,15 @@ struct PutSignalRequest {
     std::uint32_t queue = 0;
 };
 
+struct PutRequest {
+    MessageHead head;
+    std::uint64_t region = 0;
+    std::uint64_t offset = 0;
+    std::uint16_t bytes = 0;  // of the payload
+    std::uint16_t reserved = 0;
+    std::uint32_t queue = 0;
+};
+
 struct FlushRequest {
     MessageHead head;
     std::uint64_t ticket = 0;
@@ -79,14 +89,14 @@ struct Answer {
 };
 
 static_assert(sizeof(MessageHead) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
-static_assert(sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
+static_assert(sizeof(PutRequest) == 32 && sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
 
 // The message's head; nothing when the bytes are no message of this version.
 inline std::optional<MessageHead> head_of(std::span<const std::byte> message) {
     MessageHead head;
     if (message.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, message.data(), sizeof head);
-    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::pong;
+    const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::put;
     if (head.magic != MessageHead::magic_value || head.version != MessageHead::version_value || !known)
         return std::nullopt;
     return head;

@@ -129,8 +129,9 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
     if (token != nullptr) *token = 0;
     if (op.bytes == 0) return Code::ok;
     if (op.local == nullptr) return Code::argument;
-    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
     const bool read = kind == Operation::Kind::read;
+    if (!read && op.bytes <= wire_->traits().write_as_message_bytes) return request_put(target, op);
+    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
     Operation& operation = operations_.take(kind, *target.flow);
     // A short write has been taken over by the wire when it is posted: there is nothing to be told of.
     operation.told = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
@@ -142,6 +143,22 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
     });
     if (posted == Code::ok && token != nullptr) *token = ticket;
     return posted;
+}
+
+// The message has the data: the source is free again.
+Code NetworkTransport::request_put(const Target& target, const npushmem_rma& op) {
+    Flow& flow = *target.flow;
+    if (!may_pass(flow, Passing::request)) return Code::again;
+    PutRequest request = message<PutRequest>(MessageKind::put);
+    request.region = target.remote->region;
+    request.offset = op.offset;
+    request.bytes = static_cast<std::uint16_t>(op.bytes);
+    request.queue = flow.queue->number;
+    const Code sent = send(flow.way, bytes_of(request), {static_cast<const std::byte*>(op.local), op.bytes});
+    if (sent != Code::ok) return sent;
+    flow.queue->note_active(flow);
+    flow.unhandled = true;
+    return Code::ok;
 }
 
 Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {

@@ -113,6 +113,7 @@ private:
     void start_wire_flush(Flow& flow);
     template <class PostOnWire>
     Code transfer(Flow& flow, Operation& operation, PostOnWire&& post);
+    Code request_put(const Target& target, const npushmem_rma& op);
     Code request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);
     Code rma(Operation::Kind kind, std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token);
     Code wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token);

@@ -56,7 +56,7 @@ struct OutgoingQueue {
     std::vector<Flow*> active;                             // with something under way, or that had
     std::uint64_t outstanding = 0;                         // operations
     std::vector<std::pair<std::uint64_t, Code>> failures;  // ticket or 0; told once
-    // What to say of a lost lane, and to which peer, to who hears of it by a code: it is nothing to other queues.
+    // What to say of a failure, and of which peer, to who hears of it by a code: it is nothing to other queues.
     std::optional<std::pair<int, std::string>> untold;
 
     // `take_lane` is called once per peer.

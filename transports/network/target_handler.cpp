@@ -43,6 +43,11 @@ std::optional<Answer> TargetHandler::handle(const MessageHead& head, std::span<c
         keep_failure({head.origin, request ? request->queue : 0}, static_cast<Code>(done.code));
         return std::nullopt;
     }
+    if (head.kind == MessageKind::put) {
+        const auto request = message_as<PutRequest>(message);
+        keep_failure({head.origin, request ? request->queue : 0},
+                     request ? handle_put(*request, message.subspan(sizeof *request)) : Code::protocol);
+    }
     if (head.kind == MessageKind::put_signal) {
         const auto request = message_as<PutSignalRequest>(message);
         keep_failure({head.origin, request ? request->queue : 0},
@@ -63,6 +68,14 @@ Answer TargetHandler::handle_atomic(const AtomicRequest& request) const {
     op.result = &old;
     const Code done = apply_atomic(place, op);
     return answer(request.ticket, done, old);
+}
+
+Code TargetHandler::handle_put(const PutRequest& request, std::span<const std::byte> data) const {
+    if (data.size() < request.bytes) return Code::protocol;
+    std::byte* const place = regions_.place(request.region, request.offset, request.bytes);
+    if (place == nullptr) return Code::range;
+    std::memcpy(place, data.data(), request.bytes);
+    return Code::ok;
 }
 
 Code TargetHandler::handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const {

@@ -19,9 +19,9 @@ class TargetHandler {
 public:
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
-    // Carries out an atomic, put_signal or flush request that is `message`, whose head has been looked at. An answer is
-    // for the PE in the head. A request that nobody waits for and that fails is told with the next flush of the queue
-    // that it came from.
+    // Carries out an atomic, put, put_signal or flush request that is `message`, whose head has been looked at. An
+    // answer is for the PE in the head. A request that nobody waits for and that fails is told with the next flush of
+    // the queue that it came from.
     std::optional<Answer> handle(const MessageHead& head, std::span<const std::byte> message);
 
     // The origin is gone: what was kept for it can go too.
@@ -31,6 +31,7 @@ private:
     using Asker = std::pair<int, std::uint32_t>;  // origin, its queue
 
     Answer handle_atomic(const AtomicRequest& request) const;
+    Code handle_put(const PutRequest& request, std::span<const std::byte> data) const;
     Code handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const;
     [[nodiscard]] Answer answer(std::uint64_t ticket, Code code, std::uint64_t value = 0) const;
     Code take_failure(const Asker& asker);

@@ -35,6 +35,7 @@ struct WireTraits {
     std::uint32_t atomic_64 = 0;
     // Bit NPUSHMEM_SIGNAL_x: Wire::write_signal carries it out. With Delivery::in_order_on_completion.
     std::uint32_t signals = 0;
+    std::size_t write_as_message_bytes = 0;  // a write of at most so many bytes gets there sooner as a message
 };
 
 // What a posted operation is known by until it completes. Libraries that want memory of their own for each operation

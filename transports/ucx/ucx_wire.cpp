@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "transports/ucx/networks_of_context.hpp"
+
 namespace npushmem::ucx {
 namespace {
 
@@ -180,6 +182,7 @@ Status UcxWire::open_all(const UcxWish& wish) {
     traits_.dialect = fmt::format("ucx {}.{}", major, minor);
     traits_.delivery = network::Delivery::on_flush;
     traits_.message_bytes = message_bytes;
+    if (is_tcp_alone(transports_of(info_of(context_)))) traits_.write_as_message_bytes = most_as_message;
     return {};
 }
 

@@ -50,6 +50,8 @@ public:
 private:
     static constexpr std::size_t message_bytes = 4096;
     static constexpr std::size_t send_count = 64;
+    // Over TCP a write of UCX's is a message as well, and is acknowledged by another.
+    static constexpr std::size_t most_as_message = 2048;
 
     // Memory for a message that is on its way.
     struct Buffer : network::WireContext {

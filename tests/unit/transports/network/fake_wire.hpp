@@ -49,6 +49,7 @@ public:
     bool cut = false;
     std::optional<std::pair<int, std::uint32_t>> hold;  // nothing arrives of what this PE sends over this lane
     std::uint32_t native_atomics = 0;
+    std::size_t write_as_message = 0;  // bytes
     std::string dialect = "fake";
 
 private:
@@ -83,6 +84,7 @@ public:
     FakeWire(FakeNetwork& network, int pe) : network_(network), pe_(pe) {
         traits_ = {"fake wire", network.dialect,        network.delivery_,     8,
                    256,         network.native_atomics, network.native_atomics};
+        traits_.write_as_message_bytes = network.write_as_message;
         // As queue pairs of RDMA do.
         if (network.delivery_ == network::Delivery::in_order_on_completion) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
         network_.wires_[static_cast<std::size_t>(pe)] = this;

@@ -21,6 +21,7 @@ struct Mode {
     Delivery delivery;
     std::uint32_t native_atomics;
     std::size_t room;
+    std::size_t write_as_message = 0;
 };
 void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
 
@@ -30,6 +31,7 @@ protected:
         auto world = std::make_unique<World>(GetParam().delivery, seed);
         world->network.native_atomics = GetParam().native_atomics;
         world->network.room = GetParam().room;
+        world->network.write_as_message = GetParam().write_as_message;
         world->start();
         return world;
     }
@@ -204,7 +206,11 @@ TEST_P(EveryWire, AFailedOperationIsToldByItsToken) {
     std::uint64_t token = 0;
     ASSERT_EQ(world->finish([&] { return world->at(0).get(world->queue[0], world->rma(1, 0, &word, 1), &token); }),
               Code::ok);
+    npushmem_event event{};
+    EXPECT_EQ(world->at(0).poll_event(event), Code::again) << "told to somebody else";
     EXPECT_EQ(world->finish([&] { return world->at(0).test(world->queue[0], token); }), Code::range);
+    ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
+    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("an operation to PE 1"), HasSubstr("told to fail")));
     world->wires[0]->fail_with = Code::ok;
     EXPECT_EQ(world->quiet(), Code::ok);
 }
@@ -217,10 +223,32 @@ INSTANTIATE_TEST_SUITE_P(NetworkTransport, EveryWire,
                                            Mode{"on_completion_narrow", Delivery::on_completion, 0, 1},
                                            Mode{"on_flush_narrow", Delivery::on_flush, 0, 2},
                                            Mode{"on_flush_native", Delivery::on_flush, 0xfff, 1000},
+                                           Mode{"on_flush_messages", Delivery::on_flush, 0, 1000, 64},
+                                           Mode{"on_flush_both", Delivery::on_flush, 0, 2, 8},
+                                           Mode{"in_order_both", Delivery::in_order, 0, 1000, 8},
                                            Mode{"in_order_told", Delivery::in_order_on_completion, 0, 1000},
                                            Mode{"in_order_told_narrow", Delivery::in_order_on_completion, 0, 1},
                                            Mode{"in_order_told_native", Delivery::in_order_on_completion, 0xfff, 1000}),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(NetworkTransport, AShortWriteIsAMessageWhereTheWireWantsIt) {
+    World world(Delivery::on_flush);
+    world.network.write_as_message = 64;
+    world.start();
+    std::array<std::uint64_t, 9> words{};
+    words.fill(3);
+    std::uint64_t token = 1;
+    ASSERT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, words.data(), 8), &token), Code::ok);
+    EXPECT_EQ(token, 0U) << "the source is free at once";
+    words.fill(4);
+    EXPECT_EQ(world.quiet(), Code::ok);
+    EXPECT_EQ(world.word(1, 7), 3U);
+    EXPECT_EQ(world.wires[0]->used.size(), 0U) << "nothing was written";
+    ASSERT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, words.data(), 9), nullptr), Code::ok);
+    EXPECT_EQ(world.quiet(), Code::ok);
+    EXPECT_EQ(world.word(1, 8), 4U);
+    EXPECT_EQ(world.wires[0]->used.size(), 1U);
+}
 
 TEST(NetworkTransport, ADestroyedQueueLeavesLocalMemoryAlone) {
     World world(Delivery::in_order);

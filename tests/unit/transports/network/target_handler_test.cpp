@@ -91,6 +91,24 @@ TEST_F(TargetHandlerTest, PutsDataBeforeItsSignal) {
     EXPECT_EQ(words_[3], 7U);
 }
 
+TEST_F(TargetHandlerTest, PutsData) {
+    const std::uint64_t data = 0x1234;
+    PutRequest request;
+    request.region = region_;
+    request.offset = 16;
+    request.bytes = sizeof data;
+    request.queue = 4;
+    EXPECT_FALSE(handle(request, MessageKind::put, bytes_of(data)).has_value());
+    EXPECT_EQ(words_[2], data);
+    EXPECT_EQ(flush(4), Code::ok);
+    request.offset = sizeof words_ - 7;
+    handle(request, MessageKind::put, bytes_of(data));
+    EXPECT_EQ(flush(4), Code::range);
+    request.offset = 16;
+    handle(request, MessageKind::put, Bytes(7));
+    EXPECT_EQ(flush(4), Code::protocol);
+}
+
 TEST_F(TargetHandlerTest, AFailureIsToldWithTheNextFlushOnce) {
     handle(atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1), MessageKind::atomic);
     handle(atomic(NPUSHMEM_ATOMIC_COUNT, 8, 0, 1), MessageKind::atomic);

@@ -1,0 +1,52 @@
+#include "transports/ucx/networks_of_context.hpp"
+
+#include <gmock/gmock.h>
+
+namespace npushmem::ucx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr const char* info =
+    "#\n# UCP context\n#\n#     component 0  :  self\n#     component 4  :  ib\n#            md 0  :  component 0  "
+    "self \n"
+    "#      resource 0  :  md 0  dev 0  flags -- self/memory0\n"
+    "#      resource 1  :  md 1  dev 1  flags -- tcp/eth0\n"
+    "#      resource 2  :  md 2  dev 2  flags -a rc_verbs/rxe0:1\n"
+    "#      resource 3  :  md 2  dev 2  flags -- ud_verbs/rxe0:1\n# memory: 1.34MB, file descriptors: 5\n";
+
+TEST(NetworksOfContext, AreReadFromTheLinesOfResources) {
+    EXPECT_THAT(transports_of(info), ElementsAre("self", "tcp", "rc_verbs", "ud_verbs"));
+    EXPECT_THAT(transports_of(""), IsEmpty());
+    EXPECT_THAT(transports_of("#      resource 0  :  md 0"), IsEmpty());
+    EXPECT_THAT(transports_of("#      resource 0  :  md 0  dev 0  flags -"), IsEmpty());
+}
+
+TEST(NetworksOfContext, TcpIsAloneOnlyWhereItIsAndNothingElseLeavesTheHost) {
+    EXPECT_TRUE(is_tcp_alone({"tcp"}));
+    EXPECT_TRUE(is_tcp_alone({"self", "tcp", "sysv", "posix", "cma", "tcp"}));
+    EXPECT_FALSE(is_tcp_alone({"self", "tcp", "rc_verbs"}));
+    EXPECT_FALSE(is_tcp_alone({"self", "posix"}));
+    EXPECT_FALSE(is_tcp_alone({}));
+}
+
+// What this machine's UCX says is what is read here.
+TEST(NetworksOfContext, AContextOverTcpSaysSo) {
+    ucp_config_t* config = nullptr;
+    ASSERT_EQ(ucp_config_read(nullptr, nullptr, &config), UCS_OK);
+    ASSERT_EQ(ucp_config_modify(config, "TLS", "tcp"), UCS_OK);
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
+    ucp_context_h context = nullptr;
+    const ucs_status_t done = ucp_init(&params, config, &context);
+    ucp_config_release(config);
+    ASSERT_EQ(done, UCS_OK);
+    const auto found = transports_of(info_of(context));
+    ucp_cleanup(context);
+    EXPECT_TRUE(is_tcp_alone(found)) << found.size();
+}
+
+}  // namespace
+}  // namespace npushmem::ucx
