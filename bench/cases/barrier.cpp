@@ -1,5 +1,9 @@
 // All PEs meet. The baselines meet by the rounds of dissemination over bare mapped words, which suits PEs with a core
-// each, and at one bare counter, which suits PEs that share cores.
+// each, and at one bare counter, which suits PEs that share cores. Where PEs are on several hosts, the baseline is what
+// a barrier cannot do without: the first PEs of the hosts meet over the network, and the PEs of each host meet.
+#include <algorithm>
+#include <vector>
+
 #include "bench/cases/case.hpp"
 #include "bench/cases/raw_line.hpp"
 #include "bench/cases/variants.hpp"
@@ -59,6 +63,43 @@ Variant raw_counter(RawCounter at, int pes, int polls) {
             true};
 }
 
+// The first PEs of all hosts, known to every PE: none where there is one host only, or hosts of one PE.
+std::vector<int> first_pes(const Arena& arena) {
+    constexpr int most_pes = 512;  // whose numbers fit into the arena
+    if (arena.all_mapped || arena.pes > most_pes) return {};
+    auto* const mine = arena.own_as<int>();
+    *mine = npushmem_team_translate_pe(NPUSHMEM_TEAM_SHARED, 0, NPUSHMEM_TEAM_WORLD);
+    auto* const all = mine + raw_line_bytes / sizeof(int);
+    npushmem_int32_fcollect(NPUSHMEM_TEAM_WORLD, all, mine, 1);
+    std::vector<int> firsts(all, all + arena.pes);
+    std::sort(firsts.begin(), firsts.end());
+    firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
+    const auto hosts = static_cast<int>(firsts.size());
+    return hosts > 1 && hosts < arena.pes ? firsts : std::vector<int>{};
+}
+
+// One after the other, so that neither hides in what the other waits for. `firsts` as of first_pes; `words` one for
+// each round of theirs, zero.
+Variant parts_of_hierarchical(const std::vector<int>& firsts, int pe, std::uint64_t* words) {
+    std::vector<int> tell;
+    const auto me = std::find(firsts.begin(), firsts.end(), pe);
+    if (me != firsts.end())
+        for (std::size_t distance = 1; distance < firsts.size(); distance *= 2)
+            tell.push_back(firsts[(static_cast<std::size_t>(me - firsts.begin()) + distance) % firsts.size()]);
+    return {"network round + host's sync",
+            [tell, words, count = std::uint64_t{0}](std::uint64_t iterations) mutable {
+                for (const std::uint64_t end = count + iterations; count < end;) {
+                    ++count;
+                    for (std::size_t round = 0; round < tell.size(); ++round) {
+                        npushmem_signal_set(words + round, count, tell[round]);
+                        npushmem_signal_wait_until(words + round, NPUSHMEM_CMP_GE, count);
+                    }
+                }
+                for (std::uint64_t i = 0; i < iterations; ++i) npushmem_team_sync(NPUSHMEM_TEAM_SHARED);
+            },
+            true};
+}
+
 std::vector<Point> points(const Arena& arena) {
     if (arena.pes < 2) return {};
     Point barrier{
@@ -68,6 +109,12 @@ std::vector<Point> points(const Arena& arena) {
         auto* const lines = static_cast<std::byte*>(npushmem_ptr(arena.own + most_rounds * raw_line_bytes, 0));
         barrier.variants.push_back(raw_barrier(raw_rounds(arena), raw_polls(arena.pes)));
         barrier.variants.push_back(raw_counter({lines, lines + raw_line_bytes}, arena.pes, raw_polls(arena.pes)));
+    }
+    auto* const words = reinterpret_cast<std::uint64_t*>(arena.own);
+    if (const std::vector<int> firsts = first_pes(arena); !firsts.empty()) {
+        std::fill_n(words, raw_line_bytes / sizeof *words, 0);
+        npushmem_barrier_all();
+        sync.variants.push_back(parts_of_hierarchical(firsts, arena.pe, words));
     }
     return {barrier, sync};
 }

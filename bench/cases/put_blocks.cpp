@@ -1,5 +1,8 @@
-// Bandwidth of put: between memory of this process and the symmetric memory of another PE.
+// Bandwidth of put: between memory of this process and the symmetric memory of another PE. Where that one is reached
+// over a network, a put that has returned may still be under way: there, streams that end with quiet tell the
+// bandwidth.
 #include <cstring>
+#include <string>
 
 #include "bench/cases/blocks.hpp"
 #include "bench/cases/case.hpp"
@@ -25,9 +28,23 @@ Point point_of(const Arena& arena, std::size_t bytes) {
     return point;
 }
 
+Point stream_of(const Arena& arena, std::size_t bytes, std::size_t count) {
+    Point point{.name = std::to_string(count) + " x " + block_name("put", bytes) + ", quiet", .bytes = bytes * count};
+    std::byte* const source = private_block(point, bytes);
+    point.variants.push_back(measured([source, bytes, count, own = arena.own, peer = arena.peer](std::uint64_t) {
+        for (std::size_t i = 0; i < count; ++i)
+            npushmem_putmem_nbi(own + i * bytes % largest_block, source, bytes, peer);
+        npushmem_quiet();
+    }));
+    return point;
+}
+
 std::vector<Point> points(const Arena& arena) {
     std::vector<Point> all;
     for (const std::size_t bytes : block_sizes) all.push_back(point_of(arena, bytes));
+    if (arena.mapped != nullptr) return all;
+    all.push_back(stream_of(arena, 64 * KiB, 64));
+    all.push_back(stream_of(arena, 1 * MiB, 16));
     return all;
 }
 
