@@ -8,7 +8,10 @@ namespace npushmem {
 Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, const npushmem_transport_params& params) {
     auto settings = network::read_settings(host, "LIBFABRIC_");
     if (!settings.ok()) return settings.status();
-    const libfabric::ProviderWish wish{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN")};
+    const auto atomics = network::read_native_atomics(host, "LIBFABRIC_");
+    if (!atomics.ok()) return atomics.status();
+    const libfabric::ProviderWish wish{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN"),
+                                       atomics.value()};
     auto chosen = libfabric::choose_provider(wish, libfabric::query_provider);
     if (!chosen.ok()) return chosen.status();
     host.log(LogLevel::debug, chosen.value().note);

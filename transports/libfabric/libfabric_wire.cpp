@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 namespace npushmem::libfabric {
 namespace {
@@ -17,6 +18,24 @@ namespace {
 using network::Delivery;
 using network::RemotePlace;
 using network::WireContext;
+
+// What the operations are to libfabric, by NPUSHMEM_ATOMIC_x.
+struct FabricAtomic {
+    fi_op operation;
+    std::uint64_t form;  // 0: nothing comes back
+};
+constexpr std::array<FabricAtomic, NPUSHMEM_ATOMIC_COUNT> atomics{{{FI_ATOMIC_READ, FI_FETCH_ATOMIC},
+                                                                   {FI_ATOMIC_WRITE, 0},
+                                                                   {FI_SUM, 0},
+                                                                   {FI_BAND, 0},
+                                                                   {FI_BOR, 0},
+                                                                   {FI_BXOR, 0},
+                                                                   {FI_ATOMIC_WRITE, FI_FETCH_ATOMIC},
+                                                                   {FI_CSWAP, FI_COMPARE_ATOMIC},
+                                                                   {FI_SUM, FI_FETCH_ATOMIC},
+                                                                   {FI_BAND, FI_FETCH_ATOMIC},
+                                                                   {FI_BOR, FI_FETCH_ATOMIC},
+                                                                   {FI_BXOR, FI_FETCH_ATOMIC}}};
 
 // A call of libfabric that makes something.
 template <class Call>
@@ -61,11 +80,15 @@ Code code_of_error(int error) {
 }
 
 LibfabricWire::LibfabricWire(ChosenProvider provider, int npes)
-    : info_(std::move(provider.info)), peers_(static_cast<std::size_t>(npes), FI_ADDR_UNSPEC) {
+    : info_(std::move(provider.info)),
+      peers_(static_cast<std::size_t>(npes), FI_ADDR_UNSPEC),
+      native_atomics_(provider.atomics) {
     traits_.name = "libfabric " + provider.note;
-    traits_.dialect = fmt::format("libfabric {}, protocol {}.{}, {}", info_->fabric_attr->prov_name,
+    traits_.dialect = fmt::format("libfabric {}, protocol {}.{}, addresses {}, {}{}", info_->fabric_attr->prov_name,
                                   info_->ep_attr->protocol, info_->ep_attr->protocol_version,
-                                  provider.delivery == Delivery::in_order ? "in order" : "delivery told");
+                                  fi_tostr(&info_->addr_format, FI_TYPE_ADDR_FORMAT),
+                                  provider.delivery == Delivery::in_order ? "in order" : "delivery told",
+                                  provider.atomics ? ", native atomics" : "");
     traits_.delivery = provider.delivery;
     traits_.inject_bytes = info_->tx_attr->inject_size;
     traits_.message_bytes = message_bytes;
@@ -97,7 +120,25 @@ Status LibfabricWire::open_all() {
             return fi_av_open(domain_.get(), &wanted, out, nullptr);
         });
     if (s.ok()) s = open_endpoints();
+    if (s.ok() && native_atomics_) s = list_atomics();
     return s.ok() ? post_receives() : s;
+}
+
+std::uint32_t LibfabricWire::atomics_on(fi_datatype type) const {
+    std::uint32_t out = 0;
+    for (std::size_t i = 0; i < atomics.size(); ++i) {
+        fi_atomic_attr found{};
+        if (fi_query_atomic(domain_.get(), type, atomics[i].operation, &found, atomics[i].form) == 0) out |= 1U << i;
+    }
+    return out;
+}
+
+Status LibfabricWire::list_atomics() {
+    traits_.atomic_32 = atomics_on(FI_UINT32);
+    traits_.atomic_64 = atomics_on(FI_UINT64);
+    if (traits_.atomic_32 != 0 || traits_.atomic_64 != 0) return {};
+    return {Code::unsupported,
+            "it has no atomic operations on 32 or 64 bits, as NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always asks for"};
 }
 
 Status LibfabricWire::open_completions(Owned<fid_cq>& into) {
@@ -117,6 +158,11 @@ Status LibfabricWire::open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions
     if (s.ok())
         s = make("fi_ep_bind", [&] { return fi_ep_bind(endpoint.get(), &completions.fid, FI_TRANSMIT | FI_RECV); });
     if (s.ok()) s = make("fi_enable", [&] { return fi_enable(endpoint.get()); });
+    // libfabric makes completion queues for as many peers as it imagines, and does not ask the device for their limit.
+    if (s.code() == Code::system && std::string_view(info_->fabric_attr->prov_name).starts_with("verbs"))
+        return {s.code(), fmt::format("{}; where the device's completion queues are short, FI_UNIVERSE_SIZE={} makes "
+                                      "libfabric ask for shorter ones",
+                                      s.message(), std::max<std::size_t>(peers_.size(), 4))};
     return s;
 }
 
@@ -196,6 +242,13 @@ void LibfabricWire::close(network::Way way) {
     lane.completions.reset();
     for (Buffer& buffer : buffers_)
         if (buffer.busy && buffer.way.lane == way.lane) release(buffer);
+}
+
+void LibfabricWire::take(Buffer& buffer, network::Way way, WireContext* atomic) {
+    buffer.way = way;
+    buffer.busy = true;
+    buffer.atomic = atomic;
+    free_sends_.pop_back();
 }
 
 void LibfabricWire::release(Buffer& buffer) {
@@ -322,18 +375,53 @@ Code LibfabricWire::send(network::Way way, std::span<const std::byte> head, std:
     const Code sent = outcome(fi_send(lane->sender.get(), buffer.bytes.data(), bytes, nullptr, peer(way.pe),
                                       static_cast<WireContext*>(&buffer)),
                               "fi_send");
-    if (sent != Code::ok) return sent;
-    buffer.way = way;
-    buffer.busy = true;
-    free_sends_.pop_back();
-    return Code::ok;
+    if (sent == Code::ok) take(buffer, way, nullptr);
+    return sent;
+}
+
+// The numbers lie in the buffer until the operation is complete: operand, compare.
+ssize_t LibfabricWire::post_atomic(fid_ep* endpoint, const RemotePlace& at, const npushmem_atomic& op, Buffer& buffer) {
+    const FabricAtomic& what = atomics[op.operation];
+    std::memcpy(buffer.bytes.data(), &op.operand, sizeof op.operand);
+    std::memcpy(buffer.bytes.data() + sizeof op.operand, &op.compare, sizeof op.compare);
+    fi_ioc operand{buffer.bytes.data(), 1};
+    fi_ioc compare{buffer.bytes.data() + sizeof op.operand, 1};
+    fi_ioc result{op.result, 1};
+    fi_rma_ioc remote{address_of(at), 1, at.key};
+    fi_msg_atomic message{};
+    message.msg_iov = &operand;
+    message.iov_count = what.operation == FI_ATOMIC_READ ? 0 : 1;
+    message.addr = peer(at.way.pe);
+    message.rma_iov = &remote;
+    message.rma_iov_count = 1;
+    message.datatype = op.width == sizeof(std::uint32_t) ? FI_UINT32 : FI_UINT64;
+    message.op = what.operation;
+    message.context = static_cast<WireContext*>(&buffer);
+    constexpr std::uint64_t told = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+    if (what.form == 0) return fi_atomicmsg(endpoint, &message, told);
+    if (what.form == FI_FETCH_ATOMIC) return fi_fetch_atomicmsg(endpoint, &message, &result, nullptr, 1, told);
+    return fi_compare_atomicmsg(endpoint, &message, &compare, nullptr, 1, &result, nullptr, 1, told);
+}
+
+Code LibfabricWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
+    if (free_sends_.empty()) return Code::again;
+    const Lane* const lane = lane_for(at.way);
+    if (lane == nullptr) return code_;
+    Buffer& buffer = *free_sends_.back();
+    const Code posted = outcome(post_atomic(lane->sender.get(), at, op, buffer), "fi_atomic");
+    if (posted == Code::ok) take(buffer, at.way, &context);
+    return posted;
 }
 
 void LibfabricWire::completed(network::WireListener& listener, void* context, std::size_t bytes) {
     auto* const posted = static_cast<WireContext*>(context);
     if (posted->owner == WireContext::Owner::transport) return listener.completed(*posted, Code::ok, {});
     auto& buffer = static_cast<Buffer&>(*posted);
-    if (!buffer.receives) return release(buffer);
+    if (!buffer.receives) {
+        release(buffer);
+        if (buffer.atomic != nullptr) listener.completed(*buffer.atomic, Code::ok, {});
+        return;
+    }
     listener.arrived(std::span(buffer.bytes).first(bytes));
     if (post_receive(buffer) != Code::ok) unposted_receives_.push_back(&buffer);
 }
@@ -356,7 +444,10 @@ bool LibfabricWire::failed(network::WireListener& listener, fid_cq& completions)
         unposted_receives_.push_back(&buffer);
     } else {
         release(buffer);
-        listener.lost(buffer.way, code, why);
+        if (buffer.atomic == nullptr)
+            listener.lost(buffer.way, code, why);
+        else
+            listener.completed(*buffer.atomic, code == Code::again ? Code::system : code, why);
     }
     return true;
 }

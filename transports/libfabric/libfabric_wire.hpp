@@ -9,6 +9,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
@@ -39,6 +40,7 @@ public:
     Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
+    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
     Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }
     void close(network::Way way) override;
@@ -51,11 +53,12 @@ private:
     static constexpr std::size_t receive_count = 64;
     static constexpr std::size_t send_count = 64;
 
-    // Memory for a message that is on its way, in either direction.
+    // Memory for a message that is on its way, in either direction, or for an atomic operation's numbers.
     struct Buffer : network::WireContext {
         bool receives = false;
-        bool busy = false;  // with a message sent on this way
+        bool busy = false;  // with what was sent on this way
         network::Way way;
+        network::WireContext* atomic = nullptr;  // that is told of when this completes; null: a message
         std::array<std::byte, message_bytes> bytes;
     };
 
@@ -70,6 +73,10 @@ private:
     Status open_all();
     Status open_completions(Owned<fid_cq>& into);
     Status open_endpoints();
+    Status list_atomics();
+    [[nodiscard]] std::uint32_t atomics_on(fi_datatype type) const;
+    ssize_t post_atomic(fid_ep* endpoint, const network::RemotePlace& at, const npushmem_atomic& op, Buffer& buffer);
+    void take(Buffer& buffer, network::Way way, network::WireContext* atomic);
     Status open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions);
     Status open_lane(Lane& lane);
     Status open_descriptor();
@@ -103,6 +110,7 @@ private:
     std::vector<Lane> lanes_;  // without a sender: closed, or not used yet
     std::map<std::uint64_t, Owned<fid_mr>> memory_;
     std::uint64_t last_memory_ = 0;
+    bool native_atomics_;
     fi_wait_obj wait_ = FI_WAIT_FD;
     std::vector<fid*> waits_;  // completion queues that the descriptor tells of
     int descriptor_ = -1;

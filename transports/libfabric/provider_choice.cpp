@@ -24,10 +24,10 @@ constexpr std::array<const char*, 4> by_speed{"cxi", "efa", "verbs;ofi_rxm", "tc
 // What makes one message vouch for everything that was posted to the peer before.
 constexpr std::uint64_t full_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAS | FI_ORDER_WAW | FI_ORDER_RAW;
 
-InfoPtr make_hints(const std::string& provider, const std::string& domain, std::uint64_t order) {
+InfoPtr make_hints(const std::string& provider, const ProviderWish& wish, std::uint64_t order) {
     InfoPtr hints(fi_allocinfo());
     if (!hints) return hints;
-    hints->caps = FI_MSG | FI_RMA;
+    hints->caps = FI_MSG | FI_RMA | (wish.atomics ? FI_ATOMIC : 0);
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
@@ -35,7 +35,7 @@ InfoPtr make_hints(const std::string& provider, const std::string& domain, std::
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->fabric_attr->prov_name = ::strdup(provider.c_str());
-    if (!domain.empty()) hints->domain_attr->name = ::strdup(domain.c_str());
+    if (!wish.domain.empty()) hints->domain_attr->name = ::strdup(wish.domain.c_str());
     return hints;
 }
 
@@ -69,8 +69,8 @@ std::string domains_of(const fi_info* list) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Result<InfoPtr> ask(const std::string& provider, const std::string& domain, std::uint64_t order) {
-    const InfoPtr hints = make_hints(provider, domain, order);
+Result<InfoPtr> ask(const std::string& provider, const ProviderWish& wish, std::uint64_t order) {
+    const InfoPtr hints = make_hints(provider, wish, order);
     if (!hints) return Status{Code::memory, "no memory for a question to libfabric"};
     fi_info* list = nullptr;
     const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
@@ -79,9 +79,9 @@ Result<InfoPtr> ask(const std::string& provider, const std::string& domain, std:
         return Status{Code::unreachable, failed == -FI_ENODATA || list == nullptr
                                              ? std::string("none here")
                                              : fmt::format("fi_getinfo: {}", fi_strerror(-failed))};
-    const fi_info* const best = best_of(list, domain);
+    const fi_info* const best = best_of(list, wish.domain);
     if (best == nullptr)
-        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", domain, domains_of(list))};
+        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", wish.domain, domains_of(list))};
     InfoPtr copy(fi_dupinfo(best));
     if (!copy) return Status{Code::memory, "no memory for libfabric's answer"};
     return copy;
@@ -93,12 +93,17 @@ std::string found_text(const fi_info& info) {
 
 }  // namespace
 
-Result<ChosenProvider> query_provider(const std::string& provider, const std::string& domain) {
+Result<ChosenProvider> query_provider(const std::string& provider, const ProviderWish& wish) {
     ChosenProvider out;
-    auto ordered = ask(provider, domain, full_order);
+    // Where the target's software carries atomics out, a later write may overtake them, whatever is promised.
+    auto ordered = wish.atomics ? Result<InfoPtr>(Status{Code::unsupported, ""}) : ask(provider, wish, full_order);
     // tcp keeps the order as well as its connection does; a provider that promises less says so by not being found.
     out.delivery = ordered.ok() ? network::Delivery::in_order : network::Delivery::on_completion;
-    auto found = ordered.ok() ? std::move(ordered) : ask(provider, domain, FI_ORDER_SAS);
+    out.atomics = wish.atomics;
+    auto found = ordered.ok() ? std::move(ordered) : ask(provider, wish, FI_ORDER_SAS);
+    if (!found.ok() && wish.atomics && ask(provider, {wish.provider, wish.domain}, FI_ORDER_SAS).ok())
+        return Status{Code::unsupported,
+                      "it has no atomic operations, as NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always asks for"};
     if (!found.ok()) return found.status();
     out.info = std::move(found).value();
     out.note = found_text(*out.info);
@@ -108,7 +113,7 @@ Result<ChosenProvider> query_provider(const std::string& provider, const std::st
 Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query) {
     const std::string wanted(trimmed(wish.provider));
     if (!wanted.empty() && lowercase(wanted) != "auto") {
-        auto found = query(wanted, wish.domain);
+        auto found = query(wanted, wish);
         if (found.ok()) {
             found.value().note += " (as NPUSHMEM_LIBFABRIC_PROVIDER says)";
             return found;
@@ -119,7 +124,7 @@ Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQ
     }
     std::string tried;
     for (const char* provider : by_speed) {
-        auto found = query(provider, wish.domain);
+        auto found = query(provider, wish);
         if (found.ok()) {
             if (!tried.empty()) found.value().note += fmt::format(" (nothing faster:{})", tried);
             return found;

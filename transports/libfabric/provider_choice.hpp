@@ -19,18 +19,21 @@ using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 struct ProviderWish {
     std::string provider = "auto";
-    std::string domain;  // empty: any
+    std::string domain;    // empty: any
+    bool atomics = false;  // its own are to be used
 };
 
 struct ChosenProvider {
     InfoPtr info;
     network::Delivery delivery = network::Delivery::on_completion;
-    std::string note;  // for people: what was chosen, and why nothing faster
+    bool atomics = false;  // its own are to be used
+    std::string note;      // for people: what was chosen, and why nothing faster
 };
 
 // What libfabric offers of a provider; the error says why nothing.
-using ProviderQuery = std::function<Result<ChosenProvider>(const std::string& provider, const std::string& domain)>;
-Result<ChosenProvider> query_provider(const std::string& provider, const std::string& domain);
+using ProviderQuery = std::function<Result<ChosenProvider>(const std::string& provider, const ProviderWish& wish)>;
+// Of the wish, what is asked of any provider.
+Result<ChosenProvider> query_provider(const std::string& provider, const ProviderWish& wish);
 
 // The error lists everything that was tried.
 Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query);

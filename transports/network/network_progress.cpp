@@ -265,8 +265,9 @@ void NetworkTransport::watch(int pe, Peer& peer) {
     const auto silent = peer.silent_ticks * settings_.tick;
     if (settings_.patience != std::chrono::milliseconds::zero() && silent > settings_.patience)
         return lost({pe}, Code::timeout,
-                    fmt::format("nothing was heard of it for {:.1f} s (is the cable in, is the host up?)",
-                                std::chrono::duration<double>(silent).count()));
+                    fmt::format("nothing was heard of it for {:.1f} s{}", std::chrono::duration<double>(silent).count(),
+                                peer.heard == 0 ? ", nor ever before (does a firewall let it through, is the host up?)"
+                                                : " (is the cable in, is the host up?)"));
     constexpr std::uint32_t ticks_per_ping = 2;
     if (peer.silent_ticks % ticks_per_ping == 0) (void)send({pe}, bytes_of(message<MessageHead>(MessageKind::ping)));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::network {
 
@@ -22,6 +23,14 @@ Result<NetworkSettings> read_settings(const Host& host, const std::string& prefi
     if (!lanes.ok()) return lanes.status().within("NPUSHMEM_" + lanes_name);
     out.lanes = static_cast<std::uint32_t>(lanes.value());
     return out;
+}
+
+Result<bool> read_native_atomics(const Host& host, const std::string& prefix) {
+    const std::string name = prefix + "NATIVE_ATOMICS";
+    const std::string word = lowercase(host.config(name.c_str(), "auto"));
+    if (word != "auto" && word != "always" && word != "never")
+        return Status{Code::config, fmt::format("NPUSHMEM_{}: {} is none of auto, always, never", name, word)};
+    return word == "always";
 }
 
 }  // namespace npushmem::network

@@ -1,5 +1,6 @@
 // The settings that every network transport has, under its own prefix: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT,
-// <PREFIX>LANES.
+// <PREFIX>LANES;
+// and of those whose library has atomics of its own: <PREFIX>NATIVE_ATOMICS.
 #pragma once
 
 #include <string>
@@ -10,5 +11,7 @@
 namespace npushmem::network {
 
 Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix);
+// True: always. Auto means no: no such library says that its atomics are atomic with those of the target's CPU.
+Result<bool> read_native_atomics(const Host& host, const std::string& prefix);
 
 }  // namespace npushmem::network

@@ -14,6 +14,9 @@ constexpr npushmem_config_row rows[] = {
      "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
     {"UCX_PEER_TIMEOUT", "30s", "duration", "a peer of which nothing is heard for so long is lost; 0: never"},
     {"UCX_LANES", "16", "int", "contexts of a PE that have a worker of their own for the same peer; more share them"},
+    {"UCX_NATIVE_ATOMICS", "auto", "string",
+     "always: UCX's own atomic operations are used on 64 bits: then nothing but they, of all PEs, may update the "
+     "same words; auto, never: the target's CPU carries them out"},
 };
 
 }  // namespace
@@ -21,4 +24,4 @@ constexpr npushmem_config_row rows[] = {
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::UcxTransport, "ucx", "peers of any host, over UCX",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      rows, 5);
+                                      rows, 6);

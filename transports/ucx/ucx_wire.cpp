@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,27 @@ namespace {
 
 using network::RemotePlace;
 using network::WireContext;
+
+// What the operations are to UCX.
+struct UcxAtomic {
+    ucp_atomic_op_t operation;
+    enum class Reply { none, dropped, wanted } reply;
+};
+std::optional<UcxAtomic> atomic_of(int operation) {
+    using Reply = UcxAtomic::Reply;
+    switch (operation) {
+        case NPUSHMEM_ATOMIC_FETCH:  // adds nothing
+        case NPUSHMEM_ATOMIC_FETCH_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::wanted};
+        case NPUSHMEM_ATOMIC_SET: return UcxAtomic{UCP_ATOMIC_OP_SWAP, Reply::dropped};
+        case NPUSHMEM_ATOMIC_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::none};
+        case NPUSHMEM_ATOMIC_AND: return UcxAtomic{UCP_ATOMIC_OP_AND, Reply::none};
+        case NPUSHMEM_ATOMIC_OR: return UcxAtomic{UCP_ATOMIC_OP_OR, Reply::none};
+        case NPUSHMEM_ATOMIC_XOR: return UcxAtomic{UCP_ATOMIC_OP_XOR, Reply::none};
+        case NPUSHMEM_ATOMIC_SWAP: return UcxAtomic{UCP_ATOMIC_OP_SWAP, Reply::wanted};
+        case NPUSHMEM_ATOMIC_COMPARE_SWAP: return UcxAtomic{UCP_ATOMIC_OP_CSWAP, Reply::wanted};
+        default: return std::nullopt;
+    }
+}
 
 constexpr unsigned message_id = 1;
 constexpr std::chrono::seconds longest_settling{10};
@@ -179,7 +201,10 @@ Status UcxWire::open_all(const UcxWish& wish) {
     if (!wish.transports.empty()) traits_.name += " TLS=" + wish.transports;
     if (!wish.devices.empty()) traits_.name += " on " + wish.devices;
     // What goes over the network is the same within a minor version.
-    traits_.dialect = fmt::format("ucx {}.{}", major, minor);
+    traits_.dialect = fmt::format("ucx {}.{}{}", major, minor, wish.atomics ? ", native atomics" : "");
+    if (wish.atomics)
+        for (int operation = 0; operation < NPUSHMEM_ATOMIC_COUNT; ++operation)
+            if (atomic_of(operation)) traits_.atomic_64 |= 1U << operation;
     traits_.delivery = network::Delivery::on_flush;
     traits_.message_bytes = message_bytes;
     if (is_tcp_alone(transports_of(info_of(context_)))) traits_.write_as_message_bytes = most_as_message;
@@ -196,7 +221,7 @@ Status UcxWire::open_context(const UcxWish& wish) {
     if (!s.ok()) return s;
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (wish.atomics ? UCP_FEATURE_AMO64 : 0);
     params.estimated_num_eps = static_cast<std::size_t>(npes_);
     const ucs_status_t done = ucp_init(&params, config.get(), &context_);
     return done == UCS_OK ? Status{} : failure("ucp_init", done);
@@ -403,6 +428,31 @@ Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireC
     if (key == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
     return outcome(ucp_get_nbx(endpoint, to, bytes, from.base + from.offset, key, &how), context, "ucp_get_nbx");
+}
+
+// The operand, or what is compared, lies in the context until the operation is complete.
+Code UcxWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
+    const auto known = op.width == sizeof op.operand ? atomic_of(op.operation) : std::nullopt;
+    if (!known) return Code::unsupported;
+    const ucp_ep_h endpoint = endpoint_for(at.way);
+    const ucp_rkey_h key = endpoint != nullptr ? key_for(at) : nullptr;
+    if (key == nullptr) return code_;
+    ucp_request_param_t how = parameters(context);
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    how.datatype = ucp_dt_make_contig(sizeof op.operand);
+    void* const number = &context.scratch[1];
+    std::memcpy(number, &op.operand, sizeof op.operand);
+    if (op.operation == NPUSHMEM_ATOMIC_FETCH) std::memset(number, 0, sizeof op.operand);
+    if (known->reply != UcxAtomic::Reply::none) {
+        how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        how.reply_buffer = known->reply == UcxAtomic::Reply::wanted ? op.result : &context.scratch[2];
+    }
+    if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP) {  // the new value is where the old one will be
+        std::memcpy(number, &op.compare, sizeof op.compare);
+        std::memcpy(op.result, &op.operand, sizeof op.operand);
+    }
+    return outcome(ucp_atomic_op_nbx(endpoint, known->operation, number, 1, at.base + at.offset, key, &how), context,
+                   "ucp_atomic_op_nbx");
 }
 
 Code UcxWire::flush(network::Way way, WireContext& context) {

@@ -1,9 +1,10 @@
 // UCX as a wire: a worker for each lane, made at first use, and an endpoint for each peer in it. Peers know the address
 // of the first worker only: the others just send.
 //
-// Atomics are left to the target's handler: UCX's own are those of the network device where it has some, which are not
-// atomic with the CPU's, and which of them these would be cannot be asked. (1.13's fetching and, or and xor between
-// processes of one host return a value but store nothing, besides.)
+// Atomics are left to the target's handler unless the user says otherwise: UCX's own are those of the network device
+// where it has some, which are not atomic with the CPU's, and which of them these would be cannot be asked; where it
+// has none, they are done by the target's CPU as the handler does them. Of 1.13's the fetching and, or and xor are
+// never used: between processes of one host they return a value but store nothing.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -22,6 +23,7 @@ namespace npushmem::ucx {
 struct UcxWish {
     std::string transports;  // as UCX_TLS; empty: what the environment says
     std::string devices;     // as UCX_NET_DEVICES; likewise
+    bool atomics = false;    // UCX's own are to be used
 };
 
 class UcxWire final : public network::Wire {
@@ -39,6 +41,7 @@ public:
     Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
+    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
     Code flush(network::Way way, network::WireContext& context) override;
     Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
     [[nodiscard]] std::string why() const override { return why_; }

@@ -9,10 +9,11 @@
 namespace npushmem::libfabric {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Result<std::unique_ptr<network::Wire>> open_over_loopback() {
-    auto chosen = choose_provider({"tcp;ofi_rxm", "lo"}, query_provider);
+Result<std::unique_ptr<network::Wire>> open_over_loopback(bool atomics) {
+    auto chosen = choose_provider({"tcp;ofi_rxm", "lo", atomics}, query_provider);
     if (!chosen.ok()) return chosen.status();
     return LibfabricWire::open(std::move(chosen).value(), 2);
 }
@@ -27,13 +28,46 @@ TEST(LibfabricError, TellsALostPeerFromAWrongCallAndFromAFullQueue) {
 }
 
 TEST(LibfabricWire, HasAnEndpointForEachLane) {
-    fakes::WirePair pair(open_over_loopback);
+    fakes::WirePair pair([] { return open_over_loopback(false); });
     fakes::lanes_come_and_go(pair);
+}
+
+TEST(LibfabricWire, LeavesAtomicsToTheTargetUnlessToldOtherwise) {
+    const auto wire = open_over_loopback(false);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    EXPECT_EQ(wire.value()->traits().atomic_32 | wire.value()->traits().atomic_64, 0U);
+}
+
+// "that PE uses ..., this one ..." says so of another version of the protocol and of another family of addresses.
+TEST(LibfabricWire, TellsByWhatPeersUnderstandEachOther) {
+    const auto wire = open_over_loopback(false);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    EXPECT_THAT(wire.value()->traits().dialect,
+                AllOf(HasSubstr("tcp;ofi_rxm, protocol "), HasSubstr("addresses FI_SOCKADDR_IN")));
+}
+
+TEST(LibfabricWire, AProviderWithoutAtomicsIsNamed) {
+    auto chosen = choose_provider({"net", "lo", true}, query_provider);
+    if (!chosen.ok()) GTEST_SKIP() << chosen.status().message();  // newer libraries have no such provider
+    const auto wire = LibfabricWire::open(std::move(chosen).value(), 2);
+    ASSERT_FALSE(wire.ok());
+    EXPECT_EQ(wire.status().code(), Code::unsupported);
+    EXPECT_THAT(wire.status().message(), AllOf(HasSubstr("net on lo"), HasSubstr("has no atomic operations"),
+                                               HasSubstr("NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always")));
+}
+
+// Its PEs and others would update the same words in two ways.
+TEST(LibfabricWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
+    fakes::WirePair pair([] { return open_over_loopback(true); });
+    fakes::atomics_are_done(pair);
+    const auto without = open_over_loopback(false);
+    ASSERT_TRUE(without.ok()) << without.status().message();
+    EXPECT_NE(pair.wires[0]->traits().dialect, without.value()->traits().dialect);
 }
 
 // No more descriptors: a lane that cannot be made is told with what to do, and the others go on.
 TEST(LibfabricWire, SaysThatALaneCannotBeMade) {
-    fakes::WirePair pair(open_over_loopback);
+    fakes::WirePair pair([] { return open_over_loopback(false); });
     const Bytes message(8);
     ASSERT_EQ(pair.insist([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);
     ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 1; }));

@@ -115,4 +115,52 @@ inline void lanes_come_and_go(WirePair& pair) {
     EXPECT_TRUE(pair.notes[0].losses.empty());
 }
 
+// What the wire lists of atomics on 64 bits does to a word what the table says, and on no other.
+inline void atomics_are_done(WirePair& pair) {
+    struct Case {
+        int operation;
+        std::uint64_t before, operand, compare, after;
+        bool fetches;
+    };
+    constexpr std::array cases{Case{NPUSHMEM_ATOMIC_FETCH, 7, 5, 0, 7, true},
+                               Case{NPUSHMEM_ATOMIC_SET, 7, 5, 0, 5, false},
+                               Case{NPUSHMEM_ATOMIC_ADD, ~0ULL, 3, 0, 2, false},
+                               Case{NPUSHMEM_ATOMIC_AND, 0xff00ff00ff00ff00, 0xf, 0, 0, false},
+                               Case{NPUSHMEM_ATOMIC_OR, 0xf000000000000000, 0xf, 0, 0xf00000000000000f, false},
+                               Case{NPUSHMEM_ATOMIC_XOR, 6, 3, 0, 5, false},
+                               Case{NPUSHMEM_ATOMIC_SWAP, 1ULL << 63, 9, 0, 9, true},
+                               Case{NPUSHMEM_ATOMIC_COMPARE_SWAP, 7, 9, 7, 9, true},
+                               Case{NPUSHMEM_ATOMIC_COMPARE_SWAP, 7, 9, 8, 7, true},
+                               Case{NPUSHMEM_ATOMIC_FETCH_ADD, 7, 5, 0, 12, true},
+                               Case{NPUSHMEM_ATOMIC_FETCH_AND, 6, 3, 0, 2, true},
+                               Case{NPUSHMEM_ATOMIC_FETCH_OR, 6, 3, 0, 7, true},
+                               Case{NPUSHMEM_ATOMIC_FETCH_XOR, 6, 3, 0, 5, true}};
+    const std::uint32_t listed = pair.wires[0]->traits().atomic_64;
+    ASSERT_NE(listed, 0U);
+    for (const std::uint32_t over : {0U, 2U})
+        for (const Case& one : cases) {
+            if ((listed >> one.operation & 1U) == 0) continue;
+            SCOPED_TRACE(one.operation);
+            pair.words = {1, one.before, 3};
+            std::uint64_t result = 0;
+            npushmem_atomic op{};
+            op.pe = 1;
+            op.operation = static_cast<std::uint8_t>(one.operation);
+            op.width = sizeof one.operand;
+            op.operand = one.operand;
+            op.compare = one.compare;
+            op.result = one.fetches ? &result : nullptr;
+            network::WireContext context;
+            ASSERT_EQ(pair.insist([&] { return pair.wires[0]->atomic(pair.place(over, 1), op, context); }), Code::ok)
+                << pair.wires[0]->why();
+            ASSERT_TRUE(pair.until([&] { return !pair.notes[0].completions.empty(); }));
+            EXPECT_EQ(pair.notes[0].completions, std::vector({std::pair(&context, Code::ok)}));
+            pair.notes[0].completions.clear();
+            EXPECT_TRUE(pair.until(
+                [&] { return std::atomic_ref(pair.words[1]).load(std::memory_order_relaxed) == one.after; }));
+            EXPECT_EQ(result, one.fetches ? one.before : 0U);
+            EXPECT_EQ(pair.words[0] + pair.words[2], 4U);
+        }
+}
+
 }  // namespace npushmem::fakes

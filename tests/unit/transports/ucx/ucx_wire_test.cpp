@@ -44,6 +44,30 @@ TEST(UcxWire, HasAWorkerForEachLane) {
     fakes::lanes_come_and_go(pair);
 }
 
+// Its PEs and others would update the same words in two ways.
+TEST(UcxWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
+    fakes::WirePair pair([] { return UcxWire::open({"tcp", "lo", true}, 2); });
+    fakes::atomics_are_done(pair);
+    const auto without = UcxWire::open({"tcp", "lo"}, 2);
+    ASSERT_TRUE(without.ok()) << without.status().message();
+    EXPECT_EQ(without.value()->traits().atomic_64, 0U);
+    EXPECT_NE(pair.wires[0]->traits().dialect, without.value()->traits().dialect);
+}
+
+TEST(UcxWire, HasNoAtomicsThatItDoesNotList) {
+    const auto wire = UcxWire::open({"tcp", "lo", true}, 2);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    network::WireContext context;
+    npushmem_atomic op{};
+    op.width = 8;
+    op.operation = NPUSHMEM_ATOMIC_FETCH_XOR;  // UCX 1.13 stores nothing
+    EXPECT_EQ(wire.value()->traits().atomic_64 >> op.operation & 1U, 0U);
+    EXPECT_EQ(wire.value()->atomic({{1}, 0, 0, 0}, op, context), Code::unsupported);
+    op.width = 4;
+    op.operation = NPUSHMEM_ATOMIC_ADD;
+    EXPECT_EQ(wire.value()->atomic({{1}, 0, 0, 0}, op, context), Code::unsupported);
+}
+
 TEST(UcxWire, AMessageThatIsTooLongIsRefused) {
     const auto wire = UcxWire::open({"tcp", "lo"}, 2);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
