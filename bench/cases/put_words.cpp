@@ -71,8 +71,23 @@ Point p_quiet_point(const Arena& arena) {
     return point;
 }
 
+// How many messages a second a network takes: 1000 may be under way at once.
+Point stream_point(const Arena& arena) {
+    constexpr std::uint64_t count = 1000;
+    auto* const ring = arena.own_as<std::uint64_t>();
+    const int peer = arena.peer;
+    return {.name = "put, 8 B, in streams of 1000", .parts = count, .variants = {measured([ring, peer](std::uint64_t) {
+                                                                        for (std::uint64_t i = 0; i < count; ++i)
+                                                                            npushmem_putmem_nbi(ring + i % ring_words,
+                                                                                                &i, sizeof i, peer);
+                                                                        npushmem_quiet();
+                                                                    })}};
+}
+
 std::vector<Point> points(const Arena& arena) {
-    return {p_point(arena), put_point(arena), put_quiet_point(arena), p_quiet_point(arena)};
+    std::vector<Point> all{p_point(arena), put_point(arena), put_quiet_point(arena), p_quiet_point(arena)};
+    if (arena.mapped == nullptr) all.push_back(stream_point(arena));
+    return all;
 }
 
 }  // namespace

@@ -472,7 +472,7 @@ bool LibfabricWire::progress(network::WireListener& listener) {
     return happened;
 }
 
-bool LibfabricWire::prepare_to_wait() {
+bool LibfabricWire::prepare_to_wait(network::Awaited /*what*/) {
     if (descriptor_ < 0) return true;
     return fi_trywait(fabric_.get(), waits_.data(), static_cast<int>(waits_.size())) == 0;
 }

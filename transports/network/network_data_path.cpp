@@ -298,7 +298,9 @@ Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_
         return wire_->write(target.remote->at(flow.way, op.data.offset), op.data.local, op.data.bytes, operation);
     });
     if (posted != Code::ok) return posted;
-    if (!later) {
+    if (later) {
+        await_completions();
+    } else {
         send_in_any_case(flow.way, bytes_of(signal));
         flow.unhandled = true;
     }

@@ -81,8 +81,23 @@ int NetworkTransport::drive_for_thread() {
         guard.lock();
     }
     // With a backlog, what is waited for is room, which no descriptor tells of.
-    if (!with_backlog_.empty() || !wire_->prepare_to_wait()) return -1;
+    if (!with_backlog_.empty() || !wire_->prepare_to_wait(awaited())) return -1;
     return wire_->descriptor();
+}
+
+// What completes is looked at when the program asks for it; but a signal follows its data without being asked for.
+Awaited NetworkTransport::awaited() const {
+    for (const auto& [number, queue] : queues_)
+        for (const Flow* flow : queue->active)
+            if (flow->signals > 0) return Awaited::arrivals_and_completions;
+    return Awaited::arrivals;
+}
+
+// The thread may be waiting for arrivals alone.
+void NetworkTransport::await_completions() {
+    if (!thread_) return;
+    while (!wire_->prepare_to_wait(Awaited::arrivals_and_completions))
+        if (!drive()) return;
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) {

@@ -133,6 +133,8 @@ private:
     bool send_backlog(Way way);
     bool drive();
     int drive_for_thread();
+    [[nodiscard]] Awaited awaited() const;
+    void await_completions();
     void tick();
     void watch(int pe, Peer& peer);
     Status start_thread();

@@ -22,10 +22,10 @@ using Clock = std::chrono::steady_clock;
 // While the program drives the transport, and where there is no descriptor.
 constexpr std::chrono::milliseconds nap{1};
 
-// A program that waits without sleeping drives it hundreds of times in this time; one that sleeps while it waits, a few
-// times at most, and then what arrives would lie there until it wakes.
+// A program that waits without sleeping drives it hundreds of times in this time, a dozen times in an emulated
+// processor; one that sleeps while it waits, a few times at most, and then what arrives would lie there until it wakes.
 constexpr std::chrono::milliseconds a_while{1};
-constexpr std::uint64_t often_in_a_while = 32;
+constexpr std::uint64_t often_in_a_while = 8;
 
 class OthersWatch {
 public:

@@ -75,6 +75,8 @@ public:
     virtual void lost(Way way, Code code, const std::string& why) = 0;
 };
 
+enum class Awaited { arrivals, arrivals_and_completions };
+
 struct WireMemory {
     std::uint64_t number = 0;
     Bytes key;  // for import_key of the peers
@@ -129,8 +131,9 @@ public:
     virtual bool progress(WireListener& listener) = 0;
     // Readable when progress has something to do; -1: there is no such descriptor.
     [[nodiscard]] virtual int descriptor() const { return -1; }
-    // May a thread wait for the descriptor now? False: call progress first.
-    virtual bool prepare_to_wait() { return true; }
+    // May a thread wait for the descriptor now? False: call progress first. Awaited are what peers send and, if told
+    // so, that what was posted completes; a wire may wake the waiting thread for either all the same.
+    virtual bool prepare_to_wait(Awaited /*what*/) { return true; }
 };
 
 }  // namespace npushmem::network

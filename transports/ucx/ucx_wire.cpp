@@ -532,7 +532,7 @@ bool UcxWire::progress(network::WireListener& listener) {
     return active;
 }
 
-bool UcxWire::prepare_to_wait() {
+bool UcxWire::prepare_to_wait(network::Awaited /*what*/) {
     std::uint64_t rung = 0;
     (void)!::read(bell_, &rung, sizeof rung);
     if (!events_.empty()) return false;

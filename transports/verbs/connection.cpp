@@ -14,7 +14,10 @@
 namespace npushmem::verbs {
 namespace {
 
-constexpr std::uint32_t most_unasked = 32;  // of a burst, one in so many asks for a completion
+// Of a burst, one in so many asks for a completion. The first ones all do: a request that has not asked costs another
+// that does, if it was the last.
+constexpr std::uint32_t most_unasked = 32;
+constexpr std::uint32_t first_ones = 8;
 constexpr std::uint8_t not_ready_forever = 7;
 constexpr std::uint8_t not_ready_delay = 1;  // 10 us until a peer without a free receive is tried again
 
@@ -127,7 +130,7 @@ void Connection::enter(ibv_send_wr& request, Posted posted, bool asked) {
 }
 
 Code Connection::post(WorkChain& chain, Posted last) {
-    const bool ask = asked_ == 0 || since_asked_ + chain.size() >= most_unasked;
+    const bool ask = asked_ == 0 || under_way() < first_ones || since_asked_ + chain.size() >= most_unasked;
     for (std::uint32_t i = 0; i < chain.size(); ++i) {
         const bool is_last = i + 1 == chain.size();
         enter(chain[i], is_last ? last : Posted{}, is_last && ask);

@@ -97,7 +97,7 @@ Status Greeter::send(const Contact& to, const Greeting& greeting) {
     request.sg_list = &data;
     request.num_sge = 1;
     request.opcode = IBV_WR_SEND;
-    request.send_flags = IBV_SEND_SIGNALED;
+    request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED;
     request.wr.ud.ah = way.value();
     request.wr.ud.remote_qpn = to.greeter;
     request.wr.ud.remote_qkey = key;

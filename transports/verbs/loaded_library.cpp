@@ -88,7 +88,9 @@ public:
         return ibv_post_srq_recv(srq, first, bad);
     }
     int poll_cq(ibv_cq* cq, int most, ibv_wc* out) override { return ibv_poll_cq(cq, most, out); }
-    int req_notify_cq(ibv_cq* cq) override { return ibv_req_notify_cq(cq, 0); }
+    int req_notify_cq(ibv_cq* cq, bool solicited_only) override {
+        return ibv_req_notify_cq(cq, solicited_only ? 1 : 0);
+    }
 
     int take_cq_event(ibv_comp_channel* channel) override {
         ibv_cq* cq = nullptr;

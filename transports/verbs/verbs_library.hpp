@@ -49,7 +49,7 @@ public:
     virtual int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
     virtual int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
     virtual int poll_cq(ibv_cq* cq, int most, ibv_wc* out) = 0;
-    virtual int req_notify_cq(ibv_cq* cq) = 0;
+    virtual int req_notify_cq(ibv_cq* cq, bool solicited_only) = 0;
     // As get_cq_event followed by ack_cq_events of that one. The channel's descriptor does not block.
     virtual int take_cq_event(ibv_comp_channel* channel) = 0;
     // As get_async_event followed by ack_async_event. The context's descriptor does not block.

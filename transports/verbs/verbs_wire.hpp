@@ -71,7 +71,7 @@ public:
     void close(network::Way way) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
-    bool prepare_to_wait() override;
+    bool prepare_to_wait(network::Awaited what) override;
 
 private:
     static constexpr std::size_t message_bytes = 4096;

@@ -366,7 +366,10 @@ void VerbsWire::destroy_retired() {
 }
 
 void VerbsWire::watch(Connection& connection) {
-    if (!std::exchange(connection.watched, true)) watched_.push_back(&connection);
+    if (std::exchange(connection.watched, true)) return;
+    watched_.push_back(&connection);
+    // It goes on when something completes, and a thread may be waiting for arrivals alone.
+    (void)library_->req_notify_cq(port_->cq(), false);
 }
 
 void VerbsWire::send_note(Connection& connection, std::uint32_t kind, Bytes bytes) {

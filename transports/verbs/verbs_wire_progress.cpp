@@ -310,14 +310,16 @@ void VerbsWire::happened(WireListener& listener, const Event& event) {
     }
 }
 
-bool VerbsWire::prepare_to_wait() {
+bool VerbsWire::prepare_to_wait(network::Awaited what) {
     if (!port_) return true;
     const bool busy = !asking_.empty() || !watched_.empty() || !failed_.empty() || !unposted_receives_.empty() ||
                       !polled_.empty() || !events_.empty();
     if (busy) return false;
     while (library_->take_cq_event(port_->channel()) == 0) {
     }
-    if (library_->req_notify_cq(port_->cq()) != 0) return false;
+    // All messages are solicited. The completions of what this PE posts would wake a thread for every put, to no end.
+    const bool solicited_only = what == network::Awaited::arrivals;
+    if (library_->req_notify_cq(port_->cq(), solicited_only) != 0) return false;
     polled_.resize(polled_at_once);
     const int count = library_->poll_cq(port_->cq(), polled_at_once, polled_.data());
     polled_.resize(static_cast<std::size_t>(std::max(count, 0)));

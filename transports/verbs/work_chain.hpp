@@ -44,13 +44,13 @@ public:
         made.compare_add = compare;
         made.swap = operand;
     }
-    // A message in up to two pieces. `note` not 0: with it, for the receiver.
+    // A message in up to two pieces, which wakes the receiver. `note` not 0: with it, for the receiver.
     void message(const LocalPlace& head, const LocalPlace& rest, bool is_inline, std::uint32_t note) {
         pieces_[size_] = {piece(head), piece(rest)};
         ibv_send_wr& request = next(note != 0 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND);
         request.num_sge = rest.bytes > 0 ? 2 : 1;
         request.imm_data = note;
-        request.send_flags |= inline_flag(is_inline);
+        request.send_flags |= inline_flag(is_inline) | IBV_SEND_SOLICITED;
     }
 
 private:

@@ -173,6 +173,16 @@ public:
         return !completions.empty() || !inbox.empty();
     }
     void close(network::Way way) override { closed.push_back(way); }
+    bool prepare_to_wait(network::Awaited what) override {
+        const std::lock_guard guard(network_.lock_);
+        awaited_.push_back(what);
+        return true;
+    }
+    // By whoever was about to wait.
+    std::vector<network::Awaited> awaited_so_far() {
+        const std::lock_guard guard(network_.lock_);
+        return awaited_;
+    }
 
     Code fail_with = Code::ok;  // every completion from now on
     int lose = -1;              // the connection to this PE breaks
@@ -208,6 +218,7 @@ private:
     network::WireTraits traits_;
     std::vector<network::WireContext*> completions_;
     std::vector<Bytes> inbox_;
+    std::vector<network::Awaited> awaited_;
     std::vector<std::pair<network::Way, network::WireContext*>> flushes_;
 };
 

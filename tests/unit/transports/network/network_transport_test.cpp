@@ -14,6 +14,7 @@ using fakes::data_words;
 using fakes::flag_word;
 using fakes::World;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 struct Mode {
@@ -296,6 +297,24 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
     done = true;
     cable.join();
     EXPECT_EQ(world.word(1, 0), 9U);
+}
+
+// The program computes: only the thread can send the signal, which must be woken when the data is there.
+TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
+    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
+    world.start();
+    std::array<std::uint64_t, data_words> data{};
+    npushmem_put_signal op{};
+    op.data = world.rma(1, 0, data.data(), data_words);
+    op.signal_remote = op.data.remote;
+    op.signal_offset = flag_word * 8;
+    op.signal = 1;
+    op.operation = NPUSHMEM_SIGNAL_ADD;
+    ASSERT_EQ(world.at(0).put_signal(world.queue[0], op, nullptr), Code::ok);
+    EXPECT_THAT(world.wires[0]->awaited_so_far(), Contains(Awaited::arrivals_and_completions));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (world.word(1, flag_word) != 1 && std::chrono::steady_clock::now() < deadline) (void)world.network.step();
+    EXPECT_EQ(world.word(1, flag_word), 1U);
 }
 
 // Nothing came of it at all, as behind a firewall.

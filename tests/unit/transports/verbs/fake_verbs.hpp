@@ -38,7 +38,8 @@ public:
     void mend(const std::string& call) { faults_.erase(call); }
     // What the next request on a reliable queue pair ends with, which stops the pair.
     ibv_wc_status next_status = IBV_WC_SUCCESS;
-    bool holds = false;  // nothing that is posted on reliable pairs is carried out
+    bool armed_for_all = false;  // by the last req_notify_cq
+    bool holds = false;          // nothing that is posted on reliable pairs is carried out
     int drop_datagrams = 0;
     void raise(ibv_event_type type, std::uint32_t pair = 0) {
         ibv_async_event event{};
@@ -87,7 +88,10 @@ public:
     int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
     int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override;
     int poll_cq(ibv_cq* cq, int most, ibv_wc* out) override;
-    int req_notify_cq(ibv_cq* /*cq*/) override { return error_of("req_notify_cq"); }
+    int req_notify_cq(ibv_cq* /*cq*/, bool solicited_only) override {
+        armed_for_all = !solicited_only;
+        return error_of("req_notify_cq");
+    }
     int take_cq_event(ibv_comp_channel* /*channel*/) override { return -1; }
     int take_async_event(ibv_context* context, ibv_async_event* out) override;
     const char* wc_status_str(ibv_wc_status status) override {

@@ -135,6 +135,7 @@ TEST(VerbsWire, ATransferOfMoreRequestsThanFitIsPostedBitByBit) {
     WireContext context;
     ASSERT_EQ(world.write(0, 0, world.words[0].data(), sizeof world.words[0], context), Code::ok);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again) << "a message may not overtake it";
+    EXPECT_TRUE(world.verbs->armed_for_all) << "a thread that waits for arrivals has to go on with it";
     world.drive(200);
     EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
     EXPECT_EQ(world.words[0], world.words[1]);
@@ -153,8 +154,21 @@ TEST(VerbsWire, ABurstAsksForFewCompletionsAndEveryOneIsTold) {
     for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
     const auto asked = std::count_if(world.verbs->send_flags.begin(), world.verbs->send_flags.end(),
                                      [](unsigned flags) { return (flags & IBV_SEND_SIGNALED) != 0; });
-    EXPECT_LE(asked, 10);
+    EXPECT_LE(asked, 20);
     EXPECT_GE(asked, 2);
+}
+
+TEST(VerbsWire, AFewRequestsNeedNoFurtherOneForTheirCompletion) {
+    World world;
+    world.start();
+    world.connect();
+    const int before = world.verbs->calls["post_send"];
+    std::array<WireContext, 4> contexts;
+    const std::uint64_t value = 1;
+    for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
+    world.drive();
+    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    EXPECT_EQ(world.verbs->calls["post_send"], before + 4);
 }
 
 TEST(VerbsWire, AFullQueueIsBackPressureAndNoOverflow) {
@@ -386,7 +400,7 @@ TEST(VerbsWire, QueuePairsThatAreUsedUpAreSaidSo) {
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
     EXPECT_THAT(world.at(0).why(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
                                          HasSubstr("1000 queue pairs")));
-    EXPECT_TRUE(world.at(0).prepare_to_wait()) << "nobody is asked any more";
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "nobody is asked any more";
 }
 
 TEST(VerbsWire, APostThatTheDeviceRefusesLosesThePeer) {
@@ -440,16 +454,35 @@ TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
 TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) {
     World world;
     world.start();
-    EXPECT_TRUE(world.at(0).prepare_to_wait());
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
     EXPECT_GE(world.at(0).descriptor(), 0);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again);
-    EXPECT_FALSE(world.at(0).prepare_to_wait()) << "a greeting has to be repeated";
+    EXPECT_FALSE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "a greeting has to be repeated";
     world.drive();
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
-    EXPECT_FALSE(world.at(1).prepare_to_wait()) << "something has arrived";
+    EXPECT_FALSE(world.at(1).prepare_to_wait(network::Awaited::arrivals)) << "something has arrived";
     world.drive();
     EXPECT_THAT(world.told[1].messages, SizeIs(1));
-    EXPECT_TRUE(world.at(1).prepare_to_wait());
+    EXPECT_TRUE(world.at(1).prepare_to_wait(network::Awaited::arrivals));
+}
+
+TEST(VerbsWire, AThreadThatWaitsForArrivalsIsWokenByMessagesOnly) {
+    World world;
+    world.start();
+    world.connect();
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals_and_completions));
+    EXPECT_TRUE(world.verbs->armed_for_all);
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_FALSE(world.verbs->armed_for_all);
+    world.verbs->send_flags.clear();
+    WireContext context;
+    const std::uint64_t value = 1;
+    ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
+    ASSERT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
+    world.drive();
+    ASSERT_THAT(world.verbs->send_flags, SizeIs(2));
+    EXPECT_EQ(world.verbs->send_flags[0] & IBV_SEND_SOLICITED, 0U);
+    EXPECT_NE(world.verbs->send_flags[1] & IBV_SEND_SOLICITED, 0U);
 }
 
 }  // namespace
