@@ -178,6 +178,10 @@ void NetworkTransport::arrived(std::span<const std::byte> message) {
     if (head->kind == MessageKind::pong) return;
     if (head->kind == MessageKind::ping)
         return send_in_any_case({head->origin}, bytes_of(this->message<MessageHead>(MessageKind::pong)));
+    if (!TargetHandler::whole(*head, message))
+        return tell(Code::protocol, head->origin,
+                    fmt::format("{} asked for something over {} in {} bytes, which is too few to say what",
+                                name_of_peer(head->origin), wire_->traits().name, message.size()));
     const auto answer = handler_.handle(*head, message);
     if (answer) send_in_any_case({head->origin}, bytes_of(*answer));
 }

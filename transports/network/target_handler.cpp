@@ -30,28 +30,35 @@ void TargetHandler::forget(int origin) {
     std::erase_if(failed_, [origin](const auto& failed) { return failed.first.first == origin; });
 }
 
+bool TargetHandler::whole(const MessageHead& head, std::span<const std::byte> message) {
+    switch (head.kind) {
+        case MessageKind::atomic: return message.size() >= sizeof(AtomicRequest);
+        case MessageKind::put: return message.size() >= sizeof(PutRequest);
+        case MessageKind::put_signal: return message.size() >= sizeof(PutSignalRequest);
+        case MessageKind::flush: return message.size() >= sizeof(FlushRequest);
+        default: return true;
+    }
+}
+
 std::optional<Answer> TargetHandler::handle(const MessageHead& head, std::span<const std::byte> message) {
+    if (!whole(head, message)) return std::nullopt;
     if (head.kind == MessageKind::flush) {
-        const auto request = message_as<FlushRequest>(message);
-        if (!request) return std::nullopt;
-        return answer(request->ticket, take_failure({head.origin, request->queue}));
+        const FlushRequest request = *message_as<FlushRequest>(message);
+        return answer(request.ticket, take_failure({head.origin, request.queue}));
     }
     if (head.kind == MessageKind::atomic) {
-        const auto request = message_as<AtomicRequest>(message);
-        const Answer done = request ? handle_atomic(*request) : answer(0, Code::protocol);
+        const AtomicRequest request = *message_as<AtomicRequest>(message);
+        const Answer done = handle_atomic(request);
         if (done.ticket != 0) return done;
-        keep_failure({head.origin, request ? request->queue : 0}, static_cast<Code>(done.code));
-        return std::nullopt;
+        keep_failure({head.origin, request.queue}, static_cast<Code>(done.code));
     }
     if (head.kind == MessageKind::put) {
-        const auto request = message_as<PutRequest>(message);
-        keep_failure({head.origin, request ? request->queue : 0},
-                     request ? handle_put(*request, message.subspan(sizeof *request)) : Code::protocol);
+        const PutRequest request = *message_as<PutRequest>(message);
+        keep_failure({head.origin, request.queue}, handle_put(request, message.subspan(sizeof request)));
     }
     if (head.kind == MessageKind::put_signal) {
-        const auto request = message_as<PutSignalRequest>(message);
-        keep_failure({head.origin, request ? request->queue : 0},
-                     request ? handle_put_signal(*request, message.subspan(sizeof *request)) : Code::protocol);
+        const PutSignalRequest request = *message_as<PutSignalRequest>(message);
+        keep_failure({head.origin, request.queue}, handle_put_signal(request, message.subspan(sizeof request)));
     }
     return std::nullopt;
 }

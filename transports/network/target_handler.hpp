@@ -19,9 +19,12 @@ class TargetHandler {
 public:
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
-    // Carries out an atomic, put, put_signal or flush request that is `message`, whose head has been looked at. An
-    // answer is for the PE in the head. A request that nobody waits for and that fails is told with the next flush of
-    // the queue that it came from.
+    // Is the request there whole, as far as it says who asks? Nobody could be told of the failure of one that is not.
+    [[nodiscard]] static bool whole(const MessageHead& head, std::span<const std::byte> message);
+
+    // Carries out an atomic, put, put_signal or flush request that is `message`, whose head has been looked at; one
+    // that is not whole does nothing. An answer is for the PE in the head. A request that nobody waits for and that
+    // fails is told with the next flush of the queue that it came from.
     std::optional<Answer> handle(const MessageHead& head, std::span<const std::byte> message);
 
     // The origin is gone: what was kept for it can go too.

@@ -317,6 +317,28 @@ TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
     EXPECT_EQ(world.word(1, flag_word), 1U);
 }
 
+// Who asked could not be told, as not even its queue is known.
+TEST(NetworkTransport, ARequestThatEndsTooEarlyIsAnEventOfWhoGotIt) {
+    for (const MessageKind kind :
+         {MessageKind::atomic, MessageKind::put, MessageKind::put_signal, MessageKind::flush}) {
+        World world(Delivery::in_order);
+        world.start();
+        MessageHead head;
+        head.kind = kind;
+        head.origin = 1;
+        ASSERT_EQ(world.wires[1]->send({0}, bytes_of(head), Bytes(3)), Code::ok);
+        npushmem_event event{};
+        EXPECT_EQ(world.finish([&] { return world.at(0).poll_event(event); }), Code::ok);
+        EXPECT_EQ(event.code, NPUSHMEM_E_PROTOCOL);
+        EXPECT_EQ(event.pe, 1);
+        EXPECT_THAT(text_of(event.message),
+                    AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("fake wire in 11 bytes")));
+        std::uint64_t value = 5;  // the peer is not lost by it
+        EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, &value, 1), nullptr), Code::ok);
+        EXPECT_EQ(world.finish([&] { return world.at(0).quiet(world.queue[0]); }), Code::ok);
+    }
+}
+
 // Nothing came of it at all, as behind a firewall.
 TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
     NetworkSettings settings;
