@@ -10,8 +10,7 @@
 namespace npushmem::bench {
 
 // A device of this PE beside the program's, in fast mode, of one block of `vector_cores`.
-inline std::shared_ptr<npu::Device> device_of(int vector_cores) {
-    npu::DeviceConfig config;
+inline std::shared_ptr<npu::Device> device_of(int vector_cores, npu::DeviceConfig config = {}) {
     config.blocks = 1;
     config.vector_cores = vector_cores;
     auto device = npu::Device::create(config, npu::device().fabric());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 
 #include "bench/cases/case.hpp"
 #include "bench/cases/job_crew.hpp"
@@ -59,7 +60,8 @@ PointResult run_point(const Point& point, Engine& engine, JobCrew& crew) {
     return result;
 }
 
-Status run_case(const Case& c, Engine& engine, JobCrew& crew, std::vector<PointResult>& results) {
+// A case that this job is not made for throws when it is asked for its points.
+Status run_case(const Case& c, Engine& engine, JobCrew& crew, std::vector<PointResult>& results) try {
     auto memory = allocate(c.bytes);
     if (!memory.ok()) return memory.status();
     for (const Point& point : c.points(arena_at(memory.value().get()))) {
@@ -68,6 +70,8 @@ Status run_case(const Case& c, Engine& engine, JobCrew& crew, std::vector<PointR
         results.push_back(std::move(result));
     }
     return {};
+} catch (const std::runtime_error& error) {
+    return {Code::state, error.what()};
 }
 
 }  // namespace

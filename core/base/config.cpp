@@ -68,6 +68,15 @@ Status parse_bootstrap_pmi(std::string_view text, Settings& into) {
     return one_of<&Settings::bootstrap_pmi>(text, into, words);
 }
 
+Status parse_ibgda(std::string_view text, Settings& into) {
+    into.ib_enable_ibgda = "auto";
+    if (lowercase(trimmed(text)) == "auto") return {};
+    bool given = false;
+    Status parsed = store(text, given);
+    into.ib_enable_ibgda = given ? "1" : "0";
+    return parsed;
+}
+
 Status parse_nic_policy(std::string_view text, Settings& into) {
     constexpr std::string_view words[] = {"balanced", "nearest", "exclusive", "round_robin", "list"};
     return one_of<&Settings::nic_policy>(text, into, words);
@@ -110,6 +119,10 @@ constexpr ConfigRow rows[] = {
      any<&S::remote_transport>},
     {"REMOTE_ORDER", "verbs,libfabric,ucx", "ordered list", "transport",
      "what REMOTE_TRANSPORT=auto tries, the fastest first", any<&S::remote_order>},
+    {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",
+     "kernels call the transports that reach other hosts themselves, each core over a way of its own; 0: they hand "
+     "requests to a proxy thread; auto: 0 where every PE has a CPU for it",
+     parse_ibgda},
     {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "where plugins are looked for first",
      any<&S::plugin_path>},
     {"SYMMETRIC_SIZE", "1G", "size", "memory", "symmetric heap of each PE; memory is committed when allocated",

@@ -24,6 +24,7 @@ struct Settings {
     bool disable_p2p = false;
     std::string remote_transport;
     std::string remote_order;
+    std::string ib_enable_ibgda;  // auto, 0 or 1
     std::string plugin_path;
     // memory
     ByteCount symmetric_size;

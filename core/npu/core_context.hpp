@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "core/npu/context.hpp"
@@ -62,8 +63,9 @@ public:
     // change.
     std::uint64_t polled_version = 0;
     int polls_in_vain = 0;
-    bool set_aside = false;    // by a scheduler: until no other can go on
-    bool went_remote = false;  // has waited for a transport, or begun something there
+    bool set_aside = false;              // by a scheduler: until no other can go on
+    bool went_remote = false;            // in this launch: has waited for a transport, or begun something there
+    std::unique_ptr<RemoteCore> remote;  // of the device's way to PEs that are not mapped
     Where where;
     std::chrono::nanoseconds timeout{0};   // of the current wait; 0: none
     std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not yet fixed

@@ -16,6 +16,7 @@ public:
         Event event{ready, what, pe};
         return core_.runner->await_event(core_, event, where_);
     }
+    [[nodiscard]] std::unique_ptr<RemoteCore>& own() override { return core_.remote; }
 
 private:
     CoreContext& core_;

@@ -35,6 +35,8 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.polls = context.polled_version = 0;
     context.polls_in_vain = 0;
     context.set_aside = false;
+    context.went_remote = false;
+    if (context.remote) context.remote->begin_launch();
     const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
                       device_.vector_cores};
     CoreState state{place,
@@ -43,7 +45,7 @@ void LaunchRun::prepare(int index, const Window& window) {
                     fabric_.my_pe(),
                     fabric_.n_pes(),
                     &fabric_,
-                    fabric_.remote_operations(),
+                    fabric_.remote_operations(device_.remote_way),
                     &context,
                     nullptr,
                     &device_.print};
@@ -91,7 +93,7 @@ void LaunchRun::run_body(CoreContext& context) {
 // The end of a kernel completes what it began, as quiet does; what is mapped is complete already. A core that began
 // nothing has nothing to do with what fails elsewhere.
 void LaunchRun::complete(CoreContext& context) {
-    RemoteOperations* const unmapped = fabric_.remote_operations();
+    RemoteOperations* const unmapped = fabric_.remote_operations(device_.remote_way);
     if (unmapped == nullptr || !context.went_remote) return;
     CoreWait wait(context, job_.config.where);
     if (Status done = unmapped->quiet(wait); !done.ok()) throw KernelError(done);

@@ -42,14 +42,6 @@ void RemoteAccess::note_posted(Link& link) {
     if (!std::exchange(link.unsettled, true)) unsettled_.push_back(&link);
 }
 
-// The transport's own words for it, if it has some.
-Status RemoteAccess::failure_of(const Link& link, const char* what, Code code) {
-    Status event = peers_.event_of(link.transport);
-    if (!event.ok()) return event;
-    return {code, fmt::format("transport {}: {} to PE {} failed: {}", peers_.named(link.transport).name, what, link.pe,
-                              name_of(code))};
-}
-
 template <class Ready>
 Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const Waiting* by) const {
     if (by != nullptr) return (*by)(std::ref(ready), what);
@@ -74,7 +66,7 @@ Status RemoteAccess::repeat(const Link& link, const char* what, const Waiting* b
         },
         {what, PeRange::one(link.pe), peers_.timeout()}, by);
     if (!waited.ok()) return waited.within(fmt::format("transport {}", peers_.named(link.transport).name));
-    return code == Code::ok ? Status{} : failure_of(link, what, code);
+    return code == Code::ok ? Status{} : peers_.failure_of(link, what, code);
 }
 
 template <class Post>
@@ -218,11 +210,7 @@ Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Wai
     const auto found = link(op.pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
-    const Reach& reach = peers_.reach(op.pe);
-    const std::uint32_t native = op.width == 4 ? reach.atomic_32 : reach.atomic_64;
-    if (!reach.has(NPUSHMEM_CAP_ATOMIC) || (native >> op.operation & 1U) == 0)
-        return {Code::unsupported, fmt::format("transport {} has no {}-bit atomic operation {} for PE {}",
-                                               peers_.named(link.transport).name, op.width * 8, op.operation, op.pe)};
+    if (Status able = peers_.offers(op); !able.ok()) return able;
     op.remote = link.remote;
     const auto post_it = [&] {
         return post(link, "an atomic", completion, by,
@@ -306,7 +294,7 @@ Status RemoteAccess::fence(int pe, const Waiting* by) {
 
 Status RemoteAccess::quiet(const Waiting* by) { return settle(unsettled(), by); }
 
-Status RemoteAccess::quiet(std::span<const int> pes) {
+Status RemoteAccess::quiet(std::span<const int> pes, const Waiting* by) {
     Links chosen;
     {
         const std::lock_guard guard(lock_);
@@ -315,7 +303,7 @@ Status RemoteAccess::quiet(std::span<const int> pes) {
             if (found != links_.end() && found->second.unsettled) chosen.push_back(&found->second);
         }
     }
-    return settle(std::move(chosen));
+    return settle(std::move(chosen), by);
 }
 
 // All at the same time, so that many PEs take no longer than the slowest of them. Each is complete once its queue has
@@ -345,7 +333,7 @@ void RemoteAccess::settle_once(Links& pending, Status& first) {
     std::erase_if(pending, [&](Link* link) {
         const Code code = transport_of(*link).quiet(link->queue);
         if (code == Code::ok) link->unsettled = false;
-        if (code != Code::ok && code != Code::again && first.ok()) first = failure_of(*link, "quiet", code);
+        if (code != Code::ok && code != Code::again && first.ok()) first = peers_.failure_of(*link, "quiet", code);
         return code != Code::again;
     });
     std::erase_if(unsettled_, [](const Link* link) { return !link->unsettled; });

@@ -53,7 +53,7 @@ public:
     Status fence(int pe, const Waiting* by);
     Status quiet(const Waiting* by = nullptr);
     // Of what was posted to these PEs. One that has not been used is complete.
-    Status quiet(std::span<const int> pes);
+    Status quiet(std::span<const int> pes, const Waiting* by = nullptr);
     // As that of the peers.
     Status progress() { return peers_.progress(); }
 
@@ -81,9 +81,8 @@ private:
     template <class Ready>
     Status wait(Ready&& ready, const WaitFor& what, const Waiting* by) const;
     Status put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion, const Waiting* by);
-    Status settle(Links pending, const Waiting* by = nullptr);
+    Status settle(Links pending, const Waiting* by);
     void settle_once(Links& pending, Status& first);
-    Status failure_of(const Link& link, const char* what, Code code);
     Status events();
 
     RemotePeers& peers_;

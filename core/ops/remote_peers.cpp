@@ -76,6 +76,21 @@ Status RemotePeers::event_of(int transport) {
     return next_event(named(transport));
 }
 
+Status RemotePeers::failure_of(const Link& link, const char* what, Code code) {
+    Status event = event_of(link.transport);
+    if (!event.ok()) return event;
+    return {code, fmt::format("transport {}: {} to PE {} failed: {}", named(link.transport).name, what, link.pe,
+                              name_of(code))};
+}
+
+Status RemotePeers::offers(const npushmem_atomic& op) const {
+    const Route& route = map_.route(op.pe);
+    const std::uint32_t native = op.width == 4 ? route.reach.atomic_32 : route.reach.atomic_64;
+    if (route.reach.has(NPUSHMEM_CAP_ATOMIC) && (native >> op.operation & 1U) != 0) return {};
+    return {Code::unsupported, fmt::format("transport {} has no {}-bit atomic operation {} for PE {}",
+                                           named(route.transport).name, op.width * 8, op.operation, op.pe)};
+}
+
 Status RemotePeers::next_event(const NamedTransport& named) const {
     npushmem_event event{};
     if (named.transport->poll_event(event) != Code::ok) return {};

@@ -53,6 +53,10 @@ public:
     Status progress();
     // The transport's next asynchronous error, if there is one.
     Status event_of(int transport);
+    // Why `what` failed with `code` on a link: in the transport's own words, if it has some.
+    Status failure_of(const Link& link, const char* what, Code code);
+    // Code::unsupported: the transport that serves the PE does not do this operation.
+    [[nodiscard]] Status offers(const npushmem_atomic& op) const;
     // Called with the PE of each error that a transport tells unasked, and its code; with a lock held. Before the
     // first operation.
     void on_event(std::function<void(int pe, Code code)> listener) { listener_ = std::move(listener); }

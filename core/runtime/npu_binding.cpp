@@ -5,8 +5,19 @@
 
 namespace npushmem {
 
-NpuBinding::MapFabric::MapFabric(Runtime& runtime) : runtime_(runtime) {
-    if (runtime.fast_map().all_mapped == 0) unmapped_ = std::make_unique<NpuRemote>(runtime);
+NpuBinding::MapFabric::MapFabric(Runtime& runtime, Waiting& waiting) : runtime_(runtime) {
+    if (runtime.fast_map().all_mapped != 0) return;
+    static_assert(npu::RemoteOperations::no_offset == Runtime::no_offset);
+    const SlicePlaces places{[&runtime](const void* address) { return runtime.offset_of(address); },
+                             [&runtime](std::uint64_t offset) { return runtime.room_from(offset); }};
+    chosen_ = runtime.remote_way().way;
+    direct_ = std::make_unique<NpuDirect>(places, runtime.remote_peers(), runtime.npes());
+    proxied_ = std::make_unique<NpuProxied>(places, runtime.remote_peers(), waiting.budget, waiting.os);
+}
+
+npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteWay way) const {
+    if ((way == npu::RemoteWay::chosen ? chosen_ : way) == npu::RemoteWay::proxy) return proxied_.get();
+    return direct_.get();
 }
 
 int NpuBinding::MapFabric::my_pe() const { return runtime_.my_pe(); }
@@ -32,7 +43,7 @@ npu::Window NpuBinding::MapFabric::window() const {
 }
 
 NpuBinding::NpuBinding(Runtime& runtime, Waiting& waiting)
-    : fabric_(runtime),
+    : fabric_(runtime, waiting),
       waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
       policy_(waiter_, waiting.os, &waiting.liveness, runtime.npes(), &waiting.progress) {}
 

@@ -5,11 +5,14 @@
 #include <memory>
 
 #include "core/npu/waiter_policy.hpp"
-#include "core/runtime/npu_remote.hpp"
+#include "core/runtime/npu_direct.hpp"
+#include "core/runtime/npu_proxied.hpp"
 #include "core/runtime/waiting.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem {
+
+class Runtime;
 
 class NpuBinding {
 public:
@@ -21,16 +24,19 @@ public:
 private:
     class MapFabric final : public npu::Fabric {
     public:
-        explicit MapFabric(Runtime& runtime);
+        MapFabric(Runtime& runtime, Waiting& waiting);
         [[nodiscard]] int my_pe() const override;
         [[nodiscard]] int n_pes() const override;
         [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
         [[nodiscard]] npu::Window window() const override;
-        [[nodiscard]] npu::RemoteOperations* remote_operations() const override { return unmapped_.get(); }
+        [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteWay way) const override;
 
     private:
         const Runtime& runtime_;
-        std::unique_ptr<NpuRemote> unmapped_;  // null: every PE is mapped
+        npu::RemoteWay chosen_ = npu::RemoteWay::direct;
+        // Null: every PE is mapped.
+        std::unique_ptr<NpuDirect> direct_;
+        std::unique_ptr<NpuProxied> proxied_;
     };
 
     NpuBinding(Runtime& runtime, Waiting& waiting);

@@ -1,4 +1,5 @@
-// The emulated NPU's way to PEs that are not mapped: queues of its own, on behalf of its cores.
+// What the emulated NPU's ways to PEs that are not mapped have in common: where symmetric memory is, and what the
+// operations are called by transports.
 #pragma once
 
 #include "core/ops/remote_access.hpp"
@@ -6,29 +7,33 @@
 
 namespace npushmem {
 
-class Runtime;
+// This PE's slice, which offsets count from.
+struct SlicePlaces {
+    // RemoteOperations::no_offset: not symmetric.
+    std::function<std::uint64_t(const void* address)> offset_of;
+    // Bytes from such an offset to the end of its part.
+    std::function<std::uint64_t(std::uint64_t offset)> room_from;
+};
 
-// Any thread. One context for all cores: what one of them waits for with quiet includes what the others began before.
-class NpuRemote final : public npu::RemoteOperations {
+class NpuRemote : public npu::RemoteOperations {
 public:
-    // `runtime` outlives this.
-    explicit NpuRemote(Runtime& runtime);
+    [[nodiscard]] std::uint64_t offset_of(const void* address) const final { return places_.offset_of(address); }
 
-    [[nodiscard]] std::uint64_t offset_of(const void* address) const override;
-    Status put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) override;
-    Status get(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) override;
-    Status put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal, std::uint64_t value,
-                      int pe, npu::RemoteWait& wait) override;
-    Status atomic(const npu::RemoteAtomic& operation, std::uint64_t* before, int pe, npu::RemoteWait& wait) override;
-    Status fence(npu::RemoteWait& wait) override;
-    Status quiet(npu::RemoteWait& wait) override;
+protected:
+    explicit NpuRemote(SlicePlaces places) : places_(std::move(places)) {}
 
-private:
     // Whether `bytes` there are symmetric memory.
     [[nodiscard]] Status check(const void* address, std::size_t bytes) const;
+    [[nodiscard]] npushmem_atomic table_form(const npu::RemoteAtomic& operation, int pe) const;
 
-    const Runtime& runtime_;
-    RemoteAccess access_;
+private:
+    SlicePlaces places_;
 };
+
+// As an access waits on behalf of a core.
+RemoteAccess::Waiting waiting_by(npu::RemoteWait& wait);
+
+inline bool fetches(npu::RemoteAtomic::Kind kind) { return kind >= npu::RemoteAtomic::Kind::fetch; }
+inline bool updates(npu::RemoteAtomic::Kind kind) { return kind != npu::RemoteAtomic::Kind::fetch; }
 
 }  // namespace npushmem

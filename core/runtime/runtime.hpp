@@ -22,6 +22,7 @@
 #include "core/runtime/npu_binding.hpp"
 #include "core/runtime/pe_record.hpp"
 #include "core/runtime/plugin_services.hpp"
+#include "core/runtime/remote_way.hpp"
 #include "core/runtime/sharing_step.hpp"
 #include "core/runtime/start_request.hpp"
 #include "core/runtime/static_variables.hpp"
@@ -71,6 +72,8 @@ public:
     [[nodiscard]] TeamTable& teams() { return *teams_; }
     // What this PE has counted so far; of barriers only with NPUSHMEM_STATS. Any thread.
     [[nodiscard]] PeStatistics statistics();
+    // How kernels reach PEs that are not mapped, and why.
+    [[nodiscard]] RemoteWayChoice remote_way() const;
     // This PE's emulated NPU, made when first asked for. Any thread.
     Result<npu::Device*> npu_device();
     // Tells the other PEs that this one gives up.

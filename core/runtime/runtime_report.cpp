@@ -27,6 +27,7 @@ void Runtime::describe_job() {
     job_text_ += fmt::format("static data: {}\n", statics_.describe());
     job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
     if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
+    if (fast_.all_mapped == 0) job_text_ += fmt::format("kernels: {}\n", remote_way().text);
     job_text_ += fmt::format("barrier: {}\n", world_->choice());
     job_text_ += fmt::format("waiting: {}\n", describe(waiting_->share, waiting_->budget));
 }
@@ -43,6 +44,15 @@ Status Runtime::report() {
                         config_.standard_asked("INFO") ? describe_standard_variables() : "", job_text_, map_text_,
                         nic_text()));
     return {};
+}
+
+RemoteWayChoice Runtime::remote_way() const {
+    bool other_hosts = false;
+    for (int pe = 0; pe < npes_ && !other_hosts; ++pe) {
+        const Route& route = map_->route(pe);
+        other_hosts = !route.maps() && route.reach.has(NPUSHMEM_CAP_REMOTE);
+    }
+    return choose_remote_way(settings().ib_enable_ibgda, other_hosts, waiting_->share);
 }
 
 const std::string& Runtime::nic_text() {

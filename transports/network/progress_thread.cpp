@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,8 +9,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
+
+#include "core/base/service_thread.hpp"
 
 namespace npushmem::network {
 namespace {
@@ -51,20 +50,9 @@ Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Work work) {
     if (stop < 0)
         return Status{Code::system, fmt::format("no eventfd for the progress thread: {}", std::strerror(errno))};
     std::unique_ptr<ProgressThread> out(new ProgressThread(std::move(work), stop));
-    // The program's signals are for the program's threads.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    Status failure;
-    try {
-        out->thread_ = std::thread([thread = out.get()] { thread->run(); });
-    } catch (const std::system_error& error) {
-        failure = {Code::system, fmt::format("cannot start the progress thread: {}", error.what())};
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!failure.ok()) return failure;
-    ::pthread_setname_np(out->thread_.native_handle(), "npushmem-net");
+    auto thread = start_service_thread("npushmem-net", [thread = out.get()] { thread->run(); });
+    if (!thread.ok()) return thread.status();
+    out->thread_ = std::move(thread).value();
     return out;
 }
 

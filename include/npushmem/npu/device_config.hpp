@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "npushmem/npu/barrier_choice.hpp"
+#include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hooks.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -24,6 +25,7 @@ struct DeviceConfig {
     std::function<void(std::string_view)> print = {};  // takes the lines of Core::printf; empty: standard output
     HooksFactory hooks = {};                           // empty: fast mode
     BarrierChoice barrier = {};                        // of barriers that name none
+    RemoteWay remote_way = RemoteWay::chosen;          // to PEs that are not mapped
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Code::config with the first value that is out of range.

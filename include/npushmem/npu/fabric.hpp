@@ -37,6 +37,10 @@ struct Window {
     }
 };
 
+// Who carries out what a core does to PEs that are not mapped: `proxy`, a thread beside the device, to which the cores
+// hand requests; `direct`, the thread that runs the core, over a way of the core's own. `chosen`: as the fabric has it.
+enum class RemoteWay : unsigned char { chosen, proxy, direct };
+
 // Called from kernels on any thread of the device at once: implementations are immutable or synchronise themselves.
 class Fabric {
 public:
@@ -52,8 +56,9 @@ public:
     [[nodiscard]] virtual void* remote(const void* symmetric, int pe) const = 0;
     // A shortcut for most of remote(); read once per launch.
     [[nodiscard]] virtual Window window() const { return {}; }
-    // How PEs are reached whose memory remote() does not give; null when there are none, or no way.
-    [[nodiscard]] virtual RemoteOperations* remote_operations() const { return nullptr; }
+    // How PEs are reached whose memory remote() does not give; null when there are none, or no way. A fabric that has
+    // one way only gives that. The same for the same `way`.
+    [[nodiscard]] virtual RemoteOperations* remote_operations(RemoteWay /*way*/) const { return nullptr; }
     // In whose symmetric memory an address, also one that remote() gave, or an unmapped_name is; -1: in nobody's.
     [[nodiscard]] virtual int pe_of(const void* address) const {
         const auto number = reinterpret_cast<std::uintptr_t>(address);

@@ -4,10 +4,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::npu {
+
+// What an implementation of RemoteOperations keeps for one core: made by it at the core's first operation, kept by the
+// core from launch to launch, gone with the core's device; that may be after the implementation.
+class RemoteCore {
+public:
+    RemoteCore() = default;
+    RemoteCore(const RemoteCore&) = delete;
+    RemoteCore& operator=(const RemoteCore&) = delete;
+    virtual ~RemoteCore() = default;
+
+    // A launch begins: failures of what its predecessors began on this core, and did not wait for, are not its own.
+    virtual void begin_launch() {}
+};
 
 // How a core waits inside such an operation.
 class RemoteWait {
@@ -21,6 +35,8 @@ public:
     // wait_timeout), Code::peer_dead (`pe`; -1: any), Code::aborted when the launch is being given up. `ready` may be
     // called from contexts of other cores of the same thread, and not again once it was true.
     virtual Status until(const std::function<bool()>& ready, const char* what, int pe) = 0;
+    // Of the core that waits; null until the implementation has put something there.
+    [[nodiscard]] virtual std::unique_ptr<RemoteCore>& own() = 0;
 };
 
 // An atomic operation on `width` bytes, 4 or 8, aligned.
@@ -37,7 +53,10 @@ struct RemoteAtomic {
 // Called from kernels on any thread of the device at once. Objects of other PEs are named by this PE's copy. Each
 // returns Code::not_symmetric or Code::range for memory that is not whole in symmetric memory, what the transport says,
 // and what `wait` says; after a failure memory that was handed over may still be read, or written, until the device is
-// gone.
+// gone. What fails after its call has returned is told by a later call of the same core, at the latest by its next
+// quiet.
+//
+// "Before" is what this core has called before, and what any core has that this one has heard from since.
 class RemoteOperations {
 public:
     RemoteOperations() = default;

@@ -67,6 +67,17 @@ TEST_P(RemoteTransport, KeepsContextsAndThreadsApart) {
         }
 }
 
+TEST_P(RemoteTransport, KernelsReachOtherHostsByBothWays) {
+    const std::pair<const char*, const char*> ways[] = {{"0", "by a proxy thread"}, {"1", "direct"}};
+    for (const auto& [ibgda, way] : ways) {
+        const auto [status, report] =
+            run_job({"-n", "2", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_streams"},
+                    {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_IB_ENABLE_IBGDA=" + std::string(ibgda)});
+        EXPECT_EQ(status, 0) << report;
+        EXPECT_THAT(report, HasSubstr(std::string("kernels: ") + way + " to PEs that are not mapped"));
+    }
+}
+
 TEST_P(RemoteTransport, AutoFindsItAndSaysWhich) {
     const auto [status, report] =
         run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch," + GetParam()});

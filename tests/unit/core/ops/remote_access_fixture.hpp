@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/ops/remote_access.hpp"
+#include "npushmem/plugin/local_atomic.hpp"
 #include "tests/fakes/fake_wait_os.hpp"
 #include "tests/fakes/mock_transport.hpp"
 
 namespace npushmem {
 
-inline constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
 inline constexpr std::uint64_t everything =
     NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
 

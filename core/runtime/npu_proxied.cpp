@@ -1,0 +1,139 @@
+#include "core/runtime/npu_proxied.hpp"
+
+namespace npushmem {
+
+struct NpuProxied::Core final : npu::RemoteCore {
+    void begin_launch() override {
+        if (!asker->take_failure().ok() || asker->finished() != asked) forget();
+    }
+    // What is under way is told to nobody.
+    void forget() {
+        asker = std::make_shared<Asker>();
+        asked = 0;
+    }
+
+    std::shared_ptr<Asker> asker = std::make_shared<Asker>();
+    std::uint64_t asked = 0;  // requests so far
+};
+
+NpuProxied::NpuProxied(SlicePlaces places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os)
+    : NpuRemote(std::move(places)), peers_(peers), budget_(budget), os_(os) {}
+
+NpuProxied::~NpuProxied() = default;
+
+Result<proxy::Proxy*> NpuProxied::proxy() {
+    // Acquire: pairs with the release below, so that the proxy is whole.
+    if (proxy::Proxy* const made = made_.load(std::memory_order_acquire); made != nullptr) return made;
+    const std::lock_guard guard(lock_);
+    if (!proxy_) {
+        auto started = proxy::Proxy::start(peers_, budget_, os_);
+        if (!started.ok()) return started.status();
+        proxy_ = std::move(started).value();
+        made_.store(proxy_.get(), std::memory_order_release);  // pairs with the acquire above
+    }
+    return proxy_.get();
+}
+
+NpuProxied::Core& NpuProxied::core_of(npu::RemoteWait& wait) {
+    auto& own = wait.own();
+    if (own == nullptr) own = std::make_unique<Core>();
+    return static_cast<Core&>(*own);
+}
+
+Status NpuProxied::hand_over(Request& request, Core& core, npu::RemoteWait& wait) {
+    const auto to = proxy();
+    if (!to.ok()) return to.status();
+    request.asker = core.asker;
+    const auto pushed = [&] {
+        return core.asked - core.asker->finished() < most_unfinished && to.value()->try_push(request);
+    };
+    Status waited = wait.until(pushed, "room for a request to the proxy", -1);
+    ++core.asked;
+    if (!waited.ok()) core.forget();  // it may have been handed over all the same
+    return waited;
+}
+
+Status NpuProxied::post(Request& request, const Asked& asked, npu::RemoteWait& wait) {
+    Core& core = core_of(wait);
+    if (Status failed = core.asker->take_failure(); !failed.ok()) return failed;
+    return hand_over(request, core, wait).within(asked.what);
+}
+
+Status NpuProxied::call(Request& request, const Asked& asked, npu::RemoteWait& wait, std::uint64_t* value) {
+    Core& core = core_of(wait);
+    if (Status failed = core.asker->take_failure(); !failed.ok()) return failed;
+    const std::uint64_t number = request.number = core.asked + 1;
+    if (Status handed = hand_over(request, core, wait); !handed.ok()) return handed.within(asked.what);
+    const std::shared_ptr<Asker> asker = core.asker;
+    Status waited = wait.until([&] { return asker->answered(number); }, asked.what, asked.pe);
+    if (!waited.ok()) {
+        core.forget();
+        return waited;
+    }
+    if (value != nullptr) *value = asker->value();
+    return asker->answer();
+}
+
+Status NpuProxied::send_data(Request& request, const Asked& asked, npu::RemoteWait& wait) {
+    if (request.transfer.data.bytes > Request::most_carried) return call(request, asked, wait);
+    request.carry(request.transfer.data.local);
+    return post(request, asked, wait);
+}
+
+Status NpuProxied::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
+    if (Status inside = check(target, bytes); !inside.ok()) return inside;
+    Request request;
+    request.kind = Request::Kind::put;
+    // The table has one structure for both directions; a put does not write to `local`.
+    request.transfer.data = {pe, 0, 0, offset_of(target), const_cast<void*>(source), bytes};
+    return send_data(request, {"a put", pe}, wait);
+}
+
+Status NpuProxied::get(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
+    if (Status inside = check(source, bytes); !inside.ok()) return inside;
+    Request request;
+    request.kind = Request::Kind::get;
+    request.transfer.data = {pe, 0, 0, offset_of(source), target, bytes};
+    return call(request, {"a get", pe}, wait);
+}
+
+Status NpuProxied::put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
+                              std::uint64_t value, int pe, npu::RemoteWait& wait) {
+    Status inside = check(target, bytes);
+    if (inside.ok()) inside = check(signal, sizeof *signal);
+    if (!inside.ok()) return inside;
+    Request request;
+    request.kind = Request::Kind::put_signal;
+    request.transfer = {{pe, 0, 0, offset_of(target), const_cast<void*>(source), bytes},
+                        0,
+                        offset_of(signal),
+                        value,
+                        NPUSHMEM_SIGNAL_SET,
+                        0};
+    return send_data(request, {"a put with signal", pe}, wait);
+}
+
+Status NpuProxied::atomic(const npu::RemoteAtomic& operation, std::uint64_t* before, int pe, npu::RemoteWait& wait) {
+    if (Status inside = check(operation.object, operation.width); !inside.ok()) return inside;
+    Request request;
+    request.kind = Request::Kind::atomic;
+    request.atomic = table_form(operation, pe);
+    const Asked asked{"an atomic", pe};
+    return fetches(operation.kind) ? call(request, asked, wait, before) : post(request, asked, wait);
+}
+
+Status NpuProxied::fence(npu::RemoteWait& wait) {
+    Request request;
+    request.kind = Request::Kind::fence;
+    return post(request, {"a fence"}, wait);
+}
+
+Status NpuProxied::quiet(npu::RemoteWait& wait) {
+    Request request;
+    request.kind = Request::Kind::quiet;
+    Status done = call(request, {"quiet"}, wait);
+    if (!done.ok()) return done;
+    return core_of(wait).asker->take_failure();
+}
+
+}  // namespace npushmem

@@ -1,0 +1,21 @@
+#include "core/runtime/remote_way.hpp"
+
+#include <fmt/format.h>
+
+namespace npushmem {
+
+RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const CoreShare& share) {
+    if (!other_hosts)
+        return {npu::RemoteWay::direct, "direct to PEs that are not mapped (their transports work within a host)"};
+    const bool automatic = ibgda == "auto";
+    const bool room = 2 * share.pes <= share.cores;
+    const bool proxied = automatic ? room : ibgda == "0";
+    const std::string why = automatic ? fmt::format("; auto: {} PEs with a proxy each {} {:g} CPUs", share.pes,
+                                                    room ? "have room on" : "would share", share.cores)
+                                      : std::string();
+    const std::string by = fmt::format("(NPUSHMEM_IB_ENABLE_IBGDA={}{})", ibgda, why);
+    if (proxied) return {npu::RemoteWay::proxy, "by a proxy thread to PEs that are not mapped " + by};
+    return {npu::RemoteWay::direct, "direct to PEs that are not mapped, each core by itself " + by};
+}
+
+}  // namespace npushmem

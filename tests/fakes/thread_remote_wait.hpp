@@ -1,0 +1,33 @@
+// A thread in place of a core: it polls until it is told to give up.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "npushmem/npu/remote_operations.hpp"
+
+namespace npushmem::fakes {
+
+class ThreadRemoteWait final : public npu::RemoteWait {
+public:
+    Status until(const std::function<bool()>& ready, const char* what, int pe) override {
+        while (!ready()) {
+            // Acquire: pairs with the test's store.
+            const Code code = end_with.load(std::memory_order_acquire);
+            if (code != Code::ok) return {code, std::string("ended: ") + what + " " + std::to_string(pe)};
+            waiting.store(true, std::memory_order_release);  // pairs with the test's look at it
+            std::this_thread::yield();
+        }
+        return {};
+    }
+    [[nodiscard]] std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
+
+    std::atomic<Code> end_with{Code::ok};
+    std::atomic<bool> waiting{false};  // has found out that it has to
+
+private:
+    std::unique_ptr<npu::RemoteCore> own_;
+};
+
+}  // namespace npushmem::fakes

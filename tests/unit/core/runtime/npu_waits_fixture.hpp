@@ -1,0 +1,47 @@
+// PE 0 of three: what waits for its emulated NPU's operations, and the transport that these reach.
+#pragma once
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "core/runtime/npu_remote.hpp"
+#include "tests/fakes/thread_remote_wait.hpp"
+#include "tests/unit/core/ops/remote_access_fixture.hpp"
+
+namespace npushmem {
+
+// PE 1 is remote 101, PE 2 is 102; queues have the numbers 1, 2, ... in the order in which they are made.
+class NpuWaitsFixture : public RemoteAccessFixture {
+protected:
+    NpuWaitsFixture() : RemoteAccessFixture(3) {}
+
+    void SetUp() override {
+        using ::testing::_;
+        using ::testing::AnyNumber;
+        using ::testing::Return;
+        build_map({everything, all_atomics, all_atomics, "mock"});
+        EXPECT_CALL(transport, connect(_)).Times(AnyNumber()).WillRepeatedly(Return(Status{}));
+        EXPECT_CALL(transport, import_memory(_, _)).Times(AnyNumber()).WillRepeatedly([](int pe, auto) {
+            return static_cast<std::uint64_t>(100 + pe);
+        });
+        EXPECT_CALL(transport, create_queue()).Times(AnyNumber()).WillRepeatedly([this] { return ++made_; });
+        EXPECT_CALL(transport, destroy_queue(_)).Times(AnyNumber()).WillRepeatedly(Return(Code::ok));
+        EXPECT_CALL(transport, release_memory(_)).Times(AnyNumber()).WillRepeatedly(Return(Code::ok));
+        EXPECT_CALL(transport, quiet(_)).Times(AnyNumber()).WillRepeatedly(Return(Code::ok));
+    }
+
+    SlicePlaces places() {
+        return {[this](const void* address) {
+                    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(slice.data());
+                },
+                [this](std::uint64_t offset) { return sizeof slice - offset; }};
+    }
+
+    std::array<std::uint64_t, 64> slice{};
+
+private:
+    std::uint64_t made_ = 0;
+};
+
+}  // namespace npushmem
