@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "core/base/os_facts.hpp"
 
 namespace npushmem::contract {
@@ -51,11 +53,24 @@ Result<std::unique_ptr<Fabric>> Fabric::make(const Subject& subject, int npes) {
     return out;
 }
 
+// As an assignment would: PEs begin with one device after the other, so that the ends of a way are different ones.
+Status Fabric::assign(int pe, Transport& transport) const {
+    if (subject_.devices == 0) return {};
+    const auto offered = transport.devices();
+    if (!offered.ok()) return offered.status();
+    std::vector<std::uint32_t> used;
+    const auto count = static_cast<std::uint32_t>(offered.value().size());
+    for (std::uint32_t i = 0; i < std::min(subject_.devices, count); ++i)
+        used.push_back((static_cast<std::uint32_t>(pe) + i) % count);
+    return transport.use_devices(used);
+}
+
 Status Fabric::open(int npes) {
     auto slices = make_slices(subject_.layout, npes, pe_bytes);
     for (int pe = 0; pe < npes; ++pe) {
         auto opened = open_nest(subject_.nest, subject_.host->table(), params_of(pe, npes));
         if (!opened.ok()) return opened.status();
+        if (Status s = assign(pe, *opened.value()); !s.ok()) return s;
         pes_.push_back(
             std::make_unique<Pe>(pe, std::move(opened).value(), std::move(slices[static_cast<std::size_t>(pe)])));
         pes_.back()->while_waiting([this] { progress_all(); });

@@ -29,6 +29,7 @@ public:
 private:
     explicit Fabric(const Subject& subject) : subject_(subject) {}
     Status open(int npes);
+    Status assign(int pe, Transport& transport) const;
     Status acquaint();
     void progress_all();
 

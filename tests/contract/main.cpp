@@ -21,6 +21,7 @@ struct Options {
     std::vector<std::string> without;  // names
     std::vector<std::string> config;   // NAME=VALUE
     std::string plugin_path;
+    std::uint32_t devices = 0;         // of each PE
     std::vector<std::string> command;  // as it was called
     std::vector<int> child;            // a ChildOrder
 };
@@ -106,6 +107,7 @@ int run(const Options& options) {
     const auto nests = options.nests.empty() ? everything(finder, options.without) : options.nests;
     for (const auto& nest : nests)
         if (status.ok()) status = add_subjects(finder, nest, host, options.command, subjects);
+    for (auto& subject : subjects) subject.devices = options.devices;
     if (!status.ok()) {
         std::cerr << status.message() << "\n";
         return 2;
@@ -139,6 +141,8 @@ int main(int argc, char** argv) {
     app.add_option("-c,--config", options.config, "NAME=VALUE of a configuration variable of the plugins, repeatable")
         ->allow_extra_args(false);
     app.add_option("--plugin-path", options.plugin_path, "directories to search first (default: NPUSHMEM_PLUGIN_PATH)");
+    app.add_option("--devices", options.devices,
+                   "each PE uses so many of the transport's devices; default: what the transport takes by itself");
     // For the program itself: see process_cases.cpp.
     app.add_option(contract::child_option, options.child)->expected(4)->group("");
     CLI11_PARSE(app, arguments.ours, argv);

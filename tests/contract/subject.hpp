@@ -22,6 +22,7 @@ struct Subject {
     // The command line of this program, and the subject's number in what that makes: for processes of their own.
     std::vector<std::string> command;
     std::size_t number;
+    std::uint32_t devices = 0;  // of the transport's, that each PE is to use; 0: what it takes by itself
 
     [[nodiscard]] std::uint64_t declared_capabilities() const { return nest.front()->table().capabilities; }
 };

@@ -82,13 +82,13 @@ bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
 
 // A wire that keeps the order delivers writes, and brings requests, in the order of posting; but it brings a later
 // write before the handler has looked at an earlier request. A signal that waits for its data's completion is not
-// posted yet.
+// posted yet, and what goes over several ports at once is overtaken.
 bool NetworkTransport::may_pass(Flow& flow, Passing passing) {
     if (!flow.fenced) return true;
     const bool request = passing == Passing::request;
-    const bool unposted = !ordered() || flow.signals > 0;
-    if (!unposted && request) return true;
-    if (!settle(flow, unposted, !request)) return false;
+    const bool overtaken = !ordered() || flow.signals > 0 || !wire_->in_order(flow.way);
+    if (!overtaken && request) return true;
+    if (!settle(flow, overtaken, !request)) return false;
     flow.fenced = request && flow.unhandled;
     return true;
 }
@@ -277,6 +277,7 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
                                    signal.at(flow.way, op.signal_offset), op.signal, operation);
     });
     if (posted == Code::ok && token != nullptr) *token = ticket;
+    if (posted == Code::ok && !wire_->in_order(flow.way)) await_completions();  // the signal is not posted yet
     return posted;
 }
 

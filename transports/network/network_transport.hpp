@@ -64,6 +64,10 @@ public:
     Code progress() override;
     Code poll_event(npushmem_event& out) override;
 
+protected:
+    // In place of the one it was made with, before anything else is called.
+    void use_wire(std::unique_ptr<Wire> wire) { wire_ = std::move(wire); }
+
 private:
     using Lock = std::unique_lock<std::mutex>;
 

@@ -56,6 +56,13 @@ struct Way {
     friend bool operator==(const Way&, const Way&) = default;
 };
 
+// Can something be posted on a way at once?
+enum class Readiness {
+    ready,
+    soon,  // it is being made
+    no,    // it is lost, or nobody has answered for long
+};
+
 // Where a transfer goes: `base` is what the target's register_memory was given.
 struct RemotePlace {
     Way way;
@@ -119,6 +126,11 @@ public:
     // Copies. Messages on one way arrive whole and in order.
     virtual Code send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest) = 0;
     [[nodiscard]] virtual std::string why() const { return {}; }
+    // Starts to make the way, if it is not made.
+    virtual Readiness readiness(Way /*way*/) { return Readiness::ready; }
+    // With a delivery in order: does all that has been posted on this way take effect before what is posted next?
+    // False: some of it may be overtaken until it has completed.
+    [[nodiscard]] virtual bool in_order(Way /*way*/) const { return true; }
     // Nobody uses the peer any more: what is under way to it is to complete soon, with whatever code. May be called
     // from within progress.
     virtual void forget(int /*pe*/) {}

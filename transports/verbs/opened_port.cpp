@@ -151,9 +151,12 @@ std::uint8_t OpenedPort::reads_at_once() const {
 }
 
 Result<Owned<ibv_mr>> OpenedPort::register_memory(void* base, std::uint64_t bytes, int access) {
-    ibv_mr* const made = library_->reg_mr(pd_.get(), base, bytes, access);
+    const auto is_short = [] { return errno == ENOMEM || errno == EAGAIN; };
+    ibv_mr* made = library_->reg_mr(pd_.get(), base, bytes, access);
+    if (made == nullptr && is_short() && when_short_ && when_short_())
+        made = library_->reg_mr(pd_.get(), base, bytes, access);
     if (made == nullptr)
-        return Status{errno == ENOMEM || errno == EAGAIN ? Code::memory : Code::system,
+        return Status{is_short() ? Code::memory : Code::system,
                       fmt::format("ibv_reg_mr of {} at {}: {}{}", format_size(bytes), base, text_of_error(errno),
                                   registration_hint(errno, registered_bytes_))};
     registered_bytes_ += bytes;

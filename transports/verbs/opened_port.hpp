@@ -1,6 +1,7 @@
 // One port of an RDMA device, open: what everything else of the transport is made on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,8 @@ public:
 
     // Registers memory; the error says which limit was met and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);
+    // What is asked for room when there is none to register more. True: it gave some up.
+    void when_short(std::function<bool()> give_up) { when_short_ = std::move(give_up); }
 
 private:
     OpenedPort(Library library, const VerbsSettings& settings) : library_(std::move(library)), settings_(settings) {}
@@ -58,6 +61,7 @@ private:
     ibv_mtu mtu_ = IBV_MTU_1024;
     int cq_entries_ = 0;
     std::uint64_t registered_bytes_ = 0;
+    std::function<bool()> when_short_;
     // Given back in the reverse order.
     Owned<ibv_context> context_;
     Owned<ibv_pd> pd_;

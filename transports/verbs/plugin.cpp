@@ -24,6 +24,12 @@ constexpr npushmem_config_row rows[] = {
     {"VERBS_REGISTER_CHUNK", "4M", "size",
      "memory is registered, and so locked, in pieces of so many bytes, a power of two from 4K, when one is used for "
      "the first time"},
+    {"VERBS_REGISTRATION_CACHE", "256M", "size",
+     "so much of the program's memory outside of the heap stays registered, and so locked, for its next transfer; 0: "
+     "none, "
+     "as where userfaultfd is forbidden"},
+    {"VERBS_STRIPE_BYTES", "256K", "size",
+     "transfers of at least so many bytes go over all ports of the PE at once, a power of two from 4K; 0: none does"},
     {"VERBS_PROGRESS_THREAD", "true", "bool",
      "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
     {"VERBS_LANES", "16", "uint",

@@ -49,6 +49,19 @@ public:
                                           format_size(low)));
         into = parsed.value().value;
     }
+    void any_size(const char* name, std::uint64_t& into) {
+        const auto parsed = parse_size(text(name, std::to_string(into)));
+        if (!parsed.ok()) return fail(name, parsed.status().message());
+        into = parsed.value().value;
+    }
+    // Or 0.
+    void size_or_none(const char* name, std::uint64_t low, std::uint64_t& into) {
+        const auto parsed = parse_size(text(name, std::to_string(into)));
+        if (parsed.ok() && parsed.value().value == 0)
+            into = 0;
+        else
+            size(name, low, into);
+    }
     void fail(const char* name, const std::string& why) {
         if (status_.ok()) status_ = {Code::config, fmt::format("NPUSHMEM_{}: {}", name, why)};
     }
@@ -106,6 +119,8 @@ Result<VerbsSettings> read_verbs_settings(const Host& host) {
     reader.integer("IB_TIMEOUT", 1, 31, out.timeout);
     reader.integer("QP_DEPTH", 16, 65536, out.queue_depth);
     reader.size("VERBS_REGISTER_CHUNK", 4096, out.chunk_bytes);
+    reader.size_or_none("VERBS_STRIPE_BYTES", 4096, out.stripe_bytes);
+    reader.any_size("VERBS_REGISTRATION_CACHE", out.cache_bytes);
     out.atomics = read_atomics(reader);
     if (!reader.status().ok()) return reader.status();
     return out;

@@ -26,9 +26,11 @@ struct VerbsSettings {
     std::uint16_t pkey = 0;  // 0: the first of the port
     int mtu = 0;             // bytes; 0: the port's
     std::uint8_t retry_count = 7;
-    std::uint8_t timeout = 14;               // 4.096 us times two to this power
-    std::uint32_t queue_depth = 1024;        // work requests
-    std::uint64_t chunk_bytes = 4ULL << 20;  // of memory that is registered at a time
+    std::uint8_t timeout = 14;                  // 4.096 us times two to this power
+    std::uint32_t queue_depth = 1024;           // work requests
+    std::uint64_t chunk_bytes = 4ULL << 20;     // of memory that is registered at a time
+    std::uint64_t stripe_bytes = 256ULL << 10;  // from so many on, over all ports; 0: never
+    std::uint64_t cache_bytes = 256ULL << 20;   // of the program's memory that stay registered; 0: none
     NativeAtomics atomics = NativeAtomics::if_coherent;
 };
 

@@ -1,11 +1,33 @@
 #include "transports/verbs/verbs_transport.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
 #include "core/base/strings.hpp"
 #include "transports/network/read_settings.hpp"
 #include "transports/verbs/loaded_library.hpp"
-#include "transports/verbs/verbs_wire.hpp"
+#include "transports/verbs/port_list.hpp"
+#include "transports/verbs/userfault_watch.hpp"
 
 namespace npushmem {
+namespace {
+
+// What of a PE's address has room in NPUSHMEM_ADDRESS_MAX bytes.
+constexpr std::size_t most_rails = 5;
+
+}  // namespace
+
+void VerbsTransport::watch_memory(Ground& ground) {
+    if (ground.settings.cache_bytes == 0) return;
+    auto watch = verbs::UserfaultWatch::open();
+    if (watch.ok())
+        ground.watch = std::move(watch).value();
+    else
+        ground.note = fmt::format("buffers outside of the heap are registered for each transfer, as {}",
+                                  watch.status().message());
+}
 
 Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const npushmem_transport_params& params) {
     auto shared = network::read_settings(host, "VERBS_");
@@ -14,21 +36,81 @@ Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const 
     if (!settings.ok()) return settings.status();
     auto library = verbs::load_library();
     if (!library.ok()) return library.status();
-    auto wire = verbs::VerbsWire::open(std::move(library).value(), settings.value(),
-                                       {params.pe, params.npes, params.local_index});
+    Ground ground{
+        host, std::move(library).value(), settings.value(), {params.pe, params.npes, params.local_index}, nullptr, {}};
+    watch_memory(ground);
+    auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.place);
     if (!wire.ok()) return wire.status();
     verbs::VerbsWire& opened = *wire.value();
+    opened.use_watch(ground.watch);
     // Whoever asks for the best that works is told now, while another can be taken.
     if (lowercase(host.config("REMOTE_TRANSPORT", "")) == "auto")
         if (Status proved = opened.prove(); !proved.ok()) return proved;
     return std::unique_ptr<Transport>(
-        std::make_unique<VerbsTransport>(params, opened, std::move(wire).value(), shared.value()));
+        std::make_unique<VerbsTransport>(params, std::move(ground), opened, std::move(wire).value(), shared.value()));
 }
 
-Result<std::vector<npushmem_device>> VerbsTransport::devices() { return wire_.ports(); }
+Reach VerbsTransport::reach(const npushmem_peer& peer) {
+    Reach out = NetworkTransport::reach(peer);
+    if (out.reachable() && !ground_.note.empty()) out.why += "; " + ground_.note;
+    return out;
+}
+
+// Two devices are atomic with each other only where they are with the CPU.
+verbs::VerbsSettings VerbsTransport::settings_for(std::span<const std::uint32_t> index) const {
+    verbs::VerbsSettings out = ground_.settings;
+    const char* const first = ports_.at(index.front()).name;
+    const bool one_device = std::all_of(index.begin(), index.end(),
+                                        [&](std::uint32_t i) { return std::strcmp(ports_.at(i).name, first) == 0; });
+    if (!one_device && out.atomics == verbs::NativeAtomics::always) out.atomics = verbs::NativeAtomics::if_coherent;
+    return out;
+}
+
+Result<network::RailsWire::Rail> VerbsTransport::open_rail(std::uint32_t index,
+                                                           const verbs::VerbsSettings& settings) const {
+    auto wire = verbs::VerbsWire::open(ground_.library, settings, ground_.place);
+    if (!wire.ok()) return wire.status();
+    wire.value()->use_watch(ground_.watch);
+    if (Status used = wire.value()->use_port(index); !used.ok()) return used;
+    if (const auto address = wire.value()->address(); !address.ok()) return address.status();
+    return network::RailsWire::Rail{std::move(wire).value(), ports_.at(index).bits_per_second};
+}
+
+void VerbsTransport::leave_out(std::uint32_t index, const std::string& why) const {
+    ground_.host.log(LogLevel::warn,
+                     fmt::format("RDMA port {} is left out: {}", verbs::name_of(ports_.at(index)), why));
+}
 
 Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
-    return index.empty() ? Status{} : wire_.use_port(index.front());
+    if (index.empty()) return {};
+    if (index.size() == 1 && single_ != nullptr) return single_->use_port(index.front());
+    for (const std::uint32_t each : index)
+        if (each >= ports_.size()) return {Code::argument, fmt::format("there is no RDMA port {}", each)};
+    const verbs::VerbsSettings settings = settings_for(index);
+    std::vector<network::RailsWire::Rail> rails;
+    for (const std::uint32_t each : index) {
+        if (rails.size() == most_rails) {
+            leave_out(each, fmt::format("a PE uses {} at most", most_rails));
+            continue;
+        }
+        auto rail = open_rail(each, settings);
+        if (!rail.ok() && rails.empty()) return rail.status();
+        if (!rail.ok()) {
+            leave_out(each, rail.status().message());
+            continue;
+        }
+        const std::string& dialect = rail.value().wire->traits().dialect;
+        if (!rails.empty() && dialect != rails.front().wire->traits().dialect)
+            leave_out(each, fmt::format("it is {}, the first port {}", dialect, rails.front().wire->traits().dialect));
+        else
+            rails.push_back(std::move(rail).value());
+    }
+    single_ = nullptr;
+    if (rails.size() == 1)
+        use_wire(std::move(rails.front().wire));
+    else
+        use_wire(std::make_unique<network::RailsWire>(std::move(rails), settings.stripe_bytes));
+    return {};
 }
 
 }  // namespace npushmem

@@ -3,10 +3,9 @@
 #include "transports/verbs/verbs_wire.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <random>
 
@@ -45,6 +44,11 @@ std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index)
     return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
 }
 
+// A peer with several ports tells of them one behind the other; this PE has one, which talks to the first.
+std::span<const std::byte> first_of(std::span<const std::byte> bytes, std::size_t length) {
+    return bytes.size() % length == 0 ? bytes.first(std::min(bytes.size(), length)) : bytes;
+}
+
 std::uint64_t random_number() {
     std::random_device source;
     return static_cast<std::uint64_t>(source()) << 32 | source();
@@ -76,10 +80,6 @@ Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsS
     return out;
 }
 
-VerbsWire::~VerbsWire() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 Status VerbsWire::use_port(std::size_t index) {
     if (index >= ports_.size())
         return {Code::argument,
@@ -99,10 +99,11 @@ Status VerbsWire::ensure_open() {
 
 // What was made is unmade; for a port without connections.
 void VerbsWire::close_all() {
-    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+    descriptor_ = {};
     greeter_.reset();
     receive_queue_.reset();
     for (auto* pool : {&copies_, &words_, &sends_, &receives_}) pool->reset();
+    cache_.reset();
     memory_.reset();
     port_.reset();
 }
@@ -124,6 +125,8 @@ Status VerbsWire::open_all(const npushmem_device& which) {
     if (!port.ok()) return port.status();
     port_ = std::move(port).value();
     memory_ = std::make_unique<LocalMemory>(*port_);
+    cache_ = std::make_unique<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
+    port_->when_short([this] { return cache_->drop_unused(); });
     Status s = open_receives();
     if (s.ok()) s = find_traits();
     if (s.ok()) s = open_descriptor();
@@ -199,14 +202,9 @@ Status VerbsWire::find_traits() {
 }
 
 Status VerbsWire::open_descriptor() {
-    descriptor_ = ::epoll_create1(EPOLL_CLOEXEC);
-    for (const int watched : {port_->channel()->fd, port_->context()->async_fd}) {
-        epoll_event wanted{};
-        wanted.events = EPOLLIN;
-        wanted.data.fd = watched;
-        if (descriptor_ < 0 || ::epoll_ctl(descriptor_, EPOLL_CTL_ADD, watched, &wanted) != 0)
-            return {Code::system, fmt::format("no descriptor to wait for completions on: {}", text_of_error(errno))};
-    }
+    auto made = network::CombinedDescriptor::of(std::array{port_->channel()->fd, port_->context()->async_fd});
+    if (!made.ok()) return made.status();
+    descriptor_ = std::move(made).value();
     return {};
 }
 
@@ -234,7 +232,7 @@ VerbsWire::Peer& VerbsWire::peer(int pe) {
 }
 
 Status VerbsWire::link(int pe, std::span<const std::byte> address) {
-    const auto contact = contact_from(address);
+    const auto contact = contact_from(first_of(address, sizeof(Contact)));
     if (!contact) return {Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
     Peer& known = peer(pe);
     if (!known.contact) known.contact = contact;
@@ -250,7 +248,7 @@ Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t
 }
 
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
-    const auto card = plain_from<MemoryCard>(bytes);
+    const auto card = plain_from<MemoryCard>(first_of(bytes, sizeof(MemoryCard)));
     if (!card || card->bytes == 0 || card->chunk_bytes == 0)
         return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
     remote_.emplace(++last_key_, RemoteMemory(pe, *card));

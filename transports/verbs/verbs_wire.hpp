@@ -7,8 +7,9 @@
 // first the peer's end only takes; what wires themselves have to tell each other goes over the first.
 //
 // Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
-// asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small,
-// and registered for the length of the transfer otherwise: nothing has to be known of when a program gives memory back.
+// asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small.
+// Otherwise it is registered: for the length of the transfer, or as long as a watch tells when the program gives it
+// back.
 //
 // One queue pair carries a lane's writes, atomics and messages to a peer in the order of posting, and an
 // acknowledgement tells that a write has arrived, so fences cost nothing here.
@@ -20,11 +21,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transports/network/combined_descriptor.hpp"
 #include "transports/network/wire.hpp"
 #include "transports/verbs/buffer_pool.hpp"
 #include "transports/verbs/connection.hpp"
 #include "transports/verbs/greeter.hpp"
 #include "transports/verbs/local_memory.hpp"
+#include "transports/verbs/registration_cache.hpp"
 #include "transports/verbs/remote_memory.hpp"
 
 namespace npushmem::verbs {
@@ -43,13 +46,14 @@ public:
     static Result<std::unique_ptr<VerbsWire>> open(
         Library library, const VerbsSettings& settings, const WirePlace& place,
         Clock now = [] { return std::chrono::steady_clock::now(); });
-    ~VerbsWire() override;
 
     [[nodiscard]] const std::vector<npushmem_device>& ports() const { return ports_; }
     // Can one of the active ports be opened with the user's settings and limits? Leaves nothing open.
     Status prove();
     // Before `address`.
     Status use_port(std::size_t index);
+    // Likewise. With it registrations of the program's memory are kept.
+    void use_watch(std::shared_ptr<MemoryWatch> watch) { watch_ = std::move(watch); }
 
     [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
     // Opens the port.
@@ -70,8 +74,9 @@ public:
     void forget(int pe) override;
     void close(network::Way way) override;
     bool progress(network::WireListener& listener) override;
-    [[nodiscard]] int descriptor() const override { return descriptor_; }
+    [[nodiscard]] int descriptor() const override { return descriptor_.get(); }
     bool prepare_to_wait(network::Awaited what) override;
+    network::Readiness readiness(network::Way way) override;
 
 private:
     static constexpr std::size_t message_bytes = 4096;
@@ -87,6 +92,7 @@ private:
         std::unique_ptr<Connection> connection;
         std::uint32_t generation = 0;  // how often it has been closed
         bool asking = false;           // in asking_
+        std::uint32_t asked = 0;       // how often, without an answer
     };
     // What takes from the peer what it sends over a lane other than the first.
     struct Theirs {
@@ -122,7 +128,7 @@ private:
         std::uint64_t offset = 0;
         std::optional<Signal> signal;  // after the last byte
         // What the bytes are in, unless in memory that is registered for good.
-        Owned<ibv_mr> temporary;
+        RegistrationCache::Registration registration;
         BufferPool* pool = nullptr;
         std::byte* buffer = nullptr;
         void* copy_to = nullptr;  // from the buffer, at the end
@@ -210,12 +216,14 @@ private:
     std::size_t chosen_port_ = 0;
     std::string why_;
     std::uint64_t nonce_ = 0;
+    std::shared_ptr<MemoryWatch> watch_;
     std::string port_note_;  // what happened to the port; empty: it is up
 
     // Given back in the reverse order: connections first, the port last.
     std::unique_ptr<OpenedPort> port_;
-    int descriptor_ = -1;
+    network::CombinedDescriptor descriptor_;
     std::unique_ptr<LocalMemory> memory_;
+    std::unique_ptr<RegistrationCache> cache_;
     std::unique_ptr<BufferPool> receives_;
     std::unique_ptr<BufferPool> sends_;
     std::unique_ptr<BufferPool> words_;
@@ -231,6 +239,7 @@ private:
     std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
     std::vector<std::unique_ptr<Connection>> retired_;          // until nothing is under way
     static constexpr std::chrono::milliseconds until_asked_again{50};
+    static constexpr std::uint32_t asked_often = 20;  // who has not answered then may never
     std::vector<Asking> asking_;
     std::vector<Connection*> watched_;
     std::vector<Failed> failed_;

@@ -59,7 +59,8 @@ Status VerbsWire::greet(network::Way way, std::uint32_t generation, Greeting::Ki
 }
 
 Status VerbsWire::ask(network::Way way) {
-    const Lane& of = lane(way);
+    Lane& of = lane(way);
+    ++of.asked;
     return greet(way, of.generation, Greeting::Kind::request, of.connection.get());
 }
 
@@ -95,6 +96,13 @@ Code VerbsWire::connection_to(network::Way way, Connection*& out) {
         return out->failure().code();
     }
     return out->unfinished != nullptr ? Code::again : Code::ok;
+}
+
+network::Readiness VerbsWire::readiness(network::Way way) {
+    Connection* found = nullptr;
+    const Code code = connection_to(way, found);
+    if (found != nullptr && found->failure().ok()) return network::Readiness::ready;
+    return code == Code::again && lane(way).asked < asked_often ? network::Readiness::soon : network::Readiness::no;
 }
 
 Connection* VerbsWire::first_connection(int pe) {
@@ -142,9 +150,11 @@ VerbsWire::Prepared VerbsWire::prepare_local(Transfer& transfer, void* local, st
         return s.ok() ? Prepared::yes : fail_later(*transfer.context, std::move(s));
     }
     if (bytes > copies_->bytes()) {
+        transfer.registration = cache_->find(local, bytes);
+        if (transfer.registration) return Prepared::yes;
         auto made = port_->register_memory(local, bytes, transfer.reads ? IBV_ACCESS_LOCAL_WRITE : 0);
         if (!made.ok()) return fail_later(*transfer.context, made.status());
-        transfer.temporary = std::move(made).value();
+        transfer.registration = std::move(made).value();
         return Prepared::yes;
     }
     transfer.buffer = copies_->take();
@@ -169,12 +179,12 @@ VerbsWire::Transfer& VerbsWire::take_transfer(WireContext& context) {
 void VerbsWire::give_back(Transfer& transfer) {
     if (transfer.buffer != nullptr) transfer.pool->give_back(transfer.buffer);
     transfer.buffer = nullptr;
-    transfer.temporary.reset();
+    transfer.registration.reset();
     free_transfers_.push_back(&transfer);
 }
 
 LocalMemory::Piece VerbsWire::local_piece(const Transfer& transfer) const {
-    if (transfer.temporary) return {transfer.temporary->lkey, transfer.left};
+    if (transfer.registration) return {transfer.registration->lkey, transfer.left};
     if (transfer.buffer != nullptr) return {transfer.pool->lkey(), transfer.left};
     return memory_->piece_at(transfer.local);
 }
@@ -343,6 +353,7 @@ void VerbsWire::close(network::Way way) {
     Lane& closed = lane(way);
     ++closed.generation;
     closed.asking = false;
+    closed.asked = 0;
     std::erase_if(asking_, [&](const Asking& asking) { return asking.way == way; });
     if (closed.connection) retire(std::move(closed.connection));
 }

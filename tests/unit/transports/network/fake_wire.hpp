@@ -44,6 +44,8 @@ public:
         return true;
     }
 
+    [[nodiscard]] network::Delivery delivery() const { return delivery_; }
+
     // Settings of the test: at most so many things under way from one PE to another; nothing arrives any more.
     std::size_t room = 1000;
     bool cut = false;
@@ -57,6 +59,7 @@ private:
     struct Item {
         bool message;
         std::function<void()> arrive;
+        network::WireContext* context = nullptr;  // of what is not told of before it arrives
     };
     // From one PE to another, over one of its lanes. Where the order is kept, writes and messages share; elsewhere
     // writes have one without order.
@@ -65,11 +68,23 @@ private:
     [[nodiscard]] bool in_order() const {
         return delivery_ == network::Delivery::in_order || delivery_ == network::Delivery::in_order_on_completion;
     }
-    Code add(int from, network::Way to, bool message, std::function<void()> arrive) {
+    Code add(int from, network::Way to, bool message, std::function<void()> arrive,
+             network::WireContext* context = nullptr) {
         auto& lane = lanes_[{from, to.pe, to.lane, message && !in_order()}];
         if (lane.size() >= room) return Code::again;
-        if (!cut) lane.push_back({message, std::move(arrive)});
+        if (!cut) lane.push_back({message, std::move(arrive), context});
         return Code::ok;
+    }
+    // Nothing of it arrives any more; who waits for it.
+    std::vector<network::WireContext*> drop(int from, int to) {
+        std::vector<network::WireContext*> out;
+        for (auto& [pair, lane] : lanes_) {
+            if (std::get<0>(pair) != from || std::get<1>(pair) != to) continue;
+            for (const Item& item : lane)
+                if (item.context != nullptr) out.push_back(item.context);
+            lane.clear();
+        }
+        return out;
     }
 
     std::recursive_mutex lock_;
@@ -98,7 +113,8 @@ public:
     const network::WireTraits& traits() const override { return traits_; }
     Result<Bytes> address() override { return Bytes(4, static_cast<std::byte>(pe_)); }
     Status link(int, std::span<const std::byte> address) override {
-        return address.size() == 4 ? Status{} : Status{Code::protocol, "not an address of the fake wire"};
+        return !address.empty() && address.size() % 4 == 0 ? Status{}
+                                                           : Status{Code::protocol, "not an address of the fake wire"};
     }
     Result<network::WireMemory> register_memory(void*, std::uint64_t) override {
         return network::WireMemory{1, Bytes(8)};
@@ -112,40 +128,53 @@ public:
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
         const bool told_at_arrival = completion_tells();
+        bytes_written += bytes;
         auto copy = std::make_shared<Bytes>(data, data + bytes);
-        const Code added = post(to.way, [this, to, copy, &context, told_at_arrival] {
-            std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
-            if (told_at_arrival) completions_.push_back(&context);
-        });
+        const Code added = post(
+            to.way,
+            [this, to, copy, &context, told_at_arrival] {
+                std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
+                if (told_at_arrival) completions_.push_back(&context);
+            },
+            told_at_arrival ? &context : nullptr);
         if (added == Code::ok && !told_at_arrival) completions_.push_back(&context);
         return added;
     }
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
-        return post(from.way, [this, from, to, bytes, &context] {
-            std::memcpy(to, reinterpret_cast<const void*>(from.base + from.offset), bytes);
-            completions_.push_back(&context);
-        });
+        return post(
+            from.way,
+            [this, from, to, bytes, &context] {
+                std::memcpy(to, reinterpret_cast<const void*>(from.base + from.offset), bytes);
+                completions_.push_back(&context);
+            },
+            &context);
     }
     Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         ++native_atomics_used;
-        return post(at.way, [this, at, op, &context] {
-            (void)apply_atomic_at(at, op);
-            completions_.push_back(&context);
-        });
+        return post(
+            at.way,
+            [this, at, op, &context] {
+                (void)apply_atomic_at(at, op);
+                completions_.push_back(&context);
+            },
+            &context);
     }
     Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                       const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
         auto copy = std::make_shared<Bytes>(data, data + bytes);
-        return post(to.way, [this, to, at, signal, copy, &context] {
-            std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
-            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at.base + at.offset))
-                .store(signal, std::memory_order_release);  // pairs with the test's loads of words
-            completions_.push_back(&context);
-        });
+        return post(
+            to.way,
+            [this, to, at, signal, copy, &context] {
+                std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
+                std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at.base + at.offset))
+                    .store(signal, std::memory_order_release);  // pairs with the test's loads of words
+                completions_.push_back(&context);
+            },
+            &context);
     }
     Code flush(network::Way way, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
@@ -167,10 +196,17 @@ public:
         const auto completions = std::exchange(completions_, {});
         const auto inbox = std::exchange(inbox_, {});
         for (auto* context : completions) listener.completed(*context, fail_with, "the fake wire was told to fail");
+        for (auto* context : std::exchange(given_up_, {}))
+            listener.completed(*context, Code::peer_dead, "the peer has been given up");
         for (const Bytes& message : inbox) listener.arrived(message);
         if (lose >= 0) listener.lost({std::exchange(lose, -1)}, Code::peer_dead, "connection reset");
         if (lose_lane) listener.lost(*std::exchange(lose_lane, {}), Code::range, "the lane stopped");
         return !completions.empty() || !inbox.empty();
+    }
+    void forget(int pe) override {
+        const std::lock_guard guard(network_.lock_);
+        const auto dropped = network_.drop(pe_, pe);
+        given_up_.insert(given_up_.end(), dropped.begin(), dropped.end());
     }
     void close(network::Way way) override { closed.push_back(way); }
     bool prepare_to_wait(network::Awaited what) override {
@@ -183,6 +219,7 @@ public:
         const std::lock_guard guard(network_.lock_);
         return awaited_;
     }
+    network::Readiness readiness(network::Way) override { return ready; }
 
     Code fail_with = Code::ok;  // every completion from now on
     int lose = -1;              // the connection to this PE breaks
@@ -191,6 +228,8 @@ public:
     std::vector<network::Way> closed;
     std::vector<network::Way> used;  // for transfers, each once
     int native_atomics_used = 0;
+    std::uint64_t bytes_written = 0;
+    network::Readiness ready = network::Readiness::ready;
 
 private:
     [[nodiscard]] bool completion_tells() const {
@@ -199,9 +238,9 @@ private:
     }
     static Code apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op);
 
-    Code post(network::Way way, std::function<void()> arrive) {
+    Code post(network::Way way, std::function<void()> arrive, network::WireContext* context) {
         if (std::find(used.begin(), used.end(), way) == used.end()) used.push_back(way);
-        return network_.add(pe_, way, false, std::move(arrive));
+        return network_.add(pe_, way, false, std::move(arrive), context);
     }
 
     // A flush is complete when no write on the way is under way.
@@ -217,6 +256,7 @@ private:
     int pe_;
     network::WireTraits traits_;
     std::vector<network::WireContext*> completions_;
+    std::vector<network::WireContext*> given_up_;
     std::vector<Bytes> inbox_;
     std::vector<network::Awaited> awaited_;
     std::vector<std::pair<network::Way, network::WireContext*>> flushes_;

@@ -23,6 +23,7 @@ struct Mode {
     std::uint32_t native_atomics;
     std::size_t room;
     std::size_t write_as_message = 0;
+    int rails = 1;
 };
 void PrintTo(const Mode& mode, std::ostream* out) { *out << mode.name; }
 
@@ -30,9 +31,13 @@ class EveryWire : public ::testing::TestWithParam<Mode> {
 protected:
     std::unique_ptr<World> make_world(unsigned seed) {
         auto world = std::make_unique<World>(GetParam().delivery, seed);
-        world->network.native_atomics = GetParam().native_atomics;
-        world->network.room = GetParam().room;
-        world->network.write_as_message = GetParam().write_as_message;
+        for (int rail = 1; rail < GetParam().rails; ++rail) world->add_rail(128);
+        for (std::size_t i = 0; i <= world->rails.size(); ++i) {
+            auto& network = i == 0 ? world->network : *world->rails[i - 1];
+            network.native_atomics = GetParam().native_atomics;
+            network.room = GetParam().room;
+            network.write_as_message = GetParam().write_as_message;
+        }
         world->start();
         return world;
     }
@@ -57,9 +62,10 @@ protected:
     }
     using Watch = std::function<void()>;
     static void put_words(World& world, std::uint64_t* data, const Watch& watch) {
-        for (std::size_t i = 0; i < data_words; i += 8)
+        constexpr std::size_t piece = 16;
+        for (std::size_t i = 0; i < data_words; i += piece)
             EXPECT_EQ(
-                world.finish([&] { return world.at(0).put(world.queue[0], world.rma(1, i, data + i, 8), nullptr); },
+                world.finish([&] { return world.at(0).put(world.queue[0], world.rma(1, i, data + i, piece), nullptr); },
                              watch),
                 Code::ok);
         EXPECT_EQ(world.at(0).fence(world.queue[0]), Code::ok);
@@ -229,7 +235,10 @@ INSTANTIATE_TEST_SUITE_P(NetworkTransport, EveryWire,
                                            Mode{"in_order_both", Delivery::in_order, 0, 1000, 8},
                                            Mode{"in_order_told", Delivery::in_order_on_completion, 0, 1000},
                                            Mode{"in_order_told_narrow", Delivery::in_order_on_completion, 0, 1},
-                                           Mode{"in_order_told_native", Delivery::in_order_on_completion, 0xfff, 1000}),
+                                           Mode{"in_order_told_native", Delivery::in_order_on_completion, 0xfff, 1000},
+                                           Mode{"rails", Delivery::in_order_on_completion, 0, 1000, 0, 2},
+                                           Mode{"rails_narrow", Delivery::in_order_on_completion, 0, 1, 0, 3},
+                                           Mode{"rails_native", Delivery::in_order_on_completion, 0xfff, 1000, 0, 2}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(NetworkTransport, AShortWriteIsAMessageWhereTheWireWantsIt) {

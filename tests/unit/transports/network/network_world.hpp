@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "tests/unit/transports/network/fake_wire.hpp"
+#include "transports/network/rails_wire.hpp"
 
 namespace npushmem::fakes {
 
 constexpr std::size_t data_words = 64;  // more than fit into a message of the fake wire
 constexpr std::size_t flag_word = data_words;
 
-// Three PEs over one fake network, driven by the test alone unless a thread is asked for.
+// Three PEs over one fake network, or several at once, driven by the test alone unless a thread is asked for.
 class World {
 public:
     static constexpr int npes = 3;
@@ -33,8 +34,7 @@ public:
     // `mutual`: each PE has met the others; otherwise only the first has.
     void start(bool mutual = true) {
         for (int pe = 0; pe < npes; ++pe) {
-            auto wire = network.make_wire(pe);
-            wires.push_back(static_cast<FakeWire*>(wire.get()));
+            auto wire = make_wire(pe);
             npushmem_transport_params params{};
             params.pe = pe;
             params.npes = npes;
@@ -80,9 +80,19 @@ public:
         return out;
     }
 
+    // Before the start: PEs have one more port, as long as the test does not say otherwise of a PE.
+    void add_rail(std::uint64_t stripe_bytes) {
+        rails.push_back(std::make_unique<FakeNetwork>(npes, network.delivery(), 77));
+        stripe_bytes_ = stripe_bytes;
+    }
+    std::array<bool, npes> has_rails{true, true, true};
+
     // One thing arrives, and all PEs look.
     void step() {
-        (void)network.step();
+        const std::size_t chosen = ++steps_ * 2654435761U / 65536 % (rails.size() + 1);
+        if (chosen == 0 || !rails[chosen - 1]->step())
+            if (!network.step())
+                for (auto& rail : rails) (void)rail->step();
         for (auto& pe : pes) (void)pe->progress();
     }
     // Until the call no longer says again; `watch` is called after every step.
@@ -105,13 +115,29 @@ public:
     }
 
     FakeNetwork network;
+    std::vector<std::unique_ptr<FakeNetwork>> rails;  // beside it
     std::vector<std::unique_ptr<network::NetworkTransport>> pes;
-    std::vector<FakeWire*> wires;
+    std::vector<FakeWire*> wires;                    // over the first network
+    std::vector<std::vector<FakeWire*>> more_wires;  // of each PE, over the others
     std::array<std::uint64_t, npes> queue{};
     std::map<std::pair<int, int>, std::uint64_t> remote;
     std::array<std::array<std::uint64_t, 128>, npes> words{};
 
 private:
+    std::unique_ptr<network::Wire> make_wire(int pe) {
+        auto first = network.make_wire(pe);
+        wires.push_back(static_cast<FakeWire*>(first.get()));
+        more_wires.emplace_back();
+        if (rails.empty() || !has_rails[static_cast<std::size_t>(pe)]) return first;
+        std::vector<network::RailsWire::Rail> all;
+        all.push_back({std::move(first), 0});
+        for (auto& rail : rails) {
+            auto made = rail->make_wire(pe);
+            more_wires.back().push_back(static_cast<FakeWire*>(made.get()));
+            all.push_back({std::move(made), 0});
+        }
+        return std::make_unique<network::RailsWire>(std::move(all), stripe_bytes_);
+    }
     void introduce(int from, int to, const Bytes& handle) {
         const Bytes address = at(to).address().value();
         ASSERT_TRUE(at(from).reach(peer(to, address)).reachable());
@@ -121,6 +147,8 @@ private:
     }
 
     network::NetworkSettings settings_;
+    std::uint64_t stripe_bytes_ = 0;
+    std::uint32_t steps_ = 0;
 };
 
 }  // namespace npushmem::fakes

@@ -38,8 +38,10 @@ public:
     void mend(const std::string& call) { faults_.erase(call); }
     // What the next request on a reliable queue pair ends with, which stops the pair.
     ibv_wc_status next_status = IBV_WC_SUCCESS;
-    bool armed_for_all = false;  // by the last req_notify_cq
-    bool holds = false;          // nothing that is posted on reliable pairs is carried out
+    bool armed_for_all = false;                       // by the last req_notify_cq
+    std::string cut_off;                              // what a device of this name sends is never acknowledged
+    std::map<std::string, std::uint64_t> sent_bytes;  // on reliable pairs, by device
+    bool holds = false;                               // nothing that is posted on reliable pairs is carried out
     int drop_datagrams = 0;
     void raise(ibv_event_type type, std::uint32_t pair = 0) {
         ibv_async_event event{};
@@ -400,6 +402,8 @@ inline bool FakeVerbs::run_one(Pair& pair) {
     const auto target = pairs_.find(pair.destination);
     bool waits = false;
     ibv_wc_status status = std::exchange(next_status, IBV_WC_SUCCESS);
+    const std::string device = pair.context->device->name;
+    if (status == IBV_WC_SUCCESS && device == cut_off) status = IBV_WC_RETRY_EXC_ERR;
     if (status == IBV_WC_SUCCESS)
         status = target == pairs_.end() || target->second->state < IBV_QPS_RTR || target->second->state > IBV_QPS_RTS
                      ? IBV_WC_RETRY_EXC_ERR
@@ -409,6 +413,7 @@ inline bool FakeVerbs::run_one(Pair& pair) {
         stop(pair, status);
         return true;
     }
+    sent_bytes[device] += request.data.size();
     opcodes.push_back(request.what.opcode);
     send_flags.push_back(request.what.send_flags);
     complete(pair, request.what, status);

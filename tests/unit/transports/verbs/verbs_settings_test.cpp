@@ -38,6 +38,8 @@ TEST(VerbsSettings, TakesWhatIsGiven) {
                                      {"IB_TIMEOUT", "20"},
                                      {"QP_DEPTH", "64"},
                                      {"VERBS_REGISTER_CHUNK", "1M"},
+                                     {"VERBS_STRIPE_BYTES", "64K"},
+                                     {"VERBS_REGISTRATION_CACHE", "3M"},
                                      {"IB_NATIVE_ATOMICS", "always"}});
     ASSERT_TRUE(read_settings.ok()) << read_settings.status().message();
     const VerbsSettings& settings = read_settings.value();
@@ -52,6 +54,9 @@ TEST(VerbsSettings, TakesWhatIsGiven) {
     EXPECT_EQ(settings.timeout, 20);
     EXPECT_EQ(settings.queue_depth, 64U);
     EXPECT_EQ(settings.chunk_bytes, 1U << 20);
+    EXPECT_EQ(settings.stripe_bytes, 64U << 10);
+    EXPECT_EQ(settings.cache_bytes, 3U << 20);
+    EXPECT_EQ(read({{"VERBS_STRIPE_BYTES", "0"}}).value().stripe_bytes, 0U);
     EXPECT_EQ(settings.atomics, NativeAtomics::always);
     EXPECT_EQ(read({{"IB_NATIVE_ATOMICS", "always"}, {"DISABLE_IB_NATIVE_ATOMICS", "1"}}).value().atomics,
               NativeAtomics::never);
@@ -70,6 +75,8 @@ TEST(VerbsSettings, NamesTheVariableThatIsWrong) {
                                                          {"QP_DEPTH", "8"},
                                                          {"VERBS_REGISTER_CHUNK", "3M"},
                                                          {"VERBS_REGISTER_CHUNK", "1K"},
+                                                         {"VERBS_STRIPE_BYTES", "1K"},
+                                                         {"VERBS_REGISTRATION_CACHE", "much"},
                                                          {"IB_NATIVE_ATOMICS", "maybe"}};
     for (const auto& [name, value] : wrong) {
         const auto refused = read({{name, value}});

@@ -50,13 +50,15 @@ public:
     Result<std::unique_ptr<VerbsWire>> open(int pe) {
         return VerbsWire::open(verbs, settings, {pe, 2, pe}, [this] { return now; });
     }
-    void start() {
+    // `prepare` is called for each wire before it is opened.
+    void start(const std::function<void(VerbsWire&)>& prepare = [](VerbsWire&) {}) {
         if (verbs->objects() == 0 && devices == 0) add_devices(1);
         std::array<Bytes, 2> addresses;
         for (int pe = 0; pe < 2; ++pe) {
             auto opened = open(pe);
             ASSERT_TRUE(opened.ok()) << opened.status().message();
             wires[index(pe)] = std::move(opened).value();
+            prepare(at(pe));
             auto address = at(pe).address();
             ASSERT_TRUE(address.ok()) << address.status().message();
             addresses[index(pe)] = std::move(address).value();

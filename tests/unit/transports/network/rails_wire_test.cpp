@@ -1,0 +1,338 @@
+#include "transports/network/rails_wire.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "tests/unit/transports/network/network_world.hpp"
+
+namespace npushmem::network {
+namespace {
+
+using fakes::data_words;
+using fakes::flag_word;
+using fakes::World;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t stripe_bytes = 128;
+
+// PEs with two ports, and data that is longer than what is cut.
+class RailsTest : public ::testing::Test {
+protected:
+    RailsTest() : world_(Delivery::in_order_on_completion) {
+        world_.add_rail(stripe_bytes);
+        std::iota(data_.begin(), data_.end(), 1000U);
+    }
+    Code put(std::size_t index, std::uint64_t* from, std::size_t count, std::uint64_t queue) {
+        return world_.finish([&] { return world_.at(0).put(queue, world_.rma(1, index, from, count), nullptr); });
+    }
+    Code put_long() { return put(0, data_.data(), data_.size(), world_.queue[0]); }
+    Code quiet_on(std::uint64_t queue) {
+        return world_.finish([&] { return world_.at(0).quiet(queue); });
+    }
+    void step(int times) {
+        for (; times > 0; --times) world_.step();
+    }
+    bool data_is_there() {
+        for (std::size_t i = 0; i < data_.size(); ++i)
+            if (world_.word(1, i) != data_[i]) return false;
+        return true;
+    }
+    std::string next_event() {
+        npushmem_event event{};
+        return world_.at(0).poll_event(event) == Code::ok ? event.message : "";
+    }
+    void hold_second() { world_.rails[0]->hold = std::pair(0, 0U); }
+    void let_go() { world_.rails[0]->hold = {}; }
+    fakes::FakeWire& first(int pe = 0) { return *world_.wires[static_cast<std::size_t>(pe)]; }
+    fakes::FakeWire& second(int pe = 0) { return *world_.more_wires[static_cast<std::size_t>(pe)][0]; }
+
+    World world_;
+    std::array<std::uint64_t, data_words> data_{};
+};
+
+TEST_F(RailsTest, LongOnesGoOverAllAndShortOnesOverTheFirst) {
+    world_.start();
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_THAT(second().used, IsEmpty());
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_TRUE(data_is_there());
+    EXPECT_NEAR(static_cast<double>(first().bytes_written), sizeof data_ / 2.0 + 8, 64);
+    EXPECT_EQ(first().bytes_written + second().bytes_written, sizeof data_ + 8);
+    std::array<std::uint64_t, data_words> back{};
+    ASSERT_EQ(world_.finish([&] {
+        return world_.at(0).get(world_.queue[0], world_.rma(1, 0, back.data(), back.size()), nullptr);
+    }),
+              Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_EQ(back, data_);
+}
+
+TEST_F(RailsTest, ContextsTakeThemInTurn) {
+    world_.start();
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(0, &word, 1, world_.queue[0]), Code::ok);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(put(0, &word, 1, world_.at(0).create_queue().value()), Code::ok);
+    EXPECT_THAT(first().used, ElementsAre(Way{1, 0}, Way{1, 2}));
+    EXPECT_THAT(second().used, ElementsAre(Way{1, 1}, Way{1, 3}));
+}
+
+TEST_F(RailsTest, APeerWithOnePortIsServedOverOne) {
+    world_.has_rails[1] = false;
+    world_.start();
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_TRUE(data_is_there());
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(0, &word, 1, world_.at(0).create_queue().value()), Code::ok);
+    EXPECT_THAT(second().used, IsEmpty());
+    const npushmem_rma back{0, 0, world_.remote.at({1, 0}), 0, data_.data(), sizeof data_};
+    EXPECT_EQ(world_.finish([&] { return world_.at(1).put(world_.queue[1], back, nullptr); }), Code::ok);
+    EXPECT_EQ(world_.finish([&] { return world_.at(1).quiet(world_.queue[1]); }), Code::ok);
+    EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
+}
+
+TEST_F(RailsTest, OnlyAFenceWaitsForThePartsThatAreStillUnderWay) {
+    world_.start();
+    hold_second();
+    ASSERT_EQ(put_long(), Code::ok);
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    step(20);
+    EXPECT_EQ(world_.word(1, flag_word), 7U) << "nobody asked for an order";
+    ASSERT_EQ(world_.at(0).fence(world_.queue[0]), Code::ok);
+    word = 8;
+    const auto put_flag = [&] {
+        return world_.at(0).put(world_.queue[0], world_.rma(1, flag_word, &word, 1), nullptr);
+    };
+    const auto op = world_.atomic(1, NPUSHMEM_ATOMIC_SET, flag_word + 1, 9);
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(put_flag(), Code::again);
+        EXPECT_EQ(world_.at(0).atomic(world_.queue[0], op, nullptr), Code::again);
+        EXPECT_EQ(world_.at(0).quiet(world_.queue[0]), Code::again);
+        world_.step();
+    }
+    EXPECT_FALSE(data_is_there());
+    let_go();
+    EXPECT_EQ(world_.finish(put_flag), Code::ok);
+    EXPECT_TRUE(data_is_there());
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_EQ(world_.word(1, flag_word), 8U);
+}
+
+TEST_F(RailsTest, ASignalLeavesWhenAllPartsHaveArrived) {
+    world_.start();
+    hold_second();
+    for (const int operation : {NPUSHMEM_SIGNAL_SET, NPUSHMEM_SIGNAL_ADD}) {
+        hold_second();
+        npushmem_put_signal op{};
+        op.data = world_.rma(1, 0, data_.data(), data_.size());
+        op.signal_remote = op.data.remote;
+        op.signal_offset = flag_word * 8;
+        op.signal = 1;
+        op.operation = static_cast<std::uint32_t>(operation);
+        ASSERT_EQ(world_.finish([&] { return world_.at(0).put_signal(world_.queue[0], op, nullptr); }), Code::ok);
+        step(20);
+        EXPECT_EQ(world_.word(1, flag_word), operation == NPUSHMEM_SIGNAL_SET ? 0U : 1U);
+        EXPECT_EQ(world_.at(0).quiet(world_.queue[0]), Code::again);
+        let_go();
+        EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+        EXPECT_EQ(world_.word(1, flag_word), operation == NPUSHMEM_SIGNAL_SET ? 1U : 2U);
+        EXPECT_TRUE(data_is_there());
+    }
+}
+
+TEST_F(RailsTest, WithoutTheSecondTheRestGoesOn) {
+    world_.start();
+    const std::uint64_t other = world_.at(0).create_queue().value();
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    ASSERT_EQ(put(flag_word, &word, 1, other), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_EQ(quiet_on(other), Code::ok);
+    second().lose = 1;
+    step(2);
+    EXPECT_EQ(put(flag_word, &word, 1, other), Code::system) << "its rail is lost";
+    EXPECT_THAT(next_event(), AllOf(HasSubstr("a context's own way to PE 1"), HasSubstr("over fake wire")));
+    first().bytes_written = second().bytes_written = 0;
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_TRUE(data_is_there());
+    EXPECT_EQ(first().bytes_written, sizeof data_);
+    EXPECT_EQ(second().bytes_written, 0U);
+    EXPECT_EQ(world_.at(0).destroy_queue(other), Code::ok);
+    const std::uint64_t next = world_.at(0).create_queue().value();
+    word = 9;
+    ASSERT_EQ(put(flag_word, &word, 1, next), Code::ok);
+    EXPECT_EQ(quiet_on(next), Code::ok);
+    EXPECT_EQ(world_.word(1, flag_word), 9U);
+}
+
+TEST_F(RailsTest, APutThatLostAPartTakesItsContextsWayWithIt) {
+    world_.start();
+    std::uint64_t word = 7;
+    const std::uint64_t over_second = world_.at(0).create_queue().value();
+    const std::uint64_t over_first = world_.at(0).create_queue().value();
+    for (const auto queue : {world_.queue[0], over_second, over_first}) {
+        ASSERT_EQ(put(flag_word, &word, 1, queue), Code::ok);
+        EXPECT_EQ(quiet_on(queue), Code::ok);
+    }
+    hold_second();
+    ASSERT_EQ(put(0, data_.data(), data_.size(), over_first), Code::ok);
+    EXPECT_EQ(world_.at(0).fence(over_first), Code::ok);
+    second().lose = 1;
+    word = 8;
+    EXPECT_EQ(put(flag_word, &word, 1, over_first), Code::system);
+    EXPECT_EQ(quiet_on(over_first), Code::system);
+    step(20);
+    EXPECT_EQ(world_.word(1, flag_word), 7U) << "what was fenced came without what was before";
+    word = 9;
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_EQ(world_.word(1, flag_word), 9U);
+}
+
+TEST_F(RailsTest, APutThatLostAPartOnTheFirstLaneTakesThePeer) {
+    world_.start();
+    hold_second();
+    npushmem_put_signal op{};
+    op.data = world_.rma(1, 0, data_.data(), data_.size());
+    op.signal_remote = op.data.remote;
+    op.signal_offset = flag_word * 8;
+    op.signal = 1;
+    ASSERT_EQ(world_.finish([&] { return world_.at(0).put_signal(world_.queue[0], op, nullptr); }), Code::ok);
+    step(5);
+    second().lose = 1;
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::system);
+    EXPECT_EQ(world_.word(1, flag_word), 0U) << "a signal without its data";
+    const std::string events = next_event() + next_event();
+    EXPECT_THAT(events, AllOf(HasSubstr("PE 1 on host elsewhere is lost"), HasSubstr("over fake wire")));
+    EXPECT_EQ(put_long(), Code::system);
+}
+
+TEST_F(RailsTest, AGetThatLostAPartIsNobodysLossButItsOwn) {
+    world_.start();
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    hold_second();
+    std::array<std::uint64_t, data_words> back{};
+    const auto get = [&] {
+        return world_.at(0).get(world_.queue[0], world_.rma(1, 0, back.data(), back.size()), nullptr);
+    };
+    ASSERT_EQ(world_.finish(get), Code::ok);
+    second().lose = 1;
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::system);
+    ASSERT_EQ(world_.finish(get), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+    EXPECT_EQ(back, data_);
+}
+
+TEST_F(RailsTest, WithoutTheFirstThePeerIsLost) {
+    world_.start();
+    hold_second();
+    ASSERT_EQ(put_long(), Code::ok);
+    first().lose = 1;
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::peer_dead);
+    EXPECT_THAT(next_event(), HasSubstr("PE 1 on host elsewhere is lost"));
+    EXPECT_EQ(put_long(), Code::peer_dead);
+}
+
+TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
+    world_.start();
+    second().ready = Readiness::soon;
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_EQ(second().bytes_written, 0U);
+    const std::uint64_t other = world_.at(0).create_queue().value();
+    std::uint64_t word = 7;
+    EXPECT_EQ(world_.at(0).put(other, world_.rma(1, 0, &word, 1), nullptr), Code::again) << "soon it is";
+    second().ready = Readiness::no;
+    EXPECT_EQ(put(0, &word, 1, other), Code::ok);
+    EXPECT_THAT(first().used, Contains(Way{1, 1}));
+    second().ready = Readiness::ready;
+    ASSERT_EQ(put_long(), Code::ok);
+    EXPECT_THAT(second().used, ElementsAre(Way{1, 0}));
+}
+
+TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
+    NetworkSettings settings;
+    settings.thread = false;
+    settings.patience = std::chrono::milliseconds(5);
+    World world(Delivery::in_order_on_completion, 1, settings);
+    world.add_rail(stripe_bytes);
+    world.start();
+    const std::uint64_t other = world.at(0).create_queue().value();
+    std::uint64_t word = 7;
+    const auto put = [&](std::uint64_t queue, std::uint64_t* from, std::size_t count) {
+        return world.finish([&] { return world.at(0).put(queue, world.rma(1, 0, from, count), nullptr); });
+    };
+    ASSERT_EQ(put(world.queue[0], &word, 1), Code::ok);
+    ASSERT_EQ(put(other, &word, 1), Code::ok);
+    world.rails[0]->hold = std::pair(0, 1U);
+    ASSERT_EQ(put(other, data_.data(), data_.size()), Code::ok);
+    EXPECT_EQ(world.at(0).destroy_queue(other), Code::ok);
+    EXPECT_THAT(world.more_wires[0][0]->closed, ElementsAre(Way{1, 1}));
+    world.rails[0]->hold = {};
+    const std::uint64_t next = world.at(0).create_queue().value();
+    ASSERT_EQ(put(next, data_.data(), data_.size()), Code::ok);
+    EXPECT_EQ(world.finish([&] { return world.at(0).quiet(next); }), Code::ok);
+    EXPECT_EQ(world.word(1, 0), data_[0]);
+}
+
+// What a wire told, by itself.
+struct Heard final : WireListener {
+    void completed(WireContext& context, Code code, const std::string& /*why*/) override { done[&context] = code; }
+    void arrived(std::span<const std::byte> /*message*/) override {}
+    void lost(Way /*way*/, Code /*code*/, const std::string& /*why*/) override {}
+    std::map<WireContext*, Code> done;
+};
+
+TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
+    std::array networks{std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion),
+                        std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion)};
+    std::vector<RailsWire::Rail> rails;
+    std::vector<fakes::FakeWire*> wires;
+    for (std::size_t i = 0; i < networks.size(); ++i) {
+        auto made = networks[i]->make_wire(0);
+        wires.push_back(static_cast<fakes::FakeWire*>(made.get()));
+        rails.push_back({std::move(made), (i == 0 ? 300U : 100U) * 1'000'000'000ULL});
+    }
+    networks[1]->room = 1;
+    RailsWire wire(std::move(rails), stripe_bytes);
+    ASSERT_TRUE(wire.address().ok());
+    ASSERT_TRUE(wire.link(1, wire.address().value()).ok());
+    EXPECT_THAT(wire.traits().name, HasSubstr("fake wire and fake wire"));
+    const std::uint64_t key = wire.import_key(1, Bytes(16)).value();
+    EXPECT_FALSE(wire.import_key(1, Bytes(15)).ok());
+    alignas(64) std::array<std::uint64_t, 512> there{};
+    std::array<std::uint64_t, 512> here{};
+    here.fill(3);
+    const RemotePlace place{{1, 0}, key, reinterpret_cast<std::uintptr_t>(there.data()), 0};
+    std::array<WireContext, 3> contexts;
+    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[0]), Code::ok);
+    EXPECT_EQ(wires[0]->bytes_written, sizeof here * 3 / 4);
+    EXPECT_EQ(wires[1]->bytes_written, sizeof here / 4);
+    EXPECT_FALSE(wire.in_order({1, 0}));
+    EXPECT_TRUE(wire.in_order({1, 1}));
+    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[1]), Code::ok) << "a part of it waits";
+    EXPECT_FALSE(wire.prepare_to_wait(Awaited::arrivals));
+    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[2]), Code::ok) << "over one";
+    Heard heard;
+    for (int i = 0; i < 10; ++i) {
+        for (auto& network : networks) (void)network->step();
+        (void)wire.progress(heard);
+    }
+    for (auto& context : contexts) EXPECT_EQ(heard.done.at(&context), Code::ok);
+    EXPECT_EQ(there.back(), 3U);
+    EXPECT_TRUE(wire.in_order({1, 0}));
+    EXPECT_TRUE(wire.prepare_to_wait(Awaited::arrivals));
+}
+
+}  // namespace
+}  // namespace npushmem::network

@@ -1,0 +1,209 @@
+// PEs with several ports each.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "tests/unit/transports/verbs/verbs_world.hpp"
+#include "transports/network/rails_wire.hpp"
+
+namespace npushmem::verbs {
+namespace {
+
+using network::RailsWire;
+using network::Readiness;
+using network::RemotePlace;
+using network::WireContext;
+using test::Told;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+constexpr std::size_t words_of_pe = 4096;
+constexpr std::uint64_t all_bytes = words_of_pe * 8;
+
+class VerbsRails : public ::testing::Test {
+protected:
+    // Each PE has so many of the two devices, in the same order.
+    void start(std::size_t ports_of_first, std::size_t ports_of_second) {
+        settings_.chunk_bytes = 4096;
+        for (int i = 0; i < 2; ++i) verbs_->add_device("fake" + std::to_string(i));
+        open(0, ports_of_first);
+        open(1, ports_of_second);
+        for (std::size_t pe = 0; pe < 2; ++pe) {
+            const auto memory = wires_[pe]->register_memory(words_[pe].data(), all_bytes);
+            ASSERT_TRUE(memory.ok()) << memory.status().message();
+            const Bytes address = wires_[pe]->address().value();
+            ASSERT_TRUE(wires_[1 - pe]->link(static_cast<int>(pe), address).ok());
+            keys_[1 - pe] = wires_[1 - pe]->import_key(static_cast<int>(pe), memory.value().key).value();
+        }
+    }
+    void open(std::size_t pe, std::size_t ports) {
+        std::vector<RailsWire::Rail> rails;
+        for (std::size_t i = 0; i < ports; ++i) {
+            auto made = VerbsWire::open(verbs_, settings_, {static_cast<int>(pe), 2, 0}, [this] { return now_; });
+            ASSERT_TRUE(made.ok());
+            ASSERT_TRUE(made.value()->use_port(i).ok());
+            rails.push_back({std::move(made).value(), 0});
+        }
+        if (ports == 1)
+            wires_[pe] = std::move(rails.front().wire);
+        else
+            wires_[pe] = std::make_unique<RailsWire>(std::move(rails), 8192);
+        ASSERT_TRUE(wires_[pe]->address().ok());
+    }
+    RemotePlace place(std::size_t pe, std::uint32_t lane = 0, std::uint64_t offset = 0) {
+        return {{static_cast<int>(1 - pe), lane},
+                keys_[pe],
+                reinterpret_cast<std::uintptr_t>(words_[1 - pe].data()),
+                offset};
+    }
+    void drive(int rounds = 60) {
+        for (; rounds > 0; --rounds)
+            for (std::size_t pe = 0; pe < 2; ++pe) (void)wires_[pe]->progress(told_[pe]);
+    }
+    template <class Call>
+    Code insist(Call call) {
+        for (int i = 0; i < 200; ++i) {
+            const Code code = call();
+            if (code != Code::again) return code;
+            drive(1);
+        }
+        return Code::timeout;
+    }
+    Code write(std::size_t pe, std::uint64_t bytes, WireContext& context, std::uint32_t lane = 0) {
+        return insist([&] { return wires_[pe]->write(place(pe, lane), data_.data(), bytes, context); });
+    }
+    // Once one has been refused for want of a way, the next are cut.
+    void make_ready(std::size_t pe) {
+        WireContext context;
+        ASSERT_EQ(write(pe, all_bytes, context), Code::ok);
+        drive();
+        ASSERT_EQ(told_[pe].done.at(&context), Code::ok);
+        verbs_->sent_bytes.clear();
+    }
+
+    std::shared_ptr<fakes::FakeVerbs> verbs_ = std::make_shared<fakes::FakeVerbs>();
+    VerbsSettings settings_;
+    std::chrono::steady_clock::time_point now_{};
+    std::array<std::vector<std::uint64_t>, 2> words_{std::vector<std::uint64_t>(words_of_pe),
+                                                     std::vector<std::uint64_t>(words_of_pe)};
+    std::vector<std::uint64_t> data_ = std::vector<std::uint64_t>(words_of_pe, 7);
+    std::array<std::uint64_t, 2> keys_{};
+    std::array<Told, 2> told_;
+    std::array<std::unique_ptr<network::Wire>, 2> wires_;  // last: go before what they touch
+};
+
+TEST_F(VerbsRails, LongTransfersUseBothDevicesInBothDirections) {
+    start(2, 2);
+    EXPECT_THAT(wires_[0]->traits().name, AllOf(HasSubstr("verbs on fake0:1"), HasSubstr(" and verbs on fake1:1")));
+    make_ready(0);
+    std::iota(data_.begin(), data_.end(), 5U);
+    WireContext there;
+    ASSERT_EQ(write(0, all_bytes, there), Code::ok);
+    EXPECT_FALSE(wires_[0]->in_order({1}));
+    drive();
+    EXPECT_EQ(told_[0].done.at(&there), Code::ok);
+    EXPECT_EQ(words_[1], data_);
+    EXPECT_GE(verbs_->sent_bytes["fake0"], all_bytes / 2 - 64);
+    EXPECT_GE(verbs_->sent_bytes["fake1"], all_bytes / 2 - 64);
+    std::vector<std::uint64_t> back(words_of_pe);
+    WireContext here;
+    ASSERT_EQ(insist([&] { return wires_[0]->read(place(0), back.data(), all_bytes, here); }), Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&here), Code::ok);
+    EXPECT_EQ(back, data_);
+}
+
+TEST_F(VerbsRails, ASignalIsBehindDataThatWentOverBoth) {
+    start(2, 2);
+    make_ready(0);
+    WireContext context;
+    const std::uint64_t at = all_bytes - 8;
+    ASSERT_EQ(insist([&] {
+                  return wires_[0]->write_signal(place(0), data_.data(), all_bytes - 64, place(0, 0, at), 99, context);
+              }),
+              Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&context), Code::ok);
+    EXPECT_EQ(words_[1].back(), 99U);
+    EXPECT_EQ(words_[1].front(), 7U);
+}
+
+TEST_F(VerbsRails, PesWithDifferentNumbersOfPortsUseWhatBothHave) {
+    start(2, 1);
+    // The first port of the first PE and the only one of the second.
+    for (std::size_t pe = 0; pe < 2; ++pe) {
+        for (const std::uint32_t lane : {0U, 1U}) {
+            WireContext context;
+            ASSERT_EQ(write(pe, all_bytes, context, lane), Code::ok) << wires_[pe]->why();
+            drive();
+            EXPECT_EQ(told_[pe].done.at(&context), Code::ok);
+            EXPECT_EQ(words_[1 - pe], data_);
+        }
+        ASSERT_EQ(insist([&] { return wires_[pe]->send({static_cast<int>(1 - pe)}, Bytes(100), {}); }), Code::ok);
+        drive();
+        EXPECT_EQ(told_[1 - pe].messages.size(), 1U);
+    }
+}
+
+TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
+    start(2, 2);
+    make_ready(0);
+    WireContext over_second;
+    WireContext over_first;
+    ASSERT_EQ(write(0, 8, over_second, 1), Code::ok);
+    ASSERT_EQ(write(0, 8, over_first, 2), Code::ok);
+    drive();
+    verbs_->cut_off = "fake1";
+    WireContext cut;
+    ASSERT_EQ(write(0, all_bytes, cut, 2), Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&cut), Code::system);
+    EXPECT_THAT(told_[0].whys, Contains(AllOf(HasSubstr("transport retry counter exceeded"), HasSubstr("fake1:1"))));
+    std::vector<std::pair<std::uint32_t, Code>> lost;
+    for (const auto& loss : told_[0].losses) lost.emplace_back(loss.lane, loss.code);
+    EXPECT_THAT(lost, UnorderedElementsAre(Pair(1U, Code::system), Pair(2U, Code::system)));
+    EXPECT_EQ(write(0, 8, over_second, 1), Code::system);
+    EXPECT_TRUE(wires_[0]->in_order({1}));
+    data_.assign(words_of_pe, 8);
+    WireContext after;
+    ASSERT_EQ(write(0, all_bytes, after), Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&after), Code::ok);
+    EXPECT_EQ(words_[1], data_);
+    EXPECT_EQ(told_[0].losses.size(), 2U);
+    wires_[0]->close({1, 1});
+    ASSERT_EQ(write(0, 8, over_second, 1), Code::ok) << "over the first port";
+    drive();
+    EXPECT_EQ(told_[0].done.at(&over_second), Code::ok);
+}
+
+TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
+    start(2, 2);
+    verbs_->drop_datagrams = 1 << 20;
+    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::soon);
+    for (int i = 0; i < 30; ++i) {
+        now_ += std::chrono::milliseconds(100);
+        drive(1);
+    }
+    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::no);
+    EXPECT_THAT(told_[0].losses, IsEmpty());
+    verbs_->drop_datagrams = 0;
+    now_ += std::chrono::milliseconds(100);
+    drive();
+    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::ready) << "late is not never";
+}
+
+TEST_F(VerbsRails, NothingIsLeftOfThem) {
+    start(2, 2);
+    make_ready(0);
+    make_ready(1);
+    for (auto& wire : wires_) wire.reset();
+    EXPECT_EQ(verbs_->objects(), 0U);
+}
+
+}  // namespace
+}  // namespace npushmem::verbs
