@@ -304,6 +304,7 @@ Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_
     } else {
         send_in_any_case(flow.way, bytes_of(signal));
         flow.unhandled = true;
+        if (!with_backlog_.empty()) await_room();
     }
     if (token != nullptr) *token = ticket;
     return Code::ok;

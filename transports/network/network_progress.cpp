@@ -50,9 +50,25 @@ bool NetworkTransport::send_backlog(Way way) {
 }
 
 bool NetworkTransport::drive() {
+    const bool had_backlog = !with_backlog_.empty();
+    const bool happened = drive_once();
+    if (!had_backlog && !with_backlog_.empty()) await_room();
+    return happened;
+}
+
+bool NetworkTransport::drive_once() {
     const bool happened = wire_->progress(*this);
     if (!with_backlog_.empty()) send_backlogs();
     return happened;
+}
+
+// Room comes with completions, and the thread may be waiting for arrivals alone. What completes from here on wakes it;
+// what had been there before is looked at here, but not for as long as there is always more.
+void NetworkTransport::await_room() {
+    constexpr int most = 1024;
+    if (!thread_ || wire_->prepare_to_wait(Awaited::arrivals_and_completions)) return;
+    for (int i = 0; i < most && drive_once(); ++i) {
+    }
 }
 
 Code NetworkTransport::progress() {

@@ -136,6 +136,8 @@ private:
     // True: nothing waits there any more.
     bool send_backlog(Way way);
     bool drive();
+    bool drive_once();
+    void await_room();
     int drive_for_thread();
     [[nodiscard]] Awaited awaited() const;
     void await_completions();

@@ -26,6 +26,7 @@ public:
     void lost(Way way, Code code, const std::string& why) override {
         if (rail_ > 0 && (way.lane == 0 || ends_a_peer(code)))
             return wire_.lose_rail(listener_, {way.pe, rail_, wire_.named(rail_, why)});
+        if (way.lane > 0 && !ends_a_peer(code)) return wire_.lose_lane(listener_, way, code, wire_.named(rail_, why));
         listener_.lost(way, code, wire_.named(rail_, why));
     }
 
@@ -174,6 +175,7 @@ bool RailsWire::is_ready(int pe, std::size_t index) {
 // In turn; a rail that answers nothing is left out, but for the first.
 Code RailsWire::choose_rail(Way way, std::size_t& out) {
     Lane& of = lane(way);
+    if (of.loss) return Code::again;
     if (of.rail == not_chosen) {
         const std::size_t rails = std::max<std::size_t>(peer(way.pe).rails, 1);
         for (std::size_t i = 0; i < rails && of.rail == not_chosen; ++i) {
@@ -193,12 +195,20 @@ RemotePlace RailsWire::on(std::size_t index, const RemotePlace& place, std::uint
     return {{place.way.pe, lane}, keys_.at(place.key).of[index], place.base, place.offset};
 }
 
-Code RailsWire::seen(std::size_t index, Way way, Code code) {
-    if (code == Code::ok || code == Code::again) return code;
+Code RailsWire::meant(std::size_t index, int pe, Code code) {
     why_ = named(index, rail(index).why());
     if (index == 0 || !ends_a_peer(code)) return code;
-    note_loss(way.pe, index, why_);
+    note_loss(pe, index, why_);
     return Code::system;
+}
+
+// The caller takes a failure for the loss of the lane: not before its cuts are over.
+Code RailsWire::seen(std::size_t index, Way way, Code code) {
+    if (code == Code::ok || code == Code::again) return code;
+    const Code failure = meant(index, way.pe, code);
+    if (way.lane == 0 || ends_a_peer(failure) || lane(way).cuts == 0) return failure;
+    note_lane_loss(way, failure, why_);
+    return Code::again;
 }
 
 Code RailsWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
@@ -265,12 +275,14 @@ bool RailsWire::in_order(Way way) const {
 }
 
 void RailsWire::forget(int pe) {
-    fail_cuts({pe}, true, "the peer has been given up");
+    abandon_cuts({pe}, true, "the peer has been given up");
+    for (Lane& each : peer(pe).lanes) each.loss.reset();
     for (const Rail& each : rails_) each.wire->forget(pe);
 }
 
 void RailsWire::close(Way way) {
-    fail_cuts(way, false, "the context has been closed");
+    abandon_cuts(way, false, "the context has been closed");
+    lane(way).loss.reset();
     const std::size_t own = std::exchange(lane(way).rail, not_chosen);
     if (own != not_chosen) rail(own).close(way);
 }
@@ -283,7 +295,25 @@ void RailsWire::lose_rail(WireListener& listener, const Loss& loss) {
     with.lost[loss.rail] = true;
     rail(loss.rail).forget(loss.pe);
     for (std::uint32_t i = 0; i < peer(loss.pe).lanes.size(); ++i)
-        if (peer(loss.pe).lanes[i].rail == loss.rail) listener.lost({loss.pe, i}, Code::system, loss.why);
+        if (peer(loss.pe).lanes[i].rail == loss.rail) lose_lane(listener, {loss.pe, i}, Code::system, loss.why);
+}
+
+void RailsWire::lose_lane(WireListener& listener, Way way, Code code, const std::string& why) {
+    note_lane_loss(way, code, why);
+    tell_lane_loss(listener, way);
+}
+
+void RailsWire::note_lane_loss(Way way, Code code, const std::string& why) {
+    Lane& of = lane(way);
+    if (!of.loss) of.loss = LaneLoss{code, why};
+    fail_cuts(way, why);
+}
+
+void RailsWire::tell_lane_loss(WireListener& listener, Way way) {
+    Lane& of = lane(way);
+    if (!of.loss || of.cuts > 0) return;
+    const auto loss = std::exchange(of.loss, std::nullopt);
+    listener.lost(way, loss->code, loss->why);
 }
 
 bool RailsWire::progress(WireListener& listener) {
@@ -300,11 +330,12 @@ bool RailsWire::progress(WireListener& listener) {
 
 // A signal follows the parts of its data without being asked for.
 bool RailsWire::prepare_to_wait(Awaited what) {
-    if (!waiting_.empty() || !over_.empty() || !losses_.empty()) return false;
     if (std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& each) { return each.signal_at.has_value(); }))
         what = Awaited::arrivals_and_completions;
-    return std::all_of(rails_.begin(), rails_.end(),
-                       [what](const Rail& each) { return each.wire->prepare_to_wait(what); });
+    // All are asked, whatever they say: each wakes for what it has been asked for.
+    bool idle = waiting_.empty() && over_.empty() && losses_.empty();
+    for (const Rail& each : rails_) idle = each.wire->prepare_to_wait(what) && idle;
+    return idle;
 }
 
 }  // namespace npushmem::network

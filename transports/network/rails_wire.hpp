@@ -8,7 +8,11 @@
 //
 // The first rail is what the peer depends on: without it the peer is lost. With another one only the lanes are lost
 // that go over it, or that have a write with a part there under way, as what is fenced behind that must not arrive
-// without it; for the first lane that is the peer. Later operations take the other rails.
+// without it; for the first lane that is the peer. Later operations take the other rails. A part that fails while its
+// connection holds, for want of memory that could be registered, fails its operation alone, as it does over one wire.
+//
+// Of a lost lane is told when none of its operations is under way over other rails any more: who is told has its
+// memory back. Until then nothing of it begins, and what is posted there is to be tried again.
 //
 // Addresses and keys are those of the rails, one behind the other and of one length, so that a peer that has one port,
 // and none of this, takes the first.
@@ -60,9 +64,15 @@ private:
     class Ear;
 
     static constexpr std::size_t not_chosen = ~std::size_t{0};
+    struct LaneLoss {
+        Code code;
+        std::string why;
+    };
     struct Lane {
         std::size_t rail = not_chosen;
-        std::uint32_t cut_writes = 0;  // under way
+        std::uint32_t cuts = 0;        // under way
+        std::uint32_t cut_writes = 0;  // of them
+        std::optional<LaneLoss> loss;  // to be told when no cut is under way
     };
     struct Peer {
         std::size_t rails = 0;      // that both have; 0: not linked
@@ -79,6 +89,7 @@ private:
         Way way;
         bool reads = false;
         bool abandoned = false;  // its way is somebody else's by now
+        bool broken = false;     // a part was lost with its connection
         std::uint32_t left = 0;  // parts that are not over
         Code code = Code::ok;    // of the first that failed, but a lost peer's before others
         std::string why;
@@ -118,9 +129,15 @@ private:
     [[nodiscard]] RemotePlace on(std::size_t index, const RemotePlace& place, std::uint32_t lane) const;
     // What a call to a rail gave, as the caller is to see it.
     Code seen(std::size_t index, Way way, Code code);
+    // A failure of that rail, as the peer's other rails see it; why() says more.
+    Code meant(std::size_t index, int pe, Code code);
     [[nodiscard]] std::string named(std::size_t index, const std::string& why) const;
     void note_loss(int pe, std::size_t index, const std::string& why);
     void lose_rail(WireListener& listener, const Loss& loss);
+    void lose_lane(WireListener& listener, Way way, Code code, const std::string& why);
+    // Nothing of the lane begins any more.
+    void note_lane_loss(Way way, Code code, const std::string& why);
+    void tell_lane_loss(WireListener& listener, Way way);
     // Cut operations
     std::vector<Share> shares_of(const RemotePlace& place, std::size_t own, std::uint64_t bytes);
     Code cut(const std::vector<Share>& shares, const RemotePlace& place, std::byte* local, Cut what);
@@ -131,7 +148,10 @@ private:
     bool end_parts(WireListener& listener);
     void part_ended(WireListener& listener, Part& part, Code code, const std::string& why);
     void send_signal(Cut& of);
-    void fail_cuts(Way way, bool of_all_lanes, const char* why);
+    [[nodiscard]] bool has_lost_connection(const Part& part);
+    void end_cut(WireListener& listener, Cut& of);
+    void fail_cuts(Way way, const std::string& why);
+    void abandon_cuts(Way way, bool of_all_lanes, const char* why);
 
     std::vector<Peer> peers_;
     std::uint64_t stripe_bytes_;

@@ -72,10 +72,11 @@ Code RailsWire::cut(const std::vector<Share>& shares, const RemotePlace& place, 
     // Only what has no room at all may be refused.
     if (const Code code = post(own_part); code != Code::ok) {
         free_parts_.push_back(&own_part);
-        made.context = nullptr;
+        made = {};
         return seen(own, place.way, code);
     }
     free_cuts_.pop_back();
+    ++lane(place.way).cuts;
     if (!made.reads) ++lane(place.way).cut_writes;
     for (const Share& each : shares)
         if (each.rail != own) post_or_wait(new_part(made, each, place, local));
@@ -99,7 +100,8 @@ void RailsWire::post_or_wait(Part& part) {
         waiting_.push_back(&part);
         return;
     }
-    const Code code = seen(part.rail, part.there.way, posted);
+    part.of->broken = true;
+    const Code code = meant(part.rail, part.of->way.pe, posted);
     over_.push_back({&part, code, why_});
 }
 
@@ -118,6 +120,7 @@ bool RailsWire::end_parts(WireListener& listener) {
 
 void RailsWire::part_ended(WireListener& listener, Part& part, Code code, const std::string& why) {
     Cut& of = *part.of;
+    if (code != Code::ok && !of.abandoned) of.broken |= has_lost_connection(part);
     free_parts_.push_back(&part);
     if (code != Code::ok && (of.code == Code::ok || (ends_a_peer(code) && !ends_a_peer(of.code)))) {
         of.code = code;
@@ -125,12 +128,26 @@ void RailsWire::part_ended(WireListener& listener, Part& part, Code code, const 
     }
     if (--of.left > 0) return;
     if (of.signal_at && of.code == Code::ok) return send_signal(of);
+    end_cut(listener, of);
+}
+
+// A wire that breaks tells that of its connection before it tells of what was under way.
+bool RailsWire::has_lost_connection(const Part& part) {
+    return peer(part.of->way.pe).lost[part.rail] || rail(part.rail).readiness(part.there.way) != Readiness::ready;
+}
+
+void RailsWire::end_cut(WireListener& listener, Cut& of) {
+    --lane(of.way).cuts;
     if (!of.reads) --lane(of.way).cut_writes;
     const Cut ended = std::exchange(of, {});
     free_cuts_.push_back(&of);
     listener.completed(*ended.context, ended.code, ended.why);
-    // What is posted behind a fence would arrive without it.
-    if (!ended.reads && !ended.abandoned && ended.code != Code::ok) listener.lost(ended.way, ended.code, ended.why);
+    // What is posted behind a fence would arrive without it. One wire goes on behind what it could not post, and is
+    // lost with what it could.
+    const bool takes_its_way = ended.broken && !ended.reads && !ended.abandoned;
+    if (takes_its_way && ended.way.lane == 0) return listener.lost(ended.way, ended.code, ended.why);
+    if (takes_its_way) note_lane_loss(ended.way, ended.code, ended.why);
+    tell_lane_loss(listener, ended.way);
 }
 
 // All data has arrived.
@@ -149,13 +166,19 @@ void RailsWire::send_signal(Cut& of) {
 }
 
 // What is under way there comes to its end by itself; nothing of these begins any more.
-void RailsWire::fail_cuts(Way way, bool of_all_lanes, const char* why) {
+void RailsWire::fail_cuts(Way way, const std::string& why) {
+    for (Cut& each : cuts_) {
+        if (each.context == nullptr || each.way != way || each.code != Code::ok) continue;
+        each.code = Code::system;
+        each.why = why;
+    }
+}
+
+void RailsWire::abandon_cuts(Way way, bool of_all_lanes, const char* why) {
     for (Cut& each : cuts_) {
         if (each.context == nullptr || each.way.pe != way.pe || (!of_all_lanes && each.way != way)) continue;
         each.abandoned = true;
-        if (each.code != Code::ok) continue;
-        each.code = Code::system;
-        each.why = why;
+        fail_cuts(each.way, why);
     }
 }
 

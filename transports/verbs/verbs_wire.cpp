@@ -187,7 +187,6 @@ Status VerbsWire::find_traits() {
     const char* const kind = !port_->ethernet()                              ? "InfiniBand"
                              : port_->gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
                                                                              : "RoCE v2";
-    traits_.dialect = fmt::format("verbs RC, {}", kind);
     traits_.inject_bytes = probe.value()->inline_bytes();
     if (traits_.inject_bytes >= sizeof(std::uint64_t)) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
     const bool coherent = port_->device().atomic_cap == IBV_ATOMIC_GLOB;
@@ -195,6 +194,7 @@ Status VerbsWire::find_traits() {
     const bool native = settings_.atomics == NativeAtomics::always        ? able
                         : settings_.atomics == NativeAtomics::if_coherent ? coherent
                                                                           : false;
+    traits_.dialect = fmt::format("verbs RC, {}{}", kind, native ? ", native atomics" : "");
     if (native)
         traits_.atomic_64 = 1U << NPUSHMEM_ATOMIC_FETCH | 1U << NPUSHMEM_ATOMIC_ADD | 1U << NPUSHMEM_ATOMIC_FETCH_ADD |
                             1U << NPUSHMEM_ATOMIC_COMPARE_SWAP;

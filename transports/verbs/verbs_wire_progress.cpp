@@ -312,13 +312,15 @@ void VerbsWire::happened(WireListener& listener, const Event& event) {
 
 bool VerbsWire::prepare_to_wait(network::Awaited what) {
     if (!port_) return true;
+    // All messages are solicited. The completions of what this PE posts would wake a thread for every put, to no end.
+    const bool solicited_only = what == network::Awaited::arrivals;
+    // A thread may be waiting already, for arrivals alone, and who asks may find no more to do than now.
+    if (!solicited_only && library_->req_notify_cq(port_->cq(), false) != 0) return false;
     const bool busy = !asking_.empty() || !watched_.empty() || !failed_.empty() || !unposted_receives_.empty() ||
                       !polled_.empty() || !events_.empty();
     if (busy) return false;
     while (library_->take_cq_event(port_->channel()) == 0) {
     }
-    // All messages are solicited. The completions of what this PE posts would wake a thread for every put, to no end.
-    const bool solicited_only = what == network::Awaited::arrivals;
     if (library_->req_notify_cq(port_->cq(), solicited_only) != 0) return false;
     polled_.resize(polled_at_once);
     const int count = library_->poll_cq(port_->cq(), polled_at_once, polled_.data());

@@ -128,7 +128,6 @@ public:
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
         const bool told_at_arrival = completion_tells();
-        bytes_written += bytes;
         auto copy = std::make_shared<Bytes>(data, data + bytes);
         const Code added = post(
             to.way,
@@ -137,6 +136,7 @@ public:
                 if (told_at_arrival) completions_.push_back(&context);
             },
             told_at_arrival ? &context : nullptr);
+        if (added == Code::ok) bytes_written += bytes;
         if (added == Code::ok && !told_at_arrival) completions_.push_back(&context);
         return added;
     }

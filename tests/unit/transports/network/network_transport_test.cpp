@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <thread>
 
@@ -306,6 +307,25 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
     done = true;
     cable.join();
     EXPECT_EQ(world.word(1, 0), 9U);
+}
+
+// The program computes: only the thread can send the answer, which must be woken when there is room.
+TEST(NetworkTransport, AnAnswerThatFindsNoRoomAwaitsCompletions) {
+    std::uint64_t old = 0;
+    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
+    world.network.room = 1;
+    world.network.hold = std::pair(1, 0U);  // by the greeting of that PE there is no more room for it
+    world.start();
+    auto op = world.atomic(1, NPUSHMEM_ATOMIC_FETCH_ADD, 0, 5);
+    op.result = &old;
+    ASSERT_EQ(world.finish([&] { return world.at(0).atomic(world.queue[0], op, nullptr); }), Code::ok);
+    const auto awaits = [&] {
+        const auto so_far = world.wires[1]->awaited_so_far();
+        const bool both = std::find(so_far.begin(), so_far.end(), Awaited::arrivals_and_completions) != so_far.end();
+        return both ? Code::ok : Code::again;
+    };
+    EXPECT_EQ(world.finish(awaits), Code::ok);
+    EXPECT_EQ(world.word(1, 0), 5U);
 }
 
 // The program computes: only the thread can send the signal, which must be woken when the data is there.

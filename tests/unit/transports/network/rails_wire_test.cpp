@@ -48,6 +48,16 @@ protected:
     }
     void hold_second() { world_.rails[0]->hold = std::pair(0, 0U); }
     void let_go() { world_.rails[0]->hold = {}; }
+    // A queue whose lane the second rail has; the first queue has a lane of the first.
+    std::uint64_t queue_over_second() {
+        const std::uint64_t out = world_.at(0).create_queue().value();
+        std::uint64_t word = 7;
+        for (const auto queue : {world_.queue[0], out}) {
+            EXPECT_EQ(put(flag_word, &word, 1, queue), Code::ok);
+            EXPECT_EQ(quiet_on(queue), Code::ok);
+        }
+        return out;
+    }
     fakes::FakeWire& first(int pe = 0) { return *world_.wires[static_cast<std::size_t>(pe)]; }
     fakes::FakeWire& second(int pe = 0) { return *world_.more_wires[static_cast<std::size_t>(pe)][0]; }
 
@@ -234,6 +244,51 @@ TEST_F(RailsTest, AGetThatLostAPartIsNobodysLossButItsOwn) {
     EXPECT_EQ(back, data_);
 }
 
+TEST_F(RailsTest, OfALostLaneIsToldWhenTheOtherRailHasLetGoOfItsMemory) {
+    world_.start();
+    const std::uint64_t other = queue_over_second();
+    ASSERT_EQ(put(0, data_.data(), data_.size(), other), Code::ok);
+    EXPECT_EQ(quiet_on(other), Code::ok);
+    world_.network.hold = std::pair(0, 0U);
+    std::array<std::uint64_t, data_words> back{};
+    std::uint64_t token = 0;
+    ASSERT_EQ(
+        world_.finish([&] { return world_.at(0).get(other, world_.rma(1, 0, back.data(), back.size()), &token); }),
+        Code::ok);
+    second().lose = 1;
+    std::uint64_t word = 7;
+    for (int i = 0; i < 20; ++i) {
+        world_.step();
+        EXPECT_EQ(world_.at(0).test(other, token), Code::again) << "the first rail has its part under way";
+        EXPECT_EQ(world_.at(0).quiet(other), Code::again);
+        if (i > 0) {  // once it knows
+            EXPECT_EQ(world_.at(0).put(other, world_.rma(1, flag_word, &word, 1), nullptr), Code::again);
+        }
+    }
+    EXPECT_EQ(back.front(), 0U);
+    EXPECT_EQ(next_event(), "");
+    world_.network.hold = {};
+    EXPECT_EQ(world_.finish([&] { return world_.at(0).test(other, token); }), Code::system);
+    EXPECT_EQ(back.front(), data_.front()) << "it came after the test said otherwise";
+    EXPECT_EQ(put(flag_word, &word, 1, other), Code::system);
+    EXPECT_THAT(next_event(), HasSubstr("PE 1"));
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+}
+
+TEST_F(RailsTest, NothingOfALostLaneBeginsAnyMore) {
+    world_.start();
+    const std::uint64_t other = queue_over_second();
+    world_.network.room = 0;
+    ASSERT_EQ(put(0, data_.data(), data_.size(), other), Code::ok) << "a part of it waits";
+    second().lose = 1;
+    (void)world_.at(0).progress();
+    world_.network.room = 1000;
+    EXPECT_EQ(quiet_on(other), Code::system);
+    step(20);
+    EXPECT_EQ(world_.word(1, 0), 0U);
+}
+
 TEST_F(RailsTest, WithoutTheFirstThePeerIsLost) {
     world_.start();
     hold_second();
@@ -289,8 +344,9 @@ TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
 struct Heard final : WireListener {
     void completed(WireContext& context, Code code, const std::string& /*why*/) override { done[&context] = code; }
     void arrived(std::span<const std::byte> /*message*/) override {}
-    void lost(Way /*way*/, Code /*code*/, const std::string& /*why*/) override {}
+    void lost(Way way, Code /*code*/, const std::string& /*why*/) override { losses.push_back(way); }
     std::map<WireContext*, Code> done;
+    std::vector<Way> losses;
 };
 
 TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
@@ -315,13 +371,19 @@ TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
     here.fill(3);
     const RemotePlace place{{1, 0}, key, reinterpret_cast<std::uintptr_t>(there.data()), 0};
     std::array<WireContext, 3> contexts;
+    networks[0]->room = 0;
+    EXPECT_EQ(wire.write_signal(place, here.data(), sizeof here, place, 1, contexts[0]), Code::again);
+    networks[0]->room = 1000;
+    EXPECT_TRUE(wire.prepare_to_wait(Awaited::arrivals));
+    for (auto* each : wires) EXPECT_THAT(each->awaited_so_far(), ElementsAre(Awaited::arrivals)) << "nothing is left";
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[0]), Code::ok);
     EXPECT_EQ(wires[0]->bytes_written, sizeof here * 3 / 4);
     EXPECT_EQ(wires[1]->bytes_written, sizeof here / 4);
     EXPECT_FALSE(wire.in_order({1, 0}));
     EXPECT_TRUE(wire.in_order({1, 1}));
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[1]), Code::ok) << "a part of it waits";
-    EXPECT_FALSE(wire.prepare_to_wait(Awaited::arrivals));
+    EXPECT_FALSE(wire.prepare_to_wait(Awaited::arrivals_and_completions));
+    for (auto* each : wires) EXPECT_EQ(each->awaited_so_far().back(), Awaited::arrivals_and_completions);
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[2]), Code::ok) << "over one";
     Heard heard;
     for (int i = 0; i < 10; ++i) {

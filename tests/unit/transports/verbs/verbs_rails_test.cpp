@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-constexpr std::size_t words_of_pe = 4096;
+constexpr std::size_t words_of_pe = 8192;
 constexpr std::uint64_t all_bytes = words_of_pe * 8;
 
 class VerbsRails : public ::testing::Test {
@@ -179,6 +179,46 @@ TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
     ASSERT_EQ(write(0, 8, over_second, 1), Code::ok) << "over the first port";
     drive();
     EXPECT_EQ(told_[0].done.at(&over_second), Code::ok);
+}
+
+// With one port what is fenced behind it goes on as well.
+TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
+    start(2, 2);
+    make_ready(0);
+    make_ready(0);  // over both
+    for (const std::uint32_t lane : {0U, 1U, 2U}) {
+        WireContext first;
+        ASSERT_EQ(write(0, 8, first, lane), Code::ok);
+        drive();
+        for (const int good : {0, 1}) {
+            data_.assign(words_of_pe, 10 * lane + static_cast<unsigned>(good) + 20);
+            verbs_->fail("reg_mr", ENOMEM, good);
+            WireContext failed;
+            WireContext signalled;
+            ASSERT_EQ(write(0, all_bytes, failed, lane), Code::ok);
+            drive();
+            EXPECT_EQ(told_[0].done.at(&failed), Code::memory);
+            EXPECT_THAT(told_[0].whys.back(), HasSubstr("ibv_reg_mr"));
+            EXPECT_TRUE(wires_[0]->in_order({1, lane}));
+            verbs_->fail("reg_mr", ENOMEM, good);
+            words_[1].back() = 0;
+            ASSERT_EQ(insist([&] {
+                          return wires_[0]->write_signal(place(0, lane), data_.data(), all_bytes - 64,
+                                                         place(0, lane, all_bytes - 8), 99, signalled);
+                      }),
+                      Code::ok);
+            drive();
+            EXPECT_EQ(told_[0].done.at(&signalled), Code::memory);
+            EXPECT_EQ(words_[1].back(), 0U) << "a signal without its data";
+            verbs_->mend("reg_mr");
+            EXPECT_THAT(told_[0].losses, IsEmpty());
+            WireContext after;
+            ASSERT_EQ(write(0, all_bytes, after, lane), Code::ok);
+            drive();
+            EXPECT_EQ(told_[0].done.at(&after), Code::ok);
+            EXPECT_EQ(words_[1], data_);
+        }
+    }
 }
 
 TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {

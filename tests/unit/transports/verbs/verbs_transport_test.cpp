@@ -35,8 +35,10 @@ protected:
         return transport.use_devices(index);
     }
     // As the map of the job shows it.
-    static Reach way_to_itself(VerbsTransport& transport) {
-        const Bytes address = transport.address().value();
+    static Reach way_to_itself(VerbsTransport& transport) { return way_to(transport, transport); }
+    static Reach way_to(VerbsTransport& transport, VerbsTransport& other) {
+        EXPECT_TRUE(transport.address().ok());  // says what it speaks
+        const Bytes address = other.address().value();
         npushmem_peer peer{};
         peer.pe = 1;
         peer.address = address.data();
@@ -105,6 +107,20 @@ TEST_F(VerbsTransportTest, TwoDevicesAreNotAtomicWithEachOther) {
     const auto transport = make();
     EXPECT_EQ(transport->settings_for(std::array{1U}).atomics, verbs::NativeAtomics::always);
     EXPECT_EQ(transport->settings_for(std::array{0U, 1U}).atomics, verbs::NativeAtomics::if_coherent);
+}
+
+TEST_F(VerbsTransportTest, RefusesAPeerWhoseAtomicsAreCarriedOutElsewhere) {
+    settings_.atomics = verbs::NativeAtomics::always;
+    for (const char* name : {"fake0", "fake1"}) verbs_->add_device(name);
+    const auto with_one = make();
+    const auto with_two = make();
+    ASSERT_TRUE(use(*with_one, 1).ok());
+    ASSERT_TRUE(use(*with_two, 2).ok());
+    const Reach refused = way_to(*with_one, *with_two);
+    EXPECT_FALSE(refused.reachable());
+    EXPECT_THAT(refused.why, AllOf(HasSubstr("'verbs RC, RoCE v2'"), HasSubstr("'verbs RC, RoCE v2, native atomics'")));
+    EXPECT_FALSE(way_to(*with_two, *with_one).reachable());
+    EXPECT_TRUE(way_to(*with_two, *with_two).reachable());
 }
 
 TEST_F(VerbsTransportTest, SaysWhereBuffersAreRegisteredForEachTransfer) {

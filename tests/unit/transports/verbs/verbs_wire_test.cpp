@@ -458,6 +458,9 @@ TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) 
     EXPECT_GE(world.at(0).descriptor(), 0);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again);
     EXPECT_FALSE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "a greeting has to be repeated";
+    EXPECT_FALSE(world.verbs->armed_for_all);
+    EXPECT_FALSE(world.at(0).prepare_to_wait(network::Awaited::arrivals_and_completions));
+    EXPECT_TRUE(world.verbs->armed_for_all) << "whoever waits already is woken all the same";
     world.drive();
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
     EXPECT_FALSE(world.at(1).prepare_to_wait(network::Awaited::arrivals)) << "something has arrived";
