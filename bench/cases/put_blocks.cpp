@@ -28,12 +28,12 @@ Point point_of(const Arena& arena, std::size_t bytes) {
     return point;
 }
 
+// All into the same place, as the networks' own programs do.
 Point stream_of(const Arena& arena, std::size_t bytes, std::size_t count) {
     Point point{.name = std::to_string(count) + " x " + block_name("put", bytes) + ", quiet", .bytes = bytes * count};
     std::byte* const source = private_block(point, bytes);
     point.variants.push_back(measured([source, bytes, count, own = arena.own, peer = arena.peer](std::uint64_t) {
-        for (std::size_t i = 0; i < count; ++i)
-            npushmem_putmem_nbi(own + i * bytes % largest_block, source, bytes, peer);
+        for (std::size_t i = 0; i < count; ++i) npushmem_putmem_nbi(own, source, bytes, peer);
         npushmem_quiet();
     }));
     return point;

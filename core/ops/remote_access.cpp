@@ -70,16 +70,35 @@ Status RemoteAccess::repeat(const Link& link, const char* what, const Waiting* b
 }
 
 template <class Post>
+Code RemoteAccess::post_counted(Link& link, const std::uint64_t& token, Post&& post_once) {
+    const Code code = post_once();
+    if (code != Code::ok) return code;
+    note_posted(link);
+    if (token != 0) ++link.awaited;
+    return code;
+}
+
+Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std::uint64_t token) {
+    bool over = false;
+    Status done = repeat(link, what, by, [&] {
+        const Code code = transport_of(link).test(link.queue, token);
+        if (code != Code::again && !std::exchange(over, true)) --link.awaited;
+        return code;
+    });
+    if (over) return done;
+    const std::lock_guard guard(lock_);
+    --link.awaited;
+    return done;
+}
+
+template <class Post>
 Status RemoteAccess::post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once) {
     std::uint64_t token = 0;
     std::uint64_t* wanted = completion == Completion::local ? &token : nullptr;
-    Status posted = repeat(link, what, by, [&] {
-        const Code code = post_once(wanted);
-        if (code == Code::ok) note_posted(link);
-        return code;
-    });
+    Status posted =
+        repeat(link, what, by, [&] { return post_counted(link, token, [&] { return post_once(wanted); }); });
     if (!posted.ok() || token == 0) return posted;
-    return repeat(link, what, by, [&] { return transport_of(link).test(link.queue, token); });
+    return await(link, what, by, token);
 }
 
 Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
@@ -114,14 +133,12 @@ Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count
         for (; posted < many && done.ok(); ++posted) {
             tokens[posted] = 0;
             done = repeat(link, what, nullptr, [&] {
-                const Code code = post_once(first + posted, &tokens[posted]);
-                if (code == Code::ok) note_posted(link);
-                return code;
+                return post_counted(link, tokens[posted], [&] { return post_once(first + posted, &tokens[posted]); });
             });
         }
         for (std::uint64_t i = 0; i < posted; ++i) {
             if (tokens[i] == 0) continue;
-            Status over = repeat(link, what, nullptr, [&] { return transport_of(link).test(link.queue, tokens[i]); });
+            Status over = await(link, what, nullptr, tokens[i]);
             if (done.ok()) done = std::move(over);
         }
     }
@@ -327,10 +344,12 @@ Status RemoteAccess::settle(Links pending, const Waiting* by) {
     return first.ok() ? event : first;
 }
 
-// Drops from `pending` what is complete or has failed.
+// Drops from `pending` what is complete or has failed. A quiet takes the failures of everything that it finds over, so
+// it is asked only when nobody has still to ask for one of its own.
 void RemoteAccess::settle_once(Links& pending, Status& first) {
     const std::lock_guard guard(lock_);
     std::erase_if(pending, [&](Link* link) {
+        if (link->awaited > 0) return false;
         const Code code = transport_of(*link).quiet(link->queue);
         if (code == Code::ok) link->unsettled = false;
         if (code != Code::ok && code != Code::again && first.ok()) first = peers_.failure_of(*link, "quiet", code);

@@ -62,6 +62,7 @@ private:
     Status settle(Status done, std::vector<std::byte> staging);
     struct Link : RemotePeers::Link {
         bool unsettled = false;  // something was posted since its last quiet; then it is in unsettled_
+        int awaited = 0;         // operations whose callers wait for their own tokens
     };
     using Links = std::vector<Link*>;
 
@@ -70,6 +71,11 @@ private:
     void note_posted(Link& link);
     Transport& transport_of(const Link& link) const { return *peers_.named(link.transport).transport; }
 
+    // `post_once`, counting its token if it gave one.
+    template <class Post>
+    Code post_counted(Link& link, const std::uint64_t& token, Post&& post_once);
+    // Until the operation is over, or the caller gives up waiting for it.
+    Status await(Link& link, const char* what, const Waiting* by, std::uint64_t token);
     template <class Post>
     Status post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once);
     // With what lies between them.

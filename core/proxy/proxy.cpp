@@ -51,7 +51,8 @@ void Proxy::run() {
         else
             rest(pace);
     }
-    (void)take();
+    while (take()) {
+    }
     worker_.give_up({Code::aborted, "the proxy of the emulated NPU is being ended"});
 }
 

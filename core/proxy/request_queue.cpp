@@ -1,5 +1,6 @@
 #include "core/proxy/request_queue.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace npushmem::proxy {
@@ -170,15 +171,31 @@ bool RequestQueue::settle() {
     const Code code = transport_itself().quiet(link_.queue);
     if (code == Code::again) return false;
     Status outcome;
-    if (code == Code::ok)
+    if (code == Code::ok) {
         settled_ = posted_;
-    else
+    } else {
         outcome = peers_.failure_of(link_, "quiet", code);
+        tell_of_updates(outcome);
+    }
+    updaters_.clear();
     while (!quiets_.empty() && quiets_.front().appended <= posted_) {
         tell(quiets_.front(), outcome);
         quiets_.pop_front();
     }
     return true;
+}
+
+void RequestQueue::remember(const std::shared_ptr<Asker>& asker) {
+    if (std::find(updaters_.begin(), updaters_.end(), asker) == updaters_.end()) updaters_.push_back(asker);
+}
+
+void RequestQueue::tell_of_updates(const Status& failure) {
+    for (const auto& updater : updaters_) {
+        const bool hears = std::any_of(quiets_.begin(), quiets_.end(), [&](const Await& await) {
+            return await.appended <= posted_ && await.wait->asker == updater;
+        });
+        if (!hears) updater->note_failure(failure);
+    }
 }
 
 void RequestQueue::tell(Await& await, const Status& outcome) {
@@ -194,6 +211,7 @@ void RequestQueue::end(Jobs& from, Jobs::iterator job, Status outcome) {
     else if (!outcome.ok())
         request.asker->note_failure(std::move(outcome));
     if (request.kind != Request::Kind::fence) request.asker->finish();
+    if (over && updates(request)) remember(request.asker);
     request.asker.reset();
     Jobs& to = over ? spare_ : kept_;
     to.splice(to.end(), from, job);

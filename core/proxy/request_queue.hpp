@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "core/ops/remote_peers.hpp"
 #include "core/proxy/quiet_wait.hpp"
@@ -65,6 +66,9 @@ private:
     bool settle();
     void end(Jobs& from, Jobs::iterator job, Status outcome);
     static void tell(Await& await, const Status& outcome);
+    void remember(const std::shared_ptr<Asker>& asker);
+    // To those whose updates it may be of, but for the ones that wait for quiet and hear it so.
+    void tell_of_updates(const Status& failure);
 
     RemotePeers& peers_;
     RemotePeers::Link link_;
@@ -73,6 +77,8 @@ private:
     Jobs spare_;
     Jobs kept_;                // that have failed: the transport may still touch what they hold
     std::list<Await> quiets_;  // oldest first
+    // Whose updates were taken by the transport since the last quiet that found all well: each may still fail, untold.
+    std::vector<std::shared_ptr<Asker>> updaters_;
     std::uint64_t appended_ = 0;
     std::uint64_t posted_ = 0;
     std::uint64_t settled_ = 0;  // so many were complete at the last quiet

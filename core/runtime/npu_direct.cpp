@@ -13,7 +13,7 @@ class NpuDirect::Registry {
 public:
     using All = std::vector<std::shared_ptr<Queues>>;
 
-    Registry(RemotePeers& all_peers, int pes) : peers(all_peers), loose(static_cast<std::size_t>(pes)) {}
+    Registry(RemotePeers& all_peers, int npes) : peers(all_peers), pes(npes) {}
 
     // As they are now; later changes make another one.
     [[nodiscard]] std::shared_ptr<const All> all() {
@@ -30,75 +30,128 @@ public:
     void leave(const Queues* queues) {
         std::shared_ptr<const All> before;  // let go of without the lock: closing may wait
         const std::lock_guard guard(lock_);
-        auto fewer = std::make_shared<All>(*all_);
-        std::erase_if(*fewer, [&](const auto& each) { return each.get() == queues; });
-        before = std::exchange(all_, std::move(fewer));
+        before = without(queues);
+    }
+    // Nobody asks for them any more; they are closed with this, as closing may wait for what is under way.
+    void retire(const Queues* queues) {
+        const std::lock_guard guard(lock_);
+        const auto before = without(queues);
+        for (const auto& each : *before)
+            if (each.get() == queues) retired_.push_back(each);
     }
 
     RemotePeers& peers;
-    std::vector<std::atomic<int>> loose;  // by PE: cores that have put to it something that may not be there yet
+    const int pes;
 
 private:
+    std::shared_ptr<const All> without(const Queues* queues) {
+        auto fewer = std::make_shared<All>(*all_);
+        std::erase_if(*fewer, [&](const auto& each) { return each.get() == queues; });
+        return std::exchange(all_, std::move(fewer));
+    }
+
     std::mutex lock_;
     std::shared_ptr<const All> all_ = std::make_shared<All>();  // under lock_
+    All retired_;                                               // likewise
 };
 
 // Of one core. Other cores complete what it has put.
 class NpuDirect::Queues {
 public:
-    explicit Queues(Registry& registry) : access(registry.peers), registry_(registry), loose_(registry.loose.size()) {}
+    Queues(RemotePeers& peers, int pes) : access(peers), to_(static_cast<std::size_t>(pes)) {}
     Queues(const Queues&) = delete;
     Queues& operator=(const Queues&) = delete;
-    ~Queues() {
-        for (std::size_t pe = 0; pe < loose_.size(); ++pe) (void)take_loose(static_cast<int>(pe));
-    }
 
-    // After something was posted to the PE that may come later than what others begin. Released with the count: a core
-    // that has heard from this one takes it, and completes what was posted before.
-    void note_loose(int pe) {
-        const auto at = static_cast<std::size_t>(pe);
-        if (loose_[at].exchange(true, std::memory_order_acq_rel)) return;
-        registry_.loose[at].fetch_add(1, std::memory_order_release);
+    // After something was posted to the PE that may come later than what others begin. Release, for posted(): a core
+    // that has heard from this one completes what was posted before.
+    void note_posted(int pe) { to(pe).posted.fetch_add(1, std::memory_order_release); }
+    // So much has been posted to the PE.
+    [[nodiscard]] std::uint64_t posted(int pe) const { return to(pe).posted.load(std::memory_order_acquire); }
+    // What was posted when posted() was `count` is complete. Release, for is_loose(): after that was found out.
+    void note_complete(int pe, std::uint64_t count) {
+        auto& complete = to(pe).complete;
+        std::uint64_t before = complete.load(std::memory_order_relaxed);
+        while (before < count &&
+               !complete.compare_exchange_weak(before, count, std::memory_order_release, std::memory_order_relaxed)) {
+        }
     }
-    // True: now the caller has to complete what was posted to the PE. Pairs with note_loose().
-    bool take_loose(int pe) {
-        const auto at = static_cast<std::size_t>(pe);
-        if (!is_loose(pe) || !loose_[at].exchange(false, std::memory_order_acq_rel)) return false;
-        registry_.loose[at].fetch_sub(1, std::memory_order_acq_rel);
-        return true;
-    }
-    // Pairs with note_loose().
-    [[nodiscard]] bool is_loose(int pe) const {
-        return loose_[static_cast<std::size_t>(pe)].load(std::memory_order_acquire);
-    }
+    // Has something been posted to the PE that is not known to be complete? Pairs with both notes.
+    [[nodiscard]] bool is_loose(int pe) const { return to(pe).complete.load(std::memory_order_acquire) != posted(pe); }
+    // For other cores than its own, which hears of a failure at its next quiet. Meanwhile its own posts nothing more
+    // to the PE: see may_post().
     Status complete(int pe, const By& by) {
-        if (!take_loose(pe)) return {};
+        const std::uint64_t count = posted(pe);
+        if (to(pe).complete.load(std::memory_order_acquire) >= count) return {};
+        to(pe).completing.fetch_add(1, std::memory_order_relaxed);  // nothing is published by it
         Status done = access.quiet(std::array{pe}, &by);
-        if (!done.ok()) note_loose(pe);
+        to(pe).completing.fetch_sub(1, std::memory_order_relaxed);
+        if (done.ok())
+            note_complete(pe, count);
+        else if (done.code() != Code::timeout && done.code() != Code::aborted)  // those are the caller's own
+            keep_failure(done);
         return done;
+    }
+    // A quiet ends when nothing is under way: one that posts on and on would keep those for ever who wait for that.
+    [[nodiscard]] bool may_post(int pe) const { return to(pe).completing.load(std::memory_order_relaxed) == 0; }
+
+    // What failed of this core's and was told to another.
+    Status take_failure() {
+        const std::lock_guard guard(lock_);
+        return std::exchange(failure_, {});
+    }
+    // A launch has left something here: posted and not complete, or failed.
+    [[nodiscard]] bool left_over() {
+        for (std::size_t pe = 0; pe < to_.size(); ++pe)
+            if (is_loose(static_cast<int>(pe))) return true;
+        const std::lock_guard guard(lock_);
+        return !failure_.ok();
     }
 
     RemoteAccess access;
 
 private:
-    Registry& registry_;
-    std::vector<std::atomic<bool>> loose_;  // by PE
+    struct To {
+        std::atomic<std::uint64_t> posted{0};
+        std::atomic<std::uint64_t> complete{0};
+        std::atomic<int> completing{0};  // cores that wait until it is complete
+    };
+
+    [[nodiscard]] To& to(int pe) { return to_[static_cast<std::size_t>(pe)]; }
+    [[nodiscard]] const To& to(int pe) const { return to_[static_cast<std::size_t>(pe)]; }
+    void keep_failure(const Status& failure) {
+        const std::lock_guard guard(lock_);
+        if (failure_.ok()) failure_ = failure;
+    }
+
+    std::vector<To> to_;  // by PE
+    std::mutex lock_;
+    Status failure_;  // under lock_
 };
 
 class NpuDirect::Core final : public npu::RemoteCore {
 public:
-    Core(const std::shared_ptr<Registry>& registry, const std::shared_ptr<Queues>& made)
-        : queues(*made), registry_(registry) {
-        registry->enter(made);
-    }
+    explicit Core(const std::shared_ptr<Registry>& registry) : registry_(registry) {}
     ~Core() override {
-        if (const auto registry = registry_.lock()) registry->leave(&queues);
+        if (const auto registry = registry_.lock(); registry && queues_ != nullptr) registry->leave(queues_);
     }
-
-    Queues& queues;  // there as long as the registry is
+    void begin_launch() override {
+        const auto registry = registry_.lock();
+        if (!registry || queues_ == nullptr || !queues_->left_over()) return;
+        registry->retire(queues_);
+        queues_ = nullptr;
+    }
+    Queues& queues(Registry& registry) {
+        if (queues_ == nullptr) {
+            auto made = std::make_shared<Queues>(registry.peers, registry.pes);
+            queues_ = made.get();
+            registry.enter(std::move(made));
+        }
+        return *queues_;
+    }
 
 private:
     std::weak_ptr<Registry> registry_;
+    Queues* queues_ = nullptr;  // the registry's, and gone with it
 };
 
 NpuDirect::NpuDirect(SlicePlaces places, RemotePeers& peers, int pes)
@@ -108,35 +161,40 @@ NpuDirect::~NpuDirect() = default;
 
 NpuDirect::Queues& NpuDirect::queues_of(npu::RemoteWait& wait) {
     auto& own = wait.own();
-    if (own == nullptr) own = std::make_unique<Core>(registry_, std::make_shared<Queues>(*registry_));
-    return static_cast<Core&>(*own).queues;
+    if (own == nullptr) own = std::make_unique<Core>(registry_);
+    return static_cast<Core&>(*own).queues(*registry_);
 }
 
-Status NpuDirect::complete_others(const Queues& mine, int pe, const By& by) {
-    // Acquire: pairs with note_loose() of the cores that this one has heard from.
-    const int loose = registry_->loose[static_cast<std::size_t>(pe)].load(std::memory_order_acquire);
-    if (loose <= (mine.is_loose(pe) ? 1 : 0)) return {};
+Status NpuDirect::complete_others(const Queues& mine, int first_pe, int pes, const By& by) {
     const auto all = registry_->all();
     Status first;
     for (const auto& queues : *all) {
         if (queues.get() == &mine) continue;
-        Status done = queues->complete(pe, by);
-        if (first.ok()) first = std::move(done);
+        for (int pe = first_pe; pe < first_pe + pes; ++pe) {
+            Status done = queues->complete(pe, by);
+            if (first.ok()) first = std::move(done);
+        }
     }
     return first;
 }
 
 Status NpuDirect::order(Queues& mine, int pe, const By& by) {
-    Status others = complete_others(mine, pe, by);
+    Status others = complete_others(mine, pe, 1, by);
     return others.ok() ? mine.access.fence(pe, &by) : others;
+}
+
+Status NpuDirect::await_turn(const Queues& mine, int pe, npu::RemoteWait& wait) {
+    if (mine.may_post(pe)) return {};
+    return wait.until([&] { return mine.may_post(pe); }, "other cores, which complete what this one has put", pe);
 }
 
 Status NpuDirect::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
     if (Status inside = check(target, bytes); !inside.ok()) return inside;
     const auto by = waiting_by(wait);
     Queues& mine = queues_of(wait);
+    if (Status turn = await_turn(mine, pe, wait); !turn.ok()) return turn;
     Status done = mine.access.put(pe, offset_of(target), source, bytes, Completion::local, &by);
-    mine.note_loose(pe);
+    mine.note_posted(pe);
     return done;
 }
 
@@ -154,10 +212,11 @@ Status NpuDirect::put_signal(void* target, const void* source, std::size_t bytes
     const auto by = waiting_by(wait);
     Queues& mine = queues_of(wait);
     done = order(mine, pe, by);
+    if (done.ok()) done = await_turn(mine, pe, wait);
     if (!done.ok()) return done;
     done = mine.access.put_signal(pe, offset_of(target), source, bytes, offset_of(signal), value, NPUSHMEM_SIGNAL_SET,
                                   Completion::local, &by);
-    mine.note_loose(pe);
+    mine.note_posted(pe);
     return done;
 }
 
@@ -167,10 +226,11 @@ Status NpuDirect::atomic(const npu::RemoteAtomic& operation, std::uint64_t* befo
     Queues& mine = queues_of(wait);
     if (updates(operation.kind))
         if (Status ordered = order(mine, pe, by); !ordered.ok()) return ordered;
+    if (Status turn = await_turn(mine, pe, wait); !turn.ok()) return turn;
     npushmem_atomic op = table_form(operation, pe);
     if (!fetches(operation.kind)) {
         Status posted = mine.access.atomic(op, Completion::later, &by);
-        mine.note_loose(pe);
+        mine.note_posted(pe);
         return posted;
     }
     *before = 0;  // of 32 bits only the lower half is written
@@ -182,23 +242,22 @@ Status NpuDirect::fence(npu::RemoteWait& wait) {
     const auto by = waiting_by(wait);
     Queues& mine = queues_of(wait);
     Status first = mine.access.fence(&by);
-    for (int pe = 0; pe < pes_; ++pe) {
-        Status others = complete_others(mine, pe, by);
-        if (first.ok()) first = std::move(others);
-    }
-    return first;
+    Status others = complete_others(mine, 0, pes_, by);
+    return first.ok() ? others : first;
 }
 
 Status NpuDirect::quiet(npu::RemoteWait& wait) {
     const auto by = waiting_by(wait);
     Queues& mine = queues_of(wait);
-    for (int pe = 0; pe < pes_; ++pe) (void)mine.take_loose(pe);
+    std::vector<std::uint64_t> posted;
+    for (int pe = 0; pe < pes_; ++pe) posted.push_back(mine.posted(pe));
     Status first = mine.access.quiet(&by);
-    for (int pe = 0; pe < pes_; ++pe) {
-        Status others = complete_others(mine, pe, by);
-        if (first.ok()) first = std::move(others);
-    }
-    return first;
+    if (first.ok())
+        for (int pe = 0; pe < pes_; ++pe) mine.note_complete(pe, posted[static_cast<std::size_t>(pe)]);
+    Status others = complete_others(mine, 0, pes_, by);
+    if (first.ok()) first = std::move(others);
+    Status told = mine.take_failure();
+    return first.ok() ? told : first;
 }
 
 }  // namespace npushmem

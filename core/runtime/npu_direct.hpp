@@ -36,8 +36,10 @@ private:
     Queues& queues_of(npu::RemoteWait& wait);
     // Everything that this core and others put to the PE comes before what this core begins next.
     Status order(Queues& mine, int pe, const By& by);
-    // What cores other than `mine` have put to the PE is complete.
-    Status complete_others(const Queues& mine, int pe, const By& by);
+    // While others complete what this core has put to the PE, it puts nothing more.
+    static Status await_turn(const Queues& mine, int pe, npu::RemoteWait& wait);
+    // What cores other than `mine` have put to these PEs is complete.
+    Status complete_others(const Queues& mine, int first_pe, int pes, const By& by);
 
     const int pes_;
     std::shared_ptr<Registry> registry_;  // cores that outlive this find it gone

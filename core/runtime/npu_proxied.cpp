@@ -1,5 +1,7 @@
 #include "core/runtime/npu_proxied.hpp"
 
+#include <utility>
+
 namespace npushmem {
 
 struct NpuProxied::Core final : npu::RemoteCore {
@@ -10,10 +12,24 @@ struct NpuProxied::Core final : npu::RemoteCore {
     void forget() {
         asker = std::make_shared<Asker>();
         asked = 0;
+        concerns = -1;
+        concerned = false;
+    }
+
+    // A request that concerns this PE is being made; -1: all of them.
+    void concern(int pe) {
+        if (std::exchange(concerned, true) && pe != concerns)
+            concerns = -1;
+        else
+            concerns = pe;
     }
 
     std::shared_ptr<Asker> asker = std::make_shared<Asker>();
     std::uint64_t asked = 0;  // requests so far
+    // The one PE that requests since the last quiet concern, -1: several or none. Without it what is waited for cannot
+    // come; the death of others is nothing to this core.
+    int concerns = -1;
+    bool concerned = false;
 };
 
 NpuProxied::NpuProxied(SlicePlaces places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os)
@@ -41,13 +57,15 @@ NpuProxied::Core& NpuProxied::core_of(npu::RemoteWait& wait) {
 }
 
 Status NpuProxied::hand_over(Request& request, Core& core, npu::RemoteWait& wait) {
+    if (request.kind != Request::Kind::fence && request.kind != Request::Kind::quiet) core.concern(request.pe());
+
     const auto to = proxy();
     if (!to.ok()) return to.status();
     request.asker = core.asker;
     const auto pushed = [&] {
         return core.asked - core.asker->finished() < most_unfinished && to.value()->try_push(request);
     };
-    Status waited = wait.until(pushed, "room for a request to the proxy", -1);
+    Status waited = wait.until(pushed, "room for a request to the proxy", core.concerns);
     ++core.asked;
     if (!waited.ok()) core.forget();  // it may have been handed over all the same
     return waited;
@@ -131,9 +149,12 @@ Status NpuProxied::fence(npu::RemoteWait& wait) {
 Status NpuProxied::quiet(npu::RemoteWait& wait) {
     Request request;
     request.kind = Request::Kind::quiet;
-    Status done = call(request, {"quiet"}, wait);
+    Core& core = core_of(wait);
+    Status done = call(request, {"quiet", core.concerns}, wait);
     if (!done.ok()) return done;
-    return core_of(wait).asker->take_failure();
+    core.concerns = -1;
+    core.concerned = false;
+    return core.asker->take_failure();
 }
 
 }  // namespace npushmem

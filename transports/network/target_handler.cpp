@@ -1,5 +1,8 @@
 #include "transports/network/target_handler.hpp"
 
+#include <atomic>
+#include <cstring>
+
 #include "npushmem/plugin/local_atomic.hpp"
 
 namespace npushmem::network {
@@ -81,6 +84,8 @@ Code TargetHandler::handle_put(const PutRequest& request, std::span<const std::b
     if (data.size() < request.bytes) return Code::protocol;
     std::byte* const place = regions_.place(request.region, request.offset, request.bytes);
     if (place == nullptr) return Code::range;
+    // Pairs with the acquiring load of whoever sees these bytes: then what came before is there as well.
+    std::atomic_thread_fence(std::memory_order_release);
     std::memcpy(place, data.data(), request.bytes);
     return Code::ok;
 }

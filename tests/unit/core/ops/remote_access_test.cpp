@@ -399,5 +399,32 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
     end();
 }
 
+// It would take the failure from the caller, who asks for it by the token.
+TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    int quiets = 0;
+    EXPECT_CALL(transport, get(_, _, ::testing::NotNull()))
+        .WillOnce(::testing::DoAll(::testing::SetArgPointee<2>(5), Return(Code::ok)));
+    EXPECT_CALL(transport, test(9, 5)).WillOnce(Return(Code::again)).WillOnce(Return(Code::range));
+    EXPECT_CALL(transport, quiet(9)).WillRepeatedly([&] {
+        ++quiets;
+        return Code::ok;
+    });
+    const RemoteAccess::Waiting impatient = [](const std::function<bool()>& ready, const WaitFor&) {
+        return ready() ? Status{} : Status{Code::timeout, "at once"};
+    };
+    const RemoteAccess::Waiting waits = [&](const std::function<bool()>& ready, const WaitFor&) {
+        while (!ready()) EXPECT_EQ(access->quiet(&impatient).code(), Code::timeout);
+        return Status{};
+    };
+    EXPECT_EQ(access->get(1, 0, &value, sizeof value, Completion::local, &waits).code(), Code::range);
+    EXPECT_EQ(quiets, 0);
+    EXPECT_TRUE(access->quiet().ok());
+    EXPECT_EQ(quiets, 1);
+    end();
+}
+
 }  // namespace
 }  // namespace npushmem

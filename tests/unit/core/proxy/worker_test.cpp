@@ -298,6 +298,25 @@ TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
     EXPECT_THAT(told.message(), HasSubstr("transport mock: quiet to PE 1 failed"));
 }
 
+// What the transport has taken may still fail, and nobody has a token to ask for it.
+TEST_F(MockWorker, AFailureThatComesLateIsToldToAllWhoseItMayBe) {
+    start();
+    const auto other = std::make_shared<Asker>();
+    EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::range)).WillRepeatedly(Return(Code::ok));
+    worker->accept(put_of(asker, 1, 0, &value, 8));
+    while (worker->advance()) {
+    }
+    EXPECT_TRUE(asker->take_failure().ok());
+    worker->accept(request_of(Kind::quiet, other, 1));
+    while (worker->advance()) {
+    }
+    ASSERT_TRUE(other->answered(1));
+    EXPECT_EQ(other->answer().code(), Code::range);
+    EXPECT_TRUE(other->take_failure().ok()) << "told twice";
+    EXPECT_EQ(asker->take_failure().code(), Code::range);
+}
+
 TEST_F(MockWorker, RefusesWhatCannotBe) {
     start(everything, 1U << NPUSHMEM_ATOMIC_FETCH);
     worker->accept(atomic_of(asker, 1, NPUSHMEM_ATOMIC_SWAP, 0, 0, 1));

@@ -1,6 +1,9 @@
 // Which queues the cores use that post by themselves, and what one does about what the others have put.
 #include "core/runtime/npu_direct.hpp"
 
+#include <functional>
+#include <utility>
+
 #include "tests/unit/core/runtime/npu_waits_fixture.hpp"
 
 namespace npushmem {
@@ -13,6 +16,34 @@ using ::testing::InSequence;
 using ::testing::Mock;
 using ::testing::Return;
 using Kind = npu::RemoteAtomic::Kind;
+
+// Does something the first time that it has to wait.
+class MeanwhileWait final : public npu::RemoteWait {
+public:
+    explicit MeanwhileWait(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+    Status until(const std::function<bool()>& ready, const char*, int) override {
+        while (!ready())
+            if (meanwhile_) std::exchange(meanwhile_, nullptr)();
+        return {};
+    }
+    std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
+
+private:
+    std::function<void()> meanwhile_;
+    std::unique_ptr<npu::RemoteCore> own_;
+};
+
+// Gives up at once.
+class ImpatientWait final : public npu::RemoteWait {
+public:
+    Status until(const std::function<bool()>& ready, const char* what, int) override {
+        return ready() ? Status{} : Status{Code::timeout, what};
+    }
+    std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
+
+private:
+    std::unique_ptr<npu::RemoteCore> own_;
+};
 
 class DirectCores : public NpuWaitsFixture {
 protected:
@@ -82,6 +113,55 @@ TEST_F(DirectCores, QuietAndFenceAreForWhatAllHaveBegun) {
     EXPECT_EQ(failed.code(), Code::peer_dead);
     EXPECT_THAT(failed.message(), HasSubstr("quiet to PE 2 failed"));
     EXPECT_TRUE(npu->quiet(first).ok()) << "what failed is asked again";
+    EXPECT_CALL(transport, quiet(_)).WillRepeatedly(Return(Code::ok));
+    EXPECT_EQ(npu->quiet(second).code(), Code::peer_dead) << "it had put what failed";
+    EXPECT_TRUE(npu->quiet(second).ok());
+}
+
+// What is being completed for one core is not complete for another.
+TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
+    put(1, first, 1);
+    int looks = 0;
+    EXPECT_CALL(transport, quiet(1)).WillRepeatedly([&] { return ++looks < 3 ? Code::again : Code::ok; });
+    EXPECT_CALL(transport, fence(_)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, put_signal(_, _, _)).Times(2).WillRepeatedly([&] {
+        EXPECT_GE(looks, 3);
+        return Code::ok;
+    });
+    MeanwhileWait waits([&] { EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, second).ok()); });
+    EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, waits).ok());
+    waits.own().reset();
+}
+
+// Else there might never be a moment in which nothing of it is under way.
+TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
+    ImpatientWait puts;
+    put(1, puts, 1);
+    EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::again)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, fence(_)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, put_signal(_, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, put(1, _, _)).Times(0);
+    MeanwhileWait waits([&] { EXPECT_EQ(npu->put(&slice[8], &slice[0], 8, 1, puts).code(), Code::timeout); });
+    EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, waits).ok());
+    Mock::VerifyAndClearExpectations(&transport);
+    EXPECT_CALL(transport, poll_event(_)).WillRepeatedly(Return(Code::again));
+    EXPECT_CALL(transport, destroy_queue(_)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, release_memory(_)).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, put(1, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(npu->put(&slice[8], &slice[0], 8, 1, puts).ok());
+    waits.own().reset();
+    puts.own().reset();
+}
+
+TEST_F(DirectCores, DoNotHearOfWhatAnEarlierLaunchHasLeft) {
+    put(1, first, 1);
+    first.own()->begin_launch();
+    EXPECT_CALL(transport, quiet(1)).Times(0);
+    put(2, first, 2);
+    EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(npu->quiet(first).ok());
+    first.own()->begin_launch();
+    put(2, first, 2);  // nothing was left: the same queue
 }
 
 TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
@@ -100,8 +180,13 @@ TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
 // A program may keep a device beyond finalize.
 TEST_F(DirectCores, MayOutliveIt) {
     put(1, first, 1);
+    EXPECT_CALL(transport, destroy_queue(1)).WillOnce(Return(Code::ok));
     npu.reset();
+    Mock::VerifyAndClearExpectations(&transport);  // not when the device goes: then there is no transport any more
+    EXPECT_CALL(transport, destroy_queue(1)).Times(0);
     first.own().reset();
+    Mock::VerifyAndClearExpectations(&transport);
+    NpuWaitsFixture::expect_life();
     npu.emplace(places(), *peers, 3);
     put(1, second, 2);
 }

@@ -17,10 +17,16 @@ protected:
     NpuWaitsFixture() : RemoteAccessFixture(3) {}
 
     void SetUp() override {
+        build_map({everything, all_atomics, all_atomics, "mock"});
+        expect_life();
+    }
+    // What happens beside the operations.
+    void expect_life() {
         using ::testing::_;
         using ::testing::AnyNumber;
         using ::testing::Return;
-        build_map({everything, all_atomics, all_atomics, "mock"});
+        EXPECT_CALL(transport, poll_event(_)).Times(AnyNumber()).WillRepeatedly(Return(Code::again));
+        EXPECT_CALL(transport, progress()).Times(AnyNumber()).WillRepeatedly(Return(Code::again));
         EXPECT_CALL(transport, connect(_)).Times(AnyNumber()).WillRepeatedly(Return(Status{}));
         EXPECT_CALL(transport, import_memory(_, _)).Times(AnyNumber()).WillRepeatedly([](int pe, auto) {
             return static_cast<std::uint64_t>(100 + pe);
