@@ -20,6 +20,11 @@ public:
     // How far a reader of the changes is.
     using Position = std::uint64_t;
     using Gone = std::function<void(const AddressRange&)>;
+    enum class Told {
+        all,
+        not_yet,   // a change is going on, and is told later: nothing that is watched may be taken for unchanged now
+        too_many,  // more than are remembered: nothing that is watched since before may be taken for unchanged any more
+    };
 
     MemoryWatch() = default;
     MemoryWatch(const MemoryWatch&) = delete;
@@ -29,9 +34,8 @@ public:
     // Whole pages. From here on what happens to them is told, until they are unmapped. False: of this memory it cannot.
     virtual bool watch(const AddressRange& pages) = 0;
     [[nodiscard]] virtual Position now() = 0;
-    // Calls `gone` for every change since `position`, and moves that up. False: nothing that is watched since before
-    // may be taken for unchanged, as a change is going on, or as there were more of them than are remembered.
-    virtual bool changes(Position& position, const Gone& gone) = 0;
+    // Calls `gone` for every change since `position`, and moves that up.
+    virtual Told changes(Position& position, const Gone& gone) = 0;
 };
 
 }  // namespace npushmem::verbs

@@ -26,30 +26,48 @@ RegistrationCache::Registration RegistrationCache::find(const void* begin, std::
             return found.registration;
         }
     }
-    return was_seen(pages) ? keep(pages) : nullptr;
+    Seen* const seen = seen_before(pages);
+    return seen != nullptr && !seen->refused ? keep(*seen) : nullptr;
 }
 
 bool RegistrationCache::forget_what_changed() {
-    if (watch_->changes(position_, [this](const AddressRange& gone) { forget(gone); })) return true;
-    kept_.clear();
-    bytes_ = 0;
-    return false;
+    const auto told = watch_->changes(position_, [this](const AddressRange& gone) {
+        forget(gone);
+        try_again(gone);
+    });
+    if (told == MemoryWatch::Told::too_many) {
+        kept_.clear();
+        bytes_ = 0;
+        seen_ = {};
+    }
+    return told == MemoryWatch::Told::all;
 }
 
-bool RegistrationCache::was_seen(const AddressRange& pages) {
-    if (std::find(seen_.begin(), seen_.end(), pages) != seen_.end()) return true;
-    seen_[next_seen_++ % seen_.size()] = pages;
-    return false;
+RegistrationCache::Seen* RegistrationCache::seen_before(const AddressRange& pages) {
+    const auto found = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& each) { return each.pages == pages; });
+    if (found != seen_.end()) return &*found;
+    seen_[next_seen_++ % seen_.size()] = {pages};
+    return nullptr;
 }
 
-// What happens to the pages from here on is told by the next look at the changes.
-RegistrationCache::Registration RegistrationCache::keep(const AddressRange& pages) {
+void RegistrationCache::try_again(const AddressRange& pages) {
+    for (Seen& each : seen_)
+        if (each.pages.overlaps(pages)) each.refused = false;
+}
+
+// What happens to the pages from here on is told by the next look at the changes. Others make room only for what can
+// be registered.
+RegistrationCache::Registration RegistrationCache::keep(Seen& seen) {
+    const AddressRange pages = seen.pages;
     const std::uint64_t bytes = pages.end - pages.begin;
-    if (bytes > most_bytes_ || !watch_->watch(pages)) return nullptr;
+    if (bytes > most_bytes_) return nullptr;
+    seen.refused = !watch_->watch(pages);
+    if (seen.refused) return nullptr;
+    auto made = port_.register_memory(reinterpret_cast<void*>(pages.begin), bytes, IBV_ACCESS_LOCAL_WRITE);
+    seen.refused = !made.ok() && made.status().code() != Code::memory;
+    if (!made.ok()) return nullptr;
     forget(pages);
     make_room(bytes);
-    auto made = port_.register_memory(reinterpret_cast<void*>(pages.begin), bytes, IBV_ACCESS_LOCAL_WRITE);
-    if (!made.ok()) return nullptr;
     Kept entry{pages, std::move(made).value(), ++uses_};
     bytes_ += bytes;
     return kept_.emplace(pages.begin, std::move(entry)).first->second.registration;

@@ -40,11 +40,17 @@ private:
         Registration registration;
         std::uint64_t used = 0;  // when, in uses
     };
+    struct Seen {
+        AddressRange pages;
+        bool refused = false;  // they cannot be watched or registered, as long as they are what they are
+    };
     using Entries = std::map<std::uintptr_t, Kept>;  // by their begin; they do not overlap
 
     bool forget_what_changed();
-    bool was_seen(const AddressRange& pages);
-    Registration keep(const AddressRange& pages);
+    // Null, and remembered, when they are seen for the first time.
+    Seen* seen_before(const AddressRange& pages);
+    Registration keep(Seen& seen);
+    void try_again(const AddressRange& pages);
     void forget(const AddressRange& pages);
     Entries::iterator erase(Entries::iterator entry);
     void make_room(std::uint64_t bytes);
@@ -56,7 +62,7 @@ private:
     Entries kept_;
     std::uint64_t bytes_ = 0;
     std::uint64_t uses_ = 0;
-    std::array<AddressRange, 64> seen_{};  // buffers that were not kept, the latest
+    std::array<Seen, 64> seen_{};  // buffers that were not kept, the latest
     std::size_t next_seen_ = 0;
 };
 

@@ -4,27 +4,28 @@
 #include <fmt/format.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cinttypes>
-#include <cstdio>
-#include <fstream>
-#include <string>
-#include <system_error>
-#include <vector>
+#include <functional>
 
+#include "core/base/service_thread.hpp"
+#include "transports/verbs/own_mappings.hpp"
 #include "transports/verbs/port_list.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
-constexpr std::uint64_t wanted = UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE;
+// Of Linux 5.18. Asked for as the sign of a kernel that counts the changes under way: before 5.15 one that ends hid the
+// others.
+constexpr std::uint64_t exact_address = 1 << 11;
+constexpr std::uint64_t wanted =
+    UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | exact_address;
 
 Status refused(const char* what) { return {Code::unsupported, fmt::format("{}: {}", what, text_of_error(errno))}; }
 
@@ -39,11 +40,28 @@ Result<std::unique_ptr<UserfaultWatch>> UserfaultWatch::open() {
     uffdio_api api{};
     api.api = UFFD_API;
     api.features = wanted;
-    if (::ioctl(out->descriptor_, UFFDIO_API, &api) != 0) return refused("userfaultfd's events of memory");
+    if (::ioctl(out->descriptor_, UFFDIO_API, &api) != 0)
+        return refused("userfaultfd's events of memory (Linux 5.18 has them)");
+    if (Status s = out->prove(); !s.ok()) return s;
     return out;
 }
 
+// Some processors' kernels have the events, but watch no memory without protecting it.
+Status UserfaultWatch::prove() const {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return refused("a page to try userfaultfd on");
+    const auto begin = reinterpret_cast<std::uintptr_t>(at);
+    Status out;
+    if (!enlist({begin, begin + page})) out = refused("userfaultfd on a page of memory");
+    (void)delist({begin, begin + page});
+    ::munmap(at, page);
+    return out;
+}
+
+// The joiner may unmap a stack that was watched: it waits for nobody then.
 UserfaultWatch::~UserfaultWatch() {
+    unwatch_all();
     const std::uint64_t one = 1;
     if (stop_ >= 0) (void)!::write(stop_, &one, sizeof one);
     if (thread_.joinable()) thread_.join();
@@ -53,49 +71,105 @@ UserfaultWatch::~UserfaultWatch() {
 
 bool UserfaultWatch::start_thread() {
     if (thread_.joinable()) return true;
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for the program's threads
-    try {
-        thread_ = std::thread([this] { run(); });
-        ::pthread_setname_np(thread_.native_handle(), "npushmem-memory");
-    } catch (const std::system_error&) {
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread_.joinable();
+    auto thread = start_service_thread("npushmem-memory", [this] { run(); });
+    if (!thread.ok()) return false;
+    thread_ = std::move(thread).value();
+    return true;
 }
 
 void UserfaultWatch::run() {
     std::array<pollfd, 2> awaited{pollfd{stop_, POLLIN, 0}, pollfd{descriptor_, POLLIN, 0}};
-    while (awaited[0].revents == 0) {
-        if (::poll(awaited.data(), awaited.size(), -1) <= 0) continue;
-        const std::lock_guard guard(lock_);
+    while (awaited[0].revents == 0)
+        if (::poll(awaited.data(), awaited.size(), -1) > 0) read_events();
+    drain();
+}
+
+// Nothing is watched any more: changes that have begun end, and none begins. One whose event was read ends without
+// another event.
+void UserfaultWatch::drain() {
+    pollfd awaited{descriptor_, POLLIN, 0};
+    while (change_is_going_on()) {
+        constexpr int until_looked_again = 1;  // ms
+        (void)::poll(&awaited, 1, until_looked_again);
         read_events();
     }
 }
 
+// The change ends in the kernel when its event has been read: who finds none going on after that must find `reading_`
+// true, or the change in `gone_`.
 void UserfaultWatch::read_events() {
     std::array<uffd_msg, 16> events;
-    for (;;) {
-        const ssize_t got = ::read(descriptor_, events.data(), sizeof events);
-        if (got <= 0) return;
+    reading_.store(true, std::memory_order_seq_cst);  // partner: the load in changes()
+    for (ssize_t got = 0; (got = ::read(descriptor_, events.data(), sizeof events)) > 0;)
         for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof events[0]; ++i) {
             const uffd_msg& event = events[i];
-            if (event.event == UFFD_EVENT_REMAP)
-                note({event.arg.remap.from, event.arg.remap.from + event.arg.remap.len});
-            else if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
+            if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
                 note({event.arg.remove.start, event.arg.remove.end});
+            if (event.event != UFFD_EVENT_REMAP) continue;
+            note({event.arg.remap.from, event.arg.remap.from + event.arg.remap.len});
+            note({event.arg.remap.to, event.arg.remap.to + event.arg.remap.len});
+            unwatch_mapping_at(event.arg.remap.to);
         }
-    }
+    reading_.store(false, std::memory_order_seq_cst);  // partner: the load in changes()
 }
 
-bool UserfaultWatch::watch(const AddressRange& pages) {
-    if (!start_thread() || !is_private_anonymous(pages)) return false;
+// A reader that has found `count_` below the number of a change plus `remembered` has read that change whole: the one
+// that takes its place is written after `count_` has got there.
+void UserfaultWatch::note(const AddressRange& gone) {
+    const std::uint64_t number = count_.load(std::memory_order_relaxed);  // this thread's own
+    Change& change = gone_[number % remembered];
+    change.begin.store(gone.begin, std::memory_order_seq_cst);  // partner: the loads in changes()
+    change.end.store(gone.end, std::memory_order_seq_cst);
+    count_.store(number + 1, std::memory_order_seq_cst);  // partner: the load in now()
+}
+
+// What is moved takes its watch along, and what it grows by has it as well.
+void UserfaultWatch::unwatch_mapping_at(std::uintptr_t address) const {
+    const auto unwatch = [&](const OwnMapping& mapping) {
+        if (mapping.pages.end <= address) return true;
+        if (mapping.pages.begin <= address) (void)delist(mapping.pages);
+        return false;
+    };
+    for_each_mapping(std::ref(unwatch));  // a reference: takes no memory
+}
+
+bool UserfaultWatch::enlist(const AddressRange& pages) const {
     uffdio_register request{};
     request.range = {pages.begin, pages.end - pages.begin};
     request.mode = UFFDIO_REGISTER_MODE_WP;
     return ::ioctl(descriptor_, UFFDIO_REGISTER, &request) == 0;
+}
+
+bool UserfaultWatch::delist(const AddressRange& pages) const {
+    uffdio_range range{pages.begin, pages.end - pages.begin};
+    return ::ioctl(descriptor_, UFFDIO_UNREGISTER, &range) == 0;
+}
+
+bool UserfaultWatch::watch(const AddressRange& pages) {
+    if (!start_thread() || !is_private_anonymous(pages)) return false;
+    const bool again = std::find(watched_.begin(), watched_.end(), pages) != watched_.end();
+    if (!again && watched_.size() >= most_watched) unwatch_all();
+    if (!again) watched_.push_back(pages);
+    return enlist(pages);
+}
+
+// Whole mappings: one that has grown is watched beyond what was asked for. What another userfaultfd has cannot be
+// enlisted, and is left to it: kernels let anybody delist it.
+void UserfaultWatch::unwatch_all() {
+    skipped_ += remembered + 1;  // nobody may rely on what was watched so far
+    std::sort(watched_.begin(), watched_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+    auto next = watched_.begin();
+    const auto was_watched = [&](const AddressRange& pages) {
+        next = std::find_if(next, watched_.end(), [&](const auto& each) { return each.end > pages.begin; });
+        auto at = next;
+        while (at != watched_.end() && at->begin < pages.end && !at->overlaps(pages)) ++at;
+        return at != watched_.end() && at->overlaps(pages);
+    };
+    for_each_mapping([&](const OwnMapping& each) {
+        if (each.private_anonymous && was_watched(each.pages) && enlist(each.pages)) (void)delist(each.pages);
+        return true;
+    });
+    watched_.clear();
 }
 
 // A call that is wrong whatever happens, but tells of a change first.
@@ -105,42 +179,24 @@ bool UserfaultWatch::change_is_going_on() const {
 }
 
 UserfaultWatch::Position UserfaultWatch::now() {
-    const std::lock_guard guard(lock_);
-    return count_;
+    return skipped_ + count_.load(std::memory_order_seq_cst);  // partner: the store in note()
 }
 
-// With the lock nobody else reads an event: one that is not read yet is a change that is going on.
-bool UserfaultWatch::changes(Position& position, const Gone& gone) {
-    std::unique_lock guard(lock_);
-    const bool going_on = change_is_going_on();
-    if (going_on) read_events();
-    if (position == count_) return !going_on;
-    const std::array<AddressRange, remembered> found = gone_;
-    const Position last = count_;
-    guard.unlock();
-    const bool forgotten = last - position > remembered;
-    for (; !forgotten && position != last; ++position) gone(found[position % remembered]);
-    position = last;
-    return !going_on && !forgotten;
-}
-
-bool is_private_anonymous(const AddressRange& pages) {
-    std::ifstream list("/proc/self/maps");
-    std::string line;
-    std::uintptr_t reached = pages.begin;
-    while (reached < pages.end && std::getline(list, line)) {
-        std::uintptr_t begin = 0;
-        std::uintptr_t end = 0;
-        std::array<char, 5> rights{};
-        std::uint64_t inode = 0;
-        if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %" SCNu64, &begin, &end, rights.data(),
-                        &inode) != 4)
-            return false;
-        if (end <= reached) continue;
-        if (begin > reached || rights[3] != 'p' || inode != 0) return false;
-        reached = end;
+// In this order: a change that has ended is being read, or was noted.
+MemoryWatch::Told UserfaultWatch::changes(Position& position, const Gone& gone) {
+    const bool going_on = change_is_going_on() || reading_.load(std::memory_order_seq_cst);  // partner: read_events()
+    const Position last = now();
+    for (; position != last; ++position) {
+        const Change& change = gone_[(position - skipped_) % remembered];
+        const AddressRange range{change.begin.load(std::memory_order_seq_cst),  // partner: the stores in note()
+                                 change.end.load(std::memory_order_seq_cst)};
+        if (now() - position >= remembered) {
+            position = last;
+            return Told::too_many;
+        }
+        gone(range);
     }
-    return reached >= pages.end;
+    return going_on ? Told::not_yet : Told::all;
 }
 
 }  // namespace npushmem::verbs

@@ -1,17 +1,22 @@
 // The kernel's userfaultfd as a watch over private anonymous memory: stacks, heaps, what malloc gives. No right is
-// needed since Linux 5.11, but some containers forbid the call. No fault is ever delivered, as no page is protected.
+// needed, but some containers forbid the call. No fault is ever delivered, as no page is protected.
 //
-// Who unmaps watched memory is held in the kernel until the event has been read. So a thread reads them, which neither
-// waits for anything but the lock below nor takes memory: whoever is held may have malloc's locks. A change that has
-// begun and whose event has not been read yet shows by an error of other calls, so that `changes` misses none.
+// Who unmaps watched memory is held in the kernel until the event has been read. So a thread reads them, which takes no
+// lock and no memory: whoever is held may have malloc's locks, or may be a signal's handler on top of any function of
+// this class. A change that has begun and whose event has not been read yet shows by an error of other calls, so that
+// `changes` misses none.
 //
-// Any thread.
+// A child of a fork has the same userfaultfd, so closing it need not end it. Before the thread ends nothing is watched
+// any more, and nobody waits for it.
+//
+// One thread at a time calls, any thread.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "npushmem/plugin/status.hpp"
 #include "transports/verbs/memory_watch.hpp"
@@ -26,27 +31,44 @@ public:
 
     bool watch(const AddressRange& pages) override;
     Position now() override;
-    bool changes(Position& position, const Gone& gone) override;
+    Told changes(Position& position, const Gone& gone) override;
+
+    // With one more than these everything is forgotten, and watched anew from its next use on: each may be a mapping of
+    // its own, of which the kernel has a limited number.
+    static constexpr std::size_t most_watched = 4096;
 
 private:
     static constexpr std::size_t remembered = 256;
+    struct Change {
+        std::atomic<std::uintptr_t> begin{0};
+        std::atomic<std::uintptr_t> end{0};
+    };
 
     UserfaultWatch(int descriptor, int stop) : descriptor_(descriptor), stop_(stop) {}
+    [[nodiscard]] Status prove() const;
     bool start_thread();
+    bool enlist(const AddressRange& pages) const;
+    bool delist(const AddressRange& pages) const;
+    void unwatch_all();
+    // The thread's
     void run();
     void read_events();
-    void note(const AddressRange& gone) { gone_[count_++ % remembered] = gone; }
+    void drain();
+    void note(const AddressRange& gone);
+    void unwatch_mapping_at(std::uintptr_t address) const;
     [[nodiscard]] bool change_is_going_on() const;
 
     int descriptor_;
     int stop_;
-    std::mutex lock_;  // of what follows; held for a few instructions, and never while memory is taken or given back
-    std::array<AddressRange, remembered> gone_{};
-    std::uint64_t count_ = 0;  // of changes so far
-    std::thread thread_;       // from the first watch on; the caller's of `watch`, who are serialised
+    // What the thread tells the caller. `reading_` is true from before an event is read until it is in `gone_` and
+    // what it moved is watched no longer.
+    std::atomic<bool> reading_{false};
+    std::array<Change, remembered> gone_;  // the latest
+    std::atomic<std::uint64_t> count_{0};  // of changes so far
+    // The caller's
+    Position skipped_ = 0;               // positions that no change has
+    std::vector<AddressRange> watched_;  // and what may no longer be
+    std::thread thread_;                 // from the first watch on
 };
-
-// Is all of it private memory that is no file's? Looks at the process' list of mappings.
-bool is_private_anonymous(const AddressRange& pages);
 
 }  // namespace npushmem::verbs

@@ -20,15 +20,15 @@ public:
         return can;
     }
     Position now() override { return gone.size(); }
-    bool changes(Position& position, const Gone& tell) override {
+    Told changes(Position& position, const Gone& tell) override {
         for (; position < gone.size(); ++position) tell(gone[position]);
-        return sure;
+        return told;
     }
 
     std::vector<AddressRange> watched;
     std::vector<AddressRange> gone;
     bool can = true;
-    bool sure = true;
+    Told told = Told::all;
 };
 
 constexpr std::uint64_t page = 4096;
@@ -95,13 +95,23 @@ TEST_F(RegistrationCacheTest, WhatBecameOfThePagesEndsARegistration) {
     }
 }
 
-TEST_F(RegistrationCacheTest, WhereTheWatchIsNotSureNothingIsTrusted) {
+TEST_F(RegistrationCacheTest, WhatIsStillGoingOnKeepsAllFromUse) {
+    const auto kept = keep(0, page);
+    watch_->told = MemoryWatch::Told::not_yet;
+    EXPECT_EQ(find(0, page), nullptr);
+    EXPECT_EQ(find(0, page), nullptr);
+    watch_->told = MemoryWatch::Told::all;
+    EXPECT_EQ(find(0, page), kept) << "it was another's";
+    EXPECT_EQ(verbs_->calls["reg_mr"], 1);
+}
+
+TEST_F(RegistrationCacheTest, WhereTheWatchForgotNothingIsTrusted) {
     ASSERT_NE(keep(0, page), nullptr);
-    watch_->sure = false;
+    watch_->told = MemoryWatch::Told::too_many;
     EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(verbs_->registered_bytes(), 0U);
-    watch_->sure = true;
-    EXPECT_NE(find(0, page), nullptr) << "it was seen before";
+    watch_->told = MemoryWatch::Told::all;
+    EXPECT_NE(keep(0, page), nullptr) << "from its second use on, as at first";
 }
 
 TEST_F(RegistrationCacheTest, ATransferKeepsItsRegistrationToTheEnd) {
@@ -153,6 +163,33 @@ TEST_F(RegistrationCacheTest, NothingIsKeptWithoutAWatchOrOfWhatItCannotWatchOrN
     RegistrationCache blind(*port_, nullptr, 8 * page);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(blind.find(at(0), page), nullptr);
     EXPECT_EQ(verbs_->calls["reg_mr"], 0);
+}
+
+TEST_F(RegistrationCacheTest, WhatCannotBeWatchedIsTriedOnce) {
+    watch_->can = false;
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(find(0, page), nullptr);
+    EXPECT_EQ(watch_->watched.size(), 1U);
+    watch_->can = true;
+    EXPECT_EQ(find(0, page), nullptr);
+    change(0, page);
+    EXPECT_NE(find(0, page), nullptr) << "it is something else now";
+}
+
+TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsTriedOnceAndPushesNothingOut) {
+    make(2 * page);
+    const auto good = keep(0, 2 * page);
+    verbs_->fail("reg_mr", EFAULT);
+    const int before = verbs_->calls["reg_mr"];
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(find(10 * page, page), nullptr);
+    EXPECT_EQ(verbs_->calls["reg_mr"], before + 1);
+    EXPECT_EQ(find(0, page), good);
+}
+
+TEST_F(RegistrationCacheTest, WhatThereWasNoRoomForIsTriedAgain) {
+    verbs_->fail("reg_mr", ENOMEM);
+    EXPECT_EQ(keep(0, page), nullptr);
+    verbs_->mend("reg_mr");
+    EXPECT_NE(find(0, page), nullptr);
 }
 
 TEST_F(RegistrationCacheTest, GivesUpWhatIsNotUsedWhenTheDeviceHasNoRoom) {

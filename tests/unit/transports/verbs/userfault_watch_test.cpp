@@ -2,21 +2,29 @@
 #include "transports/verbs/userfault_watch.hpp"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "tests/unit/transports/verbs/verbs_world.hpp"
+#include "transports/verbs/own_mappings.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
 using network::WireContext;
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -48,6 +56,14 @@ private:
     void* at_;
 };
 
+// Has what this process has open, until it is killed or this process ends.
+pid_t fork_idle() {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+}
+
 class UserfaultWatchTest : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -56,12 +72,20 @@ protected:
         watch_ = std::move(opened).value();
         if (!watch_->watch(Mapping().range())) GTEST_SKIP() << "this kernel cannot watch without protecting";
         position_ = watch_->now();
+        std::vector<AddressRange> ignored;  // that mapping's end may not have been noted yet
+        (void)changes(ignored);
     }
-    // A change whose event has been read may still be going on for an instant: then nothing is sure, which is right.
+    MemoryWatch::Told told(std::vector<AddressRange>& of) {
+        return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
+    }
+    // A change whose event has been read may still be going on for an instant.
+    MemoryWatch::Told changes(std::vector<AddressRange>& of) {
+        for (;;)
+            if (const auto out = told(of); out != MemoryWatch::Told::not_yet) return out;
+    }
     std::vector<AddressRange> changes() {
         std::vector<AddressRange> out;
-        while (!watch_->changes(position_, [&](const AddressRange& gone) { out.push_back(gone); })) {
-        }
+        EXPECT_EQ(changes(out), MemoryWatch::Told::all);
         return out;
     }
 
@@ -140,8 +164,9 @@ TEST_F(UserfaultWatchTest, SaysWhenThereWereMoreChangesThanItRemembers) {
         const Mapping memory;
         ASSERT_TRUE(watch_->watch(memory.range()));
     }
-    const bool sure = watch_->changes(position_, [](const AddressRange&) {});
-    EXPECT_FALSE(sure);
+    std::vector<AddressRange> told_of;
+    EXPECT_EQ(changes(told_of), MemoryWatch::Told::too_many);
+    (void)changes(told_of);  // the last may not have been noted before
     EXPECT_THAT(changes(), IsEmpty());
 }
 
@@ -156,10 +181,123 @@ TEST_F(UserfaultWatchTest, MissesNoChangeByAnotherThread) {
     }
 }
 
-TEST_F(UserfaultWatchTest, WhoUnmapsIsNotHeldWhenTheWatchGoes) {
-    const Mapping memory;
+TEST_F(UserfaultWatchTest, AChangeThatHasBegunIsNotMissedBeforeItEnds) {
+    int seen_under_way = 0;
+    for (int round = 0; round < 60; ++round) {
+        auto memory = std::make_unique<Mapping>();
+        const AddressRange range = memory->range();
+        void* const place = memory->get();
+        ASSERT_TRUE(watch_->watch(range));
+        (void)changes();
+        std::thread other([&] { memory.reset(); });
+        std::array<unsigned char, bytes / 4096> ignored{};
+        while (::mincore(place, bytes, ignored.data()) == 0 || errno != ENOMEM) {
+        }
+        std::vector<AddressRange> of;
+        const auto so_far = told(of);
+        EXPECT_TRUE(so_far == MemoryWatch::Told::not_yet || of == std::vector{range}) << round;
+        seen_under_way += of.empty() ? 1 : 0;
+        other.join();
+    }
+    RecordProperty("seen_under_way", seen_under_way);
+}
+
+// Ends by the test's own limit of time if it does not end.
+TEST_F(UserfaultWatchTest, WhoUnmapsIsNotHeldWhenTheWatchHasGoneThoughAChildHasItStill) {
+    auto unmapped = std::make_unique<Mapping>();
+    const Mapping emptied;
+    Mapping moved;
+    void* const grown = ::mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const growth = static_cast<std::byte*>(grown) + bytes;
+    ASSERT_EQ(::munmap(growth, bytes), 0);
+    const auto begin = reinterpret_cast<std::uintptr_t>(grown);
+    for (const AddressRange& each : {emptied.range(), unmapped->range(), moved.range(), {begin, begin + bytes}})
+        ASSERT_TRUE(watch_->watch(each));
+    ASSERT_EQ(::syscall(SYS_mremap, grown, bytes, 2 * bytes, 0), static_cast<std::intptr_t>(begin));
+    void* const to = ::mmap(nullptr, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_EQ(::syscall(SYS_mremap, moved.get(), bytes, 2 * bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to),
+              reinterpret_cast<std::intptr_t>(to));
+    moved.release();
+    const pid_t child = fork_idle();
+    ASSERT_GT(child, 0);
+    watch_.reset();
+    unmapped.reset();
+    EXPECT_EQ(::madvise(emptied.get(), bytes, MADV_DONTNEED), 0);
+    EXPECT_EQ(::munmap(static_cast<std::byte*>(to) + bytes, bytes), 0) << "by which it grew when it was moved";
+    EXPECT_EQ(::munmap(to, bytes), 0);
+    EXPECT_EQ(::munmap(growth, bytes), 0);
+    EXPECT_EQ(::munmap(grown, bytes), 0);
+    EXPECT_EQ(::kill(child, SIGKILL), 0);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST_F(UserfaultWatchTest, WhoUnmapsWhileTheWatchGoesIsNotHeld) {
+    for (int round = 0; round < 50; ++round) {
+        auto watch = std::move(UserfaultWatch::open()).value();
+        auto memory = std::make_unique<Mapping>();
+        ASSERT_TRUE(watch->watch(memory->range()));
+        const pid_t child = round % 10 == 0 ? fork_idle() : -1;
+        std::thread other([&] { memory.reset(); });
+        watch.reset();
+        other.join();
+        if (child < 0) continue;
+        EXPECT_EQ(::kill(child, SIGKILL), 0);
+        EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    }
+}
+
+TEST_F(UserfaultWatchTest, WithTooManyRangesAllAreForgottenAndWatchedAnew) {
+    const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t all = (UserfaultWatch::most_watched + 1) * page;
+    auto* const at =
+        static_cast<std::byte*>(::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(at, MAP_FAILED);
+    const auto range = [&](std::size_t i) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(at) + i * page;
+        return AddressRange{begin, begin + page};
+    };
+    for (std::size_t i = 1; i < UserfaultWatch::most_watched; ++i) ASSERT_TRUE(watch_->watch(range(i)));
+    EXPECT_THAT(changes(), IsEmpty()) << "and one of SetUp";
+    ASSERT_TRUE(watch_->watch(range(1))) << "again";
+    EXPECT_THAT(changes(), IsEmpty());
+    ASSERT_TRUE(watch_->watch(range(0)));
+    std::vector<AddressRange> told_of;
+    EXPECT_EQ(changes(told_of), MemoryWatch::Told::too_many);
+    ASSERT_EQ(::madvise(at + page, page, MADV_DONTNEED), 0);
+    EXPECT_THAT(changes(), IsEmpty()) << "not watched any more";
+    ASSERT_EQ(::madvise(at, page, MADV_DONTNEED), 0);
+    EXPECT_THAT(changes(), ElementsAre(range(0)));
+    ASSERT_EQ(::munmap(at, all), 0);
+}
+
+// The handler waits for the thread that reads the events, wherever it interrupts.
+TEST_F(UserfaultWatchTest, AHandlerMayUnmapWatchedMemoryOnTopOfALookAtTheChanges) {
+    static Mapping* to_unmap = nullptr;
+    struct sigaction act {};
+    struct sigaction before {};
+    act.sa_handler = [](int) {
+        if (to_unmap != nullptr) (void)::madvise(to_unmap->get(), bytes, MADV_DONTNEED);
+    };
+    ASSERT_EQ(::sigaction(SIGUSR2, &act, &before), 0);
+    Mapping memory;
     ASSERT_TRUE(watch_->watch(memory.range()));
-    watch_.reset();  // the mapping goes afterwards
+    to_unmap = &memory;
+    std::atomic<int> sent{0};
+    const pthread_t looker = ::pthread_self();
+    std::thread sender([&] {
+        for (int i = 0; i < 100; ++i) {
+            ::pthread_kill(looker, SIGUSR2);
+            sent.store(i + 1, std::memory_order_release);  // partner: the loop below
+        }
+    });
+    std::vector<AddressRange> of;
+    while (sent.load(std::memory_order_acquire) < 100) (void)told(of);  // partner: the sender
+    sender.join();
+    (void)changes(of);
+    ASSERT_EQ(::sigaction(SIGUSR2, &before, nullptr), 0);
+    to_unmap = nullptr;
+    EXPECT_THAT(of, Not(IsEmpty()));
+    EXPECT_THAT(of, Each(memory.range()));
 }
 
 TEST_F(UserfaultWatchTest, AWireRegistersAnewWhatWasMappedAnew) {
@@ -183,6 +321,9 @@ TEST_F(UserfaultWatchTest, AWireRegistersAnewWhatWasMappedAnew) {
     memory.reset();
     memory = std::make_unique<Mapping>(MAP_PRIVATE | MAP_ANONYMOUS, place);
     std::memset(place, 5, bytes);
+    auto position = watch->now();
+    while (watch->changes(position, [](const AddressRange&) {}) != MemoryWatch::Told::all) {
+    }
     EXPECT_EQ(put(), 1);
     EXPECT_EQ(world.words[1][0], 0x0505050505050505U);
     EXPECT_EQ(put() + put(), 0) << "kept again";
