@@ -33,18 +33,6 @@ private:
     std::unique_ptr<npu::RemoteCore> own_;
 };
 
-// Gives up at once.
-class ImpatientWait final : public npu::RemoteWait {
-public:
-    Status until(const std::function<bool()>& ready, const char* what, int) override {
-        return ready() ? Status{} : Status{Code::timeout, what};
-    }
-    std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
-
-private:
-    std::unique_ptr<npu::RemoteCore> own_;
-};
-
 class DirectCores : public NpuWaitsFixture {
 protected:
     void SetUp() override {
@@ -135,7 +123,8 @@ TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
 
 // Else there might never be a moment in which nothing of it is under way.
 TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
-    ImpatientWait puts;
+    fakes::ThreadRemoteWait puts;
+    puts.end_with.store(Code::timeout, std::memory_order_release);  // for its own until()
     put(1, puts, 1);
     EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::again)).WillRepeatedly(Return(Code::ok));
     EXPECT_CALL(transport, fence(_)).WillRepeatedly(Return(Code::ok));
