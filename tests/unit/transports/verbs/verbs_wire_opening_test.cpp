@@ -167,5 +167,56 @@ TEST(VerbsWireOpening, TheUsersChoicesReachTheQueuePair) {
     }));
 }
 
+TEST(VerbsWireOpening, WithinAnInfinibandSubnetPeersAreNamedByTheirLocalIdentifiers) {
+    for (const bool same_subnet : {true, false}) {
+        World world;
+        for (unsigned i = 0; i < 2; ++i) {
+            auto& device =
+                world.verbs->add_device("ib" + std::to_string(i), IBV_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND);
+            device.ports[0].lid = static_cast<std::uint16_t>(7 + i);
+            device.gids[0].gid.raw[7] = same_subnet ? 0 : static_cast<std::uint8_t>(i);
+        }
+        world.devices = 2;
+        world.settings.pkey = 0x8001;
+        world.settings.service_level = 3;
+        world.settings.traffic_class = 9;
+        world.start();
+        world.connect();
+        EXPECT_EQ(world.at(0).traits().dialect, "verbs RC, InfiniBand");
+        const auto& changes = world.verbs->changes;
+        const auto has = [&](auto&& holds) { return std::any_of(changes.begin(), changes.end(), holds); };
+        EXPECT_TRUE(has([&](const ibv_qp_attr& to) {
+            return to.qp_state == IBV_QPS_RTR && to.ah_attr.dlid == 8 && to.ah_attr.sl == 3 &&
+                   to.ah_attr.is_global == (same_subnet ? 0 : 1) &&
+                   (same_subnet || (to.ah_attr.grh.dgid.raw[7] == 1 && to.ah_attr.grh.traffic_class == 9));
+        })) << same_subnet;
+        EXPECT_FALSE(has([](const ibv_qp_attr& to) { return to.qp_state == IBV_QPS_INIT && to.pkey_index != 1; }))
+            << "0x8001 is the second key of the port";
+    }
+}
+
+TEST(VerbsWireOpening, TheChosenAddressReachesTheQueuePairAndThePeer) {
+    World world;
+    auto& device = world.verbs->add_device("fake0");
+    world.devices = 1;
+    ibv_gid_entry other = device.gids[0];
+    other.gid_index = 6;
+    other.gid_type = IBV_GID_TYPE_ROCE_V1;
+    other.gid.raw[0] = 0x20;
+    device.gids.push_back(other);
+    device.ports[0].gid_tbl_len = 8;
+    world.settings.roce_version = 1;
+    world.settings.family = AddressFamily::ipv6;
+    world.start();
+    world.connect();
+    EXPECT_EQ(world.at(0).traits().dialect, "verbs RC, RoCE v1");
+    EXPECT_THAT(world.at(0).traits().name, HasSubstr("6: RoCE v1 2000::"));
+    const auto& changes = world.verbs->changes;
+    EXPECT_TRUE(std::any_of(changes.begin(), changes.end(), [](const ibv_qp_attr& to) {
+        return to.qp_state == IBV_QPS_RTR && to.ah_attr.is_global == 1 && to.ah_attr.grh.sgid_index == 6 &&
+               to.ah_attr.grh.dgid.raw[0] == 0x20;
+    }));
+}
+
 }  // namespace
 }  // namespace npushmem::verbs
