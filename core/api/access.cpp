@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/api/checks.hpp"
 #include "core/api/context_use.hpp"
@@ -46,12 +47,33 @@ Status copied(const Runtime& up, bool same_pe, Places<std::byte> to, Places<cons
 template <class Body>
 void with_pe(const char* function, const Context& context, int number, Body&& body) {
     Runtime* up = runtime();
-    Status done = not_running();
-    if (up != nullptr) {
-        const ContextUse::Call use(context);
-        const auto pe = world_pe(context, number);
-        done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
-    }
+    if (up == nullptr) return fail(function, not_running());
+    const ContextUse::Call use(context);
+    const auto pe = world_pe(context, number);
+    const Status done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
+    if (!done.ok()) fail(function, done);
+}
+
+// An object at a PE that only a transport reaches.
+struct RemoteObject {
+    int pe;
+    std::uint64_t offset;  // in the PE's slice
+};
+
+// Where a call may go at once, without the checks one by one: nothing when one of them could fail, or the PE is mapped.
+std::optional<RemoteObject> straight(const Context& context, const void* object, std::uint64_t bytes, int number) {
+    const Runtime* const up = runtime();
+    if (up == nullptr || up->settings().check || context.use != nullptr) return std::nullopt;
+    if (static_cast<std::uint32_t>(number) >= static_cast<std::uint32_t>(context.members.count)) return std::nullopt;
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - context.map.heap;
+    const std::uint64_t room = context.map.heap_bytes;
+    if (bytes - 1 >= room || offset > room - bytes) return std::nullopt;
+    const int pe = context.members.at(number);
+    if (up->mapped(pe, offset) != nullptr) return std::nullopt;
+    return RemoteObject{pe, offset};
+}
+
+void report(const char* function, const Status& done) {
     if (!done.ok()) fail(function, done);
 }
 
@@ -63,6 +85,8 @@ Status check_transfer(const Runtime& up, const void* object, const void* local, 
 
 void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
          RemoteAccess::Completion completion) {
+    if (const auto there = straight(context, dest, bytes, number); there && source != nullptr)
+        return report(function, context.remote->put(there->pe, there->offset, source, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
@@ -76,6 +100,8 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
 
 void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
          RemoteAccess::Completion completion) {
+    if (const auto there = straight(context, source, bytes, number); there && dest != nullptr)
+        return report(function, context.remote->get(there->pe, there->offset, dest, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
@@ -186,9 +212,29 @@ void get_blocks_slowly(const Context& context, const char* function, void* dest,
     });
 }
 
+namespace {
+
+// True: it has been done, or its failure reported.
+bool put_signal_straight(const Context& context, const char* function, const void* dest, const void* source,
+                         std::uint64_t bytes, const std::uint64_t* signal_word, std::uint64_t signal, int operation,
+                         int number, bool later) {
+    const auto word = straight(context, signal_word, sizeof *signal_word, number);
+    const auto there = bytes > 0 ? straight(context, dest, bytes, number) : word;
+    const bool known = operation == NPUSHMEM_SIGNAL_OP_SET || operation == NPUSHMEM_SIGNAL_OP_ADD;
+    const bool usable = word && there && known && word->offset % sizeof *signal_word == 0;
+    if (!usable || (source == nullptr && bytes > 0)) return false;
+    report(function, context.remote->put_signal(word->pe, bytes > 0 ? there->offset : 0, source, bytes, word->offset,
+                                                signal, static_cast<std::uint32_t>(operation), completion_of(later)));
+    return true;
+}
+
+}  // namespace
+
 void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,
                        std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int number,
                        bool later) {
+    if (put_signal_straight(context, function, dest, source, bytes, signal_word, signal, operation, number, later))
+        return;
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
             return {Code::argument,
@@ -212,6 +258,12 @@ void put_signal_slowly(const Context& context, const char* function, void* dest,
 
 void atomic_slowly(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
                    bool later) {
+    const auto there = straight(context, object, op.width, number);
+    if (there && there->offset % op.width == 0) {
+        op.pe = there->pe;
+        op.offset = there->offset;
+        return report(function, context.remote->atomic(op, completion_of(later)));
+    }
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         Status checked = check_object(up, "the object", object, op.width, pe);
         if (checked.ok() && reinterpret_cast<std::uintptr_t>(object) % op.width != 0)

@@ -20,17 +20,18 @@ constexpr std::uint64_t worth_copying = 128;
 }  // namespace
 
 RemoteAccess::~RemoteAccess() {
-    for (const auto& [pe, link] : links_) peers_.close(link);
+    for (const Link& link : links_) peers_.close(link);
 }
 
 Result<RemoteAccess::Link*> RemoteAccess::link(int pe) {
     const std::lock_guard guard(lock_);
-    const auto known = links_.find(pe);
-    if (known != links_.end()) return &known->second;
+    if (Link* const met = known(pe)) return met;
     const auto opened = peers_.open(pe);
     if (!opened.ok()) return opened.status();
     transports_ |= std::uint64_t{1} << opened.value().transport;
-    return &links_.emplace(pe, Link{opened.value()}).first->second;
+    const auto index = static_cast<std::size_t>(pe);
+    if (index >= by_pe_.size()) by_pe_.resize(index + 1);
+    return by_pe_[index] = &links_.emplace_back(Link{opened.value()});
 }
 
 RemoteAccess::Links RemoteAccess::unsettled() {
@@ -78,48 +79,77 @@ Code RemoteAccess::post_counted(Link& link, const std::uint64_t& token, Post&& p
     return code;
 }
 
+Code RemoteAccess::test(Link& link, std::uint64_t token) {
+    const Code code = transport_of(link).test(link.queue, token);
+    if (code != Code::again) --link.awaited;
+    return code;
+}
+
 Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std::uint64_t token) {
-    bool over = false;
+    Code code = Code::again;
+    {
+        const std::lock_guard guard(lock_);
+        code = test(link, token);
+    }
+    if (code == Code::ok) [[likely]]
+        return {};
+    if (code != Code::again) return peers_.failure_of(link, what, code);
+    // A waiter may look again at what is over already.
     Status done = repeat(link, what, by, [&] {
-        const Code code = transport_of(link).test(link.queue, token);
-        if (code != Code::again && !std::exchange(over, true)) --link.awaited;
+        if (code == Code::again) code = test(link, token);
         return code;
     });
-    if (over) return done;
+    if (code != Code::again) return done;
     const std::lock_guard guard(lock_);
     --link.awaited;
     return done;
 }
 
 template <class Post>
-Status RemoteAccess::post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once) {
+Status RemoteAccess::post(int pe, const char* what, Completion completion, const Waiting* by, Post&& post_once) {
     std::uint64_t token = 0;
-    std::uint64_t* wanted = completion == Completion::local ? &token : nullptr;
-    Status posted =
-        repeat(link, what, by, [&] { return post_counted(link, token, [&] { return post_once(wanted); }); });
+    std::uint64_t* const wanted = completion == Completion::local ? &token : nullptr;
+    const auto step = [&](Link& to) { return post_counted(to, token, [&] { return post_once(to, wanted); }); };
+    Link* to = nullptr;
+    Code code = Code::again;
+    {
+        const std::lock_guard guard(lock_);
+        to = known(pe);
+        if (to != nullptr) code = step(*to);
+    }
+    if (code == Code::ok) [[likely]]
+        return token == 0 ? Status{} : await(*to, what, by, token);
+    if (code != Code::again) return peers_.failure_of(*to, what, code);
+    if (to != nullptr) {
+        peers_.drive();
+    } else {
+        const auto found = link(pe);
+        if (!found.ok()) return found.status();
+        to = found.value();
+    }
+    Status posted = repeat(*to, what, by, [&] { return step(*to); });
     if (!posted.ok() || token == 0) return posted;
-    return await(link, what, by, token);
+    return await(*to, what, by, token);
+}
+
+Status RemoteAccess::put_or_get(Code (Transport::*how)(std::uint64_t, const npushmem_rma&, std::uint64_t*),
+                                const char* what, npushmem_rma op, Completion completion, const Waiting* by) {
+    return post(op.pe, what, completion, by, [&](const Link& link, std::uint64_t* token) {
+        op.remote = link.remote;
+        return (transport_of(link).*how)(link.queue, op, token);
+    });
 }
 
 Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
                          const Waiting* by) {
-    const auto found = link(pe);
-    if (!found.ok()) return found.status();
-    Link& link = *found.value();
     // The table has one structure for both directions; a put does not write to `local`.
-    const npushmem_rma op{pe, 0, link.remote, offset, const_cast<void*>(source), bytes};
-    return post(link, "a put", completion, by,
-                [&](std::uint64_t* token) { return transport_of(link).put(link.queue, op, token); });
+    const npushmem_rma op{pe, 0, 0, offset, const_cast<void*>(source), bytes};
+    return put_or_get(&Transport::put, "a put", op, completion, by);
 }
 
 Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
                          const Waiting* by) {
-    const auto found = link(pe);
-    if (!found.ok()) return found.status();
-    Link& link = *found.value();
-    const npushmem_rma op{pe, 0, link.remote, offset, dest, bytes};
-    return post(link, "a get", completion, by,
-                [&](std::uint64_t* token) { return transport_of(link).get(link.queue, op, token); });
+    return put_or_get(&Transport::get, "a get", {pe, 0, 0, offset, dest, bytes}, completion, by);
 }
 
 // The blocks one by one, a window of them at a time; all that were posted are waited for, whatever happens.
@@ -224,54 +254,52 @@ Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
 }
 
 Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Waiting* by) {
-    const auto found = link(op.pe);
-    if (!found.ok()) return found.status();
-    Link& link = *found.value();
     if (Status able = peers_.offers(op); !able.ok()) return able;
-    op.remote = link.remote;
-    const auto post_it = [&] {
-        return post(link, "an atomic", completion, by,
-                    [&](std::uint64_t* token) { return transport_of(link).atomic(link.queue, op, token); });
-    };
-    if (op.result == nullptr || completion == Completion::later) return post_it();
-    std::vector<std::byte> staging(sizeof(std::uint64_t));
-    void* const result = std::exchange(op.result, staging.data());
-    Status done = post_it();
-    if (done.ok()) std::memcpy(result, staging.data(), op.width);
-    return settle(std::move(done), std::move(staging));
+    void* const result = completion == Completion::local ? std::exchange(op.result, nullptr) : nullptr;
+    std::uint64_t* word = nullptr;
+    Status done = post(op.pe, "an atomic", completion, by, [&](const Link& link, std::uint64_t* token) {
+        if (result != nullptr && word == nullptr) op.result = word = take_word();
+        op.remote = link.remote;
+        return transport_of(link).atomic(link.queue, op, token);
+    });
+    if (word == nullptr || !done.ok()) return done;
+    std::memcpy(result, word, op.width);
+    const std::lock_guard guard(lock_);
+    free_words_.push_back(word);
+    return done;
+}
+
+std::uint64_t* RemoteAccess::take_word() {
+    if (free_words_.empty()) return &words_.emplace_back();
+    std::uint64_t* const word = free_words_.back();
+    free_words_.pop_back();
+    return word;
 }
 
 Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
                                 std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation,
                                 Completion completion, const Waiting* by) {
-    const auto found = link(pe);
-    if (!found.ok()) return found.status();
-    Link& link = *found.value();
-    const npushmem_put_signal op{{pe, 0, link.remote, offset, const_cast<void*>(source), bytes},
-                                 link.remote,
-                                 signal_offset,
-                                 signal,
-                                 operation,
-                                 0};
-    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(link, op, completion, by);
-    return post(link, "a put with signal", completion, by,
-                [&](std::uint64_t* token) { return transport_of(link).put_signal(link.queue, op, token); });
+    npushmem_put_signal op{
+        {pe, 0, 0, offset, const_cast<void*>(source), bytes}, 0, signal_offset, signal, operation, 0};
+    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(op, completion, by);
+    return post(pe, "a put with signal", completion, by, [&](const Link& link, std::uint64_t* token) {
+        op.data.remote = op.signal_remote = link.remote;
+        return transport_of(link).put_signal(link.queue, op, token);
+    });
 }
 
 // For transports without put_signal: the fence is what keeps the data before the signal.
-Status RemoteAccess::put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion,
-                                     const Waiting* by) {
-    Transport& transport = transport_of(link);
-    Status put = post(link, "a put with signal", completion, by,
-                      [&](std::uint64_t* token) { return transport.put(link.queue, op.data, token); });
+Status RemoteAccess::put_then_signal(const npushmem_put_signal& op, Completion completion, const Waiting* by) {
+    Status put = put_or_get(&Transport::put, "a put with signal", op.data, completion, by);
     if (!put.ok()) return put;
-    Status fenced = repeat(link, "a fence", by, [&] { return transport.fence(link.queue); });
-    if (!fenced.ok()) return fenced;
+    if (Status fenced = fence(op.data.pe, by); !fenced.ok()) return fenced;
     const auto operation =
         static_cast<std::uint8_t>(op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET);
-    const npushmem_atomic update{link.pe, operation, 8, 0, op.signal_remote, op.signal_offset, op.signal, 0, nullptr};
-    return post(link, "a signal", completion, by,
-                [&](std::uint64_t* token) { return transport.atomic(link.queue, update, token); });
+    npushmem_atomic update{op.data.pe, operation, 8, 0, 0, op.signal_offset, op.signal, 0, nullptr};
+    return post(op.data.pe, "a signal", completion, by, [&](const Link& link, std::uint64_t* token) {
+        update.remote = link.remote;
+        return transport_of(link).atomic(link.queue, update, token);
+    });
 }
 
 // The first asynchronous error of the transports that this context has used.
@@ -302,33 +330,46 @@ Status RemoteAccess::fence(int pe, const Waiting* by) {
     const Link* posted = nullptr;
     {
         const std::lock_guard guard(lock_);
-        const auto found = links_.find(pe);
-        if (found != links_.end() && found->second.unsettled) posted = &found->second;
+        posted = known(pe);
+        if (posted == nullptr || !posted->unsettled) return {};
     }
-    if (posted == nullptr) return {};
     return repeat(*posted, "a fence", by, [&] { return transport_of(*posted).fence(posted->queue); });
 }
 
-Status RemoteAccess::quiet(const Waiting* by) { return settle(unsettled(), by); }
+Status RemoteAccess::quiet(const Waiting* by) {
+    Links pending;
+    Status first;
+    {
+        const std::lock_guard guard(lock_);
+        std::erase_if(unsettled_, [&](Link* link) {
+            const Code code = quiet_once(*link, first);
+            if (code == Code::again) pending.push_back(link);
+            return code == Code::ok;
+        });
+    }
+    return settle(std::move(pending), std::move(first), by);
+}
 
 Status RemoteAccess::quiet(std::span<const int> pes, const Waiting* by) {
     Links chosen;
     {
         const std::lock_guard guard(lock_);
         for (const int pe : pes) {
-            const auto found = links_.find(pe);
-            if (found != links_.end() && found->second.unsettled) chosen.push_back(&found->second);
+            Link* const used = known(pe);
+            if (used != nullptr && used->unsettled) chosen.push_back(used);
         }
     }
-    return settle(std::move(chosen), by);
+    return settle(std::move(chosen), {}, by);
 }
 
 // All at the same time, so that many PEs take no longer than the slowest of them. Each is complete once its queue has
 // been: what other threads post meanwhile is not waited for.
-Status RemoteAccess::settle(Links pending, const Waiting* by) {
-    Status first;
+Status RemoteAccess::settle(Links pending, Status first, const Waiting* by) {
     const auto settled = [&] {
-        settle_once(pending, first);
+        {
+            const std::lock_guard guard(lock_);
+            settle_once(pending, first);
+        }
         if (!pending.empty()) peers_.drive();
         return pending.empty();
     };
@@ -347,15 +388,16 @@ Status RemoteAccess::settle(Links pending, const Waiting* by) {
 // Drops from `pending` what is complete or has failed. A quiet takes the failures of everything that it finds over, so
 // it is asked only when nobody has still to ask for one of its own.
 void RemoteAccess::settle_once(Links& pending, Status& first) {
-    const std::lock_guard guard(lock_);
-    std::erase_if(pending, [&](Link* link) {
-        if (link->awaited > 0) return false;
-        const Code code = transport_of(*link).quiet(link->queue);
-        if (code == Code::ok) link->unsettled = false;
-        if (code != Code::ok && code != Code::again && first.ok()) first = peers_.failure_of(*link, "quiet", code);
-        return code != Code::again;
-    });
+    std::erase_if(pending, [&](Link* link) { return quiet_once(*link, first) != Code::again; });
     std::erase_if(unsettled_, [](const Link* link) { return !link->unsettled; });
+}
+
+Code RemoteAccess::quiet_once(Link& link, Status& first) {
+    if (link.awaited > 0) return Code::again;
+    const Code code = transport_of(link).quiet(link.queue);
+    if (code == Code::ok) link.unsettled = false;
+    if (code != Code::ok && code != Code::again && first.ok()) first = peers_.failure_of(link, "quiet", code);
+    return code;
 }
 
 }  // namespace npushmem

@@ -6,11 +6,11 @@
 // holding it, and other contexts have theirs.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/blocks.hpp"
@@ -66,6 +66,10 @@ private:
     };
     using Links = std::vector<Link*>;
 
+    // With the lock held: null when the PE has not been used yet.
+    [[nodiscard]] Link* known(int pe) const {
+        return static_cast<std::size_t>(pe) < by_pe_.size() ? by_pe_[static_cast<std::size_t>(pe)] : nullptr;
+    }
     Result<Link*> link(int pe);
     Links unsettled();
     void note_posted(Link& link);
@@ -74,30 +78,45 @@ private:
     // `post_once`, counting its token if it gave one.
     template <class Post>
     Code post_counted(Link& link, const std::uint64_t& token, Post&& post_once);
+    // With the lock held.
+    Code test(Link& link, std::uint64_t token);
     // Until the operation is over, or the caller gives up waiting for it.
     Status await(Link& link, const char* what, const Waiting* by, std::uint64_t token);
+    // Calls `post_once(link, token)` until the transport has taken the operation, and waits for it if it is to be
+    // complete. What a known PE takes at once, as most do, costs one turn of the lock.
     template <class Post>
-    Status post(Link& link, const char* what, Completion completion, const Waiting* by, Post&& post_once);
+    Status post(int pe, const char* what, Completion completion, const Waiting* by, Post&& post_once);
+    Status put_or_get(Code (Transport::*how)(std::uint64_t, const npushmem_rma&, std::uint64_t*), const char* what,
+                      npushmem_rma op, Completion completion, const Waiting* by);
     // With what lies between them.
     Status get_together(int pe, const Blocks& blocks, std::byte* to);
+    // With the lock held.
+    std::uint64_t* take_word();
     template <class Post>
     Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
     template <class Step>
     Status repeat(const Link& link, const char* what, const Waiting* by, Step&& step);
     template <class Ready>
     Status wait(Ready&& ready, const WaitFor& what, const Waiting* by) const;
-    Status put_then_signal(Link& link, const npushmem_put_signal& op, Completion completion, const Waiting* by);
-    Status settle(Links pending, const Waiting* by);
+    Status put_then_signal(const npushmem_put_signal& op, Completion completion, const Waiting* by);
+    // `first`: what has failed already.
+    Status settle(Links pending, Status first, const Waiting* by);
+    // With the lock held, as the next.
     void settle_once(Links& pending, Status& first);
+    Code quiet_once(Link& link, Status& first);
     Status events();
 
     RemotePeers& peers_;
     std::mutex lock_;
-    std::unordered_map<int, Link> links_;  // by PE; they stay where they are
+    std::deque<Link> links_;    // they stay where they are
+    std::vector<Link*> by_pe_;  // null: not used yet
     Links unsettled_;
     // Staging of requests that failed, or were waited for in vain: the transport may still touch it. Until the queues
     // are closed.
     std::vector<std::vector<std::byte>> given_up_;
+    // What is fetched to be returned at once arrives in one of these; one that was waited for in vain stays taken.
+    std::deque<std::uint64_t> words_;
+    std::vector<std::uint64_t*> free_words_;
     std::uint64_t transports_ = 0;  // of the links, one bit each
 };
 

@@ -91,12 +91,11 @@ Status RemotePeers::offers(const npushmem_atomic& op) const {
                                            named(route.transport).name, op.width * 8, op.operation, op.pe)};
 }
 
-Status RemotePeers::next_event(const NamedTransport& named) const {
-    npushmem_event event{};
-    if (named.transport->poll_event(event) != Code::ok) return {};
-    event.message[sizeof event.message - 1] = '\0';
+Status RemotePeers::next_event(const NamedTransport& named) {
+    if (named.transport->poll_event(event_) != Code::ok) return {};
+    const npushmem_event event = std::exchange(event_, {});
     if (listener_) listener_(event.pe, static_cast<Code>(event.code));
-    return {static_cast<Code>(event.code), fmt::format("transport {}: {}", named.name, event.message)};
+    return {static_cast<Code>(event.code), fmt::format("transport {}: {}", named.name, text_of(event.message))};
 }
 
 }  // namespace npushmem

@@ -78,7 +78,7 @@ private:
     Result<Peer> meet(int pe);
     // With the other lock held.
     void drive_all();
-    Status next_event(const NamedTransport& named) const;
+    Status next_event(const NamedTransport& named);
     [[nodiscard]] bool in_use(std::size_t transport) const { return (map_.transports_in_use() >> transport & 1U) != 0; }
 
     std::span<const NamedTransport> transports_;
@@ -88,7 +88,8 @@ private:
     Duration timeout_;
     std::mutex setup_lock_;  // of the transports' set-up functions
     std::unordered_map<int, Peer> peers_;
-    std::mutex progress_lock_;  // of the transports' progress and events, and of the listener
+    std::mutex progress_lock_;  // of the transports' progress and events, and of what follows
+    npushmem_event event_{};    // empty; every wait asks often, and most often there is none
     std::function<void(int pe, Code code)> listener_;
 };
 

@@ -30,7 +30,6 @@ public:
     static Result<std::unique_ptr<network::Wire>> open(ChosenProvider provider, int npes);
     ~LibfabricWire() override;
 
-    [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
     Result<Bytes> address() override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
@@ -93,7 +92,6 @@ private:
     void release(Buffer& buffer);
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
-    network::WireTraits traits_;
     InfoPtr info_;
     std::string why_;
     Code code_ = Code::ok;

@@ -327,14 +327,18 @@ Code NetworkTransport::quiet(std::uint64_t number) {
     if (found == queues_.end()) return Code::argument;
     driven_.fetch_add(1, std::memory_order_relaxed);
     OutgoingQueue& queue = *found->second;
+    // Often what is missing has come meanwhile, and has only to be looked at.
+    if (!is_quiet(queue) && !(drive() && is_quiet(queue))) return Code::again;
+    return hears(queue, queue.take_failures());
+}
+
+bool NetworkTransport::is_quiet(OutgoingQueue& queue) {
     std::erase_if(queue.active, [this](Flow* flow) {
         if (!settle(*flow, true, true)) return false;
         flow->fenced = flow->active = false;
         return true;
     });
-    if (queue.active.empty() && queue.outstanding == 0) return hears(queue, queue.take_failures());
-    (void)drive();
-    return Code::again;
+    return queue.active.empty() && queue.outstanding == 0;
 }
 
 Code NetworkTransport::test(std::uint64_t number, std::uint64_t token) {

@@ -117,10 +117,13 @@ void NetworkTransport::await_completions() {
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) {
+    // Relaxed: the lock brings the events; and who has been told a failure has had the lock since the event was kept.
+    if (!has_events_.load(std::memory_order_relaxed)) return Code::again;
     const Lock guard(lock_);
     if (events_.empty()) return Code::again;
     out = events_.front();
     events_.pop_front();
+    has_events_.store(!events_.empty(), std::memory_order_relaxed);
     return Code::ok;
 }
 
@@ -133,6 +136,7 @@ void NetworkTransport::tell(Code code, int pe, const std::string& text) {
     event.pe = pe;
     event.message[text.copy(event.message, sizeof event.message - 1)] = '\0';
     events_.push_back(event);
+    has_events_.store(true, std::memory_order_relaxed);
 }
 
 // The operation is over: its flow and queue are told, the pool has it back.

@@ -113,6 +113,8 @@ private:
     bool may_pass(Flow& flow, Passing passing);
     // Is everything of these sorts delivered? Starts what has to happen for it.
     bool settle(Flow& flow, bool writes, bool requests);
+    // Is everything complete? Likewise.
+    bool is_quiet(OutgoingQueue& queue);
     void start_message_flush(Flow& flow);
     void start_wire_flush(Flow& flow);
     template <class PostOnWire>
@@ -186,6 +188,7 @@ private:
     OperationPool operations_;
     std::vector<Way> with_backlog_;
     std::deque<npushmem_event> events_;
+    std::atomic<bool> has_events_{false};  // looked at without the lock: who sees an old value asks again
     std::unique_ptr<Wire> wire_;
     std::atomic<std::uint64_t> driven_{0};    // by others than the thread; no order is needed, it is only looked at
     std::unique_ptr<ProgressThread> thread_;  // last: ends first

@@ -38,7 +38,6 @@ public:
     // at least `stripe_bytes` are cut; 0: none is.
     RailsWire(std::vector<Rail> rails, std::uint64_t stripe_bytes);
 
-    [[nodiscard]] const WireTraits& traits() const override { return traits_; }
     Result<Bytes> address() override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<WireMemory> register_memory(void* base, std::uint64_t bytes) override;
@@ -155,7 +154,6 @@ private:
 
     std::vector<Peer> peers_;
     std::uint64_t stripe_bytes_;
-    WireTraits traits_;
     std::string why_;
     std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> numbers_;  // of registered memory, by rail
     std::uint64_t last_number_ = 0;

@@ -97,7 +97,8 @@ public:
     // Nothing that was posted touches memory or is told of any more.
     virtual ~Wire() = default;
 
-    [[nodiscard]] virtual const WireTraits& traits() const = 0;
+    // Filled in by the wire before `address` returns; the same from then on.
+    [[nodiscard]] const WireTraits& traits() const { return traits_; }
     virtual Result<Bytes> address() = 0;
     // From here on the peer may be named in the calls below. Waits for nobody.
     virtual Status link(int pe, std::span<const std::byte> address) = 0;
@@ -146,6 +147,9 @@ public:
     // May a thread wait for the descriptor now? False: call progress first. Awaited are what peers send and, if told
     // so, that what was posted completes; a wire may wake the waiting thread for either all the same.
     virtual bool prepare_to_wait(Awaited /*what*/) { return true; }
+
+protected:
+    WireTraits traits_;
 };
 
 }  // namespace npushmem::network

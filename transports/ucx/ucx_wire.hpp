@@ -31,7 +31,6 @@ public:
     static Result<std::unique_ptr<network::Wire>> open(const UcxWish& wish, int npes);
     ~UcxWire() override;
 
-    [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
     Result<Bytes> address() override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
@@ -118,7 +117,6 @@ private:
                                    std::size_t bytes, const ucp_am_recv_param_t* param);
 
     int npes_;
-    network::WireTraits traits_;
     std::string wishes_;  // for people
     std::string why_;
     ucp_context_h context_ = nullptr;

@@ -20,7 +20,8 @@ namespace npushmem::verbs {
 
 // What is to be done when a request has completed.
 struct Posted {
-    enum class Kind : std::uint8_t { nothing, transfer, message };
+    // context: a network::WireContext to be told; word: where a fetched value is.
+    enum class Kind : std::uint8_t { nothing, context, word, transfer, message };
     Kind kind = Kind::nothing;
     void* what = nullptr;
 };
@@ -47,6 +48,8 @@ public:
     void fail(Status why) {
         if (failure_.ok()) failure_ = std::move(why);
     }
+    // Ready, not failed, and nothing goes before what is posted now.
+    [[nodiscard]] bool is_open() const { return ready_ && unfinished == nullptr && failure_.ok(); }
     // What is under way completes, with an error.
     void stop();
 

@@ -36,6 +36,14 @@ public:
     [[nodiscard]] Piece piece_at(std::uint64_t offset) const {
         return {chunks_[offset / card_.chunk_bytes].rkey, card_.chunk_bytes - offset % card_.chunk_bytes};
     }
+    // The key of a range that lies in one chunk, when it is known and nothing is to be told of it: what most operations
+    // need. 0: look closer.
+    [[nodiscard]] std::uint32_t key_of(std::uint64_t offset, std::uint64_t bytes) const {
+        if (!has(offset, bytes) || !failures_.empty()) return 0;
+        const Chunk& chunk = chunks_[offset / card_.chunk_bytes];
+        const bool whole = bytes <= card_.chunk_bytes - offset % card_.chunk_bytes;
+        return whole && chunk.state == Chunk::State::known ? chunk.rkey : 0;
+    }
     // Are all keys of the range known? `ask` is called with the number of each chunk that has to be asked for.
     template <class Ask>
     bool knows(std::uint64_t offset, std::uint64_t bytes, Ask&& ask) {

@@ -147,6 +147,7 @@ Status VerbsWire::open_receives() {
         if (!made.ok()) return made.status();
         wanted.into = std::move(made).value();
     }
+    fetches_.resize(word_count);
     ibv_srq_init_attr wanted{};
     wanted.attr.max_wr = receive_count;
     wanted.attr.max_sge = 1;
@@ -251,8 +252,8 @@ Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> b
     const auto card = plain_from<MemoryCard>(first_of(bytes, sizeof(MemoryCard)));
     if (!card || card->bytes == 0 || card->chunk_bytes == 0)
         return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
-    remote_.emplace(++last_key_, RemoteMemory(pe, *card));
-    return last_key_;
+    remote_.push_back(std::make_unique<RemoteMemory>(pe, *card));
+    return remote_.size();
 }
 
 }  // namespace npushmem::verbs

@@ -55,14 +55,13 @@ public:
     // Likewise. With it registrations of the program's memory are kept.
     void use_watch(std::shared_ptr<MemoryWatch> watch) { watch_ = std::move(watch); }
 
-    [[nodiscard]] const network::WireTraits& traits() const override { return traits_; }
     // Opens the port.
     Result<Bytes> address() override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
     void deregister_memory(std::uint64_t number) override { memory_->remove(number); }
     Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
-    void release_key(std::uint64_t key) override { remote_.erase(key); }
+    void release_key(std::uint64_t key) override { remote_[key - 1].reset(); }
     Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
     Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
@@ -134,6 +133,12 @@ private:
         void* copy_to = nullptr;  // from the buffer, at the end
         std::uint64_t copy_size = 0;
     };
+    // An atomic, by the word that its result comes into.
+    struct Fetch {
+        network::WireContext* context;
+        void* copy_to;  // null: nobody wants it
+        std::uint8_t width;
+    };
     struct Failed {
         network::WireContext* context;
         Status why;
@@ -154,6 +159,8 @@ private:
     // Connections
     Lane& lane(network::Way way);
     Code connection_to(network::Way way, Connection*& out);
+    // Null: there is something to be done or told first.
+    [[nodiscard]] Connection* open_connection(network::Way way) const;
     // Null: there can be none.
     Connection* first_connection(int pe);
     Result<std::unique_ptr<Connection>> new_connection(network::Way way, bool theirs);
@@ -179,9 +186,13 @@ private:
     Prepared fail_later(network::WireContext& context, Status why);
     Code transfer(const network::RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
                   const network::RemotePlace* signal_at, std::uint64_t signal, network::WireContext& context);
+    // Code::again: it is not one request that can be posted at once.
+    Code write_at_once(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+                       network::WireContext& context);
     Code pump(Connection& connection, Transfer& transfer);
     void add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t most);
     [[nodiscard]] LocalMemory::Piece local_piece(const Transfer& transfer) const;
+    [[nodiscard]] RemoteMemory& remote(std::uint64_t key) { return *remote_[key - 1]; }
     [[nodiscard]] RemoteWord word_at(const network::RemotePlace& place);
     Transfer& take_transfer(network::WireContext& context);
     void give_back(Transfer& transfer);
@@ -198,7 +209,9 @@ private:
     bool complete(network::WireListener& listener);
     void completed(network::WireListener& listener, const ibv_wc& completion);
     void posted_completed(network::WireListener& listener, const ibv_wc& completion);
-    void finish(network::WireListener& listener, const Posted& posted, Code code, const std::string& why);
+    void finish(network::WireListener& listener, const Posted& posted, const Status& done);
+    void fetched(network::WireListener& listener, std::byte* word, const Status& done);
+    void transferred(network::WireListener& listener, Transfer& transfer, const Status& done);
     void received(network::WireListener& listener, const ibv_wc& completion);
     bool tell_failures(network::WireListener& listener);
     bool take_events(network::WireListener& listener);
@@ -211,7 +224,6 @@ private:
     VerbsSettings settings_;
     WirePlace place_;
     Clock now_;
-    network::WireTraits traits_;
     std::vector<npushmem_device> ports_;
     std::size_t chosen_port_ = 0;
     std::string why_;
@@ -230,10 +242,11 @@ private:
     std::unique_ptr<BufferPool> copies_;
     std::deque<Transfer> transfers_;
     std::vector<Transfer*> free_transfers_;
+    std::vector<Fetch> fetches_;  // by the index of the word
     Owned<ibv_srq> receive_queue_;
     std::unique_ptr<Greeter> greeter_;
-    std::unordered_map<std::uint64_t, RemoteMemory> remote_;
-    std::uint64_t last_key_ = 0;
+    // By key, which is never given twice: an answer that comes late finds nothing.
+    std::vector<std::unique_ptr<RemoteMemory>> remote_;
     std::vector<std::unique_ptr<Peer>> peers_;
     std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
     std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
@@ -249,6 +262,7 @@ private:
     std::uint32_t in_flight_ = 0;  // requests posted whose completions the queue must have room for
     std::uint32_t most_in_flight_ = 0;
     unsigned until_event_check_ = polls_per_event_check;
+    const Status fine_;  // what most requests are done with
 };
 
 }  // namespace npushmem::verbs

@@ -98,6 +98,13 @@ Code VerbsWire::connection_to(network::Way way, Connection*& out) {
     return out->unfinished != nullptr ? Code::again : Code::ok;
 }
 
+Connection* VerbsWire::open_connection(network::Way way) const {
+    const auto& peer = peers_[static_cast<std::size_t>(way.pe)];
+    if (peer == nullptr || way.lane >= peer->lanes.size()) return nullptr;
+    Connection* const found = peer->lanes[way.lane].connection.get();
+    return found != nullptr && found->is_open() ? found : nullptr;
+}
+
 network::Readiness VerbsWire::readiness(network::Way way) {
     Connection* found = nullptr;
     const Code code = connection_to(way, found);
@@ -132,7 +139,7 @@ VerbsWire::Prepared VerbsWire::fail_later(WireContext& context, Status why) {
 
 VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemotePlace& place, std::uint64_t bytes,
                                             WireContext& context) {
-    RemoteMemory& remote = remote_.at(place.key);
+    RemoteMemory& remote = this->remote(place.key);
     if (!remote.has(place.offset, bytes)) return fail_later(context, {Code::range, "beyond the peer's memory"});
     if (auto failure = remote.take_failure(place.offset, bytes)) return fail_later(context, std::move(*failure));
     Connection* const asked = place.way.lane == 0 ? &connection : first_connection(place.way.pe);
@@ -227,7 +234,7 @@ Code VerbsWire::pump(Connection& connection, Transfer& transfer) {
 }
 
 RemoteWord VerbsWire::word_at(const RemotePlace& place) {
-    return {place.base + place.offset, remote_.at(place.key).piece_at(place.offset).rkey};
+    return {place.base + place.offset, remote(place.key).piece_at(place.offset).rkey};
 }
 
 Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
@@ -243,7 +250,7 @@ Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t by
     Transfer& made = take_transfer(context);
     made.reads = reads;
     made.left = bytes;
-    made.remote = &remote_.at(place.key);
+    made.remote = &remote(place.key);
     made.base = place.base;
     made.offset = place.offset;
     made.local = static_cast<std::byte*>(local);
@@ -262,7 +269,18 @@ Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t by
     return pumped == Code::again ? Code::ok : pumped;
 }
 
+Code VerbsWire::write_at_once(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    Connection* const connection = open_connection(to.way);
+    if (connection == nullptr || bytes > connection->inline_bytes() || room(*connection) == 0) return Code::again;
+    const std::uint32_t rkey = remote(to.key).key_of(to.offset, bytes);
+    if (rkey == 0) return Code::again;
+    WorkChain chain;
+    chain.write({from, static_cast<std::uint32_t>(bytes), 0}, {to.base + to.offset, rkey}, true);
+    return post(*connection, chain, {Posted::Kind::context, &context});
+}
+
 Code VerbsWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    if (const Code code = write_at_once(to, from, bytes, context); code != Code::again) return code;
     // A write does not change its source.
     return transfer(to, const_cast<void*>(from), bytes, false, nullptr, 0, context);
 }
@@ -277,18 +295,17 @@ Code VerbsWire::write_signal(const RemotePlace& to, const void* from, std::uint6
 }
 
 Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
-    Connection* connection = nullptr;
-    if (const Code code = connection_to(at.way, connection); code != Code::ok) return code;
+    Connection* connection = open_connection(at.way);
+    if (connection == nullptr)
+        if (const Code code = connection_to(at.way, connection); code != Code::ok) return code;
     if (room(*connection) == 0) return Code::again;
-    const Prepared prepared = prepare_keys(*connection, at, op.width, context);
-    if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+    if (remote(at.key).key_of(at.offset, op.width) == 0) {
+        const Prepared prepared = prepare_keys(*connection, at, op.width, context);
+        if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+    }
     std::byte* const word = words_->take();
     if (word == nullptr) return Code::again;
-    Transfer& made = take_transfer(context);
-    made.pool = words_.get();
-    made.buffer = word;
-    if (fetches(op.operation)) made.copy_to = op.result;
-    made.copy_size = op.width;
+    fetches_[words_->index_of(word)] = {&context, fetches(op.operation) ? op.result : nullptr, op.width};
     const LocalPlace old{word, sizeof(std::uint64_t), words_->lkey()};
     WorkChain chain;
     if (op.operation == NPUSHMEM_ATOMIC_FETCH)
@@ -297,8 +314,8 @@ Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireCon
         chain.compare_swap(word_at(at), op.compare, op.operand, old);
     else
         chain.fetch_add(word_at(at), op.operand, old);
-    const Code posted = post(*connection, chain, {Posted::Kind::transfer, &made});
-    if (posted != Code::ok) give_back(made);
+    const Code posted = post(*connection, chain, {Posted::Kind::word, word});
+    if (posted != Code::ok) words_->give_back(word);
     return posted;
 }
 

@@ -28,20 +28,25 @@ bool VerbsWire::progress(WireListener& listener) {
 }
 
 bool VerbsWire::tell_failures(WireListener& listener) {
+    if (failed_.empty()) return false;
     const auto failed = std::exchange(failed_, {});
     for (const auto& each : failed) listener.completed(*each.context, each.why.code(), each.why.message());
-    return !failed.empty();
+    return true;
 }
 
 bool VerbsWire::complete(WireListener& listener) {
+    bool before = false;
+    if (!polled_.empty()) {
+        for (const auto& completion : std::exchange(polled_, {})) completed(listener, completion);
+        before = true;
+    }
     std::array<ibv_wc, polled_at_once> found;
-    const auto before = std::exchange(polled_, {});
-    for (const auto& completion : before) completed(listener, completion);
     const int count = library_->poll_cq(port_->cq(), polled_at_once, found.data());
     for (int i = 0; i < count; ++i) completed(listener, found[static_cast<std::size_t>(i)]);
     if (count < 0) lose_all(listener, {Code::system, fmt::format("ibv_poll_cq failed ({})", count)});
-    std::erase_if(unposted_receives_, [this](std::size_t index) { return post_receive(index).ok(); });
-    return count > 0 || !before.empty();
+    if (!unposted_receives_.empty())
+        std::erase_if(unposted_receives_, [this](std::size_t index) { return post_receive(index).ok(); });
+    return count > 0 || before;
 }
 
 void VerbsWire::completed(WireListener& listener, const ibv_wc& completion) {
@@ -71,9 +76,7 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
     std::uint32_t retired = 0;
     connection.retire(number.which, [&](const Posted& posted, bool is_last) {
         ++retired;
-        const bool bad = failed && is_last;
-        finish(listener, posted, bad ? connection.failure().code() : Code::ok,
-               bad ? connection.failure().message() : std::string());
+        finish(listener, posted, failed && is_last ? connection.failure() : fine_);
     });
     in_flight_ -= retired;
     if (failed) return lose(listener, connection, connection.failure());
@@ -84,18 +87,29 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
     }
 }
 
-void VerbsWire::finish(WireListener& listener, const Posted& posted, Code code, const std::string& why) {
+void VerbsWire::finish(WireListener& listener, const Posted& posted, const Status& done) {
     switch (posted.kind) {
         case Posted::Kind::nothing: return;
+        case Posted::Kind::context:
+            return listener.completed(*static_cast<network::WireContext*>(posted.what), done.code(), done.message());
+        case Posted::Kind::word: return fetched(listener, static_cast<std::byte*>(posted.what), done);
+        case Posted::Kind::transfer: return transferred(listener, *static_cast<Transfer*>(posted.what), done);
         case Posted::Kind::message: return sends_->give_back(static_cast<std::byte*>(posted.what));
-        case Posted::Kind::transfer: break;
     }
-    auto& transfer = *static_cast<Transfer*>(posted.what);
-    if (code == Code::ok && transfer.copy_to != nullptr)
-        std::memcpy(transfer.copy_to, transfer.buffer, transfer.copy_size);
+}
+
+void VerbsWire::fetched(WireListener& listener, std::byte* word, const Status& done) {
+    const Fetch fetch = fetches_[words_->index_of(word)];
+    if (done.ok() && fetch.copy_to != nullptr) std::memcpy(fetch.copy_to, word, fetch.width);
+    words_->give_back(word);
+    listener.completed(*fetch.context, done.code(), done.message());
+}
+
+void VerbsWire::transferred(WireListener& listener, Transfer& transfer, const Status& done) {
+    if (done.ok() && transfer.copy_to != nullptr) std::memcpy(transfer.copy_to, transfer.buffer, transfer.copy_size);
     network::WireContext* const context = transfer.context;
     give_back(transfer);
-    if (context != nullptr) listener.completed(*context, code, why);
+    if (context != nullptr) listener.completed(*context, done.code(), done.message());
 }
 
 void VerbsWire::received(WireListener& listener, const ibv_wc& completion) {
@@ -127,11 +141,11 @@ void VerbsWire::noted(Connection& connection, std::uint32_t kind, std::span<cons
     }
     const auto answer = plain_from<KeyAnswer>(bytes);
     if (kind != KeyAnswer::kind || !answer) return;
-    const auto found = remote_.find(answer->key);
-    if (found == remote_.end() || found->second.pe() != connection.pe()) return;
-    if (answer->code == 0) return found->second.learn(answer->chunk, answer->rkey);
-    found->second.learn_failure(
-        answer->chunk, {static_cast<Code>(answer->code), fmt::format("the peer says: {}", answer->why.data())});
+    RemoteMemory* const asked = answer->key - 1 < remote_.size() ? remote_[answer->key - 1].get() : nullptr;
+    if (asked == nullptr || asked->pe() != connection.pe()) return;
+    if (answer->code == 0) return asked->learn(answer->chunk, answer->rkey);
+    asked->learn_failure(answer->chunk,
+                         {static_cast<Code>(answer->code), fmt::format("the peer says: {}", answer->why.data())});
 }
 
 void VerbsWire::greeted(WireListener& listener, const Greeting& greeting) {
@@ -242,7 +256,7 @@ bool VerbsWire::serve(WireListener& listener, Connection& connection) {
     }
     if (connection.under_way() > 0) return happened;  // the device may still touch its memory
     connection.unfinished = nullptr;
-    finish(listener, {Posted::Kind::transfer, unfinished}, connection.failure().code(), connection.failure().message());
+    transferred(listener, *unfinished, connection.failure());
     return true;
 }
 

@@ -112,8 +112,7 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override { return as_code(table_.test(self_, queue, token)); }
     Code progress() override { return as_code(table_.progress(self_)); }
     Code poll_event(npushmem_event& out) override {
-        out = {};
-        out.struct_size = sizeof out;
+        out.struct_size = sizeof out;  // the rest is the caller's, who asks often, most often in vain
         return as_code(table_.poll_event(self_, &out));
     }
 

@@ -175,6 +175,7 @@ struct TransportTrampolines {
     }
     static std::int32_t poll_event(void* self, npushmem_event* out) noexcept {
         return guarded_code([&] {
+            if (out->struct_size == sizeof *out) return of(self).poll_event(*out);
             npushmem_event event{};
             event.struct_size = out->struct_size < sizeof event ? out->struct_size : sizeof event;
             const Code code = of(self).poll_event(event);

@@ -275,8 +275,6 @@ TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
 
 TEST_F(RemoteAccessTest, AnAtomicThatIsNotNativeIsNamed) {
     reach_with(everything, 1U << NPUSHMEM_ATOMIC_ADD);
-    expect_meeting();
-    expect_parting();
     npushmem_atomic op{};
     op.pe = 1;
     op.operation = NPUSHMEM_ATOMIC_SWAP;

@@ -110,7 +110,6 @@ public:
         for (auto& [lane, items] : network_.lanes_)
             if (std::get<0>(lane) == pe_ || std::get<1>(lane) == pe_) items.clear();
     }
-    const network::WireTraits& traits() const override { return traits_; }
     Result<Bytes> address() override { return Bytes(4, static_cast<std::byte>(pe_)); }
     Status link(int, std::span<const std::byte> address) override {
         return !address.empty() && address.size() % 4 == 0 ? Status{}
@@ -254,7 +253,6 @@ private:
 
     FakeNetwork& network_;
     int pe_;
-    network::WireTraits traits_;
     std::vector<network::WireContext*> completions_;
     std::vector<network::WireContext*> given_up_;
     std::vector<Bytes> inbox_;
