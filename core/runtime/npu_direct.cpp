@@ -20,11 +20,14 @@ public:
         const std::lock_guard guard(lock_);
         return all_;
     }
+    // No more than one core has queues. Takes no lock, as signals ask for it. Acquire: pairs with exchange_all(), so
+    // that a core that has put something and told this one of it is counted.
+    [[nodiscard]] bool at_most_one() const { return count_.load(std::memory_order_acquire) <= 1; }
     void enter(std::shared_ptr<Queues> queues) {
         const std::lock_guard guard(lock_);
         auto more = std::make_shared<All>(*all_);
         more->push_back(std::move(queues));
-        all_ = std::move(more);
+        (void)exchange_all(std::move(more));
     }
     // Closes them, unless somebody still completes what they have put.
     void leave(const Queues* queues) {
@@ -47,12 +50,17 @@ private:
     std::shared_ptr<const All> without(const Queues* queues) {
         auto fewer = std::make_shared<All>(*all_);
         std::erase_if(*fewer, [&](const auto& each) { return each.get() == queues; });
-        return std::exchange(all_, std::move(fewer));
+        return exchange_all(std::move(fewer));
+    }
+    std::shared_ptr<const All> exchange_all(std::shared_ptr<const All> now) {
+        count_.store(now->size(), std::memory_order_release);  // pairs with at_most_one()
+        return std::exchange(all_, std::move(now));
     }
 
     std::mutex lock_;
     std::shared_ptr<const All> all_ = std::make_shared<All>();  // under lock_
     All retired_;                                               // likewise
+    std::atomic<std::size_t> count_{0};                         // of all_
 };
 
 // Of one core. Other cores complete what it has put.
@@ -74,6 +82,11 @@ public:
         while (before < count &&
                !complete.compare_exchange_weak(before, count, std::memory_order_release, std::memory_order_relaxed)) {
         }
+    }
+    // Its own core, which posts nothing meanwhile, has found everything complete.
+    void note_all_complete() {
+        for (std::size_t pe = 0; pe < to_.size(); ++pe)
+            note_complete(static_cast<int>(pe), posted(static_cast<int>(pe)));
     }
     // Has something been posted to the PE that is not known to be complete? Pairs with both notes.
     [[nodiscard]] bool is_loose(int pe) const { return to(pe).complete.load(std::memory_order_acquire) != posted(pe); }
@@ -166,6 +179,7 @@ NpuDirect::Queues& NpuDirect::queues_of(npu::RemoteWait& wait) {
 }
 
 Status NpuDirect::complete_others(const Queues& mine, int first_pe, int pes, const By& by) {
+    if (registry_->at_most_one()) return {};  // `mine`
     const auto all = registry_->all();
     Status first;
     for (const auto& queues : *all) {
@@ -249,11 +263,8 @@ Status NpuDirect::fence(npu::RemoteWait& wait) {
 Status NpuDirect::quiet(npu::RemoteWait& wait) {
     const auto by = waiting_by(wait);
     Queues& mine = queues_of(wait);
-    std::vector<std::uint64_t> posted;
-    for (int pe = 0; pe < pes_; ++pe) posted.push_back(mine.posted(pe));
     Status first = mine.access.quiet(&by);
-    if (first.ok())
-        for (int pe = 0; pe < pes_; ++pe) mine.note_complete(pe, posted[static_cast<std::size_t>(pe)]);
+    if (first.ok()) mine.note_all_complete();
     Status others = complete_others(mine, 0, pes_, by);
     if (first.ok()) first = std::move(others);
     Status told = mine.take_failure();

@@ -1,6 +1,8 @@
 // Queues are independent of each other.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <future>
 #include <thread>
 
 #include "tests/contract/contract_case.hpp"
@@ -195,6 +197,25 @@ void queues_come_and_go_beside_transfers(Fabric& fabric) {
     }
 }
 
+// Each with a put outstanding, while one thread goes on opening others.
+void queues_close_beside_others_that_open(Fabric& fabric) {
+    constexpr std::uint64_t lives = 20;
+    for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
+        Pe& origin = fabric.pe(from);
+        Transport& transport = origin.transport();
+        std::array<std::uint64_t, lives> values{};
+        std::vector<std::future<Code>> closed;
+        for (std::uint64_t life = 0; life < lives; ++life) {
+            const std::uint64_t queue = make_queue(origin);
+            const npushmem_rma op = origin.rma(to, life * 8, &values[life], 8);
+            EXPECT_EQ(repeated([&] { return transport.put(queue, op, nullptr); }), Code::ok);
+            closed.push_back(
+                std::async(std::launch::async, [&transport, queue] { return transport.destroy_queue(queue); }));
+        }
+        for (auto& each : closed) EXPECT_EQ(each.get(), Code::ok);
+    }
+}
+
 }  // namespace
 
 std::vector<Case> queue_cases() {
@@ -206,7 +227,8 @@ std::vector<Case> queue_cases() {
             {"many_queues_to_one_peer", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET, many_queues_to_one_peer},
             {"a_second_queue_orders_and_completes_its_own", NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC,
              a_second_queue_orders_and_completes_its_own},
-            {"queues_come_and_go_beside_transfers", NPUSHMEM_CAP_PUT, queues_come_and_go_beside_transfers}};
+            {"queues_come_and_go_beside_transfers", NPUSHMEM_CAP_PUT, queues_come_and_go_beside_transfers},
+            {"queues_close_beside_others_that_open", NPUSHMEM_CAP_PUT, queues_close_beside_others_that_open}};
 }
 
 }  // namespace npushmem::contract

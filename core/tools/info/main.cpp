@@ -41,6 +41,12 @@ Status write_file(const std::string& path, const std::string& text) {
     return {Code::config, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno))};
 }
 
+// Of this machine, for PEs that the launcher may bind as it likes.
+double cores_here() {
+    const CpuFacts cpus = read_cpu_facts();
+    return usable_cores(std::span(&cpus.affinity, 1), cpus.quota);
+}
+
 Status report_topology(const info::Options& options, const Settings& settings) {
     if (!options.save.empty())
         if (Status saved = topology::save_machine(settings.topo_file, options.save); !saved.ok()) return saved;
@@ -48,15 +54,15 @@ Status report_topology(const info::Options& options, const Settings& settings) {
     auto job = info::view_job(settings, options.pes, options.nodes);
     if (!job.ok()) return job.status();
     const auto key = topology::machine_key(job.value().machine, settings.emulated_host);
-    if (options.topology) fmt::print("{}", info::describe_topology(job.value(), all_nic_claims(), key));
+    if (options.topology)
+        fmt::print("{}\n{}", info::describe_topology(job.value(), all_nic_claims(), key),
+                   info::describe_kernels(settings, options.pes, options.nodes, cores_here()));
     return options.draw.empty() ? Status{} : write_file(options.draw, info::draw(job.value()));
 }
 
 Status report_barriers(const info::Options& options, const Settings& settings) {
     if (!options.barriers) return {};
-    const CpuFacts cpus = read_cpu_facts();
-    const auto text = info::describe_barriers(settings, options.pes, options.nodes,
-                                              usable_cores(std::span(&cpus.affinity, 1), cpus.quota));
+    const auto text = info::describe_barriers(settings, options.pes, options.nodes, cores_here());
     if (text.ok()) fmt::print("{}", text.value());
     return text.ok() ? Status{} : text.status();
 }

@@ -14,7 +14,9 @@ void declare(CLI::App& app, Options& options) {
     app.add_flag("-c,--config", options.variables, "every variable: value, default, who set it, meaning");
     app.add_flag("-p,--plugins", options.plugins,
                  "the plugins found, and for each refused one the stage and the reason");
-    app.add_flag("-t,--topology", options.topology, "the machine, and the NICs that its PEs would use");
+    app.add_flag("-t,--topology", options.topology,
+                 "the machine, the NICs that its PEs would use, the transport map, and how kernels would reach PEs of "
+                 "other hosts");
     app.add_flag("-b,--barriers", options.barriers,
                  "the barriers there are, and which one auto takes for -n PEs on --nodes hosts");
     app.add_option("--save", options.save, "write the machine to this file, for NPUSHMEM_TOPO_FILE on any machine")

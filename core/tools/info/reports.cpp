@@ -6,6 +6,7 @@
 #include "core/base/version.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_table.hpp"
+#include "core/runtime/remote_way.hpp"
 #include "core/tools/info/absent_plugins.hpp"
 #include "npushmem.h"
 #include "topology/describe.hpp"
@@ -84,6 +85,11 @@ std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector
 std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine) {
     return topology::describe(job.machine) + "\n" + topology::describe(job.hosts.front()) + "\n" + describe_map(job) +
            "\n" + topology::describe(claims, machine);
+}
+
+std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores) {
+    const CoreShare share{cores, (pes + nodes - 1) / nodes};
+    return fmt::format("Kernels: {}\n", choose_remote_way(settings.ib_enable_ibgda, nodes > 1, share).text);
 }
 
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores) {

@@ -23,6 +23,10 @@ std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector
 // of the machine with this key, then others.
 std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine);
 
+// Who would carry out what kernels of `pes` PEs on `nodes` hosts of `cores` usable cores each do to PEs that are not
+// mapped, and why.
+std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores);
+
 // The barriers, and what NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes` hosts of `cores`
 // usable cores each, all memory mapped when there is one host. Fails as the choice does.
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores);

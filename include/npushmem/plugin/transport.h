@@ -8,10 +8,10 @@
  *   open → devices → use_devices → address → reach(peer)… → register_memory → import_memory(peer)… → map(peer)…
  *   → create_queue → [connect(peer) at first use] → data path → destroy_queue → deregister/release → close
  *
- * Threads: set-up functions are called by one thread at a time, possibly while other threads are on the data path.
- * Data-path functions of different queues may run in different threads at once; calls on one queue, `test` and `quiet`
- * included, are serialised by the caller. `progress` and `poll_event` may be called from any thread at any time.
- * Releasing what an operation in flight uses (region, imported memory, queue) is the caller's mistake.
+ * Threads: set-up functions are called by one thread at a time, possibly while others are on the data path or, as that
+ * may have to wait, in `destroy_queue`. Data-path functions of different queues may run in different threads at once;
+ * calls on one queue, `test` and `quiet` included, are serialised by the caller. `progress` and `poll_event` may be
+ * called from any thread at any time. Releasing memory that an operation in flight uses is the caller's mistake.
  *
  * Ordering: operations posted to a queue are unordered until `fence`, which orders all earlier updates (puts,
  * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Earlier gets and

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "tests/unit/core/ops/remote_access_fixture.hpp"
@@ -193,6 +195,25 @@ TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
         return Code::ok;
     });
     EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
+}
+
+// A queue may take as long to close as a silent peer is waited for.
+TEST_F(ContextQueues, AreOpenedWhileAnotherOneCloses) {
+    meet(1);
+    post(*first, 1);
+    meet(2);
+    EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{2}));
+    EXPECT_CALL(transport, get(2, Field(&npushmem_rma::pe, 2), _)).WillOnce(Return(Code::ok));
+    std::future<Status> got;
+    EXPECT_CALL(transport, destroy_queue(1)).WillOnce([&](std::uint64_t) {
+        got =
+            std::async(std::launch::async, [&] { return second->get(2, 0, &value, sizeof value, Completion::local); });
+        EXPECT_EQ(got.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+        return Code::ok;
+    });
+    first.reset();
+    EXPECT_TRUE(got.get().ok());
+    open_ = 1;
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 namespace npushmem::info {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(DescribeVariables, DoesNotShowWhatLetsOthersIn) {
     const std::string id(256, 'a');
@@ -53,6 +55,24 @@ TEST(DescribeBarriers, ListsThemAndSaysWhatIsChosenAndWhy) {
     EXPECT_THAT(barriers({{"NPUSHMEM_BARRIER_ALGO", "two_proc"}}, 3, 1, 8), HasSubstr("at most 2 PEs"));
     EXPECT_THAT(barriers({{"NPUSHMEM_COLL_TUNING_FILE", "/nonexistent"}}, 3, 1, 8),
                 HasSubstr("NPUSHMEM_COLL_TUNING_FILE: cannot read \"/nonexistent\""));
+}
+
+std::string kernels(const FakeEnvironment& environment, int pes, int nodes, double cores) {
+    auto config = Config::read(environment);
+    EXPECT_TRUE(config.ok()) << config.status().message();
+    return describe_kernels(config.value().settings(), pes, nodes, cores);
+}
+
+TEST(DescribeKernels, SaysWhoWouldCarryOutWhatTheyDoToOtherHostsAndWhy) {
+    EXPECT_THAT(kernels({}, 8, 2, 8), AllOf(StartsWith("Kernels: by a proxy thread to PEs that are not mapped"),
+                                            HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));
+    EXPECT_THAT(kernels({}, 9, 2, 8),
+                AllOf(StartsWith("Kernels: direct to PEs that are not mapped, each core by itself"),
+                      HasSubstr("5 PEs with a proxy each would share 8 CPUs")));
+    EXPECT_THAT(kernels({{"NPUSHMEM_IB_ENABLE_IBGDA", "0"}}, 16, 2, 2),
+                AllOf(HasSubstr("by a proxy thread"), HasSubstr("NPUSHMEM_IB_ENABLE_IBGDA=0")));
+    EXPECT_THAT(kernels({{"NPUSHMEM_IB_ENABLE_IBGDA", "0"}}, 8, 1, 8),
+                AllOf(HasSubstr("direct"), HasSubstr("within a host")));
 }
 
 }  // namespace
