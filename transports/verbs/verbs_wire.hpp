@@ -171,6 +171,7 @@ private:
     Status ask(network::Way way);
     void greeted(network::WireListener& listener, const Greeting& greeting);
     void greeted_by_peer(network::WireListener& listener, const Greeting& greeting);
+    void refused_by_peer(network::WireListener& listener, int pe);
     void asked_for_lane(const Greeting& greeting);
     Status take_lane(const Greeting& greeting);
     void lane_answered(network::WireListener& listener, const Greeting& greeting);

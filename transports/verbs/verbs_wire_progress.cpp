@@ -63,6 +63,8 @@ void VerbsWire::completed(WireListener& listener, const ibv_wc& completion) {
 void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completion) {
     const WorkNumber number = WorkNumber::of(completion.wr_id);
     Connection& connection = *connections_[number.connection];
+    // Who waited has been told so: its memory is its own again, though this may have worked.
+    const bool given_up = !connection.failure().ok();
     const bool failed = completion.status != IBV_WC_SUCCESS;
     if (failed) {
         const std::string text =
@@ -76,7 +78,7 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
     std::uint32_t retired = 0;
     connection.retire(number.which, [&](const Posted& posted, bool is_last) {
         ++retired;
-        finish(listener, posted, failed && is_last ? connection.failure() : fine_);
+        finish(listener, posted, given_up || (failed && is_last) ? connection.failure() : fine_);
     });
     in_flight_ -= retired;
     if (failed) return lose(listener, connection, connection.failure());
@@ -161,17 +163,29 @@ void VerbsWire::greeted(WireListener& listener, const Greeting& greeting) {
 }
 
 void VerbsWire::greeted_by_peer(WireListener& listener, const Greeting& greeting) {
+    if (greeting.kind == Greeting::Kind::refusal) return refused_by_peer(listener, greeting.pe);
     Status s = make_connection({greeting.pe});
     const Lane& first = lane({greeting.pe});
     if (s.ok()) s = first.connection->connect(greeting);
     if (s.ok() && greeting.kind == Greeting::Kind::request)
         s = greet({greeting.pe}, 0, Greeting::Kind::answer, first.connection.get());
     if (!s.ok()) {
+        // Else it asks until it takes this PE for silent.
+        if (greeting.kind == Greeting::Kind::request) (void)greet({greeting.pe}, 0, Greeting::Kind::refusal, nullptr);
         if (first.connection && first.connection->failure().ok()) first.connection->fail(s);
         return listener.lost({greeting.pe}, s.code(), s.message());
     }
     if (greeting.kind == Greeting::Kind::answer) first.connection->note_peer_ready();
     if (first.connection->ready() && !first.connection->notes.empty()) watch(*first.connection);
+}
+
+void VerbsWire::refused_by_peer(WireListener& listener, int pe) {
+    const Lane& first = lane({pe});
+    if (!first.connection || first.connection->ready()) return;  // late
+    lose(listener, *first.connection,
+         {Code::unreachable,
+          "the peer could not make its queue pair for this PE, or has given this PE up; its own "
+          "messages say why"});
 }
 
 // The peer wants to send over a lane of its own. What it had there before, it has closed.
@@ -318,6 +332,7 @@ void VerbsWire::happened(WireListener& listener, const Event& event) {
         case IBV_EVENT_PORT_ERR: port_note_ = fmt::format("port {} went down", port_->name()); return;
         case IBV_EVENT_PORT_ACTIVE: port_note_.clear(); return;
         case IBV_EVENT_CQ_ERR:
+        case IBV_EVENT_SRQ_ERR:  // without receives nothing arrives any more
         case IBV_EVENT_DEVICE_FATAL:
             return lose_all(listener, {Code::unreachable, fmt::format("RDMA port {}: {}", port_->name(), text)});
         default: return;

@@ -374,6 +374,29 @@ TEST(VerbsWire, APeerThatIsGivenUpLetsGoOfEverythingUnderWay) {
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, contexts[0]), Code::peer_dead);
 }
 
+// Its caller has been told, and may have left the function whose variable it was.
+TEST(VerbsWire, WhatCompletesAfterItsPeerWasGivenUpWritesNothing) {
+    World world;
+    world.settings.atomics = NativeAtomics::always;
+    world.start();
+    world.connect();
+    std::array<std::uint64_t, 2> variables{};
+    std::array<WireContext, 3> contexts;
+    const std::uint64_t value = 7;
+    ASSERT_EQ(world.at(0).read(world.place(0, 0), &variables[0], sizeof value, contexts[0]), Code::ok);
+    const npushmem_atomic add = atomic_op(NPUSHMEM_ATOMIC_FETCH_ADD, 1, 0, &variables[1]);
+    ASSERT_EQ(world.at(0).atomic(world.place(0, 0), add, contexts[1]), Code::ok);
+    ASSERT_EQ(world.at(0).write(world.place(0, 1), &value, sizeof value, contexts[2]), Code::ok);
+    (void)world.at(1).progress(world.told[1]);  // the device carries them out
+    EXPECT_EQ(world.words[1][1], 7U);
+    world.at(0).forget(1);
+    variables.fill(5);
+    world.drive();
+    EXPECT_THAT(variables, Each(5U));
+    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::peer_dead);
+    EXPECT_THAT(world.told[0].whys, SizeIs(contexts.size())) << "each is told of once";
+}
+
 TEST(VerbsWire, OwnMemoryThatCannotBeRegisteredFailsTheOperationAndNotThePeer) {
     World world;
     world.start();
@@ -400,6 +423,21 @@ TEST(VerbsWire, QueuePairsThatAreUsedUpAreSaidSo) {
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
     EXPECT_THAT(world.at(0).why(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
                                          HasSubstr("1000 queue pairs")));
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "nobody is asked any more";
+}
+
+TEST(VerbsWire, QueuePairsThatAreUsedUpAtThePeerAreSaidSoAtBothEnds) {
+    World world;
+    world.start();
+    world.verbs->fail("create_qp", ENOMEM, 1);
+    WireContext context;
+    const std::uint64_t value = 1;
+    EXPECT_EQ(world.write(0, 0, &value, 8, context), Code::unreachable);
+    EXPECT_THAT(world.at(0).why(), HasSubstr("the peer could not make its queue pair"));
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    ASSERT_FALSE(world.told[1].losses.empty());
+    EXPECT_THAT(world.told[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 requests"));
+    world.drive();
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "nobody is asked any more";
 }
 
@@ -449,6 +487,16 @@ TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
     for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
     ASSERT_THAT(world.told[0].losses, SizeIs(1));
     EXPECT_EQ(world.told[0].losses[0].code, Code::peer_dead);
+}
+
+TEST(VerbsWire, WithoutReceivesEveryPeerIsLost) {
+    World world;
+    world.start();
+    world.connect();
+    world.verbs->raise(IBV_EVENT_SRQ_ERR);
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
+    ASSERT_THAT(world.told[0].losses, SizeIs(1));
+    EXPECT_EQ(world.told[0].losses[0].code, Code::unreachable);
 }
 
 TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) {
