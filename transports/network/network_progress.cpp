@@ -232,8 +232,9 @@ void NetworkTransport::forget_flow(Flow& flow, Code code) {
 
 void NetworkTransport::lost(Way way, Code code, const std::string& why) {
     const std::string reason = why.empty() ? std::string(npushmem::name_of(code)) : why;
+    // Whatever its first way ended with, the peer is lost, and waits for it are to end.
     if (way.lane == 0 || ends_a_peer(code))
-        lose_peer(way.pe, code, reason);
+        lose_peer(way.pe, ends_a_peer(code) ? code : Code::unreachable, reason);
     else
         lose_lane(way, code, reason);
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <thread>
 
+#include "core/base/lost_peer.hpp"
 #include "tests/unit/transports/network/network_world.hpp"
 
 namespace npushmem::network {
@@ -204,6 +205,21 @@ TEST_P(EveryWire, ALostPeerFailsWhatIsUnderWayOnceAndTheOthersGoOn) {
     ASSERT_EQ(world->put(2, value), Code::ok);
     EXPECT_EQ(world->quiet(), Code::ok);
     EXPECT_EQ(world->word(2, 0), 6U);
+}
+
+// Waits for a peer end by such codes alone.
+TEST_P(EveryWire, APeerIsLostWhateverItsFirstWayEndedWith) {
+    const auto world = make_world(1);
+    std::uint64_t value = 5;
+    ASSERT_EQ(world->put(1, value), Code::ok);
+    world->wires[0]->lose_lane = Way{1, 0};  // by an error of range
+    EXPECT_EQ(world->quiet(), Code::unreachable);
+    npushmem_event event{};
+    ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
+    EXPECT_EQ(event.pe, 1);
+    EXPECT_TRUE(ends_a_peer(static_cast<Code>(event.code)));
+    EXPECT_THAT(text_of(event.message), HasSubstr("the lane stopped"));
+    EXPECT_EQ(world->put(1, value), Code::unreachable);
 }
 
 TEST_P(EveryWire, AFailedOperationIsToldByItsToken) {

@@ -224,7 +224,7 @@ TEST_F(RailsTest, APutThatLostAPartOnTheFirstLaneTakesThePeer) {
     EXPECT_EQ(world_.word(1, flag_word), 0U) << "a signal without its data";
     const std::string events = next_event() + next_event();
     EXPECT_THAT(events, AllOf(HasSubstr("PE 1 on host elsewhere is lost"), HasSubstr("over fake wire")));
-    EXPECT_EQ(put_long(), Code::system);
+    EXPECT_EQ(put_long(), Code::unreachable);
 }
 
 TEST_F(RailsTest, AGetThatLostAPartIsNobodysLossButItsOwn) {
