@@ -59,15 +59,19 @@ Result<ibv_gid_entry> choose_gid(std::span<const ibv_gid_entry> table, bool ethe
     const bool want_ipv4 = settings.family == AddressFamily::ipv4;
     const ibv_gid_entry* best = nullptr;
     for (const auto& entry : table) {
-        if (entry.gid_type != type || is_ipv4(entry.gid) != want_ipv4) continue;
+        const bool wanted = settings.range ? settings.range->has(entry.gid.raw) : is_ipv4(entry.gid) == want_ipv4;
+        if (entry.gid_type != type || !wanted) continue;
         // Routers do not forward addresses of the link.
         if (best == nullptr || (is_link_local(best->gid) && !is_link_local(entry.gid))) best = &entry;
     }
     if (best != nullptr) return *best;
+    const std::string which = settings.range ? "in NPUSHMEM_IB_ADDR_RANGE=" + settings.range->text()
+                              : want_ipv4    ? "and IPv4"
+                                             : "and IPv6";
     return Status{Code::config,
-                  fmt::format("the port has no address of RoCE v{} and IPv{}, but {}; NPUSHMEM_IB_ROCE_VERSION_NUM, "
+                  fmt::format("the port has no address of RoCE v{} {}, but {}; NPUSHMEM_IB_ROCE_VERSION_NUM, "
                               "NPUSHMEM_IB_ADDR_FAMILY or NPUSHMEM_IB_GID_INDEX choose another",
-                              settings.roce_version, want_ipv4 ? 4 : 6, list(table))};
+                              settings.roce_version, which, list(table))};
 }
 
 }  // namespace npushmem::verbs

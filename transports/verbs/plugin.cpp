@@ -8,6 +8,8 @@ constexpr npushmem_config_row rows[] = {
      "which of the port's addresses is used, as rdma_gid_index or show_gids list them; -1: by version and family"},
     {"IB_ROCE_VERSION_NUM", "2", "uint", "version of RoCE of the address, on Ethernet: 1 or 2"},
     {"IB_ADDR_FAMILY", "AF_INET", "string", "family of the address, on Ethernet: AF_INET or AF_INET6"},
+    {"IB_ADDR_RANGE", "", "string",
+     "range in which the address is, on Ethernet, such as 10.1.0.0/16 or 2001:db8::/32, in place of its family"},
     {"IB_SL", "0", "uint", "service level of what is sent, 0 to 15"},
     {"IB_TRAFFIC_CLASS", "0", "uint",
      "traffic class of what is sent, 0 to 255, by which RoCE networks tell it from other"},

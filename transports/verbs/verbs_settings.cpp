@@ -86,6 +86,14 @@ void read_pkey(Reader& reader, std::uint16_t& into) {
     into = static_cast<std::uint16_t>(value);
 }
 
+void read_range(Reader& reader, std::optional<GidRange>& into) {
+    const std::string given = reader.text("IB_ADDR_RANGE", "");
+    if (given.empty()) return;
+    auto parsed = GidRange::parse(given);
+    if (!parsed.ok()) return reader.fail("IB_ADDR_RANGE", parsed.status().message());
+    into = std::move(parsed).value();
+}
+
 void read_mtu(Reader& reader, int& into) {
     reader.integer("IB_MTU", 0, 4096, into);
     if (into != 0 && (into < 256 || !std::has_single_bit(static_cast<unsigned>(into))))
@@ -111,6 +119,7 @@ Result<VerbsSettings> read_verbs_settings(const Host& host) {
     std::size_t family = 0;
     reader.word("IB_ADDR_FAMILY", std::array{"AF_INET", "AF_INET6"}, family);
     out.family = family == 0 ? AddressFamily::ipv4 : AddressFamily::ipv6;
+    read_range(reader, out.range);
     reader.integer("IB_SL", 0, 15, out.service_level);
     reader.integer("IB_TRAFFIC_CLASS", 0, 255, out.traffic_class);
     read_pkey(reader, out.pkey);

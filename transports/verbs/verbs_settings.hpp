@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
+#include "transports/verbs/gid_range.hpp"
 
 namespace npushmem::verbs {
 
@@ -21,6 +23,7 @@ struct VerbsSettings {
     int gid_index = -1;  // -1: by RoCE version and address family
     int roce_version = 2;
     AddressFamily family = AddressFamily::ipv4;
+    std::optional<GidRange> range;  // in place of the family
     std::uint8_t service_level = 0;
     std::uint8_t traffic_class = 0;
     std::uint16_t pkey = 0;  // 0: the first of the port

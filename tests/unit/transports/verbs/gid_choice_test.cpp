@@ -45,6 +45,43 @@ TEST(GidChoice, GoesByVersionAndFamily) {
     EXPECT_EQ(chosen(settings), 5U) << "one that is routed";
 }
 
+TEST(GidChoice, GoesByTheRangeInPlaceOfTheFamily) {
+    VerbsSettings settings;
+    settings.range = GidRange::parse("2001:db8::/32").value();
+    EXPECT_EQ(chosen(settings), 5U);
+    settings.range = GidRange::parse("10.0.0.0/8").value();
+    EXPECT_EQ(chosen(settings), 3U);
+    settings.roce_version = 1;
+    EXPECT_EQ(chosen(settings), 2U);
+    settings.range = GidRange::parse("10.1.0.0/16").value();
+    EXPECT_THAT(choose_gid(table(), true, settings).status().message(),
+                AllOf(HasSubstr("no address of RoCE v1 in NPUSHMEM_IB_ADDR_RANGE=10.1.0.0/16"),
+                      HasSubstr("2: RoCE v1 ::ffff:10.0.0.1")));
+}
+
+TEST(GidRange, HasWhatBeginsWithItsBits) {
+    const auto has = [](const char* range, const char* address) {
+        return GidRange::parse(range).value().has(entry(0, IBV_GID_TYPE_ROCE_V2, address).gid.raw);
+    };
+    EXPECT_TRUE(has("10.0.0.0/8", "::ffff:10.200.1.1"));
+    EXPECT_FALSE(has("10.0.0.0/8", "::ffff:11.0.0.1"));
+    EXPECT_TRUE(has("10.0.0.129/25", "::ffff:10.0.0.254"));
+    EXPECT_FALSE(has("10.0.0.129/25", "::ffff:10.0.0.1"));
+    EXPECT_TRUE(has("10.0.0.1", "::ffff:10.0.0.1"));
+    EXPECT_FALSE(has("10.0.0.1", "::ffff:10.0.0.2"));
+    EXPECT_TRUE(has("0.0.0.0/0", "::ffff:1.2.3.4"));
+    EXPECT_FALSE(has("0.0.0.0/0", "2001:db8::1"));
+    EXPECT_TRUE(has("::/0", "2001:db8::1"));
+    EXPECT_FALSE(has("fe80::/10", "2001:db8::1"));
+    EXPECT_TRUE(has("fe80::/10", "febf::1"));
+}
+
+TEST(GidRange, RefusesWhatIsNone) {
+    for (const char* text :
+         {"", "ten", "10.0.0.0/", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/8/8", "10.0.0.0/-1"})
+        EXPECT_THAT(GidRange::parse(text).status().message(), HasSubstr("no range of addresses such as 10.1.0.0/16"));
+}
+
 TEST(GidChoice, TakesTheUsersIndexAndInfinibandsFirst) {
     VerbsSettings settings;
     EXPECT_EQ(chosen(settings, false), 0U);

@@ -21,6 +21,7 @@ TEST(VerbsSettings, HasDefaultsForEverything) {
     ASSERT_TRUE(read_settings.ok()) << read_settings.status().message();
     const VerbsSettings& settings = read_settings.value();
     EXPECT_EQ(settings.gid_index, -1);
+    EXPECT_FALSE(settings.range);
     EXPECT_EQ(settings.roce_version, 2);
     EXPECT_EQ(settings.queue_depth, 1024U);
     EXPECT_EQ(settings.atomics, NativeAtomics::if_coherent);
@@ -30,6 +31,7 @@ TEST(VerbsSettings, TakesWhatIsGiven) {
     const auto read_settings = read({{"IB_GID_INDEX", "3"},
                                      {"IB_ROCE_VERSION_NUM", "1"},
                                      {"IB_ADDR_FAMILY", "af_inet6"},
+                                     {"IB_ADDR_RANGE", "10.1.0.0/16"},
                                      {"IB_SL", "5"},
                                      {"IB_TRAFFIC_CLASS", "106"},
                                      {"IB_PKEY", "0x8001"},
@@ -46,6 +48,7 @@ TEST(VerbsSettings, TakesWhatIsGiven) {
     EXPECT_EQ(settings.gid_index, 3);
     EXPECT_EQ(settings.roce_version, 1);
     EXPECT_EQ(settings.family, AddressFamily::ipv6);
+    EXPECT_EQ(settings.range.value().text(), "10.1.0.0/16");
     EXPECT_EQ(settings.service_level, 5);
     EXPECT_EQ(settings.traffic_class, 106);
     EXPECT_EQ(settings.pkey, 0x8001);
@@ -66,6 +69,7 @@ TEST(VerbsSettings, NamesTheVariableThatIsWrong) {
     const std::pair<const char*, const char*> wrong[] = {{"IB_GID_INDEX", "-2"},
                                                          {"IB_ROCE_VERSION_NUM", "3"},
                                                          {"IB_ADDR_FAMILY", "AF_UNIX"},
+                                                         {"IB_ADDR_RANGE", "10.1.0.0/33"},
                                                          {"IB_SL", "16"},
                                                          {"IB_PKEY", "0x10000"},
                                                          {"IB_PKEY", "key"},
