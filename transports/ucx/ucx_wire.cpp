@@ -1,3 +1,4 @@
+// Opening and closing: the context, workers, endpoints and memory.
 #include "transports/ucx/ucx_wire.hpp"
 
 #include <fmt/format.h>
@@ -8,47 +9,19 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "transports/ucx/networks_of_context.hpp"
+#include "transports/ucx/ucx_atomic.hpp"
+#include "transports/ucx/ucx_status.hpp"
 
 namespace npushmem::ucx {
 namespace {
 
-using network::RemotePlace;
 using network::WireContext;
 
-// What the operations are to UCX.
-struct UcxAtomic {
-    ucp_atomic_op_t operation;
-    enum class Reply { none, dropped, wanted } reply;
-};
-std::optional<UcxAtomic> atomic_of(int operation) {
-    using Reply = UcxAtomic::Reply;
-    switch (operation) {
-        case NPUSHMEM_ATOMIC_FETCH:  // adds nothing
-        case NPUSHMEM_ATOMIC_FETCH_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::wanted};
-        case NPUSHMEM_ATOMIC_SET: return UcxAtomic{UCP_ATOMIC_OP_SWAP, Reply::dropped};
-        case NPUSHMEM_ATOMIC_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::none};
-        case NPUSHMEM_ATOMIC_AND: return UcxAtomic{UCP_ATOMIC_OP_AND, Reply::none};
-        case NPUSHMEM_ATOMIC_OR: return UcxAtomic{UCP_ATOMIC_OP_OR, Reply::none};
-        case NPUSHMEM_ATOMIC_XOR: return UcxAtomic{UCP_ATOMIC_OP_XOR, Reply::none};
-        case NPUSHMEM_ATOMIC_SWAP: return UcxAtomic{UCP_ATOMIC_OP_SWAP, Reply::wanted};
-        case NPUSHMEM_ATOMIC_COMPARE_SWAP: return UcxAtomic{UCP_ATOMIC_OP_CSWAP, Reply::wanted};
-        default: return std::nullopt;
-    }
-}
-
-constexpr unsigned message_id = 1;
 constexpr std::chrono::seconds longest_settling{10};
-
-std::string text_of(ucs_status_t status) { return ucs_status_string(status); }
-
-Status failure(const char* what, ucs_status_t status) {
-    return {code_of_status(status), fmt::format("{}: {}", what, text_of(status))};
-}
 
 Status system_failure(const char* what) {
     return {Code::system, fmt::format("{} for UCX: {}", what, std::strerror(errno))};
@@ -66,26 +39,6 @@ Status wish_for(const Config& config, const char* name, const std::string& value
 }
 
 }  // namespace
-
-Code code_of_status(ucs_status_t status) {
-    switch (status) {
-        case UCS_OK: return Code::ok;
-        case UCS_ERR_NO_RESOURCE: return Code::again;
-        case UCS_ERR_NO_MEMORY: return Code::memory;
-        case UCS_ERR_INVALID_PARAM: return Code::argument;
-        case UCS_ERR_UNREACHABLE:
-        case UCS_ERR_NO_DEVICE: return Code::unreachable;
-        case UCS_ERR_UNSUPPORTED:
-        case UCS_ERR_NOT_IMPLEMENTED: return Code::unsupported;
-        case UCS_ERR_TIMED_OUT:
-        case UCS_ERR_ENDPOINT_TIMEOUT: return Code::timeout;
-        case UCS_ERR_CONNECTION_RESET:
-        case UCS_ERR_NOT_CONNECTED:
-        case UCS_ERR_REJECTED:
-        case UCS_ERR_CANCELED: return Code::peer_dead;
-        default: return Code::system;
-    }
-}
 
 Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int npes) {
     std::unique_ptr<UcxWire> wire(new UcxWire(npes));
@@ -281,36 +234,6 @@ Status UcxWire::open_lane(Lane& lane) {
     return s;
 }
 
-Code UcxWire::refuse(const Status& why) {
-    why_ = why.message();
-    code_ = why.code() == Code::again ? Code::system : why.code();
-    return code_;
-}
-
-ucp_ep_h UcxWire::endpoint_for(network::Way way) {
-    if (way.lane >= lanes_.size()) lanes_.resize(way.lane + 1);
-    Lane& lane = lanes_[way.lane];
-    if (const auto found = lane.peers.find(way.pe); found != lane.peers.end()) [[likely]]
-        return found->second.endpoint;
-    Status s = lane.worker != nullptr ? Status{} : open_lane(lane);
-    if (s.ok()) s = connect(lane, way);
-    if (s.ok()) return lane.peers.at(way.pe).endpoint;
-    (void)refuse(s);
-    return nullptr;
-}
-
-ucp_rkey_h UcxWire::key_for(const RemotePlace& place) {
-    Lane& lane = lanes_[place.way.lane];
-    if (const auto found = lane.keys.find(place.key); found != lane.keys.end()) [[likely]]
-        return found->second;
-    ucp_rkey_h made = nullptr;
-    const ucs_status_t done =
-        ucp_ep_rkey_unpack(lane.peers.at(place.way.pe).endpoint, keys_.at(place.key).packed.data(), &made);
-    if (done == UCS_OK) return lane.keys.emplace(place.key, made).first->second;
-    (void)refuse(failure("ucp_ep_rkey_unpack", done));
-    return nullptr;
-}
-
 Result<Bytes> UcxWire::address() {
     ucp_worker_attr_t found{};
     found.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
@@ -392,154 +315,6 @@ void UcxWire::release_key(std::uint64_t number) {
         lane.keys.erase(found);
     }
     keys_.erase(number);
-}
-
-ucp_request_param_t UcxWire::parameters(WireContext& context) {
-    context.scratch[0] = this;
-    ucp_request_param_t out{};
-    out.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    out.cb.send = &on_done;
-    out.user_data = &context;
-    return out;
-}
-
-Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char* what) {
-    if (UCS_PTR_IS_ERR(posted)) {
-        const ucs_status_t status = UCS_PTR_STATUS(posted);
-        why_ = fmt::format("{}: {}", what, text_of(status));
-        return code_of_status(status);
-    }
-    // Done already, without a callback: told with the rest.
-    if (posted == nullptr) note({&context, {}, {}, UCS_OK});
-    return Code::ok;
-}
-
-Code UcxWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(to.way);
-    const ucp_rkey_h key = endpoint != nullptr ? key_for(to) : nullptr;
-    if (key == nullptr) return code_;
-    const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_put_nbx(endpoint, from, bytes, to.base + to.offset, key, &how), context, "ucp_put_nbx");
-}
-
-Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(from.way);
-    const ucp_rkey_h key = endpoint != nullptr ? key_for(from) : nullptr;
-    if (key == nullptr) return code_;
-    const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_get_nbx(endpoint, to, bytes, from.base + from.offset, key, &how), context, "ucp_get_nbx");
-}
-
-// The operand, or what is compared, lies in the context until the operation is complete.
-Code UcxWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
-    const auto known = op.width == sizeof op.operand ? atomic_of(op.operation) : std::nullopt;
-    if (!known) return Code::unsupported;
-    const ucp_ep_h endpoint = endpoint_for(at.way);
-    const ucp_rkey_h key = endpoint != nullptr ? key_for(at) : nullptr;
-    if (key == nullptr) return code_;
-    ucp_request_param_t how = parameters(context);
-    how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    how.datatype = ucp_dt_make_contig(sizeof op.operand);
-    void* const number = &context.scratch[1];
-    std::memcpy(number, &op.operand, sizeof op.operand);
-    if (op.operation == NPUSHMEM_ATOMIC_FETCH) std::memset(number, 0, sizeof op.operand);
-    if (known->reply != UcxAtomic::Reply::none) {
-        how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-        how.reply_buffer = known->reply == UcxAtomic::Reply::wanted ? op.result : &context.scratch[2];
-    }
-    if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP) {  // the new value is where the old one will be
-        std::memcpy(number, &op.compare, sizeof op.compare);
-        std::memcpy(op.result, &op.operand, sizeof op.operand);
-    }
-    return outcome(ucp_atomic_op_nbx(endpoint, known->operation, number, 1, at.base + at.offset, key, &how), context,
-                   "ucp_atomic_op_nbx");
-}
-
-Code UcxWire::flush(network::Way way, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(way);
-    if (endpoint == nullptr) return code_;
-    const ucp_request_param_t how = parameters(context);
-    return outcome(ucp_ep_flush_nbx(endpoint, &how), context, "ucp_ep_flush_nbx");
-}
-
-Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
-    const std::size_t bytes = head.size() + rest.size();
-    if (bytes > message_bytes) return Code::argument;
-    if (free_sends_.empty()) return Code::again;
-    const ucp_ep_h endpoint = endpoint_for(way);
-    if (endpoint == nullptr) return code_;
-    Buffer& buffer = *free_sends_.back();
-    std::memcpy(buffer.bytes.data(), head.data(), head.size());
-    if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
-    buffer.way = way;
-    ucp_request_param_t how = parameters(buffer);
-    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
-    how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
-    const ucs_status_ptr_t posted = ucp_am_send_nbx(endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
-    if (posted == nullptr) return Code::ok;  // the buffer is free again
-    const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");
-    if (sent == Code::ok) free_sends_.pop_back();
-    return sent;
-}
-
-void UcxWire::on_done(void* request, ucs_status_t status, void* context) {
-    auto* const posted = static_cast<WireContext*>(context);
-    ucp_request_free(request);
-    static_cast<UcxWire*>(posted->scratch[0])->note({posted, {}, {}, status});
-}
-
-void UcxWire::on_lost(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
-    auto* const lost = static_cast<Peer*>(peer);
-    lost->lost = true;
-    lost->wire->note({nullptr, {}, lost->way, status});
-}
-
-ucs_status_t UcxWire::on_message(void* wire, const void* /*header*/, std::size_t /*header_bytes*/, void* data,
-                                 std::size_t bytes, const ucp_am_recv_param_t* /*param*/) {
-    const auto* const begin = static_cast<const std::byte*>(data);
-    static_cast<UcxWire*>(wire)->note({nullptr, Bytes(begin, begin + bytes), {}, UCS_OK});
-    return UCS_OK;
-}
-
-void UcxWire::note(Event event) {
-    events_.push_back(std::move(event));
-    if (!std::exchange(awaited_, false)) return;
-    const std::uint64_t one = 1;
-    (void)!::write(bell_, &one, sizeof one);
-}
-
-void UcxWire::tell(network::WireListener& listener, Event& event) {
-    const Code code = code_of_status(event.status);
-    const std::string why = code == Code::ok ? std::string() : text_of(event.status);
-    if (event.context == nullptr && event.way.pe < 0) return listener.arrived(event.message);
-    if (event.context == nullptr) return listener.lost(event.way, code, why);
-    if (event.context->owner == WireContext::Owner::transport)
-        return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
-    auto& buffer = static_cast<Buffer&>(*event.context);
-    free_sends_.push_back(&buffer);
-    if (code != Code::ok) listener.lost(buffer.way, code, why);
-}
-
-bool UcxWire::progress(network::WireListener& listener) {
-    awaited_ = false;
-    bool active = false;
-    for (const Lane& lane : lanes_)
-        if (lane.worker != nullptr) active = ucp_worker_progress(lane.worker) != 0 || active;
-    std::vector<Event> told;
-    told.swap(events_);
-    for (Event& event : told) tell(listener, event);
-    active = active || !told.empty();
-    return active;
-}
-
-bool UcxWire::prepare_to_wait(network::Awaited /*what*/) {
-    std::uint64_t rung = 0;
-    (void)!::read(bell_, &rung, sizeof rung);
-    if (!events_.empty()) return false;
-    for (const Lane& lane : lanes_)
-        if (lane.worker != nullptr && ucp_worker_arm(lane.worker) != UCS_OK) return false;
-    awaited_ = true;
-    return true;
 }
 
 }  // namespace npushmem::ucx

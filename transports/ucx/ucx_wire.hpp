@@ -50,6 +50,7 @@ public:
     bool prepare_to_wait(network::Awaited what) override;
 
 private:
+    static constexpr unsigned message_id = 1;
     static constexpr std::size_t message_bytes = 4096;
     static constexpr std::size_t send_count = 64;
     // Over TCP a write of UCX's is a message as well, and is acknowledged by another.
@@ -133,8 +134,5 @@ private:
     int bell_ = -1;         // an eventfd, rung for events that UCX's own descriptor knows nothing of
     int descriptor_ = -1;   // of both
 };
-
-// What a status means for whoever called.
-Code code_of_status(ucs_status_t status);
 
 }  // namespace npushmem::ucx
