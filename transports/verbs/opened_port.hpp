@@ -39,7 +39,8 @@ public:
 
     // Registers memory; the error says which limit was met and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);
-    // What is asked for room when there is none to register more. True: it gave some up.
+    // What is asked for room when there is none to register more, in the device or under the process' limit. True: it
+    // gave some up.
     void when_short(std::function<bool()> give_up) { when_short_ = std::move(give_up); }
 
 private:

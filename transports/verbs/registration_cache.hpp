@@ -3,7 +3,7 @@
 // them would send what used to be there. Without a watch nothing is kept.
 //
 // What is kept is bounded in bytes and in number; what was not used for the longest goes first, and everything that is
-// not in use when the device has no room.
+// not in use when there is no room to register more (RegistrationCaches).
 #pragma once
 
 #include <array>

@@ -71,6 +71,7 @@ Result<network::RailsWire::Rail> VerbsTransport::open_rail(std::uint32_t index,
     auto wire = verbs::VerbsWire::open(ground_.library, settings, ground_.place);
     if (!wire.ok()) return wire.status();
     wire.value()->use_watch(ground_.watch);
+    wire.value()->use_caches(ground_.caches);
     if (Status used = wire.value()->use_port(index); !used.ok()) return used;
     if (const auto address = wire.value()->address(); !address.ok()) return address.status();
     return network::RailsWire::Rail{std::move(wire).value(), ports_.at(index).bits_per_second};

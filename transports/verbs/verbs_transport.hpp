@@ -18,6 +18,7 @@ public:
         verbs::WirePlace place;
         std::shared_ptr<verbs::MemoryWatch> watch;  // null: none
         std::string note;                           // for people; empty: nothing is special
+        std::shared_ptr<verbs::RegistrationCaches> caches = std::make_shared<verbs::RegistrationCaches>();
     };
 
     // `wire` is what `owned` owns.

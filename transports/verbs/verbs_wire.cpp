@@ -125,8 +125,9 @@ Status VerbsWire::open_all(const npushmem_device& which) {
     if (!port.ok()) return port.status();
     port_ = std::move(port).value();
     memory_ = std::make_unique<LocalMemory>(*port_);
-    cache_ = std::make_unique<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
-    port_->when_short([this] { return cache_->drop_unused(); });
+    cache_ = std::make_shared<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
+    caches_->add(cache_);
+    port_->when_short([caches = caches_] { return caches->drop_unused(); });
     Status s = open_receives();
     if (s.ok()) s = find_traits();
     if (s.ok()) s = open_descriptor();

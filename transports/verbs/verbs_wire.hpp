@@ -27,7 +27,7 @@
 #include "transports/verbs/connection.hpp"
 #include "transports/verbs/greeter.hpp"
 #include "transports/verbs/local_memory.hpp"
-#include "transports/verbs/registration_cache.hpp"
+#include "transports/verbs/registration_caches.hpp"
 #include "transports/verbs/remote_memory.hpp"
 
 namespace npushmem::verbs {
@@ -54,6 +54,8 @@ public:
     Status use_port(std::size_t index);
     // Likewise. With it registrations of the program's memory are kept.
     void use_watch(std::shared_ptr<MemoryWatch> watch) { watch_ = std::move(watch); }
+    // Likewise: those of the PE's other ports, not null.
+    void use_caches(std::shared_ptr<RegistrationCaches> caches) { caches_ = std::move(caches); }
 
     // Opens the port.
     Result<Bytes> address() override;
@@ -230,13 +232,14 @@ private:
     std::string why_;
     std::uint64_t nonce_ = 0;
     std::shared_ptr<MemoryWatch> watch_;
+    std::shared_ptr<RegistrationCaches> caches_ = std::make_shared<RegistrationCaches>();
     std::string port_note_;  // what happened to the port; empty: it is up
 
     // Given back in the reverse order: connections first, the port last.
     std::unique_ptr<OpenedPort> port_;
     network::CombinedDescriptor descriptor_;
     std::unique_ptr<LocalMemory> memory_;
-    std::unique_ptr<RegistrationCache> cache_;
+    std::shared_ptr<RegistrationCache> cache_;  // of this port alone; caches_ knows it as well
     std::unique_ptr<BufferPool> receives_;
     std::unique_ptr<BufferPool> sends_;
     std::unique_ptr<BufferPool> words_;

@@ -41,6 +41,7 @@ public:
     bool armed_for_all = false;                       // by the last req_notify_cq
     std::string cut_off;                              // what a device of this name sends is never acknowledged
     std::map<std::string, std::uint64_t> sent_bytes;  // on reliable pairs, by device
+    std::size_t lockable = ~std::size_t{0};           // bytes that all may register
     bool holds = false;                               // nothing that is posted on reliable pairs is carried out
     int drop_datagrams = 0;
     void raise(ibv_event_type type, std::uint32_t pair = 0) {
@@ -266,6 +267,10 @@ inline int FakeVerbs::query_pkey(ibv_context*, std::uint8_t, int index, std::uin
 }
 
 inline ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* base, std::size_t bytes, int /*access*/) {
+    if (registered_bytes() + bytes > lockable) {
+        errno = ENOMEM;
+        return nullptr;
+    }
     auto* const out = make<ibv_mr>("reg_mr", pd->context);
     if (out == nullptr) return nullptr;
     out->addr = base;

@@ -5,31 +5,14 @@
 #include <vector>
 
 #include "tests/unit/transports/verbs/fake_verbs.hpp"
+#include "tests/unit/transports/verbs/fake_watch.hpp"
 #include "transports/verbs/port_list.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
 using fakes::FakeVerbs;
-
-// Tells what the test says.
-class FakeWatch final : public MemoryWatch {
-public:
-    bool watch(const AddressRange& pages) override {
-        watched.push_back(pages);
-        return can;
-    }
-    Position now() override { return gone.size(); }
-    Told changes(Position& position, const Gone& tell) override {
-        for (; position < gone.size(); ++position) tell(gone[position]);
-        return told;
-    }
-
-    std::vector<AddressRange> watched;
-    std::vector<AddressRange> gone;
-    bool can = true;
-    Told told = Told::all;
-};
+using fakes::FakeWatch;
 
 constexpr std::uint64_t page = 4096;
 

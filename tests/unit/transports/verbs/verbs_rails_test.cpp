@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "tests/unit/transports/verbs/fake_watch.hpp"
 #include "tests/unit/transports/verbs/verbs_world.hpp"
 #include "transports/network/rails_wire.hpp"
 
@@ -42,16 +43,19 @@ protected:
     }
     void open(std::size_t pe, std::size_t ports) {
         std::vector<RailsWire::Rail> rails;
+        const auto caches = std::make_shared<RegistrationCaches>();
         for (std::size_t i = 0; i < ports; ++i) {
             auto made = VerbsWire::open(verbs_, settings_, {static_cast<int>(pe), 2, 0}, [this] { return now_; });
             ASSERT_TRUE(made.ok());
             ASSERT_TRUE(made.value()->use_port(i).ok());
+            made.value()->use_watch(watch_);
+            made.value()->use_caches(caches);
             rails.push_back({std::move(made).value(), 0});
         }
         if (ports == 1)
             wires_[pe] = std::move(rails.front().wire);
         else
-            wires_[pe] = std::make_unique<RailsWire>(std::move(rails), 8192);
+            wires_[pe] = std::make_unique<RailsWire>(std::move(rails), stripe_bytes_);
         ASSERT_TRUE(wires_[pe]->address().ok());
     }
     RemotePlace place(std::size_t pe, std::uint32_t lane = 0, std::uint64_t offset = 0) {
@@ -86,7 +90,9 @@ protected:
     }
 
     std::shared_ptr<fakes::FakeVerbs> verbs_ = std::make_shared<fakes::FakeVerbs>();
+    std::shared_ptr<fakes::FakeWatch> watch_;  // of all, if the test has one
     VerbsSettings settings_;
+    std::uint64_t stripe_bytes_ = 8192;
     std::chrono::steady_clock::time_point now_{};
     std::array<std::vector<std::uint64_t>, 2> words_{std::vector<std::uint64_t>(words_of_pe),
                                                      std::vector<std::uint64_t>(words_of_pe)};
@@ -219,6 +225,32 @@ TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
             EXPECT_EQ(words_[1], data_);
         }
     }
+}
+
+// The limit of locked memory is the process', not a port's.
+TEST_F(VerbsRails, APortThatHasNoRoomHasWhatTheOtherKeepsAndDoesNotUse) {
+    watch_ = std::make_shared<fakes::FakeWatch>();
+    stripe_bytes_ = all_bytes;
+    start(2, 2);
+    make_ready(0);
+    WireContext first;
+    ASSERT_EQ(write(0, all_bytes * 3 / 4, first), Code::ok);
+    drive();
+    for (int i = 0; i < 2; ++i) make_ready(0);                      // over both, and kept: half of it by each
+    const std::vector<std::uint64_t> more(words_of_pe * 3 / 4, 9);  // over the first alone, which keeps less
+    const std::size_t kept = verbs_->registered_bytes();
+    verbs_->lockable = kept;
+    WireContext context;
+    ASSERT_EQ(insist([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }), Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&context), Code::ok);
+    EXPECT_THAT(told_[0].whys, IsEmpty());
+    EXPECT_EQ(words_[1][more.size() - 1], 9U);
+    EXPECT_LE(verbs_->registered_bytes(), kept - all_bytes);
+    verbs_->lockable = verbs_->registered_bytes() + more.size() * 4;
+    ASSERT_EQ(insist([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }), Code::ok);
+    drive();
+    EXPECT_EQ(told_[0].done.at(&context), Code::memory) << "nobody keeps any more";
 }
 
 TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
