@@ -334,6 +334,7 @@ bool RailsWire::prepare_to_wait(Awaited what) {
         what = Awaited::arrivals_and_completions;
     // All are asked, whatever they say: each wakes for what it has been asked for.
     bool idle = waiting_.empty() && over_.empty() && losses_.empty();
+    if (idle) descriptor_.rest();
     for (const Rail& each : rails_) idle = each.wire->prepare_to_wait(what) && idle;
     return idle;
 }

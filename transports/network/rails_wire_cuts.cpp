@@ -98,6 +98,7 @@ void RailsWire::post_or_wait(Part& part) {
     if (posted == Code::ok) return;
     if (posted == Code::again) {
         waiting_.push_back(&part);
+        descriptor_.wake();
         return;
     }
     part.of->broken = true;

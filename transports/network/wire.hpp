@@ -145,7 +145,8 @@ public:
     // Readable when progress has something to do; -1: there is no such descriptor.
     [[nodiscard]] virtual int descriptor() const { return -1; }
     // May a thread wait for the descriptor now? False: call progress first. Awaited are what peers send and, if told
-    // so, that what was posted completes; a wire may wake the waiting thread for either all the same.
+    // so, that what was posted completes; a wire may wake the waiting thread for either all the same, and does when a
+    // part of what it took has still to be posted.
     virtual bool prepare_to_wait(Awaited /*what*/) { return true; }
 
 protected:

@@ -396,8 +396,9 @@ void VerbsWire::destroy_retired() {
 void VerbsWire::watch(Connection& connection) {
     if (std::exchange(connection.watched, true)) return;
     watched_.push_back(&connection);
-    // It goes on when something completes, and a thread may be waiting for arrivals alone.
-    (void)library_->req_notify_cq(port_->cq(), false);
+    // It goes on when something completes. A thread may be waiting for arrivals alone, and what has completed already
+    // makes no event.
+    descriptor_.wake();
 }
 
 void VerbsWire::send_note(Connection& connection, std::uint32_t kind, Bytes bytes) {

@@ -348,6 +348,7 @@ bool VerbsWire::prepare_to_wait(network::Awaited what) {
     const bool busy = !asking_.empty() || !watched_.empty() || !failed_.empty() || !unposted_receives_.empty() ||
                       !polled_.empty() || !events_.empty();
     if (busy) return false;
+    descriptor_.rest();
     while (library_->take_cq_event(port_->channel()) == 0) {
     }
     if (library_->req_notify_cq(port_->cq(), solicited_only) != 0) return false;

@@ -253,6 +253,35 @@ TEST_F(VerbsRails, APortThatHasNoRoomHasWhatTheOtherKeepsAndDoesNotUse) {
     EXPECT_EQ(told_[0].done.at(&context), Code::memory) << "nobody keeps any more";
 }
 
+TEST_F(VerbsRails, AThreadThatWaitsIsWokenForAPartThatFoundNoRoom) {
+    settings_.queue_depth = 16;
+    start(2, 2);
+    make_ready(0);
+    std::array<WireContext, 16> cuts;  // each over a lane of its own of the first port, and over one of the second
+    const auto lane_of = [](std::size_t i) { return static_cast<std::uint32_t>(2 * i); };
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+        ASSERT_EQ(write(0, stripe_bytes_, cuts[i], lane_of(i)), Code::ok);
+        drive();
+    }
+    told_[0].done.clear();
+    ASSERT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    verbs_->holds = true;
+    std::size_t posted = 0;
+    for (; posted < cuts.size() && !test::wakes(*wires_[0]); ++posted) {
+        ASSERT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals)) << posted;
+        ASSERT_EQ(wires_[0]->write(place(0, lane_of(posted)), data_.data(), stripe_bytes_, cuts[posted]), Code::ok);
+    }
+    EXPECT_GT(posted, 4U) << "as long as all parts find room nobody is woken";
+    EXPECT_TRUE(test::wakes(*wires_[0]));
+    EXPECT_FALSE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    verbs_->holds = false;
+    drive();
+    EXPECT_EQ(told_[0].done.size(), posted);
+    for (std::size_t i = 0; i < posted; ++i) EXPECT_EQ(told_[0].done.at(&cuts[i]), Code::ok);
+    EXPECT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_FALSE(test::wakes(*wires_[0]));
+}
+
 TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
     start(2, 2);
     verbs_->drop_datagrams = 1 << 20;

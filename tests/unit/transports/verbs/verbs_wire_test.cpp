@@ -135,7 +135,6 @@ TEST(VerbsWire, ATransferOfMoreRequestsThanFitIsPostedBitByBit) {
     WireContext context;
     ASSERT_EQ(world.write(0, 0, world.words[0].data(), sizeof world.words[0], context), Code::ok);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again) << "a message may not overtake it";
-    EXPECT_TRUE(world.verbs->armed_for_all) << "a thread that waits for arrivals has to go on with it";
     world.drive(200);
     EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
     EXPECT_EQ(world.words[0], world.words[1]);
@@ -515,6 +514,33 @@ TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) 
     world.drive();
     EXPECT_THAT(world.told[1].messages, SizeIs(1));
     EXPECT_TRUE(world.at(1).prepare_to_wait(network::Awaited::arrivals));
+}
+
+// What had completed before makes no event of the device.
+TEST(VerbsWire, AThreadThatWaitsIsWokenForATransferOfWhichAPartFoundNoRoom) {
+    World world;
+    world.settings.queue_depth = 16;
+    world.settings.chunk_bytes = 64;
+    world.start();
+    WireContext long_one;
+    const auto write_all = [&] { return world.write(0, 0, world.words[0].data(), sizeof world.words[0], long_one); };
+    ASSERT_EQ(write_all(), Code::ok);
+    world.drive(200);
+    ASSERT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_FALSE(test::wakes(world.at(0)));
+    const std::uint64_t value = 8;
+    std::array<WireContext, 12> short_ones;
+    for (auto& each : short_ones) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, sizeof value, each), Code::ok);
+    (void)world.at(1).progress(world.told[1]);  // the first PE's have completed, and it has not looked
+    EXPECT_FALSE(test::wakes(world.at(0))) << "nothing is left to be posted";
+    ASSERT_EQ(write_all(), Code::ok);
+    EXPECT_TRUE(test::wakes(world.at(0)));
+    for (int i = 0; i < 400 && !world.at(0).prepare_to_wait(network::Awaited::arrivals); ++i) {
+        EXPECT_TRUE(test::wakes(world.at(0)) || world.told[0].done.contains(&long_one)) << "until all of it is posted";
+        (void)world.at(0).progress(world.told[0]);
+    }
+    EXPECT_EQ(world.told[0].done.at(&long_one), Code::ok);
+    EXPECT_FALSE(test::wakes(world.at(0)));
 }
 
 TEST(VerbsWire, AThreadThatWaitsForArrivalsIsWokenByMessagesOnly) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <poll.h>
 
 #include <array>
 #include <functional>
@@ -39,6 +40,12 @@ public:
     std::vector<Loss> losses;
     std::vector<std::string> whys;
 };
+
+// Would a thread that waits for the wire go on?
+inline bool wakes(const network::Wire& wire) {
+    pollfd wanted{wire.descriptor(), POLLIN, 0};
+    return ::poll(&wanted, 1, 0) == 1;
+}
 
 inline constexpr std::size_t words_per_pe = 4096;
 
