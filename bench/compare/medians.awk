@@ -1,5 +1,5 @@
-# Lines "comparison;ours;theirs;unit", those of a comparison together: the medians, and the median of the ratios with the least and the
-# greatest.
+# Lines "comparison;ours;theirs;unit;whose the second is, if no program's", those of a comparison together: the medians, and the
+# median of the ratios with the least and the greatest.
 function median(list, n,  i, j, t) {
     for (i = 2; i <= n; ++i) for (j = i; j > 1 && list[j - 1] > list[j]; --j) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
     return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
@@ -7,8 +7,8 @@ function median(list, n,  i, j, t) {
 function flush(  m) {
     if (!n) return
     m = median(ratio, n)
-    printf "%-82s npushmem %9.3f %s   own program %9.3f %s   ratio %.2f (%.2f to %.2f)\n", name, median(us, n), unit, median(them, n), unit, m, ratio[1], ratio[n]
+    printf "%-82s npushmem %9.3f %s   %11s %9.3f %s   ratio %.2f (%.2f to %.2f)\n", name, median(us, n), unit, whose, median(them, n), unit, m, ratio[1], ratio[n]
 }
-$1 != name { flush(); n = 0; name = $1; unit = $4 }
+$1 != name { flush(); n = 0; name = $1; unit = $4; whose = $5 ? $5 : "own program" }
 $3 > 0 { ++n; us[n] = $2; them[n] = $3; ratio[n] = $2 / $3 }
 END { flush() }
