@@ -87,13 +87,6 @@ Code RemoteAccess::test(Link& link, std::uint64_t token) {
 
 Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std::uint64_t token) {
     Code code = Code::again;
-    {
-        const std::lock_guard guard(lock_);
-        code = test(link, token);
-    }
-    if (code == Code::ok) [[likely]]
-        return {};
-    if (code != Code::again) return peers_.failure_of(link, what, code);
     // A waiter may look again at what is over already.
     Status done = repeat(link, what, by, [&] {
         if (code == Code::again) code = test(link, token);
@@ -116,10 +109,12 @@ Status RemoteAccess::post(int pe, const char* what, Completion completion, const
         const std::lock_guard guard(lock_);
         to = known(pe);
         if (to != nullptr) code = step(*to);
+        if (code == Code::ok && token != 0) code = test(*to, token);
     }
     if (code == Code::ok) [[likely]]
-        return token == 0 ? Status{} : await(*to, what, by, token);
+        return {};
     if (code != Code::again) return peers_.failure_of(*to, what, code);
+    if (token != 0) return await(*to, what, by, token);
     if (to != nullptr) {
         peers_.drive();
     } else {
@@ -264,16 +259,24 @@ Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Wai
     });
     if (word == nullptr || !done.ok()) return done;
     std::memcpy(result, word, op.width);
-    const std::lock_guard guard(lock_);
-    free_words_.push_back(word);
-    return done;
+    give_back(word);
+    return {};
 }
 
 std::uint64_t* RemoteAccess::take_word() {
+    // Acquire: pairs with the release in give_back, whose caller has read the word before.
+    if (std::uint64_t* const spare = spare_word_.exchange(nullptr, std::memory_order_acquire)) return spare;
     if (free_words_.empty()) return &words_.emplace_back();
     std::uint64_t* const word = free_words_.back();
     free_words_.pop_back();
     return word;
+}
+
+void RemoteAccess::give_back(std::uint64_t* word) {
+    std::uint64_t* none = nullptr;
+    if (spare_word_.compare_exchange_strong(none, word, std::memory_order_release, std::memory_order_relaxed)) return;
+    const std::lock_guard guard(lock_);
+    free_words_.push_back(word);
 }
 
 Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,

@@ -6,6 +6,7 @@
 // holding it, and other contexts have theirs.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -92,6 +93,8 @@ private:
     Status get_together(int pe, const Blocks& blocks, std::byte* to);
     // With the lock held.
     std::uint64_t* take_word();
+    // Without it.
+    void give_back(std::uint64_t* word);
     template <class Post>
     Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
     template <class Step>
@@ -117,7 +120,8 @@ private:
     // What is fetched to be returned at once arrives in one of these; one that was waited for in vain stays taken.
     std::deque<std::uint64_t> words_;
     std::vector<std::uint64_t*> free_words_;
-    std::uint64_t transports_ = 0;  // of the links, one bit each
+    std::atomic<std::uint64_t*> spare_word_{nullptr};  // given back last, if nobody did since: costs no lock
+    std::uint64_t transports_ = 0;                     // of the links, one bit each
 };
 
 }  // namespace npushmem

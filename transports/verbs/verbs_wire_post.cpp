@@ -299,9 +299,11 @@ Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireCon
     if (connection == nullptr)
         if (const Code code = connection_to(at.way, connection); code != Code::ok) return code;
     if (room(*connection) == 0) return Code::again;
-    if (remote(at.key).key_of(at.offset, op.width) == 0) {
+    RemoteWord word_there{at.base + at.offset, remote(at.key).key_of(at.offset, op.width)};
+    if (word_there.rkey == 0) {
         const Prepared prepared = prepare_keys(*connection, at, op.width, context);
         if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+        word_there = word_at(at);
     }
     std::byte* const word = words_->take();
     if (word == nullptr) return Code::again;
@@ -309,11 +311,11 @@ Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireCon
     const LocalPlace old{word, sizeof(std::uint64_t), words_->lkey()};
     WorkChain chain;
     if (op.operation == NPUSHMEM_ATOMIC_FETCH)
-        chain.read(word_at(at), old);
+        chain.read(word_there, old);
     else if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP)
-        chain.compare_swap(word_at(at), op.compare, op.operand, old);
+        chain.compare_swap(word_there, op.compare, op.operand, old);
     else
-        chain.fetch_add(word_at(at), op.operand, old);
+        chain.fetch_add(word_there, op.operand, old);
     const Code posted = post(*connection, chain, {Posted::Kind::word, word});
     if (posted != Code::ok) words_->give_back(word);
     return posted;
