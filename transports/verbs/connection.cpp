@@ -17,7 +17,7 @@ namespace {
 // Of a burst, one in so many asks for a completion. The first ones all do: a request that has not asked costs another
 // that does, if it was the last.
 constexpr std::uint32_t most_unasked = 32;
-constexpr std::uint32_t first_ones = 8;
+constexpr std::uint32_t first_ones = 32;
 constexpr std::uint8_t not_ready_forever = 7;
 constexpr std::uint8_t not_ready_delay = 1;  // 10 us until a peer without a free receive is tried again
 
