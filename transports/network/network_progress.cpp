@@ -72,9 +72,10 @@ void NetworkTransport::await_room() {
 }
 
 Code NetworkTransport::progress() {
+    // Counted also when somebody else drives, perhaps the thread, which is to leave it to those who wait.
+    driven_.fetch_add(1, std::memory_order_relaxed);
     const Lock guard(lock_, std::try_to_lock);
     if (!guard.owns_lock()) return Code::again;
-    driven_.fetch_add(1, std::memory_order_relaxed);
     return drive() ? Code::ok : Code::again;
 }
 
@@ -85,9 +86,11 @@ int NetworkTransport::drive_for_thread() {
     constexpr std::chrono::milliseconds most{1};
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
+    const std::uint64_t driven = driven_.load(std::memory_order_relaxed);
     auto last = begin;
     Lock guard(lock_);
     for (auto now = begin; now - last < most_idle && now - begin < most; now = Clock::now()) {
+        if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::often) return -1;
         if (drive()) {
             last = now;
             continue;

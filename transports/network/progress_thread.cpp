@@ -21,10 +21,7 @@ using Clock = std::chrono::steady_clock;
 // While the program drives the transport, and where there is no descriptor.
 constexpr std::chrono::milliseconds nap{1};
 
-// A program that waits without sleeping drives it hundreds of times in this time, a dozen times in an emulated
-// processor; one that sleeps while it waits, a few times at most, and then what arrives would lie there until it wakes.
 constexpr std::chrono::milliseconds a_while{1};
-constexpr std::uint64_t often_in_a_while = 8;
 
 class OthersWatch {
 public:
@@ -35,7 +32,7 @@ public:
         const auto now = Clock::now();
         const std::uint64_t more = driven - std::exchange(driven_, driven);
         const auto whiles = static_cast<std::uint64_t>((now - std::exchange(at_, now)) / a_while);
-        return more >= often_in_a_while * std::max<std::uint64_t>(whiles, 1);
+        return more >= ProgressThread::often * std::max<std::uint64_t>(whiles, 1);
     }
 
 private:

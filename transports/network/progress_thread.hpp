@@ -13,6 +13,11 @@ namespace npushmem::network {
 
 class ProgressThread {
 public:
+    // Who drives it so often in a millisecond waits without sleeping, and needs no help: that is hundreds of times, a
+    // dozen in an emulated processor. Who sleeps while it waits does a few times at most, and then what arrives would
+    // lie there until it wakes.
+    static constexpr std::uint64_t often = 8;
+
     struct Work {
         // Lets things happen until nothing more does. The descriptor that becomes readable when there is more to do, or
         // -1: there is none to wait for, call again.
