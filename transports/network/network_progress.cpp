@@ -90,7 +90,7 @@ int NetworkTransport::drive_for_thread() {
     auto last = begin;
     Lock guard(lock_);
     for (auto now = begin; now - last < most_idle && now - begin < most; now = Clock::now()) {
-        if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::often) return -1;
+        if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::often) return ProgressThread::nap;
         if (drive()) {
             last = now;
             continue;
@@ -100,8 +100,10 @@ int NetworkTransport::drive_for_thread() {
         guard.lock();
     }
     // With a backlog, what is waited for is room, which no descriptor tells of.
-    if (!with_backlog_.empty() || !wire_->prepare_to_wait(awaited())) return -1;
-    return wire_->descriptor();
+    if (!with_backlog_.empty()) return ProgressThread::nap;
+    if (wire_->prepare_to_wait(awaited())) return wire_->descriptor();
+    // What has come just now would lie there for as long as a nap.
+    return drive() ? ProgressThread::more : ProgressThread::nap;
 }
 
 // What completes is looked at when the program asks for it; but a signal follows its data without being asked for.

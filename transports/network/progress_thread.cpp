@@ -19,7 +19,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // While the program drives the transport, and where there is no descriptor.
-constexpr std::chrono::milliseconds nap{1};
+constexpr std::chrono::milliseconds nap_length{1};
+constexpr std::chrono::milliseconds no_time{0};
 
 constexpr std::chrono::milliseconds a_while{1};
 
@@ -76,11 +77,11 @@ void ProgressThread::run() {
             next_tick = Clock::now() + work_.tick_length;
         }
         if (others.busy(work_.driven_by_others())) {
-            going_on = wait(-1, nap);
+            going_on = wait(nap, nap_length);
             continue;
         }
         const int descriptor = work_.drive();
-        going_on = wait(descriptor, descriptor >= 0 ? work_.tick_length : nap);
+        going_on = wait(descriptor, descriptor >= 0 ? work_.tick_length : descriptor == more ? no_time : nap_length);
     }
 }
 

@@ -18,9 +18,12 @@ public:
     // lie there until it wakes.
     static constexpr std::uint64_t often = 8;
 
+    // In place of a descriptor.
+    static constexpr int nap = -1;   // there is none to wait for: call again in a while
+    static constexpr int more = -2;  // there is more to do already
+
     struct Work {
-        // Lets things happen until nothing more does. The descriptor that becomes readable when there is more to do, or
-        // -1: there is none to wait for, call again.
+        // Lets things happen until nothing more does. The descriptor that becomes readable when there is more to do.
         std::function<int()> drive;
         // How often others have driven it.
         std::function<std::uint64_t()> driven_by_others;

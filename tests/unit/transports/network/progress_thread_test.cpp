@@ -15,12 +15,12 @@ constexpr std::uint64_t often = 1'000'000'000;
 // Counts what the thread does; others drive the transport `more` times between each two looks at it.
 class Driven {
 public:
-    explicit Driven(std::uint64_t more) : more_(more) {}
+    explicit Driven(std::uint64_t more, int answer = ProgressThread::nap) : more_(more), answer_(answer) {}
 
     ProgressThread::Work work() {
         return {[this] {
                     note(drives_);
-                    return -1;
+                    return answer_;
                 },
                 [this] {
                     note(looks_);
@@ -47,6 +47,7 @@ private:
     std::mutex lock_;
     std::condition_variable changed_;
     std::uint64_t more_;
+    int answer_;
     std::uint64_t driven_ = 0;  // the thread's
 };
 
@@ -55,6 +56,13 @@ TEST(ProgressThread, DrivesWhereNobodyElseDoes) {
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
     driven.wait_until([](const Driven& d) { return d.drives_ > 2 && d.ticks_ > 1; });
+}
+
+TEST(ProgressThread, GoesOnWhereThereIsMoreAndEndsAllTheSame) {
+    Driven driven(0, ProgressThread::more);
+    const auto thread = ProgressThread::start(driven.work());
+    ASSERT_TRUE(thread.ok());
+    driven.wait_until([](const Driven& d) { return d.drives_ > 20'000 && d.ticks_ > 1; });
 }
 
 TEST(ProgressThread, DrivesBesideAProgramThatLooksInNowAndThen) {
