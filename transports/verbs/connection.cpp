@@ -62,10 +62,10 @@ Status Connection::make_pair(ibv_srq* receives) {
         error = errno;
         if (error != EINVAL) break;
     }
-    return {Code::system,
-            fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has {} queue "
-                        "pairs in all{}",
-                        depth_, text_of_error(error), port_.device().max_qp, registration_hint(error, 0))};
+    return {Code::system, fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has {} queue "
+                                      "pairs in all{}",
+                                      depth_, text_of_error(error), port_.device().max_qp,
+                                      registration_hint(error, port_.registered_bytes()))};
 }
 
 Status Connection::to_init() {
@@ -73,7 +73,7 @@ Status Connection::to_init() {
     to.qp_state = IBV_QPS_INIT;
     to.pkey_index = port_.pkey_index();
     to.port_num = port_.number();
-    to.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    to.qp_access_flags = static_cast<unsigned>(port_.remote_access());
     const int failed = port_.library().modify_qp(pair_.get(), &to,
                                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     return failed == 0 ? Status{} : failure_of("ibv_modify_qp to INIT", failed);

@@ -150,6 +150,11 @@ std::uint8_t OpenedPort::reads_at_once() const {
         std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 1, enough));
 }
 
+int OpenedPort::remote_access() const {
+    const int atomics = device_.atomic_cap == IBV_ATOMIC_NONE ? 0 : IBV_ACCESS_REMOTE_ATOMIC;
+    return IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | atomics;
+}
+
 Result<Owned<ibv_mr>> OpenedPort::register_memory(void* base, std::uint64_t bytes, int access) {
     const auto is_short = [] { return errno == ENOMEM || errno == EAGAIN; };
     ibv_mr* made = library_->reg_mr(pd_.get(), base, bytes, access);

@@ -36,6 +36,9 @@ public:
     [[nodiscard]] const std::string& name() const { return name_; }
     // Reads and atomics of one queue pair that may be under way at a time.
     [[nodiscard]] std::uint8_t reads_at_once() const;
+    // What peers may do: IBV_ACCESS_REMOTE_x. A device without atomics may refuse what asks for them.
+    [[nodiscard]] int remote_access() const;
+    [[nodiscard]] std::uint64_t registered_bytes() const { return registered_bytes_; }
 
     // Registers memory; the error says which limit was met and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);

@@ -25,6 +25,11 @@ VerbsWire::Lane& VerbsWire::lane(network::Way way) {
 }
 
 Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::Way way, bool theirs) {
+    if (by_number_.size() + 1 + WorkChain::most > most_in_flight_)
+        return Status{Code::system,
+                      fmt::format("{} queue pairs use up the {} entries of the completion queue (fewer for each peer: "
+                                  "NPUSHMEM_VERBS_LANES)",
+                                  by_number_.size(), port_->cq_entries())};
     auto free = std::find(connections_.begin(), connections_.end(), nullptr);
     if (free == connections_.end()) free = connections_.insert(free, nullptr);
     const auto number = static_cast<std::uint32_t>(free - connections_.begin());

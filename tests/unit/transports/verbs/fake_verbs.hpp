@@ -131,6 +131,8 @@ private:
     };
 
     int error_of(const std::string& call);
+    // EINVAL, if atomics are asked of a device that has none.
+    static int refuses(const ibv_context* context, int access);
     template <class Object>
     Object* make(const char* call, ibv_context* context);
     template <class Object>
@@ -201,6 +203,11 @@ inline int FakeVerbs::error_of(const std::string& call) {
     return found->second.error;
 }
 
+inline int FakeVerbs::refuses(const ibv_context* context, int access) {
+    const bool none = static_cast<const Device*>(context->device)->attributes.atomic_cap == IBV_ATOMIC_NONE;
+    return none && (access & IBV_ACCESS_REMOTE_ATOMIC) != 0 ? EINVAL : 0;
+}
+
 template <class Object>
 Object* FakeVerbs::make(const char* call, ibv_context* context) {
     if (const int error = error_of(call); error != 0) {
@@ -266,9 +273,10 @@ inline int FakeVerbs::query_pkey(ibv_context*, std::uint8_t, int index, std::uin
     return error_of("query_pkey");
 }
 
-inline ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* base, std::size_t bytes, int /*access*/) {
-    if (registered_bytes() + bytes > lockable) {
-        errno = ENOMEM;
+inline ibv_mr* FakeVerbs::reg_mr(ibv_pd* pd, void* base, std::size_t bytes, int access) {
+    const int refused = refuses(pd->context, access);
+    if (refused != 0 || registered_bytes() + bytes > lockable) {
+        errno = refused != 0 ? refused : ENOMEM;
         return nullptr;
     }
     auto* const out = make<ibv_mr>("reg_mr", pd->context);
@@ -317,6 +325,8 @@ inline ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
 
 inline int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
     if (const int error = error_of("modify_qp"); error != 0) return error;
+    if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && refuses(qp->context, static_cast<int>(to->qp_access_flags)) != 0)
+        return EINVAL;
     auto& pair = *static_cast<Pair*>(qp);
     if ((mask & IBV_QP_STATE) != 0) pair.state = to->qp_state;
     if ((mask & IBV_QP_DEST_QPN) != 0) pair.destination = to->dest_qp_num;

@@ -122,5 +122,26 @@ TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
     world.write_over(2, 5, 10);
 }
 
+// Each reserves an entry of the completion queue, for the request that ends its burst.
+TEST(VerbsWire, QueuePairsThatUseUpTheCompletionQueueAreToldWithWhatToDo) {
+    World world;
+    world.verbs->add_device("fake0").attributes.max_cqe = 720;
+    world.devices = 1;
+    world.settings.queue_depth = 16;
+    world.start();
+    world.connect();
+    Code code = Code::ok;
+    std::uint32_t lane = 0;
+    WireContext context;
+    for (const std::uint64_t value = 1; code == Code::ok && lane < 1024;)
+        code = world.write(0, 5, &value, sizeof value, context, ++lane);
+    EXPECT_EQ(code, Code::system);
+    EXPECT_THAT(world.at(0).why(), ::testing::AllOf(HasSubstr("the 720 entries of the completion queue"),
+                                                    HasSubstr("NPUSHMEM_VERBS_LANES")));
+    world.drive();
+    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    world.write_over(1, 6, 7);
+}
+
 }  // namespace
 }  // namespace npushmem::verbs

@@ -11,6 +11,7 @@ using test::World;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 Status failure_of_opening(World& world) {
@@ -133,18 +134,46 @@ TEST(VerbsWireOpening, NothingIsLeftOfAWireThatHasBeenUsed) {
     EXPECT_EQ(world.verbs->objects(), 0U);
 }
 
+// At most 64 KiB may be locked, until it goes.
+class LockedMemoryLimit {
+public:
+    LockedMemoryLimit() {
+        if (::getrlimit(RLIMIT_MEMLOCK, &before_) != 0 || before_.rlim_max < bytes) return;
+        rlimit low = before_;
+        low.rlim_cur = bytes;
+        set_ = ::setrlimit(RLIMIT_MEMLOCK, &low) == 0;
+    }
+    ~LockedMemoryLimit() {
+        if (set_) ::setrlimit(RLIMIT_MEMLOCK, &before_);
+    }
+    LockedMemoryLimit(const LockedMemoryLimit&) = delete;
+    LockedMemoryLimit& operator=(const LockedMemoryLimit&) = delete;
+    [[nodiscard]] bool set() const { return set_; }
+
+private:
+    static constexpr rlim_t bytes = 65536;
+    rlimit before_{};
+    bool set_ = false;
+};
+
 TEST(VerbsWireOpening, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
     EXPECT_THAT(registration_hint(EPERM, 0), IsEmpty());
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_MEMLOCK, &before), 0);
-    if (before.rlim_max < 65536) GTEST_SKIP() << "less than that may be locked here";
-    rlimit low = before;
-    low.rlim_cur = 65536;
-    ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
+    const LockedMemoryLimit low;
+    if (!low.set()) GTEST_SKIP() << "less than that may be locked here";
     EXPECT_THAT(registration_hint(ENOMEM, 4096),
                 AllOf(HasSubstr("4 KiB are registered already"), HasSubstr("RLIMIT_MEMLOCK"), HasSubstr("is 64 KiB"),
                       HasSubstr("limits.d")));
-    ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &before), 0);
+}
+
+TEST(VerbsWireOpening, AQueuePairThatFindsNoMemoryIsToldWithWhatIsRegistered) {
+    const LockedMemoryLimit low;
+    if (!low.set()) GTEST_SKIP() << "less than that may be locked here";
+    World world;
+    world.start();
+    world.verbs->fail("create_qp", ENOMEM);
+    EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::system);
+    EXPECT_THAT(world.at(0).why(),
+                AllOf(HasSubstr("are registered already"), HasSubstr("RLIMIT_MEMLOCK"), Not(HasSubstr("; 0 B are"))));
 }
 
 TEST(VerbsWireOpening, TheUsersChoicesReachTheQueuePair) {

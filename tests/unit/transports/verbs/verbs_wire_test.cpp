@@ -251,6 +251,14 @@ TEST(VerbsWire, NativeAtomicsAreOnlyForNicsThatAreAtomicWithTheCpuUnlessTheUserI
     EXPECT_FALSE(offered(IBV_ATOMIC_NONE, NativeAtomics::always));
 }
 
+TEST(VerbsWire, ADeviceWithoutAtomicsServesAllElse) {
+    World world;
+    world.verbs->add_device("fake0").attributes.atomic_cap = IBV_ATOMIC_NONE;
+    world.devices = 1;
+    world.start();
+    world.connect();
+}
+
 TEST(VerbsWire, NativeAtomicsReturnWhatWasThere) {
     World world;
     world.settings.atomics = NativeAtomics::always;
