@@ -178,7 +178,11 @@ private:
     Status take_lane(const Greeting& greeting);
     void lane_answered(network::WireListener& listener, const Greeting& greeting);
     void retire(std::unique_ptr<Connection> connection);
-    void destroy_retired();
+    // Has nothing to do any more.
+    static bool is_over(const Connection& retired);
+    // Of the first `count`, those that are over and whose completions have all been looked at: with a queue pair a
+    // device may drop what it has completed there, and the receives that this took from the shared queue.
+    void destroy_retired(std::size_t count);
     bool repeat_greetings(network::WireListener& listener);
     // Posting
     [[nodiscard]] std::uint32_t room(const Connection& connection) const;
@@ -254,7 +258,7 @@ private:
     std::vector<std::unique_ptr<Peer>> peers_;
     std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
     std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
-    std::vector<std::unique_ptr<Connection>> retired_;          // until nothing is under way
+    std::vector<std::unique_ptr<Connection>> retired_;          // until they are over
     static constexpr std::chrono::milliseconds until_asked_again{50};
     static constexpr std::uint32_t asked_often = 20;  // who has not answered then may never
     std::vector<Asking> asking_;

@@ -387,17 +387,22 @@ void VerbsWire::retire(std::unique_ptr<Connection> connection) {
     give_up(*connection, "the connection has been closed");
     if (connection->unfinished != nullptr) watch(*connection);
     retired_.push_back(std::move(connection));
-    destroy_retired();
 }
 
-void VerbsWire::destroy_retired() {
-    std::erase_if(retired_, [this](const auto& each) {
-        if (each->under_way() > 0 || each->unfinished != nullptr || each->watched) return false;
+bool VerbsWire::is_over(const Connection& retired) {
+    return retired.under_way() == 0 && retired.unfinished == nullptr && !retired.watched;
+}
+
+void VerbsWire::destroy_retired(std::size_t count) {
+    const auto end = retired_.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto gone = std::remove_if(retired_.begin(), end, [this](const auto& each) {
+        if (!is_over(*each)) return false;
         by_number_.erase(each->number());
         std::erase_if(events_, [&](const Event& event) { return event.queue_pair == each->number(); });
         connections_[each->purpose().number] = nullptr;
         return true;
     });
+    retired_.erase(gone, end);
 }
 
 void VerbsWire::watch(Connection& connection) {

@@ -22,7 +22,6 @@ bool VerbsWire::progress(WireListener& listener) {
     active = complete(listener) || active;
     if (!watched_.empty()) active = serve_watched(listener) || active;
     if (!asking_.empty()) active = repeat_greetings(listener) || active;
-    if (!retired_.empty()) destroy_retired();
     if (!active && --until_event_check_ == 0) active = take_events(listener);
     return active;
 }
@@ -40,10 +39,12 @@ bool VerbsWire::complete(WireListener& listener) {
         for (const auto& completion : std::exchange(polled_, {})) completed(listener, completion);
         before = true;
     }
+    const std::size_t stopped = retired_.size();  // before this look: nothing more completes on them
     std::array<ibv_wc, polled_at_once> found;
     const int count = library_->poll_cq(port_->cq(), polled_at_once, found.data());
     for (int i = 0; i < count; ++i) completed(listener, found[static_cast<std::size_t>(i)]);
     if (count < 0) lose_all(listener, {Code::system, fmt::format("ibv_poll_cq failed ({})", count)});
+    if (stopped > 0 && count < static_cast<int>(polled_at_once)) destroy_retired(stopped);
     if (!unposted_receives_.empty())
         std::erase_if(unposted_receives_, [this](std::size_t index) { return post_receive(index).ok(); });
     return count > 0 || before;
@@ -346,7 +347,8 @@ bool VerbsWire::prepare_to_wait(network::Awaited what) {
     // A thread may be waiting already, for arrivals alone, and who asks may find no more to do than now.
     if (!solicited_only && library_->req_notify_cq(port_->cq(), false) != 0) return false;
     const bool busy = !asking_.empty() || !watched_.empty() || !failed_.empty() || !unposted_receives_.empty() ||
-                      !polled_.empty() || !events_.empty();
+                      !polled_.empty() || !events_.empty() ||
+                      std::any_of(retired_.begin(), retired_.end(), [](const auto& each) { return is_over(*each); });
     if (busy) return false;
     descriptor_.rest();
     while (library_->take_cq_event(port_->channel()) == 0) {

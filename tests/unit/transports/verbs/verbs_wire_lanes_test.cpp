@@ -122,6 +122,26 @@ TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
     world.write_over(2, 5, 10);
 }
 
+// As a device may drop it with the queue pair, and its receive.
+TEST(VerbsWire, WhatHasArrivedOnALaneThatIsMadeAnewIsTaken) {
+    World world;
+    world.start();
+    world.connect();
+    world.write_over(1, 5, 7);
+    const std::uint32_t theirs = world.verbs->reliable_pairs.back();
+    const std::size_t open = world.verbs->objects();
+    constexpr int polled_at_once = 16;
+    for (int i = 1; i < polled_at_once; ++i) ASSERT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
+    (void)world.at(0).progress(world.told[0]);
+    world.at(0).close({1, 1});
+    EXPECT_EQ(world.at(0).send({1, 1}, Bytes(8), {}), Code::again) << "it asks";
+    (void)world.at(0).progress(world.told[0]);
+    world.verbs->arrive(theirs);
+    world.drive();
+    EXPECT_THAT(world.told[1].messages, SizeIs(polled_at_once));
+    EXPECT_EQ(world.verbs->objects(), open) << "the old ones have gone";
+}
+
 // Each reserves an entry of the completion queue, for the request that ends its burst.
 TEST(VerbsWire, QueuePairsThatUseUpTheCompletionQueueAreToldWithWhatToDo) {
     World world;
