@@ -1,5 +1,6 @@
 #include "transports/verbs/opened_port.hpp"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -8,7 +9,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "core/base/parse.hpp"
 #include "transports/verbs/gid_choice.hpp"
@@ -86,7 +86,7 @@ Status OpenedPort::open_device(const npushmem_device& which) {
     return {};
 }
 
-Status OpenedPort::find_addresses() {
+Result<std::vector<ibv_gid_entry>> OpenedPort::addresses() const {
     constexpr std::size_t least = 16;
     std::vector<ibv_gid_entry> table(std::max<std::size_t>(
         least, static_cast<std::size_t>(device_.phys_port_cnt) * static_cast<std::size_t>(port_.gid_tbl_len)));
@@ -94,22 +94,30 @@ Status OpenedPort::find_addresses() {
     if (count < 0) return failure("query_gid_table", static_cast<int>(-count));
     table.resize(static_cast<std::size_t>(count));
     std::erase_if(table, [this](const ibv_gid_entry& entry) { return entry.port_num != number_; });
-    auto chosen = choose_gid(table, ethernet(), settings_);
+    return table;
+}
+
+Status OpenedPort::find_addresses() {
+    const auto table = addresses();
+    if (!table.ok()) return table.status();
+    auto chosen = choose_gid(table.value(), ethernet(), settings_);
     if (!chosen.ok()) return chosen.status();
     gid_ = chosen.value();
     name_ += fmt::format(" ({})", text_of(gid_));
     return {};
 }
 
+bool OpenedPort::has_pkey_at(int index) const {
+    constexpr std::uint16_t without_membership = 0x7fff;
+    std::uint16_t found = 0;
+    if (library_->query_pkey(context_.get(), number_, index, &found) != 0) return false;
+    return ((ntohs(found) ^ settings_.pkey) & without_membership) == 0;
+}
+
 Status OpenedPort::find_pkey() {
     if (settings_.pkey == 0) return {};
-    constexpr std::uint16_t without_membership = 0x7fff;
     for (int index = 0; index < port_.pkey_tbl_len; ++index) {
-        std::uint16_t found = 0;
-        if (library_->query_pkey(context_.get(), number_, index, &found) != 0) continue;
-        found =
-            static_cast<std::uint16_t>(std::endian::native == std::endian::little ? found >> 8 | found << 8 : found);
-        if (((found ^ settings_.pkey) & without_membership) != 0) continue;
+        if (!has_pkey_at(index)) continue;
         pkey_index_ = static_cast<std::uint16_t>(index);
         return {};
     }
@@ -148,6 +156,20 @@ std::uint8_t OpenedPort::reads_at_once() const {
     constexpr int enough = 16;
     return static_cast<std::uint8_t>(
         std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 1, enough));
+}
+
+std::string OpenedPort::what_changed() const {
+    ibv_port_attr now{};
+    if (library_->query_port(context_.get(), number_, &now) == 0 && now.lid != port_.lid)
+        return fmt::format("port {} had the LID {} and has {} now", name_, port_.lid, now.lid);
+    const auto table = addresses();
+    const bool known = !table.ok() || std::any_of(table.value().begin(), table.value().end(), [this](const auto& each) {
+        return each.gid_index == gid_.gid_index && std::memcmp(each.gid.raw, gid_.gid.raw, sizeof gid_.gid.raw) == 0;
+    });
+    if (!known) return fmt::format("port {} does not have this address any more", name_);
+    if (settings_.pkey != 0 && !has_pkey_at(pkey_index_))
+        return fmt::format("port {} does not have NPUSHMEM_IB_PKEY={:#x} in its place any more", name_, settings_.pkey);
+    return {};
 }
 
 int OpenedPort::remote_access() const {

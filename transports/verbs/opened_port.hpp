@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/transport.h"
@@ -40,6 +41,10 @@ public:
     [[nodiscard]] int remote_access() const;
     [[nodiscard]] std::uint64_t registered_bytes() const { return registered_bytes_; }
 
+    // What peers know of the port and is not so any more, a clause for people; empty: all is as it was when it was
+    // opened.
+    [[nodiscard]] std::string what_changed() const;
+
     // Registers memory; the error says which limit was met and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);
     // What is asked for room when there is none to register more, in the device or under the process' limit. True: it
@@ -49,8 +54,11 @@ public:
 private:
     OpenedPort(Library library, const VerbsSettings& settings) : library_(std::move(library)), settings_(settings) {}
     Status open_device(const npushmem_device& which);
+    // All addresses of the port.
+    [[nodiscard]] Result<std::vector<ibv_gid_entry>> addresses() const;
     Status find_addresses();
     Status find_pkey();
+    [[nodiscard]] bool has_pkey_at(int index) const;
     Status find_mtu();
     Status open_queues();
 

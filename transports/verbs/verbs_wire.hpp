@@ -224,6 +224,8 @@ private:
     bool take_events(network::WireListener& listener);
     void keep_events();
     void happened(network::WireListener& listener, const Event& event);
+    // What has happened to the port, to be said behind an error.
+    [[nodiscard]] std::string notes() const;
     void lose(network::WireListener& listener, Connection& connection, Status why);
     void lose_all(network::WireListener& listener, const Status& why);
 
@@ -237,7 +239,8 @@ private:
     std::uint64_t nonce_ = 0;
     std::shared_ptr<MemoryWatch> watch_;
     std::shared_ptr<RegistrationCaches> caches_ = std::make_shared<RegistrationCaches>();
-    std::string port_note_;  // what happened to the port; empty: it is up
+    std::string port_note_;     // what happened to the port; empty: it is up
+    std::string address_note_;  // likewise; empty: peers reach it where they think that it is
 
     // Given back in the reverse order: connections first, the port last.
     std::unique_ptr<OpenedPort> port_;

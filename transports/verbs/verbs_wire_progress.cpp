@@ -69,9 +69,9 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
     const bool failed = completion.status != IBV_WC_SUCCESS;
     if (failed) {
         const std::string text =
-            fmt::format("work request {}: {} (status {}, vendor {:#x}); {}{}{}", number.which,
+            fmt::format("work request {}: {} (status {}, vendor {:#x}); {}{}", number.which,
                         library_->wc_status_str(completion.status), static_cast<int>(completion.status),
-                        completion.vendor_err, hint_for(completion.status), port_note_.empty() ? "" : "; ", port_note_);
+                        completion.vendor_err, hint_for(completion.status), notes());
         // A lane that was stopped is no lost peer.
         const bool stopped = completion.status == IBV_WC_WR_FLUSH_ERR && connection.purpose().way.lane > 0;
         if (connection.failure().ok()) connection.fail({stopped ? Code::system : code_of(completion.status), text});
@@ -317,6 +317,13 @@ void VerbsWire::keep_events() {
     }
 }
 
+std::string VerbsWire::notes() const {
+    std::string out;
+    if (!port_note_.empty()) out += "; " + port_note_;
+    if (!address_note_.empty()) out += "; " + address_note_ + ", and peers know the old one: start the job again";
+    return out;
+}
+
 void VerbsWire::happened(WireListener& listener, const Event& event) {
     const char* const text = library_->event_type_str(event.type);
     switch (event.type) {
@@ -327,11 +334,14 @@ void VerbsWire::happened(WireListener& listener, const Event& event) {
             if (found != by_number_.end())
                 lose(listener, *found->second,
                      {found->second->purpose().way.lane == 0 ? Code::peer_dead : Code::system,
-                      fmt::format("its queue pair stopped: {}{}{}", text, port_note_.empty() ? "" : "; ", port_note_)});
+                      fmt::format("its queue pair stopped: {}{}", text, notes())});
             return;
         }
         case IBV_EVENT_PORT_ERR: port_note_ = fmt::format("port {} went down", port_->name()); return;
         case IBV_EVENT_PORT_ACTIVE: port_note_.clear(); return;
+        case IBV_EVENT_LID_CHANGE:
+        case IBV_EVENT_GID_CHANGE:
+        case IBV_EVENT_PKEY_CHANGE: address_note_ = port_->what_changed(); return;
         case IBV_EVENT_CQ_ERR:
         case IBV_EVENT_SRQ_ERR:  // without receives nothing arrives any more
         case IBV_EVENT_DEVICE_FATAL:

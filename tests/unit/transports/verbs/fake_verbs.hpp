@@ -2,6 +2,7 @@
 // checks them, and every call can be made to fail.
 #pragma once
 
+#include <arpa/inet.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -44,6 +45,8 @@ public:
     std::size_t lockable = ~std::size_t{0};           // bytes that all may register
     bool holds = false;                               // nothing that is posted on reliable pairs is carried out
     int drop_datagrams = 0;
+    std::uint16_t second_pkey = 0x8001;  // of every port
+    [[nodiscard]] Device& device(std::size_t index) { return devices_.at(index); }
     // A message of one byte, from nobody, on this queue pair.
     void arrive(std::uint32_t pair) {
         bool waits = false;
@@ -277,7 +280,7 @@ inline ssize_t FakeVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* o
 }
 
 inline int FakeVerbs::query_pkey(ibv_context*, std::uint8_t, int index, std::uint16_t* out) {
-    *out = index == 0 ? 0xffff : 0x0180;  // 0x8001 in the order of the network
+    *out = index == 0 ? 0xffff : htons(second_pkey);
     return error_of("query_pkey");
 }
 

@@ -485,6 +485,43 @@ TEST(VerbsWire, EventsOfTheDeviceAreHints) {
     EXPECT_THAT(world.told[0].losses[0].why, HasSubstr("port fake0:1 (1: RoCE v2 ::ffff:10.0.0.1) went down"));
 }
 
+// What a lost peer is told with, when this has been done to the port and the device tells of it.
+std::string told_after(ibv_event_type event, const std::function<void(World&)>& change) {
+    World world;
+    world.settings.pkey = 0x8001;
+    world.start();
+    world.connect();
+    change(world);
+    world.verbs->raise(event);
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
+    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "what is connected may go on";
+    world.verbs->next_status = IBV_WC_RETRY_EXC_ERR;
+    WireContext context;
+    const std::uint64_t value = 1;
+    EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
+    world.drive();
+    return world.told[0].losses.empty() ? "" : world.told[0].losses[0].why;
+}
+
+TEST(VerbsWire, AnAddressThatThePortHasNoMoreIsAHint) {
+    EXPECT_THAT(told_after(IBV_EVENT_LID_CHANGE, [](World& world) { world.verbs->device(0).ports[0].lid = 9; }),
+                HasSubstr("had the LID 0 and has 9 now, and peers know the old one: start the job again"));
+    EXPECT_THAT(told_after(IBV_EVENT_GID_CHANGE, [](World& world) { world.verbs->device(0).gids[0].gid.raw[15] = 77; }),
+                HasSubstr("port fake0:1 (1: RoCE v2 ::ffff:10.0.0.1) does not have this address any more"));
+    EXPECT_THAT(told_after(IBV_EVENT_PKEY_CHANGE, [](World& world) { world.verbs->second_pkey = 0x8002; }),
+                HasSubstr("does not have NPUSHMEM_IB_PKEY=0x8001 in its place any more"));
+}
+
+TEST(VerbsWire, AChangeOfAddressesThatPeersDoNotKnowIsNoHint) {
+    const std::string told = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
+        auto& gids = world.verbs->device(0).gids;
+        gids.push_back(gids[0]);
+        gids.back().gid_index = 3;
+        gids.back().gid.raw[15] = 78;
+    });
+    EXPECT_THAT(told, AllOf(HasSubstr("transport retry counter exceeded"), ::testing::Not(HasSubstr("any more"))));
+}
+
 TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
     World world;
     world.start();
