@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
         return 1;
     }
     long* words = SHMEM(calloc)(16, sizeof *words);
+    if (words == NULL) return 1;
     SHMEM(barrier_all)();
     put_one_way(words, times, count);
     SHMEM(barrier_all)();

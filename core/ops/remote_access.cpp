@@ -87,11 +87,7 @@ Code RemoteAccess::test(Link& link, std::uint64_t token) {
 
 Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std::uint64_t token) {
     Code code = Code::again;
-    // A waiter may look again at what is over already.
-    Status done = repeat(link, what, by, [&] {
-        if (code == Code::again) code = test(link, token);
-        return code;
-    });
+    Status done = repeat(link, what, by, [&] { return code = test(link, token); });
     if (code != Code::again) return done;
     const std::lock_guard guard(lock_);
     --link.awaited;
@@ -122,9 +118,13 @@ Status RemoteAccess::post(int pe, const char* what, Completion completion, const
         if (!found.ok()) return found.status();
         to = found.value();
     }
-    Status posted = repeat(*to, what, by, [&] { return step(*to); });
-    if (!posted.ok() || token == 0) return posted;
-    return await(*to, what, by, token);
+    Status posted = repeat(*to, what, by, [&] { return code = step(*to); });
+    if (code != Code::ok || token == 0) return posted;
+    if (posted.ok()) return await(*to, what, by, token);
+    // Posted, and the wait failed all the same: nobody waits for it.
+    const std::lock_guard guard(lock_);
+    --to->awaited;
+    return posted;
 }
 
 Status RemoteAccess::put_or_get(Code (Transport::*how)(std::uint64_t, const npushmem_rma&, std::uint64_t*),
@@ -378,14 +378,16 @@ Status RemoteAccess::settle(Links pending, Status first, const Waiting* by) {
     };
     const PeRange needed = pending.size() == 1 ? PeRange::one(pending[0]->pe) : PeRange{};
     const Status waited = pending.empty() ? Status{} : wait(settled, {"quiet", needed, peers_.timeout()}, by);
-    if (!waited.ok() && first.ok()) {
-        std::vector<int> open;
-        for (const Link* link : pending) open.push_back(link->pe);
-        first = Status{waited.code(), fmt::format("{}; not complete: PE {}", waited.message(), fmt::join(open, ", "))}
-                    .within(fmt::format("transport {}", peers_.named(pending[0]->transport).name));
-    }
+    if (!waited.ok() && first.ok()) first = pending.empty() ? waited : not_complete(pending, waited);
     Status event = events();
     return first.ok() ? event : first;
+}
+
+Status RemoteAccess::not_complete(const Links& pending, const Status& waited) const {
+    std::vector<int> open;
+    for (const Link* link : pending) open.push_back(link->pe);
+    return Status{waited.code(), fmt::format("{}; not complete: PE {}", waited.message(), fmt::join(open, ", "))}
+        .within(fmt::format("transport {}", peers_.named(pending[0]->transport).name));
 }
 
 // Drops from `pending` what is complete or has failed. A quiet takes the failures of everything that it finds over, so

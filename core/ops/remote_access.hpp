@@ -104,6 +104,7 @@ private:
     Status put_then_signal(const npushmem_put_signal& op, Completion completion, const Waiting* by);
     // `first`: what has failed already.
     Status settle(Links pending, Status first, const Waiting* by);
+    [[nodiscard]] Status not_complete(const Links& pending, const Status& waited) const;
     // With the lock held, as the next.
     void settle_once(Links& pending, Status& first);
     Code quiet_once(Link& link, Status& first);
@@ -117,7 +118,7 @@ private:
     // Staging of requests that failed, or were waited for in vain: the transport may still touch it. Until the queues
     // are closed.
     std::vector<std::vector<std::byte>> given_up_;
-    // What is fetched to be returned at once arrives in one of these; one that was waited for in vain stays taken.
+    // What is fetched to be returned at once arrives in one of these; one of a fetch that failed stays taken.
     std::deque<std::uint64_t> words_;
     std::vector<std::uint64_t*> free_words_;
     std::atomic<std::uint64_t*> spare_word_{nullptr};  // given back last, if nobody did since: costs no lock

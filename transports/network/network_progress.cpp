@@ -89,7 +89,8 @@ int NetworkTransport::drive_for_thread() {
     const std::uint64_t driven = driven_.load(std::memory_order_relaxed);
     auto last = begin;
     Lock guard(lock_);
-    for (auto now = begin; now - last < most_idle && now - begin < most; now = Clock::now()) {
+    auto now = begin;
+    for (; now - last < most_idle && now - begin < most; now = Clock::now()) {
         if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::often) return ProgressThread::nap;
         if (drive()) {
             last = now;
@@ -102,8 +103,8 @@ int NetworkTransport::drive_for_thread() {
     // With a backlog, what is waited for is room, which no descriptor tells of.
     if (!with_backlog_.empty()) return ProgressThread::nap;
     if (wire_->prepare_to_wait(awaited())) return wire_->descriptor();
-    // What has come just now would lie there for as long as a nap.
-    return drive() ? ProgressThread::more : ProgressThread::nap;
+    // What has come just now would lie there for as long as a nap, which is for others to get the lock.
+    return drive() && now - begin < most ? ProgressThread::more : ProgressThread::nap;
 }
 
 // What completes is looked at when the program asks for it; but a signal follows its data without being asked for.

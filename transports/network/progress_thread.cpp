@@ -28,12 +28,15 @@ class OthersWatch {
 public:
     explicit OthersWatch(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
 
-    // Have others driven it often since the last call?
+    // Have others driven it often in the last while?
     bool busy(std::uint64_t driven) {
         const auto now = Clock::now();
-        const std::uint64_t more = driven - std::exchange(driven_, driven);
-        const auto whiles = static_cast<std::uint64_t>((now - std::exchange(at_, now)) / a_while);
-        return more >= ProgressThread::often * std::max<std::uint64_t>(whiles, 1);
+        const std::uint64_t more = driven - driven_;
+        if (now - at_ < a_while) return more >= ProgressThread::often;
+        const auto whiles = static_cast<std::uint64_t>((now - at_) / a_while);
+        driven_ = driven;
+        at_ = now;
+        return more >= ProgressThread::often * whiles;
     }
 
 private:

@@ -25,8 +25,8 @@ public:
     void arrived(std::span<const std::byte> message) override { listener_.arrived(message); }
     void lost(Way way, Code code, const std::string& why) override {
         if (rail_ > 0 && (way.lane == 0 || ends_a_peer(code)))
-            return wire_.lose_rail(listener_, {way.pe, rail_, wire_.named(rail_, why)});
-        if (way.lane > 0 && !ends_a_peer(code)) return wire_.lose_lane(listener_, way, code, wire_.named(rail_, why));
+            return wire_.lose_rail({way.pe, rail_, wire_.named(rail_, why)});
+        if (way.lane > 0 && !ends_a_peer(code)) return wire_.lose_lane(way, code, wire_.named(rail_, why));
         listener_.lost(way, code, wire_.named(rail_, why));
     }
 
@@ -289,18 +289,18 @@ void RailsWire::close(Way way) {
 
 void RailsWire::note_loss(int pe, std::size_t index, const std::string& why) { losses_.push_back({pe, index, why}); }
 
-void RailsWire::lose_rail(WireListener& listener, const Loss& loss) {
+void RailsWire::lose_rail(const Loss& loss) {
     Peer& with = peer(loss.pe);
     if (loss.rail >= with.lost.size() || with.lost[loss.rail]) return;
     with.lost[loss.rail] = true;
     rail(loss.rail).forget(loss.pe);
     for (std::uint32_t i = 0; i < peer(loss.pe).lanes.size(); ++i)
-        if (peer(loss.pe).lanes[i].rail == loss.rail) lose_lane(listener, {loss.pe, i}, Code::system, loss.why);
+        if (peer(loss.pe).lanes[i].rail == loss.rail) lose_lane({loss.pe, i}, Code::system, loss.why);
 }
 
-void RailsWire::lose_lane(WireListener& listener, Way way, Code code, const std::string& why) {
+void RailsWire::lose_lane(Way way, Code code, const std::string& why) {
     note_lane_loss(way, code, why);
-    tell_lane_loss(listener, way);
+    end_lane_loss(way);
 }
 
 void RailsWire::note_lane_loss(Way way, Code code, const std::string& why) {
@@ -309,21 +309,35 @@ void RailsWire::note_lane_loss(Way way, Code code, const std::string& why) {
     fail_cuts(way, why);
 }
 
-void RailsWire::tell_lane_loss(WireListener& listener, Way way) {
+void RailsWire::end_lane_loss(Way way) {
     Lane& of = lane(way);
     if (!of.loss || of.cuts > 0) return;
-    const auto loss = std::exchange(of.loss, std::nullopt);
-    listener.lost(way, loss->code, loss->why);
+    lost_lanes_.emplace_back(way, *std::exchange(of.loss, std::nullopt));
+}
+
+// What is under way of such a lane over its own rail fails as well: its callers are told so, and nothing may be written
+// for them any more.
+bool RailsWire::tell_lost_lanes(WireListener& listener) {
+    const auto lost = std::exchange(lost_lanes_, {});
+    for (const auto& [way, loss] : lost) {
+        const std::size_t own = lane(way).rail;
+        const Peer& with = peer(way.pe);
+        const bool given_up = own < with.lost.size() && with.lost[own];
+        if (own != not_chosen && !given_up) rail(own).close(way);
+        listener.lost(way, loss.code, loss.why);
+    }
+    return !lost.empty();
 }
 
 bool RailsWire::progress(WireListener& listener) {
     const auto losses = std::exchange(losses_, {});
-    for (const Loss& loss : losses) lose_rail(listener, loss);
+    for (const Loss& loss : losses) lose_rail(loss);
     bool happened = end_parts(listener) || !losses.empty();
     for (std::size_t i = 0; i < rails_.size(); ++i) {
         Ear ear(*this, i, listener);
         happened = rail(i).progress(ear) || happened;
     }
+    if (!lost_lanes_.empty()) happened = tell_lost_lanes(listener) || happened;
     if (!waiting_.empty()) happened = post_waiting() || happened;
     return happened;
 }
@@ -333,7 +347,7 @@ bool RailsWire::prepare_to_wait(Awaited what) {
     if (std::any_of(cuts_.begin(), cuts_.end(), [](const Cut& each) { return each.signal_at.has_value(); }))
         what = Awaited::arrivals_and_completions;
     // All are asked, whatever they say: each wakes for what it has been asked for.
-    bool idle = waiting_.empty() && over_.empty() && losses_.empty();
+    bool idle = waiting_.empty() && over_.empty() && losses_.empty() && lost_lanes_.empty();
     if (idle) descriptor_.rest();
     for (const Rail& each : rails_) idle = each.wire->prepare_to_wait(what) && idle;
     return idle;

@@ -132,11 +132,14 @@ private:
     Code meant(std::size_t index, int pe, Code code);
     [[nodiscard]] std::string named(std::size_t index, const std::string& why) const;
     void note_loss(int pe, std::size_t index, const std::string& why);
-    void lose_rail(WireListener& listener, const Loss& loss);
-    void lose_lane(WireListener& listener, Way way, Code code, const std::string& why);
+    void lose_rail(const Loss& loss);
+    void lose_lane(Way way, Code code, const std::string& why);
     // Nothing of the lane begins any more.
     void note_lane_loss(Way way, Code code, const std::string& why);
-    void tell_lane_loss(WireListener& listener, Way way);
+    // To be told, unless cuts are under way or there is none.
+    void end_lane_loss(Way way);
+    // Not from within a rail's progress.
+    bool tell_lost_lanes(WireListener& listener);
     // Cut operations
     std::vector<Share> shares_of(const RemotePlace& place, std::size_t own, std::uint64_t bytes);
     Code cut(const std::vector<Share>& shares, const RemotePlace& place, std::byte* local, Cut what);
@@ -163,9 +166,10 @@ private:
     std::vector<Cut*> free_cuts_;
     std::deque<Part> parts_;
     std::vector<Part*> free_parts_;
-    std::vector<Part*> waiting_;  // for room
-    std::vector<Over> over_;      // without having been posted
-    std::vector<Loss> losses_;    // to be told
+    std::vector<Part*> waiting_;                        // for room
+    std::vector<Over> over_;                            // without having been posted
+    std::vector<Loss> losses_;                          // to be told
+    std::vector<std::pair<Way, LaneLoss>> lost_lanes_;  // likewise
     std::size_t address_bytes_ = 0;
     std::vector<Rail> rails_;
     CombinedDescriptor descriptor_;  // last: watches what the rails have

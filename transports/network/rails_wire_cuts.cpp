@@ -148,7 +148,7 @@ void RailsWire::end_cut(WireListener& listener, Cut& of) {
     const bool takes_its_way = ended.broken && !ended.reads && !ended.abandoned;
     if (takes_its_way && ended.way.lane == 0) return listener.lost(ended.way, ended.code, ended.why);
     if (takes_its_way) note_lane_loss(ended.way, ended.code, ended.why);
-    tell_lane_loss(listener, ended.way);
+    end_lane_loss(ended.way);
 }
 
 // All data has arrived.

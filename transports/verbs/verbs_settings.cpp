@@ -88,7 +88,8 @@ void read_pkey(Reader& reader, std::uint16_t& into) {
 
 void read_range(Reader& reader, std::optional<GidRange>& into) {
     const std::string given = reader.text("IB_ADDR_RANGE", "");
-    if (given.empty()) return;
+    // All addresses of IPv6 is how others write that any will do, of either family.
+    if (given.empty() || given == "::/0") return;
     auto parsed = GidRange::parse(given);
     if (!parsed.ok()) return reader.fail("IB_ADDR_RANGE", parsed.status().message());
     into = std::move(parsed).value();

@@ -424,5 +424,59 @@ TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
     end();
 }
 
+TEST_F(RemoteAccessTest, AKnownPeThatHasNoRoomIsAskedAgain) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, put(9, _, _))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::range));
+    const auto put = [&] { return access->put(1, 0, &value, sizeof value, Completion::later).code(); };
+    EXPECT_EQ(put(), Code::ok);
+    EXPECT_EQ(put(), Code::ok);
+    EXPECT_EQ(put(), Code::range);
+    end();
+}
+
+// Where a fetch that was given up may still arrive is nobody else's.
+TEST_F(RemoteAccessTest, AFetchThatWasGivenUpKeepsItsWord) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    std::vector<void*> words;
+    EXPECT_CALL(transport, atomic(9, _, _))
+        .WillRepeatedly([&](std::uint64_t, const npushmem_atomic& op, std::uint64_t* token) {
+            words.push_back(op.result);
+            *token = words.size();
+            *static_cast<std::uint64_t*>(op.result) = 70 + words.size();
+            return Code::ok;
+        });
+    EXPECT_CALL(transport, test(9, _)).WillRepeatedly([](std::uint64_t, std::uint64_t token) {
+        return token == 1 ? Code::again : Code::ok;
+    });
+    EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::ok));
+    const RemoteAccess::Waiting impatient = [](const std::function<bool()>& ready, const WaitFor&) {
+        return ready() ? Status{} : Status{Code::timeout, "at once"};
+    };
+    npushmem_atomic op{};
+    op.pe = 1;
+    op.operation = NPUSHMEM_ATOMIC_FETCH_ADD;
+    op.width = 8;
+    std::uint64_t old = 5;
+    op.result = &old;
+    EXPECT_EQ(access->atomic(op, Completion::local, &impatient).code(), Code::timeout);
+    EXPECT_EQ(old, 5U) << "written for a caller that was told of a failure";
+    EXPECT_TRUE(access->atomic(op, Completion::local).ok());
+    EXPECT_EQ(old, 72U);
+    EXPECT_TRUE(access->atomic(op, Completion::local).ok());
+    ASSERT_EQ(words.size(), 3U);
+    EXPECT_NE(words[1], words[0]);
+    EXPECT_EQ(words[2], words[1]) << "the word of one that is over is used again";
+    end();
+}
+
 }  // namespace
 }  // namespace npushmem

@@ -44,6 +44,7 @@ public:
     std::map<std::string, std::uint64_t> sent_bytes;  // on reliable pairs, by device
     std::size_t lockable = ~std::size_t{0};           // bytes that all may register
     bool holds = false;                               // nothing that is posted on reliable pairs is carried out
+    std::string held;                                 // nor what a device of this name sends
     int drop_datagrams = 0;
     std::uint16_t second_pkey = 0x8001;  // of every port
     [[nodiscard]] Device& device(std::size_t index) { return devices_.at(index); }
@@ -427,7 +428,7 @@ inline bool FakeVerbs::run_one(Pair& pair) {
         pair.requests.pop_front();
         return true;
     }
-    if (holds) return false;
+    if (holds || pair.context->device->name == held) return false;
     const auto target = pairs_.find(pair.destination);
     bool waits = false;
     ibv_wc_status status = std::exchange(next_status, IBV_WC_SUCCESS);

@@ -187,6 +187,32 @@ TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
     EXPECT_EQ(told_[0].done.at(&over_second), Code::ok);
 }
 
+// It takes the context's way, and with it what goes over the other port: its caller is told, and may be gone.
+TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
+    start(2, 2);
+    make_ready(0);
+    WireContext over_second;
+    WireContext over_first;
+    ASSERT_EQ(write(0, 8, over_second, 1), Code::ok);
+    ASSERT_EQ(write(0, 8, over_first, 2), Code::ok);
+    drive();
+    verbs_->held = "fake1";
+    WireContext cut;
+    ASSERT_EQ(write(0, all_bytes, cut, 2), Code::ok);
+    drive();  // the first port's part is over
+    verbs_->held = "fake0";
+    WireContext late;
+    std::uint64_t into = 5;
+    ASSERT_EQ(insist([&] { return wires_[0]->read(place(0, 2), &into, sizeof into, late); }), Code::ok);
+    verbs_->cut_off = "fake1";
+    drive();
+    const auto lost = [](const auto& loss) { return loss.lane == 2; };
+    ASSERT_TRUE(std::any_of(told_[0].losses.begin(), told_[0].losses.end(), lost));
+    verbs_->held.clear();
+    drive();
+    EXPECT_EQ(into, 5U);
+}
+
 // With one port what is fenced behind it goes on as well.
 TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
     start(2, 2);

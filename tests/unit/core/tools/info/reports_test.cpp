@@ -64,10 +64,11 @@ std::string kernels(const FakeEnvironment& environment, int pes, int nodes, doub
 }
 
 TEST(DescribeKernels, SaysWhoWouldCarryOutWhatTheyDoToOtherHostsAndWhy) {
-    EXPECT_THAT(kernels({}, 8, 2, 8), AllOf(StartsWith("Kernels: by a proxy thread to PEs that are not mapped"),
-                                            HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));
+    EXPECT_THAT(kernels({}, 8, 2, 8),
+                AllOf(StartsWith("Kernels, on hosts like this: by a proxy thread to PEs that are not mapped"),
+                      HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));
     EXPECT_THAT(kernels({}, 9, 2, 8),
-                AllOf(StartsWith("Kernels: direct to PEs that are not mapped, each core by itself"),
+                AllOf(StartsWith("Kernels, on hosts like this: direct to PEs that are not mapped, each core by itself"),
                       HasSubstr("5 PEs with a proxy each would share 8 CPUs")));
     EXPECT_THAT(kernels({{"NPUSHMEM_IB_ENABLE_IBGDA", "0"}}, 16, 2, 2),
                 AllOf(HasSubstr("by a proxy thread"), HasSubstr("NPUSHMEM_IB_ENABLE_IBGDA=0")));
