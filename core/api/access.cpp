@@ -43,6 +43,10 @@ Status copied(const Runtime& up, bool same_pe, Places<std::byte> to, Places<cons
     return apart;
 }
 
+void report(const char* function, const Status& done) {
+    if (!done.ok()) fail(function, done);
+}
+
 // Runs `body` with the runtime and the world's number of the PE, and reports what it returns.
 template <class Body>
 void with_pe(const char* function, const Context& context, int number, Body&& body) {
@@ -50,8 +54,7 @@ void with_pe(const char* function, const Context& context, int number, Body&& bo
     if (up == nullptr) return fail(function, not_running());
     const ContextUse::Call use(context);
     const auto pe = world_pe(context, number);
-    const Status done = !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status();
-    if (!done.ok()) fail(function, done);
+    report(function, !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status());
 }
 
 // An object at a PE that only a transport reaches.
@@ -71,10 +74,6 @@ std::optional<RemoteObject> straight(const Context& context, const void* object,
     const int pe = context.members.at(number);
     if (up->mapped(pe, offset) != nullptr) return std::nullopt;
     return RemoteObject{pe, offset};
-}
-
-void report(const char* function, const Status& done) {
-    if (!done.ok()) fail(function, done);
 }
 
 Status check_transfer(const Runtime& up, const void* object, const void* local, const char* object_name,

@@ -89,6 +89,15 @@ protected:
         verbs_->sent_bytes.clear();
     }
 
+    // Two contexts of the first PE: the first one's own port is the second, the other's the first.
+    void take_lanes() {
+        WireContext over_second;
+        WireContext over_first;
+        ASSERT_EQ(write(0, 8, over_second, 1), Code::ok);
+        ASSERT_EQ(write(0, 8, over_first, 2), Code::ok);
+        drive();
+    }
+
     std::shared_ptr<fakes::FakeVerbs> verbs_ = std::make_shared<fakes::FakeVerbs>();
     std::shared_ptr<fakes::FakeWatch> watch_;  // of all, if the test has one
     VerbsSettings settings_;
@@ -158,11 +167,8 @@ TEST_F(VerbsRails, PesWithDifferentNumbersOfPortsUseWhatBothHave) {
 TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
     start(2, 2);
     make_ready(0);
+    take_lanes();
     WireContext over_second;
-    WireContext over_first;
-    ASSERT_EQ(write(0, 8, over_second, 1), Code::ok);
-    ASSERT_EQ(write(0, 8, over_first, 2), Code::ok);
-    drive();
     verbs_->cut_off = "fake1";
     WireContext cut;
     ASSERT_EQ(write(0, all_bytes, cut, 2), Code::ok);
@@ -191,11 +197,7 @@ TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
 TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
     start(2, 2);
     make_ready(0);
-    WireContext over_second;
-    WireContext over_first;
-    ASSERT_EQ(write(0, 8, over_second, 1), Code::ok);
-    ASSERT_EQ(write(0, 8, over_first, 2), Code::ok);
-    drive();
+    take_lanes();
     verbs_->held = "fake1";
     WireContext cut;
     ASSERT_EQ(write(0, all_bytes, cut, 2), Code::ok);
