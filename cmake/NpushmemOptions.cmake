@@ -2,7 +2,8 @@
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
-option(NPUSHMEM_COMPILE_TOGETHER "Compile the files of a folder together, their headers once; a missing #include is not seen then" OFF)
+set(NPUSHMEM_COMPILE_TOGETHER OFF CACHE STRING "What is compiled in groups of files: OFF, TESTS (unit tests) or ON (all); a missing #include is not seen there")
+set_property(CACHE NPUSHMEM_COMPILE_TOGETHER PROPERTY STRINGS OFF TESTS ON)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -31,10 +32,9 @@ endif()
 
 add_library(npushmem_flags INTERFACE)
 target_compile_options(npushmem_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion
-                                                $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>)
-if(NOT NPUSHMEM_COMPILE_TOGETHER) # a parameter may be named as something in another file of its group is
-  target_compile_options(npushmem_flags INTERFACE -Wshadow)
-endif()
+                                                $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
+                                                # In a group, a parameter may have the name of something in another file.
+                                                $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>)
 if(NPUSHMEM_WERROR)
   target_compile_options(npushmem_flags INTERFACE -Werror)
 endif()
@@ -46,16 +46,21 @@ if(NPUSHMEM_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
 endif()
 
-# npushmem_compile_together(<target> [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_COMPILE_TOGETHER the files of a
-# folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the time. So
-# names in the unnamed namespaces of a folder must differ, which serves readers as well. Files that `ALONE` matches are
-# compiled alone. gcc warns of what it inlines from precompiled headers as if it were ours, some of it wrongly where it
+# npushmem_compile_together(<target> [TESTS] [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_COMPILE_TOGETHER=ON the
+# files of a folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the
+# time. With TESTS, only the targets that give `TESTS` are. So names in the unnamed namespaces of a folder must differ, which
+# serves readers as well. Files that `ALONE` matches are compiled alone. gcc warns of what it inlines from precompiled headers as if it were ours, some of it wrongly where it
 # optimises: no -Werror there.
 function(npushmem_compile_together target)
-  if(NOT NPUSHMEM_COMPILE_TOGETHER)
+  cmake_parse_arguments(arg "TESTS" "ALONE" "HEADERS" ${ARGN})
+  if(NPUSHMEM_COMPILE_TOGETHER STREQUAL "TESTS")
+    set(together ${arg_TESTS})
+  else()
+    set(together ${NPUSHMEM_COMPILE_TOGETHER})
+  endif()
+  if(NOT together)
     return()
   endif()
-  cmake_parse_arguments(arg "" "ALONE" "HEADERS" ${ARGN})
   if(arg_HEADERS AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     target_precompile_headers(${target} PRIVATE ${arg_HEADERS})
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>) # what ccache goes by

@@ -11,7 +11,11 @@
  * count of 0 does nothing.
  *
  * Mistakes (called before init, PE out of range, address not symmetric, count that overflows) do nothing but report:
- * one line through the log, and npushmemx_last_error(). With NPUSHMEM_ON_ERROR=exit they also end the job.
+ * one line through the log, and npushmemx_last_error(). With NPUSHMEM_ON_ERROR=job, the default, npushmem-run returns 1
+ * after a mistake that the program cannot know: the call returned neither a code nor NULL, and its thread did not call
+ * npushmemx_last_error() afterwards. With NPUSHMEM_ON_ERROR=exit mistakes end the job.
+ *
+ * A child that a PE makes by fork is no PE: all its calls but questions fail; it may end, or exec a program.
  *
  * Blocking calls end with an error when a PE they depend on is dead or NPUSHMEM_TIMEOUT has passed.
  *

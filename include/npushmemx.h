@@ -24,7 +24,7 @@ extern "C" {
  *
  *     npushmemx_uniqueid_t id;
  *     if (rank == 0) npushmemx_get_uniqueid(&id);
- *     ... send id from rank 0 to all ...
+ *     broadcast(&id, sizeof id);   // the program's own: from rank 0 to all
  *     npushmemx_init_attr_t attr = NPUSHMEMX_INIT_ATTR_INITIALIZER;
  *     npushmemx_set_attr_uniqueid_args(rank, nranks, &id, &attr);
  *     npushmemx_init_attr(NPUSHMEMX_INIT_WITH_UNIQUEID, &attr);
@@ -70,7 +70,7 @@ NPUSHMEM_API int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* 
  *
  *     npushmemx_team_config_t config = {0, 0};
  *     if (my_index == 0) npushmemx_team_get_uniqueid(&config.uniqueid);
- *     ... hand it to the other members ...
+ *     hand_out(&config.uniqueid);   // the program's own: to the other members
  *     npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, 3, my_index);
  *
  * The team is one like any other: for translate_pe, splits, contexts, collective calls, team_destroy. */
@@ -159,7 +159,8 @@ NPUSHMEM_API int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_s
 NPUSHMEM_API void npushmemx_vendor_get_version_info(int* major, int* minor, int* patch);
 
 /* Code of the calling thread's most recent failure, 0 if it had none; *message (may be NULL) receives its text, valid
- * until the thread's next failure. Any time, any thread. */
+ * until the thread's next failure. Any time, any thread. A program that calls it knows of all failures of the thread
+ * since npushmemx_clear_error: npushmem-run does not count them as failures of the job (see NPUSHMEM_ON_ERROR). */
 NPUSHMEM_API int npushmemx_last_error(const char** message);
 NPUSHMEM_API void npushmemx_clear_error(void);
 

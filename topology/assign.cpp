@@ -27,12 +27,14 @@ public:
 
     Result<Assignment> run() {
         if (auto sound = check_request(); !sound.ok()) return sound;
+        if (auto read = read_rail_numbers(); !read.ok()) return read;
         auto candidates = usable_rails(request_);
         if (!candidates.ok()) return candidates.status();
         candidates_ = std::move(candidates).value();
-        ordered_rails_ = in_machine_order(machine_, request_.rails, candidates_.rails);
+        const auto machine_order = in_machine_order(machine_, request_.rails, candidates_.rails);
+        order_ = candidates_.in_users_order ? candidates_.rails : machine_order;
         measure();
-        auto decision = decide({machine_, request_, candidates_, ordered_rails_, distances_});
+        auto decision = decide({machine_, request_, candidates_, order_, machine_order, distances_});
         if (!decision.ok()) return decision.status();
         return to_assignment(decision.value());
     }
@@ -43,6 +45,13 @@ private:
             auto& row = distances_.emplace_back();
             for (const auto& rail : request_.rails) row.push_back(distance_to(machine_, pe, rail));
         }
+    }
+
+    Status read_rail_numbers() {
+        auto numbers = rail_numbers(request_.rails, request_.nic_rails);
+        if (!numbers.ok()) return numbers.status();
+        rail_numbers_ = std::move(numbers).value();
+        return {};
     }
 
     Status check_request() {
@@ -103,6 +112,7 @@ private:
         NicChoice out{rail.nic,
                       rail.port,
                       static_cast<std::uint32_t>(index),
+                      rail_numbers_[index],
                       class_between(pe, index),
                       rail.bits_per_second,
                       {},
@@ -136,7 +146,7 @@ private:
     std::string nearer_than(std::size_t pe, DistanceClass own) const {
         auto best = own;
         std::string text;
-        for (const std::size_t rail : ordered_rails_) {
+        for (const std::size_t rail : order_) {
             const auto other = class_between(pe, rail);
             if (other >= best) continue;
             best = other;
@@ -148,8 +158,9 @@ private:
     const Machine& machine_;
     const AssignmentRequest& request_;
     Candidates candidates_;
-    std::vector<std::size_t> ordered_rails_;        // the candidates in the machine's order
+    std::vector<std::size_t> order_;                // of the candidates: the user's, or else the machine's
     std::vector<std::vector<Distance>> distances_;  // [PE][rail of the request]
+    std::vector<std::uint32_t> rail_numbers_;       // of the request's rails
     std::vector<std::string> notes_;
 };
 

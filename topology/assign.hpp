@@ -31,20 +31,22 @@ struct AssignmentRequest {
     bool enable_nic_pe_mapping = false;
     std::string hca_list;
     std::string hca_pe_mapping;
+    std::string nic_rails;
 };
 
 // Chooses. Which of the ways decides:
 //   hca_list                          leaves only the named ports (or, with ^, all but these), whatever comes next
 //   enable_nic_pe_mapping + mapping   the user's table
 //   enable_nic_pe_mapping             round robin over the list, or over all rails, in order
-//   otherwise                         `policy`: round_robin and list by DevicePlace::number, the others by distance
+//   otherwise                         `policy`: round_robin and list by DevicePlace::number, the others by distance,
+//                                     between equally near ports by the order of hca_list; `nearest` is NVSHMEM's
 // Where this differs from what NVSHMEM's variables of the same names do: names match exactly, not by their beginning;
 // the user's order counts; a list also limits the choice by distance; a list beside a mapping, counts that do not add
-// up to the host's PEs, and ports that do not exist or are down are errors; more NICs than PEs are all used. The result
-// depends on the order of PEs and rails only where the user's own order counts (list, mapping) and between PEs at one
-// and the same place. Without rails every PE gets none, which is no failure. Fails with Code::config when a variable is
-// malformed or does not fit the host (the message names variable and entry), and with Code::system when rails exist and
-// none of them can be used.
+// up to the host's PEs, and ports that do not exist or are down are errors; of more NICs than PEs, those in the PEs'
+// nearest classes are used. The result depends on the order of PEs and rails only where the user's own order counts
+// (list, mapping), between PEs at one and the same place, and for `nearest` on that of the PEs. Without rails every PE
+// gets none, which is no failure. Fails with Code::config when a variable is malformed or does not fit the host (the
+// message names variable and entry), and with Code::system when rails exist and none of them can be used.
 Result<Assignment> assign(const Machine& machine, const AssignmentRequest& request);
 
 // The indices to pass to Transport::use_devices of this PE, found by name and port because two processes may list their

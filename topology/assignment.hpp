@@ -13,7 +13,8 @@ namespace npushmem::topology {
 struct NicChoice {
     std::string nic;
     std::uint32_t port = 1;
-    std::uint32_t rail = 0;  // index into the rails that assign() was given
+    std::uint32_t rail = 0;         // index into the rails that assign() was given
+    std::uint32_t rail_number = 0;  // by which ports of PEs are paired: that index, unless the user gives another
     DistanceClass distance = DistanceClass::sys;
     std::uint64_t bits_per_second = 0;       // of the port; 0 when unknown
     std::vector<std::uint32_t> shared_with;  // the other PEs of the host that use this port, by PeAssignment::pe

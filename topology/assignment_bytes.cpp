@@ -11,7 +11,7 @@ namespace npushmem::topology {
 namespace {
 
 constexpr std::uint32_t assignment_magic = 0x4154504e;  // "NPTA" as little-endian bytes
-constexpr std::uint32_t version = 3;
+constexpr std::uint32_t version = 4;
 constexpr std::size_t header_bytes = 24;
 
 std::uint64_t checksum(std::span<const std::byte> bytes) {
@@ -82,6 +82,7 @@ void write(Writer& out, const NicChoice& nic) {
     out.text(nic.nic);
     out.number(nic.port);
     out.number(nic.rail);
+    out.number(nic.rail_number);
     out.number(static_cast<std::uint8_t>(nic.distance));
     out.number(nic.bits_per_second);
     out.number(nic.others);
@@ -116,6 +117,7 @@ NicChoice read_nic(Reader& in) {
     nic.nic = in.text();
     nic.port = in.number<std::uint32_t>();
     nic.rail = in.number<std::uint32_t>();
+    nic.rail_number = in.number<std::uint32_t>();
     nic.distance = read_class(in);
     nic.bits_per_second = in.number<std::uint64_t>();
     nic.others = in.number<std::uint32_t>();
@@ -126,7 +128,7 @@ PeAssignment read_pe(Reader& in) {
     PeAssignment pe;
     pe.pe = in.number<std::uint32_t>();
     pe.device = in.text();
-    constexpr std::size_t least_nic = 25;
+    constexpr std::size_t least_nic = 29;
     for (std::size_t left = in.length(least_nic); left > 0; --left) pe.nics.push_back(read_nic(in));
     pe.reason = in.text();
     return pe;

@@ -25,10 +25,11 @@ std::vector<std::size_t> all_of(const std::vector<Rail>& rails) {
     return indices;
 }
 
-Result<std::vector<std::size_t>> listed_rails(const AssignmentRequest& request) {
+Result<std::vector<std::size_t>> listed_rails(const AssignmentRequest& request, bool& in_users_order) {
     if (request.hca_list.empty()) return all_of(request.rails);
     const auto list = parse_nic_list(request.hca_list);
     if (!list.ok()) return list.status();
+    in_users_order = !list.value().exclude;
     return select_rails(list.value(), request.rails);
 }
 
@@ -46,9 +47,9 @@ Status nothing_active(const std::vector<Rail>& rails) {
 }  // namespace
 
 Result<Candidates> usable_rails(const AssignmentRequest& request) {
-    const auto listed = listed_rails(request);
-    if (!listed.ok()) return listed.status();
     Candidates out;
+    const auto listed = listed_rails(request, out.in_users_order);
+    if (!listed.ok()) return listed.status();
     for (const std::size_t rail : listed.value()) {
         if (request.rails[rail].state == PortState::down) {
             out.notes.push_back(fmt::format("{} is down and not used", name_of(request.rails[rail])));

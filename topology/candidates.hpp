@@ -12,6 +12,7 @@ namespace npushmem::topology {
 
 struct Candidates {
     std::vector<std::size_t> rails;  // indices into AssignmentRequest::rails, in the user's order where there is one
+    bool in_users_order = false;     // HCA_LIST names them
     std::vector<std::string> notes;  // ports that were left out, for people
 };
 

@@ -21,14 +21,6 @@ CostTable rank_distances(const std::vector<std::vector<Distance>>& distances) {
     return table;
 }
 
-CostTable transposed(const CostTable& table) {
-    CostTable out(table.empty() ? 0 : table.front().size());
-    for (const auto& row : table) {
-        for (std::size_t column = 0; column < row.size(); ++column) out[column].push_back(row[column]);
-    }
-    return out;
-}
-
 DistanceClass nearest_class(const std::vector<CostEntry>& row) {
     const auto best = std::min_element(row.begin(), row.end(), [](const CostEntry& a, const CostEntry& b) {
         return a.distance_class < b.distance_class;

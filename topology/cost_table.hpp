@@ -20,8 +20,6 @@ using CostTable = std::vector<std::vector<CostEntry>>;
 // Replaces every distance by its rank among all distances that occur.
 CostTable rank_distances(const std::vector<std::vector<Distance>>& distances);
 
-CostTable transposed(const CostTable& table);
-
 // The best class of a row; `sys` for an empty one.
 DistanceClass nearest_class(const std::vector<CostEntry>& row);
 

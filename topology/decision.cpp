@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "topology/nic_list.hpp"
@@ -72,17 +73,9 @@ private:
         return request_.enable_nic_pe_mapping ? "NPUSHMEM_ENABLE_NIC_PE_MAPPING" : "NPUSHMEM_NIC_POLICY";
     }
 
-    bool in_users_order() const {
-        return !request_.hca_list.empty() && !parse_nic_list(request_.hca_list).value().exclude;
-    }
-
-    const std::vector<std::size_t>& order_of_turns() const {
-        return in_users_order() ? in_.candidates.rails : in_.ordered_rails;
-    }
-
     Decision by_turns(std::string method, std::string_view variable) const {
         return of_every_pe(std::move(method), [&](std::size_t number) {
-            return Turn{turn_of(number, order_of_turns()), fmt::format("{} gives it, in turn, ", variable)};
+            return Turn{turn_of(number, in_.order), fmt::format("{} gives it, in turn, ", variable)};
         });
     }
 
@@ -99,7 +92,7 @@ private:
     }
 
     Result<Decision> by_list() const {
-        if (!in_users_order())
+        if (!in_.candidates.in_users_order)
             return Status{Code::config,
                           "NPUSHMEM_NIC_POLICY=list needs NPUSHMEM_HCA_LIST to name a port for every PE of the host "
                           "(a list that excludes names none)"};
@@ -119,24 +112,32 @@ private:
                             request_.hca_list, ports, ports == 1 ? "" : "s", number)};
     }
 
-    // Policies see PEs and rails in the machine's order, which makes the result independent of the input's.
+    // Policies see PEs and rails in the machine's order, which makes the result independent of the input's; but rails
+    // in the order of the user's list, and with NVSHMEM's algorithm PEs in their own and rails in the machine's.
     Result<Decision> by_distance() const {
-        const auto pes = in_machine_order(in_.machine, request_.pes);
-        const auto choice = choose(pes, cost_table(pes));
+        const auto pes = request_.policy == Policy::nearest ? all_pes() : in_machine_order(in_.machine, request_.pes);
+        const auto& rails = request_.policy == Policy::nearest ? in_.machine_order : in_.order;
+        const auto choice = choose(pes, cost_table(pes, rails));
         if (choice.size() < pes.size()) return too_few();
         Decision out{std::string(name_of(request_.policy)), std::vector<std::vector<std::size_t>>(pes.size()),
                      std::vector<std::string>(pes.size())};
         for (std::size_t i = 0; i < pes.size(); ++i) {
-            for (const std::size_t column : choice[i]) out.rails[pes[i]].push_back(in_.ordered_rails[column]);
+            for (const std::size_t column : choice[i]) out.rails[pes[i]].push_back(rails[column]);
         }
         return out;
     }
 
-    CostTable cost_table(const std::vector<std::size_t>& pes) const {
+    std::vector<std::size_t> all_pes() const {
+        std::vector<std::size_t> out(request_.pes.size());
+        std::iota(out.begin(), out.end(), std::size_t{0});
+        return out;
+    }
+
+    CostTable cost_table(const std::vector<std::size_t>& pes, const std::vector<std::size_t>& rails) const {
         std::vector<std::vector<Distance>> distances;
         for (const std::size_t pe : pes) {
             auto& row = distances.emplace_back();
-            for (const std::size_t rail : in_.ordered_rails) row.push_back(in_.distances[pe][rail]);
+            for (const std::size_t rail : rails) row.push_back(in_.distances[pe][rail]);
         }
         return rank_distances(distances);
     }
@@ -158,9 +159,9 @@ private:
     }
 
     Bins bins() const {
-        Bins out = Bins::of(in_.ordered_rails.size());
-        for (std::size_t i = 0; i < in_.ordered_rails.size(); ++i) {
-            const std::size_t rail = in_.ordered_rails[i];
+        Bins out = Bins::of(in_.order.size());
+        for (std::size_t i = 0; i < in_.order.size(); ++i) {
+            const std::size_t rail = in_.order[i];
             out.rates.push_back(rate_of(request_.rails[rail]));
             if (!request_.used_by_others.empty()) out.load[i] = request_.used_by_others[rail];
             out.half.push_back(!request_.further_for_others.empty() && request_.further_for_others[rail]);
@@ -178,14 +179,24 @@ private:
     Status too_few() const {
         std::set<std::uint32_t> devices;
         for (const auto& pe : request_.pes) devices.insert(pe.device);
-        const auto bins_used = bins();
-        const auto taken = static_cast<std::size_t>(
-            std::count_if(bins_used.load.begin(), bins_used.load.end(), [](std::size_t load) { return load != 0; }));
+        const bool one = devices.size() == 1;
         return {Code::config,
-                fmt::format("NPUSHMEM_NIC_POLICY=exclusive: {} device{} need{} a NIC port each, but of the {} usable "
-                            "on this host {} belong{} to other jobs; start fewer PEs, or choose balanced",
-                            devices.size(), devices.size() == 1 ? "" : "s", devices.size() == 1 ? "s" : "",
-                            in_.ordered_rails.size(), taken, taken == 1 ? "s" : "")};
+                fmt::format("NPUSHMEM_NIC_POLICY=exclusive: {} device{} need{} a NIC port each, but {}; start fewer "
+                            "PEs, or choose balanced",
+                            devices.size(), one ? "" : "s", one ? "s" : "", free_text())};
+    }
+
+    // "of this host's 8 ports 5 are free: 1 is down or left out by NPUSHMEM_HCA_LIST, 2 are in use by other jobs".
+    std::string free_text() const {
+        const auto is = [](std::size_t count) { return fmt::format("{} {}", count, count == 1 ? "is" : "are"); };
+        const std::size_t all = request_.rails.size();
+        const std::size_t usable = in_.order.size();
+        const std::size_t free = free_rails(bins()).size();
+        if (free == all) return fmt::format("this host has {}", all);
+        std::string why;
+        if (usable < all) why = fmt::format("{} down or left out by NPUSHMEM_HCA_LIST", is(all - usable));
+        if (free < usable) why += fmt::format("{}{} in use by other jobs", why.empty() ? "" : ", ", is(usable - free));
+        return fmt::format("of this host's {} ports {} free: {}", all, is(free), why);
     }
 
     const DecisionInput& in_;

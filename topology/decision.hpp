@@ -22,7 +22,8 @@ struct DecisionInput {
     const Machine& machine;
     const AssignmentRequest& request;
     const Candidates& candidates;
-    const std::vector<std::size_t>& ordered_rails;        // the candidates in the machine's order
+    const std::vector<std::size_t>& order;                // of the candidates: the user's, or else the machine's
+    const std::vector<std::size_t>& machine_order;        // of the candidates
     const std::vector<std::vector<Distance>>& distances;  // [PE][rail of the request]
 };
 

@@ -1,26 +1,25 @@
 #include "topology/nic_pair.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include "core/base/rail_pairs.hpp"
 
 namespace npushmem::topology {
+namespace {
 
-std::vector<NicPair> pair_nics(const PeAssignment& mine, const PeAssignment& peer) {
-    std::vector<NicPair> pairs;
-    if (peer.nics.empty()) return pairs;
-    for (std::size_t i = 0; i < mine.nics.size(); ++i) {
-        const auto same = std::find_if(peer.nics.begin(), peer.nics.end(),
-                                       [&](const NicChoice& nic) { return nic.rail == mine.nics[i].rail; });
-        pairs.push_back({mine.nics[i], same != peer.nics.end() ? *same : peer.nics[i % peer.nics.size()]});
-    }
-    std::stable_partition(pairs.begin(), pairs.end(), [](const NicPair& pair) { return pair.same_rail(); });
-    return pairs;
+std::vector<RailId> rail_ids(const PeAssignment& pe) {
+    std::vector<RailId> out;
+    for (const auto& nic : pe.nics) out.push_back({nic.rail_number, false, {}});
+    return out;
 }
 
-std::string why(const NicPair& pair) {
-    if (pair.same_rail()) return fmt::format("rail {} on both ends", pair.mine.rail);
-    return fmt::format("rails {0} and {1}, as the peer has no NIC of rail {0}", pair.mine.rail, pair.theirs.rail);
+}  // namespace
+
+std::vector<NicPair> pair_nics(const PeAssignment& mine, const PeAssignment& peer) {
+    const auto own = rail_ids(mine);
+    const auto others = rail_ids(peer);
+    std::vector<NicPair> out;
+    for (const auto& [i, j] : pair_rails(static_cast<int>(mine.pe), own, static_cast<int>(peer.pe), others))
+        out.push_back({mine.nics[i], peer.nics[j], why_paired(own[i], others[j])});
+    return out;
 }
 
 }  // namespace npushmem::topology

@@ -1,6 +1,7 @@
 #include "topology/policy_balanced.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "topology/spread.hpp"
 
@@ -23,6 +24,22 @@ std::vector<std::size_t> unused_rails(const Choice& choice, const Bins& rails) {
     return unused;
 }
 
+// The PEs that may have this rail as a further one, in class PIX whatever the class is, and the others in class SYS.
+// None: it is of no PE's nearest class, as NICs for storage are.
+std::optional<std::vector<CostEntry>> row_of_extra(const CostTable& costs, std::size_t rail) {
+    const auto is_near = [&](const std::vector<CostEntry>& pe) { return pe[rail].distance_class == nearest_class(pe); };
+    DistanceClass best = DistanceClass::sys;
+    for (const auto& pe : costs)
+        if (is_near(pe)) best = std::min(best, pe[rail].distance_class);
+    if (std::none_of(costs.begin(), costs.end(), is_near)) return std::nullopt;
+    std::vector<CostEntry> row;
+    for (const auto& pe : costs) {
+        const bool allowed = is_near(pe) && pe[rail].distance_class == best;
+        row.push_back({allowed ? DistanceClass::pix : DistanceClass::sys, pe[rail].rank});
+    }
+    return row;
+}
+
 // The first stays first: it is the one that was chosen for nearness and load.
 void sort_extras(const CostTable& costs, Choice& choice) {
     for (std::size_t pe = 0; pe < choice.size(); ++pe) {
@@ -34,15 +51,19 @@ void sort_extras(const CostTable& costs, Choice& choice) {
 
 }  // namespace
 
-// The same spreading with the parts exchanged: rails look for the PEs they are nearest to, all of which have one.
+// The same spreading with the parts exchanged: rails look for the PEs that may have them, all of which have one.
 void add_unused(const CostTable& costs, std::size_t max_per_pe, const Bins& rails, Choice& choice) {
-    const auto unused = unused_rails(choice, rails);
-    const CostTable by_rail = transposed(costs);
+    std::vector<std::size_t> spread;
     CostTable rows;
-    for (const std::size_t rail : unused) rows.push_back(by_rail[rail]);
+    for (const std::size_t rail : unused_rails(choice, rails)) {
+        auto row = row_of_extra(costs, rail);
+        if (!row) continue;
+        spread.push_back(rail);
+        rows.push_back(std::move(*row));
+    }
     const auto pes = Spread(rows, {std::vector<std::size_t>(costs.size(), 1), {}, {}, max_per_pe}).solve();
-    for (std::size_t i = 0; i < unused.size(); ++i) {
-        if (pes[i]) choice[*pes[i]].push_back(unused[i]);
+    for (std::size_t i = 0; i < spread.size(); ++i) {
+        if (pes[i]) choice[*pes[i]].push_back(spread[i]);
     }
     sort_extras(costs, choice);
 }

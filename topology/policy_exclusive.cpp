@@ -8,14 +8,6 @@
 namespace npushmem::topology {
 namespace {
 
-std::vector<std::size_t> free_of(const Bins& rails) {
-    std::vector<std::size_t> out;
-    for (std::size_t rail = 0; rail < rails.load.size(); ++rail) {
-        if (rails.load[rail] == 0 && (rails.half.empty() || !rails.half[rail])) out.push_back(rail);
-    }
-    return out;
-}
-
 // One row per device (that of its first PE, since all sit at one place), one column per free rail.
 CostTable rows_of(const CostTable& costs, const std::map<std::uint32_t, std::size_t>& first_pe,
                   const std::vector<std::size_t>& rails) {
@@ -29,11 +21,19 @@ CostTable rows_of(const CostTable& costs, const std::map<std::uint32_t, std::siz
 
 }  // namespace
 
+std::vector<std::size_t> free_rails(const Bins& rails) {
+    std::vector<std::size_t> out;
+    for (std::size_t rail = 0; rail < rails.load.size(); ++rail) {
+        if (rails.load[rail] == 0 && (rails.half.empty() || !rails.half[rail])) out.push_back(rail);
+    }
+    return out;
+}
+
 Choice choose_exclusive(const CostTable& costs, std::span<const std::uint32_t> device_of, std::size_t max_per_pe,
                         const Bins& rails) {
     std::map<std::uint32_t, std::size_t> first_pe;
     for (std::size_t pe = 0; pe < costs.size(); ++pe) first_pe.emplace(device_of[pe], pe);
-    const auto usable = free_of(rails);
+    const auto usable = free_rails(rails);
     if (first_pe.size() > usable.size()) return {};
     const CostTable rows = rows_of(costs, first_pe, usable);
     Choice by_device;

@@ -9,6 +9,9 @@
 
 namespace npushmem::topology {
 
+// The rails that nothing uses yet.
+std::vector<std::size_t> free_rails(const Bins& rails);
+
 // Rows are PEs, columns rails; `device_of` gives the device of each PE (equal numbers: one device). Devices get
 // different rails, none that `rails` says is in use, with as few far ones as possible; PEs of one device share its
 // rails. Left-over rails are shared out as by choose_balanced. Empty when there are more devices than free rails.

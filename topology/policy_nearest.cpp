@@ -2,81 +2,69 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 namespace npushmem::topology {
 namespace {
 
-class TwoPasses {
-public:
-    TwoPasses(const CostTable& costs, std::size_t rails_per_pe)
-        : costs_(costs), rails_per_pe_(rails_per_pe), users_(costs.front().size(), 0) {}
+// Less is nearer.
+std::size_t nearness(const CostEntry& entry) {
+    return static_cast<std::size_t>(std::max(entry.distance_class, DistanceClass::pxb));
+}
 
-    Choice run() {
-        take_nearest();
-        move_off_crowded();
-        return std::move(choice_);
+// All rails of a PE, the nearest class first.
+std::vector<std::size_t> by_class(const std::vector<CostEntry>& costs) {
+    std::vector<std::size_t> rails(costs.size());
+    std::iota(rails.begin(), rails.end(), std::size_t{0});
+    std::stable_sort(rails.begin(), rails.end(),
+                     [&](std::size_t a, std::size_t b) { return costs[a].distance_class < costs[b].distance_class; });
+    return rails;
+}
+
+// The rails of a PE that it may have: those as near as its nearest one.
+std::vector<std::size_t> eligible_rails(const std::vector<CostEntry>& costs) {
+    auto rails = by_class(costs);
+    const std::size_t nearest = nearness(costs[rails.front()]);
+    std::erase_if(rails, [&](std::size_t rail) { return nearness(costs[rail]) != nearest; });
+    return rails;
+}
+
+// Lets one place of a PE move, perhaps several times.
+void move_off_crowded(std::size_t& place, const std::vector<std::size_t>& eligible, std::vector<std::size_t>& users) {
+    for (const std::size_t rail : eligible) {
+        if (users[place] < users[rail] + 2) continue;
+        --users[place];
+        ++users[rail];
+        place = rail;
     }
+}
 
-private:
-    void take_nearest() {
-        for (std::size_t pe = 0; pe < costs_.size(); ++pe) {
-            auto rails = by_class(pe);
-            rails.resize(rails_per_pe_);
-            for (const std::size_t rail : rails) ++users_[rail];
-            choice_.push_back(std::move(rails));
-        }
-    }
-
-    std::vector<std::size_t> by_class(std::size_t pe) const {
-        std::vector<std::size_t> rails(users_.size());
-        std::iota(rails.begin(), rails.end(), std::size_t{0});
-        std::stable_sort(rails.begin(), rails.end(), [&](std::size_t a, std::size_t b) {
-            return costs_[pe][a].distance_class < costs_[pe][b].distance_class;
-        });
-        return rails;
-    }
-
-    void move_off_crowded() {
-        for (std::size_t pe = 0; pe < costs_.size(); ++pe) {
-            for (auto& rail : choice_[pe]) {
-                if (users_[rail] < 2) continue;
-                const auto better = less_used(pe, rail);
-                if (!better) continue;
-                --users_[rail];
-                ++users_[*better];
-                rail = *better;
-            }
-        }
-    }
-
-    // An equally near rail that would carry less after the move than `rail` does before it.
-    std::optional<std::size_t> less_used(std::size_t pe, std::size_t rail) const {
-        std::optional<std::size_t> best;
-        for (std::size_t other = 0; other < users_.size(); ++other) {
-            if (costs_[pe][other].distance_class != costs_[pe][rail].distance_class) continue;
-            if (users_[other] + 1 >= users_[rail] || has(pe, other)) continue;
-            if (!best || users_[other] < users_[*best]) best = other;
-        }
-        return best;
-    }
-
-    bool has(std::size_t pe, std::size_t rail) const {
-        return std::find(choice_[pe].begin(), choice_[pe].end(), rail) != choice_[pe].end();
-    }
-
-    const CostTable& costs_;
-    std::size_t rails_per_pe_;
-    std::vector<std::size_t> users_;
-    Choice choice_;
-};
+void remove_repeated(std::vector<std::size_t>& rails) {
+    std::vector<std::size_t> once;
+    for (const std::size_t rail : rails)
+        if (std::find(once.begin(), once.end(), rail) == once.end()) once.push_back(rail);
+    rails = std::move(once);
+}
 
 }  // namespace
 
 Choice choose_nearest(const CostTable& costs, std::size_t max_per_pe) {
     if (costs.empty() || costs.front().empty()) return Choice(costs.size());
-    const std::size_t share = std::max<std::size_t>(1, costs.front().size() / costs.size());
-    return TwoPasses(costs, std::min(share, max_per_pe)).run();
+    const std::size_t rails = costs.front().size();
+    const std::size_t places = std::min(std::max<std::size_t>(1, rails / costs.size()), max_per_pe);
+    std::vector<std::size_t> users(rails, 0);
+    Choice choice;
+    for (const auto& row : costs) {
+        auto taken = eligible_rails(row);
+        taken.resize(std::min(taken.size(), places));
+        for (const std::size_t rail : taken) ++users[rail];
+        choice.push_back(std::move(taken));
+    }
+    for (std::size_t pe = 0; pe < costs.size(); ++pe) {
+        const auto eligible = eligible_rails(costs[pe]);
+        for (std::size_t& place : choice[pe]) move_off_crowded(place, eligible, users);
+        remove_repeated(choice[pe]);
+    }
+    return choice;
 }
 
 }  // namespace npushmem::topology

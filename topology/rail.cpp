@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/nic_rails.hpp"
+
 namespace npushmem::topology {
 namespace {
 
@@ -56,6 +58,20 @@ std::vector<Rail> rails_of(const Machine& machine) {
         if ((nic.kind == NicKind::rdma) == has_rdma) append_rails(rails, nic);
     }
     return rails;
+}
+
+Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, const std::string& nic_rails) {
+    const auto entries = parse_nic_rails(nic_rails);
+    if (!entries.ok()) return entries.status();
+    // A host without a NIC has nothing to connect, whatever the variable says of others.
+    if (rails.empty()) return std::vector<std::uint32_t>{};
+    std::vector<PortName> ports;
+    for (const auto& rail : rails) ports.push_back({rail.nic, rail.port});
+    const auto given = given_rails(entries.value(), ports);
+    if (!given.ok()) return given.status();
+    std::vector<std::uint32_t> out;
+    for (const auto& number : given.value()) out.push_back(number.value_or(static_cast<unsigned>(out.size())));
+    return out;
 }
 
 }  // namespace npushmem::topology

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/transport.h"
 #include "topology/distance.hpp"
 #include "topology/machine.hpp"
@@ -31,5 +32,9 @@ std::vector<Rail> rails_of(const Machine& machine, std::span<const npushmem_devi
 // The machine's own rails, for a report without a transport: the ports of its verbs devices, or of its network
 // interfaces when it has none (an interface beside a verbs device is the same hardware).
 std::vector<Rail> rails_of(const Machine& machine);
+
+// The number by which each of a host's rails, in the machine's order, is paired with those of other hosts: its place,
+// or what NPUSHMEM_NIC_RAILS (`nic_rails`) gives it. Fails with Code::config as given_rails does.
+Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, const std::string& nic_rails);
 
 }  // namespace npushmem::topology

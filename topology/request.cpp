@@ -1,5 +1,6 @@
 #include "topology/request.hpp"
 
+#include "core/base/nic_rails.hpp"
 #include "topology/nic_list.hpp"
 #include "topology/nic_mapping.hpp"
 
@@ -16,10 +17,12 @@ Result<AssignmentRequest> request_from(const Settings& settings, std::vector<Dev
     request.enable_nic_pe_mapping = settings.enable_nic_pe_mapping;
     request.hca_list = settings.hca_list;
     request.hca_pe_mapping = settings.hca_pe_mapping;
+    request.nic_rails = settings.nic_rails;
     return request;
 }
 
 Status check_nic_variables(const Settings& settings) {
+    if (const auto rails = parse_nic_rails(settings.nic_rails); !rails.ok()) return rails.status();
     if (!settings.hca_list.empty()) {
         if (const auto list = parse_nic_list(settings.hca_list); !list.ok()) return list.status();
     }

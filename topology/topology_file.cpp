@@ -6,9 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "core/base/os_facts.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::topology {
 
@@ -23,9 +23,8 @@ Status check_topology_file(const std::string& path) {
 }
 
 std::uint64_t hash_of_topology_file(const std::string& path) {
-    std::ifstream file(path);
-    const std::string content{std::istreambuf_iterator<char>(file), {}};
-    return hash_bytes(content);
+    const auto content = read_whole_file(path);
+    return hash_bytes(content.ok() ? content.value() : "");
 }
 
 }  // namespace npushmem::topology

@@ -1,5 +1,6 @@
 #include "bench/perf/combine_options.hpp"
 
+#include "bench/perf/positive.hpp"
 #include "bench/perf/workloads.hpp"
 
 namespace npushmem::perf {
@@ -9,11 +10,10 @@ void declare_options(CLI::App& app, CombineOptions& options) {
                    "Workload by name: " + workload_names() + "; or a name of your own with all sizes")
         ->capture_default_str();
     app.add_option("--routing", options.routing_file, "Routing file (format: bench/perf/README.md); absent: generated");
-    app.add_option("--experts", options.experts, "Experts of the layer, instead of the model's")
-        ->check(CLI::PositiveNumber);
+    app.add_option("--experts", options.experts, "Experts of the layer, instead of the model's")->check(positive());
     app.add_option("--top-k", options.top_k, "Choices per token")->check(CLI::Range(1, 64));
-    app.add_option("--hidden", options.hidden, "Elements of a row")->check(CLI::PositiveNumber);
-    app.add_option("--tokens", options.tokens, "Tokens per PE")->check(CLI::PositiveNumber);
+    app.add_option("--hidden", options.hidden, "Elements of a row")->check(positive());
+    app.add_option("--tokens", options.tokens, "Tokens per PE")->check(positive());
     app.add_option("--type", options.type, "Element type")
         ->check(CLI::IsMember({"bf16", "half", "float"}))
         ->capture_default_str();

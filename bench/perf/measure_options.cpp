@@ -6,6 +6,8 @@
 #include <iostream>
 #include <thread>
 
+#include "bench/perf/positive.hpp"
+
 namespace npushmem::perf {
 namespace {
 
@@ -37,10 +39,10 @@ bench::EngineSettings MeasureOptions::settings() const {
 
 void declare_options(CLI::App& app, MeasureOptions& options) {
     app.add_option("--rounds", options.rounds, "How often each variant is timed, in turn with the others")
-        ->check(CLI::PositiveNumber)
+        ->check(positive())
         ->capture_default_str();
     app.add_option("--batch", options.batch_us, "Microseconds of one timed batch")
-        ->check(CLI::PositiveNumber)
+        ->check(positive())
         ->capture_default_str();
     app.add_option("--csv", options.csv, "Write the results into this file, a line per variant");
     app.add_option("--json", options.json, "Write the results into this file, as JSON");

@@ -8,7 +8,7 @@ namespace npushmem::perf {
 
 struct BarrierLatency {
     Spread seconds;
-    int cores = 0;  // of the launch; 0: not measured, because some PE's memory is not mapped at another
+    int cores = 0;  // of the launch
 };
 
 // Collective. Times of this PE's first core.

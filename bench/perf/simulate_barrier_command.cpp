@@ -9,11 +9,13 @@
 #include <fstream>
 #include <iostream>
 #include <span>
+#include <sstream>
 
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/sweep.hpp"
 #include "core/base/cpu_facts.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::perf {
 namespace {
@@ -98,9 +100,11 @@ private:
             model = measured.value();
         }
         if (parameters_.empty()) return model;
-        std::ifstream file(parameters_);
-        if (!file) return Status{Code::config, fmt::format("cannot read \"{}\"", parameters_)};
-        if (Status read = simulate::read_model(file, parameters_, model); !read.ok()) return read;
+        const auto text = read_whole_file(parameters_);
+        if (!text.ok())
+            return Status{Code::config, fmt::format("cannot read \"{}\": {}", parameters_, text.status().message())};
+        std::istringstream lines(text.value());
+        if (Status read = simulate::read_model(lines, parameters_, model); !read.ok()) return read;
         return model;
     }
 

@@ -7,6 +7,9 @@ Result<std::unique_ptr<MpiLibrary>> make_mpich_library() {
     auto calls = find_calls();
     if (!calls.ok()) return calls.status();
     calls.value().world = MPI_COMM_WORLD;
+    calls.value().self = MPI_COMM_SELF;
+    calls.value().null = MPI_COMM_NULL;
+    calls.value().errors_return = MPI_ERRORS_RETURN;
     calls.value().byte = MPI_BYTE;
     return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
 }

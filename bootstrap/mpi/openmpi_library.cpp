@@ -6,7 +6,10 @@ namespace npushmem::mpi {
 Result<std::unique_ptr<MpiLibrary>> make_openmpi_library() {
     auto calls = find_calls();
     if (!calls.ok()) return calls.status();
-    if (!look_up("ompi_mpi_comm_world", calls.value().world) || !look_up("ompi_mpi_byte", calls.value().byte))
+    Calls& known = calls.value();
+    if (!look_up("ompi_mpi_comm_world", known.world) || !look_up("ompi_mpi_comm_self", known.self) ||
+        !look_up("ompi_mpi_comm_null", known.null) || !look_up("ompi_mpi_errors_return", known.errors_return) ||
+        !look_up("ompi_mpi_byte", known.byte))
         return Status{Code::unsupported, "this Open MPI does not have its predefined objects where its mpi.h said"};
     return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
 }

@@ -39,6 +39,18 @@ Deadline Job::next_deadline() const {
     return next;
 }
 
+void Job::rank_ended(int rank, int nranks, std::string how) { ended_.push_back({rank, nranks, std::move(how)}); }
+
+Session* Job::fail_for_ended_rank(Moment now) {
+    for (Session& session : sessions_)
+        for (const EndedRank& each : ended_)
+            if (each.nranks == session.size() && session.lacks(each.rank)) {
+                session.fail(Session::never_joins(each.how), now);
+                return &session;
+            }
+    return nullptr;
+}
+
 void Job::tidy(Moment now) {
     std::erase_if(sessions_, [now](const Session& each) {
         return each.stage() == Session::Stage::finished || each.forgettable(now);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
+#include <vector>
 
 #include "bootstrap/rendezvous/credentials.hpp"
 #include "bootstrap/rendezvous/session.hpp"
@@ -21,11 +23,23 @@ public:
     // A session whose time has run out, or nullptr.
     Session* overdue(Moment now);
     [[nodiscard]] Deadline next_deadline() const;
+    // The process of a rank has ended, as `how` says, so that it joins no more: sessions of `nranks` ranks that lack it
+    // fail, also those that begin later.
+    void rank_ended(int rank, int nranks, std::string how);
+    // Fails a session that lacks a rank that has ended, and returns it; nullptr when there is none.
+    Session* fail_for_ended_rank(Moment now);
     // Drops sessions that are over; failed ones a while later, see Session::forgettable().
     void tidy(Moment now);
 
 private:
+    struct EndedRank {
+        int rank;
+        int nranks;
+        std::string how;
+    };
+
     Credentials credentials_;
+    std::vector<EndedRank> ended_;
     std::uint32_t next_number_ = 1;  // 0 is the session of connections to the service itself
     std::deque<Session> sessions_;
 };

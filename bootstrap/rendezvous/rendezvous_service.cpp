@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "bootstrap/rendezvous/file_limit.hpp"
 
@@ -104,6 +105,14 @@ void RendezvousService::add_job(const Credentials& credentials) {
     jobs_.try_emplace(credentials.job, credentials);
 }
 
+void RendezvousService::rank_ended(const Nonce& job, int rank, int nranks, const std::string& how) {
+    {
+        const std::scoped_lock lock(jobs_mutex_);
+        ended_ranks_.push_back({job, rank, nranks, how});
+    }
+    (void)::eventfd_write(wake_.get(), 1);
+}
+
 Job* RendezvousService::find_job(const Nonce& nonce) {
     const std::scoped_lock lock(jobs_mutex_);
     const auto found = jobs_.find(nonce);
@@ -128,7 +137,7 @@ Deadline RendezvousService::next_deadline() {
 
 void RendezvousService::on_event(const Poller::Event& event) {
     if (event.key == door_key) return serve_door();
-    if (event.key == wake_key) return;
+    if (event.key == wake_key) return fail_for_ended_ranks();
     const auto found = members_.find(event.key);
     if (found == members_.end()) return;
     if (event.readable && !hear(found->second)) {
@@ -161,6 +170,7 @@ void RendezvousService::introduce(Admitted admitted) {
     if (!entered.ok()) say_last(id, member, entered);
     if (was_under_way && session.stage() == Session::Stage::failed) announce(session);
     if (entered.ok() && session.stage() == Session::Stage::linking) assign_all(session);
+    fail_for_ended_ranks();
     job->tidy(Clock::now());
     // What followed the join is in the channel's buffer already, so no event will tell of it.
     if (!hear(member)) members_.erase(id);
@@ -207,6 +217,17 @@ void RendezvousService::fail(Member& member, const Status& cause) {
     session->fail(cause, Clock::now());
     announce(*session);
     member.job->tidy(Clock::now());
+}
+
+void RendezvousService::fail_for_ended_ranks() {
+    eventfd_t times = 0;
+    (void)::eventfd_read(wake_.get(), &times);
+    const std::scoped_lock lock(jobs_mutex_);
+    for (EndedRank& each : std::exchange(ended_ranks_, {}))
+        if (const auto found = jobs_.find(each.job); found != jobs_.end())
+            found->second.rank_ended(each.rank, each.nranks, std::move(each.how));
+    for (auto& [nonce, job] : jobs_)
+        while (const Session* session = job.fail_for_ended_rank(Clock::now())) announce(*session);
 }
 
 void RendezvousService::push(Id id, Member& member) {

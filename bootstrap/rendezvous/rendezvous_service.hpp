@@ -2,8 +2,8 @@
 // the ranks of a session, tells each where its parent in the tree listens, and passes failures on until all links
 // stand. It serves any number of jobs and any number of sessions of each.
 //
-// Threads: add_job() from any; everything else happens in the service's own thread, which blocks all signals. The
-// destructor ends the thread; ranks that are still joining then see their connections close.
+// Threads: add_job() and rank_ended() from any; everything else happens in the service's own thread, which blocks all
+// signals. The destructor ends the thread; ranks that are still joining then see their connections close.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "bootstrap/rendezvous/doorman.hpp"
 #include "bootstrap/rendezvous/file_descriptor.hpp"
@@ -37,6 +39,8 @@ public:
     [[nodiscard]] bool runs_in_this_process() const;
     // A job that is served already stays as it is.
     void add_job(const Credentials& credentials);
+    // See Job::rank_ended.
+    void rank_ended(const Nonce& job, int rank, int nranks, const std::string& how);
 
 private:
     struct Member {
@@ -47,6 +51,12 @@ private:
         bool last_words = false;  // an abort is on its way to it; nothing else matters any more
     };
     using Id = std::uint64_t;
+    struct EndedRank {
+        Nonce job;
+        int rank;
+        int nranks;
+        std::string how;
+    };
     struct Leaving {
         Moment when;
         Id id;
@@ -71,6 +81,7 @@ private:
     void announce(const Session& session);
     void say_last(Id id, Member& member, const Status& cause);
     void expire(Moment now);
+    void fail_for_ended_ranks();
     Job* find_job(const Nonce& nonce);
 
     std::optional<Doorman> doorman_;  // set before the thread starts
@@ -78,7 +89,9 @@ private:
     FileDescriptor wake_;
     Address address_;
     pid_t owner_;
-    std::mutex jobs_mutex_;  // guards the map; the jobs in it belong to the service's thread once they are there
+    // Guards the map and what has not been taken up yet; the jobs in the map belong to the service's thread.
+    std::mutex jobs_mutex_;
+    std::vector<EndedRank> ended_ranks_;
     std::map<Nonce, Job> jobs_;
     std::map<Id, Member> members_;
     std::deque<Leaving> leaving_;  // those with last words, in order of time

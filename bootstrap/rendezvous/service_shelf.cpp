@@ -1,5 +1,7 @@
 #include "bootstrap/rendezvous/service_shelf.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace npushmem::rendezvous {
@@ -34,6 +36,15 @@ Result<UniqueId> ServiceShelf::serve(const Address& where, const MakeId& make_id
     if (Status begun = service.begin(); !begun.ok()) return begun;
     services_.push_back(std::move(listening).value());
     return id;
+}
+
+Status ServiceShelf::rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how) {
+    const std::scoped_lock lock(mutex_);
+    RendezvousService* const service = find(id.service);
+    if (service == nullptr)
+        return {Code::state, fmt::format("no rendezvous service of this process listens at {}", id.service.text())};
+    service->rank_ended(id.credentials.job, rank, nranks, how);
+    return {};
 }
 
 }  // namespace npushmem::rendezvous

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "bootstrap/rendezvous/rendezvous_service.hpp"
@@ -23,6 +24,8 @@ public:
     // or a new one.
     using MakeId = std::function<Result<UniqueId>(const Address& service)>;
     Result<UniqueId> serve(const Address& where, const MakeId& make_id);
+    // See Job::rank_ended. Code::state when no service of this process serves the id.
+    Status rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how);
 
 private:
     RendezvousService* find(const Address& where) const;

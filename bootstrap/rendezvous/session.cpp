@@ -100,6 +100,16 @@ Status Session::closed(int rank) const {
                                          slot(rank).who.text())};
 }
 
+bool Session::lacks(int rank) const {
+    return stage_ == Stage::forming && in_range(rank) && slot(rank).state == Slot::State::absent;
+}
+
+Status Session::never_joins(const std::string& how) {
+    return {Code::peer_dead, how +
+                                 " without calling npushmem_init, in which the others wait for it; every PE must call "
+                                 "it, so start only as many PEs as do"};
+}
+
 Status Session::overdue() const {
     const bool forming = stage_ == Stage::forming;
     const auto late = rank_list(ranks_in(forming ? Slot::State::absent : Slot::State::joined));

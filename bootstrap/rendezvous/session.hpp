@@ -21,6 +21,7 @@ public:
     Session(std::uint32_t number, const Join& first, Moment now);
 
     [[nodiscard]] std::uint32_t number() const { return number_; }
+    [[nodiscard]] int size() const { return static_cast<int>(slots_.size()); }
     [[nodiscard]] Stage stage() const { return stage_; }
     [[nodiscard]] const Status& failure() const { return failure_; }
     [[nodiscard]] Moment deadline() const { return deadline_; }
@@ -33,9 +34,13 @@ public:
     void leave(int rank);
     // The first failure counts.
     void fail(Status cause, Moment now);
+    // Does it wait for this rank to join?
+    [[nodiscard]] bool lacks(int rank) const;
     // The rank's connection ended, or its time ran out; what to tell everybody.
     [[nodiscard]] Status closed(int rank) const;
     [[nodiscard]] Status overdue() const;
+    // The process of a rank that it lacks has ended, as `how` says.
+    [[nodiscard]] static Status never_joins(const std::string& how);
 
     // Of a session that is linking.
     [[nodiscard]] Assign assignment(int rank) const;
@@ -53,7 +58,6 @@ private:
         Member member = 0;
     };
 
-    [[nodiscard]] int size() const { return static_cast<int>(slots_.size()); }
     [[nodiscard]] bool in_range(int rank) const { return rank >= 0 && rank < size(); }
     [[nodiscard]] const Slot& slot(int rank) const { return slots_[static_cast<std::size_t>(rank)]; }
     [[nodiscard]] Slot& slot(int rank) { return slots_[static_cast<std::size_t>(rank)]; }

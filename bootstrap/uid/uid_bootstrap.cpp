@@ -119,6 +119,13 @@ Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHME
     return {};
 }
 
+Status UidBootstrap::rank_ended(const Host& /*host*/, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank,
+                                int nranks, const std::string& how) {
+    const auto decoded = UniqueId::decode(id);
+    if (!decoded.ok()) return decoded.status();
+    return ServiceShelf::of_process().rank_ended(decoded.value(), rank, nranks, how);
+}
+
 int UidBootstrap::recognise(const Host& host, const npushmem_bootstrap_params& params, std::string& why) {
     if (params.uniqueid != nullptr) why = "the program gave a unique id";
     if (why.empty() && !host.config("UNIQUEID").empty()) why = "NPUSHMEM_UNIQUEID is set";

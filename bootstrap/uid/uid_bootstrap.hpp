@@ -16,6 +16,9 @@ public:
     static Result<std::unique_ptr<Bootstrap>> open(const Host& host, const npushmem_bootstrap_params& params);
     // Starts the rendezvous service if this process has none at that address yet; see service_shelf.hpp.
     static Status get_uniqueid(const Host& host, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
+    // Of an id that this process has made.
+    static Status rank_ended(const Host& host, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank,
+                             int nranks, const std::string& how);
     // Certain when an id was given in any way; otherwise the last resort, a job of one.
     static int recognise(const Host& host, const npushmem_bootstrap_params& params, std::string& why);
 };

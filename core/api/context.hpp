@@ -1,8 +1,8 @@
 // What a context handle stands for, in the form that the data functions need: where the PEs of its team are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "core/base/liveness.hpp"
 #include "core/ops/fast_map.hpp"
@@ -17,43 +17,53 @@ namespace npushmem::api {
 class ContextUse;
 
 struct Context {
-    enum class State { none, alive, destroyed, foreign };
+    // none: nothing that the program has made; first, so that zeros mean it.
+    enum class State { none, alive, destroyed, invalid };
 
     FastMap map;      // PEs by their numbers in the team; first, because every operation begins with it
     PeRange members;  // world PEs by the numbers in the team; nobody, unless it is alive
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
-    long options = 0;
     State state = State::none;
     RemoteAccess* remote = nullptr;  // its own queues, for PEs that are not mapped
     ContextUse* use = nullptr;       // null: any use is fine, or nobody asked for a check
 };
 
-struct DefaultContext : Context {
-    // Handles above this number are taken for addresses of contexts that live. With NPUSHMEM_CHECK, and outside
-    // init..finalize, none is.
-    std::uintptr_t trusted_above = std::numeric_limits<std::uintptr_t>::max();
-};
-
 // The world's, filled while the runtime is up: the functions without a context use it by its address, at no cost.
-extern DefaultContext default_context;
+extern Context default_context;
+inline constexpr FastMap& fast = default_context.map;
+
 // Of NPUSHMEM_CTX_INVALID: reaches nobody, so that the slow path reports it.
 extern const Context no_context;
 
-inline constexpr FastMap& fast = default_context.map;
+// The contexts that the program makes lie in this array, each in a slot of its own: see ContextSlots. The last slot is
+// never used.
+inline constexpr std::size_t max_contexts = (1U << 14) - 1;
+inline constexpr std::size_t context_slot_bytes = 256;
+static_assert(sizeof(Context) <= context_slot_bytes);
+extern std::byte context_slots[(max_contexts + 1) * context_slot_bytes];
 
-// What the handle stands for where handles are not trusted: one that lives, has been destroyed, or is none of ours.
-const Context& find_context(npushmem_ctx_t handle);
+// What a handle stands for that is the address of no slot. Until the thread's next call of it.
+const Context& unknown_context(npushmem_ctx_t handle);
 
-// Null when it must be looked for. Calls nothing, so that fast paths keep what they have in registers.
+// Null where the handle is the address of no slot. In a slot that holds no context, there is one that reaches nobody.
+// Calls nothing, so that fast paths keep what they have in registers.
 inline const Context* known_context(npushmem_ctx_t handle) {
-    if (reinterpret_cast<std::uintptr_t>(handle) > default_context.trusted_above) [[likely]]
-        return reinterpret_cast<const Context*>(handle);
+    // The bits of a distance from the array's beginning to that of a slot; other bits are in no such distance.
+    constexpr std::uintptr_t slot_bits = max_contexts * context_slot_bytes;
+    const std::uintptr_t distance =
+        reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(context_slots);
+    if ((distance & ~slot_bits) == 0) [[likely]] {
+        const auto* const context = reinterpret_cast<const Context*>(handle);
+        // Spares every caller the question whether what was found is null as well.
+        if (context == nullptr) __builtin_unreachable();
+        return context;
+    }
     return handle == NPUSHMEM_CTX_DEFAULT ? &default_context : nullptr;
 }
 
 inline const Context& context_of(npushmem_ctx_t handle) {
     const Context* const known = known_context(handle);
-    return known != nullptr ? *known : find_context(handle);
+    return known != nullptr ? *known : unknown_context(handle);
 }
 
 }  // namespace npushmem::api

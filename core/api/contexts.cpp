@@ -8,6 +8,7 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/context_slots.hpp"
 #include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/teams.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 // A context, what its members point into, and what it has on the way to PEs that are not mapped.
 struct Made {
-    std::unique_ptr<Context> context;
+    Context* context = nullptr;
     Members members;
     std::unique_ptr<RemoteAccess> remote;
     std::unique_ptr<ContextUse> use;  // null: not looked at
@@ -28,11 +29,10 @@ struct Made {
 
 struct Contexts {
     std::mutex lock;  // of everything here; nobody waits while holding it
-    std::unordered_map<const Context*, Made> live;
-    // With NPUSHMEM_CHECK: so that no new one gets the address of one that was destroyed; and what else was taken for
-    // a context, by its handle.
-    std::unordered_map<const Context*, Made> destroyed;
-    std::unordered_map<const Context*, std::unique_ptr<Context>> foreign;
+    ContextSlots slots;
+    std::unordered_map<npushmem_ctx_t, Made> live;
+    // With NPUSHMEM_CHECK: of contexts that were destroyed, which calls of other threads may be about to write.
+    std::vector<std::unique_ptr<ContextUse>> old_uses;
 };
 
 // Never destroyed: as the library itself.
@@ -41,7 +41,19 @@ Contexts& contexts() {
     return *instance;
 }
 
-const Context* address_of(npushmem_ctx_t handle) { return reinterpret_cast<const Context*>(handle); }
+// How many contexts must have been destroyed after one before its slot may hold another. With NPUSHMEM_CHECK: as many
+// as there can be.
+constexpr std::size_t min_destroyed = 1024;
+
+Context* take_slot() {
+    const std::lock_guard guard(contexts().lock);
+    return contexts().slots.take(runtime()->settings().check ? max_contexts : min_destroyed);
+}
+
+std::size_t number_of_contexts() {
+    const std::lock_guard guard(contexts().lock);
+    return contexts().live.size();
+}
 
 constexpr long known_options = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE | NPUSHMEM_CTX_NOSTORE;
 
@@ -56,23 +68,26 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    Made made{std::make_unique<Context>(), team.value()->members(),
-              std::make_unique<RemoteAccess>(runtime()->remote_peers()), nullptr};
+    Made made{take_slot(), team.value()->members(), std::make_unique<RemoteAccess>(runtime()->remote_peers()), nullptr};
+    if (made.context == nullptr)
+        return returned(function, {Code::memory, fmt::format("no context can be made beside the {} that there are; "
+                                                             "destroy some first",
+                                                             number_of_contexts())});
     constexpr long promises = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE;
-    if (runtime()->settings().check && (options & promises) != 0)
-        made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
+    const bool checked_use = runtime()->settings().check && (options & promises) != 0;
+    if (checked_use) made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
     Context& context = *made.context;
     context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
     hide_from_fast_paths(*runtime(), context.map);
+    if (checked_use) context.map.all_mapped = 0;  // so that fence and quiet look at the use
     context.members = made.members.range();
     context.team = handle;
-    context.options = options;
     context.state = Context::State::alive;
     context.remote = made.remote.get();
     context.use = made.use.get();
     *ctx = reinterpret_cast<npushmem_ctx_t>(&context);
     const std::lock_guard guard(contexts().lock);
-    contexts().live.emplace(&context, std::move(made));
+    contexts().live.emplace(*ctx, std::move(made));
     return 0;
 }
 
@@ -84,32 +99,26 @@ std::vector<Made> take(Ends&& ends) {
     auto& live = contexts().live;
     for (auto one = live.begin(); one != live.end();) {
         const auto here = one++;
-        if (ends(*here->first)) taken.push_back(std::move(live.extract(here).mapped()));
+        if (ends(*here->second.context)) taken.push_back(std::move(live.extract(here).mapped()));
     }
     return taken;
 }
 
 // That one; nothing when it does not live.
-Made take(const Context* context) {
+Made take(npushmem_ctx_t handle) {
     const std::lock_guard guard(contexts().lock);
-    auto found = contexts().live.extract(context);
+    auto found = contexts().live.extract(handle);
     return found ? std::move(found.mapped()) : Made{};
 }
 
 Status use_of(const Context& context) { return ContextUse::Call(context).status(); }
 
-// Where calls are checked its memory is kept, as that of a context without members, so that whoever uses it gets a
-// report; and the note of who uses it, which a call of another thread may be about to write.
 Status end(Made made) {
     Status done = made.remote->quiet();
     full_fence();  // for what was stored to mapped PEs
-    made.remote.reset();
-    *made.context = {};
-    made.context->state = Context::State::destroyed;
-    if (!runtime()->settings().check) return done;
     const std::lock_guard guard(contexts().lock);
-    const Context* const address = made.context.get();
-    contexts().destroyed.emplace(address, std::move(made));
+    contexts().slots.give_back(*made.context);
+    if (made.use) contexts().old_uses.push_back(std::move(made.use));
     return done;
 }
 
@@ -121,29 +130,50 @@ void report_unusable(const char* function, npushmem_ctx_t ctx) {
 
 }  // namespace
 
-const Context& find_context(npushmem_ctx_t handle) {
-    if (handle == NPUSHMEM_CTX_INVALID || runtime() == nullptr) return no_context;
-    Contexts& all = contexts();
-    const Context* const address = address_of(handle);
-    const std::lock_guard guard(all.lock);
-    if (const auto found = all.live.find(address); found != all.live.end()) return *found->second.context;
-    if (const auto found = all.destroyed.find(address); found != all.destroyed.end()) return *found->second.context;
-    auto& stranger = all.foreign[address];
-    if (!stranger) stranger = std::make_unique<Context>();
-    stranger->state = Context::State::foreign;
-    return *stranger;
+namespace {
+
+constexpr Context invalid() {
+    Context context;
+    context.state = Context::State::invalid;
+    return context;
+}
+
+struct Unknown {
+    Context context;
+    npushmem_ctx_t handle;
+};
+
+Unknown& unknown() {
+    thread_local Unknown instance{};
+    return instance;
+}
+
+// As the program has it.
+const void* handle_of(const Context& context) {
+    return &context == &unknown().context ? static_cast<const void*>(unknown().handle) : &context;
+}
+
+}  // namespace
+
+constinit const Context no_context = invalid();
+
+const Context& unknown_context(npushmem_ctx_t handle) {
+    if (handle == NPUSHMEM_CTX_INVALID) return no_context;
+    unknown().handle = handle;
+    return unknown().context;
 }
 
 Status check_context(const Context& context) {
     switch (context.state) {
         case Context::State::alive: return {};
-        case Context::State::destroyed: return {Code::argument, "the context has been destroyed"};
-        case Context::State::foreign:
-            return {Code::argument,
-                    "ctx is no context: npushmem_ctx_create and npushmem_team_create_ctx have not made it"};
+        case Context::State::destroyed:
+            return {Code::argument, fmt::format("the context {} has been destroyed", handle_of(context))};
+        case Context::State::invalid: return {Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
         case Context::State::none: break;
     }
-    return {Code::argument, "the context is NPUSHMEM_CTX_INVALID"};
+    return {Code::argument,
+            fmt::format("{} is no context: npushmem_ctx_create and npushmem_team_create_ctx have not made it",
+                        handle_of(context))};
 }
 
 Status end_contexts_of(npushmem_team_t team) {
@@ -159,7 +189,7 @@ Status complete_contexts() {
     std::vector<RemoteAccess*> open;
     {
         const std::lock_guard guard(contexts().lock);
-        for (const auto& [address, made] : contexts().live) open.push_back(made.remote.get());
+        for (const auto& [handle, made] : contexts().live) open.push_back(made.remote.get());
     }
     Status first;
     for (RemoteAccess* const remote : open) {
@@ -171,10 +201,12 @@ Status complete_contexts() {
 
 void end_contexts() {
     const std::lock_guard guard(contexts().lock);
+    for (auto& [handle, made] : contexts().live) contexts().slots.give_back(*made.context);
     contexts().live.clear();
-    contexts().destroyed.clear();
-    contexts().foreign.clear();
+    contexts().old_uses.clear();
 }
+
+void forget_contexts() { contexts().slots.clear(); }
 
 }  // namespace npushmem::api
 
@@ -196,11 +228,8 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
     if (runtime() == nullptr) return fail(__func__, not_running());
-    // Whether handles are trusted or not: a context that does not exist cannot be freed.
-    Made made = take(address_of(ctx));
-    if (!made.context)
-        return fail(__func__, {Code::argument, fmt::format("the context {} does not exist, or not any more",
-                                                           static_cast<const void*>(ctx))});
+    Made made = take(ctx);
+    if (made.context == nullptr) return fail(__func__, check_context(context_of(ctx)));
     Status ended = use_of(*made.context);
     Status done = end(std::move(made));
     if (ended.ok()) ended = std::move(done);

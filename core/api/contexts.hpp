@@ -16,4 +16,8 @@ Status end_contexts_of(npushmem_team_t team);
 Status complete_contexts();
 void end_contexts();
 
+// In a child that a PE made by fork: without a lock, which a thread of the PE may have held, makes all handles name
+// nothing.
+void forget_contexts();
+
 }  // namespace npushmem::api

@@ -4,13 +4,13 @@
 //     #include "core/api/definitions.hpp"
 // Included once by each family's file, after its templates.
 #define NPUSHMEM_UNWRAP(...) __VA_ARGS__
-// The form with a context: `CALL` where the context is known at once, and away from it where it must be looked for.
+// The form with a context: `CALL` where the handle names one, and away from it where it names none.
 #define NPUSHMEM_ON_CONTEXT(CALL, ARGS)                                                           \
     const char* const name = __func__;                                                            \
     if (const npushmem::api::Context* const known = npushmem::api::known_context(ctx)) [[likely]] \
         return CALL(*known, name, NPUSHMEM_UNWRAP ARGS);                                          \
     return [=]() __attribute__((noinline, cold)) {                                                \
-        return CALL(npushmem::api::find_context(ctx), name, NPUSHMEM_UNWRAP ARGS);                \
+        return CALL(npushmem::api::unknown_context(ctx), name, NPUSHMEM_UNWRAP ARGS);             \
     }                                                                                             \
     ();
 #define NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, ...)                                              \

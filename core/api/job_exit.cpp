@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "core/api/launcher_note.hpp"
+#include "core/api/library.hpp"
 
 namespace npushmem::api {
 
@@ -26,7 +27,7 @@ void end_local_pes(const Runtime& runtime) {
 void exit_job(Runtime* runtime, int status) {
     if (runtime != nullptr) {
         // The launcher first: a PE that ends because of the abort must not be taken for the cause.
-        const bool told = note_exit(status);
+        const bool told = note_exit(status, program_speaks_openshmem());
         runtime->abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
         if (!told) end_local_pes(*runtime);
     }

@@ -1,13 +1,18 @@
-// What a PE tells npushmem-run, if that started it: one line on the descriptor that NPUSHMEM_LAUNCHER_FD names.
+// What a PE reports to npushmem-run, if that started it.
 #pragma once
 
 namespace npushmem::api {
 
 // "exit": the program ends the job with this status. False: there is no launcher, or it did not listen.
-bool note_exit(int status);
+// `openshmem`: the program uses the names of OpenSHMEM, and so does the launcher's report.
+bool note_exit(int status, bool openshmem);
 
 // "failed": the library cannot serve this PE any more (its start failed, or a peer is lost), so the job cannot be a
 // success whatever the program returns.
 bool note_failure(int status);
+
+// Calls of this PE that failed although the program cannot know it, or fewer again where it has asked after all: with
+// one of them left the job is no success.
+void note_failed_calls(int by);
 
 }  // namespace npushmem::api

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "core/api/active_sets.hpp"
 #include "core/api/checks.hpp"
@@ -18,8 +19,7 @@
 
 namespace npushmem::api {
 
-constinit DefaultContext default_context;
-constinit const Context no_context;
+constinit Context default_context;
 
 namespace {
 
@@ -33,12 +33,16 @@ struct Library {
     std::atomic<int> reports{0};
     std::atomic<Names> names{Names::npushmem};
     std::atomic<int> thread_level{0};
-    std::atomic<bool> start_failed{false};  // the last one did
-    std::mutex text_lock;                   // of the line below
-    std::string speaker;                    // of the last runtime, for what is reported after its end
-    std::once_flag watches_process;
-    pid_t process = 0;  // that started; a child of fork ends alone
+    std::atomic<bool> start_failed{false};    // the last one did
+    std::atomic<bool> absence_logged{false};  // a call after it has been reported
+    std::mutex text_lock;                     // of the line below
+    std::string speaker;                      // of the last runtime, for what is reported after its end
+    std::once_flag watches_forks;
+    std::once_flag watches_exit;
+    pid_t process = 0;  // that started last; a child of fork ends alone
     pthread_t starter{};
+    std::atomic<bool> in_job{false};        // from the beginning of a start that succeeds to the end of the last stop
+    std::atomic<bool> forked_child{false};  // this process is a child that a PE has made by fork
 };
 
 // Never destroyed: functions of the API may be called while the program exits.
@@ -50,6 +54,12 @@ Library& library() {
 Status& thread_failure() {
     thread_local Status failure;
     return failure;
+}
+
+// Failed calls of this thread, since its failure was last cleared, that the job counts.
+int& thread_unasked() {
+    thread_local int unasked = 0;
+    return unasked;
 }
 
 constexpr int most_reports = 50;
@@ -90,25 +100,45 @@ StaticData* static_data() { return runtime() != nullptr ? runtime()->statics().d
 // What the fork of this thread has prepared: by the time it is over, another thread may have ended the library.
 thread_local StaticData* forked = nullptr;
 
-void watch_forks() {
-    pthread_atfork(
-        [] {
-            forked = static_data();
-            if (forked != nullptr) forked->before_fork();
-        },
-        [] {
-            if (forked != nullptr) forked->after_fork_in_parent();
-        },
-        [] {
-            if (forked != nullptr) forked->after_fork_in_child();
-        });
+// A child of a PE is no PE: it has the parent's connections, but none of the threads that drive them. Its calls fail,
+// as before a start; what they would lock may be locked by a thread that is not here, so none of that is touched.
+void leave_job_in_child() {
+    Library& lib = library();
+    if (!lib.in_job.load(std::memory_order_relaxed)) return;
+    lib.forked_child.store(true, std::memory_order_relaxed);
+    lib.current.store(nullptr, std::memory_order_relaxed);
+    default_context = {};
+    forget_contexts();
+    thread_unasked() = 0;  // the parent's failures are its own
 }
+
+void before_fork() {
+    forked = static_data();
+    if (forked != nullptr) forked->before_fork();
+    library().text_lock.lock();
+}
+
+void after_fork_in_parent() {
+    library().text_lock.unlock();
+    if (forked != nullptr) forked->after_fork_in_parent();
+}
+
+void after_fork_in_child() {
+    library().text_lock.unlock();
+    if (forked != nullptr) forked->after_fork_in_child();
+    leave_job_in_child();
+}
+
+void watch_forks() { (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
+
+bool is_forked_child() { return library().forked_child.load(std::memory_order_relaxed); }
 
 // What OpenSHMEM has happen when a program that ends well has not called shmem_finalize: the others may still be in the
 // last barrier, of which this PE has left. One that ends badly is not held up. Nothing is done where the exit comes out
 // of a start or an end, nor from another thread than the one that started, which may be inside the library.
 void finalize_at_exit(int status, void* /*none*/) {
     Library& lib = library();
+    if (is_forked_child()) return;
     {
         const std::unique_lock guard(lib.lock, std::try_to_lock);
         if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !program_speaks_openshmem() ||
@@ -119,20 +149,18 @@ void finalize_at_exit(int status, void* /*none*/) {
     if (const Status stopped = stop(); !stopped.ok()) fail("npushmem_finalize, called at the program's end", stopped);
 }
 
-void watch_process() {
-    watch_forks();
-    (void)on_exit(finalize_at_exit, nullptr);  // fails for want of memory only; then nothing happens at the end
-}
+// Fails for want of memory only; then nothing happens at the end.
+void watch_exit() { (void)on_exit(finalize_at_exit, nullptr); }
 
 Status start_first(Library& lib, const StartRequest& request) {
     auto config = Config::read(ProcessEnvironment{});
     if (!config.ok()) return config.status();
+    std::call_once(lib.watches_forks, watch_forks);
     PluginSources sources;
     auto started = Runtime::start(std::move(config).value(), sources, request);
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
-    std::call_once(lib.watches_process, watch_process);
-    lib.process = getpid();
+    std::call_once(lib.watches_exit, watch_exit);
     lib.starter = pthread_self();
     lib.request = request;
     lib.starts = 1;
@@ -142,6 +170,7 @@ Status start_first(Library& lib, const StartRequest& request) {
 
 void remember(Library& lib, const Status& started) {
     lib.start_failed.store(!started.ok(), std::memory_order_relaxed);
+    lib.absence_logged.store(false, std::memory_order_relaxed);
     const std::lock_guard guard(lib.text_lock);
     if (started.ok()) lib.speaker = fmt::format("pe {}/{}", lib.runtime->my_pe(), lib.runtime->npes());
 }
@@ -162,17 +191,20 @@ void use_default_context(Runtime& up) {
     default_context.team = NPUSHMEM_TEAM_WORLD;
     default_context.state = Context::State::alive;
     default_context.remote = &up.remote();
-    if (!up.settings().check) default_context.trusted_above = reinterpret_cast<std::uintptr_t>(NPUSHMEM_CTX_DEFAULT);
 }
 
 }  // namespace
 
 Status start(const StartRequest& request) {
     Library& lib = library();
+    if (is_forked_child()) return not_running();
     const std::lock_guard guard(lib.lock);
     if (lib.starts > 0) return start_again(lib, request);
+    lib.process = getpid();
+    lib.in_job.store(true, std::memory_order_relaxed);
     Status started = start_first(lib, request);
     remember(lib, started);
+    lib.in_job.store(started.ok(), std::memory_order_relaxed);
     if (!started.ok()) return started;
     use_default_context(*lib.runtime);
     lib.current.store(lib.runtime.get(), std::memory_order_release);
@@ -181,6 +213,7 @@ Status start(const StartRequest& request) {
 
 Status stop() {
     Library& lib = library();
+    if (is_forked_child()) return not_running();
     const std::lock_guard guard(lib.lock);
     if (lib.starts == 0) return not_running();
     if (--lib.starts > 0) return {};
@@ -192,10 +225,17 @@ Status stop() {
     end_contexts();
     forget_active_sets();
     lib.runtime.reset();
+    lib.in_job.store(false, std::memory_order_relaxed);
     return finished;
 }
 
 Status not_running() {
+    if (is_forked_child())
+        return {Code::not_initialized,
+                fmt::format(
+                    "process {} was made by fork and is no PE: only the PE itself, process {}, can call the library; "
+                    "let the child exec a program, or fork before npushmem_init",
+                    getpid(), library().process)};
     if (library().start_failed.load(std::memory_order_relaxed))
         return {Code::not_initialized,
                 "the library is not initialised, because its start failed, as was reported then; nothing but "
@@ -217,8 +257,15 @@ bool loses_the_job(Code code) {
     return code == Code::peer_dead || code == Code::timeout || code == Code::aborted || code == Code::protocol;
 }
 
+// After a failed start one line says that nothing can be called; more of them would bury the cause.
+bool only_repeats(Library& lib, const Status& failure) {
+    return failure.code() == Code::not_initialized && lib.start_failed.load(std::memory_order_relaxed) &&
+           lib.absence_logged.exchange(true, std::memory_order_relaxed);
+}
+
 void log_failure(const Runtime* up, const Status& failure) {
     Library& lib = library();
+    if (only_repeats(lib, failure)) return;
     const int reported = lib.reports.fetch_add(1, std::memory_order_relaxed);
     Log fallback;
     if (up == nullptr) fallback.set_speaker(speaker_of(lib));
@@ -233,8 +280,15 @@ void react(Runtime* up, const Status& failure, bool lost) {
         if (up != nullptr) up->abort(failure.message());
         _exit(EXIT_FAILURE);
     }
-    // A malformed word as well: the job that could not start because of it must not end as a success.
-    if (lost && how != "report") (void)note_failure(EXIT_FAILURE);
+    // A malformed word as well: the job that could not start because of it must not end as a success. But a child of a
+    // PE has no part in the job's start.
+    if (lost && !is_forked_child() && how != "report") (void)note_failure(EXIT_FAILURE);
+}
+
+void count_unasked(const Runtime* up) {
+    if (reaction(up) == "report") return;
+    ++thread_unasked();
+    note_failed_calls(1);
 }
 
 }  // namespace
@@ -251,6 +305,11 @@ void remember_failure(std::string_view function, const Status& status) {
 }  // namespace
 
 void fail(std::string_view function, const Status& status) {
+    fail_by_value(function, status);
+    count_unasked(runtime());
+}
+
+void fail_by_value(std::string_view function, const Status& status) {
     remember_failure(function, status);
     Runtime* up = runtime();
     log_failure(up, thread_failure());
@@ -279,8 +338,14 @@ void fail_program(std::string_view function, const Status& status) {
     if (reaction(nullptr) != "report") std::exit(EXIT_FAILURE);
 }
 
-const Status& last_failure() { return thread_failure(); }
+const Status& last_failure() {
+    if (const int known = std::exchange(thread_unasked(), 0); known > 0) note_failed_calls(-known);
+    return thread_failure();
+}
 
-void clear_failure() { thread_failure() = {}; }
+void clear_failure() {
+    thread_unasked() = 0;
+    thread_failure() = {};
+}
 
 }  // namespace npushmem::api

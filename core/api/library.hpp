@@ -31,10 +31,13 @@ Status start(const StartRequest& request);
 Status stop();
 
 // Records the failure of the API function `function` for npushmemx_last_error, writes it to the log, and ends the job
-// when NPUSHMEM_ON_ERROR says so.
+// when NPUSHMEM_ON_ERROR says so. It counts as a failure of the job until the program asks by npushmemx_last_error.
 void fail(std::string_view function, const Status& status);
 
-// As fail, for a function that returns the failure: what becomes of the job is its caller's choice.
+// As fail, for a function whose value (a code, or NULL) shows the failure to the program.
+void fail_by_value(std::string_view function, const Status& status);
+
+// As fail_by_value, for a function that returns the failure: what becomes of the job is its caller's choice.
 void fail_returned(std::string_view function, const Status& status);
 // The number to return: 0, or that of a failure, after fail_returned.
 int returned(std::string_view function, const Status& status);
@@ -48,8 +51,9 @@ void fail_program(std::string_view function, const Status& status);
 // The failure "called outside init..finalize".
 Status not_running();
 
-// This thread's last failure.
+// This thread's last failure. The program then knows of the thread's failures since the last clear_failure.
 const Status& last_failure();
+// Forgets the last failure; it stays one of the job's if nobody has asked.
 void clear_failure();
 
 }  // namespace npushmem::api

@@ -1,6 +1,7 @@
 // Symmetric memory: malloc to free, and npushmem_ptr.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "core/api/access.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 void* report(const char* function, Result<void*> made) {
     if (made.ok()) return made.value();
-    fail(function, made.status());
+    fail_by_value(function, made.status());
     return nullptr;
 }
 
@@ -47,10 +48,10 @@ void* npushmem_calloc(size_t count, size_t bytes) {
 }
 
 void* npushmem_align(size_t alignment, size_t bytes) {
-    if (std::has_single_bit(alignment) && alignment >= sizeof(void*))
-        return allocate(__func__, HeapCall::align, bytes, alignment);
-    fail(__func__,
-         {Code::argument, fmt::format("alignment {} is not a power of two of at least {}", alignment, sizeof(void*))});
+    // Less than a pointer's size is undefined in the standard; other libraries round up.
+    if (std::has_single_bit(alignment))
+        return allocate(__func__, HeapCall::align, bytes, std::max(alignment, sizeof(void*)));
+    fail_by_value(__func__, {Code::argument, fmt::format("alignment {} is not a power of two", alignment)});
     return nullptr;
 }
 
@@ -84,7 +85,7 @@ void* npushmem_ptr(const void* object, int pe) {
     Runtime* up = runtime();
     const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
     if (checked.ok()) return pe == up->my_pe() ? const_cast<void*>(object) : up->mapped(pe, up->offset_of(object));
-    fail(__func__, checked);
+    fail_by_value(__func__, checked);
     return nullptr;
 }
 
@@ -97,7 +98,7 @@ int npushmemx_heap_info(npushmemx_heap_info_t* info) {
     Runtime* up = runtime();
     Status status = up == nullptr ? not_running() : info == nullptr ? Status{Code::argument, "info is NULL"} : Status{};
     if (!status.ok()) {
-        fail(__func__, status);
+        fail_by_value(__func__, status);
         return static_cast<int>(status.code());
     }
     const AllocatorStatistics statistics = up->heap().statistics();

@@ -45,6 +45,14 @@ public:
         return last_failure();
     }
 
+    Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
+                                       int pe) override {
+        clear_failure();
+        const std::uint64_t before = npushmem_uint64_atomic_compare_swap(symmetric, expected, desired, pe);
+        if (!last_failure().ok()) return last_failure();
+        return before;
+    }
+
     void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
         watch([&] { npushmem_putmem_nbi(symmetric, source, size.value(), pe); });
     }
@@ -96,6 +104,12 @@ moe::CombineConfig config_from(const npushmemx_moe_config_t& given) {
     config.audit = given.audit != 0;
     config.timeout = std::chrono::nanoseconds(std::max<std::int64_t>(given.timeout_ns, 0));
     return config;
+}
+
+Status check_copy(std::int32_t copy) {
+    if (copy >= NPUSHMEMX_MOE_COPY_AUTO && copy <= NPUSHMEMX_MOE_COPY_STREAMING) return {};
+    return {Code::argument, fmt::format("moe: copy is {}, must be from {} to {}", copy, NPUSHMEMX_MOE_COPY_AUTO,
+                                        NPUSHMEMX_MOE_COPY_STREAMING)};
 }
 
 moe::CopyRoute route_of(std::int32_t copy, const moe::CombineConfig& config) {
@@ -154,7 +168,7 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
     auto made = std::make_unique<npushmemx_moe>();
     auto device = runtime()->npu_device();
     if (!device.ok()) return device.status();
-    auto layer = moe::Layer::create(config, made->memory, *device.value());
+    auto layer = moe::Layer::create(config, made->memory, *device.value(), check_copy(given->copy));
     if (!layer.ok()) return layer.status();
     made->layer = std::move(layer).value();
     *handle = made.release();

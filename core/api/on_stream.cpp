@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <source_location>
 
 #include "core/api/library.hpp"
 #include "npushmem/npu/npu.hpp"
@@ -13,6 +14,9 @@ namespace {
 
 using npu::Core;
 using npu::Stream;
+
+// The operations below have no line of the program's.
+constexpr std::source_location no_line;
 
 Result<Stream*> stream_of(npushmemx_stream_t handle) {
     Runtime* up = runtime();
@@ -28,7 +32,7 @@ template <class Operation>
 int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
     const auto stream = stream_of(handle);
     if (!stream.ok()) return returned(function, stream.status());
-    npu::LaunchConfig config(1);
+    npu::LaunchConfig config(1, no_line);
     config.name = function;
     return returned(function, npu::launch(*stream.value(), config, [operation](Core& core) {
                         if (core.index() == 0) operation(core);
@@ -137,8 +141,9 @@ int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, ui
     const auto compare = compare_of(comparison);
     if (!compare.ok()) return returned(__func__, compare.status());
     if (sig_addr == nullptr) return returned(__func__, {Code::argument, "sig_addr is NULL"});
-    return queue(__func__, stream,
-                 [=, test = compare.value()](Core& core) { core.signal_wait_until(sig_addr, test, value); });
+    return queue(__func__, stream, [=, test = compare.value()](Core& core) {
+        core.signal_wait_until(sig_addr, test, value, -1, no_line);
+    });
 }
 
 int npushmemx_broadcastmem_on_stream(npushmem_team_t team, void* dest, const void* source, size_t bytes, int root,

@@ -11,10 +11,15 @@ constexpr std::string_view constant_prefix = "NPUSHMEM_";
 // Beginnings of the constants that the standard has as well. Without them, NPUSHMEM_ begins a variable's name.
 constexpr std::string_view families[] = {"TEAM_", "CTX_", "CMP_", "SIGNAL_", "MALLOC_", "THREAD_", "SYNC_"};
 
+// Beginnings of the symbols that plugins export. They have no other name.
+constexpr std::string_view plugin_prefixes[] = {"npushmem_transport_", "npushmem_bootstrap_"};
+
 bool belongs_to_a_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // The word as OpenSHMEM has it.
 std::string translated(std::string_view word) {
+    for (const auto prefix : plugin_prefixes)
+        if (word.starts_with(prefix)) return std::string(word);
     if (word.starts_with(function_prefix)) return "shmem_" + std::string(word.substr(function_prefix.size()));
     if (!word.starts_with(constant_prefix)) return std::string(word);
     const std::string_view rest = word.substr(constant_prefix.size());

@@ -112,7 +112,11 @@ void npushmem_query_thread(int* provided) {
     if (provided != nullptr) *provided = thread_level();
 }
 
-void npushmem_global_exit(int status) { exit_job(runtime(), status); }
+void npushmem_global_exit(int status) {
+    Runtime* up = runtime();
+    if (up == nullptr) fail(__func__, not_running());
+    exit_job(up, status);
+}
 
 int npushmem_my_pe(void) {
     if (const Runtime* up = runtime()) return up->my_pe();

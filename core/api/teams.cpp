@@ -20,9 +20,7 @@ std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
 TeamTable::Wish wish(Members members, const npushmem_team_config_t* config, long mask) {
-    // A mask of 0 asks for the defaults. How many contexts there will be has no default, and changes nothing here, so
-    // that a config which is given all the same is what programs get back that ask.
-    const bool given = config != nullptr && (mask == 0 || (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0);
+    const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
     return {std::move(members), given ? config->num_contexts : 0};
 }
 
@@ -79,6 +77,13 @@ Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, lo
     Status done = up->teams().gather(config->uniqueid, npes, index, contexts, made);
     out = handle_of(made);
     return done;
+}
+
+// For functions that take NPUSHMEM_TEAM_INVALID without a report: null for that, and for what names no team.
+Team* team_or_report(const char* function, npushmem_team_t handle) {
+    Team* const found = find_team(handle);
+    if (found == nullptr && handle != NPUSHMEM_TEAM_INVALID) fail_by_value(function, team_of(handle).status());
+    return found;
 }
 
 struct Axis {
@@ -144,12 +149,12 @@ using namespace npushmem::api;
 extern "C" {
 
 int npushmem_team_my_pe(npushmem_team_t team) {
-    const Team* found = find_team(team);
+    const Team* found = team_or_report(__func__, team);
     return found != nullptr ? found->index() : -1;
 }
 
 int npushmem_team_n_pes(npushmem_team_t team) {
-    const Team* found = find_team(team);
+    const Team* found = team_or_report(__func__, team);
     return found != nullptr ? found->size() : -1;
 }
 
@@ -161,8 +166,8 @@ int npushmem_team_get_config(npushmem_team_t team, long config_mask, npushmem_te
 }
 
 int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_team_t dest_team) {
-    const Team* from = find_team(src_team);
-    const Team* to = find_team(dest_team);
+    const Team* from = team_or_report(__func__, src_team);
+    const Team* to = team_or_report(__func__, dest_team);
     if (from == nullptr || to == nullptr || src_pe < 0 || src_pe >= from->size()) return -1;
     return to->index_of(from->members().at(src_pe));
 }
@@ -200,7 +205,7 @@ void npushmem_team_destroy(npushmem_team_t team) {
 }
 
 void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
-    const Team* found = find_team(team);
+    const Team* found = team_or_report(__func__, team);
     if (found == nullptr || pe < 0 || pe >= found->size()) return nullptr;
     return npushmem_ptr(object, found->members().at(pe));
 }
@@ -239,7 +244,7 @@ int npushmem_team_sync(npushmem_team_t team) {
     const auto found = team_of(team);
     Status done = found.ok() ? check_same_call(*found.value(), __func__) : found.status();
     if (done.ok()) done = found.value()->sync();
-    if (!done.ok()) fail(__func__, done);
+    if (!done.ok()) fail_by_value(__func__, done);
     return static_cast<int>(done.code());
 }
 

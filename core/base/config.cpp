@@ -37,10 +37,17 @@ constexpr auto between = [](std::string_view text, Settings& into) -> Status {
 
 constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
 
+// More than any address space holds, and little enough for sums with what the runtime adds.
+constexpr std::uint64_t max_heap_bytes = 1ULL << 60;
+
 Status parse_heap_size(std::string_view text, Settings& into) {
     Status stored = store(text, into.symmetric_size);
-    if (stored.ok() && into.symmetric_size.value == 0) return {Code::config, "the symmetric heap cannot have 0 bytes"};
-    return stored;
+    if (!stored.ok()) return stored;
+    if (into.symmetric_size.value == 0) return {Code::config, "the symmetric heap cannot have 0 bytes"};
+    if (into.symmetric_size.value > max_heap_bytes)
+        return {Code::config,
+                fmt::format("a symmetric heap of {} bytes exceeds every address space", into.symmetric_size.value)};
+    return {};
 }
 
 template <auto Member>
@@ -107,8 +114,8 @@ constexpr ConfigRow rows[] = {
      "emulated host of this PE, set by npushmem-run --nodes; PEs of different ones cannot map each other's memory; -1: "
      "none",
      between<&S::emulated_host, -1, most>},
-    {"LAUNCHER_FD", "", "descriptor:inode", "bootstrap", "pipe on which npushmem-run listens to this PE, set by it",
-     any<&S::launcher_fd>},
+    {"LAUNCHER_FD", "", "descriptor:device:inode,...", "bootstrap",
+     "how this PE reports to npushmem-run, set by it; see core/base/launcher_channel.hpp", any<&S::launcher_fd>},
     {"TRANSPORTS", "self,p2p", "ordered list", "transport",
      "transports to try for each PE, first that reaches it wins; decorators wrap, as in fault(p2p)",
      any<&S::transports>},
@@ -139,6 +146,10 @@ constexpr ConfigRow rows[] = {
      any<&S::hca_list>},
     {"HCA_PE_MAPPING", "", "name:port:count,...", "topology", "that many PEs of the host to that port, in this order",
      any<&S::hca_pe_mapping>},
+    {"NIC_RAILS", "", "name[:port]=rail,...", "topology",
+     "rails (numbers 0 to 255) of this host's ports; ports of PEs are connected by rail; without it by subnet, then by "
+     "their place among the host's ports",
+     any<&S::nic_rails>},
     {"NIC_POLICY", "balanced", "balanced, nearest, exclusive, round_robin or list", "topology",
      "how NICs are assigned to PEs", parse_nic_policy},
     {"NICS_PER_PE", "0", "int 0..64", "topology",
@@ -176,9 +187,9 @@ constexpr ConfigRow rows[] = {
     {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: one barrier in so many is timed",
      between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
-     "what a failed call without a return value does: report it, and if the library cannot go on (start failed, peer "
-     "lost) "
-     "fail the job under npushmem-run (job); only report it (report); end this process at any failure (exit)",
+     "what a failed call does: report it and fail the job under npushmem-run, which then returns 1, unless the call "
+     "returned the failure (a code or NULL) or the program asked for it by npushmemx_last_error (job); only report it "
+     "(report); end this process at any failure (exit). Under other launchers job only reports failed calls: use exit",
      parse_on_error},
     {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "how much is logged", parse_debug},
     {"DEBUG_SUBSYS", "", "list", "report", "only these subsystems log below 'warn'; empty: all", any<&S::debug_subsys>},

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/launcher_channel.hpp"
 #include "core/base/os_facts.hpp"
 #include "core/base/strings.hpp"
 
@@ -42,6 +43,8 @@ std::string expanded(const std::string& pattern) {
 }  // namespace
 
 Result<Log> Log::open(const Settings& settings) {
+    // Reads its variables, before any other thread writes a line.
+    (void)LauncherChannel::own_pe();
     Log log;
     log.level_ = level_of(settings.debug);
     log.subsystems_ = split(settings.debug_subsys, ',');
@@ -81,10 +84,24 @@ bool Log::enabled(LogLevel level, std::string_view subsystem) const {
     return std::find(subsystems_.begin(), subsystems_.end(), subsystem) != subsystems_.end();
 }
 
+namespace {
+
+// npushmem-run shows the line, merged with the same line of other PEs.
+bool left_to_launcher(const std::string& speaker, const std::string& event) {
+    const LauncherChannel launcher = LauncherChannel::of_process();
+    return launcher.has_launchers_errors() &&
+           launcher.append({LauncherRecord::Kind::line, LauncherChannel::own_pe(), speaker, event});
+}
+
+}  // namespace
+
 void Log::line(LogLevel level, std::string_view subsystem, std::string_view message) const {
     if (!enabled(level, subsystem)) return;
-    const std::string text = fmt::format("npushmem{}{} {} {}: {}\n", speaker_.empty() ? "" : " ", speaker_,
-                                         level_names[static_cast<std::size_t>(level)], subsystem, message);
+    const std::string event =
+        fmt::format("{} {}: {}", level_names[static_cast<std::size_t>(level)], subsystem, message);
+    // A log that has more than warnings and errors stays in one place and in its order.
+    if (!owned_ && level_ <= LogLevel::warn && left_to_launcher(speaker_, event)) return;
+    const std::string text = fmt::format("npushmem{}{} {}\n", speaker_.empty() ? "" : " ", speaker_, event);
     // A log that cannot be written has nowhere to say so.
     [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "core/base/strings.hpp"
@@ -41,7 +43,7 @@ const Unit* find_unit(const std::array<Unit, N>& units, std::string_view suffix)
 }
 
 std::string_view without_byte_suffix(std::string_view unit) {
-    if (unit.ends_with("ib")) return unit.substr(0, unit.size() - 2);
+    if (unit.size() > 2 && unit.ends_with("ib")) return unit.substr(0, unit.size() - 2);
     if (unit.ends_with("b")) return unit.substr(0, unit.size() - 1);
     return unit;
 }
@@ -85,7 +87,9 @@ Result<Duration> parse_duration(std::string_view text) {
     const Unit* unit = find_unit(duration_units, rest);
     if (error != std::errc{} || unit == nullptr || !(number >= 0) || number * static_cast<double>(unit->factor) > 9e18)
         return refused(text, "a duration (a number with optional ns, us, ms, s, m or h, such as 2.5s)");
-    return Duration{static_cast<std::int64_t>(number * static_cast<double>(unit->factor))};
+    // A duration above 0 does not become 0, which often means "none".
+    const std::int64_t least = number > 0 ? 1 : 0;
+    return Duration{std::max<std::int64_t>(least, std::llround(number * static_cast<double>(unit->factor)))};
 }
 
 std::string format_size(std::uint64_t bytes) {

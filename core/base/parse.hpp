@@ -25,7 +25,7 @@ Result<bool> parse_bool(std::string_view text);
 Result<std::int64_t> parse_integer(std::string_view text, std::int64_t low, std::int64_t high);
 // Integer with optional K, M, G, T (powers of 1024; "KiB", "KB" and "k" mean the same).
 Result<ByteCount> parse_size(std::string_view text);
-// Number with ns, us, ms, s (default), m, h; "0" is no duration.
+// Number with ns, us, ms, s (default), m, h, to the nanosecond, at least 1 unless it is 0; "0" is no duration.
 Result<Duration> parse_duration(std::string_view text);
 
 // 1073741824 → "1 GiB"; 1500 → "1500 B": exact if it divides, otherwise with one decimal.

@@ -34,6 +34,7 @@ struct Settings {
     bool enable_nic_pe_mapping = false;
     std::string hca_list;
     std::string hca_pe_mapping;
+    std::string nic_rails;
     std::string nic_policy;
     std::int64_t nics_per_pe = 0;
     bool nic_arbitration = true;

@@ -13,9 +13,11 @@ namespace {
 
 constexpr double most_bytes = 9.0e18;  // 64 bits, less what rounding to pages may add
 
-// 0 where the letter is no scaling factor.
-double factor_of(char letter) {
-    switch (letter) {
+// 0 where the suffix is no scaling factor. Beyond the standard, as in NPUSHMEM_SYMMETRIC_SIZE: "kb" and "kib" are "k".
+double factor_of(std::string_view suffix) {
+    const std::string_view after_letter = suffix.substr(1);
+    if (!after_letter.empty() && after_letter != "b" && after_letter != "ib") return 0;
+    switch (suffix.front()) {
         case 'k': return 0x1p10;
         case 'm': return 0x1p20;
         case 'g': return 0x1p30;
@@ -24,14 +26,14 @@ double factor_of(char letter) {
     }
 }
 
-// A decimal number, whole or not, and one letter; what follows the letter does not count. The heap gets at least the
-// ceiling of the product, and at least one byte, which is rounded up to what can be mapped.
+// A decimal number, whole or not, and one suffix. The heap gets at least the ceiling of the product, and at least one
+// byte, which is rounded up to what can be mapped.
 Result<std::string> translate_size(std::string_view text) {
     const std::string word = lowercase(trimmed(text));
     double number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number, std::chars_format::fixed);
-    const bool whole = end == word.data() + word.size();
-    const double factor = whole ? 1 : factor_of(*end);
+    const auto suffix = std::string_view(word).substr(static_cast<std::size_t>(end - word.data()));
+    const double factor = suffix.empty() ? 1 : factor_of(suffix);
     const Status refused{Code::config, fmt::format("'{}' is no number of bytes", text)};
     if (error != std::errc{} || factor == 0 || !(number >= 0)) return refused;
     if (number * factor > most_bytes) return Status{Code::config, fmt::format("'{}' does not fit into 64 bits", text)};

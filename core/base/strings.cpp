@@ -48,6 +48,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
+// The candidate that `name` is the beginning of, if it is one only.
+std::string only_completion(std::string_view name, const std::vector<std::string>& candidates) {
+    constexpr std::size_t shortest = 3;
+    std::string found;
+    for (const auto& candidate : candidates) {
+        if (name.size() < shortest || !candidate.starts_with(name)) continue;
+        if (!found.empty()) return {};
+        found = candidate;
+    }
+    return found;
+}
+
 }  // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
@@ -60,7 +72,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
             best_distance = distance;
         }
     }
-    return best;
+    return best.empty() ? only_completion(name, candidates) : best;
 }
 
 }  // namespace npushmem

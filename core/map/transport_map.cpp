@@ -8,8 +8,7 @@ namespace {
 
 bool same_route(const Route& a, const Route& b) {
     return a.transport == b.transport && a.reach.capabilities == b.reach.capabilities &&
-           a.reach.atomic_32 == b.reach.atomic_32 && a.reach.atomic_64 == b.reach.atomic_64 &&
-           a.reach.why == b.reach.why;
+           a.reach.atomic_32 == b.reach.atomic_32 && a.reach.atomic_64 == b.reach.atomic_64;
 }
 
 // The route to one PE; `transport` stays -1 and `reasons` explains when there is none.
@@ -25,8 +24,39 @@ Route find_route(std::span<const NamedTransport> transports, int pe, const Trans
     return {};
 }
 
-std::string range_text(int first, int last) {
-    return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+// Consecutive PEs whose line would be the same become one line.
+class Lines {
+public:
+    void add(int pe, std::string line) {
+        if (line == line_ && pe == last_ + 1) {
+            last_ = pe;
+            return;
+        }
+        end_line();
+        first_ = last_ = pe;
+        line_ = std::move(line);
+    }
+    std::string take() {
+        end_line();
+        return std::move(text_);
+    }
+
+private:
+    void end_line() {
+        if (!line_.empty())
+            text_ += first_ == last_ ? fmt::format("pe {}: {}\n", first_, line_)
+                                     : fmt::format("pe {}-{}: {}\n", first_, last_, line_);
+    }
+
+    std::string text_;
+    std::string line_;
+    int first_ = -1;
+    int last_ = -1;
+};
+
+std::string line_of(std::span<const NamedTransport> transports, const Route& route) {
+    return fmt::format("{}{} ({})", transports[static_cast<std::size_t>(route.transport)].name,
+                       route.maps() ? ", mapped" : "", route.reach.why);
 }
 
 }  // namespace
@@ -45,17 +75,23 @@ Result<TransportMap> TransportMap::build(std::span<const NamedTransport> transpo
     TransportMap map(layout, my_pe);
     int unreachable = 0;
     std::string first_failure;
+    Lines lines;
     for (int pe = 0; pe < layout.npes(); ++pe) {
         std::string reasons;
         Route route = find_route(transports, pe, peer_of, reasons);
         if (route.transport >= 0) {
+            lines.add(pe, line_of(transports, route));
+            route.reach.why.clear();
             map.place(pe, std::move(route));
         } else if (unreachable++ == 0) {
             first_failure = fmt::format("PE {} cannot be reached from PE {} by any transport:{}", pe, my_pe,
                                         reasons.empty() ? "\n  none was selected" : reasons);
         }
     }
-    if (unreachable == 0) return map;
+    if (unreachable == 0) {
+        map.text_ = lines.take();
+        return map;
+    }
     if (unreachable > 1) first_failure += fmt::format("\n  ({} more PEs likewise)", unreachable - 1);
     first_failure += "\n  select other transports with NPUSHMEM_TRANSPORTS or NPUSHMEM_REMOTE_TRANSPORT";
     return Status{Code::unreachable, std::move(first_failure)};
@@ -65,23 +101,6 @@ const Route& TransportMap::route(int pe) const {
     const auto exception = exceptions_.find(pe);
     return exception != exceptions_.end() ? exception->second
                                           : by_host_[static_cast<std::size_t>(layout_->host_of(pe))];
-}
-
-std::string TransportMap::describe(std::span<const NamedTransport> transports,
-                                   const std::function<std::string(int pe)>& note_of) const {
-    std::string text;
-    for (int first = 0; first < layout_->npes();) {
-        const std::string note = note_of(first);
-        int last = first;
-        while (last + 1 < layout_->npes() && same_route(route(first), route(last + 1)) && note_of(last + 1) == note)
-            ++last;
-        const Route& here = route(first);
-        text += fmt::format("pe {}: {}{} ({}){}\n", range_text(first, last),
-                            transports[static_cast<std::size_t>(here.transport)].name, here.maps() ? ", mapped" : "",
-                            here.reach.why, note.empty() ? "" : "; " + note);
-        first = last + 1;
-    }
-    return text;
 }
 
 }  // namespace npushmem

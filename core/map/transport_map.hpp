@@ -1,5 +1,6 @@
 // Which transport serves which PE, and why. Built from what each transport says of each peer; kept per host, with the
-// exceptions by PE, so that a job of many PEs on few hosts needs little memory and nothing is kept per pair of PEs.
+// exceptions by PE, so that a job of many PEs on few hosts needs little memory and nothing is kept per pair of PEs. The
+// reasons, which may name ports of each PE, become text at once.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ struct NamedTransport {
 
 struct Route {
     int transport = -1;  // index into the list of transports
-    Reach reach;
+    Reach reach;         // in the map without its reason
 
     [[nodiscard]] bool maps() const { return reach.has(NPUSHMEM_CAP_MAP); }
 };
@@ -40,11 +41,8 @@ public:
     // Bit i is set when transport i serves some PE.
     [[nodiscard]] std::uint64_t transports_in_use() const { return in_use_; }
 
-    // One line per group of PEs with the same route: "pe 0-7: p2p (same host, shared memory)". `note_of` adds what else
-    // is to be said of a PE; PEs of one line have equal notes.
-    [[nodiscard]] std::string describe(
-        std::span<const NamedTransport> transports,
-        const std::function<std::string(int pe)>& note_of = [](int) { return std::string(); }) const;
+    // One line per group of PEs with the same route and reason: "pe 0-7: p2p (same host, shared memory)".
+    [[nodiscard]] const std::string& describe() const { return text_; }
 
 private:
     TransportMap(const HostLayout& layout, int my_pe)
@@ -56,6 +54,7 @@ private:
     std::vector<Route> by_host_;
     std::map<int, Route> exceptions_;
     std::uint64_t in_use_ = 0;
+    std::string text_;
 };
 
 }  // namespace npushmem

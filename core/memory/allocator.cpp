@@ -100,7 +100,7 @@ Status Allocator::free(std::uint64_t offset) {
 
 Result<std::uint64_t> Allocator::size_of(std::uint64_t offset) const {
     const auto found = size_by_offset_.find(offset);
-    if (found == size_by_offset_.end()) return not_an_allocation("tell the size of", offset);
+    if (found == size_by_offset_.end()) return not_an_allocation("find the size of", offset);
     return found->second;
 }
 

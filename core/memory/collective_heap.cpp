@@ -15,13 +15,28 @@ std::string_view name_of(HeapCall call) {
     return names[static_cast<std::size_t>(call)];
 }
 
+std::string object_of(const HeapRecord& record) {
+    if (record.address == 0) return fmt::format("the object at offset {:#x}", record.offset);
+    return fmt::format("{:#x}, which is not the beginning of a symmetric object there", record.address);
+}
+
 std::string text_of(const HeapRecord& record) {
     const auto call = static_cast<HeapCall>(record.call);
-    if (call == HeapCall::free) return fmt::format("free of the object at offset {:#x}", record.offset);
+    if (call == HeapCall::free) return fmt::format("free of {}", object_of(record));
     std::string text = fmt::format("{} of {} bytes", name_of(call), record.bytes);
     if (call == HeapCall::align) text += fmt::format(" aligned to {}", record.alignment);
-    if (call == HeapCall::realloc) text += fmt::format(" for the object at offset {:#x}", record.offset);
+    if (call == HeapCall::realloc) text += fmt::format(" for {}", object_of(record));
     return text;
+}
+
+// Of a call for an object that the program gave.
+HeapRecord record_for(HeapCall call, std::uint64_t bytes, const void* object, const Result<std::uint64_t>& offset) {
+    HeapRecord record{};
+    record.call = static_cast<std::uint32_t>(call);
+    record.bytes = bytes;
+    record.offset = offset.ok() ? offset.value() : 0;
+    record.address = offset.ok() ? 0 : reinterpret_cast<std::uintptr_t>(object);
+    return record;
 }
 
 bool same_call(const HeapRecord& a, const HeapRecord& b) {
@@ -79,8 +94,10 @@ Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
     heap_.control().heap[record.sequence % 2] = record;
     if (Status met = peers_.meet(); !met.ok()) return met;
     Status compared = compare(record);
-    // The PE that failed knows more of the cause than its code says.
-    return own.ok() || compared.code() == Code::mismatch ? compared : own;
+    // The PE that failed knows more of the cause than its code says. A difference from the other PEs explains most
+    // failures, but not a pointer that names no object.
+    const bool explained = compared.code() == Code::mismatch && record.address == 0;
+    return own.ok() || explained ? compared : own;
 }
 
 Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
@@ -106,15 +123,14 @@ Result<void*> CollectiveHeap::allocate(HeapCall call, std::uint64_t bytes, std::
     return largest ? allocate(call, *largest, alignment) : agreed;
 }
 
-Result<std::uint64_t> CollectiveHeap::known_object(const char* call, const void* object) const {
+Result<std::uint64_t> CollectiveHeap::known_object(const void* object) const {
     auto offset = heap_.offset_of(object);
-    if (!offset.ok()) return offset.status().within(call);
-    if (offset.value() == 0)
-        return Status{Code::argument, fmt::format("{}: {} is the runtime's own memory", call, object)};
+    if (!offset.ok()) return offset;
+    if (offset.value() == 0) return Status{Code::argument, fmt::format("{} is the runtime's own memory", object)};
     const auto size = heap_.size_of(offset.value());
     if (size.ok()) return offset;
-    return Status{Code::argument, fmt::format("{}: {} is not the beginning of an object from npushmem_malloc: {}", call,
-                                              object, size.status().message())};
+    return Status{Code::argument, fmt::format("{} is not the beginning of an object from npushmem_malloc: {}", object,
+                                              size.status().message())};
 }
 
 Result<std::uint64_t> CollectiveHeap::move_or_stay(std::uint64_t offset, std::uint64_t bytes) {
@@ -130,11 +146,8 @@ Result<std::uint64_t> CollectiveHeap::move_or_stay(std::uint64_t offset, std::ui
 // Two meetings. Before the first one another PE may still put into the object, so it cannot be copied or cut yet; the
 // second one tells whether all PEs had room.
 Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
-    const auto old = known_object("realloc", object);
-    HeapRecord record{};
-    record.call = static_cast<std::uint32_t>(HeapCall::realloc);
-    record.bytes = bytes;
-    record.offset = old.ok() ? old.value() : 0;
+    const auto old = known_object(object);
+    HeapRecord record = record_for(HeapCall::realloc, bytes, object, old);
     if (Status same = agree(record, old.status()); !same.ok()) return same;
 
     const std::uint64_t old_bytes = heap_.size_of(old.value()).value();
@@ -148,10 +161,8 @@ Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
 }
 
 Status CollectiveHeap::free(void* object) {
-    const auto offset = known_object("free", object);
-    HeapRecord record{};
-    record.call = static_cast<std::uint32_t>(HeapCall::free);
-    record.offset = offset.ok() ? offset.value() : 0;
+    const auto offset = known_object(object);
+    HeapRecord record = record_for(HeapCall::free, 0, object, offset);
     Status agreed = agree(record, offset.status());
     return agreed.ok() ? heap_.free(offset.value()) : agreed;
 }

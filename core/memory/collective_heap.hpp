@@ -49,7 +49,7 @@ private:
     Status compare(const HeapRecord& mine);
     // After a meeting: the largest size that a PE asked for, if the calls differ in nothing else.
     [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
-    [[nodiscard]] Result<std::uint64_t> known_object(const char* call, const void* object) const;
+    [[nodiscard]] Result<std::uint64_t> known_object(const void* object) const;
 
     SymmetricHeap& heap_;
     HeapPeers& peers_;

@@ -1,6 +1,6 @@
 // The first page of every PE's slice of the symmetric memory: who the PE is, whether it still takes part, and what it
-// last asked of the symmetric heap. Written by its PE only (but for some of the counts), read by all; each group of
-// words that is written at one time has a cache line of its own.
+// last asked of the symmetric heap. Written by its PE only (but for some of the counts and `departures`), read by all;
+// each group of words that is written at one time has a cache line of its own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
@@ -9,7 +9,7 @@
 //                         the last meeting that it has come to      relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
 //        256  counts      what NPUSHMEM_STATS=1 counts of the PE, see MeetingCounts
-//        448  unused      up to 4096
+//        448  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
 // clang-format on
 #pragma once
 
@@ -22,7 +22,7 @@
 namespace npushmem {
 
 inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM0", little endian
-inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::uint32_t control_version = 2;
 inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class Life : std::uint32_t { starting = 0, running = 1, finalized = 2 };
@@ -36,10 +36,34 @@ struct HeapRecord {
     std::int32_t code;       // result on this PE, a Code
     std::uint64_t bytes;
     std::uint64_t alignment;
-    std::uint64_t offset;  // realloc and free: of the object that was given
-    std::uint64_t result;  // offset of the object that was made
-    std::uint64_t unused[2];
+    std::uint64_t offset;   // realloc and free: of the object that was given
+    std::uint64_t result;   // offset of the object that was made
+    std::uint64_t address;  // realloc and free: the pointer that was given, if it names no object; else 0
+    std::uint64_t unused;
 };
+
+// A PE that has finalized, and the number of its last meeting, of which 32 bits are enough: PEs that wait for each
+// other are never far apart.
+struct Departure {
+    int pe = -1;
+    std::uint32_t last_meeting = 0;
+
+    [[nodiscard]] std::uint64_t packed() const {
+        return (static_cast<std::uint64_t>(pe) + 1) << 32 | std::uint64_t{last_meeting};
+    }
+    static Departure unpacked(std::uint64_t word) {
+        return {static_cast<int>(word >> 32) - 1, static_cast<std::uint32_t>(word)};
+    }
+    // Has a PE that has left `meetings` meetings left that last one as well?
+    [[nodiscard]] bool is_before(std::uint64_t meetings) const {
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(meetings) - last_meeting) >= 0;
+    }
+};
+
+// PEs whose numbers differ by a multiple of this share a slot, which holds the one of them that departed last.
+inline constexpr std::size_t departure_slots = (control_bytes - 448) / sizeof(std::uint64_t);
+
+constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
 
 struct ControlBlock {
     alignas(64) std::uint64_t magic;
@@ -63,7 +87,9 @@ struct ControlBlock {
 
     alignas(64) MeetingCounts counts;
 
-    alignas(64) std::byte unused[control_bytes - 448];
+    // Each is a Departure, packed, or 0. A PE of another host writes it over the network into its slot; this PE cannot
+    // read that PE's life.
+    alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
 };
 
 static_assert(sizeof(HeapRecord) == 64);
@@ -71,6 +97,7 @@ static_assert(sizeof(ControlBlock) == control_bytes);
 static_assert(offsetof(ControlBlock, life) == 64);
 static_assert(offsetof(ControlBlock, heap) == 128);
 static_assert(offsetof(ControlBlock, counts) == 256);
+static_assert(offsetof(ControlBlock, departures) == 448);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace npushmem

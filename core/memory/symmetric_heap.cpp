@@ -81,9 +81,11 @@ Result<bool> SymmetricHeap::resize(std::uint64_t offset, std::uint64_t bytes) {
 Result<std::uint64_t> SymmetricHeap::offset_of(const void* object) const {
     const auto offset = reinterpret_cast<std::uintptr_t>(object) - reinterpret_cast<std::uintptr_t>(base_);
     if (offset < slice_bytes_) return std::uint64_t{offset};
-    return Status{Code::not_symmetric,
-                  fmt::format("address {} is not in the symmetric heap, {} to {}", object,
-                              static_cast<const void*>(base_), static_cast<const void*>(base_ + slice_bytes_))};
+    return Status{
+        Code::not_symmetric,
+        fmt::format("address {} is not in the symmetric heap, {} to {}; give what npushmem_malloc or its like "
+                    "returned",
+                    object, static_cast<const void*>(base_), static_cast<const void*>(base_ + slice_bytes_))};
 }
 
 }  // namespace npushmem

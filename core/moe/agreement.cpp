@@ -7,9 +7,9 @@
 namespace npushmem::moe {
 namespace {
 
-constexpr std::array<const char*, 11> agreement_fields{
-    "experts", "top_k",     "hidden",   "max_tokens",   "input type",      "output type",
-    "mode",    "ring_rows", "capacity", "chunk_tokens", "the ring's place"};
+constexpr std::array<const char*, std::tuple_size_v<decltype(AgreementCard::values)>> agreement_fields{
+    "experts", "top_k", "hidden",    "max_tokens", "input type",   "output type",
+    "mode",    "audit", "ring_rows", "capacity",   "chunk_tokens", "the ring's place"};
 
 AgreementCard card_of(const CombineConfig& config, const Status& own) {
     AgreementCard card;
@@ -19,7 +19,8 @@ AgreementCard card_of(const CombineConfig& config, const Status& own) {
                    config.max_tokens,
                    static_cast<std::int64_t>(config.input),
                    static_cast<std::int64_t>(config.output),
-                   static_cast<std::int64_t>(config.mode) * 2 + (config.audit ? 1 : 0),
+                   static_cast<std::int64_t>(config.mode),
+                   config.audit ? 1 : 0,
                    config.ring_rows,
                    config.capacity,
                    config.chunk_tokens,

@@ -12,9 +12,9 @@ namespace npushmem::moe {
 
 // What a rank shows to the others; the same layout in every process of a job.
 struct AgreementCard {
-    std::array<std::int64_t, 11> values{};  // in the order of agreement_fields
+    std::array<std::int64_t, 12> values{};  // in the order of agreement_fields
     std::int32_t refused = 0;               // Code of this rank's own refusal, 0 if it has none
-    std::array<char, 292> reason{};         // and its text, terminated
+    std::array<char, 284> reason{};         // and its text, terminated
 };
 static_assert(sizeof(AgreementCard) == 384);
 

@@ -38,10 +38,11 @@ Combine::Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Devi
       stream_(device) {}
 
 Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                 npu::Device& device) {
+                                                 npu::Device& device, const Status& opinion) {
     SymmetricBlock card;
     if (Status status = take(memory, Bytes{sizeof(AgreementCard)}, "agreement", card); !status.ok()) return status;
-    if (Status status = agree(memory, card.data(), config, config.validate()); !status.ok()) return status;
+    const Status own = opinion.ok() ? config.validate() : opinion;
+    if (Status status = agree(memory, card.data(), config, own); !status.ok()) return status;
     std::unique_ptr<Combine> combine(new Combine(config, memory, device));
     combine->card_ = std::move(card);
     if (Status status = combine->allocate(); !status.ok()) return status;
@@ -233,7 +234,7 @@ npu::LaunchConfig Combine::launch_as(const char* name) const {
     const int sub_cores = device_.config().vector_cores;
     const int of_device = config_.route == CopyRoute::staged ? device_.config().blocks : memory_.n_pes();
     const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : of_device;
-    npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks));
+    npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks), std::source_location{});
     config.name = name;
     return config;
 }

@@ -33,13 +33,13 @@ struct PlanTables {
 };
 
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe. A failed
-// combine leaves the ranks out of step; from then on the object says so, on all ranks, until reset(). A rank that fails
-// because another has given up fails with that one's code and reason.
+// combine leaves the ranks out of step; from then on the object says so, on all ranks, until reset(). All ranks
+// that fail report the code and reason of the one that failed first.
 class Combine {
 public:
-    // `memory` and `device` must outlive the object.
+    // `memory` and `device` must outlive the object. `opinion`: what the caller itself found wrong.
     static Result<std::unique_ptr<Combine>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                   npu::Device& device);
+                                                   npu::Device& device, const Status& opinion = {});
 
     Combine(const Combine&) = delete;
     Combine& operator=(const Combine&) = delete;

@@ -6,9 +6,9 @@
 
 namespace npushmem::moe {
 
-Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, SymmetricMemory& memory,
-                                             npu::Device& device) {
-    auto combine = Combine::create(config, memory, device);
+Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
+                                             const Status& opinion) {
+    auto combine = Combine::create(config, memory, device, opinion);
     if (!combine.ok()) return combine.status();
     std::unique_ptr<Layer> layer(new Layer);
     layer->combine_ = std::move(combine).value();

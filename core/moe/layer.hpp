@@ -14,9 +14,9 @@ namespace npushmem::moe {
 // layers may have calls under way at a time.
 class Layer {
 public:
-    // `memory` and `device` must outlive the object.
+    // As Combine::create.
     static Result<std::unique_ptr<Layer>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                 npu::Device& device);
+                                                 npu::Device& device, const Status& opinion = {});
     Layer(const Layer&) = delete;
     Layer& operator=(const Layer&) = delete;
     ~Layer();

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/base/whole_file.hpp"
 #include "core/moe/routing_binary.hpp"
 #include "core/moe/routing_document.hpp"
 
@@ -71,15 +70,12 @@ Result<Routing> parse_routing(std::string_view text, std::string_view name) {
 }
 
 Result<Routing> read_routing_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) {
-        return Status{Code::argument,
-                      fmt::format("cannot open routing file '{}'; give the path of a file in the format of "
-                                  "bench/perf/README.md, or make one with 'npushmem-perf routing'",
-                                  path)};
-    }
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    return parse_routing(text, path);
+    const auto text = read_whole_file(path);
+    if (text.ok()) return parse_routing(text.value(), path);
+    return Status{Code::argument,
+                  fmt::format("cannot open routing file '{}': {}; give the path of a file in the format of "
+                              "bench/perf/README.md, or make one with 'npushmem-perf routing'",
+                              path, text.status().message())};
 }
 
 std::string routing_text(const Routing& routing, float weight_unit) {

@@ -29,6 +29,9 @@ public:
     virtual Status barrier() = 0;
     // Copies from the peer's part of symmetric memory.
     virtual Status fetch(void* target, const std::byte* symmetric, Bytes size, int pe) = 0;
+    // Replaces the peer's word by `desired` if it is `expected`, atomically. Returns the word before.
+    virtual Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
+                                               int pe) = 0;
 
     // For peers whose memory is not mapped. `source` of a put must stay unchanged until quiet; fence orders puts and
     // additions before the stores that follow, to each peer.

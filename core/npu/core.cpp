@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "core/npu/core_context.hpp"
+#include "core/npu/place.hpp"
 #include "core/npu/runner.hpp"
 
 namespace npushmem::npu {
@@ -14,8 +15,8 @@ namespace npushmem::npu {
 void* Core::find_slow(const void* symmetric, int pe, const Where& where) const {
     const Fabric& fabric = *state_.fabric;
     if (pe < 0 || pe >= fabric.n_pes()) {
-        throw KernelError(Code::range, fmt::format("remote: PE {} must be 0 to {} ({}:{})", pe, fabric.n_pes() - 1,
-                                                   where.file_name(), where.line()));
+        throw KernelError(Code::range,
+                          fmt::format("remote: PE {} must be 0 to {} ({})", pe, fabric.n_pes() - 1, text_of(where)));
     }
     if (void* there = fabric.remote(symmetric, pe); there != nullptr) return there;
     const bool by_transport =
@@ -23,21 +24,20 @@ void* Core::find_slow(const void* symmetric, int pe, const Where& where) const {
     if (by_transport) return nullptr;
     const bool symmetric_here = fabric.remote(symmetric, fabric.my_pe()) != nullptr;
     throw KernelError(symmetric_here ? Code::unreachable : Code::not_symmetric,
-                      fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({}:{})", fmt::ptr(symmetric),
-                                  pe, fabric.my_pe(),
+                      fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({})", fmt::ptr(symmetric), pe,
+                                  fabric.my_pe(),
                                   symmetric_here ? "that PE's memory is not mapped here, and there is no other way"
                                                  : "the address is not in symmetric memory",
-                                  where.file_name(), where.line()),
+                                  text_of(where)),
                       symmetric_here ? Hazard::none : Hazard::bad_address, where);
 }
 
 void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const {
     if (void* there = find_slow(symmetric, pe, where); there != nullptr) return there;
-    if (pe == my_pe()) return const_cast<void*>(symmetric);
     throw KernelError(Code::unreachable,
                       fmt::format("remote: {} of PE {} cannot be loaded, stored or copied from PE {}: that PE's memory "
-                                  "is not mapped here; use put, get, put_signal, signal_*_on and atomic_*_on ({}:{})",
-                                  fmt::ptr(symmetric), pe, my_pe(), where.file_name(), where.line()));
+                                  "is not mapped here; use put, get, put_signal, signal_*_on and atomic_*_on ({})",
+                                  fmt::ptr(symmetric), pe, my_pe(), text_of(where)));
 }
 
 std::uint64_t Core::wait_slow(const detail::Condition& condition, const Where& where) {
@@ -66,9 +66,10 @@ Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare c
 
 void Core::core_barrier_slow(const Where& where) { state_.context->runner->await_cores(*state_.context, where); }
 
-void Core::poll_point(std::uint64_t round) {
+void Core::poll_point(std::uint64_t round, const Where& where) {
     dcci_left_ = dcci_burst;
-    if (state_.context != nullptr) state_.context->runner->poll(*state_.context, round);
+    if (state_.context == nullptr || (state_.hooks != nullptr && state_.hooks->poll(round, where))) return;
+    state_.context->runner->poll(*state_.context, round, where);
 }
 
 void Core::printf(const char* format, ...) {
@@ -86,9 +87,9 @@ void Core::printf(const char* format, ...) {
     static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
 }
 
-void Core::yield() {
+void Core::yield(const Where& where) {
     if (state_.hooks != nullptr) state_.hooks->before_wait();
-    poll_point(0);
+    poll_point(0, where);
 }
 
 }  // namespace npushmem::npu

@@ -17,7 +17,7 @@ class Runner;
 
 enum class CoreStatus : unsigned char {
     runnable,        // can go on at once (also: has not begun)
-    polling,         // gave way between two polls of its own
+    polling,         // let others run between two polls of its own
     awaiting_word,   // for `condition`
     awaiting_event,  // for `event`
     awaiting_cores   // for the launch's core barrier to pass `barrier`
@@ -63,6 +63,9 @@ public:
     // change.
     std::uint64_t polled_version = 0;
     int polls_in_vain = 0;
+    // The last word of a wait loop that checked mode recognised, and the value that it keeps; null: none.
+    const void* polled = nullptr;
+    std::uint64_t polled_value = 0;
     bool set_aside = false;              // by a scheduler: until no other can go on
     bool went_remote = false;            // in this launch: has waited for a transport, or begun something there
     std::unique_ptr<RemoteCore> remote;  // of the device's way to PEs that are not mapped

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/npu/core_wait.hpp"
+#include "core/npu/place.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::npu {
@@ -15,10 +16,15 @@ void expect(const Status& status, const char* operation, int pe, const Core::Whe
     if (status.code() == Code::aborted) throw KernelError(status);
     const bool address = status.code() == Code::not_symmetric || status.code() == Code::range;
     const std::string whom = pe < 0 ? "" : fmt::format(" on PE {}", pe);
-    throw KernelError(
-        status.code(),
-        fmt::format("{}{}: {} ({}:{})", operation, whom, status.message(), where.file_name(), where.line()),
-        address ? Hazard::bad_address : Hazard::none, where);
+    throw KernelError(status.code(), fmt::format("{}{}: {} ({})", operation, whom, status.message(), text_of(where)),
+                      address ? Hazard::bad_address : Hazard::none, where);
+}
+
+// Whether it gave the object another value than `before`.
+bool changes(const RemoteAtomic& what, std::uint64_t before) {
+    if (what.kind == RemoteAtomic::Kind::fetch_add) return what.operand != 0;
+    const bool replaces = what.kind == RemoteAtomic::Kind::swap || before == what.expected;
+    return replaces && before != what.operand;
 }
 
 // How modes that watch call `pe`'s copy.
@@ -94,7 +100,9 @@ std::uint64_t Core::atomic_unmapped(const char* operation, const RemoteAtomic& w
     std::uint64_t before = 0;
     CoreWait wait(*state_.context, where);
     expect(state_.unmapped->atomic(what, &before, pe, wait), operation, pe, where);
-    if (state_.hooks != nullptr) state_.hooks->after_atomic(name);
+    if (state_.hooks != nullptr)
+        state_.hooks->after_atomic(
+            {name, what.width, before, what.kind == RemoteAtomic::Kind::fetch_add, changes(what, before)}, where);
     return before;
 }
 

@@ -1,6 +1,7 @@
 // The messages of violated rules. Out of line and cold, so that the operations stay small.
 #include <fmt/format.h>
 
+#include "core/npu/place.hpp"
 #include "npushmem/npu/copy_shape.hpp"
 #include "npushmem/npu/core_state.hpp"
 #include "npushmem/npu/error.hpp"
@@ -11,8 +12,7 @@ namespace npushmem::npu::detail {
 namespace {
 
 [[noreturn]] void fail(Code code, Hazard hazard, const std::string& message, const Where& where) {
-    throw KernelError(code, fmt::format("{} ({}:{}) [{}]", message, where.file_name(), where.line(), id_of(hazard)),
-                      hazard, where);
+    throw KernelError(code, fmt::format("{} ({}) [{}]", message, text_of(where), id_of(hazard)), hazard, where);
 }
 
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/npu/place.hpp"
 namespace npushmem::npu {
 namespace {
 
@@ -39,8 +40,8 @@ constexpr std::array advices{
 };
 
 std::string describe(const FindingSide& side) {
-    return fmt::format("{} on PE {} core {} pipe {} at {}:{}", side.what, side.pe, side.core, name_of(side.pipe),
-                       side.where.file_name(), side.where.line());
+    return fmt::format("{} on PE {} core {} pipe {} at {}", side.what, side.pe, side.core, name_of(side.pipe),
+                       text_of(side.where));
 }
 
 }  // namespace

@@ -6,13 +6,15 @@
 #include <exception>
 
 #include "core/npu/core_wait.hpp"
+#include "core/npu/place.hpp"
 
 namespace npushmem::npu::detail {
 
 std::string LaunchJob::title() const {
-    const std::string place = fmt::format("{}:{}", config.where.file_name(), config.where.line());
-    return config.name.empty() ? fmt::format("the kernel launched at {}", place)
-                               : fmt::format("kernel '{}' launched at {}", config.name, place);
+    const std::string place = text_of(config.where);
+    if (config.name.empty()) return fmt::format("the kernel launched at {}", place);
+    return config.where.line() == 0 ? fmt::format("kernel '{}'", config.name)
+                                    : fmt::format("kernel '{}' launched at {}", config.name, place);
 }
 
 LaunchRun::LaunchRun(const LaunchJob& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores)
@@ -34,6 +36,8 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.failure = {};
     context.polls = context.polled_version = 0;
     context.polls_in_vain = 0;
+    context.polled = nullptr;
+    context.where = {};
     context.set_aside = false;
     context.went_remote = false;
     if (context.remote) context.remote->begin_launch();
@@ -102,7 +106,14 @@ void LaunchRun::complete(CoreContext& context) {
 void LaunchRun::end(CoreContext& context) {
     --live_;
     if (arrived_ > 0 && !failed()) fail_barrier(context);
+    if (context.hooks) add_findings(context.hooks->launch_ended());
     context.hooks.reset();
+}
+
+void LaunchRun::add_findings(const Status& found) {
+    if (found.ok()) return;
+    if (!failed()) return fail(nullptr, found);
+    failure_ = {failure_.code(), failure_.message() + "; " + found.message()};
 }
 
 bool LaunchRun::arrive(CoreContext& context) {

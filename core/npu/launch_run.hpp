@@ -17,6 +17,7 @@ public:
     LaunchRun(const LaunchRun&) = delete;
     LaunchRun& operator=(const LaunchRun&) = delete;
 
+    [[nodiscard]] std::string title() const { return job_.title(); }
     [[nodiscard]] int size() const { return size_; }
     [[nodiscard]] CoreContext& core(int index) { return cores_[index]; }
     // Cores that have not ended their kernel.
@@ -47,6 +48,7 @@ private:
     void complete(CoreContext& context);
     void end(CoreContext& context);
     void fail_barrier(const CoreContext& context);
+    void add_findings(const Status& found);
 
     const LaunchJob& job_;
     const DeviceConfig& device_;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
+
+#include "core/npu/place.hpp"
 
 namespace npushmem::npu::detail {
 namespace {
@@ -19,17 +22,34 @@ constexpr std::uint32_t switches_per_check = 4096;
 
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-std::string place(const Where& where) { return fmt::format("{}:{}", where.file_name(), where.line()); }
-
 std::string describe(const CoreContext& core) {
-    if (core.status == CoreStatus::awaiting_cores) return fmt::format("waited in core_barrier ({})", place(core.where));
+    if (core.status == CoreStatus::awaiting_cores)
+        return fmt::format("waited in core_barrier ({})", text_of(core.where));
     if (core.status == CoreStatus::awaiting_event) {
         const std::string to = core.event->pe < 0 ? "" : fmt::format(" to PE {}", core.event->pe);
-        return fmt::format("waited for the end of {}{} ({})", core.event->what, to, place(core.where));
+        return fmt::format("waited for the end of {}{} ({})", core.event->what, to, text_of(core.where));
+    }
+    if (core.status == CoreStatus::polling || core.status == CoreStatus::runnable) {
+        const std::string word = core.polled == nullptr ? std::string{}
+                                                        : fmt::format(", polling the word at {}, which stays {}",
+                                                                      fmt::ptr(core.polled), core.polled_value);
+        return core.where.line() == 0 ? "still running" : fmt::format("at {}{}", text_of(core.where), word);
     }
     const std::string whom = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
     return fmt::format("waited for the word at {}{} to be {} {}, last saw {} ({})", fmt::ptr(core.condition.word), whom,
-                       name_of(core.condition.compare), core.condition.value, core.seen, place(core.where));
+                       name_of(core.condition.compare), core.condition.value, core.seen, text_of(core.where));
+}
+
+// Every core of a launch, with where it is; cores at the same place together.
+std::string describe_all(LaunchRun& run) {
+    std::map<std::string, std::vector<int>> cores;
+    for (int i = 0; i < run.size(); ++i)
+        if (run.core(i).next != nullptr) cores[describe(run.core(i))].push_back(i);
+    std::string text;
+    for (const auto& [what, who] : cores)
+        text += fmt::format("{}core{} {} {}", text.empty() ? "" : "; ", who.size() > 1 ? "s" : "", fmt::join(who, ", "),
+                            what);
+    return text;
 }
 
 Status given_up(const CoreContext& core) {
@@ -208,22 +228,40 @@ void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64
     self.condition = condition;
     self.seen = seen;
     self.where = where;
+    self.status = CoreStatus::awaiting_word;  // for the messages
+    check_poll(self, condition.pe, polling);
+    poll(self, ++polling.round, where);
+}
+
+void Runner::check_poll(CoreContext& self, int pe, Polling& polling) const {
     const nanoseconds time = now();
     const nanoseconds timeout = self.run->default_wait_timeout();
     if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(too_late(self, timeout));
-    if (time >= std::max(polling.began, polling.asked) + first_check) {
-        polling.asked = time;
-        if (Status verdict = waiting_.verdict(condition.pe); !verdict.ok())
-            throw KernelError(verdict.within(describe(self)));
-    }
-    poll(self, ++polling.round);
+    if (time < std::max(polling.began, polling.asked) + first_check) return;
+    polling.asked = time;
+    if (Status verdict = waiting_.verdict(pe); !verdict.ok()) throw KernelError(verdict.within(describe(self)));
 }
 
-void Runner::poll(CoreContext& self, std::uint64_t round) {
-    // Giving way is no poll, and says nothing of what is polled afterwards.
+void Runner::poll_again(CoreContext& self, Polling& polling, const Where& where) {
+    self.where = where;
+    self.status = CoreStatus::polling;
+    self.polls = ++polling.round;
+    if (scheduler_ == nullptr) {
+        if (polling.round == 1) polling = {now(), 1};
+        check_poll(self, -1, polling);
+    } else {
+        self.polls_in_vain = most_polls_in_vain;
+        self.polled_version = scheduler_->version();
+    }
+    give_way(self);
+}
+
+void Runner::poll(CoreContext& self, std::uint64_t round, const Where& where) {
+    // A yield is no poll, and says nothing of what is polled afterwards.
     if ((round == 0) != (self.polls == 0)) self.polls_in_vain = 0;
     self.status = CoreStatus::polling;
     self.polls = round;
+    self.where = where;
     if (scheduler_ != nullptr) count_poll(self);
     give_way(self);
 }
@@ -234,9 +272,16 @@ void Runner::count_poll(CoreContext& self) const {
     self.polled_version = version;
 }
 
-void Runner::reschedule(CoreContext& self) {
+void Runner::reschedule(CoreContext& self, const Where& where) {
     self.status = CoreStatus::runnable;
+    self.where = where;
     give_way(self);
+}
+
+void Runner::preempt(CoreContext& self, const Where& where) {
+    self.where = where;
+    check_limits(nanoseconds{0});
+    reschedule(self, where);
 }
 
 CoreContext& Runner::next_after(CoreContext& self) {
@@ -340,11 +385,10 @@ void Runner::check_limits(nanoseconds waited) {
 
 void Runner::check_launch(CoreContext& core, nanoseconds time) {
     if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
-    std::string what = "its cores were still running";
-    if (core.status != CoreStatus::runnable && core.status != CoreStatus::polling) what = describe(core);
+    if (scheduler_ != nullptr && scheduler_->overdue()) return;
     const std::chrono::duration<double> limit = core.run->timeout();
-    core.run->fail(&core,
-                   {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(), what)});
+    core.run->fail(&core, {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(),
+                                                      describe_all(*core.run))});
 }
 
 void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {

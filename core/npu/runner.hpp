@@ -59,12 +59,17 @@ public:
     void await_cores(CoreContext& self, const Where& where);
     // As await_word, but returns why it shall not go on.
     Status await_event(CoreContext& self, Event& event, const Where& where);
-    void poll(CoreContext& self, std::uint64_t round);
+    void poll(CoreContext& self, std::uint64_t round, const Where& where);
     // Between two polls of `condition`, the last of which found `seen`. Throws as await_word does.
     void poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, Polling& polling,
                   const Where& where);
+    // In a wait loop that checked mode recognised: `self.polled` does not change. With a scheduler, until the memory
+    // changes or no other core can run. Throws as await_word does.
+    void poll_again(CoreContext& self, Polling& polling, const Where& where);
     // Lets the scheduler choose again; `self` could go on.
-    void reschedule(CoreContext& self);
+    void reschedule(CoreContext& self, const Where& where);
+    // The same for a core that has run for long; launches beyond their deadline end.
+    void preempt(CoreContext& self, const Where& where);
 
 private:
     boost::context::fiber begin(CoreContext& self, boost::context::fiber&& from);
@@ -87,6 +92,7 @@ private:
     CoreContext& scheduled_after(CoreContext& self);
     [[nodiscard]] bool able(CoreContext& core) const;
     void count_poll(CoreContext& self) const;
+    void check_poll(CoreContext& self, int pe, Polling& polling) const;
     CoreContext* find_ready(CoreContext& after);
     CoreContext* idle(CoreContext& after);
     void pause(const CoreContext& polling);

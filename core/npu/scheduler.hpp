@@ -20,6 +20,9 @@ public:
     virtual CoreContext& choose(const std::vector<CoreContext*>& able) = 0;
     // No core can go on. Makes something happen that may change that, or fails the launches.
     virtual void unblock() = 0;
+    // The deadline of a launch has passed. True: the scheduler has failed the launches. False: the runner fails this
+    // one.
+    virtual bool overdue() { return false; }
     // Changes with the memory: a core that polls need not look again before.
     [[nodiscard]] virtual std::uint64_t version() const = 0;
 };

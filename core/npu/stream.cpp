@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/npu/executor.hpp"
+#include "core/npu/place.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 
@@ -64,8 +65,8 @@ Status detail::enqueue(Stream& stream, const LaunchConfig& config, std::unique_p
     if (!stream.state_) return no_stream().within("launch");
     const int most = stream.state_->executor->config().blocks;
     if (config.block_dim < 1 || config.block_dim > most) {
-        return {Code::range, fmt::format("launch at {}:{}: block_dim {} must be 1 to {}, the blocks of the device",
-                                         config.where.file_name(), config.where.line(), config.block_dim, most)};
+        return {Code::range, fmt::format("launch at {}: block_dim {} must be 1 to {}, the blocks of the device",
+                                         text_of(config.where), config.block_dim, most)};
     }
     StreamState::Entry entry;
     entry.job = std::make_unique<LaunchJob>(LaunchJob{config, std::move(body)});

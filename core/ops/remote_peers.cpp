@@ -47,6 +47,13 @@ Result<void*> RemotePeers::map(int pe) {
     return named(met.value().transport).transport->map(met.value().remote);
 }
 
+std::vector<int> RemotePeers::connected() {
+    const std::lock_guard guard(setup_lock_);
+    std::vector<int> pes;
+    for (const auto& [pe, met] : peers_) pes.push_back(pe);
+    return pes;
+}
+
 // A PE that only receives has no queue, and yet its transport may need it in order to receive; and what a wait on one
 // transport needs may be behind another.
 void RemotePeers::drive_all() {

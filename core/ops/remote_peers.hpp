@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/parse.hpp"
 #include "core/base/wait.hpp"
@@ -46,6 +47,9 @@ public:
     void close(const Link& link);
     // The mapping of a peer's slice, for transports that map; takes no queue.
     Result<void*> map(int pe);
+
+    // PEs that a context has used, or that are mapped.
+    [[nodiscard]] std::vector<int> connected();
 
     // Lets all transports in use work; when another thread does, nothing.
     void drive();

@@ -1,4 +1,5 @@
-// NPUSHMEM_BOOTSTRAP=AUTO: the bootstrap that is surest to be the one for this process.
+// Which bootstrap a process uses: the one that the user names, or with NPUSHMEM_BOOTSTRAP=AUTO the one that is surest
+// to be the right one for this process.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@ namespace npushmem {
 struct BootstrapChoice {
     std::shared_ptr<const LoadedBootstrap> plugin;
     std::string why;  // the sign that the plugin saw
+    int sure = 0;     // the plugin's own answer: 0 or one of NPUSHMEM_RECOGNISED_x
 };
 
 // The bootstrap that makes and uses unique ids.
@@ -23,5 +25,16 @@ inline constexpr const char* id_bootstrap = "uid";
 // would be a job of its own otherwise.
 Result<BootstrapChoice> choose_bootstrap(const PluginFinder& finder, const Environment& environment,
                                          const npushmem_host& host, const npushmem_bootstrap_params& params);
+
+// The bootstrap of this name or path. `why` stays empty.
+Result<BootstrapChoice> named_bootstrap(const PluginFinder& finder, const std::string& name,
+                                        const Environment& environment, const npushmem_host& host,
+                                        const npushmem_bootstrap_params& params);
+
+// Code::config when the chosen bootstrap ignores the launcher of this process: it has made a job of one process where
+// the launcher has started several, or where NPUSHMEM_NPES asks for several. NPUSHMEM_NPES=1, a unique id or an
+// attribute ask for such a job.
+Status check_job_of_one(const BootstrapChoice& choice, int nranks, const Environment& environment,
+                        const npushmem_host& host, const npushmem_bootstrap_params& params);
 
 }  // namespace npushmem

@@ -7,10 +7,13 @@
 
 #include "core/base/config.hpp"
 #include "core/plugin/plugin_table.hpp"
+#include "core/plugin/readable_memory.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 namespace {
+
+constexpr std::uint32_t most_rows = 1024;
 
 void abort_nobody(void*, const char*) {}
 std::int32_t nothing_failed(void*, npushmem_error*) { return NPUSHMEM_OK; }
@@ -18,7 +21,23 @@ std::int32_t no_uniqueid(const npushmem_host*, void*, npushmem_error* error) {
     return report(Code::unsupported, "this bootstrap makes no unique ids", error);
 }
 
+std::int32_t waits_for_every_rank(const npushmem_host*, const void*, std::int32_t, std::int32_t, const char*,
+                                  npushmem_error* error) {
+    return report(Code::unsupported, "this bootstrap waits for every rank until its time-out", error);
+}
+
 std::int32_t recognises_nothing(const npushmem_host*, const npushmem_bootstrap_params*, npushmem_error*) { return 0; }
+
+std::string unreadable_row(const npushmem_config_row* rows, std::uint32_t count) {
+    if (!is_readable(rows, count * sizeof *rows))
+        return fmt::format("its {} configuration rows are at {}, where no memory can be read", count, fmt::ptr(rows));
+    for (std::uint32_t i = 0; i < count; ++i)
+        for (const char* text : {rows[i].name, rows[i].default_value, rows[i].type, rows[i].meaning})
+            if (text != nullptr && !is_readable_text(text))
+                return fmt::format("configuration row {} has a text at {}, where no memory can be read", i + 1,
+                                   fmt::ptr(text));
+    return {};
+}
 
 bool is_variable_name(std::string_view name) {
     return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
@@ -58,14 +77,15 @@ void TableTraits<npushmem_bootstrap_v1>::fill_gaps(npushmem_bootstrap_v1& t) {
     if (t.check == nullptr) t.check = nothing_failed;
     if (t.get_uniqueid == nullptr) t.get_uniqueid = no_uniqueid;
     if (t.recognise == nullptr) t.recognise = recognises_nothing;
+    if (t.rank_ended == nullptr) t.rank_ended = waits_for_every_rank;
     if (t.summary == nullptr) t.summary = "";
 }
 
 std::string config_row_complaint(const npushmem_config_row* rows, std::uint32_t count) {
-    constexpr std::uint32_t most = 1024;
     if (rows == nullptr) return count == 0 ? "" : fmt::format("it claims {} configuration rows but has none", count);
-    if (count > most)
-        return fmt::format("it claims {} configuration rows; more than {} is taken for garbage", count, most);
+    if (count > most_rows)
+        return fmt::format("it claims {} configuration rows; more than {} is taken for garbage", count, most_rows);
+    if (std::string unreadable = unreadable_row(rows, count); !unreadable.empty()) return unreadable;
     std::set<std::string> seen;
     for (std::uint32_t i = 0; i < count; ++i)
         if (std::string complaint = row_complaint(rows[i], i + 1, seen); !complaint.empty()) return complaint;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <exception>
 
+#include "core/plugin/readable_memory.hpp"
+
 namespace npushmem {
 namespace {
 
@@ -73,12 +75,25 @@ Result<const Table*> table_from(void* entry) {
     }
 }
 
+Status cannot_be_read(std::string_view what, const void* address) {
+    return refused(fmt::format("{} is at {}, where no memory can be read", what, fmt::ptr(address)));
+}
+
 // Only the header may be read before it is known to be one of ours.
 template <class Table>
-TableHeader header_of(const Table* table) {
+Result<TableHeader> header_of(const Table* table) {
     TableHeader header{};
+    if (!is_readable(table, sizeof header)) return cannot_be_read("its table", table);
     std::memcpy(&header, static_cast<const void*>(table), sizeof header);
     return header;
+}
+
+template <class Table>
+Status check_texts(const Table& table) {
+    if (table.name != nullptr && !is_readable_text(table.name)) return cannot_be_read("its table's name", table.name);
+    if (table.summary != nullptr && !is_readable_text(table.summary))
+        return cannot_be_read("its table's summary", table.summary);
+    return {};
 }
 
 template <class Table>
@@ -103,6 +118,16 @@ Status check_size(const TableHeader& header) {
                         "must be sizeof of the table",
                         version, header.struct_size, sizeof(Table)));
     return {};
+}
+
+// The host's full-size copy of the plugin's table.
+template <class Table>
+Result<Table> copy_of(const Table* given, std::size_t bytes) {
+    if (!is_readable(given, bytes)) return cannot_be_read("the end of its table", given);
+    Table table{};
+    std::memcpy(&table, given, std::min(bytes, sizeof table));
+    table.struct_size = sizeof table;
+    return table;
 }
 
 template <class Table>
@@ -131,15 +156,17 @@ Result<Table> sound_table(const SharedLibrary& library, const FoundPlugin& found
     if (!entry.ok()) return entry.status();
     auto given = table_from<Table>(entry.value());
     if (!given.ok()) return given.status();
-    const TableHeader header = header_of(given.value());
+    const auto header = header_of(given.value());
+    if (!header.ok()) return header.status();
     pass(LoadStage::major);
-    if (Status s = check_major<Table>(header); !s.ok()) return s;
+    if (Status s = check_major<Table>(header.value()); !s.ok()) return s;
     pass(LoadStage::size);
-    if (Status s = check_size<Table>(header); !s.ok()) return s;
-    Table table{};
-    std::memcpy(&table, given.value(), std::min<std::size_t>(header.struct_size, sizeof table));
-    table.struct_size = sizeof table;
+    if (Status s = check_size<Table>(header.value()); !s.ok()) return s;
+    auto copied = copy_of(given.value(), header.value().struct_size);
+    if (!copied.ok()) return copied.status();
+    Table& table = copied.value();
     pass(LoadStage::name);
+    if (Status s = check_texts(table); !s.ok()) return s;
     if (Status s = check_name(table, found); !s.ok()) return s;
     pass(LoadStage::functions);
     if (Status s = check_functions(table); !s.ok()) return s;
@@ -148,7 +175,7 @@ Result<Table> sound_table(const SharedLibrary& library, const FoundPlugin& found
     pass(LoadStage::configuration);
     if (Status s = none_or(config_row_complaint(table.config, table.config_count)); !s.ok()) return s;
     Traits::fill_gaps(table);
-    return table;
+    return copied;
 }
 
 template <class Table>

@@ -51,4 +51,12 @@ Status make_uniqueid(const LoadedBootstrap& plugin, const npushmem_host& host,
     return status_from(code, error).within(fmt::format("bootstrap plugin '{}', get_uniqueid", plugin.name()));
 }
 
+Status report_ended_rank(const LoadedBootstrap& plugin, const npushmem_host& host,
+                         std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank, int nranks,
+                         const std::string& how) {
+    npushmem_error error{};
+    const std::int32_t code = plugin.table().rank_ended(&host, id.data(), rank, nranks, how.c_str(), &error);
+    return status_from(code, error).within(fmt::format("bootstrap plugin '{}', rank_ended", plugin.name()));
+}
+
 }  // namespace npushmem

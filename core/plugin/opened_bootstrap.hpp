@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "core/plugin/loaded_plugin.hpp"
 #include "core/plugin/plugin_host.hpp"
@@ -39,5 +40,10 @@ Result<std::unique_ptr<OpenedBootstrap>> open_bootstrap(const std::shared_ptr<co
 // `host` itself, which must know the plugin's rows.
 Status make_uniqueid(const LoadedBootstrap& plugin, const npushmem_host& host,
                      std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
+
+// By the plugin's rank_ended, in the process that made `id`; Code::unsupported when it has none.
+Status report_ended_rank(const LoadedBootstrap& plugin, const npushmem_host& host,
+                         std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank, int nranks,
+                         const std::string& how);
 
 }  // namespace npushmem

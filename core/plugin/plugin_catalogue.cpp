@@ -26,8 +26,7 @@ PluginEntry entry_of(const LoadedPlugin<Table>& plugin) {
 }
 
 template <class Load>
-PluginEntry tried(const FoundPlugin& found, Load load) {
-    LoadStage stage{};
+PluginEntry tried(const FoundPlugin& found, LoadStage& stage, Load load) {
     const auto loaded = load(found, stage);
     if (loaded.ok()) return describe(*loaded.value());
     PluginEntry entry{};
@@ -47,13 +46,24 @@ PluginEntry describe(const LoadedTransport& plugin) {
 PluginEntry describe(const LoadedBootstrap& plugin) { return entry_of(plugin); }
 
 PluginEntry examine_plugin(const FoundPlugin& found) {
-    return found.kind == PluginKind::transport ? tried(found, load_transport_file) : tried(found, load_bootstrap_file);
+    LoadStage stage{};
+    return examine_plugin(found, stage);
+}
+
+PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage) {
+    return found.kind == PluginKind::transport ? tried(found, stage, load_transport_file)
+                                               : tried(found, stage, load_bootstrap_file);
 }
 
 PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder) {
+    return scan(finder, [](const FoundPlugin& found) { return examine_plugin(found); });
+}
+
+PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder,
+                                      const std::function<PluginEntry(const FoundPlugin&)>& examine) {
     PluginCatalogue out;
     for (const PluginKind kind : {PluginKind::transport, PluginKind::bootstrap})
-        for (const auto& found : finder.scan(kind)) out.entries_.push_back(examine_plugin(found));
+        for (const auto& found : finder.scan(kind)) out.entries_.push_back(examine(found));
     return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class PluginCatalogue {
 public:
     // Loads every plugin of both kinds once and unloads it again: slow, and for information only. Refusals are entries.
     static PluginCatalogue scan(const PluginFinder& finder);
+    // The same, with another way to examine a file.
+    static PluginCatalogue scan(const PluginFinder& finder,
+                                const std::function<PluginEntry(const FoundPlugin&)>& examine);
 
     // Transports first, each kind sorted by name.
     [[nodiscard]] const std::vector<PluginEntry>& entries() const { return entries_; }
@@ -46,8 +50,9 @@ private:
     std::vector<PluginEntry> entries_;
 };
 
-// The entry of one file, found and tried.
+// The entry of one file, found and tried. `stage` follows the loading, for a caller that watches from another process.
 PluginEntry examine_plugin(const FoundPlugin& found);
+PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage);
 // The entries of plugins that are loaded already.
 PluginEntry describe(const LoadedTransport& plugin);
 PluginEntry describe(const LoadedBootstrap& plugin);

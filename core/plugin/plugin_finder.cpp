@@ -24,7 +24,10 @@ bool is_file(const fs::path& path) {
 std::string what_is_at(const fs::path& path) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
-    if (status.type() == fs::file_type::not_found) return "there is no such file";
+    std::error_code ignored;
+    const bool link = fs::is_symlink(fs::symlink_status(path, ignored));
+    if (status.type() == fs::file_type::not_found)
+        return link ? "it is a link to a file that does not exist" : "there is no such file";
     if (error) return error.message();
     return status.type() == fs::file_type::directory ? "it is a directory" : "it is not a regular file";
 }
@@ -36,15 +39,29 @@ std::vector<std::string> names_of(const std::vector<FoundPlugin>& plugins) {
     return out;
 }
 
+std::string with_its_state(const std::string& directory) {
+    std::error_code error;
+    return fs::is_directory(directory, error) ? directory : directory + " (no such directory)";
+}
+
+std::string listed(const std::vector<std::string>& directories) {
+    std::vector<std::string> out(directories.size());
+    std::ranges::transform(directories, out.begin(), with_its_state);
+    return out.empty() ? "no directory" : fmt::format("{}", fmt::join(out, ", "));
+}
+
 // Adds the plugins of one directory; names already there hide them.
 void scan_directory(PluginKind kind, const std::string& directory, std::map<std::string, FoundPlugin>& found) {
     std::error_code error;
     for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
         const std::string name = plugin_name_in(kind, entry->path().filename().string());
         if (name.empty()) continue;
-        const std::string path = fs::absolute(entry->path()).string();
+        std::string path = fs::absolute(entry->path()).string();
         auto [place, inserted] = found.try_emplace(name, FoundPlugin{kind, name, path, {}});
-        if (!inserted) place->second.hidden.push_back(path);
+        if (inserted) continue;
+        // As find() does: what is no regular file hides none.
+        if (!is_file(place->second.path) && is_file(path)) std::swap(place->second.path, path);
+        place->second.hidden.push_back(std::move(path));
     }
 }
 
@@ -75,12 +92,16 @@ Result<FoundPlugin> PluginFinder::find_path(PluginKind kind, std::string_view pa
 }
 
 Status PluginFinder::missing(PluginKind kind, std::string_view name) const {
-    const std::vector<std::string> present = names_of(scan(kind));
+    const std::vector<FoundPlugin> all = scan(kind);
+    for (const auto& plugin : all)
+        if (plugin.name == name)
+            return {Code::plugin_missing, fmt::format("cannot load {} plugin '{}': {}: {}", name_of(kind), name,
+                                                      plugin.path, what_is_at(plugin.path))};
+    const std::vector<std::string> present = names_of(all);
     const std::string similar = nearest(name, present);
     std::string text = fmt::format("there is no {} plugin '{}'", name_of(kind), name);
     text += similar.empty() ? "." : fmt::format("; did you mean '{}'?", similar);
-    text += fmt::format(" Looked for {} in: {}.", plugin_file_name(kind, name),
-                        directories_.empty() ? "no directory" : fmt::format("{}", fmt::join(directories_, ", ")));
+    text += fmt::format(" Looked for {} in: {}.", plugin_file_name(kind, name), listed(directories_));
     text += present.empty() ? " No such plugin is there;" : fmt::format(" There: {};", fmt::join(present, ", "));
     text += " set NPUSHMEM_PLUGIN_PATH to the directory that has it";
     return {Code::plugin_missing, std::move(text)};

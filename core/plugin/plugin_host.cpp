@@ -11,6 +11,13 @@ namespace npushmem {
 PluginHost::PluginHost(const npushmem_host& outer, std::span<const npushmem_config_row> rows)
     : outer_(outer), rows_(rows), table_{sizeof table_, outer.major, outer.minor, this, log, config} {}
 
+PluginHost::PluginHost(const npushmem_host& outer, std::span<const npushmem_config_row> rows,
+                       const Environment& environment)
+    : PluginHost(outer, rows) {
+    for (const auto& row : rows)
+        if (auto text = environment.get(fmt::format("NPUSHMEM_{}", row.name))) given_.emplace(row.name, *text);
+}
+
 Status PluginHost::check_values() const {
     for (const auto& row : rows_) {
         const char* text = value(row.name);
@@ -32,6 +39,7 @@ const char* PluginHost::config(void* context, const char* name) {
 const char* PluginHost::value(const char* name) const {
     if (outer_.config != nullptr)
         if (const char* found = outer_.config(outer_.context, name); found != nullptr) return found;
+    if (const auto given = given_.find(name); given != given_.end()) return given->second.c_str();
     for (const auto& row : rows_)
         if (std::string_view(row.name) == name) return row.default_value;
     return nullptr;

@@ -50,7 +50,8 @@ struct TableTraits<npushmem_bootstrap_v1> {
     static void fill_gaps(npushmem_bootstrap_v1& table);
 };
 
-// The first thing wrong with the rows (no name, a repeated name, an unknown type, a default that does not parse), or
+// The first thing wrong with the rows (a pointer to memory that cannot be read, no name, a repeated name, an unknown
+// type, a default that does not parse), or
 // "".
 std::string config_row_complaint(const npushmem_config_row* rows, std::uint32_t count);
 

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -60,6 +62,17 @@ std::vector<std::string> plugin_search_path_from(std::string_view user_path, std
         append_once(out, own / ".." / "lib" / "npushmem");
     }
     append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
+    return out;
+}
+
+std::vector<std::string> missing_directories(std::string_view user_path) {
+    std::vector<std::string> out;
+    for (const auto& directory : split(user_path, ':')) {
+        std::error_code error;
+        if (directory.empty() || fs::is_directory(directory, error)) continue;
+        out.push_back(
+            fmt::format("NPUSHMEM_PLUGIN_PATH names '{}', which is no directory; no plugin is found there", directory));
+    }
     return out;
 }
 

@@ -17,6 +17,9 @@ std::vector<std::string> plugin_search_path(std::string_view user_path);
 // The same as a library in `own` would search: what a program that does not link the library tells of it. "" for none.
 std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own);
 
+// A sentence for each directory of `user_path` that does not exist.
+std::vector<std::string> missing_directories(std::string_view user_path);
+
 // The directory of the file that this code was loaded from; "" when the system does not tell.
 std::string directory_of_this_library();
 

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "core/plugin/elf_file.hpp"
+
 namespace npushmem {
 namespace {
 
@@ -16,10 +18,17 @@ std::string last_error() {
 
 // Network libraries take over the signals of crashes, and some those of an interruption, in the moment they are loaded;
 // they are the program's, its debugger's or its language's. Given back when this goes; a handler that another thread
-// sets meanwhile is lost.
+// sets meanwhile is lost. Loading takes up to 200 ms, and the handlers of libinfinipath make every signal an exit with
+// status 1: a signal that comes meanwhile waits for the program's own handler. Signals of faults are not blocked: the
+// kernel ends a process without its handler when a fault raises a blocked signal. A thread that the library starts
+// keeps this mask; process-directed signals then go to the program's threads.
 class KeptSignals {
 public:
     KeptSignals() {
+        sigset_t blocked;
+        ::sigfillset(&blocked);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) ::sigdelset(&blocked, fault);
+        blocked_ = ::pthread_sigmask(SIG_BLOCK, &blocked, &mask_) == 0;
         for (int signal = 1; signal < NSIG; ++signal)
             known_[signal] = ::sigaction(signal, nullptr, &before_[signal]) == 0;
     }
@@ -31,6 +40,7 @@ public:
                 now.sa_sigaction == before_[signal].sa_sigaction && now.sa_flags == before_[signal].sa_flags;
             if (!same) (void)::sigaction(signal, &before_[signal], nullptr);
         }
+        if (blocked_) (void)::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     }
     KeptSignals(const KeptSignals&) = delete;
     KeptSignals& operator=(const KeptSignals&) = delete;
@@ -38,6 +48,8 @@ public:
 private:
     std::array<struct sigaction, NSIG> before_{};
     std::array<bool, NSIG> known_{};
+    sigset_t mask_{};
+    bool blocked_ = false;
 };
 
 }  // namespace
@@ -45,6 +57,7 @@ private:
 void SharedLibrary::Closer::operator()(void* handle) const { dlclose(handle); }
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
+    if (Status whole = check_elf_file(path); !whole.ok()) return whole;
     const KeptSignals kept;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return Status{Code::plugin_refused, last_error()};

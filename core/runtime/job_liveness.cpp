@@ -13,10 +13,17 @@ void JobLiveness::watch(int my_pe, ControlOf control, std::function<bool()> anyb
 bool JobLiveness::has_left(int pe) const {
     const ControlBlock* block = control_(pe);
     // Acquire: pairs with the release store in Runtime::finish, behind which last_meeting was written.
-    if (block == nullptr || block->life.load(std::memory_order_acquire) != static_cast<std::uint32_t>(Life::finalized))
-        return false;
+    if (block == nullptr) return has_sent_departure(pe);
+    if (block->life.load(std::memory_order_acquire) != static_cast<std::uint32_t>(Life::finalized)) return false;
     // As long as this PE is still inside that last meeting, everybody has come to it and nothing is missing.
     return meetings_() >= block->last_meeting.load(std::memory_order_relaxed);
+}
+
+// Acquire: pairs with the transport's delivery.
+bool JobLiveness::has_sent_departure(int pe) const {
+    const Departure sent =
+        Departure::unpacked(control_(my_pe_)->departures[departure_slot(pe)].load(std::memory_order_acquire));
+    return sent.pe == pe && sent.is_before(meetings_());
 }
 
 void JobLiveness::note_lost(int pe) {

@@ -1,4 +1,5 @@
-// Who will not come any more: PEs whose process has died, and PEs of this host that have finalized.
+// Who will not come any more: PEs whose process has died, PEs of this host that have finalized, and PEs of
+// other hosts that have sent their departures.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,7 @@ namespace npushmem {
 
 class JobLiveness final : public Liveness {
 public:
-    // A PE's control block, null where it is not mapped.
+    // A PE's control block, null for a PE of another host.
     using ControlOf = std::function<ControlBlock*(int pe)>;
 
     explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
@@ -33,6 +34,7 @@ private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
     [[nodiscard]] std::optional<int> gone_among(const PeRange& pes);
     [[nodiscard]] bool has_left(int pe) const;
+    [[nodiscard]] bool has_sent_departure(int pe) const;
     [[nodiscard]] int cause_of(int gone) const;
 
     ProcessLiveness processes_;

@@ -57,8 +57,12 @@ Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine
     auto use = topology::use_of(others, request.rails);
     request.used_by_others = std::move(use.firsts);
     request.further_for_others = std::move(use.further);
-    request.max_nics_per_pe = settings.nics_per_pe > 0 ? static_cast<std::size_t>(settings.nics_per_pe)
-                                                       : fair_share(machine, request.rails.size(), numbers, others);
+    // NVSHMEM's algorithm has a limit of its own.
+    const bool limits_itself = request.policy == topology::Policy::nearest && !request.enable_nic_pe_mapping;
+    if (settings.nics_per_pe > 0)
+        request.max_nics_per_pe = static_cast<std::size_t>(settings.nics_per_pe);
+    else if (!limits_itself)
+        request.max_nics_per_pe = fair_share(machine, request.rails.size(), numbers, others);
     auto assignment = topology::assign(machine, request);
     if (!assignment.ok()) return assignment.status();
     return NicChoices{std::move(assignment).value(), std::move(places)};

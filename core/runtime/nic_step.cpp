@@ -62,20 +62,20 @@ Result<NicClaims::Outcome> NicStep::assign(const std::vector<int>& users, const 
 }
 
 // What the host's first PE decided for this one, told to the transport.
-Result<topology::PeAssignment> NicStep::take_own(Outcome& into, std::span<const npushmem_device> devices) const {
+Status NicStep::take_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const {
     auto assignment = topology::assignment_from(memory.posted());
     if (!assignment.ok()) return assignment.status();
     auto& pes = assignment.value().pes;
     const auto own = std::find_if(pes.begin(), pes.end(),
                                   [&](const auto& pe) { return pe.pe == static_cast<std::uint32_t>(my_pe); });
     if (own == pes.end())
-        return Status{Code::protocol, fmt::format("the host's NIC assignment does not contain PE {}", my_pe)};
+        return {Code::protocol, fmt::format("the host's NIC assignment does not contain PE {}", my_pe)};
     auto indices = topology::device_indices(*own, devices);
     if (!indices.ok()) return indices.status();
-    const Status used = into.user->transport->use_devices(indices.value());
-    if (!used.ok()) return used.within(fmt::format("transport {}", into.user->name));
+    const Status used = user.transport->use_devices(indices.value());
+    if (!used.ok()) return used.within(fmt::format("transport {}", user.name));
     into.text = topology::describe(assignment.value(), most_pes_in_note);
-    return *own;
+    return {};
 }
 
 Result<NicStep::Outcome> NicStep::run() {
@@ -100,13 +100,8 @@ Result<NicStep::Outcome> NicStep::run() {
         if (Status posted = memory.post(topology::to_bytes(chosen.value().assignment)); !posted.ok()) return posted;
     }
     if (Status met = bootstrap.barrier(); !met.ok()) return met;
-    out.user = user.value().transport;
-    auto own =
-        has_nics ? take_own(out, user.value().devices) : Result<topology::PeAssignment>(topology::PeAssignment{});
-    if (!own.ok()) return own.status();
-    auto all = NicDirectory::gather(bootstrap, my_pe, std::move(own).value());
-    if (!all.ok()) return all.status();
-    out.nics = std::move(all).value();
+    if (has_nics)
+        if (Status taken = take_own(*user.value().transport, user.value().devices, out); !taken.ok()) return taken;
     return out;
 }
 

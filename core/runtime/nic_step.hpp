@@ -9,7 +9,6 @@
 #include "core/map/transport_map.hpp"
 #include "core/memory/host_memory.hpp"
 #include "core/runtime/nic_claims.hpp"
-#include "core/runtime/nic_directory.hpp"
 #include "core/runtime/pe_record.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
@@ -26,11 +25,9 @@ struct NicStep {
     int my_pe;
 
     struct Outcome {
-        std::string text;                      // the host's assignment; empty when this PE needs no NIC
-        NicClaims claims;                      // held by the PE that assigned
-        std::string warning;                   // empty: none
-        NicDirectory nics;                     // of all PEs
-        const NamedTransport* user = nullptr;  // the transport that uses the NICs of this PE; null: none does
+        std::string text;     // the host's assignment; empty when this PE needs no NIC
+        NicClaims claims;     // held by the PE that assigned
+        std::string warning;  // empty: none
     };
 
     // The first PE of each host among those whose transports have NICs looks at the machine, assigns, and posts the
@@ -41,7 +38,7 @@ struct NicStep {
 
 private:
     struct Need;
-    Result<topology::PeAssignment> take_own(Outcome& into, std::span<const npushmem_device> devices) const;
+    Status take_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const;
     Result<NicClaims::Outcome> assign(const std::vector<int>& users, const std::vector<Need>& needs,
                                       std::span<const npushmem_device> devices) const;
 };

@@ -1,11 +1,34 @@
 #include "core/runtime/npu_binding.hpp"
 
+#include <algorithm>
+
 #include "core/runtime/runtime.hpp"
 #include "npushmem/npu/checked_hooks.hpp"
 
 namespace npushmem {
 
-NpuBinding::MapFabric::MapFabric(Runtime& runtime, Waiting& waiting) : runtime_(runtime) {
+namespace {
+
+// This PE and the mapped PEs beside it whose memory lies at the fixed distance. The fast map has fewer of them: none
+// but this PE where one does not, and none where a transport without a map serves the PE itself.
+npu::Window window_of(const Runtime& runtime) {
+    const FastMap& map = runtime.fast_map();
+    const auto stride = static_cast<std::ptrdiff_t>(map.stride);
+    const int me = runtime.my_pe();
+    const auto in_place = [&](int pe) {
+        const auto there = reinterpret_cast<std::uintptr_t>(runtime.mapped(pe, 0));
+        return there != 0 && there == map.heap + static_cast<std::uintptr_t>((pe - me) * stride);
+    };
+    int first = me;
+    while (first > 0 && in_place(first - 1)) --first;
+    int end = me + 1;
+    while (end < runtime.npes() && in_place(end)) ++end;
+    return {map.heap, map.heap_bytes, stride, me, first, end - first};
+}
+
+}  // namespace
+
+NpuBinding::MapFabric::MapFabric(Runtime& runtime, Waiting& waiting) : runtime_(runtime), window_(window_of(runtime)) {
     if (runtime.fast_map().all_mapped != 0) return;
     static_assert(npu::RemoteOperations::no_offset == Runtime::no_offset);
     const SlicePlaces places{[&runtime](const void* address) { return runtime.offset_of(address); },
@@ -24,22 +47,14 @@ int NpuBinding::MapFabric::my_pe() const { return runtime_.my_pe(); }
 
 int NpuBinding::MapFabric::n_pes() const { return runtime_.npes(); }
 
-// Mapped PEs that are not side by side are not in the fast map.
+// Mapped PEs that are not side by side are not in the fast map. Kernels load and store their own memory, also where a
+// transport without a map serves the PE itself.
 void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
     if (void* there = runtime_.fast_map().address(symmetric, pe); there != nullptr) return there;
     const std::uint64_t offset = runtime_.offset_of(symmetric);
     const bool inside = offset != Runtime::no_offset && pe >= 0 && pe < runtime_.npes();
+    if (inside && pe == my_pe()) return const_cast<void*>(symmetric);
     return inside ? runtime_.mapped(pe, offset) : nullptr;
-}
-
-npu::Window NpuBinding::MapFabric::window() const {
-    const FastMap& map = runtime_.fast_map();
-    return {map.heap,
-            map.heap_bytes,
-            static_cast<std::ptrdiff_t>(map.stride),
-            my_pe(),
-            static_cast<int>(map.first_pe),
-            static_cast<int>(map.mapped_pes)};
 }
 
 NpuBinding::NpuBinding(Runtime& runtime, Waiting& waiting)
@@ -63,6 +78,7 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, Waiting
         auto hooks = npu::checked_hooks(schedule.value(), binding->fabric_);
         if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
         config.hooks = std::move(hooks).value();
+        config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);
     }
     auto device = npu::Device::create(config, binding->fabric_, binding->policy_);
     if (!device.ok()) return device.status().within("emulated NPU");

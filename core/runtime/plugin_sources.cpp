@@ -34,6 +34,7 @@ Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportNest&
 }  // namespace
 
 Result<std::string> selected_bootstrap(const Settings& settings) {
+    if (settings.bootstrap.find('/') != std::string::npos) return settings.bootstrap;
     const std::string name = lowercase(settings.bootstrap);
     if (name == "pmi") return settings.bootstrap_pmi == "pmi-2" ? "pmi2" : settings.bootstrap_pmi;
     if (name != "plugin") return name;
@@ -42,15 +43,50 @@ Result<std::string> selected_bootstrap(const Settings& settings) {
                   "NPUSHMEM_BOOTSTRAP=PLUGIN needs NPUSHMEM_BOOTSTRAP_PLUGIN to name the plugin or its path"};
 }
 
-std::string selected_transports(const Settings& settings) {
-    std::string text = settings.transports;
-    const std::string remote = settings.remote_transport;
-    const std::string word = lowercase(remote);
-    if (!word.empty() && word != "none" && word != "auto") text += (trimmed(text).empty() ? "" : ",") + remote;
-    return text;
+namespace {
+
+// One nest of a selection, and the variable that names it.
+struct SelectedNest {
+    TransportNest nest;
+    const char* variable;
+};
+
+Status append_selection(const char* variable, const std::string& text, std::vector<SelectedNest>& out) {
+    auto parsed = parse_transport_selection(text);
+    if (!parsed.ok()) return parsed.status().within(variable);
+    for (TransportNest& nest : parsed.value()) {
+        for (const SelectedNest& earlier : out)
+            if (earlier.nest.text() == nest.text())
+                return {Code::config,
+                        fmt::format("{}: '{}' is listed twice, first in {}", variable, nest.text(), earlier.variable)};
+        out.push_back({std::move(nest), variable});
+    }
+    return {};
 }
 
+// TRANSPORTS, then REMOTE_TRANSPORT unless that is left to choose_remote().
+Result<std::vector<SelectedNest>> selected_transports(const Settings& settings) {
+    std::vector<SelectedNest> out;
+    const std::string word = lowercase(settings.remote_transport);
+    const bool remote = !word.empty() && word != "none" && word != "auto";
+    Status appended;
+    if (!remote || !trimmed(settings.transports).empty())
+        appended = append_selection("NPUSHMEM_TRANSPORTS", settings.transports, out);
+    if (remote && appended.ok())
+        appended = append_selection("NPUSHMEM_REMOTE_TRANSPORT", settings.remote_transport, out);
+    return appended.ok() ? Result<std::vector<SelectedNest>>(std::move(out)) : appended;
+}
+
+}  // namespace
+
 namespace {
+
+// The variable that names the bootstrap.
+const char* bootstrap_variable(const Settings& settings) {
+    const std::string name = lowercase(settings.bootstrap);
+    if (name == "pmi" && settings.bootstrap_pmi != "pmi") return "NPUSHMEM_BOOTSTRAP_PMI";
+    return name == "plugin" && !settings.bootstrap_plugin.empty() ? "NPUSHMEM_BOOTSTRAP_PLUGIN" : "NPUSHMEM_BOOTSTRAP";
+}
 
 Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_host& host,
                                          const npushmem_bootstrap_params& params) {
@@ -64,16 +100,15 @@ Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_ho
                 chosen.value().why.empty() ? "chosen by itself" : "chosen by itself: " + chosen.value().why;
         return chosen;
     }
-    auto loaded = load_bootstrap(finder, name.value());
-    return loaded.ok()
-               ? Result<BootstrapChoice>(BootstrapChoice{std::move(loaded).value(), "as NPUSHMEM_BOOTSTRAP says"})
-               : Result<BootstrapChoice>(loaded.status());
+    auto named = named_bootstrap(finder, name.value(), ProcessEnvironment(), host, params);
+    if (named.ok()) named.value().why = fmt::format("as {} says", bootstrap_variable(config.settings()));
+    return named;
 }
 
 Result<BootstrapChoice> load_selected_bootstrap(Config& config, const npushmem_host& host,
                                                 const npushmem_bootstrap_params& params) {
     auto chosen = select_bootstrap(config, host, params);
-    if (!chosen.ok()) return chosen.status().within("NPUSHMEM_BOOTSTRAP");
+    if (!chosen.ok()) return chosen.status().within(bootstrap_variable(config.settings()));
     const LoadedBootstrap& plugin = *chosen.value().plugin;
     Status declared = config.declare(plugin.name().c_str(), plugin.config_rows());
     return declared.ok() ? std::move(chosen) : Result<BootstrapChoice>(declared);
@@ -85,7 +120,7 @@ Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config)
     if (!name.ok()) return name.status();
     const std::string wanted = name.value() == "auto" ? id_bootstrap : name.value();
     auto loaded = load_bootstrap(finder_of(config.settings()), wanted);
-    if (!loaded.ok()) return loaded.status().within("NPUSHMEM_BOOTSTRAP");
+    if (!loaded.ok()) return loaded.status().within(bootstrap_variable(config.settings()));
     Status declared = config.declare(loaded.value()->name().c_str(), loaded.value()->config_rows());
     return declared.ok() ? loaded : Result<std::shared_ptr<const LoadedBootstrap>>(declared);
 }
@@ -101,6 +136,8 @@ Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config,
     if (!opened.ok() && lowercase(config.settings().bootstrap) == "auto")
         return opened.status().within(chosen.value().why);
     if (!opened.ok()) return opened.status();
+    Status several = check_job_of_one(chosen.value(), opened.value()->nranks(), ProcessEnvironment(), host, params);
+    if (!several.ok()) return several;
     return std::unique_ptr<Bootstrap>(std::move(opened).value());
 }
 
@@ -115,14 +152,14 @@ Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const 
 Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& config, const npushmem_host& host,
                                                                    const npushmem_transport_params& params) {
     const Settings& settings = config.settings();
-    auto selection = parse_transport_selection(selected_transports(settings));
-    if (!selection.ok()) return selection.status().within("NPUSHMEM_TRANSPORTS");
+    auto selection = selected_transports(settings);
+    if (!selection.ok()) return selection.status();
     const PluginFinder finder = finder_of(settings);
     std::vector<OwnedTransport> opened;
-    for (const auto& nest : selection.value()) {
+    for (const auto& [nest, variable] : selection.value()) {
         if (settings.disable_p2p && wraps_p2p(nest)) continue;
         auto one = open_one(finder, nest, config, host, params);
-        if (!one.ok()) return one.status().within("NPUSHMEM_TRANSPORTS");
+        if (!one.ok()) return one.status().within(variable);
         opened.push_back(std::move(one).value());
     }
     return opened;
@@ -136,7 +173,10 @@ Result<OwnedTransport> PluginSources::open_transport(const std::string& name, Co
 }
 
 void PluginSources::declare_all(Config& config) {
-    const auto catalogue = PluginCatalogue::scan(finder_of(config.settings()));
+    declare_plugins(PluginCatalogue::scan(finder_of(config.settings())), config);
+}
+
+void declare_plugins(const PluginCatalogue& catalogue, Config& config) {
     for (const auto& entry : catalogue.entries()) {
         std::vector<npushmem_config_row> rows;
         for (const auto& variable : entry.variables)

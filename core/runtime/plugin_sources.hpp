@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/plugin/loader.hpp"
+#include "core/plugin/plugin_catalogue.hpp"
 #include "core/runtime/start_request.hpp"
 
 namespace npushmem {
@@ -28,7 +29,7 @@ Result<std::string> selected_bootstrap(const Settings& settings);
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
                std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
 
-// TRANSPORTS with DISABLE_P2P and REMOTE_TRANSPORT applied, except `auto`, as text for parse_transport_selection.
-std::string selected_transports(const Settings& settings);
+// Adds the rows of every plugin of the catalogue to `config`.
+void declare_plugins(const PluginCatalogue& catalogue, Config& config);
 
 }  // namespace npushmem

@@ -190,8 +190,6 @@ Status Runtime::assign_nics() {
     if (!done.ok()) return done.status();
     nic_text_ = std::move(done.value().text);
     nic_claims_ = std::move(done.value().claims);
-    nics_ = std::move(done.value().nics);
-    nic_user_ = done.value().user;
     if (!done.value().warning.empty()) log_.line(LogLevel::warn, "topology", done.value().warning);
     return {};
 }
@@ -253,11 +251,6 @@ Status Runtime::build_map() {
                 fmt::format("{}\n  transport between hosts: {}", built.status().message(), remote_note_)};
     if (!built.ok()) return built.status();
     map_ = std::make_unique<TransportMap>(std::move(built).value());
-    map_text_ = map_->describe(named_, [this](int pe) {
-        const auto& route = map_->route(pe);
-        const bool by_nic = nic_user_ == &named_[static_cast<std::size_t>(route.transport)];
-        return by_nic && !route.maps() ? nics_.describe(pe) : std::string();
-    });
     remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory(), waiting_->inner, settings().timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
     remote_peers_->on_event([this](int pe, Code code) {
@@ -326,13 +319,28 @@ Status Runtime::make_world() {
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
     if (fast_.all_mapped == 0) waiting_->progress = [this] { make_progress(); };
     waiting_->liveness.watch(
-        my_pe_, [this](int pe) { return static_cast<ControlBlock*>(mapped(pe, 0)); },
-        [this] { return memory_->anybody_departed(); }, [this] { return world_->meetings(); });
+        my_pe_, [this](int pe) { return control_of(pe); }, [this] { return anybody_departed(); },
+        [this] { return world_->meetings(); });
     // Release: pairs with the acquire load in JobLiveness.
     heap_->control().life.store(static_cast<std::uint32_t>(Life::running), std::memory_order_release);
     // The barrier's state must exist everywhere before the first signal; from here on the world's barrier is used.
     if (Status met = bootstrap_->barrier(); !met.ok()) return met;
     return world_->sync();
+}
+
+// The host's memory has it whatever the transports map.
+ControlBlock* Runtime::control_of(int pe) const {
+    if (layout_.host_of(pe) != layout_.host_of(my_pe_)) return nullptr;
+    return reinterpret_cast<ControlBlock*>(memory_->slice(layout_.local_index(pe)));
+}
+
+// Relaxed: JobLiveness looks again. After the last barrier all PEs finalize, and each keeps its memory until all are
+// through: a wait for one that has finalized still ends.
+bool Runtime::anybody_departed() const {
+    if (passed_last_barrier_.load(std::memory_order_relaxed)) return false;
+    return memory_->anybody_departed() || std::ranges::any_of(heap_->control().departures, [](const auto& slot) {
+               return slot.load(std::memory_order_relaxed) != 0;
+           });
 }
 
 // For waits, which end by what the liveness learns; nobody else would tell the user why.
@@ -380,6 +388,7 @@ Status Runtime::finish() {
     world_->stop_counting();  // so that nobody writes what PE 0 reads after the last meeting
     Status met = barrier_all();
     if (met.ok()) {
+        passed_last_barrier_.store(true, std::memory_order_relaxed);
         heap_->control().last_meeting.store(world_->meetings(), std::memory_order_relaxed);
         say_finalized();
     }
@@ -387,8 +396,38 @@ Status Runtime::finish() {
         if (Status told = print_statistics(); !told.ok()) log_.line(LogLevel::warn, "report", told.message());
     // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
     // has its own connections, so it can say when all are through.
-    if (met.ok()) met = bootstrap_->barrier();
-    return met;
+    return met.ok() ? leave() : met;
+}
+
+// The others are here within moments, unless they have not come to finalize: then they wait at a meeting for this PE.
+Status Runtime::leave() {
+    constexpr std::chrono::milliseconds patience{500};
+    std::unique_ptr<DelayedTask> departure;
+    if (layout_.hosts() > 1)
+        departure = DelayedTask::start(patience, [this](const DelayedTask& task) { send_departure(task); });
+    return bootstrap_->barrier();
+}
+
+// To the PEs of other hosts that this PE has connected to. They include all that wait for a signal of its.
+void Runtime::send_departure(const DelayedTask& task) {
+    const Departure own{my_pe_, static_cast<std::uint32_t>(world_->meetings())};
+    const RemoteAccess::Waiting until_cancelled = [&task](const std::function<bool()>& ready, const WaitFor&) {
+        while (!ready())
+            if (task.is_cancelled_within(std::chrono::milliseconds(1)))
+                return Status{Code::timeout, "the other PEs have come"};
+        return Status{};
+    };
+    for (const int pe : remote_peers_->connected()) {
+        if (layout_.host_of(pe) == layout_.host_of(my_pe_)) continue;
+        npushmem_atomic op{};
+        op.pe = pe;
+        op.operation = NPUSHMEM_ATOMIC_SET;
+        op.width = 8;
+        op.offset = offsetof(ControlBlock, departures) + departure_slot(my_pe_) * sizeof(std::uint64_t);
+        op.operand = own.packed();
+        // A PE that does not get it finds this PE gone when the bootstrap's barrier has failed.
+        (void)remote_->atomic(op, RemoteAccess::Completion::later, &until_cancelled);
+    }
 }
 
 }  // namespace npushmem

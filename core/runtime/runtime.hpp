@@ -17,8 +17,8 @@
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
 #include "core/runtime/contact_book.hpp"
+#include "core/runtime/delayed_task.hpp"
 #include "core/runtime/nic_claims.hpp"
-#include "core/runtime/nic_directory.hpp"
 #include "core/runtime/npu_binding.hpp"
 #include "core/runtime/pe_record.hpp"
 #include "core/runtime/plugin_services.hpp"
@@ -92,7 +92,7 @@ public:
     [[nodiscard]] void* mapped(int pe, std::uint64_t offset) const;
 
     [[nodiscard]] const std::string& job_text() const { return job_text_; }
-    [[nodiscard]] const std::string& map_text() const { return map_text_; }
+    [[nodiscard]] const std::string& map_text() const { return map_->describe(); }
     // Looks at the machine when first asked for. Any thread.
     [[nodiscard]] const std::string& nic_text();
 
@@ -124,6 +124,11 @@ private:
     Status barrier_all(const barrier::Plan& plan);
     void describe_job();
     void say_finalized();
+    // Null for a PE of another host.
+    [[nodiscard]] ControlBlock* control_of(int pe) const;
+    [[nodiscard]] bool anybody_departed() const;
+    Status leave();
+    void send_departure(const DelayedTask& task);
     void make_progress();
     Status print_statistics();
     Status meet() override { return barrier_all(); }
@@ -159,14 +164,12 @@ private:
     std::unique_ptr<WorldTeam> world_;
     std::unique_ptr<TeamTable> teams_;
     std::unique_ptr<CollectiveHeap> collective_heap_;
+    std::atomic<bool> passed_last_barrier_{false};
     std::mutex npu_lock_;
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
     std::string job_text_;
-    std::string map_text_;
     std::string remote_note_;  // what was chosen for other hosts, and why; empty: nothing was to be chosen
-    NicDirectory nics_;
-    const NamedTransport* nic_user_ = nullptr;  // among named_
-    NicClaims nic_claims_;                      // of the PEs of this host, when this one assigned
+    NicClaims nic_claims_;     // of the PEs of this host, when this one assigned
     std::mutex text_lock_;
     std::string nic_text_;  // under text_lock_ after start-up
 };

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/standard_variables.hpp"
+#include "core/plugin/search_path.hpp"
 #include "core/runtime/nic_step.hpp"
 #include "core/runtime/runtime.hpp"
 
@@ -37,11 +38,13 @@ Status Runtime::report() {
     if (my_pe_ != 0) return {};
     if (!config_.unknown_variables().empty()) sources_->declare_all(config_);
     for (const auto& sentence : config_.unknown_variables()) log_.line(LogLevel::warn, "config", sentence);
+    for (const auto& sentence : missing_directories(settings().plugin_path))
+        log_.line(LogLevel::warn, "config", sentence);
     if (settings().version && !settings().info)
         say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
     if (settings().info)
         say(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
-                        config_.standard_asked("INFO") ? describe_standard_variables() : "", job_text_, map_text_,
+                        config_.standard_asked("INFO") ? describe_standard_variables() : "", job_text_, map_text(),
                         nic_text()));
     return {};
 }

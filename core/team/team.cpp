@@ -14,6 +14,7 @@ bool in_fast_map(const FastMap& map, const PeRange& members) {
 }  // namespace
 
 std::byte* slice_of(const TeamParts& parts, int pe) {
+    if (pe == parts.my_pe) return parts.own_slice;
     const FastMap& map = parts.map;
     if (!holds(map, pe)) return parts.slice_of(pe);
     return map.peers + (static_cast<std::uint32_t>(pe) - map.first_pe) * map.stride;
@@ -54,9 +55,7 @@ void Team::find_slices() {
         return;
     }
     slices_.reserve(static_cast<std::size_t>(size_));
-    // The own slice is there even where no transport maps it.
-    for (int member = 0; member < size_; ++member)
-        slices_.push_back(member == index_ ? parts_.own_slice : slice_of(parts_, members_.at(member)));
+    for (int member = 0; member < size_; ++member) slices_.push_back(slice_of(parts_, members_.at(member)));
 }
 
 // Of the team's place, where all are found.

@@ -115,7 +115,7 @@ private:
     unsigned agreements_ = 0;
 };
 
-// Where a PE's slice is mapped here; null where it is not.
+// Where a PE's slice is mapped here; null where it is not. This PE's own is there whatever transport serves the PE.
 std::byte* slice_of(const TeamParts& parts, int pe);
 
 }  // namespace npushmem

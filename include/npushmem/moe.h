@@ -11,24 +11,24 @@
  *
  *     npushmemx_moe_config_t config = NPUSHMEMX_MOE_CONFIG_INITIALIZER;
  *     config.experts = 256; config.top_k = 8; config.hidden = 7168; config.max_tokens = 128; config.capacity = 4096;
- *     npushmemx_moe_t *moe;
- *     if (npushmemx_moe_create(&config, &moe) != 0) ...              npushmemx_last_error() says why
- *     for (;;) {                                                     as often as wanted
- *         npushmemx_moe_dispatch(moe, tokens, in, expert_ids, weights, &x);
- *         npushmemx_moe_get_plan(moe, &plan);                        which rows of x are for which expert
- *         ... the experts of this PE work on their rows of x ...
- *         npushmemx_moe_combine(moe, x, out);
- *     }
+ *     npushmemx_moe_t* moe;
+ *     if (npushmemx_moe_create(&config, &moe) != 0) return 1;   // npushmemx_last_error() gives the reason
+ *     void* x;
+ *     npushmemx_moe_plan_t plan;
+ *     npushmemx_moe_dispatch(moe, tokens, in, expert_ids, weights, &x);
+ *     npushmemx_moe_get_plan(moe, &plan);                       // which rows of x are for which expert
+ *     run_experts(&plan, x);                                    // the program's own; the result replaces the rows of x
+ *     npushmemx_moe_combine(moe, x, out);                       // and so on, for as many calls as wanted
  *     npushmemx_moe_destroy(moe);
  *
  * A program that moves its tokens to the experts by other means gives the routing alone, by npushmemx_moe_set_routing,
  * instead of the dispatch. Several layers may be under way at a time: each has a handle, with memory of its own. The
  * forms _nbi start a dispatch or a combine and return, and npushmemx_moe_wait gives its result:
  *
- *     npushmemx_moe_dispatch_nbi(first, ...);  npushmemx_moe_dispatch_nbi(second, ...);
- *     npushmemx_moe_wait(first);   ... experts of the first ...    npushmemx_moe_combine_nbi(first, ...);
- *     npushmemx_moe_wait(second);  ... experts of the second ...   npushmemx_moe_combine_nbi(second, ...);
- *     npushmemx_moe_wait(first);   npushmemx_moe_wait(second);
+ *     for (int i = 0; i < 2; ++i) npushmemx_moe_dispatch_nbi(moe[i], tokens, in[i], expert_ids[i], weights[i], &x[i]);
+ *     npushmemx_moe_wait(moe[0]);  run_experts_of(moe[0], x[0]);  npushmemx_moe_combine_nbi(moe[0], x[0], out[0]);
+ *     npushmemx_moe_wait(moe[1]);  run_experts_of(moe[1], x[1]);  npushmemx_moe_combine_nbi(moe[1], x[1], out[1]);
+ *     npushmemx_moe_wait(moe[0]);  npushmemx_moe_wait(moe[1]);
  *
  * Functions that return int return 0 or a code of npushmem/plugin/abi.h; npushmemx_moe_error gives the text, with the
  * expert, rank and value concerned, and npushmemx_last_error as well. Collective functions must be called by all PEs,
@@ -91,7 +91,7 @@ typedef struct npushmemx_moe_config {
     int64_t max_tokens;   /* of one PE in one call; sizes the receive memory */
     int32_t input_type;   /* of x, and of what dispatch takes */
     int32_t output_type;  /* of out */
-    int32_t copy;         /* NPUSHMEMX_MOE_COPY_... */
+    int32_t copy;         /* NPUSHMEMX_MOE_COPY_...; other values are refused */
     int32_t audit;        /* not 0: count the rows put into every slot and check the counts after each call (slow) */
     int64_t timeout_ns;   /* longest wait for another PE; 0: NPUSHMEM_TIMEOUT */
     int64_t capacity; /* most rows that a dispatch may bring to one PE, to 2^31 - 1; 0: no dispatch, no memory for it */
@@ -167,8 +167,8 @@ NPUSHMEM_API int npushmemx_moe_dispatch(npushmemx_moe_t* handle, int64_t tokens,
  * not overlap. Returns when out is complete and x may be changed; other PEs may still be at work on theirs.
  *
  * A PE whose combine is refused or fails, or whose dispatch fails under way (and is not refused), tells the others:
- * their calls that need it, combine or dispatch, end with its code and reason; where several fail at once, each returns
- * its own, and the others that of one of them. The handle then refuses both, saying why, until a reset or destroy. */
+ * their calls that need it, combine or dispatch, end with its code and reason; where several fail at once, all return
+ * the code and reason of the first. The handle then refuses both, saying why, until a reset or destroy. */
 NPUSHMEM_API int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out);
 
 /* Collective. Starts what npushmemx_moe_dispatch does, and returns without waiting for other PEs: 0, or the code of

@@ -115,6 +115,8 @@ typedef float _Complex npushmem_complexf;
     NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(X)              \
     X(float, float) X(double, double)
 #define NPUSHMEM_FOR_EACH_OLD_WAIT_TYPE(X) X(short, short) X(int, int) X(long, long) X(longlong, long long)
+/* Deprecated since 1.5: types of wait_until and test that are no atomic types. */
+#define NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(X) X(short, short) X(ushort, unsigned short)
 
 /* Sizes, in bits, of the untyped collectives. */
 #define NPUSHMEM_FOR_EACH_COLLECTIVE_SIZE(X) X(32, 4) X(64, 8)

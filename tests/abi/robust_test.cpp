@@ -1,16 +1,20 @@
 // What a plugin answers is not trusted beyond what was checked, and loading is repeatable without leaving anything.
 #include <gmock/gmock.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
+#include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/opened_bootstrap.hpp"
 #include "core/plugin/opened_transport.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/plugin/search_path.hpp"
+#include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem {
@@ -103,6 +107,25 @@ TEST(Robust, SignalsStayTheProgramsWhenAPluginTakesThem) {
     EXPECT_EQ(std::signal(SIGINT, before_int), SIG_DFL);
 }
 
+TEST(Robust, ASignalDuringALoadIsHandledByTheProgram) {
+    const auto load = [] {
+        (void)setenv("WRONG_PLUGIN_IS_SIGNALLED", "1", 1);
+        (void)std::signal(SIGTERM, SIG_DFL);
+        (void)load_transport(wrong_plugins(), "takes_signals");
+        _exit(0);
+    };
+    EXPECT_EXIT(load(), ::testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(Robust, AFaultDuringALoadIsHandledByTheProgram) {
+    const auto load = [] {
+        (void)std::signal(SIGSEGV, [](int) { _exit(7); });
+        (void)load_transport(PluginFinder({ABI_FATAL_PLUGIN_DIR}), "faults");
+        _exit(0);
+    };
+    EXPECT_EXIT(load(), ::testing::ExitedWithCode(7), "");
+}
+
 std::size_t open_descriptors() {
     const std::filesystem::directory_iterator all("/proc/self/fd");
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
@@ -160,6 +183,18 @@ TEST(Catalogue, ShowsUsableAndRefusedPlugins) {
     EXPECT_FALSE(catalogue.find(PluginKind::transport, "no_quiet")->usable());
     EXPECT_EQ(catalogue.find(PluginKind::transport, "no_such"), nullptr);
     EXPECT_TRUE(catalogue.find(PluginKind::bootstrap, "sound")->usable());
+}
+
+// AUTO asks plugins before the runtime knows their rows.
+TEST(BuildTree, APluginSeesItsVariablesWhenItIsAsked) {
+    const fakes::FakeHost host;
+    const FakeEnvironment environment{{"NPUSHMEM_BOOTSTRAP_UID_SESSION_ID", "host:1"}};
+    npushmem_bootstrap_params params{sizeof params, -1, -1, 0, nullptr, nullptr};
+    const auto chosen = choose_bootstrap(PluginFinder(plugin_search_path("")), environment, host.table(), params);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen.value().plugin->name(), "uid");
+    EXPECT_EQ(chosen.value().sure, NPUSHMEM_RECOGNISED_BY_USER);
+    EXPECT_EQ(chosen.value().why, "NPUSHMEM_BOOTSTRAP_UID_SESSION_ID is set");
 }
 
 TEST(BuildTree, EveryPluginThatIsBuiltIsFoundAndUsable) {

@@ -5,10 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <deque>
 #include <iostream>
 
 #include "core/base/environment.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/plugin/search_path.hpp"
 #include "tests/contract/contract_case.hpp"
 #include "tests/contract/split_arguments.hpp"
@@ -113,6 +115,7 @@ int run(const Options& options) {
         return 2;
     }
     if (!options.child.empty()) {
+        (void)std::signal(SIGPIPE, SIG_DFL);  // a transport that runs into it must be seen
         const auto& order = options.child;
         const auto subject = static_cast<std::size_t>(order[0]);
         return run_child(subjects.at(subject), {subject, order[1], order[2], order[3]});
@@ -122,14 +125,10 @@ int run(const Options& options) {
     return RUN_ALL_TESTS();
 }
 
-}  // namespace
-}  // namespace npushmem::contract
+int run_program(int argc, char** argv) {
+    SplitArguments arguments(argc, argv);
 
-int main(int argc, char** argv) {
-    using namespace npushmem;
-    contract::SplitArguments arguments(argc, argv);
-
-    contract::Options options;
+    Options options;
     options.command.assign(argv, argv + arguments.ours);
     options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
     CLI::App app("Runs the transport contract over plugins.");
@@ -144,9 +143,17 @@ int main(int argc, char** argv) {
     app.add_option("--devices", options.devices,
                    "each PE uses so many of the transport's devices; default: what the transport takes by itself");
     // For the program itself: see process_cases.cpp.
-    app.add_option(contract::child_option, options.child)->expected(4)->group("");
+    app.add_option(child_option, options.child)->expected(4)->group("");
     CLI11_PARSE(app, arguments.ours, argv);
     auto count = arguments.count_for_gtest();
     ::testing::InitGoogleTest(&count, arguments.for_gtest.data());
-    return contract::run(options);
+    return run(options);
+}
+
+}  // namespace
+}  // namespace npushmem::contract
+
+int main(int argc, char** argv) {
+    npushmem::prepare_standard_streams();
+    return npushmem::checked_status("npushmem-contract-transport", npushmem::contract::run_program(argc, argv));
 }

@@ -118,6 +118,13 @@ public:
         std::memcpy(target, world_.base(pe) + (symmetric - world_.base(pe_)), size.value());
         return {};
     }
+    Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
+                                       int pe) override {
+        // Acquire and release: pairs with the other ranks' calls.
+        __atomic_compare_exchange_n(there(symmetric, pe), &expected, desired, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE);
+        return expected;
+    }
 
     void put(std::byte* symmetric, const std::byte* source, moe::Bytes size, int pe) override {
         std::memcpy(there(symmetric, pe), source, size.value());

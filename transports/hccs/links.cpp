@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "core/base/parse.hpp"
 #include "core/base/strings.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::hccs {
 namespace {
@@ -82,10 +79,11 @@ Result<Path> Links::between(int near, int far) const {
 }
 
 Result<std::string> links_in_topology_file(const std::string& path) {
-    std::ifstream file(path);
-    if (!file)
-        return Status{Code::config, fmt::format("cannot read NPUSHMEM_TOPO_FILE={}: {}", path, std::strerror(errno))};
-    const std::string text(std::istreambuf_iterator<char>(file), {});
+    const auto read = read_whole_file(path);
+    if (!read.ok())
+        return Status{Code::config,
+                      fmt::format("cannot read NPUSHMEM_TOPO_FILE={}: {}", path, read.status().message())};
+    const std::string& text = read.value();
     constexpr std::string_view opening = "<info ";
     for (std::size_t at = text.find(opening); at != std::string::npos; at = text.find(opening, at + 1)) {
         const std::string_view tag = std::string_view(text).substr(at, text.find('>', at) - at);

@@ -48,7 +48,7 @@ public:
     bool prepare_to_wait(network::Awaited what) override;
 
 private:
-    static constexpr std::size_t message_bytes = 4096;
+    static constexpr std::size_t message_bytes = longest_message;
     static constexpr std::size_t receive_count = 64;
     static constexpr std::size_t send_count = 64;
 

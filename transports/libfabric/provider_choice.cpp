@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "core/base/strings.hpp"
+#include "transports/libfabric/rxm_buffers.hpp"
 
 namespace npushmem::libfabric {
 namespace {
@@ -73,6 +74,7 @@ Result<InfoPtr> ask(const std::string& provider, const ProviderWish& wish, std::
     const InfoPtr hints = make_hints(provider, wish, order);
     if (!hints) return Status{Code::memory, "no memory for a question to libfabric"};
     fi_info* list = nullptr;
+    const RxmBuffers buffers;
     const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
     const InfoPtr owner(list);
     if (failed != 0 || list == nullptr)

@@ -3,14 +3,19 @@
 
 #include <rdma/fabric.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "core/base/rxm_variables.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::libfabric {
+
+// In bytes. Transfers of data are no messages.
+inline constexpr std::size_t longest_message = rxm_buffer_bytes;
 
 struct FreeInfo {
     void operator()(fi_info* info) const { fi_freeinfo(info); }

@@ -115,11 +115,13 @@ Awaited NetworkTransport::awaited() const {
     return Awaited::arrivals;
 }
 
-// The thread may be waiting for arrivals alone.
+// The thread may be waiting for arrivals alone. Where there is always more, as when a foreign process sends without
+// end, the arrivals wake the thread, and it then waits for completions as well.
 void NetworkTransport::await_completions() {
+    constexpr int most = 1024;
     if (!thread_) return;
-    while (!wire_->prepare_to_wait(Awaited::arrivals_and_completions))
-        if (!drive()) return;
+    for (int i = 0; i < most; ++i)
+        if (wire_->prepare_to_wait(Awaited::arrivals_and_completions) || !drive()) return;
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) {

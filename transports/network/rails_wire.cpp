@@ -15,16 +15,17 @@ public:
     Ear(RailsWire& wire, std::size_t rail, WireListener& listener) : wire_(wire), rail_(rail), listener_(listener) {}
 
     void completed(WireContext& context, Code code, const std::string& why) override {
-        const bool peer_lives = rail_ > 0 && ends_a_peer(code);
+        const bool of_a_part = context.owner == WireContext::Owner::wire;
+        const int pe = of_a_part ? static_cast<Part&>(context).of->way.pe : context.pe;
+        const bool peer_lives = ends_a_peer(code) && rail_ != wire_.first_rail(pe);
         const Code seen = peer_lives ? Code::system : code;
         const std::string text = seen == Code::ok ? std::string() : wire_.named(rail_, why);
-        if (context.owner == WireContext::Owner::wire)
-            return wire_.part_ended(listener_, static_cast<Part&>(context), seen, text);
+        if (of_a_part) return wire_.part_ended(listener_, static_cast<Part&>(context), seen, text);
         listener_.completed(context, seen, text);
     }
     void arrived(std::span<const std::byte> message) override { listener_.arrived(message); }
     void lost(Way way, Code code, const std::string& why) override {
-        if (rail_ > 0 && (way.lane == 0 || ends_a_peer(code)))
+        if (rail_ != wire_.first_rail(way.pe) && (way.lane == 0 || ends_a_peer(code)))
             return wire_.lose_rail({way.pe, rail_, wire_.named(rail_, why)});
         if (way.lane > 0 && !ends_a_peer(code)) return wire_.lose_lane(way, code, wire_.named(rail_, why));
         listener_.lost(way, code, wire_.named(rail_, why));
@@ -36,8 +37,8 @@ private:
     WireListener& listener_;
 };
 
-RailsWire::RailsWire(std::vector<Rail> rails, std::uint64_t stripe_bytes)
-    : stripe_bytes_(stripe_bytes), rails_(std::move(rails)) {
+RailsWire::RailsWire(int my_pe, std::vector<Rail> rails, std::uint64_t stripe_bytes)
+    : my_pe_(my_pe), stripe_bytes_(stripe_bytes), rails_(std::move(rails)) {
     take_traits();
 }
 
@@ -98,19 +99,38 @@ RailsWire::Lane& RailsWire::lane(Way way) {
     return lanes[way.lane];
 }
 
+std::size_t RailsWire::first_rail(int pe) const {
+    const auto index = static_cast<std::size_t>(pe);
+    return pe < 0 || index >= peers_.size() || peers_[index].pairs.empty() ? 0 : peers_[index].pairs.front().mine;
+}
+
+Result<std::vector<PortPair>> RailsWire::pairs_with(const PeerPorts& peer) {
+    std::vector<const Wire*> mine;
+    for (const Rail& each : rails_) mine.push_back(each.wire.get());
+    return pair_ports(my_pe_, mine, peer);
+}
+
+Result<std::string> RailsWire::route_to(int pe, std::span<const std::byte> address) {
+    if (Status opened = open(); !opened.ok()) return opened;
+    const auto pairs = pairs_with({pe, address, address_bytes_});
+    if (!pairs.ok()) return pairs.status();
+    std::string out;
+    for (const PortPair& each : pairs.value()) out += (out.empty() ? "" : "; ") + each.text;
+    return out;
+}
+
 Status RailsWire::link(int pe, std::span<const std::byte> address) {
     if (Status opened = open(); !opened.ok()) return opened;
     Peer& known = peer(pe);
-    if (known.rails > 0) return {};
-    if (address.empty() || address.size() % address_bytes_ != 0)
-        return rail(0).link(pe, address);  // which says why not
-    const std::size_t told = address.size() / address_bytes_;
-    const std::size_t both = std::min(told, rails_.size());
-    for (std::size_t i = 0; i < both; ++i)
-        if (Status s = rail(i).link(pe, address.subspan(i * address_bytes_, address_bytes_)); !s.ok()) return s;
-    known.lost.assign(both, false);
-    known.addresses = told;
-    known.rails = both;
+    if (!known.pairs.empty()) return {};
+    const PeerPorts ports{pe, address, address_bytes_};
+    auto pairs = pairs_with(ports);
+    if (!pairs.ok()) return pairs.status();
+    for (const PortPair& each : pairs.value())
+        if (Status s = rail(each.mine).link(pe, ports.address(each.theirs)); !s.ok()) return s;
+    known.lost.assign(rails_.size(), false);
+    known.ports = ports.count();
+    known.pairs = std::move(pairs).value();
     return {};
 }
 
@@ -140,18 +160,18 @@ void RailsWire::deregister_memory(std::uint64_t number) {
 
 Result<std::uint64_t> RailsWire::import_key(int pe, std::span<const std::byte> key) {
     const Peer& from = peer(pe);
-    if (from.rails == 0 || key.size() % from.addresses != 0)
-        return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer with {} ports",
-                                                  key.size(), from.addresses)};
-    const std::size_t length = key.size() / from.addresses;
-    Keys out;
-    for (std::size_t i = 0; i < from.rails; ++i) {
-        auto made = rail(i).import_key(pe, key.subspan(i * length, length));
+    if (from.pairs.empty() || key.size() % from.ports != 0)
+        return Status{Code::protocol,
+                      fmt::format("{} bytes that describe no memory of a peer with {} ports", key.size(), from.ports)};
+    const std::size_t length = key.size() / from.ports;
+    Keys out{std::vector<std::uint64_t>(rails_.size(), 0)};
+    for (const PortPair& each : from.pairs) {
+        auto made = rail(each.mine).import_key(pe, key.subspan(each.theirs * length, length));
         if (!made.ok()) {
-            for (std::size_t done = 0; done < out.of.size(); ++done) rail(done).release_key(out.of[done]);
+            release(out);
             return made;
         }
-        out.of.push_back(made.value());
+        out.of[each.mine] = made.value();
     }
     keys_.emplace(++last_key_, std::move(out));
     return last_key_;
@@ -160,8 +180,13 @@ Result<std::uint64_t> RailsWire::import_key(int pe, std::span<const std::byte> k
 void RailsWire::release_key(std::uint64_t key) {
     const auto found = keys_.find(key);
     if (found == keys_.end()) return;
-    for (std::size_t i = 0; i < found->second.of.size(); ++i) rail(i).release_key(found->second.of[i]);
+    release(found->second);
     keys_.erase(found);
+}
+
+void RailsWire::release(const Keys& keys) {
+    for (std::size_t i = 0; i < keys.of.size(); ++i)
+        if (keys.of[i] != 0) rail(i).release_key(keys.of[i]);
 }
 
 std::string RailsWire::named(std::size_t index, const std::string& why) const {
@@ -177,12 +202,15 @@ Code RailsWire::choose_rail(Way way, std::size_t& out) {
     Lane& of = lane(way);
     if (of.loss) return Code::again;
     if (of.rail == not_chosen) {
-        const std::size_t rails = std::max<std::size_t>(peer(way.pe).rails, 1);
-        for (std::size_t i = 0; i < rails && of.rail == not_chosen; ++i) {
-            const std::size_t next = (way.lane + i) % rails;
-            const Readiness found = next == 0                 ? Readiness::ready
-                                    : peer(way.pe).lost[next] ? Readiness::no
-                                                              : rail(next).readiness({way.pe});
+        const Peer& with = peer(way.pe);
+        const std::size_t first = first_rail(way.pe);
+        const std::size_t pairs = std::max<std::size_t>(with.pairs.size(), 1);
+        for (std::size_t i = 0; i < pairs && of.rail == not_chosen; ++i) {
+            const std::size_t turn = (way.lane + i) % pairs;
+            const std::size_t next = turn == 0 ? first : with.pairs[turn].mine;
+            const Readiness found = next == first     ? Readiness::ready
+                                    : with.lost[next] ? Readiness::no
+                                                      : rail(next).readiness({way.pe});
             if (found == Readiness::soon) return Code::again;
             if (found == Readiness::ready) of.rail = next;
         }
@@ -197,7 +225,7 @@ RemotePlace RailsWire::on(std::size_t index, const RemotePlace& place, std::uint
 
 Code RailsWire::meant(std::size_t index, int pe, Code code) {
     why_ = named(index, rail(index).why());
-    if (index == 0 || !ends_a_peer(code)) return code;
+    if (index == first_rail(pe) || !ends_a_peer(code)) return code;
     note_loss(pe, index, why_);
     return Code::system;
 }
@@ -220,6 +248,7 @@ Code RailsWire::write(const RemotePlace& to, const void* from, std::uint64_t byt
         made.context = &context;
         return cut(shares, to, local, std::move(made));
     }
+    context.pe = to.way.pe;
     return seen(own, to.way, rail(own).write(on(own, to, to.way.lane), from, bytes, context));
 }
 
@@ -232,6 +261,7 @@ Code RailsWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, Wir
         made.reads = true;
         return cut(shares, from, static_cast<std::byte*>(to), std::move(made));
     }
+    context.pe = from.way.pe;
     return seen(own, from.way, rail(own).read(on(own, from, from.way.lane), to, bytes, context));
 }
 
@@ -247,6 +277,7 @@ Code RailsWire::write_signal(const RemotePlace& to, const void* from, std::uint6
         return cut(shares, to, static_cast<std::byte*>(const_cast<void*>(from)), std::move(made));
     }
     const std::uint32_t over = to.way.lane;
+    context.pe = to.way.pe;
     return seen(own, to.way,
                 rail(own).write_signal(on(own, to, over), from, bytes, on(own, at, over), signal, context));
 }
@@ -254,6 +285,7 @@ Code RailsWire::write_signal(const RemotePlace& to, const void* from, std::uint6
 Code RailsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
     std::size_t own = 0;
     if (const Code code = choose_rail(at.way, own); code != Code::ok) return code;
+    context.pe = at.way.pe;
     return seen(own, at.way, rail(own).atomic(on(own, at, at.way.lane), op, context));
 }
 

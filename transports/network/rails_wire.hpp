@@ -1,5 +1,6 @@
-// Several wires of one kind as one, for a PE with several ports: its rails. The i-th rail of a PE talks to the i-th of
-// its peer; rails that only one of two has are not used between them.
+// Several wires of one kind as one, for a PE with several ports: its rails. Which port of a PE is connected to which of
+// its peer is decided by pair_ports (port_pairs.hpp), in the same way by both; ports in no pair are not used between
+// the two. The first rail of a peer is the one of the first pair.
 //
 // Each lane has a rail, in turn from the first on, and everything small goes over it: lanes of their own are what
 // contexts have. Long writes and reads are cut into a part for each rail that is ready. Parts overtake each other and
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "transports/network/combined_descriptor.hpp"
+#include "transports/network/port_pairs.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::network {
@@ -36,9 +38,10 @@ public:
     };
     // Two or more wires of the same dialect, which keep the order and whose completions tell (Delivery). Operations of
     // at least `stripe_bytes` are cut; 0: none is.
-    RailsWire(std::vector<Rail> rails, std::uint64_t stripe_bytes);
+    RailsWire(int my_pe, std::vector<Rail> rails, std::uint64_t stripe_bytes);
 
     Result<Bytes> address() override;
+    Result<std::string> route_to(int pe, std::span<const std::byte> address) override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<WireMemory> register_memory(void* base, std::uint64_t bytes) override;
     void deregister_memory(std::uint64_t number) override;
@@ -74,13 +77,13 @@ private:
         std::optional<LaneLoss> loss;  // to be told when no cut is under way
     };
     struct Peer {
-        std::size_t rails = 0;      // that both have; 0: not linked
-        std::size_t addresses = 0;  // that the peer told
-        std::vector<bool> lost;     // by rail
-        std::vector<Lane> lanes;    // as many as have been used
+        std::vector<PortPair> pairs;  // with own rails and the peer's ports; empty: not linked
+        std::size_t ports = 0;        // of the peer
+        std::vector<bool> lost;       // by rail
+        std::vector<Lane> lanes;      // as many as have been used
     };
     struct Keys {
-        std::vector<std::uint64_t> of;  // by rail
+        std::vector<std::uint64_t> of;  // by rail; 0: that rail is in no pair with the peer
     };
     // An operation that was cut, from its first part to when it is told of.
     struct Cut {
@@ -119,6 +122,10 @@ private:
     };
 
     Status open();
+    void release(const Keys& keys);
+    Result<std::vector<PortPair>> pairs_with(const PeerPorts& peer);
+    // The rail that the peer depends on.
+    [[nodiscard]] std::size_t first_rail(int pe) const;
     void take_traits();
     [[nodiscard]] Wire& rail(std::size_t index) const { return *rails_[index].wire; }
     Peer& peer(int pe);
@@ -155,6 +162,7 @@ private:
     void fail_cuts(Way way, const std::string& why);
     void abandon_cuts(Way way, bool of_all_lanes, const char* why);
 
+    int my_pe_;
     std::vector<Peer> peers_;
     std::uint64_t stripe_bytes_;
     std::string why_;

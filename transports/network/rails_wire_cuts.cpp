@@ -18,16 +18,16 @@ constexpr std::uint64_t alignment = 64;
 std::vector<RailsWire::Share> RailsWire::shares_of(const RemotePlace& place, std::size_t own, std::uint64_t bytes) {
     std::vector<Share> out;
     const Peer& with = peer(place.way.pe);
-    if (stripe_bytes_ == 0 || bytes < stripe_bytes_ || with.rails < 2 || !waiting_.empty()) return out;
+    if (stripe_bytes_ == 0 || bytes < stripe_bytes_ || with.pairs.size() < 2 || !waiting_.empty()) return out;
     constexpr std::uint64_t gigabit = 1'000'000'000;
     const auto weight = [this](std::size_t i) {
         return std::max<std::uint64_t>(rails_[i].bits_per_second / gigabit, 1);
     };
     std::uint64_t all = 0;
-    for (std::size_t i = 0; i < with.rails; ++i) {
-        if (i != own && !is_ready(place.way.pe, i)) continue;
-        all += weight(i);
-        out.push_back({i, 0, 0});
+    for (const PortPair& pair : with.pairs) {
+        if (pair.mine != own && !is_ready(place.way.pe, pair.mine)) continue;
+        all += weight(pair.mine);
+        out.push_back({pair.mine, 0, 0});
     }
     const std::uint64_t at = place.base + place.offset;
     std::uint64_t before = 0;

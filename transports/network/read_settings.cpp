@@ -16,7 +16,7 @@ Result<NetworkSettings> read_settings(const Host& host, const std::string& prefi
     const std::string patience_name = prefix + "PEER_TIMEOUT";
     const auto patience = parse_duration(host.config(patience_name.c_str(), "30s"));
     if (!patience.ok()) return patience.status().within("NPUSHMEM_" + patience_name);
-    out.patience = std::chrono::duration_cast<std::chrono::milliseconds>(patience.value());
+    out.patience = std::chrono::ceil<std::chrono::milliseconds>(patience.value());
     const std::string lanes_name = prefix + "LANES";
     constexpr std::int64_t most_lanes = 1024;
     const auto lanes = parse_integer(host.config(lanes_name.c_str(), std::to_string(out.lanes)), 1, most_lanes);

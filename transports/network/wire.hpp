@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/rail_pairs.hpp"
 #include "npushmem/plugin/transport.hpp"
 
 namespace npushmem::network {
@@ -44,6 +45,7 @@ struct WireContext {
     enum class Owner : std::uint8_t { transport, wire };
     std::array<void*, 8> scratch{};
     Owner owner = Owner::transport;
+    int pe = -1;  // that the operation is for; set by RailsWire alone
 };
 
 // One of a PE's ways to a peer. Lanes have nothing to do with each other: neither is ordered behind what goes over
@@ -82,6 +84,12 @@ public:
     virtual void lost(Way way, Code code, const std::string& why) = 0;
 };
 
+// A port of this PE or of a peer.
+struct Port {
+    RailId rail;
+    std::string name;  // for people: "mlx5_0:1" of this PE's, "10.0.0.2" of a peer's
+};
+
 enum class Awaited { arrivals, arrivals_and_completions };
 
 struct WireMemory {
@@ -100,8 +108,15 @@ public:
     // Filled in by the wire before `address` returns; the same from then on.
     [[nodiscard]] const WireTraits& traits() const { return traits_; }
     virtual Result<Bytes> address() = 0;
+    // How this PE reaches the peer with this address, for people. Fails with Code::protocol as `link` does.
+    virtual Result<std::string> route_to(int /*pe*/, std::span<const std::byte> /*address*/) { return traits_.name; }
     // From here on the peer may be named in the calls below. Waits for nobody.
     virtual Status link(int pe, std::span<const std::byte> address) = 0;
+
+    // Of wires that have one port each: that port, once `address` has returned, and the port of a peer, by its address,
+    // which fails with Code::protocol.
+    [[nodiscard]] virtual Port port() const { return {}; }
+    [[nodiscard]] virtual Result<Port> port_of(std::span<const std::byte> /*address*/) const { return Port{}; }
 
     virtual Result<WireMemory> register_memory(void* base, std::uint64_t bytes) = 0;
     virtual void deregister_memory(std::uint64_t number) = 0;

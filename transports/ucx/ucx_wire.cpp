@@ -38,6 +38,13 @@ Status wish_for(const Config& config, const char* name, const std::string& value
     return done == UCS_OK ? Status{} : failure(fmt::format("UCX_{}={}", name, value).c_str(), done);
 }
 
+// Peers get network addresses only (address()), so UCX never uses its shared memory. Without it UCX allocates no
+// segments, which would outlive a process that is killed as files /dev/shm/ucx_shm_posix_*.
+Status leave_out_shared_memory(const Config& config) {
+    const ucs_status_t done = ucp_config_modify(config.get(), "SHM_DEVICES", "");
+    return done == UCS_OK ? Status{} : failure("UCX_SHM_DEVICES=", done);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int npes) {
@@ -92,8 +99,10 @@ void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     how.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
     if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
-    while (ucp_request_check_status(closing) == UCS_INPROGRESS) (void)drive(lane);
-    ucp_request_free(closing);
+    const auto deadline = std::chrono::steady_clock::now() + longest_settling;
+    while (ucp_request_check_status(closing) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline)
+        (void)drive(lane);
+    ucp_request_free(closing);  // UCX frees a request that is not complete when it completes
 }
 
 void UcxWire::close_worker(Lane& lane) {
@@ -171,6 +180,7 @@ Status UcxWire::open_context(const UcxWish& wish) {
     const Config config(read);
     Status s = wish_for(config, "TLS", wish.transports);
     if (s.ok()) s = wish_for(config, "NET_DEVICES", wish.devices);
+    if (s.ok()) s = leave_out_shared_memory(config);
     if (!s.ok()) return s;
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;

@@ -15,8 +15,6 @@ bool is_ipv4(const ibv_gid& gid) {
     return std::memcmp(gid.raw, mapped.data(), mapped.size()) == 0;
 }
 
-bool is_link_local(const ibv_gid& gid) { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
-
 const char* name_of_type(std::uint32_t type) {
     switch (type) {
         case IBV_GID_TYPE_IB: return "InfiniBand";
@@ -47,6 +45,14 @@ std::string text_of(const ibv_gid& gid) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     return ::inet_ntop(AF_INET6, gid.raw, text.data(), text.size()) != nullptr ? text.data() : "?";
 }
+
+std::string short_text_of(const ibv_gid& gid) {
+    constexpr std::string_view prefix = "::ffff:";
+    const std::string text = text_of(gid);
+    return is_ipv4(gid) && text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+bool is_link_local(const ibv_gid& gid) { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
 
 std::string text_of(const ibv_gid_entry& entry) {
     return fmt::format("{}: {} {}", entry.gid_index, name_of_type(entry.gid_type), text_of(entry.gid));

@@ -12,6 +12,10 @@ namespace npushmem::verbs {
 
 // "::ffff:10.77.0.1" and the like.
 std::string text_of(const ibv_gid& gid);
+// For people: "10.77.0.1" of an IPv4 address.
+std::string short_text_of(const ibv_gid& gid);
+// Is the address good within its link only, and the same on every link?
+bool is_link_local(const ibv_gid& gid);
 // "3: RoCE v2 ::ffff:10.77.0.1".
 std::string text_of(const ibv_gid_entry& entry);
 

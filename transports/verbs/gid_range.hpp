@@ -1,6 +1,7 @@
 // A range of addresses, such as 10.1.0.0/16, of which a port's is to be one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -17,6 +18,11 @@ public:
 
     // An IPv4 address is as GIDs have it, ::ffff:10.1.2.3.
     [[nodiscard]] bool has(std::span<const std::uint8_t, 16> gid) const;
+    // Is this the address that the range was written with?
+    [[nodiscard]] bool begins_with(std::span<const std::uint8_t, 16> gid) const {
+        return std::equal(first_.begin(), first_.end(), gid.begin());
+    }
+    [[nodiscard]] unsigned bits() const { return bits_; }  // of 128
     [[nodiscard]] const std::string& text() const { return text_; }
 
 private:

@@ -17,15 +17,16 @@ struct Contact {
     static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
 
     std::uint32_t magic = magic_value;
-    std::uint16_t version = 2;
+    std::uint8_t version = 3;
+    std::uint8_t rail = 0;  // its number
     std::uint16_t lid = 0;
     std::array<std::uint8_t, 16> gid{};
     std::uint32_t greeter = 0;       // number of the queue pair for greetings
     std::uint8_t mtu = 0;            // ibv_mtu
     std::uint8_t reads_at_once = 1;  // that the PE serves
-    std::uint8_t ethernet = 0;
-    std::uint8_t reserved = 0;
-    std::uint64_t nonce = 0;  // of this opening, so that nobody takes a greeting of another job for one of this
+    std::uint8_t rail_given = 0;     // 1: the number is the user's
+    std::uint8_t subnet_bits = 0;    // of the GID; 0: the subnet is unknown
+    std::uint64_t nonce = 0;         // of this opening, so that nobody takes a greeting of another job for one of this
 };
 
 // One datagram. A request is repeated until it is answered; any of them may be lost, come twice or come late.
@@ -54,14 +55,20 @@ std::optional<Plain> plain_from(std::span<const std::byte> bytes) {
     return out;
 }
 
+inline bool is_sound(const Contact& contact) {
+    constexpr unsigned gid_bits = 128;
+    return contact.magic == Contact::magic_value && contact.version == Contact{}.version && contact.rail_given <= 1 &&
+           contact.subnet_bits <= gid_bits;
+}
+
 inline std::optional<Contact> contact_from(std::span<const std::byte> bytes) {
     const auto out = plain_from<Contact>(bytes);
-    return out && out->magic == Contact::magic_value && out->version == Contact{}.version ? out : std::nullopt;
+    return out && is_sound(*out) ? out : std::nullopt;
 }
 
 inline std::optional<Greeting> greeting_from(std::span<const std::byte> bytes) {
     const auto out = plain_from<Greeting>(bytes);
-    if (!out || out->from.magic != Contact::magic_value || out->from.version != Contact{}.version) return std::nullopt;
+    if (!out || !is_sound(out->from)) return std::nullopt;
     const bool known = out->kind >= Greeting::Kind::request && out->kind <= Greeting::Kind::refusal;
     return known ? out : std::nullopt;
 }

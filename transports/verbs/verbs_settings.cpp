@@ -79,7 +79,8 @@ void read_pkey(Reader& reader, std::uint16_t& into) {
     const std::string given = reader.text("IB_PKEY", "0");
     char* end = nullptr;
     const unsigned long value = std::strtoul(given.c_str(), &end, 0);
-    if (given.empty() || *end != '\0' || value > 0xffff)
+    const bool begins_with_digit = !given.empty() && given.front() >= '0' && given.front() <= '9';
+    if (!begins_with_digit || *end != '\0' || value > 0xffff)
         return reader.fail("IB_PKEY", fmt::format("'{}' is no partition key: 0x0001 to 0xffff, or 0 for the port's "
                                                   "first",
                                                   given));
@@ -133,6 +134,9 @@ Result<VerbsSettings> read_verbs_settings(const Host& host) {
     reader.any_size("VERBS_REGISTRATION_CACHE", out.cache_bytes);
     out.atomics = read_atomics(reader);
     if (!reader.status().ok()) return reader.status();
+    auto rails = parse_nic_rails(host.config("NIC_RAILS", ""));
+    if (!rails.ok()) return rails.status();
+    out.nic_rails = std::move(rails).value();
     return out;
 }
 

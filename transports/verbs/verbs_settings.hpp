@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "core/base/nic_rails.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "transports/verbs/gid_range.hpp"
@@ -35,6 +37,7 @@ struct VerbsSettings {
     std::uint64_t stripe_bytes = 256ULL << 10;  // from so many on, over all ports; 0: never
     std::uint64_t cache_bytes = 256ULL << 20;   // of the program's memory that stay registered; 0: none
     NativeAtomics atomics = NativeAtomics::if_coherent;
+    std::vector<NicRailEntry> nic_rails;  // of this host's ports
 };
 
 // The error names the variable, its value and what is accepted.

@@ -36,8 +36,12 @@ Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const 
     if (!settings.ok()) return settings.status();
     auto library = verbs::load_library();
     if (!library.ok()) return library.status();
-    Ground ground{
-        host, std::move(library).value(), settings.value(), {params.pe, params.npes, params.local_index}, nullptr, {}};
+    Ground ground{host,
+                  std::move(library).value(),
+                  settings.value(),
+                  {params.pe, params.npes, params.local_index, verbs::host_subnets()},
+                  nullptr,
+                  {}};
     watch_memory(ground);
     auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.place);
     if (!wire.ok()) return wire.status();
@@ -110,7 +114,7 @@ Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
     if (rails.size() == 1)
         use_wire(std::move(rails.front().wire));
     else
-        use_wire(std::make_unique<network::RailsWire>(std::move(rails), settings.stripe_bytes));
+        use_wire(std::make_unique<network::RailsWire>(ground_.place.pe, std::move(rails), settings.stripe_bytes));
     return {};
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <random>
 
+#include "transports/verbs/gid_choice.hpp"
 #include "transports/verbs/port_list.hpp"
 #include "transports/verbs/work_number.hpp"
 
@@ -44,9 +45,14 @@ std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index)
     return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
 }
 
-// A peer with several ports tells of them one behind the other; this PE has one, which talks to the first.
-std::span<const std::byte> first_of(std::span<const std::byte> bytes, std::size_t length) {
-    return bytes.size() % length == 0 ? bytes.first(std::min(bytes.size(), length)) : bytes;
+// Of what a peer has for each of its ports, one behind the other; nothing when there is less.
+std::span<const std::byte> of_port(std::span<const std::byte> bytes, std::size_t port, std::size_t length) {
+    if (bytes.size() % length != 0 || bytes.size() / length <= port) return {};
+    return bytes.subspan(port * length, length);
+}
+
+RailId rail_of(const Contact& contact) {
+    return {contact.rail, contact.rail_given != 0, {contact.gid, contact.subnet_bits}};
 }
 
 std::uint64_t random_number() {
@@ -76,6 +82,9 @@ Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsS
     if (!ports.ok()) return ports.status();
     out->ports_ = std::move(ports).value();
     if (std::none_of(out->ports_.begin(), out->ports_.end(), active)) return no_port(out->ports_, notes);
+    auto rails = rails_of_ports(out->ports_, settings.nic_rails);
+    if (!rails.ok()) return rails.status();
+    out->rails_ = std::move(rails).value();
     out->chosen_port_ = port_for(out->ports_, place.local_index);
     return out;
 }
@@ -217,7 +226,9 @@ Contact VerbsWire::own_contact() const {
     out.greeter = greeter_->number();
     out.mtu = static_cast<std::uint8_t>(port_->mtu());
     out.reads_at_once = port_->reads_at_once();
-    out.ethernet = port_->ethernet() ? 1 : 0;
+    out.rail = static_cast<std::uint8_t>(rails_[chosen_port_].number);
+    out.rail_given = rails_[chosen_port_].given ? 1 : 0;
+    out.subnet_bits = static_cast<std::uint8_t>(subnet_bits(port_->gid().gid, port_->ethernet(), place_.subnets));
     out.nonce = nonce_;
     return out;
 }
@@ -233,11 +244,39 @@ VerbsWire::Peer& VerbsWire::peer(int pe) {
     return *out;
 }
 
+network::Port VerbsWire::port() const { return {rail_of(own_contact()), name_of(ports_[chosen_port_])}; }
+
+Result<network::Port> VerbsWire::port_of(std::span<const std::byte> address) const {
+    const auto contact = contact_from(address);
+    if (!contact)
+        return Status{Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
+    ibv_gid gid{};
+    std::memcpy(gid.raw, contact->gid.data(), contact->gid.size());
+    return network::Port{rail_of(*contact), short_text_of(gid)};
+}
+
+Result<network::PortPair> VerbsWire::pair_with(const network::PeerPorts& peer) const {
+    const network::Wire* const self = this;
+    auto pairs = network::pair_ports(place_.pe, std::span(&self, 1), peer);
+    if (!pairs.ok()) return pairs.status();
+    return std::move(pairs.value().front());
+}
+
+Result<std::string> VerbsWire::route_to(int pe, std::span<const std::byte> address) {
+    if (Status opened = ensure_open(); !opened.ok()) return opened;
+    const auto pair = pair_with({pe, address, sizeof(Contact)});
+    if (!pair.ok()) return pair.status();
+    return fmt::format("{}: {}", traits_.name, pair.value().text);
+}
+
 Status VerbsWire::link(int pe, std::span<const std::byte> address) {
-    const auto contact = contact_from(first_of(address, sizeof(Contact)));
-    if (!contact) return {Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
+    if (Status opened = ensure_open(); !opened.ok()) return opened;
+    const network::PeerPorts ports{pe, address, sizeof(Contact)};
+    const auto pair = pair_with(ports);
+    if (!pair.ok()) return pair.status();
     Peer& known = peer(pe);
-    if (!known.contact) known.contact = contact;
+    known.port = pair.value().theirs;
+    if (!known.contact) known.contact = contact_from(ports.address(known.port));
     return {};
 }
 
@@ -250,7 +289,7 @@ Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t
 }
 
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
-    const auto card = plain_from<MemoryCard>(first_of(bytes, sizeof(MemoryCard)));
+    const auto card = plain_from<MemoryCard>(of_port(bytes, peer(pe).port, sizeof(MemoryCard)));
     if (!card || card->bytes == 0 || card->chunk_bytes == 0)
         return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
     remote_.push_back(std::make_unique<RemoteMemory>(pe, *card));

@@ -22,11 +22,13 @@
 #include <vector>
 
 #include "transports/network/combined_descriptor.hpp"
+#include "transports/network/port_pairs.hpp"
 #include "transports/network/wire.hpp"
 #include "transports/verbs/buffer_pool.hpp"
 #include "transports/verbs/connection.hpp"
 #include "transports/verbs/greeter.hpp"
 #include "transports/verbs/local_memory.hpp"
+#include "transports/verbs/port_rails.hpp"
 #include "transports/verbs/registration_caches.hpp"
 #include "transports/verbs/remote_memory.hpp"
 
@@ -35,7 +37,8 @@ namespace npushmem::verbs {
 struct WirePlace {
     int pe = 0;
     int npes = 1;
-    int local_index = 0;  // of the PE on its host: which port it takes when nobody chooses for it
+    int local_index = 0;              // of the PE on its host: which port it takes when nobody chooses for it
+    std::vector<GidRange> subnets{};  // of the host's interfaces
 };
 
 class VerbsWire final : public network::Wire {
@@ -59,6 +62,10 @@ public:
 
     // Opens the port.
     Result<Bytes> address() override;
+    [[nodiscard]] network::Port port() const override;
+    [[nodiscard]] Result<network::Port> port_of(std::span<const std::byte> address) const override;
+    // A peer may have several ports; this PE has one, which is connected to the port that is its pair.
+    Result<std::string> route_to(int pe, std::span<const std::byte> address) override;
     Status link(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
     void deregister_memory(std::uint64_t number) override { memory_->remove(number); }
@@ -102,6 +109,7 @@ private:
     };
     struct Peer {
         std::optional<Contact> contact;
+        std::size_t port = 0;     // of the peer's ports, that of the contact
         std::vector<Lane> lanes;  // as many as have been used
         std::unordered_map<std::uint32_t, Theirs> theirs;
     };
@@ -156,6 +164,7 @@ private:
     Status open_descriptor();
     Status find_traits();
     Status post_receive(std::size_t index);
+    Result<network::PortPair> pair_with(const network::PeerPorts& peer) const;
     [[nodiscard]] Contact own_contact() const;
     Peer& peer(int pe);
     // Connections
@@ -234,6 +243,7 @@ private:
     WirePlace place_;
     Clock now_;
     std::vector<npushmem_device> ports_;
+    std::vector<RailId> rails_;  // of the ports, without their subnets
     std::size_t chosen_port_ = 0;
     std::string why_;
     std::uint64_t nonce_ = 0;

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "core/base/os_facts.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::barrier {
 namespace {
@@ -93,14 +91,9 @@ Result<Tuning> Tuning::parse(std::string_view text, std::string name) {
 
 Result<Tuning> Tuning::read(const std::string& path) {
     if (path.empty()) return Tuning{};
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file || text.fail())
-        return Status{Code::config,
-                      fmt::format("cannot read \"{}\": {}", path, std::strerror(errno != 0 ? errno : EIO))};
-    return parse(text.str(), path);
+    const auto text = read_whole_file(path);
+    if (!text.ok()) return Status{Code::config, fmt::format("cannot read \"{}\": {}", path, text.status().message())};
+    return parse(text.value(), path);
 }
 
 const TuningRule* Tuning::find(const Situation& situation) const {

@@ -271,7 +271,7 @@ public:
     RemoteExchange(SymmetricMemory& memory, const StreamCombine& work, std::uint64_t chunk,
                    std::chrono::nanoseconds limit)
         : memory_(memory), work_(work), limit_(limit) {
-        for (std::int32_t i = 1; i < work.send.num_ranks; ++i) {
+        for (std::int32_t i = 1; i <= work.send.num_ranks; ++i) {
             const int rank = (memory.my_pe() + i) % work.send.num_ranks;
             if (work.send.skipped[rank] == 0) continue;
             sends_.push_back(std::make_unique<SendTask>(memory, work, rank, chunk));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/npu/place.hpp"
 namespace npushmem::npu::barrier {
 
 int Members::index_of(int pe) const {
@@ -15,8 +16,8 @@ int Members::index_of(int pe) const {
 void Round::refuse(int pe) const {
     const TeamView& team = members_.team();
     throw KernelError(Code::argument,
-                      fmt::format("barrier: PE {} is no member of the team of {} PEs from {} by {} ({}:{})", pe,
-                                  team.size, team.start, team.stride, where_.file_name(), where_.line()));
+                      fmt::format("barrier: PE {} is no member of the team of {} PEs from {} by {} ({})", pe, team.size,
+                                  team.start, team.stride, text_of(where_)));
 }
 
 }  // namespace npushmem::npu::barrier

@@ -56,9 +56,10 @@ Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* sta
 }
 
 Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state, const BarrierChoice& choice) {
-    LaunchConfig config(1);
+    constexpr std::source_location no_line;  // there is no line of the program's
+    LaunchConfig config(1, no_line);
     config.name = "barrier";
-    return launch(stream, config, [=](Core& core) { barrier_by(core, choice, team, state); });
+    return launch(stream, config, [=](Core& core) { barrier_by(core, choice, team, state, no_line); });
 }
 
 }  // namespace npushmem::npu

@@ -2,20 +2,20 @@
 #include <fmt/format.h>
 
 #include "core/npu/barrier/members.hpp"
+#include "core/npu/place.hpp"
 
 namespace npushmem::npu {
 
 void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                   const std::source_location& where) {
     if (per_server < 1 || team.size % per_server != 0) {
-        throw KernelError(Code::argument,
-                          fmt::format("barrier across servers: {} PEs are not whole servers of {} ({}:{})", team.size,
-                                      per_server, where.file_name(), where.line()));
+        throw KernelError(Code::argument, fmt::format("barrier across servers: {} PEs are not whole servers of {} ({})",
+                                                      team.size, per_server, text_of(where)));
     }
     const int mine = team.index_of(core.my_pe());
     if (mine < 0) {
-        throw KernelError(Code::argument, fmt::format("barrier across servers: PE {} is no member ({}:{})",
-                                                      core.my_pe(), where.file_name(), where.line()));
+        throw KernelError(Code::argument,
+                          fmt::format("barrier across servers: PE {} is no member ({})", core.my_pe(), text_of(where)));
     }
     const int leader = mine - mine % per_server;
     const TeamView server{team.pe(leader), team.stride, per_server};

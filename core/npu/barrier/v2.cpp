@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include "core/npu/barrier/members.hpp"
+#include "core/npu/place.hpp"
 
 namespace npushmem::npu {
 
 void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const std::source_location& where) {
     if (radix < 2 || radix > barrier_v2_most_radix) {
-        throw KernelError(Code::range, fmt::format("barrier v2: radix {} must be 2 to {} ({}:{})", radix,
-                                                   barrier_v2_most_radix, where.file_name(), where.line()));
+        throw KernelError(Code::range, fmt::format("barrier v2: radix {} must be 2 to {} ({})", radix,
+                                                   barrier_v2_most_radix, text_of(where)));
     }
     const barrier::Members members(team);
     const barrier::Round round(core, members, state, "barrier v2", radix, where);

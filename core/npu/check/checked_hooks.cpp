@@ -8,6 +8,8 @@
 
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
+#include "core/npu/check/watchdog.hpp"
+#include "core/npu/launch_run.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu {
@@ -59,22 +61,30 @@ struct CheckedLaunch {
     CheckedLaunch(const Schedule& schedule, const Window& window, int size)
         : control(schedule), names(window), domain(control, names, "this launch"), cores(size) {}
 
-    // Of one core's kernel; the last one tells what was found.
-    void ended() {
-        if (--cores > 0) return;
+    // One core's part is over; the last one returns what was found.
+    Status ended() {
+        if (--cores > 0) return {};
+        watched.reset();
         std::string text;
         bool errors = false;
         for (const Finding& finding : domain.findings()) {
             errors = errors || !finding.hint();
             text += "\n" + finding.text();
         }
-        if (errors) throw KernelError(Code::protocol, "checked mode found:" + text);
+        return errors ? Status{Code::protocol, "checked mode found:" + text} : Status{};
+    }
+
+    // When all cores have been made.
+    void begin(check::Watchdog& watchdog, const detail::LaunchRun& run) {
+        watched = watchdog.watch(run.timeout(),
+                                 [this, title = run.title()](double limit) { return domain.stuck(title, limit); });
     }
 
     DeviceControl control;
     WindowNames names;
     Domain domain;
     int cores;
+    std::unique_ptr<check::Watchdog::Launch> watched;
 };
 
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
@@ -86,9 +96,9 @@ public:
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
         // What hardware keeps behind the kernels' part matters to none of the checks that are made here.
         const detail::UbRegion ub{core.ub_at<std::byte>(0, 0).data(), core.ub_free(), 0};
-        return std::make_unique<CoreChecker>(
-            std::shared_ptr<Domain>(launch, &launch->domain), core, ub, [&core] { core.yield(); },
-            [launch] { launch->ended(); });
+        if (core.index() == core.count() - 1) launch->begin(watchdog_, *core.context()->run);
+        return std::make_unique<CoreChecker>(std::shared_ptr<Domain>(launch, &launch->domain), core, ub,
+                                             [launch] { return launch->ended(); });
     }
 
 private:
@@ -103,6 +113,7 @@ private:
 
     Schedule schedule_;
     const Fabric& fabric_;
+    check::Watchdog watchdog_{{}};
     std::mutex mutex_;
     std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
 };

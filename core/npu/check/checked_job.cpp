@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "core/npu/check/job_run.hpp"
+#include "core/npu/place.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -128,10 +129,9 @@ private:
         for (std::size_t pe = 0; pe < launch.blocks.size(); ++pe) {
             const int blocks = launch.blocks[pe];
             if (blocks < 1 || blocks > job.device.blocks) {
-                return {Code::range, fmt::format("launch at {}:{}: block_dim {} on PE {} must be 1 to {}, the blocks "
+                return {Code::range, fmt::format("launch at {}: block_dim {} on PE {} must be 1 to {}, the blocks "
                                                  "of the device",
-                                                 launch.config.where.file_name(), launch.config.where.line(), blocks,
-                                                 pe, job.device.blocks)};
+                                                 text_of(launch.config.where), blocks, pe, job.device.blocks)};
             }
             if (Status status = job.cores[pe]->prepare(blocks * job.device.vector_cores); !status.ok()) return status;
         }
@@ -151,6 +151,7 @@ Result<std::unique_ptr<CheckedJob>> CheckedJob::create(const CheckedJobConfig& c
     parts->job.device = config.device;
     parts->job.check = config.check;
     parts->job.heap = std::move(heap).value();
+    parts->job.watchdog = std::make_unique<check::Watchdog>(config.device.print);
     for (int pe = 0; pe < config.pes; ++pe) {
         auto cores = detail::CoreSet::create(config.device);
         if (!cores.ok()) return cores.status();

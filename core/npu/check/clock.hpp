@@ -10,6 +10,11 @@ namespace npushmem::npu::check {
 
 class Clock {
 public:
+    Clock() = default;
+    // What a core of this PE knows.
+    explicit Clock(int pe) : pe_(pe) {}
+
+    [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] std::uint32_t operator[](std::size_t agent) const { return agent < at_.size() ? at_[agent] : 0; }
 
     void set(std::size_t agent, std::uint32_t to) {
@@ -23,6 +28,7 @@ public:
     }
 
 private:
+    int pe_ = -1;
     std::vector<std::uint32_t> at_;
 };
 

@@ -16,6 +16,8 @@ public:
     virtual bool deliver_signal() = 0;
     // The running core is about to do what others can see: shall another go first?
     virtual bool give_way() = 0;
+    // The running core has made many calls without waiting: cores that were set aside get a turn, too.
+    virtual void long_turn() {}
     // Nobody would run what was put off while a core waits (peers are other processes): run it before.
     [[nodiscard]] virtual bool impatient() const { return false; }
 };

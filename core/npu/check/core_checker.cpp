@@ -15,17 +15,19 @@ constexpr std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
-CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way,
-                         std::function<void()> ended)
+CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub,
+                         std::function<Status()> ended)
     : domain_(std::move(domain)),
       ub_(ub),
       ub_base_(number_of(ub.base)),
-      give_way_(std::move(give_way)),
+      context_(core.context()),
       ended_(std::move(ended)),
       pe_(core.my_pe()),
       index_(core.index()),
       cores_(core.count()) {
     core_ = domain_->join(*this);
+    for (Clock& clock : clocks_) clock = Clock(pe_);
+    place_ = &domain_->place(core_);
 }
 
 CoreChecker::~CoreChecker() { domain_->leave(core_); }
@@ -38,16 +40,6 @@ Access CoreChecker::scalar_access(const char* what, const std::source_location& 
     const std::uint32_t sequence = ++counts_[0];
     now().raise(agent(Pipe::scalar), sequence);
     return {agent(Pipe::scalar), sequence, sequence, what, where};
-}
-
-void CoreChecker::point() {
-    if (domain_->control().give_way()) give_way_();
-}
-
-void CoreChecker::hurry() {
-    if (!domain_->control().impatient()) return;
-    run_all();
-    domain_->deliver_from(core_);
 }
 
 std::string CoreChecker::place_of(Address address, bool global) const {
@@ -110,10 +102,14 @@ std::function<void()> CoreChecker::landing(const Command& command, const Access&
     const bool word = target.blocks == 1 && target.bytes <= cache_line;
     Clock released;
     if (word) {
-        released = clocks_[number(command.pipe)];
+        released = passed_on(number_of(target.address), clocks_[number(command.pipe)]);
         released.raise(access.agent, access.sequence);
     }
     return [this, target, access, word, released = std::move(released), run = std::move(run)] {
+        std::array<std::uint64_t, cache_line / 8 + 1> before{};
+        const Address first = number_of(target.address) / 8 * 8;
+        const Address end = number_of(target.address) + target.bytes;
+        for (Address at = first; word && at < end; at += 8) before[(at - first) / 8] = word_in_memory(at);
         run();
         const Stamp stamp = domain_->changed();
         Address begin = number_of(target.address);
@@ -121,9 +117,8 @@ std::function<void()> CoreChecker::landing(const Command& command, const Access&
             domain_->memory().landed(begin, begin + target.bytes, access, stamp);
         }
         if (!word) return;
-        for (Address at = number_of(target.address); at < number_of(target.address) + target.bytes; at += 8) {
-            domain_->release_word(at, released, false);
-        }
+        for (Address at = first; at < end; at += 8)
+            domain_->release_word(at, released, false, access, before[(at - first) / 8]);
     };
 }
 
@@ -189,6 +184,7 @@ std::function<void()> CoreChecker::watched(const Command& command, const Access&
 }
 
 void CoreChecker::issue(const Command& command, std::function<void()> run) {
+    enter(command.where);
     idle_ = false;
     const std::size_t pipe = number(command.pipe);
     const std::uint32_t scalar = agent(Pipe::scalar);
@@ -199,8 +195,12 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
     const std::uint32_t flagged = clocks_[pipe][scalar];
     clocks_[pipe].join(now());
     clocks_[pipe].set(scalar, flagged);
-    const Access access{agent(command.pipe), ++counts_[pipe], issued,
-                        command.name,        command.where,   may_poll(command.source[0])};
+    Access access{agent(command.pipe), ++counts_[pipe], issued, command.name, command.where};
+    access.may_poll = may_poll(command.source[0]);
+    access.add = command.reads_target && command.target.global;
+    const int target_pe = command.target.global ? domain_->names().pe_of(number_of(command.target.address)) : -1;
+    if (command.pipe == Pipe::copy_out) access.pe = pe_;
+    if (command.pipe == Pipe::copy_out && target_pe >= 0) access.to_target = domain_->agent_to(core_, target_pe);
     if (atomic_ && command.source[0].global) {
         domain_->report(Hazard::atomic_mode, side(command.pipe, command.name, command.where), atomic_at_, "",
                         "copies while the atomic mode is on");
@@ -229,6 +229,9 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
          landing(command, access, watched(command, access, own_writes, looking(command.source[0], std::move(run))))});
     if (domain_->control().run_command()) run_until(command.pipe, tickets_);
     point();
+    const Operand& source = command.source[0];
+    if (source.global)
+        observe(number_of(source.address) * 2 + 1, source.address, number_of(command.target.address), command.where);
 }
 
 void CoreChecker::run_until(Pipe pipe, Ticket ticket) {
@@ -263,12 +266,13 @@ void CoreChecker::join_all_pipes() {
     now().join(polled_);
     for (std::size_t pipe = 1; pipe < pipes_per_core; ++pipe) {
         now().join(clocks_[pipe]);
-        now().raise(core_ * pipes_per_core + static_cast<std::uint32_t>(pipe), counts_[pipe]);
+        now().raise(agent(static_cast<Pipe>(pipe)), counts_[pipe]);
     }
     for (std::size_t pipe = 1; pipe < pipes_per_core; ++pipe) clocks_[pipe] = now();
 }
 
 void CoreChecker::set_flag(Pipe from, Pipe to, int id, Where where) {
+    enter(where);
     Flag& flag = flags_[{from, to, id}];
     if (flag.sets > flag.waits) {
         domain_->report(Hazard::flag_set_twice, side(from, "set_flag", where), flag.set_at, "",
@@ -294,6 +298,7 @@ void CoreChecker::never(const FlagKey& key, const std::source_location& where) {
 }
 
 void CoreChecker::wait_flag(Pipe from, Pipe to, int id, Where where) {
+    enter(where);
     const FlagKey key{from, to, id};
     Flag& flag = flags_[key];
     const bool set = flag.sets > flag.waits;
@@ -310,13 +315,15 @@ void CoreChecker::wait_flag(Pipe from, Pipe to, int id, Where where) {
         queues_[number(to)].push_back({++tickets_, nullptr, from, flag.ticket});
 }
 
-void CoreChecker::pipe_barrier(Pipe pipe, Where) {
+void CoreChecker::pipe_barrier(Pipe pipe, Where where) {
+    enter(where);
     if (pipe != Pipe::all) return clocks_[number(pipe)].raise(agent(pipe), counts_[number(pipe)]);
     run_all();
     join_all_pipes();
 }
 
 void CoreChecker::quiet(Where where) {
+    enter(where);
     point();
     if (idle_) {
         domain_->report(Hazard::redundant, side(Pipe::scalar, "quiet", where), FindingSide{}, "",
@@ -329,14 +336,23 @@ void CoreChecker::quiet(Where where) {
     idle_ = true;
 }
 
+// What was copied is ordered, but complete only for this PE and for those that a later signal to its target reaches.
 void CoreChecker::fence(Where where) {
+    enter(where);
     point();
     const std::size_t out = number(Pipe::copy_out);
     run_until(Pipe::copy_out, everything);
     now().join(clocks_[out]);
-    now().raise(agent(Pipe::copy_out), counts_[out]);
+    now().raise(fenced_agent(core_), counts_[out]);
+    domain_->note_fence(core_, counts_[out]);
     clean_cache(where);
     domain_->deliver_from(core_);
+}
+
+Clock CoreChecker::passed_on(Address word, Clock clock) {
+    const int target = domain_->names().pe_of(word);
+    if (target >= 0) domain_->pass_fences(clock, pe_, target);
+    return clock;
 }
 
 void CoreChecker::ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where where) {
@@ -375,9 +391,11 @@ void CoreChecker::failed(const KernelError& error) {
 
 void CoreChecker::tell_overtaken() {
     domain_->overtaken().tell([this](const Access& signal, const Access& copy, Address to) {
+        const bool store = copy.pipe() == Pipe::scalar;
         domain_->report(Hazard::unpublished, domain_->side_of(signal), copy, place_of(to, true),
-                        "signals to a PE before a copy to it is complete, and nothing of this launch announces that "
-                        "later");
+                        fmt::format("signals to a PE {}, and nothing of this launch announces that later",
+                                    store ? "while a store to its memory is still in the cache"
+                                          : "before a copy to it is complete"));
     });
 }
 
@@ -386,7 +404,7 @@ void CoreChecker::kernel_end() {
     check_left_over();
     run_all();
     join_all_pipes();
-    clean_cache(std::source_location::current());
+    clean_cache(place_->at.load(std::memory_order_relaxed));
     domain_->deliver_from(core_);
     CoreMeeting& meeting = domain_->meeting(pe_);
     if (++meeting.ended == cores_) tell_overtaken();
@@ -395,7 +413,6 @@ void CoreChecker::kernel_end() {
                         fmt::format("core_barrier was reached by {} of {} cores, and core {} ended the kernel without",
                                     meeting.arrived, cores_, index_));
     }
-    if (ended_) ended_();
 }
 
 }  // namespace npushmem::npu::check

@@ -12,23 +12,23 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "core/npu/check/domain.hpp"
 #include "core/npu/check/outside.hpp"
 #include "core/npu/check/scalar_cache.hpp"
 #include "core/npu/check/ub_shadow.hpp"
+#include "core/npu/check/wait_loop.hpp"
+#include "core/npu/runner.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::npu::check {
 
-// Lets other cores of the same thread run.
-using GiveWay = std::function<void()>;
-
 class CoreChecker final : public CoreHooks {
 public:
-    // `ended` is called when the kernel has returned and everything was checked; it may throw.
-    CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub, GiveWay give_way,
-                std::function<void()> ended = {});
+    // `ended` gives launch_ended() its result.
+    CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const detail::UbRegion& ub,
+                std::function<Status()> ended = {});
     ~CoreChecker() override;
 
     void issue(const Command& command, std::function<void()> run) override;
@@ -42,8 +42,9 @@ public:
     void fence(Where where) override;
     void signal(const Signal& signal, Where where) override;
     void before_atomic(const void* address, std::size_t bytes, Where where) override;
-    void after_atomic(const void* address) override;
+    void after_atomic(const AtomicResult& result, Where where) override;
     void before_wait() override { hurry(); }
+    bool poll(std::uint64_t round, Where where) override;
     void after_wait(const void* address, std::uint64_t seen, Where where) override;
     void arrive_cores(Where where) override;
     void leave_cores() override;
@@ -55,6 +56,7 @@ public:
     void failed(const KernelError& error) override;
     void kernel_begin() override { point(); }
     void kernel_end() override;
+    Status launch_ended() override { return ended_ ? ended_() : Status{}; }
 
     [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] int index() const { return index_; }
@@ -89,13 +91,36 @@ private:
 
     [[nodiscard]] static std::size_t number(Pipe pipe) { return static_cast<std::size_t>(pipe); }
     [[nodiscard]] std::uint32_t agent(Pipe pipe) const {
-        return core_ * pipes_per_core + static_cast<std::uint32_t>(pipe);
+        return core_ * agents_per_core + static_cast<std::uint32_t>(pipe);
     }
     [[nodiscard]] Clock& now() { return clocks_[0]; }
     [[nodiscard]] FindingSide side(Pipe pipe, const char* what, const std::source_location& where) const;
     [[nodiscard]] Access scalar_access(const char* what, const std::source_location& where);
     [[nodiscard]] bool in_ub(Address address) const { return address - ub_base_ < ub_.bytes + ub_.reserved; }
+    // The kernel makes a call: records where it is, and lets others run when it was one of many without a wait.
+    void enter(Where where);
+    void give_way(Where where);
+    void preempt(Where where);
+    // A place where the schedule may let others go first.
     void point();
+    // A read of the kernel. In a wait loop that found nothing new, others run.
+    void observe(Address what, const void* address, std::uint64_t value, Where where);
+    struct LastRead {
+        const void* address = nullptr;
+        std::uint64_t value = 0;
+        std::source_location where;
+    };
+    void wait_for_change(const LastRead& read);
+    void load_checked(const Access& access, void* value, std::size_t bytes, const CacheLine* line, Stamp filled,
+                      const void* address);
+    // In a wait loop that reads a cached line: whether the memory has something else. It is reported, and the line is
+    // read again, so that the kernel goes on.
+    bool stale_poll(Address at, std::size_t bytes, CacheLine& line, const Access& access);
+    // A line is read that no dcci refreshed, and nothing orders the last write of the word before that: the line may
+    // have the word as it was before. True: it has.
+    bool read_earlier(Address at, CacheLine& line);
+    // `clock` as a write of a word passes it on: with the copies that fences ordered before writes to the word's PE.
+    [[nodiscard]] Clock passed_on(Address word, Clock clock);
     // Where this core may wait for what others do only when they see its work.
     void hurry();
 
@@ -121,7 +146,10 @@ private:
                     bool write);
     // Symmetric memory that PEs of other processes write to, too, and that can be looked at.
     [[nodiscard]] bool watchable(const Operand& operand) const;
-    [[nodiscard]] CacheLine& fill(Address address);
+    // `own_bytes`: of the access that needs the line.
+    [[nodiscard]] CacheLine& fill(Address address, std::size_t own_bytes);
+    // H8 towards PEs of other processes: a signal leaves while stores to the same PE are in the cache.
+    void note_unflushed(int target, const Access& signal);
     void report_outside(Hazard hazard, const Access& access, Address at, const char* detail);
     void refuse_address(Address begin, std::size_t bytes, const Access& access) const;
     void touch(Address address);
@@ -140,8 +168,8 @@ private:
     std::shared_ptr<Domain> domain_;
     detail::UbRegion ub_;
     Address ub_base_;
-    GiveWay give_way_;
-    std::function<void()> ended_;
+    detail::CoreContext* context_;
+    std::function<Status()> ended_;
     int pe_;
     int index_;
     int cores_;
@@ -162,7 +190,13 @@ private:
     Access atomic_access_;
     bool atomic_ = false;
     FindingSide atomic_at_;
-    std::uint64_t barriers_ = 0;
+    WaitLoop loop_;
+    LastRead last_read_;  // since the last yield
+    detail::Polling polling_{};
+    CorePlace* place_ = nullptr;
+    std::uint64_t calls_ = 0;                             // since others could run
+    std::uint64_t turns_ = 0;                             // that ended because of many calls
+    std::unordered_map<Address, std::uint32_t> earlier_;  // words that were read as before the release of that number
 };
 
 }  // namespace npushmem::npu::check

@@ -1,4 +1,4 @@
-// Scalar accesses, signals, and what happens between cores.
+// Scalar accesses, signals and atomics.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -49,6 +49,13 @@ void write_memory(void* to, const void* from, std::size_t bytes) {
     }
 }
 
+// Whether the memory has other bytes once the line is written back.
+bool changes_memory(std::uintptr_t begin, const CacheLine& line) {
+    for (std::size_t word = 0; word < cache_line; word += 8)
+        if (value_of(line.bytes.data() + word, 8) != word_in_memory(begin + word)) return true;
+    return false;
+}
+
 }  // namespace
 
 void CoreChecker::touch(Address address) {
@@ -56,24 +63,44 @@ void CoreChecker::touch(Address address) {
     untouched_.erase(address / cache_line);
 }
 
-CacheLine& CoreChecker::fill(Address address) {
+CacheLine& CoreChecker::fill(Address address, std::size_t own_bytes) {
     CacheLine& line = cache_.fill(address, domain_->version());
     outside_.filled(line);
+    const GmShadow::Unordered other = domain_->memory().unordered_in_line(address, own_bytes, core_, now());
+    line.neighbour = other.write;
+    line.neighbour_at = other.at;
     return line;
 }
 
 void CoreChecker::load(const void* address, void* value, std::size_t bytes, Where where) {
+    enter(where);
     const Address at = number_of(address);
     const Access access = scalar_access("load", where);
     if (in_ub(at)) {
         ub_shadow_.read(at, at + bytes, access, now(), reporter(access, false));
-        return read_memory(address, value, bytes);
+        read_memory(address, value, bytes);
+        return observe(at, address, value_of(value, bytes), where);
     }
     refuse_address(at, bytes, access);
+    const bool refreshed = untouched_.contains(at / cache_line);
     touch(at);
     CacheLine* line = domain_->names().cached(at) ? cache_.find(at) : nullptr;
-    const Stamp filled = line != nullptr ? line->filled : 0;
-    if (line == nullptr && domain_->names().cached(at)) line = &fill(at);
+    Stamp filled = line != nullptr ? line->filled : 0;
+    if (line == nullptr && domain_->names().cached(at)) {
+        line = &fill(at, bytes);
+        if (!refreshed && read_earlier(at, *line)) filled = line->filled;
+    }
+    load_checked(access, value, bytes, line, filled, address);
+    last_read_ = {address, value_of(value, bytes), where};
+    if (!loop_.read(at, last_read_.value, domain_->changes())) return;
+    if (filled != 0 && stale_poll(at, bytes, *line, access)) return loop_.changed();
+    wait_for_change(last_read_);
+}
+
+// `filled`: when the line was cached; 0: by this load, or there is no line.
+void CoreChecker::load_checked(const Access& access, void* value, std::size_t bytes, const CacheLine* line,
+                               Stamp filled, const void* address) {
+    const Address at = number_of(address);
     if (line != nullptr)
         std::memcpy(value, line->bytes.data() + at % cache_line, bytes);
     else
@@ -85,7 +112,7 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
             known = true;
             std::uint64_t there = 0;
             read_memory(address, &there, bytes);
-            domain_->report(hazard, side(Pipe::scalar, "load", where), other, place_of(part, true),
+            domain_->report(hazard, side(Pipe::scalar, "load", access.where), other, place_of(part, true),
                             fmt::format("{}: sees {:#x}, the memory has {:#x}", detail, value_of(value, bytes), there));
         });
     if (!known && filled != 0 && domain_->names().shared() && outside_.stale(at, bytes, *line)) {
@@ -98,12 +125,14 @@ void CoreChecker::load(const void* address, void* value, std::size_t bytes, Wher
 
 void CoreChecker::store_uncached(Address at, const void* value, std::size_t bytes, const Access& access) {
     domain_->memory().copy_write(at, at + bytes, access, now(), reporter(access, true));
+    const std::uint64_t before = word_in_memory(at / 8 * 8);
     write_memory(reinterpret_cast<void*>(at), value, bytes);
-    domain_->memory().landed(at, at + bytes, access, domain_->changed());
-    domain_->release_word(at / 8 * 8, now(), false);
+    domain_->memory().landed(at, at + bytes, access, domain_->changed(word_in_memory(at / 8 * 8) != before));
+    domain_->release_word(at / 8 * 8, passed_on(at, now()), false, access, before);
 }
 
 void CoreChecker::store(void* address, const void* value, std::size_t bytes, Where where) {
+    enter(where);
     const Address at = number_of(address);
     const Access access = scalar_access("store", where);
     if (in_ub(at)) {
@@ -114,7 +143,8 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
     touch(at);
     if (!domain_->names().cached(at)) return store_uncached(at, value, bytes, access);
     CacheLine* line = cache_.find(at);
-    if (line == nullptr) line = &fill(at);
+    if (line == nullptr) line = &fill(at, bytes);
+    if (std::memcmp(line->bytes.data() + at % cache_line, value, bytes) != 0) loop_.changed();
     std::memcpy(line->bytes.data() + at % cache_line, value, bytes);
     line->dirty |= ((std::uint64_t{1} << bytes) - 1) << (at % cache_line);
     domain_->memory().store(at, at + bytes, access, now(), reporter(access, true));
@@ -124,19 +154,26 @@ void CoreChecker::flushed(Address begin, const CacheLine& line, const std::sourc
     const Access access = scalar_access("write back", where);
     bool known = false;
     const GmShadow::Report report = reporter(access, true);
-    domain_->memory().write_back(begin, line.dirty, access, line.filled, domain_->changed(),
+    domain_->memory().write_back(begin, line.dirty, access, line.filled, domain_->changed(changes_memory(begin, line)),
                                  [&](Hazard hazard, const Access& other, Address at, const char* detail) {
                                      known = true;
                                      report(hazard, other, at, detail);
                                  });
+    if (!known && line.neighbour.exists()) {
+        known = true;
+        report(Hazard::lost_update, line.neighbour, line.neighbour_at,
+               "writes back a whole line into which another core writes, unordered");
+    }
     const Address lost = !known && domain_->names().shared() ? Outside::lost(begin, line) : 0;
     if (lost != 0) {
         report_outside(Hazard::lost_update, access, lost,
                        "writes back a whole line over bytes that a PE of another process wrote since it was cached");
     }
     for (Address word = 0; word < cache_line; word += 8) {
-        if (((line.dirty >> word) & 0xff) != 0) domain_->release_word(begin + word, now(), false);
+        if (((line.dirty >> word) & 0xff) != 0)
+            domain_->release_word(begin + word, passed_on(begin, now()), false, access, word_in_memory(begin + word));
     }
+    if (domain_->names().shared()) domain_->overtaken().written_back(begin, access);
 }
 
 bool CoreChecker::clean_line(Address address, const std::source_location& where) {
@@ -148,6 +185,7 @@ void CoreChecker::clean_cache(const std::source_location& where) {
 }
 
 void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
+    enter(where);
     point();
     hurry();
     idle_ = false;
@@ -164,6 +202,7 @@ void CoreChecker::dcci(const void* address, std::size_t bytes, Where where) {
 }
 
 void CoreChecker::signal(const Signal& signal, Where where) {
+    enter(where);
     point();
     const Address at = number_of(signal.word);
     const Access access = scalar_access(signal.add ? "signal_add" : "signal_set", where);
@@ -171,11 +210,12 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     clean_line(at, where);
     touch(at);
     domain_->memory().signal(at, at + sizeof *signal.word, access, now(), !signal.add, reporter(access, true));
-    Domain::Message message{core_, signal, access, now()};
+    Domain::Message message{core_, signal, access, passed_on(at, now())};
     const int target = domain_->names().pe_of(at);
     if (target >= 0 && target != pe_) {
         ++domain_->traffic().signals;
         domain_->overtaken().signalled(target, access, now());
+        note_unflushed(target, access);
     }
     if (target == pe_) domain_->overtaken().announced(Overtaken::any_pe, now());
     if (target < 0 || target == pe_ || domain_->control().deliver_signal())
@@ -185,74 +225,43 @@ void CoreChecker::signal(const Signal& signal, Where where) {
     point();
 }
 
+void CoreChecker::note_unflushed(int target, const Access& signal) {
+    if (!domain_->names().shared()) return;
+    cache_.for_each_dirty([&](Address begin) {
+        if (domain_->names().pe_of(begin) != target) return;
+        const Access store = domain_->memory().last_store(begin, core_);
+        if (store.exists()) domain_->overtaken().unflushed(target, begin, store, signal);
+    });
+}
+
 void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where where) {
+    enter(where);
     point();
     const Address at = number_of(address);
     atomic_access_ = scalar_access("atomic", where);
     refuse_address(at, bytes, atomic_access_);
     clean_line(at, where);
     touch(at);
-    domain_->acquire_word(at / 8 * 8, now());
     const int target = domain_->names().pe_of(at);
     if (target >= 0) domain_->overtaken().announced(target == pe_ ? Overtaken::any_pe : target, now());
-    domain_->memory().signal(at, at + bytes, atomic_access_, now(), false, reporter(atomic_access_, true));
-    domain_->release_word(at / 8 * 8, now(), true);
 }
 
-void CoreChecker::after_atomic(const void* address) {
-    domain_->memory().landed(number_of(address) / 8 * 8, number_of(address) / 8 * 8 + 8, atomic_access_,
-                             domain_->changed());
-}
-
-void CoreChecker::after_wait(const void* address, std::uint64_t, Where where) {
-    const Address at = number_of(address);
-    const int owner = domain_->names().pe_of(at);
-    if (owner >= 0 && owner != pe_) ++domain_->traffic().waits;
-    clean_line(at, where);
-    touch(at);
-    outside_.acquired();
-    domain_->acquire_word(at, now());
-}
-
-void CoreChecker::arrive_cores(Where where) {
-    point();
-    hurry();
-    CoreMeeting& meeting = domain_->meeting(pe_);
-    const FindingSide here = side(Pipe::scalar, "core_barrier", where);
-    if (meeting.arrived == 0) {
-        meeting.first = here;
-        meeting.gathering = {};
-    } else if (meeting.first.where.line() != where.line() ||
-               std::strcmp(meeting.first.where.file_name(), where.file_name()) != 0) {
-        domain_->report(Hazard::core_barrier, here, meeting.first, "", "cores meet at different places of the kernel");
-    }
-    if (meeting.ended > 0) {
-        domain_->report(
-            Hazard::core_barrier, here, FindingSide{}, "",
-            fmt::format("core_barrier was reached after {} of {} cores ended the kernel", meeting.ended, cores_));
-    }
-    meeting.gathering.join(now());
-    if (++meeting.arrived < cores_) return;
-    meeting.arrived = 0;
-    meeting.passed = meeting.gathering;
-    domain_->changed();
-}
-
-void CoreChecker::leave_cores() {
-    outside_.acquired();
-    now().join(domain_->meeting(pe_).passed);
-}
-
-void CoreChecker::barrier_begins(const BarrierCall& call, Where where) {
-    domain_->compare(call, side(Pipe::scalar, call.variant, where), cores_);
-}
-
-void CoreChecker::barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where where) {
-    if (seen - call.generation <= 1) return;
-    domain_->report(Hazard::generation, side(Pipe::scalar, call.variant, where), FindingSide{},
-                    domain_->names().name_of(number_of(call.state)),
-                    fmt::format("PE {} is in generation {} while this PE is in {}; a member leads by one at most", peer,
-                                seen, call.generation));
+// An atomic that finds the word and leaves it as it is reads it only.
+void CoreChecker::after_atomic(const AtomicResult& result, Where where) {
+    const Address at = number_of(result.address);
+    const Address word = at / 8 * 8;
+    const auto write = [&] {
+        domain_->memory().signal(at, at + result.bytes, atomic_access_, now(), false, reporter(atomic_access_, true));
+    };
+    // What an addition finds does not decide whether it is made: the word itself orders nothing before it.
+    if (result.add && result.changed) write();
+    domain_->acquire_word(word, now());
+    if (!result.changed) return observe(at, result.address, result.before, where);
+    if (!result.add) write();
+    // Of a narrower word nobody knows the rest any more.
+    const std::uint64_t before = result.bytes == 8 ? result.before : word_in_memory(word);
+    domain_->release_word(word, passed_on(word, now()), true, atomic_access_, before);
+    domain_->memory().landed(at, at + result.bytes, atomic_access_, domain_->changed());
 }
 
 }  // namespace npushmem::npu::check

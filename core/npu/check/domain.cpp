@@ -33,8 +33,25 @@ std::string describe(const BarrierCall& call, int cores) {
 }  // namespace
 
 std::uint32_t Domain::join(CoreChecker& core) {
-    cores_.push_back({&core, core.pe(), core.index(), {}});
+    cores_.push_back({&core, core.pe(), core.index(), {}, 0});
+    places_.emplace_back(core.pe(), core.index());
     return static_cast<std::uint32_t>(cores_.size() - 1);
+}
+
+std::uint32_t Domain::agent_to(std::uint32_t core, int pe) {
+    std::vector<AgentTo>& known = agents_to_[{cores_[core].pe, pe}];
+    const auto found = std::ranges::find(known, core, &AgentTo::core);
+    if (found != known.end()) return found->agent;
+    if (next_agent_ == 0) next_agent_ = static_cast<std::uint32_t>(cores_.size()) * agents_per_core;
+    known.push_back({core, next_agent_});
+    return next_agent_++;
+}
+
+void Domain::pass_fences(Clock& clock, int from_pe, int to_pe) const {
+    const auto found = agents_to_.find({from_pe, to_pe});
+    if (found == agents_to_.end()) return;
+    for (const AgentTo& to : found->second)
+        if (const std::uint32_t fenced = clock[fenced_agent(to.core)]; fenced != 0) clock.raise(to.agent, fenced);
 }
 
 void Domain::leave(std::uint32_t core) { cores_[core].checker = nullptr; }
@@ -49,10 +66,13 @@ void Domain::report(Hazard hazard, const FindingSide& here, const Access& other,
                     const std::string& detail) {
     const bool copy_announced = hazard == Hazard::unpublished && other.pipe() == Pipe::copy_out;
     const Access flag = copy_announced ? cores_[other.core()].sideways_flag : Access{};
+    const bool fenced = copy_announced && other.sequence <= cores_[other.core()].fenced;
+    if (fenced)
+        return report(hazard, here, side_of(other), place,
+                      detail + "; a fence orders it before signals to the same PE only, quiet before all");
     if (flag.issued <= other.issued) return report(hazard, here, side_of(other), place, detail);
-    report(
-        Hazard::wrong_direction, here, side_of(other), place,
-        fmt::format("{}; the flag set at {}:{} does not go to S", detail, flag.where.file_name(), flag.where.line()));
+    report(Hazard::wrong_direction, here, side_of(other), place,
+           fmt::format("{}; the flag set at {} does not go to S", detail, text_of(flag.where)));
 }
 
 void Domain::report(Hazard hazard, const FindingSide& here, const FindingSide& other, const std::string& place,
@@ -66,19 +86,44 @@ void Domain::report(Hazard hazard, const FindingSide& here, const FindingSide& o
     findings_.push_back({hazard, kernel_, here, other, place, detail, 1});
 }
 
-void Domain::release_word(Address word, const Clock& clock, bool add) {
-    Clock& released = words_[word];
-    if (!add) released = clock;
-    if (add) released.join(clock);
+std::string Domain::stuck(const std::string& title, double limit) const {
+    const CorePlace* last = running_.load(std::memory_order_relaxed);
+    const std::string call = last == nullptr
+                                 ? "no core has made any"
+                                 : fmt::format("PE {} core {} made the last one, at {}", last->pe, last->core,
+                                               text_of(last->at.load(std::memory_order_relaxed)));
+    return fmt::format(
+        "{} has not ended within its deadline of {} s, and it cannot be ended because it makes no call into "
+        "the kernel language; {}",
+        title, limit, call);
+}
+
+void Domain::release_word(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before) {
+    Word& released = words_[word];
+    if (!add) released.clock = clock;
+    if (add) released.clock.join(clock);
+    released.write = write;
+    released.before = before;
+    ++released.releases;
+}
+
+Domain::Earlier Domain::earlier(Address word, std::uint32_t core, const Clock& clock) const {
+    const auto found = words_.find(word);
+    if (found == words_.end()) return {};
+    const Access& write = found->second.write;
+    if (write.core() == core || write.complete(clock)) return {};
+    return {found->second.releases, found->second.before};
 }
 
 void Domain::acquire_word(Address word, Clock& clock) const {
     const auto found = words_.find(word);
-    if (found != words_.end()) clock.join(found->second);
+    if (found != words_.end()) clock.join(found->second.clock);
 }
 
 void Domain::arrive(const Message& message) {
     const Signal& signal = message.signal;
+    const auto at = reinterpret_cast<Address>(signal.word);
+    const std::uint64_t before = word_in_memory(at);
     // Release: pairs with the acquire of the waits, also of PEs in other processes.
     if (signal.send)
         signal.send();
@@ -86,9 +131,9 @@ void Domain::arrive(const Message& message) {
         __atomic_fetch_add(signal.word, signal.value, __ATOMIC_RELEASE);
     else
         __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
-    const auto at = reinterpret_cast<Address>(signal.word);
-    memory_.landed(at, at + sizeof *signal.word, message.access, changed());
-    release_word(at, message.clock, signal.add);
+    const bool visibly = signal.send || word_in_memory(at) != before;
+    memory_.landed(at, at + sizeof *signal.word, message.access, changed(visibly));
+    release_word(at, message.clock, signal.add, message.access, before);
 }
 
 void Domain::send(Message message) { under_way_.push_back(std::move(message)); }

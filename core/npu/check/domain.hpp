@@ -1,7 +1,9 @@
 // What all cores that are checked together share: global memory, findings, signals under way. Used by one thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -16,6 +18,15 @@
 namespace npushmem::npu::check {
 
 class CoreChecker;
+
+// Where a core made its last call. Another thread may read it.
+struct CorePlace {
+    CorePlace(int its_pe, int its_core) : pe(its_pe), core(its_core) {}
+
+    int pe;
+    int core;
+    std::atomic<std::source_location> at{std::source_location{}};
+};
 
 // Cores of one PE at their common barrier.
 struct CoreMeeting {
@@ -40,16 +51,35 @@ public:
     [[nodiscard]] const MemoryNames& names() const { return names_; }
     [[nodiscard]] GmShadow& memory() { return memory_; }
     [[nodiscard]] Overtaken& overtaken() { return overtaken_; }
-    // Changes whenever memory did.
+    // Counts what happens to the memory.
     [[nodiscard]] Stamp version() const { return version_; }
-    Stamp changed() { return ++version_; }
+    // Changes whenever the memory has other contents.
+    [[nodiscard]] std::uint64_t changes() const { return changes_; }
+    // Something happened to the memory. `visibly`: it may have other contents than before.
+    Stamp changed(bool visibly = true) {
+        if (visibly) ++changes_;
+        return ++version_;
+    }
 
     // Numbers the core; agents of core n are 4n to 4n + 3.
     std::uint32_t join(CoreChecker& core);
     void leave(std::uint32_t core);
+    [[nodiscard]] CorePlace& place(std::uint32_t core) { return places_[core]; }
+    // The core that makes calls.
+    void running(const CorePlace& place) { running_.store(&place, std::memory_order_relaxed); }
+    // For a thread beside the one that runs the cores: a launch with this title is beyond its deadline, in seconds, and
+    // cannot be ended.
+    [[nodiscard]] std::string stuck(const std::string& title, double limit) const;
     [[nodiscard]] CoreMeeting& meeting(int pe) { return meetings_[pe]; }
     // A flag from MTE3 to another pipe than S: a copy before it that was announced by S had no right one.
     void note_sideways_flag(const Access& flag) { cores_[flag.core()].sideways_flag = flag; }
+    // All copies of a core up to this one were ordered by a fence.
+    void note_fence(std::uint32_t core, std::uint32_t copies) { cores_[core].fenced = copies; }
+    // The agent that stands for the core's copies to a PE; when all cores have joined.
+    [[nodiscard]] std::uint32_t agent_to(std::uint32_t core, int pe);
+    // A write to `to_pe` passes on that copies to it were ordered before, as far as the holder of `clock` on `from_pe`
+    // knows of the fences.
+    void pass_fences(Clock& clock, int from_pe, int to_pe) const;
     [[nodiscard]] FindingSide side_of(const Access& access) const;
 
     // The same two lines count once.
@@ -59,9 +89,16 @@ public:
                 const std::string& detail);
     [[nodiscard]] const std::vector<Finding>& findings() const { return findings_; }
 
-    // What a word carries to whoever acquires it. `add`: beside what others released into it.
-    void release_word(Address word, const Clock& clock, bool add);
+    // What a word carries to whoever acquires it. `add`: beside what others released into it. `before`: the word's
+    // value until then.
+    void release_word(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before);
     void acquire_word(Address word, Clock& clock) const;
+    struct Earlier {
+        std::uint32_t release = 0;  // number of the release; 0: none
+        std::uint64_t value = 0;    // before it
+    };
+    // What a word was before its last release, when that is another core's and not complete for the holder of `clock`.
+    [[nodiscard]] Earlier earlier(Address word, std::uint32_t core, const Clock& clock) const;
 
     // Signals to, and waits at, words of other PEs.
     struct Traffic {
@@ -94,6 +131,11 @@ private:
         int pe;
         int index;
         Access sideways_flag;
+        std::uint32_t fenced = 0;
+    };
+    struct AgentTo {
+        std::uint32_t core;
+        std::uint32_t agent;
     };
     struct TeamCall {
         BarrierCall call;
@@ -107,10 +149,21 @@ private:
     GmShadow memory_;
     Overtaken overtaken_;
     Stamp version_ = 1;
+    std::uint64_t changes_ = 1;
     std::vector<CoreFacts> cores_;
+    std::map<std::pair<int, int>, std::vector<AgentTo>> agents_to_;  // by the PE that copies and the target
+    std::uint32_t next_agent_ = 0;
+    std::deque<CorePlace> places_;
+    std::atomic<const CorePlace*> running_{nullptr};
     std::map<int, CoreMeeting> meetings_;
     std::vector<Finding> findings_;
-    std::unordered_map<Address, Clock> words_;
+    struct Word {
+        Clock clock;
+        Access write;
+        std::uint64_t before = 0;
+        std::uint32_t releases = 0;
+    };
+    std::unordered_map<Address, Word> words_;
     std::vector<Message> under_way_;
     Traffic traffic_;
     // By what the state is called on every PE alike, and the generation.

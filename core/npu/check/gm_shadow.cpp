@@ -1,5 +1,7 @@
 #include "core/npu/check/gm_shadow.hpp"
 
+#include <algorithm>
+
 #include "npushmem/npu/copy_shape.hpp"
 
 namespace npushmem::npu::check {
@@ -20,20 +22,61 @@ bool GmShadow::still_cached(const Bytes& bytes, const Clock& clock) {
     return bytes.dirty || clock[bytes.write.agent] < bytes.flushed;
 }
 
+GmShadow::Unordered GmShadow::unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
+                                                const Clock& clock) const {
+    const Address line = address / cache_line * cache_line;
+    Unordered found;
+    const auto look = [&](Address at, Address, const Bytes& part) {
+        const Access& write = part.write;
+        if (found.write.exists() || !write.exists() || write.core() == core) return;
+        if (!write.complete(clock) || still_cached(part, clock)) found = {write, at};
+    };
+    bytes_.visit(line, address, look);
+    bytes_.visit(address + bytes, line + cache_line, look);
+    return found;
+}
+
+Access GmShadow::last_store(Address line, std::uint32_t core) const {
+    Access found;
+    bytes_.visit(line, line + cache_line, [&](Address, Address, const Bytes& bytes) {
+        if (bytes.dirty && bytes.write.core() == core) found = bytes.write;
+    });
+    return found;
+}
+
+void GmShadow::check_neighbours(Address begin, Address end, const Access& access, const Clock& clock,
+                                const Report& report) const {
+    const auto look = [&](Address at, Address, const Bytes& bytes) {
+        const Access& write = bytes.write;
+        if (!write.exists() || write.core() == access.core() || !still_cached(bytes, clock)) return;
+        report(Hazard::lost_update, write, at, "writes into a line that another core writes back whole, unordered");
+    };
+    bytes_.visit(begin / cache_line * cache_line, begin, look);
+    bytes_.visit(end, (end + cache_line - 1) / cache_line * cache_line, look);
+}
+
+// A copy reads what `write` may still be writing.
+void GmShadow::check_copied(const Access& write, Address at, const Access& access, const Clock& clock,
+                            const Report& report) {
+    if (write.core() == access.core())
+        report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
+               "copies what an earlier command may still be writing");
+    else if (write.issue_known(clock))
+        report(Hazard::unpublished, write, at, still_queued);
+    else
+        report(Hazard::dma_race, write, at, "copies bytes that are being written, unordered");
+}
+
 void GmShadow::copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
     bytes_.update(begin, end, [&](Address at, Address, Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == access.core();
         const bool polled = access.may_poll && bytes.signal && !own && !write.complete(clock);
+        for (const Access& add : bytes.adds)
+            if (!add.complete(clock)) check_copied(add, at, access, clock, report);
         if (write.exists() && !write.same(access) && !polled) {
             if (!settled(write, access.core(), clock)) {
-                if (own)
-                    report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
-                           "copies what an earlier command may still be writing");
-                else if (write.issue_known(clock))
-                    report(Hazard::unpublished, write, at, still_queued);
-                else
-                    report(Hazard::dma_race, write, at, "copies bytes that are being written, unordered");
+                check_copied(write, at, access, clock, report);
             } else if (own ? bytes.dirty : still_cached(bytes, clock)) {
                 report(
                     own ? Hazard::missing_flag : Hazard::unpublished, write, at,
@@ -51,18 +94,24 @@ void GmShadow::copy_read(Address begin, Address end, const Access& access, const
     });
 }
 
+void GmShadow::check_overwrite(const Access& write, Address at, const Access& access, const Clock& clock,
+                               const Report& report) {
+    if (!write.exists() || settled(write, access.core(), clock)) return;
+    if (write.core() == access.core())
+        report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
+               "overwrites what an earlier command may still be writing");
+    else
+        report(Hazard::write_race, write, at, "writes bytes that another core writes, unordered");
+}
+
 void GmShadow::check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
                            const Report& report) const {
-    const Access& write = bytes.write;
-    if (write.exists() && !settled(write, access.core(), clock) && !(signal && bytes.signal)) {
-        if (write.core() == access.core())
-            report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
-                   "overwrites what an earlier command may still be writing");
-        else
-            report(Hazard::write_race, write, at, "writes bytes that another core writes, unordered");
-    }
+    if (!(signal && bytes.signal) && !(access.add && bytes.write.add))
+        check_overwrite(bytes.write, at, access, clock, report);
+    if (!access.add)
+        for (const Access& add : bytes.adds) check_overwrite(add, at, access, clock, report);
     for (const Access& read : bytes.reads) {
-        if (read.complete(clock) || read.same(access)) continue;
+        if (read.has_read(clock) || read.same(access)) continue;
         if (signal && read.may_poll && read.core() != access.core()) continue;
         if (read.core() != access.core())
             report(Hazard::dma_race, read, at, "writes bytes that a copy is reading, unordered");
@@ -79,12 +128,24 @@ void GmShadow::copy_write(Address begin, Address end, const Access& access, cons
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         check_write(bytes, at, access, clock, false, report);
     });
-    bytes_.assign(begin, end, Bytes{access, 0, false, 0, false, {}});
+    check_neighbours(begin, end, access, clock, report);
+    if (access.add) return assign_add(begin, end, access, clock);
+    bytes_.assign(begin, end, Bytes{access, 0, false, 0, false, {}, {}});
+}
+
+void GmShadow::assign_add(Address begin, Address end, const Access& access, const Clock& clock) {
+    bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
+        Bytes added{access, 0, false, 0, false, {}, std::move(bytes.adds)};
+        if (bytes.write.add) added.adds.push_back(bytes.write);
+        std::erase_if(added.adds, [&](const Access& add) { return add.complete(clock); });
+        bytes = std::move(added);
+    });
 }
 
 void GmShadow::landed(Address begin, Address end, const Access& access, Stamp stamp) {
     bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
-        if (bytes.write.same(access)) bytes.landed = stamp;
+        const bool added = std::ranges::any_of(bytes.adds, [&](const Access& add) { return add.same(access); });
+        if (bytes.write.same(access) || added) bytes.landed = stamp;
     });
 }
 
@@ -92,7 +153,17 @@ void GmShadow::store(Address begin, Address end, const Access& access, const Clo
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         check_write(bytes, at, access, clock, false, report);
     });
-    bytes_.assign(begin, end, Bytes{access, 0, true, 0, false, {}});
+    bytes_.assign(begin, end, Bytes{access, 0, true, 0, false, {}, {}});
+}
+
+// A load meets a copy that may still be writing; otherwise it is a poll, which may see either.
+void GmShadow::check_loaded(const Access& write, Address at, std::uint32_t core, const Clock& clock,
+                            const Report& report) {
+    if (write.complete(clock)) return;
+    if (write.core() == core)
+        report(Hazard::missing_flag, write, at, "loads what an earlier copy may still be writing");
+    else if (write.issue_known(clock))
+        report(Hazard::unpublished, write, at, still_queued);
 }
 
 void GmShadow::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
@@ -100,14 +171,9 @@ void GmShadow::load(Address begin, Address end, std::uint32_t core, const Clock&
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == core;
+        for (const Access& add : bytes.adds) check_loaded(add, at, core, clock, report);
         if (!write.exists() || (own && write.pipe() == Pipe::scalar)) return;
-        if (!write.complete(clock)) {
-            if (own)
-                report(Hazard::missing_flag, write, at, "loads what an earlier copy may still be writing");
-            else if (write.issue_known(clock))
-                report(Hazard::unpublished, write, at, still_queued);
-            return;  // otherwise a poll: it may see either
-        }
+        if (!write.complete(clock)) return check_loaded(write, at, core, clock, report);
         if (still_cached(bytes, clock))
             report(Hazard::unpublished, write, at, was_dirty);
         else if (bytes.landed == 0)
@@ -151,7 +217,8 @@ void GmShadow::signal(Address begin, Address end, const Access& access, const Cl
     if (exclusive) check_line_owner(begin, access, clock, report);
     bytes_.visit(begin, end,
                  [&](Address at, Address, const Bytes& bytes) { check_write(bytes, at, access, clock, true, report); });
-    bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}});
+    check_neighbours(begin, end, access, clock, report);
+    bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}, {}});
 }
 
 bool GmShadow::written_since(Address begin, Address end, Stamp stamp) const {

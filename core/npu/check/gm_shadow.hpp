@@ -37,6 +37,16 @@ public:
     void signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
                 const Report& report);
 
+    // A write of another core than `core` to the line at `address`, except to the `bytes` there, that is not complete
+    // and in memory for the holder of `clock`.
+    struct Unordered {
+        Access write;
+        Address at = 0;
+    };
+    [[nodiscard]] Unordered unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
+                                              const Clock& clock) const;
+    // Of a core's stores to a line that are still in its cache, one; none: there is none.
+    [[nodiscard]] Access last_store(Address line, std::uint32_t core) const;
     // Whether a write that is known here reached any of these bytes after `stamp`, or is about to.
     [[nodiscard]] bool written_since(Address begin, Address end, Stamp stamp) const;
     // Null when nobody wrote there.
@@ -51,12 +61,23 @@ private:
         std::uint32_t flushed = 0;  // the writer's sequence number when it left the cache
         bool signal = false;
         std::vector<Access> reads;  // by copies, since the write
+        std::vector<Access> adds;   // by copies that add, before the write, which adds, too, and does not order them
     };
 
     void check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
                      const Report& report) const;
     // A scalar store that, as far as the holder of `clock` can rely on, is still in the cache of its core.
     [[nodiscard]] static bool still_cached(const Bytes& bytes, const Clock& clock);
+    static void check_overwrite(const Access& write, Address at, const Access& access, const Clock& clock,
+                                const Report& report);
+    static void check_copied(const Access& write, Address at, const Access& access, const Clock& clock,
+                             const Report& report);
+    static void check_loaded(const Access& write, Address at, std::uint32_t core, const Clock& clock,
+                             const Report& report);
+    void assign_add(Address begin, Address end, const Access& access, const Clock& clock);
+    // H9: bytes beside these, in the same line, that another core stores through its cache.
+    void check_neighbours(Address begin, Address end, const Access& access, const Clock& clock,
+                          const Report& report) const;
     void check_line_owner(Address word, const Access& access, const Clock& clock, const Report& report);
 
     SegmentMap<Bytes> bytes_;

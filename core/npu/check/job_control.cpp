@@ -1,6 +1,7 @@
 #include "core/npu/check/job_control.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace npushmem::npu::check {
 
@@ -10,15 +11,22 @@ namespace {
 
 // In each of them all cores poll `most_polls_in_vain` times: when so many brought nothing, none will.
 constexpr int most_looks_in_a_row = 1024;
+// In watched memory the cores poll once in each: no loop that gives up by itself is as long.
+constexpr int min_looks_in_a_row = 64;
+constexpr int max_polls_in_a_row = 16384;
 
 bool polls(const CoreContext& core) { return core.status == detail::CoreStatus::polling && core.polls != 0; }
 
+bool waited(const CoreContext& core) {
+    return core.status != detail::CoreStatus::polling && core.status != detail::CoreStatus::runnable;
+}
+
 }  // namespace
 
-void JobControl::attach(Domain& domain, bool watched, std::function<void()> deadlocked) {
+void JobControl::attach(Domain& domain, bool watched, Ends ends) {
     domain_ = &domain;
     watched_ = watched;
-    deadlocked_ = std::move(deadlocked);
+    ends_ = std::move(ends);
 }
 
 bool JobControl::defer() {
@@ -47,30 +55,33 @@ bool JobControl::give_way() {
     return true;
 }
 
-bool JobControl::in_vain(const CoreContext& core) const {
-    return core.status == detail::CoreStatus::polling && core.polls_in_vain >= detail::most_polls_in_vain &&
-           core.polled_version == version();
+void JobControl::count_looks(const CoreContext& chosen) {
+    turned_ = true;
+    if (polls(chosen)) ++polls_in_a_row_;
+    const bool progress = watched_ ? waited(chosen) || domain_->changes() != looked_at_ : !polls(chosen);
+    if (!progress) return;
+    looked_at_ = domain_->changes();
+    looks_in_a_row_ = polls_in_a_row_ = 0;
 }
 
 CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
     std::size_t chosen = 0;
     if (kind_ == Schedule::Kind::random) chosen = random_() % able.size();
+    if (std::exchange(long_turn_, false)) std::ranges::for_each(able, [](auto* core) { core->set_aside = false; });
     if (kind_ == Schedule::Kind::explore) {
-        auto found = std::ranges::find_if(able, [this](auto* core) { return !core->set_aside && !in_vain(*core); });
-        if (found == able.end()) found = std::ranges::find(able, true, &CoreContext::set_aside);
+        const auto found = std::ranges::find(able, false, &CoreContext::set_aside);
         if (found != able.end()) chosen = static_cast<std::size_t>(found - able.begin());
     }
-    if (std::ranges::all_of(able, [this](auto* core) { return in_vain(*core); }))
-        static_cast<void>(domain_->progress());
     running_ = able[chosen];
     running_->set_aside = false;
-    turned_ = true;
-    if (!polls(*running_)) looks_in_a_row_ = 0;
+    count_looks(*running_);
     return *running_;
 }
 
 bool JobControl::look_again() {
-    if (watched_ || !turned_ || looks_in_a_row_ == most_looks_in_a_row) return false;
+    const bool enough = watched_ ? looks_in_a_row_ >= min_looks_in_a_row && polls_in_a_row_ >= max_polls_in_a_row
+                                 : looks_in_a_row_ == most_looks_in_a_row;
+    if (enough || !turned_) return false;
     turned_ = false;
     ++looks_in_a_row_;
     ++looks_;
@@ -78,7 +89,13 @@ bool JobControl::look_again() {
 }
 
 void JobControl::unblock() {
-    if (!domain_->progress() && !look_again()) deadlocked_();
+    if (!domain_->progress() && !look_again()) ends_.deadlocked();
+}
+
+bool JobControl::overdue() {
+    if (!ends_.overdue) return false;
+    ends_.overdue();
+    return true;
 }
 
 }  // namespace npushmem::npu::check

@@ -17,27 +17,32 @@ public:
     JobControl(const Schedule& schedule, std::vector<std::uint64_t> deferred)
         : kind_(schedule.kind), random_(schedule.seed), deferred_(std::move(deferred)) {}
 
-    // Before the first core runs. `watched`: the domain is told of every change of the memory. `deadlocked` fails the
-    // launches.
-    void attach(Domain& domain, bool watched, std::function<void()> deadlocked);
+    struct Ends {
+        std::function<void()> deadlocked;
+        std::function<void()> overdue;
+    };
+    // Before the first core runs. `watched`: the domain learns every change of the memory. `ends` fail the launches.
+    void attach(Domain& domain, bool watched, Ends ends);
     // Places seen so far.
     [[nodiscard]] std::uint64_t places() const { return places_; }
 
     bool run_command() override;
     bool deliver_signal() override;
     bool give_way() override;
+    void long_turn() override { long_turn_ = true; }
 
     detail::CoreContext& choose(const std::vector<detail::CoreContext*>& able) override;
     void unblock() override;
-    [[nodiscard]] std::uint64_t version() const override { return domain_->version() + looks_; }
+    bool overdue() override;
+    [[nodiscard]] std::uint64_t version() const override { return domain_->changes() + looks_; }
 
 private:
     // Whether to set aside what is at this place.
     [[nodiscard]] bool defer();
     [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
-    // Yields again and again, and nothing changes: others come first, even those that were set aside.
-    [[nodiscard]] bool in_vain(const detail::CoreContext& core) const;
-    // Whether what is polled may have changed unseen.
+    // Counts what looks of those who poll bring: `chosen` goes on.
+    void count_looks(const detail::CoreContext& chosen);
+    // Those who poll may look again: the memory may have changed unseen, or a loop may end by itself.
     [[nodiscard]] bool look_again();
 
     Schedule::Kind kind_;
@@ -48,12 +53,15 @@ private:
     detail::CoreContext* running_ = nullptr;
     Domain* domain_ = nullptr;
     bool watched_ = true;
-    // Of memory that is not watched: how often those who poll it were told to look again, how often in a row while
-    // nobody did anything else, and whether somebody has run since.
+    // How often those who poll were let look again, how often in a row while nobody did anything else, how many polls
+    // that were, and whether somebody has run since.
     std::uint64_t looks_ = 0;
     int looks_in_a_row_ = 0;
+    int polls_in_a_row_ = 0;
     bool turned_ = false;
-    std::function<void()> deadlocked_;
+    std::uint64_t looked_at_ = 0;  // the state of the memory then
+    bool long_turn_ = false;
+    Ends ends_;
 };
 
 }  // namespace npushmem::npu::check

@@ -1,5 +1,7 @@
 #include "core/npu/check/job_heap.hpp"
 
+#include "core/npu/place.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,8 +79,8 @@ std::string JobHeap::name_of(Address address) const {
     const Allocation* found = before(pe, offset_of(address));
     if (found == nullptr) return fmt::format("symmetric heap + {} of PE {}", offset_of(address), pe);
     const auto number = found - parts_[static_cast<std::size_t>(pe)].allocations.data();
-    return fmt::format("symmetric allocation {} ({} bytes, {}:{}) + {} of PE {}", number, found->bytes,
-                       found->where.file_name(), found->where.line(), offset_of(address) - found->offset, pe);
+    return fmt::format("symmetric allocation {} ({} bytes, {}) + {} of PE {}", number, found->bytes,
+                       text_of(found->where), offset_of(address) - found->offset, pe);
 }
 
 std::vector<Finding> JobHeap::asymmetries(const std::string& kernel) const {

@@ -47,8 +47,14 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
       pes_(parts.fabrics.size()),
       cores_(parts.cores) {
     // Hooks of the launch take the place of the checker's.
-    control.attach(*domain_, parts.check && !launch.config.hooks, [this] { deadlock(); });
+    const bool watched = parts.check && !launch.config.hooks;
+    JobControl::Ends ends{[this] { deadlock(); }, {}};
+    if (watched) ends.overdue = [this] { overdue(); };
+    control.attach(*domain_, watched, std::move(ends));
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) add_pe(parts, launch, static_cast<int>(pe));
+    if (!watched) return;
+    watched_ = parts.watchdog->watch(pes_.front().run->timeout(),
+                                     [this](double limit) { return domain_->stuck(pes_.front().job->title(), limit); });
 }
 
 JobRun::~JobRun() = default;
@@ -58,13 +64,11 @@ void JobRun::add_pe(JobParts& parts, const JobLaunch& launch, int number) {
     Pe& pe = pes_[at];
     pe.device = parts.device;
     pe.device.hooks = {};
+    if (parts.check && pe.device.launch_timeout.count() == 0) pe.device.launch_timeout = checked_launch_timeout;
     if (parts.check)
         pe.device.hooks = [this, &pe](Core& core) {
             const detail::UbRegion ub{core.ub_at<std::byte>(0, 0).data(), core.ub_free(), pe.device.ub_reserved};
-            return std::make_unique<CoreChecker>(domain_, core, ub, [&pe, index = core.index()] {
-                CoreContext& self = pe.run->core(index);
-                self.runner->reschedule(self);
-            });
+            return std::make_unique<CoreChecker>(domain_, core, ub);
         };
     LaunchConfig config = launch.config;
     config.block_dim = launch.blocks[at];
@@ -92,48 +96,71 @@ std::string JobRun::describe(const CoreContext& core) const {
     const std::string who = fmt::format("PE {} core {}", core.core->my_pe(), core.core->index());
     switch (core.status) {
         case CoreStatus::awaiting_cores: return fmt::format("{} waits in core_barrier ({})", who, text_of(core.where));
-        case CoreStatus::polling: return fmt::format("{} polls memory that nobody changes any more", who);
-        case CoreStatus::runnable: return fmt::format("{} could go on", who);
+        case CoreStatus::polling: {
+            const std::string word = core.polled == nullptr ? "" : ": " + describe_word(core.polled, core.polled_value);
+            return fmt::format("{} polls memory that nobody changes any more ({}){}", who, text_of(core.where), word);
+        }
+        case CoreStatus::runnable: return fmt::format("{} could go on ({})", who, text_of(core.where));
         // In a job of one process every PE is mapped.
         case CoreStatus::awaiting_event: return fmt::format("{} waits for a transport ({})", who, text_of(core.where));
         case CoreStatus::awaiting_word: break;
     }
-    const Access writer = domain_->memory().writer_of(number_of(core.condition.word));
+    const std::string from = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
+    return fmt::format("{} waits{} at {} for {} {} in {}", who, from, text_of(core.where),
+                       name_of(core.condition.compare), core.condition.value,
+                       describe_word(core.condition.word, word_in_memory(number_of(core.condition.word))));
+}
+
+std::string JobRun::describe_word(const void* address, std::uint64_t value) const {
+    const Access writer = domain_->memory().writer_of(number_of(address));
     const FindingSide last = domain_->side_of(writer);
     const std::string written = writer.exists() ? fmt::format("last written by PE {} core {} with {} at {}", last.pe,
                                                               last.core, last.what, text_of(last.where))
                                                 : std::string("never written in this launch");
-    const std::string from = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
-    return fmt::format("{} waits{} at {} for {} {} in {}, which is {}, {}", who, from, text_of(core.where),
-                       name_of(core.condition.compare), core.condition.value,
-                       domain_->names().name_of(number_of(core.condition.word)),
-                       __atomic_load_n(core.condition.word, __ATOMIC_RELAXED), written);
+    return fmt::format("{}, which is {}, {}", domain_->names().name_of(number_of(address)), value, written);
 }
 
-// The wait graph: every core that has not ended, and what it waits for.
 void JobRun::deadlock() {
     const Status cause = status();
     for (Pe& pe : pes_) {
         if (!cause.ok() && pe.run->live() > 0) pe.run->fail(nullptr, cause.within("another PE failed"));
     }
-    if (!cause.ok()) return;
-    std::string graph = "nobody can go on:";
+    if (cause.ok()) fail_all("nobody can go on");
+}
+
+void JobRun::overdue() {
+    const std::chrono::duration<double> limit = pes_.front().run->timeout();
+    fail_all(fmt::format("the launch has not ended within its deadline of {} s", limit.count()));
+}
+
+const CoreContext* JobRun::first_waiting() {
+    const auto rank = [](const CoreContext& core) {
+        if (core.status == CoreStatus::awaiting_word) return 3;
+        return core.status == CoreStatus::polling ? 2 : 1;
+    };
     const CoreContext* first = nullptr;
     for (Pe& pe : pes_) {
         for (int i = 0; i < pe.run->size(); ++i) {
             const CoreContext& core = pe.run->core(i);
-            if (core.next == nullptr) continue;
-            if (first == nullptr ||
-                (first->status != CoreStatus::awaiting_word && core.status == CoreStatus::awaiting_word))
-                first = &core;
-            graph += "\n    " + describe(core);
+            if (core.next != nullptr && (first == nullptr || rank(core) > rank(*first))) first = &core;
         }
     }
-    const FindingSide here{first->core->my_pe(), first->core->index(), Pipe::scalar, "the wait", first->where};
-    const Access writer = first->status == CoreStatus::awaiting_word
-                              ? domain_->memory().writer_of(number_of(first->condition.word))
-                              : Access{};
-    domain_->report(Hazard::deadlock, here, writer, "", graph);
+    return first;
+}
+
+void JobRun::fail_all(const std::string& why) {
+    std::string graph = why + ":";
+    for (Pe& pe : pes_)
+        for (int i = 0; i < pe.run->size(); ++i)
+            if (pe.run->core(i).next != nullptr) graph += "\n    " + describe(pe.run->core(i));
+    const CoreContext* first = first_waiting();
+    const bool awaits = first->status == CoreStatus::awaiting_word;
+    const void* word = awaits ? first->condition.word : first->polled;
+    const Access writer = word != nullptr ? domain_->memory().writer_of(number_of(word)) : Access{};
+    domain_->report(
+        Hazard::deadlock,
+        {first->core->my_pe(), first->core->index(), Pipe::scalar, awaits ? "the wait" : "the loop", first->where},
+        writer, "", graph);
     for (Pe& pe : pes_) {
         if (pe.run->live() > 0) pe.run->fail(nullptr, {Code::timeout, graph + " [" + id_of(Hazard::deadlock) + "]"});
     }

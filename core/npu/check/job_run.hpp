@@ -2,12 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
 #include "core/npu/check/job_heap.hpp"
+#include "core/npu/check/watchdog.hpp"
 #include "core/npu/runner.hpp"
+#include "npushmem/npu/checked_hooks.hpp"
 
 namespace npushmem::npu::check {
 
@@ -18,6 +21,7 @@ struct JobParts {
     std::unique_ptr<JobHeap> heap;
     std::vector<std::unique_ptr<JobFabric>> fabrics;
     std::vector<std::unique_ptr<detail::CoreSet>> cores;
+    std::unique_ptr<Watchdog> watchdog;
 };
 
 // What is launched.
@@ -50,12 +54,19 @@ private:
 
     void add_pe(JobParts& parts, const JobLaunch& launch, int pe);
     void deadlock();
+    void overdue();
+    // Fails all launches with H17, for this reason and with every core that has not ended.
+    void fail_all(const std::string& why);
+    // The core to blame: one that waits for a word, or polls one.
+    [[nodiscard]] const detail::CoreContext* first_waiting();
+    [[nodiscard]] std::string describe_word(const void* address, std::uint64_t value) const;
     [[nodiscard]] std::string describe(const detail::CoreContext& core) const;
 
     JobControl& control_;
     std::shared_ptr<Domain> domain_;
     std::vector<Pe> pes_;
     std::vector<std::unique_ptr<detail::CoreSet>>& cores_;
+    std::unique_ptr<Watchdog::Launch> watched_;
 };
 
 }  // namespace npushmem::npu::check

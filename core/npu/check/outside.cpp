@@ -75,13 +75,21 @@ std::size_t changed_words(const Operand& operand, const std::vector<std::byte>& 
     return changed;
 }
 
-bool Outside::stale(Address at, std::size_t bytes, const CacheLine& line) const {
-    if (line.acquires == acquires_) return false;
+bool differs(std::uintptr_t at, std::size_t bytes, const CacheLine& line) {
     for (std::size_t i = 0; i < bytes; ++i) {
         const std::size_t index = at % line_bytes + i;
         if (!dirty(line, index) && in_memory(at + i) != line.bytes[index]) return true;
     }
     return false;
+}
+
+void refresh(std::uintptr_t line_begin, CacheLine& line) {
+    for (std::size_t index = 0; index < line_bytes; ++index)
+        if (!dirty(line, index)) line.bytes[index] = in_memory(line_begin + index);
+}
+
+bool Outside::stale(Address at, std::size_t bytes, const CacheLine& line) const {
+    return line.acquires != acquires_ && differs(at, bytes, line);
 }
 
 Outside::Address Outside::lost(Address line_begin, const CacheLine& line) {

@@ -19,6 +19,10 @@ bool has_bytes(const Operand& operand, const std::vector<std::byte>& bytes);
 // How many aligned words of 8 bytes, whole or in part, are not.
 std::size_t changed_words(const Operand& operand, const std::vector<std::byte>& bytes);
 
+// Whether bytes of a line that its core did not store differ from the memory, and the line with them as they are there.
+bool differs(std::uintptr_t at, std::size_t bytes, const CacheLine& line);
+void refresh(std::uintptr_t line_begin, CacheLine& line);
+
 // For one core.
 class Outside {
 public:

@@ -16,6 +16,10 @@ public:
     static constexpr int any_pe = -1;
 
     void sent(int pe, Address begin, const Access& copy) { sent_.push_back({pe, begin, copy, {}}); }
+    // A store to a line of that PE was still in the cache when a core signalled to it.
+    void unflushed(int pe, Address line, const Access& store, const Access& signal);
+    // The line was written back.
+    void written_back(Address line, const Access& flush);
     // `clock`: what the signal is ordered behind. Of copies of its own core that are still under way it is remembered.
     void signalled(int pe, const Access& signal, const Clock& clock);
     // The same without that: an atomic, or (any_pe) a word of this PE, which anybody may poll.

@@ -15,6 +15,9 @@ struct CacheLine {
     std::uint64_t dirty = 0;  // bit i: byte i was stored since the line was filled
     Stamp filled = 0;
     std::uint64_t acquires = 0;  // of its core, when it was filled; see Outside
+    // A write of another core to other bytes of the line that nothing orders before the line was filled.
+    Access neighbour;
+    std::uintptr_t neighbour_at = 0;
 };
 
 // Never evicts: what would be found only when a line happens to stay is found always.
@@ -36,6 +39,12 @@ public:
         write_back(found->first * 64, found->second, flush);
         lines_.erase(found);
         return true;
+    }
+    // look(line begin).
+    template <class Look>
+    void for_each_dirty(Look&& look) const {
+        for (const auto& [line, held] : lines_)
+            if (held.dirty != 0) look(line * 64);
     }
     template <class Flush>
     bool drop_all(Flush&& flush) {

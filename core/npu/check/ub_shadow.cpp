@@ -20,7 +20,7 @@ void UbShadow::read(Address begin, Address end, const Access& access, const Cloc
         } else if (bytes.padding && uses_data(access.pipe())) {
             report(Hazard::unwritten_ub, bytes.write, at, "uses bytes as data that are padding up to 32 bytes");
         }
-        bytes.reads[access.agent % pipes_per_core] = access;
+        bytes.reads[static_cast<std::size_t>(access.pipe())] = access;
     });
 }
 

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "core/base/strings.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -85,10 +82,10 @@ Result<DeviceModel> DeviceModel::parse(std::string_view text) {
 }
 
 Result<DeviceModel> DeviceModel::read(const std::string& path) {
-    std::ifstream file(path);
-    if (!file)
-        return Status{Code::config, fmt::format("cannot read the device model {}: {}", path, std::strerror(errno))};
-    auto model = parse(std::string(std::istreambuf_iterator<char>(file), {}));
+    const auto text = read_whole_file(path);
+    if (!text.ok())
+        return Status{Code::config, fmt::format("cannot read the device model {}: {}", path, text.status().message())};
+    auto model = parse(text.value());
     return model.ok() ? model : model.status().within(path);
 }
 

@@ -29,7 +29,7 @@ public:
     void fence(Where) override { work(board_->model.issue, "fence"); }
     void signal(const Signal& signal, Where) override;
     void before_atomic(const void* address, std::size_t bytes, Where) override;
-    void after_atomic(const void*) override {}
+    void after_atomic(const AtomicResult&, Where) override {}
     void before_wait() override {}
     void after_wait(const void* address, std::uint64_t seen, Where) override;
     void arrive_cores(Where) override;

@@ -151,13 +151,14 @@ private:
         for (const auto& [rail, at] : host_.nics) {
             const bool down = job_.rails[rail].state == topology::PortState::down;
             if (!down) svg_.curve(at.bottom(), {at.top().x, row}, "#777", 1.5, "2,3", "one rail");
-            svg_.text({at.top().x + 4, (y + box.y) / 2 + 4}, fmt::format("rail {}", rail), {9, "#777", "start"});
+            svg_.text({at.top().x + 4, (y + box.y) / 2 + 4}, fmt::format("rail {}", job_.rail_numbers[rail]),
+                      {9, "#777", "start"});
         }
         svg_.rect(box, "#f2f4f7", "#9aa7b8", "", 6);
         const auto more = job_.hosts.size() - 2;
         svg_.text({box.x + 8, box.y + 15},
                   fmt::format("host 1, PEs {} to {}{}", other.pes.front().pe, other.pes.back().pe,
-                              more == 0 ? "" : fmt::format(" (and {} more hosts like it)", more)),
+                              more == 0 ? "" : fmt::format(" (and {} more hosts)", more)),
                   {11, "#445", "start"});
         for (const auto& [rail, at] : host_.nics)
             nic_cell(job_.rails[rail], {at.x, row, at.width, at.height}, users_of(other, rail));

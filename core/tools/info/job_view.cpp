@@ -22,9 +22,9 @@ bool selected(const Settings& settings, const std::string& transport) {
     return std::find(names.begin(), names.end(), transport) != names.end();
 }
 
-Status check_even(int pes, int nodes) {
-    if (nodes >= 1 && pes % nodes == 0) return {};
-    return {Code::argument, fmt::format("{} PEs cannot be dealt out evenly to {} hosts", pes, nodes)};
+Status check_hosts(int pes, int nodes) {
+    if (nodes >= 1 && pes >= nodes) return {};
+    return {Code::argument, fmt::format("{} PEs are too few for {} hosts: each has one at least", pes, nodes)};
 }
 
 // The peers of a line, and what is the same for them.
@@ -44,7 +44,7 @@ std::vector<std::string> route_between_hosts(const JobView& job, std::size_t pee
     if (pairs.empty()) return {transport, "", "another host, and no NIC"};
     const auto& first = pairs.front();
     return {transport, fmt::format("{} -> {}", name_of(first.mine), name_of(first.theirs)),
-            fmt::format("another host, {}", topology::why(first))};
+            fmt::format("another host, {}", first.why)};
 }
 
 std::vector<std::string> route_to(const JobView& job, std::size_t peer) {
@@ -54,20 +54,33 @@ std::vector<std::string> route_to(const JobView& job, std::size_t peer) {
 
 }  // namespace
 
+const topology::PeAssignment& JobView::pe(std::size_t number) const {
+    const auto after = std::upper_bound(hosts.begin(), hosts.end(), number,
+                                        [](std::size_t pe, const auto& host) { return pe < host.pes.front().pe; });
+    const auto& host = *std::prev(after);
+    return host.pes[number - host.pes.front().pe];
+}
+
+std::size_t JobView::pes() const { return hosts.back().pes.back().pe + std::size_t{1}; }
+
 Result<JobView> view_job(const Settings& settings, int pes, int nodes) {
-    if (Status even = check_even(pes, nodes); !even.ok()) return even;
+    if (Status possible = check_hosts(pes, nodes); !possible.ok()) return possible;
     auto machine = topology::machine_of(settings.topo_file);
     if (!machine.ok()) return machine.status();
     JobView job;
     job.machine = std::move(machine).value();
     job.rails = topology::rails_of(job.machine);
-    const int each = pes / nodes;
+    auto rail_numbers = topology::rail_numbers(job.rails, settings.nic_rails);
+    if (!rail_numbers.ok()) return rail_numbers.status();
+    job.rail_numbers = std::move(rail_numbers).value();
+    int first = 0;
     for (int host = 0; host < nodes; ++host) {
-        std::vector<int> numbers(static_cast<std::size_t>(each));
-        std::iota(numbers.begin(), numbers.end(), host * each);
+        std::vector<int> numbers(static_cast<std::size_t>(pes / nodes + (host < pes % nodes ? 1 : 0)));
+        std::iota(numbers.begin(), numbers.end(), first);
+        first += static_cast<int>(numbers.size());
         auto choices = preview_nics(settings, job.machine, numbers);
         if (!choices.ok()) return choices.status();
-        job.places = std::move(choices.value().places);
+        if (host == 0) job.places = std::move(choices.value().places);
         job.hosts.push_back(std::move(choices.value().assignment));
     }
     if (selected(settings, "p2p") && !settings.disable_p2p) job.local_transport = "p2p";

@@ -2,17 +2,20 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "core/base/cpu_facts.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/plugin/search_path.hpp"
 #include "core/runtime/nic_claims.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/tools/info/drawing.hpp"
 #include "core/tools/info/options.hpp"
+#include "core/tools/info/plugin_examination.hpp"
 #include "core/tools/info/readable_environment.hpp"
 #include "core/tools/info/reports.hpp"
 #include "topology/discovery.hpp"
@@ -23,7 +26,7 @@ using namespace npushmem;
 namespace {
 
 int failed(const Status& status) {
-    fmt::print(stderr, "npushmem-info: {}\n", status.message());
+    write_error(fmt::format("npushmem-info: {}\n", status.message()));
     return 1;
 }
 
@@ -55,26 +58,26 @@ Status report_topology(const info::Options& options, const Settings& settings) {
     if (!job.ok()) return job.status();
     const auto key = topology::machine_key(job.value().machine, settings.emulated_host);
     if (options.topology)
-        fmt::print("{}\n{}", info::describe_topology(job.value(), all_nic_claims(), key),
-                   info::describe_kernels(settings, options.pes, options.nodes, cores_here()));
+        write_output(fmt::format("{}\n{}", info::describe_topology(job.value(), all_nic_claims(), key),
+                                 info::describe_kernels(settings, options.pes, options.nodes, cores_here())));
     return options.draw.empty() ? Status{} : write_file(options.draw, info::draw(job.value()));
 }
 
 Status report_barriers(const info::Options& options, const Settings& settings) {
     if (!options.barriers) return {};
     const auto text = info::describe_barriers(settings, options.pes, options.nodes, cores_here());
-    if (text.ok()) fmt::print("{}", text.value());
+    if (text.ok()) write_output(text.value());
     return text.ok() ? Status{} : text.status();
 }
 
 int print_reports(const info::Options& options, Config& config) {
-    PluginSources().declare_all(config);
     const Settings& settings = config.settings();
-    if (options.variables) fmt::print("{}", info::describe_variables(config));
-    if (options.plugins) {
-        const auto folders = folders_of_the_library(settings);
-        fmt::print("{}", info::describe_plugins(PluginCatalogue::scan(PluginFinder(folders)), folders));
-    }
+    const auto folders = folders_of_the_library(settings);
+    const auto catalogue = PluginCatalogue::scan(
+        PluginFinder(folders), [](const FoundPlugin& found) { return info::examine_in_child(found); });
+    declare_plugins(catalogue, config);
+    if (options.variables) write_output(info::describe_variables(config));
+    if (options.plugins) write_output(info::describe_plugins(catalogue, folders));
     Status reported = report_barriers(options, settings);
     if (reported.ok()) reported = report_topology(options, settings);
     return reported.ok() ? 0 : failed(reported);
@@ -84,19 +87,25 @@ int print_reports(const info::Options& options, Config& config) {
 int print(const info::Options& options) {
     const info::ReadableEnvironment environment{ProcessEnvironment{}};
     for (const Status& mistake : environment.mistakes()) (void)failed(mistake);
-    if (options.version) fmt::print("{}", info::describe_version());
+    if (options.version) write_output(info::describe_version());
     auto config = Config::read(environment);
     if (!config.ok()) return failed(config.status());
     const int status = print_reports(options, config.value());
     return environment.mistakes().empty() ? status : 1;
 }
 
+int run(const std::vector<std::string>& arguments) {
+    const auto parsed = info::parse_options(arguments);
+    if (const auto* options = std::get_if<info::Options>(&parsed)) return print(*options);
+    const auto& exit = std::get<info::EarlyExit>(parsed);
+    exit.status == 0 ? write_output(exit.text) : write_error(exit.text);
+    return exit.status;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto parsed = info::parse_options({argv + 1, argv + argc});
-    if (const auto* options = std::get_if<info::Options>(&parsed)) return print(*options);
-    const auto& exit = std::get<info::EarlyExit>(parsed);
-    fmt::print(exit.status == 0 ? stdout : stderr, "{}", exit.text);
-    return exit.status;
+    prepare_standard_streams();
+    (void)std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, the system does not keep how a child process ended
+    return checked_status("npushmem-info", run({argv + 1, argv + argc}));
 }

@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
+
 #include "core/base/standard_variables.hpp"
 #include "core/base/version.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_table.hpp"
+#include "core/plugin/search_path.hpp"
 #include "core/runtime/remote_way.hpp"
 #include "core/tools/info/absent_plugins.hpp"
 #include "npushmem.h"
@@ -63,13 +66,16 @@ std::string describe_variables(const Config& config) {
         text += variable_lines(row);
     }
     text += fmt::format("\n{}", describe_standard_variables());
+    for (const auto& sentence : missing_directories(config.settings().plugin_path))
+        text += fmt::format("\nwarning: {}\n", sentence);
     for (const auto& sentence : config.unknown_variables()) text += fmt::format("\nwarning: {}\n", sentence);
     return text;
 }
 
 std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders) {
     std::string text = "searched, first match wins:\n";
-    for (const auto& folder : folders) text += fmt::format("  {}\n", folder);
+    for (const auto& folder : folders)
+        text += fmt::format("  {}{}\n", folder, std::filesystem::is_directory(folder) ? "" : "  (no such folder)");
     text += "plugins:\n";
     for (const auto& entry : catalogue.entries()) {
         text += entry.usable() ? usable_lines(entry) : refused_lines(entry);

@@ -10,24 +10,25 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "core/base/parse.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/environment_block.hpp"
+#include "core/tools/run/error_relay.hpp"
 #include "core/tools/run/exit_codes.hpp"
 #include "core/tools/run/fd.hpp"
+#include "core/tools/run/forwarded_signals.hpp"
 #include "core/tools/run/part_order.hpp"
 #include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/record_frames.hpp"
 
 namespace npushmem::run {
 namespace {
 
-constexpr std::array carried{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
-
 int carrier_failed(const std::string& message) {
-    fmt::print(stderr, "npushmem-run: {}\n", message);
+    write_error(fmt::format("npushmem-run: {}\n", message));
     return exit_launcher_failed;
 }
 
@@ -41,8 +42,9 @@ bool travels(const Options& options, std::string_view name) {
     return false;
 }
 
-PartOrder order_for(int host, const Options& options, const char* const* environment) {
+PartOrder order_for(int host, const Options& options, const std::string& mark, const char* const* environment) {
     PartOrder order;
+    order.record_mark = mark;
     std::error_code error;
     order.folder = std::filesystem::current_path(error).string();
     order.part = part_of_host(host, static_cast<int>(options.hosts.size()), options.npes, options.map_by);
@@ -58,8 +60,18 @@ PartOrder order_for(int host, const Options& options, const char* const* environ
     return order;
 }
 
+// Signals to the carrier's group reach a host as bytes only: any of them could end the remote shell itself.
+void leave_signals_to_carrier() {
+    (void)::setpgid(0, 0);
+    for (const int signal : part_signals)  // one that came since the fork is forgotten when it is ignored
+        if (const auto before = ::signal(signal, SIG_IGN); before != SIG_IGN) (void)::signal(signal, before);
+    sigset_t none;
+    sigemptyset(&none);
+    (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 // Returns in the parent only.
-int start_shell(const Options& options, const std::string& host, int input) {
+int start_shell(const Options& options, const std::string& host, int input, int errors) {
     std::vector<std::string> words = options.rsh;
     words.insert(words.end(), {host, options.remote_run, "--part"});
     std::vector<char*> arguments;
@@ -68,12 +80,11 @@ int start_shell(const Options& options, const std::string& host, int input) {
     arguments.push_back(nullptr);
     const int pid = ::fork();
     if (pid != 0) return pid;
-    sigset_t none;
-    sigemptyset(&none);
-    (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+    leave_signals_to_carrier();
     (void)::dup2(input, STDIN_FILENO);
+    (void)::dup2(errors, STDERR_FILENO);
     (void)::execvp(arguments[0], arguments.data());
-    fmt::print(stderr, "npushmem-run: cannot run the remote shell '{}': {}\n", words[0], std::strerror(errno));
+    write_error(fmt::format("npushmem-run: cannot run the remote shell '{}': {}\n", words[0], std::strerror(errno)));
     ::_exit(exit_launcher_failed);
 }
 
@@ -94,14 +105,23 @@ void pass_on(int signals, int order_end) {
     (void)write_all(order_end, {&number, 1});
 }
 
+// {reading end, writing end}; neither is open on failure.
+std::array<Fd, 2> open_pipe() {
+    std::array<int, 2> ends{-1, -1};
+    (void)!::pipe2(ends.data(), O_CLOEXEC);
+    return {Fd(ends[0]), Fd(ends[1])};
+}
+
 int status_of(int shell) {
     int status = 0;
-    (void)::waitpid(shell, &status, 0);
+    if (::waitpid(shell, &status, 0) != shell)
+        return carrier_failed(fmt::format("wait for the remote shell: {}", std::strerror(errno)));
     return WIFSIGNALED(status) ? exit_signal_base + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int attend(int shell, int signals, int order_end) {
     const Fd process = open_pidfd(shell);
+    if (!process.open()) return carrier_failed(fmt::format("pidfd of the remote shell: {}", std::strerror(errno)));
     for (;;) {
         std::array<pollfd, 2> events{pollfd{process.get(), POLLIN, 0}, pollfd{signals, POLLIN, 0}};
         (void)::poll(events.data(), events.size(), -1);
@@ -117,22 +137,27 @@ int run_carrier(const Options& options, const char* const* environment) {
     const char* const text = block.value("NPUSHMEM_PE");
     const auto host = parse_integer(text != nullptr ? text : "", 0, static_cast<int>(options.hosts.size()) - 1);
     if (!host.ok()) return carrier_failed("--carry is npushmem-run's own; use --hosts");
-    sigset_t signals;
-    sigemptyset(&signals);
-    for (const int signal : carried) sigaddset(&signals, signal);
+    const sigset_t signals = set_of(part_signals);
     (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    (void)::signal(SIGPIPE, SIG_IGN);  // the shell's early end is seen by its process
     const Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
-    std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return carrier_failed(fmt::format("pipe: {}", std::strerror(errno)));
-    Fd reading(ends[0]);
-    const Fd writing(ends[1]);
+    const std::string mark = make_mark();
+    auto order_pipe = open_pipe();
+    auto error_pipe = open_pipe();
+    if (mark.empty() || !order_pipe[1].open() || !error_pipe[1].open())
+        return carrier_failed(fmt::format("getrandom or pipe: {}", std::strerror(errno)));
     const auto index = static_cast<std::size_t>(host.value());
-    const int shell = start_shell(options, options.hosts[index], reading.get());
+    const int shell = start_shell(options, options.hosts[index], order_pipe[0].get(), error_pipe[1].get());
     if (shell < 0) return carrier_failed(fmt::format("fork: {}", std::strerror(errno)));
-    reading.reset();
-    (void)write_all(writing.get(), order_for(static_cast<int>(index), options, environment).encode());
-    return attend(shell, signal_fd.get(), writing.get());
+    order_pipe[0].reset();
+    error_pipe[1].reset();
+    (void)::signal(SIGPIPE, SIG_IGN);  // the shell's early end is seen by its process
+    const auto relay = ErrorRelay::start(std::move(error_pipe[0]), mark);
+    if (!relay.ok()) return carrier_failed(relay.status().message());
+    (void)write_all(order_pipe[1].get(), order_for(static_cast<int>(index), options, mark, environment).encode());
+    const int status = attend(shell, signal_fd.get(), order_pipe[1].get());
+    relay.value()->finish();
+    // The launcher counts the failed calls of all hosts, once every PE has ended.
+    return status == exit_calls_failed && relay.value()->passed_failed_calls() ? 0 : status;
 }
 
 }  // namespace npushmem::run

@@ -18,8 +18,9 @@ bool parse(std::string_view text, int& into) {
 std::optional<ExitRequest> parse_exit_request(std::string_view line) {
     const auto words = split(line, ' ');
     ExitRequest request;
-    const bool good = words.size() == 3 && (words[0] == "exit" || words[0] == "failed") &&
-                      parse(words[1], request.pe) && parse(words[2], request.status) && request.pe >= -1;
+    request.openshmem = words.size() == 4 && words[0] == "exit" && words[3] == "shmem";
+    const bool known = request.openshmem || (words.size() == 3 && (words[0] == "exit" || words[0] == "failed"));
+    const bool good = known && parse(words[1], request.pe) && parse(words[2], request.status) && request.pe >= -1;
     request.failed = good && words[0] == "failed";
     return good ? std::optional(request) : std::nullopt;
 }

@@ -1,6 +1,8 @@
 // What PEs tell the launcher: lines on a pipe whose writing end every PE inherits.
 //     exit <pe> <status>     npushmem_global_exit(status) was called
+//     exit <pe> <status> shmem    the same, by its name in OpenSHMEM
 //     failed <pe> <status>   the library cannot serve the PE any more; it has said why
+//     wake                   a record was appended to the log of core/base/launcher_channel.hpp
 #pragma once
 
 #include <optional>
@@ -14,6 +16,7 @@ struct ExitRequest {
     int pe = -1;  // -1: it does not know
     int status = 0;
     bool failed = false;
+    bool openshmem = false;  // the program uses the names of OpenSHMEM
 
     friend bool operator==(const ExitRequest&, const ExitRequest&) = default;
 };

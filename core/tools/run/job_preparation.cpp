@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <thread>
 
+#include "core/base/rxm_variables.hpp"
 #include "core/base/strings.hpp"
+#include "core/plugin/plugin_kind.hpp"
 #include "core/tools/run/binding_plan.hpp"
 #include "core/tools/run/exit_codes.hpp"
 #include "core/tools/run/host_plan.hpp"
@@ -21,6 +24,12 @@ EnvironmentBlock common_environment(const Options& options, const char* const* e
     for (const auto& [name, value] : options.exports) block.set(name, value);
     block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
     block.set_default("NPUSHMEM_BOOTSTRAP", "UID");
+    // Unless these are set, the libraries of PSM, which libfabric loads, take the signals of crashes and SIGTERM, and
+    // exit with status 1 when one comes.
+    block.set_default("IPATH_NO_BACKTRACE", "1");
+    block.set_default("HFI_NO_BACKTRACE", "1");
+    // A PE's transport would have to set these while threads of the program may read the environment.
+    for (const auto& [name, value] : rxm_variables) block.set_default(name, std::to_string(value));
     // All PEs are on this host: the rendezvous need not be seen by any other.
     if (options.hosts.empty() && options.job_npes == 0) block.set_default("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo");
     return block;
@@ -115,8 +124,15 @@ std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char*
 }
 
 bool needs_unique_id(const EnvironmentBlock& environment) {
-    const char* bootstrap = environment.value("NPUSHMEM_BOOTSTRAP");
-    return bootstrap != nullptr && lowercase(trimmed(bootstrap)) == "uid";
+    const auto value = [&](const char* name) {
+        const char* text = environment.value(name);
+        return std::string(trimmed(text == nullptr ? "" : text));
+    };
+    const std::string bootstrap = value("NPUSHMEM_BOOTSTRAP");
+    const std::string name = lowercase(bootstrap) == "plugin" ? value("NPUSHMEM_BOOTSTRAP_PLUGIN") : bootstrap;
+    if (name.find('/') != std::string::npos)
+        return plugin_name_in(PluginKind::bootstrap, std::filesystem::path(name).filename().string()) == "uid";
+    return lowercase(name) == "uid" || lowercase(name) == "auto";
 }
 
 }  // namespace npushmem::run

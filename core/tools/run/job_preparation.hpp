@@ -12,7 +12,8 @@ namespace npushmem::run {
 // The plan's input and signal mask are left to the launcher.
 std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment);
 
-// Do PEs meet by the unique id that the launcher makes? Not when the user chose another bootstrap.
+// Whether PEs use the unique id that the launcher makes: the user chose no bootstrap other than uid, by name or by
+// path.
 bool needs_unique_id(const EnvironmentBlock& environment);
 
 }  // namespace npushmem::run

@@ -9,24 +9,23 @@
 
 namespace npushmem::run {
 
-JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit)
-    : npes_(npes), limit_(limit) {
+JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, const char* noun,
+                   int ending_signal)
+    : npes_(npes), noun_(noun), ending_signal_(ending_signal), limit_(limit) {
     if (limit_) deadline_ = start + *limit_;
 }
 
 Orders JobState::pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now) {
-    Orders orders;
-    const bool last = ended_ + 1 == npes_;
-    // What a PE said before it ended comes before its end.
-    if (phase_ == Phase::running && !held_.empty() && (has_said_why(end) || (last && !end.failed())))
-        orders = end_as(held_.front(), now);
     ++ended_;
-    if (phase_ == Phase::closing) return orders;
-    if (end.failed() && phase_ == Phase::running) {
+    if (phase_ == Phase::closing) return {};
+    Orders orders;
+    if (end.failed() && phase_ == Phase::running && !has_said_why(end)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         orders = end_job(exit_code_of(end), text + rest, now);
     }
-    if (last) orders.close = close_job().close;
+    if (ended_ < npes_) return orders;
+    if (phase_ == Phase::running && !held_.empty()) orders = end_as(held_.front(), now);
+    orders.close = close_job().close;
     return orders;
 }
 
@@ -40,17 +39,23 @@ Orders JobState::failed(int status, const std::string& message) {
 
 Orders JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    // A PE can see another's end only after all have started.
-    if (!request.failed || started_ < npes_) return end_as(request, now);
+    if (!request.failed) return end_as(request, now);
     Orders orders;
     orders.look = held_.empty();
     held_.push_back(request);
     return orders;
 }
 
-Orders JobState::looked(Clock::time_point now) {
-    return phase_ == Phase::running && !held_.empty() ? end_as(held_.front(), now) : Orders{};
+void JobState::looked(Clock::time_point now) {
+    if (phase_ == Phase::running && !held_.empty()) cause_deadline_ = now + cause_limit;
 }
+
+std::optional<Clock::time_point> JobState::deadline() const {
+    if (!cause_deadline_ || !deadline_) return cause_deadline_ ? cause_deadline_ : deadline_;
+    return std::min(*cause_deadline_, *deadline_);
+}
+
+int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 : exit_launcher_failed); }
 
 bool JobState::has_said_why(const PeEnd& end) const {
     return std::any_of(held_.begin(), held_.end(), [&](const ExitRequest& said) { return said.pe == end.pe; });
@@ -61,10 +66,18 @@ Orders JobState::end_as(const ExitRequest& request, Clock::time_point now) {
     orders.messages = {};
     const std::string who = request.pe < 0 ? "a PE" : fmt::format("PE {}", request.pe);
     if (request.failed)
-        orders.messages.push_back(
-            fmt::format("{} cannot go on, as it has reported above; ending the {}", who, running_pes()));
+        orders.messages.push_back(fmt::format("{} cannot go on, as it has reported above{}", who,
+                                              running() > 0 ? fmt::format("; ending the {}", running_pes()) : ""));
     else if (request.status != 0)
-        orders.messages.push_back(fmt::format("{} ended the job by npushmem_global_exit({})", who, request.status));
+        orders.messages.push_back(fmt::format("{} ended the job by {}shmem_global_exit({})", who,
+                                              request.openshmem ? "" : "npu", request.status));
+    return orders;
+}
+
+Orders JobState::end_ordered(Clock::time_point now) {
+    if (phase_ != Phase::running) return {};
+    Orders orders = end_job(exit_signal_base + SIGTERM, {}, now);
+    orders.messages = {};
     return orders;
 }
 
@@ -81,6 +94,7 @@ Orders JobState::signalled(int signal) {
 Orders JobState::expired(Clock::time_point now) {
     if (phase_ == Phase::closing) return {};
     if (phase_ == Phase::ending) return close_job();
+    if (cause_deadline_ && now >= *cause_deadline_) return end_as(held_.front(), now);
     const double limit = std::chrono::duration<double>(*limit_).count();
     return end_job(exit_timeout,
                    fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
@@ -90,12 +104,13 @@ Orders JobState::expired(Clock::time_point now) {
 // Before all PEs have started there is nothing to be gained from a grace: close at once.
 Orders JobState::end_job(int status, std::string message, Clock::time_point now) {
     status_ = status;
+    cause_deadline_.reset();
     const bool all_started = started_ == npes_;
     Orders orders;
     if (all_started) {
         phase_ = Phase::ending;
         deadline_ = now + grace;
-        orders.signals = {SIGTERM, SIGCONT};  // a stopped PE acts on TERM only once it continues
+        orders.signals = {ending_signal_, SIGCONT};  // a stopped PE acts on TERM only once it continues
     } else {
         orders = close_job();
     }
@@ -104,12 +119,13 @@ Orders JobState::end_job(int status, std::string message, Clock::time_point now)
 }
 
 std::string JobState::running_pes() const {
-    return running() == 1 ? "running PE" : fmt::format("{} running PEs", running());
+    return running() == 1 ? fmt::format("running {}", noun_) : fmt::format("{} running {}s", running(), noun_);
 }
 
 Orders JobState::close_job() {
     phase_ = Phase::closing;
     deadline_.reset();
+    cause_deadline_.reset();
     return {.messages = {}, .signals = {}, .close = true};
 }
 

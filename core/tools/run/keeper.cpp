@@ -13,11 +13,15 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "core/runtime/nic_claims.hpp"
 #include "core/tools/run/descendants.hpp"
+#include "core/tools/run/diagnostics.hpp"
+#include "core/tools/run/exiting.hpp"
+#include "core/tools/run/output_sink.hpp"
 #include "core/tools/run/pe_end.hpp"
 #include "core/tools/run/spawner.hpp"
 
@@ -25,6 +29,8 @@ namespace npushmem::run {
 namespace {
 
 constexpr std::chrono::milliseconds kill_limit{3000};
+// How long a PE may take from the closing of its files to the moment in which it can be reaped.
+constexpr std::chrono::milliseconds exit_limit{1000};
 
 // A CPU set of any size, as sched_setaffinity wants it.
 class CpuMask {
@@ -45,14 +51,15 @@ private:
     std::vector<cpu_set_t> words_;
 };
 
-HowEnded how_ended(int code) {
-    return code == CLD_EXITED ? HowEnded::exited : code == CLD_DUMPED ? HowEnded::dumped_core : HowEnded::killed;
-}
-
 }  // namespace
 
-Keeper::Keeper(JobPlan plan, Channel launcher, Poller poller)
-    : plan_(std::move(plan)), launcher_(std::move(launcher)), poller_(std::move(poller)) {
+Keeper::Keeper(JobPlan plan, Channel launcher, JobLog log, Poller poller)
+    : plan_(std::move(plan)),
+      launcher_(std::move(launcher)),
+      log_(std::move(log)),
+      errors_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)),
+      poller_(std::move(poller)) {
+    if (const char* pipe = plan_.environment.value("NPUSHMEM_LAUNCHER_FD")) launcher_pipe_ = pipe;
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -90,6 +97,7 @@ bool Keeper::start_all() {
     for (int pe = 0; pe < static_cast<int>(plan_.pes.size()); ++pe) {
         if (!start_one(pe)) return false;
         poller_.run_once(std::chrono::milliseconds(0));  // PEs that have ended already
+        report_ends();
     }
     plan_.first_input.reset();
     let_go_of_terminal();
@@ -108,16 +116,17 @@ bool Keeper::start_one(int pe) {
     std::vector<char*> arguments;
     for (auto& argument : plan_.arguments) arguments.push_back(argument.data());
     arguments.push_back(nullptr);
-    const auto environment = plan_.environment.pointers();
     const CpuMask cpus(place.cpus);
     SpawnRequest request;
     request.program = plan_.program.c_str();
     request.arguments = arguments.data();
-    request.environment = environment.data();
     request.input = pe != 0 || !plan_.hosts.empty() ? null_.get()
                     : plan_.first_input.open()      ? plan_.first_input.get()
                                                     : 0;
     if (plan_.pipe_output) request.output = output.write[0].get(), request.errors = output.write[1].get();
+    plan_.environment.set("NPUSHMEM_LAUNCHER_FD", launcher_pipe_ + log_.description(pe, request.errors));
+    const auto environment = plan_.environment.pointers();
+    request.environment = environment.data();
     request.cpus = cpus.set();
     request.cpus_bytes = cpus.bytes();
     request.signal_mask = &plan_.signal_mask;
@@ -167,15 +176,39 @@ void Keeper::serve() {
     closing_ = !orders.ok() || !orphans.ok();
     while (!closing_) {
         poller_.run_once(std::nullopt);
+        report_ends();
         while (std::exchange(look_wanted_, false)) look();
         reap_orphans();
     }
 }
 
-// What has ended by now is ready now; the first to end is among the first that are handed out.
+// Reports every PE whose end another PE may have noticed by now. The first to end is among the first that are handed
+// out.
 void Keeper::look() {
     poller_.run_once(std::chrono::milliseconds(0));
+    wait_for_exiting_pes();
+    report_ends();
     (void)launcher_.send(Message{MessageKind::looked, -1, -1, 0, 0});
+}
+
+void Keeper::wait_for_exiting_pes() {
+    const auto end = std::chrono::steady_clock::now() + exit_limit;
+    while (!closing_ && some_pe_is_exiting() && std::chrono::steady_clock::now() < end)
+        poller_.run_once(std::chrono::milliseconds(20));
+}
+
+// A program that exits with a status may do so because another PE was killed, which the kernel began to end before:
+// that one is reported first.
+void Keeper::report_ends() {
+    const auto exited = [](const Message& end) { return end.how == static_cast<std::int32_t>(HowEnded::exited); };
+    if (std::ranges::any_of(ends_, [&](const Message& end) { return exited(end) && end.value != 0; }))
+        wait_for_exiting_pes();
+    std::stable_partition(ends_.begin(), ends_.end(), std::not_fn(exited));
+    for (const Message& end : std::exchange(ends_, {})) (void)launcher_.send(end);
+}
+
+bool Keeper::some_pe_is_exiting() const {
+    return std::ranges::any_of(running_, [](const auto& each) { return is_exiting(each.first); });
 }
 
 void Keeper::obey() {
@@ -196,11 +229,10 @@ void Keeper::reap_pe(int pid) {
     if (found == running_.end()) return;
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid != pid) return;
-    const Message message{MessageKind::ended, found->second.pe, pid, info.si_status,
-                          static_cast<std::int32_t>(how_ended(info.si_code))};
+    ends_.push_back({MessageKind::ended, found->second.pe, pid, info.si_status,
+                     static_cast<std::int32_t>(how_ended(info.si_code))});
     poller_.remove(found->second.process.get());
     running_.erase(found);
-    (void)launcher_.send(message);
 }
 
 // Orphans of PEs that have ended. A PE found here is left for its own turn, so that PEs are reported in the order of
@@ -217,7 +249,19 @@ void Keeper::reap_orphans() const {
 void Keeper::end_job() {
     forward(SIGKILL);
     (void)kill_descendants(kill_limit);
+    show_rest_of_log();
     HostTable::sweep(nic_table_place());
+}
+
+// The launcher was killed before it showed what PEs had reported. A reader that takes nothing now is not waited for.
+void Keeper::show_rest_of_log() {
+    log_.continue_after_launcher();
+    Diagnostics rest(static_cast<int>(plan_.pes.size()), plan_.pipe_output);
+    for (const auto& record : log_.read()) rest.add(record, {});
+    if (rest.empty()) return;
+    OutputSink errors(errors_.get());
+    errors.text() = rest.take_all();
+    errors.flush();
 }
 
 }  // namespace npushmem::run

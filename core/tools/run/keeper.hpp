@@ -4,9 +4,12 @@
 // killed, PEs die with it (PR_SET_PDEATHSIG) and their orphans fall to the launcher, which is a subreaper as well.
 #pragma once
 
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_plan.hpp"
 #include "core/tools/run/poller.hpp"
 
@@ -15,7 +18,7 @@ namespace npushmem::run {
 class Keeper {
 public:
     // To be called in the forked process; `plan` is what the launcher knew when it forked.
-    Keeper(JobPlan plan, Channel launcher, Poller poller);
+    Keeper(JobPlan plan, Channel launcher, JobLog log, Poller poller);
 
     // Returns the process's exit status once nothing of the job is left.
     int run();
@@ -40,17 +43,25 @@ private:
     void serve();
     void obey();
     void look();
+    [[nodiscard]] bool some_pe_is_exiting() const;
     void forward(int signal) const;
     void reap_pe(int pid);
+    void wait_for_exiting_pes();
+    void report_ends();
     void reap_orphans() const;
     void end_job();
+    void show_rest_of_log();
 
     JobPlan plan_;
     Channel launcher_;
+    JobLog log_;
+    Fd errors_;  // the launcher's standard error
+    std::string launcher_pipe_;
     Poller poller_;
     Fd children_;  // signalfd of SIGCHLD: something to reap
     Fd null_;
     std::unordered_map<int, Running> running_;  // by pid; an entry's process is not reaped, so its pid is still its own
+    std::vector<Message> ends_;                 // of PEs, not reported yet
     bool closing_ = false;
     bool look_wanted_ = false;
 };

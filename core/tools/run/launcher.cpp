@@ -10,13 +10,18 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "core/base/os_facts.hpp"
+#include "core/base/parse.hpp"
 #include "core/tools/run/binding_plan.hpp"
 #include "core/tools/run/descendants.hpp"
 #include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/forwarded_signals.hpp"
 #include "core/tools/run/job_preparation.hpp"
+#include "core/tools/run/record_frames.hpp"
 
 namespace npushmem::run {
 namespace {
@@ -48,9 +53,11 @@ Launcher::Launcher(const Options& options, const JobPlan& plan, Parts parts)
       parts_(std::move(parts)),
       host_(host_name()),
       begin_(Clock::now()),
-      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout),
+      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, plan.hosts.empty() ? "PE" : "part",
+             plan.hosts.empty() ? SIGTERM : end_signal),
       output_(STDOUT_FILENO),
-      errors_(STDERR_FILENO) {
+      errors_(STDERR_FILENO),
+      diagnostics_(options.npes, options.tag_output) {
     if (plan.pipe_output) tagged_.emplace(parts_.poller, output_, errors_);
     if (parts_.terminal_input.open()) input_.emplace(parts_.poller, STDIN_FILENO, std::move(parts_.terminal_input));
 }
@@ -61,7 +68,7 @@ int Launcher::run() {
     while (!keeper_gone_) turn();
     (void)kill_descendants(keeper_limit);  // only after the keeper was killed there are any
     finish_output();
-    return state_.exit_status();
+    return state_.exit_status() == 0 && output_is_lost() ? exit_launcher_failed : state_.exit_status();
 }
 
 void Launcher::watch() {
@@ -97,6 +104,7 @@ void Launcher::turn() {
             parts_.keeper_pid));
         keeper_gone_ = true;
     }
+    errors_.text() += diagnostics_.take(now);
     pump();
 }
 
@@ -106,6 +114,7 @@ std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
         const auto look = Clock::now() + foreground_interval;
         next = next ? std::min(*next, look) : look;
     }
+    if (const auto due = diagnostics_.deadline()) next = next ? std::min(*next, *due) : due;
     if (!next) return std::nullopt;
     // Rounded up: waking before the deadline would be a turn for nothing.
     return std::chrono::ceil<std::chrono::milliseconds>(std::max(*next - Clock::now(), Clock::duration::zero()));
@@ -115,7 +124,8 @@ void Launcher::hear_keeper() {
     while (!state_.closing()) {
         Received received = parts_.keeper.receive(false);
         if (received.state == Received::State::nothing) return;
-        if (received.state == Received::State::closed) return keeper_lost();
+        // The keeper has ended; the end of its process says how.
+        if (received.state == Received::State::closed) return parts_.poller.remove(parts_.keeper.fd());
         take(std::move(received));
     }
 }
@@ -125,7 +135,7 @@ void Launcher::take(Received received) {
     if (message.kind == MessageKind::started) pe_started(message, std::move(received.descriptors));
     if (message.kind == MessageKind::start_failed) pe_not_started(message, received.payload);
     if (message.kind == MessageKind::ended) pe_ended(message);
-    if (message.kind == MessageKind::looked) carry_out(state_.looked(Clock::now()));
+    if (message.kind == MessageKind::looked) state_.looked(Clock::now());
 }
 
 void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
@@ -150,10 +160,11 @@ void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
 
 void Launcher::pe_not_started(const Message& message, const std::string& attempt) {
     const bool by_exec = attempt == "execve";
-    carry_out(state_.failed(
-        by_exec ? status_for_exec_error(message.value) : exit_launcher_failed,
-        fmt::format("{} of {} cannot be started: {} of '{}' failed: {}{}", name_of(message.pe), options_.npes, attempt,
-                    plan_.program, std::strerror(message.value), remedy_for(message.value))));
+    const std::string of = plan_.hosts.empty() ? fmt::format(" of {}", npes_of_job()) : "";
+    carry_out(
+        state_.failed(by_exec ? status_for_exec_error(message.value) : exit_launcher_failed,
+                      fmt::format("{}{} cannot be started: {} of '{}' failed: {}{}", name_of(message.pe), of, attempt,
+                                  plan_.program, std::strerror(message.value), remedy_for(message.value))));
 }
 
 void Launcher::pe_ended(const Message& message) {
@@ -164,39 +175,102 @@ void Launcher::pe_ended(const Message& message) {
     const Orders orders = state_.pe_ended(end, text, Clock::now());
     if (orders.messages.empty()) say_if_verbose(text);
     carry_out(orders);
+    if (!end.failed()) report_to_rendezvous(message);
 }
 
-void Launcher::keeper_lost() {
-    carry_out(state_.failed(
-        exit_launcher_failed,
-        fmt::format("the job's keeper process (pid {}) is gone, and its PEs with it", parts_.keeper_pid)));
+// A failure ends the job; who exits with 0 must not be waited for. A part of a job reports to the launcher of the whole
+// job, which has the rendezvous. With its part of the job all PEs of a host have ended.
+void Launcher::report_to_rendezvous(const Message& message) {
+    if (state_.closing()) return;
+    const bool local = plan_.hosts.empty();
+    if (!options_.record_mark.empty()) {
+        const int pe = plan_.numbering.of(message.pe);
+        return take_record({LauncherRecord::Kind::ended,
+                            pe,
+                            {},
+                            fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, host_)});
+    }
+    if (!rendezvous_) return;
+    const auto index = static_cast<std::size_t>(message.pe);
+    const auto hosts = static_cast<int>(plan_.hosts.size());
+    const HostPart part = local ? HostPart{{plan_.numbering.of(message.pe), 1}, 1}
+                                : part_of_host(message.pe, hosts, options_.npes, options_.map_by);
+    const std::string host = local ? fmt::format("pid {}, host {}", message.pid, host_) : "host " + plan_.hosts[index];
+    for (int i = 0; i < part.count; ++i) {
+        const int pe = part.numbering.of(i);
+        rendezvous_->pe_ended(pe, options_.npes, fmt::format("PE {} ({}) exited with status 0", pe, host));
+    }
 }
 
+// The channel may still be open then: a PE that is being started shares the keeper's descriptors.
 void Launcher::reap_keeper() {
     hear_keeper();  // what it said before it ended
-    (void)::waitpid(parts_.keeper_pid, nullptr, 0);
+    siginfo_t info{};
+    (void)::waitid(P_PID, static_cast<id_t>(parts_.keeper_pid), &info, WEXITED);
     parts_.poller.remove(parts_.keeper_process.get());
     keeper_gone_ = true;
+    const PeEnd end{-1, parts_.keeper_pid, how_ended(info.si_code), info.si_status};
+    if (!state_.closing())
+        carry_out(state_.failed(exit_launcher_failed,
+                                fmt::format("the job's keeper process (pid {}) {}, and its PEs ended with it",
+                                            parts_.keeper_pid, ending_of(end))));
 }
 
 void Launcher::take_signal() {
     signalfd_siginfo info{};
     if (::read(parts_.signals.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     const int signal = static_cast<int>(info.ssi_signo);
+    if (signal == end_signal) return carry_out(state_.end_ordered(Clock::now()));
     if (keeper_gone_ && (signal == SIGINT || signal == SIGTERM)) output_abandoned_ = true;
-    say_if_verbose(fmt::format("forwarding {} to {} PEs", signal_name(signal), state_.running()));
+    say_if_verbose(fmt::format("forwarding {} to {} {}s", signal_name(signal), state_.running(),
+                               plan_.hosts.empty() ? "PE" : "part"));
     carry_out(state_.signalled(signal));
     if (signal == SIGTSTP) (void)::kill(::getpid(), SIGSTOP);  // the shell sees the job stop; CONT undoes both
 }
 
 void Launcher::take_exit_requests() {
     std::array<char, 4096> bytes;
-    const auto length = ::read(parts_.exit_requests.get(), bytes.data(), bytes.size());
+    ssize_t length = 0;
+    while ((length = ::read(parts_.exit_requests.get(), bytes.data(), bytes.size())) > 0) {
+        take_log();  // a PE reports before it asks for the job's end
+        for (const auto& request : exit_requests_.take({bytes.data(), static_cast<std::size_t>(length)}))
+            carry_out(state_.exit_requested(request, Clock::now()));
+    }
+    take_log();  // a PE may have been killed before it woke this process
     // The end: no process that could write is left.
-    if (length == 0) return parts_.poller.remove(parts_.exit_requests.get());
-    if (length < 0) return;
-    for (const auto& request : exit_requests_.take({bytes.data(), static_cast<std::size_t>(length)}))
-        carry_out(state_.exit_requested(request, Clock::now()));
+    if (length == 0) parts_.poller.remove(parts_.exit_requests.get());
+}
+
+void Launcher::take_log() {
+    for (const auto& record : parts_.log.read()) take_record(record);
+}
+
+// On a host of the job everything goes to the launcher of the whole job.
+void Launcher::take_record(const LauncherRecord& record) {
+    if (!options_.record_mark.empty()) {
+        errors_.text() += frames_of(record, options_.record_mark);
+    } else if (record.kind == LauncherRecord::Kind::ended) {
+        if (rendezvous_) rendezvous_->pe_ended(record.pe, options_.npes, record.text);
+    } else if (record.kind == LauncherRecord::Kind::failed_calls) {
+        const auto calls = parse_integer(record.text, 1, std::numeric_limits<std::int32_t>::max());
+        failed_calls_[record.pe] += calls.ok() ? calls.value() : 1;
+    } else {
+        diagnostics_.add(record, Clock::now());
+    }
+}
+
+// A job in which calls failed, and the program cannot know it, is no success.
+void Launcher::fail_for_failed_calls() {
+    for (const auto& [index, calls] : parts_.log.failed_calls()) failed_calls_[plan_.numbering.of(index)] += calls;
+    if (failed_calls_.empty() || state_.exit_status() != 0) return;
+    state_.calls_failed(options_.record_mark.empty() ? EXIT_FAILURE : exit_calls_failed);
+    if (options_.record_mark.empty())
+        return say(
+            fmt::format("{}, as reported above, and the program did not ask for these failures: the job has "
+                        "failed (NPUSHMEM_ON_ERROR=report only reports them)",
+                        describe_failed_calls(failed_calls_)));
+    for (const auto& [pe, calls] : failed_calls_)
+        take_record({LauncherRecord::Kind::failed_calls, pe, {}, std::to_string(calls)});
 }
 
 void Launcher::carry_out(const Orders& orders) {
@@ -209,6 +283,7 @@ void Launcher::carry_out(const Orders& orders) {
 // The end of the channel is what the keeper takes as the order to end everything.
 void Launcher::close_job() {
     parts_.poller.remove(parts_.keeper.fd());
+    parts_.log.keep_from_keeper();
     parts_.keeper.close();
     if (input_) input_->close();
     keeper_deadline_ = Clock::now() + keeper_limit;
@@ -218,9 +293,21 @@ void Launcher::close_job() {
 void Launcher::finish_output() {
     keeper_deadline_.reset();
     if (tagged_) tagged_->finish();
+    take_log();
+    fail_for_failed_calls();
     const std::chrono::duration<double> took = Clock::now() - begin_;
-    say_if_verbose(fmt::format("the job of {} PEs took {:.3f} s; exit status {}", options_.npes, took.count(),
-                               state_.exit_status()));
+    const std::string what = options_.job_npes == 0 ? fmt::format("the job of {} PEs", options_.npes)
+                                                    : fmt::format("the part of the job on host {}, {} of {} PEs,",
+                                                                  host_, options_.npes, options_.job_npes);
+    say_if_verbose(fmt::format("{} took {:.3f} s; exit status {}", what, took.count(), state_.exit_status()));
+    write_out();
+    if (!output_.broken()) return;
+    say(fmt::format("output of the job is lost: cannot write to standard output: {}", std::strerror(output_.error())));
+    write_out();
+}
+
+void Launcher::write_out() {
+    errors_.text() += diagnostics_.take_all();
     pump();
     while (!output_abandoned_ && !(output_.idle() && errors_.idle())) {
         parts_.poller.run_once(std::nullopt);
@@ -228,9 +315,13 @@ void Launcher::finish_output() {
     }
 }
 
+// Standard error has output of the job only where it is tagged.
+bool Launcher::output_is_lost() const { return output_.broken() || (tagged_ && errors_.broken()); }
+
 void Launcher::pump() {
     pump(output_, output_watched_);
     pump(errors_, errors_watched_);
+    if (errors_.idle() && diagnostics_.empty()) parts_.log.mark_shown();
     if (tagged_) tagged_->resume();
 }
 
@@ -244,9 +335,8 @@ void Launcher::pump(OutputSink& sink, bool& watched) {
     if (sink.idle()) watched = false;
 }
 
-void Launcher::say(const std::string& message) {
-    errors_.text().append("npushmem-run: ").append(message).push_back('\n');
-}
+// Behind what PEs have reported.
+void Launcher::say(const std::string& message) { take_record({LauncherRecord::Kind::message, -1, {}, message}); }
 
 void Launcher::say_if_verbose(const std::string& message) {
     if (options_.verbose) say(message);
@@ -256,6 +346,8 @@ std::string Launcher::name_of(int index) const {
     if (plan_.hosts.empty()) return fmt::format("PE {}", plan_.numbering.of(index));
     return fmt::format("the part of the job on host {}", plan_.hosts[static_cast<std::size_t>(index)]);
 }
+
+int Launcher::npes_of_job() const { return options_.job_npes > 0 ? options_.job_npes : options_.npes; }
 
 int Launcher::emulated_host_of_pe(int pe) const { return plan_.pes[static_cast<std::size_t>(pe)].emulated_host; }
 

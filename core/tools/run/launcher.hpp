@@ -2,13 +2,16 @@
 // it all.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/diagnostics.hpp"
 #include "core/tools/run/exit_requests.hpp"
 #include "core/tools/run/input_relay.hpp"
+#include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_plan.hpp"
 #include "core/tools/run/job_state.hpp"
 #include "core/tools/run/options.hpp"
@@ -30,6 +33,7 @@ public:
         Fd signals;
         Fd terminal_input;
         Fd exit_requests;  // reading end of the pipe that PEs write to
+        JobLog log;
         Poller poller;
     };
     Launcher(const Options& options, const JobPlan& plan, Parts parts);
@@ -50,18 +54,24 @@ private:
     void tag_output_of(int pe, std::vector<Fd> output);
     void pe_not_started(const Message& message, const std::string& attempt);
     void pe_ended(const Message& message);
-    void keeper_lost();
+    void report_to_rendezvous(const Message& message);
     void reap_keeper();
     void take_signal();
     void take_exit_requests();
+    void take_log();
+    void take_record(const LauncherRecord& record);
+    void fail_for_failed_calls();
     void carry_out(const Orders& orders);
     void close_job();
     void finish_output();
+    void write_out();
+    [[nodiscard]] bool output_is_lost() const;
     void pump();
     void pump(OutputSink& sink, bool& watched);
     void say(const std::string& message);
     void say_if_verbose(const std::string& message);
     [[nodiscard]] std::string name_of(int index) const;
+    [[nodiscard]] int npes_of_job() const;
     [[nodiscard]] int emulated_host_of_pe(int pe) const;
 
     const Options& options_;
@@ -75,6 +85,8 @@ private:
     bool output_watched_ = false;
     bool errors_watched_ = false;
     ExitRequests exit_requests_;
+    Diagnostics diagnostics_;
+    std::map<int, std::int64_t> failed_calls_;  // of PEs on the job's hosts, reported from there
     std::optional<TaggedOutput> tagged_;
     std::optional<InputRelay> input_;
     std::unique_ptr<Rendezvous> rendezvous_;

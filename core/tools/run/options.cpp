@@ -44,9 +44,10 @@ const char* const footer =
     "\n"
     "Exit status: 0 when every PE exited with 0; otherwise that of the first PE that failed (128 + number for a "
     "signal).\n"
-    "The launcher's own: 2 bad command line, 124 time limit passed, 125 launcher failed, 126 program cannot be run, "
-    "127\n"
-    "program not found.\n"
+    "1 when every PE exited with 0, but calls of the library failed and the program did not ask for the failures\n"
+    "(NPUSHMEM_ON_ERROR).\n"
+    "The launcher's own: 2 bad command line, 124 time limit passed, 125 launcher failed or its output is lost, 126\n"
+    "program cannot be run, 127 program not found.\n"
     "\n"
     "Examples:\n"
     "  npushmem-run -n 8 ./app --its-own-option\n"
@@ -63,9 +64,10 @@ public:
 void declare(CLI::App& app, Raw& raw) {
     app.prefix_command();
     app.set_help_flag("-h,--help", "Show this text");
-    app.set_version_flag("--version", fmt::format("npushmem-run {}.{}.{}", library_version.major, library_version.minor,
-                                                  library_version.patch));
-    app.add_option("-n,--npes", raw.npes, "Number of PEs (processes) to start; 1 if not given")->type_name("N");
+    app.set_version_flag("-V,--version", fmt::format("npushmem-run {}.{}.{}", library_version.major,
+                                                     library_version.minor, library_version.patch));
+    app.add_option("-n,--npes,--np", raw.npes, "Number of PEs (processes) to start; 1 if not given; also -np")
+        ->type_name("N");
     app.add_option(
            "--hosts", raw.hosts,
            "Run on these hosts, separated by commas; npushmem-run must be there at the same path. PE 0's "
@@ -258,6 +260,16 @@ Result<std::vector<std::string>> command_in(const std::vector<std::string>& rest
                                               near.empty() ? "" : fmt::format("; did you mean {}?", near))};
 }
 
+// Accepts -np as mpirun does: CLI11 reads it as -n with the value "p". The program's own words stay as they are.
+std::vector<std::string> with_np_as_n(std::vector<std::string> arguments, const CLI::App& app) {
+    for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
+        if (arguments[i] == "-np") arguments[i] = "-n";
+        const CLI::Option* option = app.get_option_no_throw(arguments[i]);
+        if (option != nullptr && option->get_items_expected_max() > 0) ++i;  // skips the option's value
+    }
+    return arguments;
+}
+
 EarlyExit mistake(const std::string& message) {
     return {exit_usage, fmt::format("npushmem-run: {}\nTry 'npushmem-run --help'.\n", message)};
 }
@@ -272,7 +284,8 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
     Raw raw;
     declare(app, raw);
     try {
-        app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+        auto words = with_np_as_n(arguments, app);
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
     } catch (const CLI::CallForHelp&) {
         return EarlyExit{0, app.help()};
     } catch (const CLI::CallForVersion& version) {

@@ -24,14 +24,16 @@ public:
     [[nodiscard]] int fd() const { return own_.open() ? own_.get() : shared_; }
     [[nodiscard]] bool idle() const { return waiting_.empty(); }
     [[nodiscard]] bool full() const { return waiting_.size() > high_water; }
-    // The reader is gone: text is dropped from now on.
-    [[nodiscard]] bool broken() const { return broken_; }
+    // The reader is gone or the file is full: text is dropped from now on.
+    [[nodiscard]] bool broken() const { return error_ != 0; }
+    // Why, as in errno; 0 while nothing is lost.
+    [[nodiscard]] int error() const { return error_; }
 
 private:
     int shared_;
     Fd own_;
     bool socket_ = false;
-    bool broken_ = false;
+    int error_ = 0;
     std::string waiting_;
 };
 

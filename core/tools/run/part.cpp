@@ -9,10 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/forwarded_signals.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/part_order.hpp"
 #include "core/tools/run/pidfd.hpp"
@@ -22,7 +23,7 @@ namespace npushmem::run {
 namespace {
 
 int part_failed(const Status& status) {
-    fmt::print(stderr, "npushmem-run --part: {}\n", status.message());
+    write_error(fmt::format("npushmem-run --part: {}\n", status.message()));
     return exit_launcher_failed;
 }
 
@@ -54,6 +55,7 @@ Options options_of(const PartOrder& order) {
     options.tag_output = order.tag_output;
     options.verbose = order.verbose;
     options.command = order.command;
+    options.record_mark = order.record_mark;
     for (const auto& entry : order.environment) {
         const auto equals = entry.find('=');
         options.exports.push_back({entry.substr(0, equals), entry.substr(equals + 1)});
@@ -68,7 +70,7 @@ int run_here(const PartOrder& order, const char* const* environment) {
     const Options options = options_of(order);
     auto plan = prepare_job(options, environment);
     if (const auto* exit = std::get_if<EarlyExit>(&plan)) {
-        fmt::print(stderr, "{}", exit->text);
+        write_error(exit->text);
         return exit->status;
     }
     std::get<JobPlan>(plan).numbering = order.part.numbering;
@@ -84,8 +86,12 @@ bool pass_signal_on(int job) {
 }
 
 int attend(int job) {
+    // Signals come from standard input. One that is sent to all processes of the host reaches the job as well.
+    const sigset_t signals = set_of(forwarded_signals);
+    (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
     const Fd process = open_pidfd(job);
-    for (bool ordered = true;;) {
+    if (!process.open()) (void)::kill(job, SIGKILL);
+    for (bool ordered = true; process.open();) {
         std::array<pollfd, 2> events{pollfd{process.get(), POLLIN, 0}, pollfd{ordered ? STDIN_FILENO : -1, POLLIN, 0}};
         (void)::poll(events.data(), events.size(), -1);
         if (events[0].revents != 0) break;
@@ -94,8 +100,8 @@ int attend(int job) {
         (void)::kill(job, SIGKILL);  // its keeper then ends all that it has started
     }
     int status = 0;
-    (void)::waitpid(job, &status, 0);
-    return WIFSIGNALED(status) ? exit_launcher_failed : WEXITSTATUS(status);
+    const bool known = ::waitpid(job, &status, 0) == job;
+    return !known || WIFSIGNALED(status) ? exit_launcher_failed : WEXITSTATUS(status);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::string_view opening = "npushmem-part 1 ";
+constexpr std::string_view opening = "npushmem-part 2 ";
 constexpr std::int64_t longest_body = 64LL << 20;
 
 std::vector<std::string> texts_of(std::string_view body) {
@@ -30,7 +30,7 @@ int number(const std::string& text, Status& wrong) {
 }  // namespace
 
 std::string PartOrder::encode() const {
-    std::vector<std::string> texts{folder};
+    std::vector<std::string> texts{folder, record_mark};
     for (const int fact : {part.numbering.first, part.numbering.step, part.count, npes, static_cast<int>(bind),
                            tag_output ? 1 : 0, verbose ? 1 : 0, static_cast<int>(environment.size())})
         texts.push_back(std::to_string(fact));
@@ -52,17 +52,18 @@ Result<std::size_t> PartOrder::body_bytes(std::string_view first_line) {
 
 Result<PartOrder> PartOrder::decode(std::string_view body) {
     const auto texts = texts_of(body);
-    constexpr std::size_t facts = 9;
+    constexpr std::size_t facts = 10;
     if (texts.size() <= facts) return Status{Code::protocol, "the order is cut off"};
     Status wrong;
     PartOrder made;
     made.folder = texts[0];
-    made.part = {{number(texts[1], wrong), number(texts[2], wrong)}, number(texts[3], wrong)};
-    made.npes = number(texts[4], wrong);
-    made.bind = static_cast<Bind>(number(texts[5], wrong));
-    made.tag_output = texts[6] == "1";
-    made.verbose = texts[7] == "1";
-    const auto variables = static_cast<std::size_t>(number(texts[8], wrong));
+    made.record_mark = texts[1];
+    made.part = {{number(texts[2], wrong), number(texts[3], wrong)}, number(texts[4], wrong)};
+    made.npes = number(texts[5], wrong);
+    made.bind = static_cast<Bind>(number(texts[6], wrong));
+    made.tag_output = texts[7] == "1";
+    made.verbose = texts[8] == "1";
+    const auto variables = static_cast<std::size_t>(number(texts[9], wrong));
     if (!wrong.ok()) return wrong;
     if (texts.size() <= facts + variables || made.part.count < 1 || made.bind > Bind::device)
         return Status{Code::protocol, "the order is cut off"};

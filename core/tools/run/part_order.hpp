@@ -2,9 +2,9 @@
 // how, and with what environment. Nothing of it is on a command line, where a shell would take it apart and everybody
 // could read the job's id.
 //
-//     "npushmem-part 1 <bytes of the body>\n"   then the body: texts, each ended by a NUL
-//     folder, first PE, step, count, PEs of the job, binding, tag, verbose, number of variables, variables...,
-//     command...
+//     "npushmem-part 2 <bytes of the body>\n"   then the body: texts, each ended by a NUL
+//     folder, mark of records, first PE, step, count, PEs of the job, binding, tag, verbose, number of variables,
+//     variables..., command...
 #pragma once
 
 #include <string>
@@ -18,6 +18,7 @@ namespace npushmem::run {
 
 struct PartOrder {
     std::string folder;
+    std::string record_mark;  // as of Options
     HostPart part;
     int npes = 0;
     Bind bind = Bind::automatic;

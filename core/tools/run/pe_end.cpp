@@ -9,6 +9,10 @@
 
 namespace npushmem::run {
 
+HowEnded how_ended(int code) {
+    return code == CLD_EXITED ? HowEnded::exited : code == CLD_DUMPED ? HowEnded::dumped_core : HowEnded::killed;
+}
+
 std::string ending_of(const PeEnd& end) {
     if (end.how == HowEnded::exited) return fmt::format("exited with status {}", end.value);
     const char* meaning = ::sigdescr_np(end.value);

@@ -16,6 +16,9 @@ struct PeEnd {
     [[nodiscard]] bool failed() const { return how != HowEnded::exited || value != 0; }
 };
 
+// `code`: si_code of waitid.
+HowEnded how_ended(int code);
+
 // The launcher's exit status when this is the first failure (0 if it is none): the status, or 128 + the signal.
 int exit_code_of(const PeEnd& end);
 

@@ -50,6 +50,10 @@ public:
         return digits;
     }
 
+    void pe_ended(int pe, int npes, const std::string& how) override {
+        (void)report_ended_rank(*plugin_, host_.table(), id_, pe, npes, how);
+    }
+
 private:
     LauncherHost outer_;
     std::shared_ptr<const LoadedBootstrap> plugin_;  // its service runs while the library is loaded

@@ -19,6 +19,9 @@ public:
     // 256 hexadecimal digits, for NPUSHMEM_UNIQUEID.
     [[nodiscard]] virtual std::string unique_id() const = 0;
 
+    // A PE has ended, as `how` says, so that no other may wait for it in its start.
+    virtual void pe_ended(int pe, int npes, const std::string& how) = 0;
+
     // Loads the plugin and starts its service. `environment` is that of the PEs, so that both sides use one
     // configuration.
     static Result<std::unique_ptr<Rendezvous>> open(const EnvironmentBlock& environment);

@@ -10,11 +10,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <span>
 
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/forwarded_signals.hpp"
 #include "core/tools/run/keeper.hpp"
 #include "core/tools/run/launcher.hpp"
 #include "core/tools/run/pidfd.hpp"
@@ -22,23 +22,20 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::array forwarded{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 // Not to be stopped or killed by what a background process's terminal or a reader's end would do to it: the calls fail
 // instead, and are looked at.
 constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU};
 
-sigset_t set_of(std::span<const int> signals) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : signals) sigaddset(&set, signal);
-    return set;
+sigset_t signals_for(const Options& options) {
+    return options.job_npes == 0 ? set_of(forwarded_signals) : set_of(part_signals);
 }
 
 // Returns the mask as it was: PEs get it back.
-sigset_t block_signals() {
+sigset_t block_signals(const Options& options) {
     sigset_t before;
     (void)::sigprocmask(SIG_BLOCK, nullptr, &before);
-    for (const auto& set : {set_of(merely_blocked), set_of(forwarded)}) (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
+    for (const auto& set : {set_of(merely_blocked), signals_for(options)})
+        (void)::sigprocmask(SIG_BLOCK, &set, nullptr);
     return before;
 }
 
@@ -58,25 +55,26 @@ std::array<Fd, 2> terminal_pipe() {
 }
 
 // The pipe on which PEs ask for the job's end: {reading end, writing end}. The writing end is inherited by every PE
-// under the number that NPUSHMEM_LAUNCHER_FD tells, with the inode by which a PE knows that it still is that pipe.
+// under the number that NPUSHMEM_LAUNCHER_FD tells, with the device and inode by which a PE knows that it still is that
+// pipe.
 std::array<Fd, 2> request_pipe(EnvironmentBlock& environment) {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return {};
     (void)::fcntl(ends[1], F_SETFD, 0);
     struct stat pipe {};
     (void)::fstat(ends[1], &pipe);
-    environment.set("NPUSHMEM_LAUNCHER_FD", fmt::format("{}:{}", ends[1], pipe.st_ino));
+    environment.set("NPUSHMEM_LAUNCHER_FD", fmt::format("{}:{}:{}", ends[1], pipe.st_dev, pipe.st_ino));
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
-int run_keeper(JobPlan plan, Channel channel) {
+int run_keeper(JobPlan plan, Channel channel, JobLog log) {
     auto poller = Poller::open();
     if (!poller.ok()) return exit_launcher_failed;
-    return Keeper(std::move(plan), std::move(channel), std::move(poller).value()).run();
+    return Keeper(std::move(plan), std::move(channel), std::move(log), std::move(poller).value()).run();
 }
 
 int fail(const std::string& message) {
-    fmt::print(stderr, "npushmem-run: {}\n", message);
+    write_error(fmt::format("npushmem-run: {}\n", message));
     return exit_launcher_failed;
 }
 
@@ -86,9 +84,10 @@ void let_go_of_input() {
     (void)::dup2(null.get(), STDIN_FILENO);
 }
 
-int run_launcher(const Options& options, const JobPlan& plan, Channel channel, int keeper, Fd terminal, Fd requests) {
+int run_launcher(const Options& options, const JobPlan& plan, Channel channel, JobLog log, int keeper, Fd terminal,
+                 Fd requests) {
     Fd process = open_pidfd(keeper);
-    const sigset_t signals = set_of(forwarded);
+    const sigset_t signals = signals_for(options);
     Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     auto poller = Poller::open();
     if (!process.open() || !signal_fd.open() || !requests.open() || !poller.ok())
@@ -96,14 +95,14 @@ int run_launcher(const Options& options, const JobPlan& plan, Channel channel, i
     if (!terminal.open()) let_go_of_input();
     Launcher launcher(options, plan,
                       {std::move(channel), keeper, std::move(process), std::move(signal_fd), std::move(terminal),
-                       std::move(requests), std::move(poller).value()});
+                       std::move(requests), std::move(log), std::move(poller).value()});
     return launcher.run();
 }
 
 }  // namespace
 
 int run_job(const Options& options, JobPlan plan) {
-    plan.signal_mask = block_signals();
+    plan.signal_mask = block_signals(options);
     raise_file_limit();
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto ends = Channel::pair();
@@ -111,6 +110,7 @@ int run_job(const Options& options, JobPlan plan) {
     auto [ours, keepers] = std::move(ends).value();
     auto terminal = terminal_pipe();
     auto requests = request_pipe(plan.environment);
+    auto log = JobLog::create(static_cast<int>(plan.pes.size()));
     const int pid = ::fork();
     if (pid < 0) return fail(fmt::format("fork of the keeper process: {}", std::strerror(errno)));
     if (pid == 0) {
@@ -118,12 +118,13 @@ int run_job(const Options& options, JobPlan plan) {
         terminal[1].reset();
         requests[0].reset();
         plan.first_input = std::move(terminal[0]);
-        ::_exit(run_keeper(std::move(plan), std::move(keepers)));
+        ::_exit(run_keeper(std::move(plan), std::move(keepers), std::move(log)));
     }
     keepers.close();
     terminal[0].reset();
     requests[1].reset();
-    return run_launcher(options, plan, std::move(ours), pid, std::move(terminal[1]), std::move(requests[0]));
+    return run_launcher(options, plan, std::move(ours), std::move(log), pid, std::move(terminal[1]),
+                        std::move(requests[0]));
 }
 
 }  // namespace npushmem::run

@@ -21,6 +21,14 @@ NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(NPUSHMEM_X)
 NPUSHMEM_FOR_EACH_OLD_EXTENDED_ATOMIC_TYPE(NPUSHMEM_X)
 #undef NPUSHMEM_X
 
+/* wait_until and test of types that have no atomic operations. */
+#define NPUSHMEM_X(NAME, TYPE)                                                                              \
+    NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison, \
+                   TYPE value)                                                                              \
+    NPUSHMEM_TYPED(NAME, TYPE, test, int, (object, comparison, value), TYPE* object, int comparison, TYPE value)
+NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(NPUSHMEM_X)
+#undef NPUSHMEM_X
+
 /* Until *object is no longer `value`. */
 #define NPUSHMEM_X(NAME, TYPE) NPUSHMEM_OLD_WAIT(NAME, TYPE, wait, void, (object, value), TYPE* object, TYPE value)
 NPUSHMEM_FOR_EACH_OLD_WAIT_TYPE(NPUSHMEM_X)

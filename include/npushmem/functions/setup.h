@@ -15,8 +15,8 @@
 /* ---- Start and end ----
  * init: collective over all PEs. Starts the runtime as the environment says (npushmem-info -c lists the variables). May
  * be called again after finalize, and more than once: the library ends with the last matching finalize. On failure the
- * cause is reported, npushmem-run ends the job as failed (see NPUSHMEM_ON_ERROR), and every other call says that the
- * library is not initialised; programs that can go on without it use init_thread or npushmemx_init_attr, which return
+ * cause is reported, npushmem-run ends the job as failed (see NPUSHMEM_ON_ERROR), and every other call fails, which is
+ * reported once; programs that can go on without it use init_thread or npushmemx_init_attr, which return
  * the failure instead. */
 NPUSHMEM_PLAIN(init, void, (), void)
 /* As init, asking for a level of thread support (init asks for NPUSHMEM_THREAD_SINGLE); *provided (may be NULL)
@@ -53,8 +53,8 @@ NPUSHMEM_PLAIN(info_get_name, void, (name), char* name)
 NPUSHMEM_PLAIN(malloc, void*, (bytes), size_t bytes)
 /* count * bytes, zeroed before any PE can return and put into it. */
 NPUSHMEM_PLAIN(calloc, void*, (count, bytes), size_t count, size_t bytes)
-/* alignment: a power of two, at least sizeof(void *) and at most 64 MiB or, if that is less, the size of the heap
- * rounded up to a power of two (but 2 MiB always). */
+/* alignment: a power of two, at most 64 MiB or, if that is less, the size of the heap rounded up to a power of two
+ * (but 2 MiB always). Less than sizeof(void *) counts as that. */
 NPUSHMEM_PLAIN(align, void*, (alignment, bytes), size_t alignment, size_t bytes)
 /* As realloc: keeps the first min(old, new) bytes; NULL object: malloc; 0 bytes: free. On failure the object stays. */
 NPUSHMEM_PLAIN(realloc, void*, (object, bytes), void* object, size_t bytes)

@@ -1,9 +1,9 @@
 /* Teams and contexts. Expanded several times; see npushmem/functions.h for the rows.
  *
  * A team is a set of PEs numbered from 0. NPUSHMEM_TEAM_WORLD and NPUSHMEM_TEAM_SHARED (the PEs of this host, whose
- * memory can be mapped) always exist. A handle of a destroyed team is recognised and refused; calls on
- * NPUSHMEM_TEAM_INVALID return -1, NULL or nonzero. One thread at a time in collective calls of one team. (1.6,
- * section "Team Management Routines".)
+ * memory can be mapped) always exist. Calls on NPUSHMEM_TEAM_INVALID return -1, NULL or nonzero; so do those on a
+ * handle that names no team, such as that of a destroyed one, with a report. One thread at a time in collective calls
+ * of one team. (1.6, section "Team Management Routines".)
  *
  * Errors: as said of each function; calls that return a code also report. A split whose members give different
  * arguments makes no team.
@@ -27,8 +27,8 @@ NPUSHMEM_PLAIN(team_translate_pe, int, (src_team, src_pe, dest_team), npushmem_t
 /* Collective over parent_team, with equal start, stride and size. The new team has the PEs start, start + stride, ...
  * (size of them) of the parent; PEs that are none of them get NPUSHMEM_TEAM_INVALID and 0. Beyond the standard, and not
  * under NPUSHMEM_CHECK=1, PEs may make different teams in one call, if each names PEs that name the same. Nonzero, on
- * all: the triplet leaves the parent, PEs disagree, or no team can be had. config may be NULL; with config_mask 0 it
- * changes nothing but what team_get_config tells. */
+ * all: the triplet leaves the parent, PEs disagree, or no team can be had. Members of config
+ * that config_mask leaves out, and all of them when config is NULL, have their default: num_contexts 0. */
 NPUSHMEM_PLAIN(team_split_strided, int, (parent_team, start, stride, size, config, config_mask, new_team),
                npushmem_team_t parent_team, int start, int stride, int size, const npushmem_team_config_t* config,
                long config_mask, npushmem_team_t* new_team)
@@ -49,7 +49,8 @@ NPUSHMEM_PLAIN(team_sync, int, (team), npushmem_team_t team)
 /* ---- Contexts ----
  * What is started on a context is ordered and completed by that context's fence and quiet only. PE numbers are those of
  * its team. options: of NPUSHMEM_CTX_SERIALIZED, _PRIVATE, _NOSTORE; they restrict the caller and change no result
- * (NPUSHMEM_CHECK=1 reports and refuses calls by threads that the first two exclude).
+ * (NPUSHMEM_CHECK=1 reports and refuses calls by threads that the first two exclude). A handle that names no context,
+ * such as that of a destroyed one, is reported, and the call does nothing. There can be 16383 contexts at a time.
  * Nonzero: nothing was made (options unknown, team invalid). (1.6, "Communication Management Routines".) */
 NPUSHMEM_PLAIN(ctx_create, int, (options, ctx), long options, npushmem_ctx_t* ctx)
 NPUSHMEM_PLAIN(team_create_ctx, int, (team, options, ctx), npushmem_team_t team, long options, npushmem_ctx_t* ctx)

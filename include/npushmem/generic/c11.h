@@ -12,7 +12,7 @@ void npushmem_no_such_generic(void);
 #define NPUSHMEM_RMA(PRE, OP) \
     float* : PRE##float##_##OP, const float* : PRE##float##_##OP, double* : PRE##double##_##OP, const double* : PRE##double##_##OP, long double* : PRE##longdouble##_##OP, const long double* : PRE##longdouble##_##OP, char* : PRE##char##_##OP, const char* : PRE##char##_##OP, signed char* : PRE##schar##_##OP, const signed char* : PRE##schar##_##OP, short* : PRE##short##_##OP, const short* : PRE##short##_##OP, int* : PRE##int##_##OP, const int* : PRE##int##_##OP, long* : PRE##long##_##OP, const long* : PRE##long##_##OP, long long* : PRE##longlong##_##OP, const long long* : PRE##longlong##_##OP, unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP
 
-/* Types of atomics and waits: the function PRE<name>_OP for a pointer to the type. */
+/* Types of atomics, and of waits for many objects: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_AMO(PRE, OP)                                                                                                                                                                            \
     int* : PRE##int##_##OP,                                                                                                                                                                              \
            const int* : PRE##int##_##OP,                                                                                                                                                                 \
@@ -26,6 +26,13 @@ void npushmem_no_such_generic(void);
                                                                                                                                      const unsigned long* : PRE##ulong##_##OP,                           \
                                                                                                                                                             unsigned long long* : PRE##ulonglong##_##OP, \
                                                                                                                                                                                   const unsigned long long* : PRE##ulonglong##_##OP
+
+/* Types of wait_until and test of one object: those of atomics, and two deprecated ones. */
+#define NPUSHMEM_WAIT(PRE, OP)                                                           \
+    NPUSHMEM_AMO(PRE, OP), short* : PRE##short##_##OP,                                   \
+                                    const short* : PRE##short##_##OP,                    \
+                                                   unsigned short* : PRE##ushort##_##OP, \
+                                                                     const unsigned short* : PRE##ushort##_##OP
 
 /* Types of fetch, set, swap: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_EXT(PRE, OP) \
@@ -133,14 +140,14 @@ NPUSHMEM_LONGLONG_REDUCTION(xor_reduce)
 #define shmem_atomic_xor(...) NPUSHMEM_BY_CTX(BIT, atomic_xor, __VA_ARGS__)
 #define shmem_atomic_fetch_xor_nbi(...) NPUSHMEM_BY_CTX(BIT, atomic_fetch_xor_nbi, __VA_ARGS__)
 
-#define shmem_wait_until(...) NPUSHMEM_BY_FIRST(AMO, wait_until, __VA_ARGS__)
+#define shmem_wait_until(...) NPUSHMEM_BY_FIRST(WAIT, wait_until, __VA_ARGS__)
 #define shmem_wait_until_all(...) NPUSHMEM_BY_FIRST(AMO, wait_until_all, __VA_ARGS__)
 #define shmem_wait_until_any(...) NPUSHMEM_BY_FIRST(AMO, wait_until_any, __VA_ARGS__)
 #define shmem_wait_until_some(...) NPUSHMEM_BY_FIRST(AMO, wait_until_some, __VA_ARGS__)
 #define shmem_wait_until_all_vector(...) NPUSHMEM_BY_FIRST(AMO, wait_until_all_vector, __VA_ARGS__)
 #define shmem_wait_until_any_vector(...) NPUSHMEM_BY_FIRST(AMO, wait_until_any_vector, __VA_ARGS__)
 #define shmem_wait_until_some_vector(...) NPUSHMEM_BY_FIRST(AMO, wait_until_some_vector, __VA_ARGS__)
-#define shmem_test(...) NPUSHMEM_BY_FIRST(AMO, test, __VA_ARGS__)
+#define shmem_test(...) NPUSHMEM_BY_FIRST(WAIT, test, __VA_ARGS__)
 #define shmem_test_all(...) NPUSHMEM_BY_FIRST(AMO, test_all, __VA_ARGS__)
 #define shmem_test_any(...) NPUSHMEM_BY_FIRST(AMO, test_any, __VA_ARGS__)
 #define shmem_test_some(...) NPUSHMEM_BY_FIRST(AMO, test_some, __VA_ARGS__)

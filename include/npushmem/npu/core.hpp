@@ -247,12 +247,13 @@ public:
     // has not arrived ends its kernel, Code::timeout, Code::aborted.
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
-    void yield();
+    void yield(const Where& where = Where::current());
     // As printf, for looking at what a kernel does: each call prints a line, preceded by who printed it, "[PE 0 core 3]
     // ". At most 1024 bytes, what is beyond is cut off. Goes where DeviceConfig::print says.
     [[gnu::format(printf, 2, 3)]] void printf(const char* format, ...);
     // For the library: what watches this core; null in fast mode.
     [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
+    [[nodiscard]] detail::CoreContext* context() const { return state_.context; }
     [[nodiscard]] const Fabric& fabric() const { return *state_.fabric; }
 
 private:
@@ -262,8 +263,8 @@ private:
     void check_scalar(const char* operation, const T* address, const Where& where) const;
     [[nodiscard]] std::byte* ub_take(std::size_t offset, std::size_t count, std::size_t element, bool placed,
                                      const Where& where);
-    template <class T, class Run>
-    T atomic(const char* operation, T* address, const Where& where, Run&& run);
+    template <class T, class Run, class Changes>
+    T atomic(const char* operation, T* address, bool add, const Where& where, Run&& run, Changes&& changes);
     // As remote(); null where only the operations for unmapped PEs reach.
     template <class T>
     [[nodiscard]] T* find(T* symmetric, int pe, const Where& where) const;
@@ -283,7 +284,7 @@ private:
     std::uint64_t wait_slow(const detail::Condition& condition, const Where& where);
     void core_barrier_slow(const Where& where);
     // `round`: polls in a row; 0: no poll.
-    void poll_point(std::uint64_t round);
+    void poll_point(std::uint64_t round, const Where& where);
 
     detail::CoreState state_;
     std::size_t ub_used_ = 0;

@@ -38,6 +38,13 @@ T from_bits(std::uint64_t bits) {
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(bits));
 }
 
+template <class T>
+std::uint64_t bits_of(const T& value) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return bits;
+}
+
 // Pairs with the release in signal_set and signal_add.
 inline std::uint64_t acquire_word(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
@@ -132,7 +139,7 @@ inline void Core::dcci(const void* address, std::size_t bytes, const Where& wher
         state_.hooks->dcci(address, bytes, where);
     const std::uintptr_t line = detail::number_of(address) / cache_line + 1;
     polls_ = line == last_line_ ? polls_ + 1 : 0;
-    if (polls_ != 0 || --dcci_left_ <= 0) poll_point(polls_ + 1);
+    if (polls_ != 0 || --dcci_left_ <= 0) poll_point(polls_ + 1, where);
     last_line_ = line;
 }
 
@@ -276,42 +283,51 @@ inline std::uint64_t Core::signal_wait_until_on(const std::uint64_t* word, Compa
     return signal_wait_until(there, compare, value, pe, where);
 }
 
-template <class T, class Run>
-inline T Core::atomic(const char* operation, T* address, const Where& where, Run&& run) {
+// `changes(before)`: whether the word has another value than `before` afterwards.
+template <class T, class Run, class Changes>
+inline T Core::atomic(const char* operation, T* address, bool add, const Where& where, Run&& run, Changes&& changes) {
     check_scalar(operation, address, where);
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->before_atomic(address, sizeof(T), where);
     const T before = run();
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->after_atomic(address);
+        state_.hooks->after_atomic({address, sizeof(T), detail::bits_of(before), add, changes(before)}, where);
     return before;
 }
 
 template <AtomicInteger T>
 inline T Core::atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where) {
     // Acquire and release: pairs with the other atomics and with the waits on this word.
-    return atomic("atomic_fetch_add", address, where,
-                  [&] { return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL); });
+    return atomic(
+        "atomic_fetch_add", address, true, where, [&] { return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL); },
+        [&](T) { return value != 0; });
 }
 
 template <Scalar T>
 inline T Core::atomic_swap(T* address, std::type_identity_t<T> value, const Where& where) {
-    return atomic("atomic_swap", address, where, [&] {
-        T before;
-        // Acquire and release: pairs with the other atomics and with the waits on this word.
-        __atomic_exchange(address, &value, &before, __ATOMIC_ACQ_REL);
-        return before;
-    });
+    return atomic(
+        "atomic_swap", address, false, where,
+        [&] {
+            T before;
+            // Acquire and release: pairs with the other atomics and with the waits on this word.
+            __atomic_exchange(address, &value, &before, __ATOMIC_ACQ_REL);
+            return before;
+        },
+        [&](const T& before) { return detail::bits_of(before) != detail::bits_of(value); });
 }
 
 template <AtomicInteger T>
 inline T Core::atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                                    const Where& where) {
-    return atomic("atomic_compare_swap", address, where, [&] {
-        // Acquire and release: pairs with the other atomics and with the waits on this word.
-        __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-        return expected;
-    });
+    return atomic(
+        "atomic_compare_swap", address, false, where,
+        [&] {
+            T before = expected;
+            // Acquire and release: pairs with the other atomics and with the waits on this word.
+            __atomic_compare_exchange_n(address, &before, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+            return before;
+        },
+        [&](T before) { return before == expected && before != desired; });
 }
 
 template <AtomicInteger T>

@@ -52,7 +52,7 @@ public:
     [[nodiscard]] virtual int my_pe() const = 0;
     [[nodiscard]] virtual int n_pes() const = 0;
     // Where `pe`'s copy of a symmetric address can be loaded and stored by this PE; null when the address is not
-    // symmetric or that PE's memory cannot be mapped. Valid for as long as the allocation lives.
+    // symmetric or another PE's memory cannot be mapped. Valid for as long as the allocation lives.
     [[nodiscard]] virtual void* remote(const void* symmetric, int pe) const = 0;
     // A shortcut for most of remote(); read once per launch.
     [[nodiscard]] virtual Window window() const { return {}; }

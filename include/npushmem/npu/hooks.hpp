@@ -11,6 +11,7 @@
 
 #include "npushmem/npu/compare.hpp"
 #include "npushmem/npu/pipe.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem::npu {
 
@@ -56,6 +57,15 @@ struct Signal {
     std::function<void()> send = {};  // not empty: does it, where the memory is not mapped
 };
 
+// An atomic operation on a word when it is done.
+struct AtomicResult {
+    const void* address;
+    std::size_t bytes;
+    std::uint64_t before;  // the value that it found
+    bool add;              // changes the word whatever it finds
+    bool changed;          // the word has another value now
+};
+
 // One object per core and launch, called on that core's context only.
 class CoreHooks {
 public:
@@ -80,11 +90,14 @@ public:
     // Performs the signal, now or at the latest at the next fence or quiet, or before this core waits.
     virtual void signal(const Signal& signal, Where) = 0;
     virtual void before_atomic(const void* address, std::size_t bytes, Where) = 0;
-    virtual void after_atomic(const void* address) = 0;
+    virtual void after_atomic(const AtomicResult& result, Where) = 0;
     // This core is about to wait for a word.
     virtual void before_wait() = 0;
     // This core saw a value in a wait, or fetched a signal.
     virtual void after_wait(const void* address, std::uint64_t seen, Where) = 0;
+    // The kernel lets other cores run between two polls: `round` counts dcci calls for one line in a row; 0: a yield.
+    // True: the hooks have decided whether others run. False: others run now.
+    virtual bool poll(std::uint64_t /*round*/, Where) { return false; }
     // Before this core counts as arrived, and when all have.
     virtual void arrive_cores(Where) = 0;
     virtual void leave_cores() = 0;
@@ -99,6 +112,9 @@ public:
     // The kernel returned, or it threw this.
     virtual void kernel_end() = 0;
     virtual void failed(const KernelError& error) = 0;
+    // This core's part of the launch is over, also where the kernel never began. The last core returns the findings of
+    // all, if they make the launch fail.
+    virtual Status launch_ended() { return {}; }
 };
 
 // Makes the hooks of a core before the kernel begins on it.

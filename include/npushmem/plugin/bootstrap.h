@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 #define NPUSHMEM_BOOTSTRAP_MAJOR 1
-#define NPUSHMEM_BOOTSTRAP_MINOR 1
+#define NPUSHMEM_BOOTSTRAP_MINOR 2
 #define NPUSHMEM_BOOTSTRAP_ENTRY npushmem_bootstrap_entry_v1
 #define NPUSHMEM_BOOTSTRAP_ENTRY_NAME "npushmem_bootstrap_entry_v1"
 
@@ -73,6 +73,12 @@ typedef struct npushmem_bootstrap_v1 {
      * at the process itself; joins nothing and waits for nothing. Returns 0 or one of NPUSHMEM_RECOGNISED_x (or a
      * number between), and the sign that it saw as the message of `why`. */
     int32_t (*recognise)(const npushmem_host* host, const npushmem_bootstrap_params* params, npushmem_error* why);
+
+    /* Since minor 2, optional. Without an instance, in the process that made `id`, by a launcher: the process of `rank`
+     * in the job of `nranks` ranks has ended, as `how` says ("PE 3 exited with status 0"). Ranks whose open waits for
+     * it, now or later, fail at once with `how`. Does not wait. */
+    int32_t (*rank_ended)(const npushmem_host* host, const void* id, int32_t rank, int32_t nranks, const char* how,
+                          npushmem_error* error);
 } npushmem_bootstrap_v1;
 
 typedef const npushmem_bootstrap_v1* (*npushmem_bootstrap_entry)(void);

@@ -6,6 +6,9 @@
 //     Status get_uniqueid(const Host&, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES>)
 // and, if it can tell that a process was started for it, a static
 //     int recognise(const Host&, const npushmem_bootstrap_params&, std::string& why)
+// and, if it can stop waiting for a rank of such an id, a static
+//     Status rank_ended(const Host&, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>, int rank, int nranks,
+//                       const std::string& how)
 // then put one NPUSHMEM_EXPORT_BOOTSTRAP(...) (bootstrap_export.hpp) at the end of one source file.
 #pragma once
 

@@ -84,6 +84,26 @@ std::int32_t recognise_job(const npushmem_host* host, const npushmem_bootstrap_p
     return sure;
 }
 
+template <class Class>
+concept StopsWaitingForRanks = requires(const Host& host, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id,
+                                        const std::string& how) {
+    { Class::rank_ended(host, id, 0, 0, how) } -> std::same_as<Status>;
+};
+
+template <class Class>
+std::int32_t rank_ended(const npushmem_host* host, const void* id, std::int32_t rank, std::int32_t nranks,
+                        const char* how, npushmem_error* error, const char* name) noexcept {
+    return guarded(error, [&]() -> Status {
+        if constexpr (StopsWaitingForRanks<Class>) {
+            std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> bytes{static_cast<const std::byte*>(id),
+                                                                      NPUSHMEM_UNIQUEID_BYTES};
+            return Class::rank_ended(Host{host, name}, bytes, rank, nranks, how);
+        } else {
+            return {Code::unsupported, std::string("bootstrap '") + name + "' waits for every rank until its time-out"};
+        }
+    });
+}
+
 }  // namespace npushmem::detail
 
 #define NPUSHMEM_EXPORT_BOOTSTRAP(Class, Name, Summary, Config, ConfigCount)                                     \
@@ -113,6 +133,10 @@ std::int32_t recognise_job(const npushmem_host* host, const npushmem_bootstrap_p
             t.recognise = [](const npushmem_host* host, const npushmem_bootstrap_params* params,                 \
                              npushmem_error* why) -> std::int32_t {                                              \
                 return ::npushmem::detail::recognise_job<Class>(host, params, why, Name);                        \
+            };                                                                                                   \
+            t.rank_ended = [](const npushmem_host* host, const void* id, std::int32_t rank, std::int32_t nranks, \
+                              const char* how, npushmem_error* error) -> std::int32_t {                          \
+                return ::npushmem::detail::rank_ended<Class>(host, id, rank, nranks, how, error, Name);          \
             };                                                                                                   \
             return t;                                                                                            \
         }();                                                                                                     \

@@ -4,6 +4,8 @@
 
 #if defined(WRONG_TAKES_SIGNALS)
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 #endif
 #include <stddef.h>
 #include <string.h>
@@ -40,11 +42,23 @@
 extern int npushmem_test_symbol_that_nobody_defines(void);
 #endif
 
+#if defined(WRONG_AT_LOAD)
+#include <signal.h>
+#include <unistd.h>
+__attribute__((constructor)) static void at_load(void) { WRONG_AT_LOAD; }
+#endif
+
 #if defined(WRONG_TAKES_SIGNALS)
 static void taken(int number) { (void)number; }
+static void leave(int number) {
+    (void)number;
+    _exit(1);
+}
 __attribute__((constructor)) static void take_signals(void) {
     signal(SIGFPE, taken);
     signal(SIGINT, taken);
+    signal(SIGTERM, leave);
+    if (getenv("WRONG_PLUGIN_IS_SIGNALLED") != NULL) kill(getpid(), SIGTERM);
 }
 #endif
 
@@ -160,6 +174,12 @@ __attribute__((visibility("default"))) const npushmem_transport_v1* WRONG_ENTRY(
     table.put = WRONG_PUT;
 #if defined(WRONG_UNDEFINED_SYMBOL)
     table.minor = (uint16_t)npushmem_test_symbol_that_nobody_defines();
+#endif
+#if defined(WRONG_SUMMARY)
+    table.summary = WRONG_SUMMARY;
+#endif
+#if defined(WRONG_ALL_ONES)
+    memset(&table, 0xff, sizeof table);
 #endif
     return WRONG_RESULT;
 }

@@ -1,10 +1,13 @@
 #include "tests/contract/bootstrap/crew.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -17,23 +20,45 @@ namespace {
 
 using Id = std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>;
 
-// An id for every rank but the first, on its way through a pipe: rank 0 writes them all, each of the others takes one.
-struct IdPipe {
-    int read_end = -1;
-    int write_end = -1;
+// What rank 0 writes for each of the others: a mark, and an id behind it.
+struct IdMessage {
+    enum class Mark : unsigned char { id = 1, none = 2, failed = 3 };
 
+    Mark mark = Mark::failed;
+    Id id{};
+};
+static_assert(sizeof(IdMessage) <= PIPE_BUF, "a message is read whole or not at all");
+
+// The way of these messages. Each process closes the end that it does not use, so that the end of rank 0 ends the wait
+// of the others.
+class IdPipe {
+public:
     IdPipe() {
-        std::array<int, 2> ends{};
-        if (::pipe(ends.data()) != 0) std::abort();
-        read_end = ends[0];
-        write_end = ends[1];
+        if (::pipe2(ends_.data(), O_CLOEXEC) != 0) std::abort();
     }
     IdPipe(const IdPipe&) = delete;
     IdPipe& operator=(const IdPipe&) = delete;
     ~IdPipe() {
-        ::close(read_end);
-        ::close(write_end);
+        close_reading();
+        close_writing();
     }
+
+    void close_reading() { close(ends_[0]); }
+    void close_writing() { close(ends_[1]); }
+    [[nodiscard]] bool write(const IdMessage& message) const {
+        return ::write(ends_[1], &message, sizeof message) == static_cast<ssize_t>(sizeof message);
+    }
+    [[nodiscard]] bool read(IdMessage& message) const {
+        return ::read(ends_[0], &message, sizeof message) == static_cast<ssize_t>(sizeof message);
+    }
+
+private:
+    static void close(int& fd) {
+        if (fd >= 0) ::close(fd);
+        fd = -1;
+    }
+
+    std::array<int, 2> ends_{-1, -1};
 };
 
 std::string hex(const Id& id) {
@@ -42,24 +67,40 @@ std::string hex(const Id& id) {
     return out;
 }
 
-// Made in the rank's own process and after the fork, because making an id starts a thread.
-bool exchange_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host, int rank, int ranks, const IdPipe& pipe,
-                 Id& id) {
-    if (rank != 0) return ::read(pipe.read_end, id.data(), id.size()) == static_cast<ssize_t>(id.size());
-    const Status made = make_uniqueid(plugin, host.table(), id);
-    if (!made.ok()) std::fprintf(stderr, "%s\n", made.message().c_str());
-    for (int other = 1; other < ranks && made.ok(); ++other)
-        if (::write(pipe.write_end, id.data(), id.size()) != static_cast<ssize_t>(id.size())) return false;
-    return made.ok();
+// A plugin that makes no ids may do without: its ranks find each other by its own configuration.
+IdMessage made_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host) {
+    IdMessage message;
+    const Status made = make_uniqueid(plugin, host.table(), message.id);
+    if (made.ok()) message.mark = IdMessage::Mark::id;
+    if (made.code() == Code::unsupported) message.mark = IdMessage::Mark::none;
+    if (message.mark == IdMessage::Mark::failed) std::fprintf(stderr, "%s\n", made.message().c_str());
+    return message;
 }
 
-int be_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int ranks, const IdPipe& pipe,
+// Made in the rank's own process and after the fork, because making an id starts a thread.
+IdMessage exchange_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe) {
+    IdMessage message;
+    if (rank != 0) {
+        pipe.close_writing();
+        return pipe.read(message) ? message : IdMessage{};
+    }
+    pipe.close_reading();
+    message = made_id(plugin, host);
+    for (int other = 1; other < ranks; ++other)
+        if (!pipe.write(message)) return {};
+    return message;
+}
+
+int be_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe,
             const std::function<int()>& body) {
+    ::alarm(rank_patience_seconds);
+    (void)std::signal(SIGPIPE, SIG_DFL);  // a plugin that runs into it must be seen
     host.set("PE", std::to_string(rank));
     host.set("NPES", std::to_string(ranks));
-    Id id{};
-    if (ranks > 1 && !exchange_id(plugin, host, rank, ranks, pipe, id)) return 2;
-    if (ranks > 1) host.set("UNIQUEID", hex(id));
+    const IdMessage given =
+        ranks > 1 ? exchange_id(plugin, host, rank, ranks, pipe) : IdMessage{IdMessage::Mark::none, {}};
+    if (given.mark == IdMessage::Mark::failed) return 2;
+    if (given.mark == IdMessage::Mark::id) host.set("UNIQUEID", hex(given.id));
     return body();
 }
 
@@ -75,7 +116,7 @@ bool ended_well(pid_t process, int rank) {
 }  // namespace
 
 int run_crew(const LoadedBootstrap& plugin, fakes::FakeHost& host, int ranks, const std::function<int()>& body) {
-    const IdPipe pipe;
+    IdPipe pipe;
     std::vector<pid_t> processes;
     for (int rank = 0; rank < ranks; ++rank) {
         const pid_t process = ::fork();
@@ -83,6 +124,8 @@ int run_crew(const LoadedBootstrap& plugin, fakes::FakeHost& host, int ranks, co
         if (process < 0) std::perror("fork");
         if (process > 0) processes.push_back(process);
     }
+    pipe.close_reading();
+    pipe.close_writing();
     int failed = ranks - static_cast<int>(processes.size());
     for (std::size_t i = 0; i < processes.size(); ++i) failed += ended_well(processes[i], static_cast<int>(i)) ? 0 : 1;
     return failed;

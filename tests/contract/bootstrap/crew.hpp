@@ -1,4 +1,4 @@
-// The ranks of a job as forked processes, for bootstraps that need no launcher but a unique id.
+// The ranks of a job as forked processes, for bootstraps that need no launcher.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,11 @@
 
 namespace npushmem::contract {
 
-// Forks `ranks` processes, gives each its rank, the number and an id made by rank 0, runs `body` in each and waits for
-// all. Returns how many of them did not return 0; says on standard error how those ended.
+// A rank that is stuck for so long ends itself, by an alarm.
+inline constexpr unsigned rank_patience_seconds = 240;
+
+// Forks `ranks` processes, gives each its rank, the number and an id made by rank 0 if the plugin makes ids, runs
+// `body` in each and waits for all. Returns how many of them did not return 0; says on standard error how those ended.
 int run_crew(const LoadedBootstrap& plugin, fakes::FakeHost& host, int ranks, const std::function<int()>& body);
 
 }  // namespace npushmem::contract

@@ -51,7 +51,9 @@ TEST_F(BadInput, VariablesThatAreWrong) {
         {"NPUSHMEM_TRANSPORTS=self,p2pp", NPUSHMEM_E_PLUGIN_MISSING, {"'p2pp'", "'p2p'"}},
         {"NPUSHMEM_TRANSPORTS=self,fault(p2p", NPUSHMEM_E_CONFIG, {"NPUSHMEM_TRANSPORTS", "fault(p2p"}},
         {"NPUSHMEM_TRANSPORTS=self,p2p(self)", NPUSHMEM_E_CONFIG, {"p2p"}},
-        {"NPUSHMEM_REMOTE_TRANSPORT=verbz", NPUSHMEM_E_PLUGIN_MISSING, {"verbz"}},
+        {"NPUSHMEM_REMOTE_TRANSPORT=verbz", NPUSHMEM_E_PLUGIN_MISSING, {"NPUSHMEM_REMOTE_TRANSPORT: ", "verbz"}},
+        {"NPUSHMEM_REMOTE_TRANSPORT=ucx(", NPUSHMEM_E_CONFIG, {"NPUSHMEM_REMOTE_TRANSPORT: ", "ucx("}},
+        {"NPUSHMEM_REMOTE_TRANSPORT=p2p", NPUSHMEM_E_CONFIG, {"'p2p' is listed twice, first in NPUSHMEM_TRANSPORTS"}},
         {"NPUSHMEM_BOOTSTRAP=uidd", NPUSHMEM_E_PLUGIN_MISSING, {"uidd", "uid"}},
         {"NPUSHMEM_SYMMETRIC_SIZE=12Q", NPUSHMEM_E_CONFIG, {"NPUSHMEM_SYMMETRIC_SIZE='12Q'", "accepted"}},
         {"NPUSHMEM_SYMMETRIC_SIZE=", NPUSHMEM_E_CONFIG, {"NPUSHMEM_SYMMETRIC_SIZE=''"}},
@@ -107,6 +109,18 @@ TEST_F(BadInput, AVariableThatDoesNotExistIsOneWarning) {
     EXPECT_EQ(errors.find("NPUSHMEM_SYMETRIC_SIZE", first + 1), std::string::npos) << errors;
 }
 
+TEST_F(BadInput, APluginFolderThatDoesNotExistIsOneWarning) {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_PLUGIN_PATH=/nonexistent"};
+    run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_scenario", "init", "ring", "finalize", "code=0"}, settings);
+    EXPECT_EQ(job.end(), 0);
+    const std::string errors = job.errors();
+    const auto first = errors.find("NPUSHMEM_PLUGIN_PATH names '/nonexistent'");
+    ASSERT_NE(first, std::string::npos) << errors;
+    EXPECT_EQ(errors.find("/nonexistent", first + 30), std::string::npos) << errors;
+}
+
 TEST_F(BadInput, AnInterfaceThatDoesNotExist) {
     WorldSettings settings;
     settings.environment = {"NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=nosuch0"};
@@ -157,11 +171,15 @@ TEST_F(BadInput, AnObjectLargerThanTheMachinesMemory) {
 }
 
 TEST_F(BadInput, AHeapLargerThanTheAddressSpace) {
-    WorldSettings settings;
-    settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=1P"};
-    PlainWorld world(1, {"init", "print"}, settings);
-    world.expect_success();
-    EXPECT_THAT(world.output(0), AllOf(HasSubstr("NPUSHMEM_SYMMETRIC_SIZE"), HasSubstr("-")));
+    for (const char* size : {"1024T", "18446744073709551615", "17179869183G"}) {
+        SCOPED_TRACE(size);
+        WorldSettings settings;
+        settings.environment = {"NPUSHMEM_SYMMETRIC_SIZE=" + std::string(size)};
+        PlainWorld world(1, {"init", "print"}, settings);
+        world.expect_success();
+        EXPECT_THAT(world.output(0),
+                    AllOf(HasSubstr("NPUSHMEM_SYMMETRIC_SIZE"), HasSubstr("address space"), HasSubstr("-")));
+    }
 }
 
 TEST_F(BadInput, LimitsOfTheProcess) {
@@ -221,10 +239,20 @@ TEST_F(BadInput, AFullHeapFolder) {
     std::filesystem::remove(folder);
 }
 
-// Neither while a job runs nor afterwards does it have a name in the folders for temporary things.
+// As the step "names" prints them.
+std::string names_in(const PrivateMounts& mounts, const std::string& folder) {
+    std::string out;
+    for (const auto& entry : std::filesystem::directory_iterator(mounts.seen_from_outside(folder)))
+        out += folder + "/" + entry.path().filename().string() + "\n";
+    return out;
+}
+
+// Neither while a job runs nor afterwards does it have a name in the folders for temporary things. There is the build's
+// own folder at most, when it is below one of them.
 TEST_F(BadInput, NothingIsNamedInTheFileSystem) {
-    const PrivateMounts mounts({{"/tmp", "size=64m"}, {"/dev/shm", "size=64m"}});
+    const PrivateMounts mounts({{"/tmp", "size=64m"}, {"/dev/shm", "size=64m"}}, API_TEST_BUILD);
     if (!mounts.why_not().empty()) GTEST_SKIP() << mounts.why_not();
+    const std::string before = names_in(mounts, "/tmp") + names_in(mounts, "/dev/shm");
     WorldSettings settings;
     settings.before_exec = [&] { return mounts.enter(); };
     PlainWorld world(
@@ -233,9 +261,20 @@ TEST_F(BadInput, NothingIsNamedInTheFileSystem) {
     world.wait_for_reports(3);
     world.kill(1, SIGKILL);
     for (const int rank : {0, 2}) EXPECT_EQ(world.status(rank), 0);
-    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.output(rank), "");
-    for (const char* folder : {"/tmp", "/dev/shm"})
-        EXPECT_TRUE(std::filesystem::is_empty(mounts.seen_from_outside(folder))) << folder;
+    for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(world.output(rank), before);
+    EXPECT_EQ(names_in(mounts, "/tmp") + names_in(mounts, "/dev/shm"), before);
+}
+
+// As in a checkout below /tmp.
+TEST_F(BadInput, ProgramsBelowACoveredFolderRun) {
+    const std::string above = std::filesystem::path(API_TEST_BUILD).parent_path().string();
+    const PrivateMounts mounts({{above, "size=64m"}}, API_TEST_BUILD);
+    if (!mounts.why_not().empty()) GTEST_SKIP() << mounts.why_not();
+    const std::string only = std::filesystem::path(API_TEST_BUILD).filename().string();
+    EXPECT_EQ(names_in(mounts, above), above + "/" + only + "\n");
+    WorldSettings settings;
+    settings.before_exec = [&] { return mounts.enter(); };
+    PlainWorld(2, {"id", "attr", "ring", "finalize", "code=0"}, settings).expect_success();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "npushmem/plugin/abi.h"
 #include "tests/integration/api/leftovers.hpp"
 #include "tests/integration/api/plain_world.hpp"
+#include "tests/integration/api/transport_selections.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::api_test {
@@ -29,15 +30,18 @@ constexpr Call calls[] = {
 };
 
 struct Way {
-    const char* name;
+    std::string name;
     std::vector<std::string> environment;
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
 std::vector<Way> ways() {
-    return {{"mapped", {}},
-            {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
-            {"faulty", {"NPUSHMEM_TRANSPORTS=self,fault(p2p)"}}};
+    std::vector<Way> ways{{"mapped", {}},
+                          {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
+                          {"faulty", {"NPUSHMEM_TRANSPORTS=self,fault(p2p)"}}};
+    for (const std::string& selection : unmapped_self_selections())
+        ways.push_back({name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection}});
+    return ways;
 }
 
 class Failure : public ::testing::TestWithParam<std::tuple<Call, Way>> {

@@ -2,21 +2,22 @@
 // calls that are traced, and calls that are late, out of order and refused for want of room.
 #include <gmock/gmock.h>
 
-#include <cctype>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tests/integration/api/leftovers.hpp"
+#include "tests/integration/api/transport_selections.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::api_test {
 namespace {
 
 struct Way {
-    const char* name;
+    std::string name;
     std::vector<std::string> environment;
+    std::vector<int> pes{1, 2, 3, 4, 8};
 };
 
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
@@ -37,8 +38,16 @@ std::vector<Way> ways() {
         {"checked", {"NPUSHMEM_CHECK=1"}},
         {"checked_not_mapped", {"NPUSHMEM_CHECK=1", "NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
         {"checked_faulty", {"NPUSHMEM_CHECK=1", fault, "NPUSHMEM_FAULT_SEED=19"}},
-        {"faulty_to_itself", {"NPUSHMEM_TRANSPORTS=fault(p2p)", "NPUSHMEM_FAULT_SEED=17"}},
     };
+}
+
+// A transport that does not map memory serves each PE itself.
+std::vector<Way> ways_with_unmapped_self() {
+    std::vector<Way> ways;
+    for (const std::string& selection : unmapped_self_selections())
+        ways.push_back(
+            {name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection, "NPUSHMEM_FAULT_SEED=17"}, {1, 3}});
+    return ways;
 }
 
 constexpr const char* families[] = {
@@ -67,7 +76,7 @@ class Families : public ::testing::TestWithParam<std::tuple<const char*, Way>> {
 TEST_P(Families, Pass) {
     const auto& [family, way] = GetParam();
     const Leftovers leftovers;
-    for (const int npes : {1, 2, 3, 4, 8}) {
+    for (const int npes : way.pes) {
         SCOPED_TRACE(std::to_string(npes) + " PEs");
         run::JobSettings settings;
         settings.with_bootstrap = true;
@@ -83,24 +92,25 @@ TEST_P(Families, Pass) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Api, Families, ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(ways())),
-                         [](const auto& parameter) {
-                             return std::string(std::get<0>(parameter.param)) + "_" + std::get<1>(parameter.param).name;
-                         });
+std::string name_of_case(const ::testing::TestParamInfo<std::tuple<const char*, Way>>& info) {
+    return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
+}
 
-// The own PE by a transport that cannot map it, the others by one that can: families that turn to themselves.
-INSTANTIATE_TEST_SUITE_P(ItselfNotMapped, Families,
-                         ::testing::Combine(::testing::Values("rma", "atomics", "collectives", "teams", "waits"),
-                                            ::testing::Values(Way{"not_mapped_to_itself",
-                                                                  {"NPUSHMEM_TRANSPORTS=nomap(self),p2p"}})),
-                         [](const auto& parameter) { return std::string(std::get<0>(parameter.param)); });
+INSTANTIATE_TEST_SUITE_P(Api, Families, ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(ways())),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(UnmappedSelf, Families,
+                         ::testing::Combine(::testing::ValuesIn(families),
+                                            ::testing::ValuesIn(ways_with_unmapped_self())),
+                         name_of_case);
 
 // What kernels do to PEs that are mapped and that are not is without a hazard, and checked mode says so.
 TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {
-    for (const char* transports : {"p2p", "self,nomap(p2p)", "fault(nomap(p2p))"}) {
+    std::vector<std::string> selections = unmapped_self_selections();
+    selections.insert(selections.end(), {"p2p", "self,nomap(p2p)", "fault(nomap(p2p))"});
+    for (const std::string& transports : selections) {
         run::JobSettings settings;
         settings.with_bootstrap = true;
-        settings.environment = {"NPUSHMEM_NPU_CHECK=1", "NPUSHMEM_TRANSPORTS=" + std::string(transports),
+        settings.environment = {"NPUSHMEM_NPU_CHECK=1", "NPUSHMEM_TRANSPORTS=" + transports,
                                 "NPUSHMEM_SYMMETRIC_SIZE=16M"};
         run::JobUnderTest job({"-n", "3", API_TEST_FOLDER "/api_streams"}, settings);
         EXPECT_EQ(job.end(), 0) << transports << differences(job.errors());
@@ -108,34 +118,60 @@ TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {
 }
 
 // Every algorithm by its name, over memory and over transports that call it late and out of order.
-class BarrierAlgorithms : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+constexpr const char* barrier_algorithms[] = {"linear",
+                                              "double_ring",
+                                              "recursive_doubling",
+                                              "bruck",
+                                              "two_proc",
+                                              "tree",
+                                              "central_counter",
+                                              "tournament",
+                                              "recursive_doubling_shmem",
+                                              "dissemination",
+                                              "basic",
+                                              "adaptive",
+                                              "dissemination_k:3",
+                                              "knomial_tree:3",
+                                              "hierarchical",
+                                              "shared_counter"};
 
-TEST_P(BarrierAlgorithms, KeepTheOrder) {
-    const auto& [algorithm, transports] = GetParam();
+void expect_order_kept(std::string_view algorithm, const std::string& transports, const char* npes) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
-    settings.environment = {"NPUSHMEM_BARRIER_ALGO=" + std::string(algorithm),
-                            "NPUSHMEM_TRANSPORTS=" + std::string(transports), "NPUSHMEM_SYMMETRIC_SIZE=16M"};
-    const char* const npes = std::string_view(algorithm) == "two_proc" ? "2" : "5";
+    settings.environment = {"NPUSHMEM_BARRIER_ALGO=" + std::string(algorithm), "NPUSHMEM_TRANSPORTS=" + transports,
+                            "NPUSHMEM_SYMMETRIC_SIZE=16M"};
+    if (algorithm == "two_proc") npes = "2";
     run::JobUnderTest job({"-n", npes, API_TEST_FOLDER "/api_ordering"}, settings);
     EXPECT_EQ(job.end(), 0) << job.errors();
     EXPECT_EQ(job.errors(), "");
 }
 
+class BarrierAlgorithms : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(BarrierAlgorithms, KeepTheOrder) {
+    const auto& [algorithm, transports] = GetParam();
+    expect_order_kept(algorithm, transports, "5");
+}
+
 INSTANTIATE_TEST_SUITE_P(Api, BarrierAlgorithms,
-                         ::testing::Combine(::testing::Values("linear", "double_ring", "recursive_doubling", "bruck",
-                                                              "two_proc", "tree", "central_counter", "tournament",
-                                                              "recursive_doubling_shmem", "dissemination", "basic",
-                                                              "adaptive", "dissemination_k:3", "knomial_tree:3",
-                                                              "hierarchical", "shared_counter"),
+                         ::testing::Combine(::testing::ValuesIn(barrier_algorithms),
                                             ::testing::Values("self,p2p", "self,nomap(p2p)", "self,fault(p2p)")),
                          [](const auto& parameter) {
-                             std::string name =
-                                 std::string(std::get<0>(parameter.param)) + "_over_" + std::get<1>(parameter.param);
-                             for (char& letter : name)
-                                 if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
-                             return name;
+                             return name_of_selection(std::string(std::get<0>(parameter.param)) + "_over_" +
+                                                      std::get<1>(parameter.param));
                          });
+
+class BarriersWithUnmappedSelf : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(BarriersWithUnmappedSelf, KeepTheOrder) {
+    for (const char* algorithm : barrier_algorithms) {
+        SCOPED_TRACE(algorithm);
+        expect_order_kept(algorithm, GetParam(), "3");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Api, BarriersWithUnmappedSelf, ::testing::ValuesIn(unmapped_self_selections()),
+                         [](const auto& parameter) { return name_of_selection(parameter.param); });
 
 std::string errors_with_failing_link(const char* transports, const char* links, int& status) {
     run::JobSettings settings;

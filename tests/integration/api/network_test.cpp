@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/integration/api/leftovers.hpp"
+#include "tests/integration/api/transport_selections.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::api_test {
@@ -58,13 +59,22 @@ TEST_P(RemoteTransport, TeamsOfPesThatAreDealtInTurn) {
 
 // Some PEs mapped, some not.
 TEST_P(RemoteTransport, KeepsContextsAndThreadsApart) {
-    for (const char* program : {"contexts", "threads", "handles", "streams"})
+    for (const char* program : {"contexts", "threads", "handles", "streams", "forks"})
         for (const char* pes : {"2", "4"}) {
             const auto [status, report] =
                 run_job({"-n", pes, "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_" + program},
                         {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
             EXPECT_EQ(status, 0) << program << " with " << pes << " PEs: " << report;
         }
+}
+
+// The last PE exits with 0 while the PEs of the other hosts wait for it.
+TEST_P(RemoteTransport, FindsAPeOfAnotherHostGoneThatHasExited) {
+    const auto [status, report] =
+        run_job({"-n", "3", "--nodes", "3", std::string(API_TEST_FOLDER) + "/api_openshmem_mistakes", "leave", "0"},
+                {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=30s"});
+    EXPECT_NE(status, 0);
+    EXPECT_THAT(report, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr("time for it is over"))));
 }
 
 TEST_P(RemoteTransport, KernelsReachOtherHostsByBothWays) {
@@ -75,6 +85,16 @@ TEST_P(RemoteTransport, KernelsReachOtherHostsByBothWays) {
                     {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_IB_ENABLE_IBGDA=" + std::string(ibgda)});
         EXPECT_EQ(status, 0) << report;
         EXPECT_THAT(report, HasSubstr(std::string("kernels: ") + way + " to PEs that are not mapped"));
+    }
+}
+
+// A PE reaches itself, its host and another host by three different transports, or by two.
+TEST_P(RemoteTransport, ServesBesideAnUnmappedSelf) {
+    for (const std::string& selection : unmapped_self_selections()) {
+        const auto [status, report] = run_job(
+            {"-n", "3", "--map-by", "round-robin", "--nodes", "2", std::string(API_TEST_FOLDER) + "/api_streams"},
+            {"NPUSHMEM_TRANSPORTS=" + selection, "NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0"});
+        EXPECT_EQ(status, 0) << selection << ": " << report;
     }
 }
 

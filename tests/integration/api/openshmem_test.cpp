@@ -1,6 +1,7 @@
 // What is particular to programs that use the names of OpenSHMEM: their reports, and the standard's variables.
 #include <gmock/gmock.h>
 
+#include "tests/integration/api/transport_selections.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::api_test {
@@ -30,8 +31,10 @@ Ended run_mistakes(std::vector<std::string> environment, std::vector<std::string
 }
 
 TEST(OpenshmemPrograms, GetReportsInTheirOwnNames) {
-    for (const char* transports : {"self,p2p", "self,nomap(p2p)"}) {
-        const Ended job = run_mistakes({std::string("NPUSHMEM_TRANSPORTS=") + transports});
+    std::vector<std::string> selections = unmapped_self_selections();
+    selections.insert(selections.end(), {"self,p2p", "self,nomap(p2p)"});
+    for (const std::string& transports : selections) {
+        const Ended job = run_mistakes({"NPUSHMEM_TRANSPORTS=" + transports});
         EXPECT_EQ(job.status, 0) << job.errors;
         EXPECT_THAT(job.output, IsEmpty());
         EXPECT_THAT(job.errors, AllOf(HasSubstr("shmem_long_atomic_fetch_add: PE 2"), Not(HasSubstr("npushmem_"))));
@@ -66,9 +69,28 @@ TEST(OpenshmemPrograms, DebugAndVersionAreSwitchedOnByAnyValue) {
 }
 
 TEST(OpenshmemPrograms, AreNotHeldUpAtTheEndWhenTheyEndBadly) {
-    const Ended job = run_mistakes({}, {"leave"}, 3);
+    const Ended job = run_mistakes({}, {"leave", "3"}, 3);
     EXPECT_EQ(job.status, 3) << job.errors;
     EXPECT_THAT(job.errors, HasSubstr("PE 2"));
+}
+
+// A PE that has not found it gone would report that the time is over.
+TEST(OpenshmemPrograms, FindAPeThatHasExitedGoneWhateverTheTransport) {
+    for (const char* transports : {"self,p2p", "self,nomap(p2p)", "nomap(p2p)", "trace(p2p)", "fault(p2p)", "hccs",
+                                   "nomap(hccs)", "trace(nomap(p2p))"}) {
+        const Ended job =
+            run_mistakes({std::string("NPUSHMEM_TRANSPORTS=") + transports, "NPUSHMEM_TIMEOUT=30s"}, {"leave", "0"}, 3);
+        EXPECT_NE(job.status, 0) << transports;
+        EXPECT_THAT(job.errors, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr("time for it is over"))))
+            << transports;
+    }
+}
+
+TEST(OpenshmemPrograms, EndTheJobByTheStandardsName) {
+    const Ended job = run_mistakes({}, {"end"}, 3);
+    EXPECT_EQ(job.status, 5) << job.errors;
+    EXPECT_THAT(job.errors,
+                AllOf(HasSubstr("PE 2 ended the job by shmem_global_exit(5)"), Not(HasSubstr("npushmem_"))));
 }
 
 TEST(OpenshmemPrograms, HaveChildrenThatEndAlone) {

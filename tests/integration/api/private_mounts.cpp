@@ -11,22 +11,34 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 namespace npushmem::api_test {
 namespace {
 
+// Puts the folder behind the descriptor back where a mount has covered it.
+int uncover(const run::Fd& folder, const std::string& path) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) return 0;
+    std::filesystem::create_directories(path, error);
+    const std::string from = "/proc/self/fd/" + std::to_string(folder.get());
+    if (error) return error.value();
+    return ::mount(from.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0 ? 0 : errno;
+}
+
 // 0, or the number of the error.
-int mount_all(const std::vector<PrivateMounts::Mount>& mounts) {
+int mount_all(const std::vector<PrivateMounts::Mount>& mounts, const std::string& kept) {
     if (::unshare(CLONE_NEWNS) != 0) return errno;
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
+    const run::Fd kept_folder(kept.empty() ? -1 : ::open(kept.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& [folder, options] : mounts)
         if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0) return errno;
-    return 0;
+    return kept.empty() ? 0 : uncover(kept_folder, kept);
 }
 
 }  // namespace
 
-PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts) {
+PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts, const std::string& kept) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
         why_not_ = "no pipe";
@@ -37,7 +49,7 @@ PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts) {
     keeper_ = ::fork();
     if (keeper_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-        const int error = mount_all(mounts);
+        const int error = mount_all(mounts, kept);
         (void)!::write(ends[1], &error, sizeof error);
         for (;;) ::pause();
     }

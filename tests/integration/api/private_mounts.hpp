@@ -15,7 +15,8 @@ public:
         std::string folder;   // exists
         std::string options;  // of tmpfs: "size=1m"
     };
-    explicit PrivateMounts(const std::vector<Mount>& mounts);
+    // `kept`: a folder that can be used inside although a mount covers it.
+    explicit PrivateMounts(const std::vector<Mount>& mounts, const std::string& kept = "");
     PrivateMounts(const PrivateMounts&) = delete;
     PrivateMounts& operator=(const PrivateMounts&) = delete;
     ~PrivateMounts();

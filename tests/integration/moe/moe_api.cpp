@@ -218,6 +218,21 @@ void test_whole_layers(Checker& check, const Job& job) {
     first.close();
 }
 
+// In every mode, with the rings at either end.
+void test_every_mode(Checker& check, const Job& job) {
+    for (const std::int32_t mode : {NPUSHMEMX_MOE_DIRECT, NPUSHMEMX_MOE_CHUNKED, NPUSHMEMX_MOE_STREAM}) {
+        for (const std::int32_t ring : {NPUSHMEMX_MOE_RING_AT_RECEIVER, NPUSHMEMX_MOE_RING_AT_SENDER}) {
+            Layer layer(job);
+            if (!layer.open(check, mode, ring)) return;
+            for (int call = 0; call < 3; ++call) {
+                layer.pass_and_check(check, call);
+                layer.combine_and_check(check, call + 50);
+            }
+            layer.close();
+        }
+    }
+}
+
 // Three layers, of which one is always at its experts while the dispatch or the combine of others is under way. The
 // last one is in the mode that needs most of the other PEs.
 void test_layers_that_overlap(Checker& check, const Job& job) {
@@ -309,6 +324,13 @@ void test_refused_creation(Checker& check, const Job& job) {
     config.mode = 3;
     check.equal("mode", NPUSHMEM_E_UNSUPPORTED, npushmemx_moe_create(&config, &handle));
     check.failed_with("mode", NPUSHMEM_E_UNSUPPORTED, {"mode 3"});
+    // By one PE, for all.
+    for (const int copy : {-1, 7}) {
+        config = config_for(job);
+        if (job.me == job.npes - 1) config.copy = copy;
+        check.equal("copy", NPUSHMEM_E_ARGUMENT, npushmemx_moe_create(&config, &handle));
+        check.failed_with("copy", NPUSHMEM_E_ARGUMENT, {fmt::format("copy is {}, must be from 0 to 3", copy)});
+    }
     config = config_for(job);
     config.hidden += job.me;
     if (job.npes > 1) {
@@ -381,6 +403,7 @@ void tests(Checker& check, const Job& job) {
     const std::uint64_t before = heap_in_use();
     test_calls(check, job);
     test_whole_layers(check, job);
+    test_every_mode(check, job);
     test_layers_that_overlap(check, job);
     check.no_error("calls");
     test_refused_creation(check, job);

@@ -57,6 +57,18 @@ TEST(Ending, KillOfAPeEndsTheJobWithOneMessage) {
                                     Not(HasSubstr("PE 0")), Not(HasSubstr("PE 1"))));
 }
 
+TEST(Ending, AFailureOnOneHostIsReportedByThatHostOnly) {
+    JobUnderTest job(helper_job({"-n", "4", "--hosts", "a,b", "--rsh", "env -u"}, {"report=ready", "pause"}));
+    const auto pids = pids_by_pe(job.reports(4));
+    ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
+    EXPECT_EQ(job.end(), 128 + SIGKILL);
+    const std::string errors = job.errors();
+    const auto first = errors.find("killed by");
+    ASSERT_NE(first, std::string::npos) << errors;
+    EXPECT_EQ(errors.find("killed by", first + 1), std::string::npos) << errors;
+    EXPECT_THAT(errors, HasSubstr("PE 1 (pid " + std::to_string(pids[1])));
+}
+
 TEST(Ending, PesThatIgnoreTermAreKilled) {
     JobUnderTest job(helper_job({"-n", "3"}, {"ignore=15", "report=ready", "2:await=10", "pause"}));
     const auto pids = pids_by_pe(job.reports(3));
@@ -110,6 +122,38 @@ TEST(Ending, KillOfTheKeeperEndsTheJobWithAMessage) {
     ASSERT_EQ(::kill(keeper, SIGKILL), 0);
     EXPECT_EQ(job.end(), exit_launcher_failed);
     EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid " + std::to_string(keeper)));
+}
+
+// The launcher reads its end of the channel as still open, as while the keeper is killed between vfork and execve.
+TEST(Ending, KillOfTheKeeperIsNoticedWhileItsSocketIsHeldElsewhere) {
+    JobUnderTest job(helper_job({"-n", "2"}, {"report=ready", "pause"}));
+    EXPECT_EQ(job.reports(2).size(), 2U);
+    const int keeper = job.keeper();
+    const std::vector<Fd> held = sockets_of(keeper);
+    if (held.empty()) GTEST_SKIP() << "this user may not take the descriptors of another process";
+    ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+    EXPECT_EQ(job.end(), exit_launcher_failed);
+    EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid " + std::to_string(keeper) + ") was killed by signal 9"));
+}
+
+TEST(Ending, KillOfTheKeeperAtAnyStageOfTheStartIsAFailure) {
+    for (const int started : {1, 2, 3, 5, 8, 13, 21, 34, 55, 60}) {
+        JobUnderTest job(helper_job({"-n", "60"}, {"report=ready", "pause"}));
+        EXPECT_EQ(job.reports(started).size(), static_cast<std::size_t>(started));
+        ASSERT_EQ(::kill(job.keeper(), SIGKILL), 0);
+        EXPECT_EQ(job.end(), exit_launcher_failed) << started;
+        EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid ")) << started;
+    }
+}
+
+// Whoever starts the launcher may ignore its children's ends, which it inherits.
+TEST(Ending, AnIgnoredSignalOfChildrenChangesNothing) {
+    JobSettings settings;
+    settings.children_ignored = true;
+    JobUnderTest good(helper_job({"-n", "2"}, {"report=ran"}), settings);
+    EXPECT_EQ(good.end(), 0) << good.errors();
+    JobUnderTest bad(helper_job({"-n", "2"}, {"1:exit=7", "pause"}), settings);
+    EXPECT_EQ(bad.end(), 7);
 }
 
 TEST(Ending, TimeLimit) {

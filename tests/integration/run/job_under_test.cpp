@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -35,7 +37,12 @@ bool readable(int fd) {
     return ::poll(&entry, 1, static_cast<int>(std::chrono::milliseconds(deadline).count())) == 1;
 }
 
-Fd memory_file(const char* name) { return Fd(::memfd_create(name, MFD_CLOEXEC)); }
+// Appending: several processes write, and the kernel keeps no order of writes at a memory file's position.
+Fd memory_file(const char* name) {
+    Fd file(::memfd_create(name, MFD_CLOEXEC));
+    (void)::fcntl(file.get(), F_SETFL, O_APPEND);
+    return file;
+}
 
 std::string contents(const Fd& file) {
     std::string out;
@@ -121,6 +128,7 @@ JobUnderTest::~JobUnderTest() {
 void JobUnderTest::become_launcher(const std::vector<std::string>& arguments, const JobSettings& settings,
                                    int report_to) {
     if (settings.own_group) ::setpgid(0, 0);
+    if (settings.children_ignored) std::signal(SIGCHLD, SIG_IGN);
     if (settings.terminal >= 0) take_terminal(settings, report_to);
     const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(settings.input >= 0 ? settings.input : settings.terminal >= 0 ? settings.terminal : null.get(), 0);
@@ -247,6 +255,20 @@ char state_of(int pid) {
 
 bool wait_for_state(int pid, char state) {
     return eventually([&] { return state_of(pid) == state; });
+}
+
+std::vector<Fd> sockets_of(int pid) {
+    std::vector<Fd> out;
+    const Fd process = open_pidfd(pid);
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+        const auto target = std::filesystem::read_symlink(entry.path(), error).string();
+        const int number = std::atoi(entry.path().filename().c_str());
+        if (!target.starts_with("socket:")) continue;
+        Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+        if (copy.open()) out.push_back(std::move(copy));
+    }
+    return out;
 }
 
 std::vector<int> pids_by_pe(const std::vector<Report>& reports) {

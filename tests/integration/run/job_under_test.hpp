@@ -25,6 +25,7 @@ struct JobSettings {
     int output = -1;                       // standard output; -1: collected
     int most_files = 0;                    // limit of open files, which the launcher cannot raise; 0: as it is
     bool own_group = false;                // the launcher leads a process group of its own
+    bool children_ignored = false;         // the launcher starts with SIGCHLD ignored
     bool with_bootstrap = false;           // meet by the uid plugin; otherwise no plugin is needed
     std::vector<std::string> environment;  // NAME=value, besides the test's own
 };
@@ -82,6 +83,9 @@ char state_of(int pid);
 
 // Looks until `state_of(pid) == state`; false after the deadline.
 bool wait_for_state(int pid, char state);
+
+// Copies of a process's sockets; none where the system does not allow it.
+std::vector<Fd> sockets_of(int pid);
 
 // The pids of `reports` in order of PE.
 std::vector<int> pids_by_pe(const std::vector<Report>& reports);

@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 JobSettings by_uid() {
     JobSettings settings;
@@ -25,6 +26,12 @@ std::vector<std::string> npushmem_job(std::vector<std::string> options, const st
     options.emplace_back(RUN_TEST_NPUSHMEM);
     options.push_back(part);
     return options;
+}
+
+int times(std::string_view word, std::string_view text) {
+    int count = 0;
+    for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + word.size())) ++count;
+    return count;
 }
 
 // Names that a symmetric-memory library might leave in the file system.
@@ -90,6 +97,18 @@ TEST_F(Npushmem, CountsNoBarriersUnasked) {
     EXPECT_THAT(job.errors(), IsEmpty());
 }
 
+// PE 0 reads the counts of PEs that have finalized; the decorator holds each read for longer than PE 0 waits before it
+// looks for dead PEs.
+TEST_F(Npushmem, PrintsStatisticsOfPesThatHaveFinalizedHoweverLongReadingThemTakes) {
+    JobSettings settings = by_uid();
+    settings.environment = {"NPUSHMEM_STATS=1", "NPUSHMEM_TRANSPORTS=fault(nomap(p2p))", "NPUSHMEM_FAULT_SEED=1",
+                            "NPUSHMEM_FAULT_DELAY=3000"};
+    JobUnderTest job(npushmem_job({"-n", "2"}, "whole"), settings);
+    EXPECT_EQ(job.reports(2).size(), 2U);
+    EXPECT_EQ(job.end(), 0) << job.errors();
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("npushmem statistics of 2 PEs"), Not(HasSubstr("has died"))));
+}
+
 // The program does not look at what became of its start; the launcher has heard of it.
 TEST_F(Npushmem, AFailedStartIsTheJobsFailure) {
     for (const char* variable :
@@ -103,6 +122,17 @@ TEST_F(Npushmem, AFailedStartIsTheJobsFailure) {
         npushmem_job({"-n", "2", "-x", "NPUSHMEM_ON_ERROR=report", "-x", "NPUSHMEM_TRANSPORTS=self,p2pp"}, "careless"),
         reporting);
     EXPECT_EQ(job.end(), 0) << "as it was asked for";
+}
+
+// The cause is reported once, and so is that nothing else can be called.
+TEST_F(Npushmem, AFailedStartIsReportedOnce) {
+    JobUnderTest job(
+        npushmem_job({"-n", "1", "-x", "NPUSHMEM_ON_ERROR=report", "-x", "NPUSHMEM_TRANSPORTS=self,p2pp"}, "careless"),
+        by_uid());
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_EQ(times("error api: ", job.errors()), 2) << job.errors();
+    EXPECT_EQ(times("start-up failed", job.errors()), 1) << job.errors();
+    EXPECT_EQ(times("because its start failed", job.errors()), 1) << job.errors();
 }
 
 // A program may have closed the launcher's pipe; what it opened next is not ours to write to.
@@ -150,6 +180,20 @@ TEST_F(Npushmem, KillOfAPeThatWaitsEndsTheJob) {
     EXPECT_THAT(job.errors(), HasSubstr("PE 3 (pid " + std::to_string(pids[3])));
 }
 
+// The others see the end of its connection, and report that they cannot go on, before it can be reaped.
+TEST_F(Npushmem, APeThatIsKilledInInitIsNamedAlsoWhenOthersReportItFirst) {
+    for (const char* part : {"lingering", "lingering-6"}) {
+        JobUnderTest job(npushmem_job({"-n", "4"}, part), by_uid());
+        const auto pids = pids_by_pe(job.reports(4));
+        for (const int pe : {1, 2, 3})
+            ASSERT_TRUE(eventually([&] { return !sockets_of(pids[static_cast<std::size_t>(pe)]).empty(); }));
+        ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
+        EXPECT_EQ(job.end(), 128 + SIGKILL) << job.errors();
+        EXPECT_THAT(job.errors(), HasSubstr("PE 1 (pid " + std::to_string(pids[1])));
+        EXPECT_THAT(job.errors(), Not(HasSubstr("as it has reported above")));
+    }
+}
+
 TEST_F(Npushmem, KillOfTheLauncherLeavesNothing) {
     JobUnderTest job(npushmem_job({"-n", "4"}, "waiting"), by_uid());
     EXPECT_EQ(job.reports(4).size(), 4U);
@@ -169,6 +213,34 @@ TEST_F(Npushmem, FailureBeforeInitEndsThoseWhoWaitInInit) {
     JobUnderTest job(npushmem_job({"-n", "3"}, "early"), by_uid());
     EXPECT_EQ(job.end(), 3);
     EXPECT_THAT(job.errors(), HasSubstr("exited with status 3"));
+}
+
+// Long before the time-out of the start, which is a minute.
+TEST_F(Npushmem, APeThatExitsWithZeroBeforeInitIsNotWaitedFor) {
+    JobUnderTest job(npushmem_job({"-n", "4"}, "absent"), by_uid());
+    EXPECT_EQ(job.end(), 1);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("PE 1 (pid "), HasSubstr("exited with status 0 without calling "),
+                                    HasSubstr("start only as many PEs as do")));
+}
+
+TEST_F(Npushmem, AHostWhosePesExitWithZeroBeforeInitIsNotWaitedFor) {
+    JobUnderTest job(npushmem_job({"-n", "2", "--hosts", "a,b", "--rsh", "env -u"}, "absent"), by_uid());
+    EXPECT_EQ(job.end(), 1);
+    EXPECT_THAT(job.errors(), HasSubstr("PE 1 (host b) exited with status 0 without calling "));
+}
+
+// PE 0, on the same host, waits in init meanwhile.
+TEST_F(Npushmem, APeOfAHostThatExitsWithZeroBeforeInitIsNotWaitedFor) {
+    JobUnderTest job(npushmem_job({"-n", "4", "--hosts", "a,b", "--rsh", "env -u"}, "absent"), by_uid());
+    EXPECT_EQ(job.end(), 1);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr("PE 1 (pid "), HasSubstr("exited with status 0 without calling ")));
+}
+
+TEST_F(Npushmem, AJobThatNeverCallsInitWorks) {
+    JobUnderTest job(helper_job({"-n", "4"}, {"0:exit=0", "report=ran"}), by_uid());
+    EXPECT_EQ(job.reports(3).size(), 3U);
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_THAT(job.errors(), IsEmpty());
 }
 
 TEST_F(Npushmem, GlobalExitGivesItsStatus) {

@@ -17,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::array<Fd, 2> make_pipe() {
     std::array<int, 2> ends{};
@@ -93,15 +94,19 @@ TEST(Streams, ASlowReaderDoesNotKeepTheLauncherFromItsWork) {
 }
 
 TEST(Streams, AReaderThatLeavesEndsTheWriters) {
-    auto [read, write] = make_pipe();
-    JobSettings settings;
-    settings.output = write.get();
-    JobUnderTest job(helper_job({"-n", "2", "-t"}, {"lines=100000000"}), settings);
-    write.reset();
-    char byte = 0;
-    ASSERT_EQ(::read(read.get(), &byte, 1), 1);
-    read.reset();
-    EXPECT_EQ(job.end(), 128 + SIGPIPE);
+    const std::vector<std::string> tagged{"-n", "2", "-t"};
+    const std::vector<std::string> on_hosts{"-n", "2", "--hosts", "a,b", "--rsh", "env -u"};
+    for (const auto& options : {tagged, on_hosts}) {
+        auto [read, write] = make_pipe();
+        JobSettings settings;
+        settings.output = write.get();
+        JobUnderTest job(helper_job(options, {"lines=100000000"}), settings);
+        write.reset();
+        char byte = 0;
+        ASSERT_EQ(::read(read.get(), &byte, 1), 1);
+        read.reset();
+        EXPECT_EQ(job.end(), 128 + SIGPIPE);
+    }
 }
 
 TEST(Environment, EveryPeKnowsItsPlace) {
@@ -113,6 +118,14 @@ TEST(Environment, EveryPeKnowsItsPlace) {
     EXPECT_EQ(words.at(2), "NPUSHMEM_PE=2NPUSHMEM_NPES=3NPUSHMEM_EMULATED_HOST=1MINE=a b");
     EXPECT_EQ(job.end(), 0);
     EXPECT_THAT(job.errors(), AllOf(HasSubstr("PE 2 started: pid"), HasSubstr("emulated host 1")));
+}
+
+TEST(Environment, AHostSaysOfHowManyPesItsAre) {
+    JobUnderTest job(helper_job({"-n", "6", "-v", "--hosts", "a,b", "--rsh", "env -u"}, {"env=NPUSHMEM_NPES"}));
+    for (const auto& report : job.reports(6)) EXPECT_EQ(report.word, "NPUSHMEM_NPES=6");
+    EXPECT_EQ(job.end(), 0);
+    EXPECT_THAT(job.errors(), AllOf(HasSubstr(", 3 of 6 PEs, took "), HasSubstr("the job of 6 PEs took "),
+                                    Not(HasSubstr("the job of 3 PEs")), Not(HasSubstr("the job of 2 PEs"))));
 }
 
 TEST(Environment, ChoiceOfTheUserStays) {

@@ -1,16 +1,20 @@
 #include "topology/assign.hpp"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 #include "tests/fakes/machine_builder.hpp"
 #include "tests/fakes/topologies.hpp"
 #include "topology/describe.hpp"
+#include "topology/reason.hpp"
 
 namespace npushmem::topology {
 namespace {
@@ -115,7 +119,8 @@ TEST_P(Permutation, OfPesAndNicsChangesNothing) {
     const auto expected = nics_by_device(assigned(machine, request));
     std::mt19937 random(17);
     for (int round = 0; round < 50; ++round) {
-        std::shuffle(request.pes.begin(), request.pes.end(), random);
+        // NVSHMEM's algorithm goes by the order of the PEs.
+        if (request.policy != Policy::nearest) std::shuffle(request.pes.begin(), request.pes.end(), random);
         std::shuffle(request.rails.begin(), request.rails.end(), random);
         ASSERT_EQ(nics_by_device(assigned(machine, request)), expected) << "round " << round;
     }
@@ -208,6 +213,83 @@ TEST(AssignByList, LimitsTheChoiceByDistance) {
     request.hca_list = "^mlx5_0";
     request.max_nics_per_pe = 1;
     EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_1", "mlx5_1"));
+}
+
+// Two pairs of switches' NICs, of which each pair is as near to two devices.
+TEST(AssignByList, TheUsersOrderDecidesBetweenEquallyNear) {
+    const auto machine = machine_from("switch-pairs");
+    for (const Policy policy : {Policy::balanced, Policy::exclusive}) {
+        auto request = request_for(machine, 3);
+        request.policy = policy;
+        request.max_nics_per_pe = 1;
+        request.hca_list = "mlx5_3,mlx5_1,mlx5_0,mlx5_2";
+        EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_1", "mlx5_0", "mlx5_3"));
+        request.hca_list = "mlx5_2,mlx5_0,mlx5_3,mlx5_1";
+        EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_0", "mlx5_1", "mlx5_2"));
+    }
+    auto alone = request_for(machine, 1);
+    alone.hca_list = "mlx5_1,mlx5_0";
+    const auto assignment = assigned(machine, alone);
+    ASSERT_THAT(assignment.pes[0].nics, SizeIs(2));
+    EXPECT_EQ(assignment.pes[0].nics[0].nic, "mlx5_1");
+}
+
+// The order must not cost what makes `balanced` good: class, load, rate.
+TEST(AssignByList, TheUsersOrderDecidesNothingElse) {
+    std::mt19937 random(5);
+    for (const char* name : {"switch-pairs", "dgx-a100", "hgx-4-nics", "mixed-speeds", "nics-on-one-socket"}) {
+        const auto machine = machine_from(name);
+        const auto request = request_for(machine, 6);
+        // The classes of all PEs, and the load that each finds on its NIC.
+        const auto quality = [&](const AssignmentRequest& wanted) {
+            std::multiset<std::tuple<DistanceClass, double>> out;
+            std::map<std::string, double> users;
+            for (const auto& pe : assigned(machine, wanted).pes) {
+                const auto& nic = pe.nics[0];
+                out.emplace(nic.distance, ++users[name_of(nic)] / static_cast<double>(nic.bits_per_second));
+            }
+            return out;
+        };
+        std::vector<std::string> nics;
+        for (const Rail& rail : request.rails)
+            if (rail.state != PortState::down) nics.push_back(name_of(rail));
+        for (int round = 0; round < 20; ++round) {
+            std::shuffle(nics.begin(), nics.end(), random);
+            auto listed = request;
+            listed.hca_list = fmt::format("{}", fmt::join(nics, ","));
+            EXPECT_EQ(quality(listed), quality(request)) << name << ": " << listed.hca_list;
+        }
+    }
+}
+
+TEST(AssignByList, NvshmemsAlgorithmGoesByTheMachinesOrder) {
+    const auto machine = machine_from("switch-pairs");
+    auto request = request_for(machine, 1);
+    request.policy = Policy::nearest;
+    const auto expected = first_nics(assigned(machine, request));
+    request.hca_list = "mlx5_3,mlx5_2,mlx5_1,mlx5_0";
+    EXPECT_EQ(first_nics(assigned(machine, request)), expected);
+}
+
+TEST(AssignExtras, AreOfAPesNearestClassOnly) {
+    // Two accelerators with NICs of their own, and as many NICs again for storage on the other socket.
+    MachineBuilder builder;
+    const auto compute = builder.package();
+    const auto storage = builder.package();
+    for (int i = 0; i < 2; ++i) {
+        const auto host = builder.host_bridge(compute);
+        builder.accelerator(host);
+        builder.nic(host, "mlx5_" + std::to_string(i), {{1, PortState::active, 400'000'000'000}});
+        builder.nic(builder.host_bridge(storage), "mlx5_" + std::to_string(i + 2), {{1, PortState::active, 0}});
+    }
+    for (const Policy policy : {Policy::balanced, Policy::exclusive}) {
+        auto request = request_for(builder.machine(), 2);
+        request.policy = policy;
+        for (const auto& pe : assigned(builder.machine(), request).pes) {
+            ASSERT_THAT(pe.nics, SizeIs(1)) << pe.reason;
+            EXPECT_EQ(pe.nics[0].distance, DistanceClass::phb);
+        }
+    }
 }
 
 TEST(AssignByList, GoesRoundInTheUsersOrder) {
@@ -342,7 +424,17 @@ TEST(Assign, RefusesWhatDoesNotFit) {
     request = sound;
     request.policy = Policy::exclusive;
     request.used_by_others = {1, 0};
-    expect_refused(machine, request, Code::config, "of the 2 usable on this host 1 belongs to other jobs");
+    expect_refused(machine, request, Code::config, "of this host's 2 ports 1 is free: 1 is in use by other jobs");
+    request.used_by_others = {0, 0};
+    request.further_for_others = {true, false};
+    expect_refused(machine, request, Code::config, "of this host's 2 ports 1 is free: 1 is in use by other jobs");
+    request.hca_list = "mlx5_0";
+    expect_refused(machine, request, Code::config,
+                   "2 devices need a NIC port each, but of this host's 2 ports 0 are free: 1 is down or left out by "
+                   "NPUSHMEM_HCA_LIST, 1 is in use by other jobs");
+    request = request_for(machine, 3);
+    request.policy = Policy::exclusive;
+    expect_refused(machine, request, Code::config, "3 devices need a NIC port each, but this host has 2; start fewer");
     request = sound;
     request.used_by_others = {1};
     expect_refused(machine, request, Code::argument, "the use of 1 NIC ports was given for 2");
@@ -384,7 +476,7 @@ npushmem_device offered(const char* name, std::uint32_t port, std::uint32_t stat
 
 TEST(DeviceIndices, FindNicsWhereverTheTransportListsThem) {
     const PeAssignment pe{
-        0, "", {{"b", 2, 0, DistanceClass::pix, 0, {}, 0}, {"a", 1, 1, DistanceClass::pix, 0, {}, 0}}, ""};
+        0, "", {{"b", 2, 0, 0, DistanceClass::pix, 0, {}, 0}, {"a", 1, 1, 1, DistanceClass::pix, 0, {}, 0}}, ""};
     const npushmem_device devices[] = {offered("a", 1, NPUSHMEM_PORT_ACTIVE), offered("b", 1, NPUSHMEM_PORT_ACTIVE),
                                        offered("b", 2, NPUSHMEM_PORT_ACTIVE)};
     const auto indices = device_indices(pe, devices);
@@ -393,7 +485,7 @@ TEST(DeviceIndices, FindNicsWhereverTheTransportListsThem) {
 }
 
 TEST(DeviceIndices, RefuseANicThatHasGone) {
-    const PeAssignment pe{5, "", {{"b", 1, 0, DistanceClass::pix, 0, {}, 0}}, ""};
+    const PeAssignment pe{5, "", {{"b", 1, 0, 0, DistanceClass::pix, 0, {}, 0}}, ""};
     const npushmem_device down[] = {offered("b", 1, NPUSHMEM_PORT_DOWN)};
     for (const auto& devices : {std::span<const npushmem_device>{}, std::span<const npushmem_device>(down)}) {
         const auto indices = device_indices(pe, devices);

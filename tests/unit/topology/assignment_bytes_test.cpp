@@ -13,10 +13,10 @@ Assignment sample() {
     Assignment out;
     out.method = "balanced";
     out.notes = {"mlx5_3:1 is down and not used", ""};
-    out.pes.push_back({7, "emulated", {{"a", 1, 5, DistanceClass::node, 200'000'000'000, {9}, 3}}, "because"});
+    out.pes.push_back({7, "emulated", {{"a", 1, 5, 250, DistanceClass::node, 200'000'000'000, {9}, 3}}, "because"});
     out.pes.push_back({8, "", {}, ""});
     out.pes.push_back(
-        {9, "x", {{"a", 1, 0, DistanceClass::pix, 0, {7}, 0}, {"b", 1, 1, DistanceClass::sys, 1, {}, 0}}, "y"});
+        {9, "x", {{"a", 1, 0, 0, DistanceClass::pix, 0, {7}, 0}, {"b", 1, 1, 1, DistanceClass::sys, 1, {}, 0}}, "y"});
     return out;
 }
 
@@ -38,14 +38,14 @@ TEST(AssignmentBytes, ComeBackAsTheyWere) {
 TEST(AssignmentBytes, BeginWithMagicAndVersion) {
     const auto bytes = to_bytes(sample());
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 4), "NPTA");
-    EXPECT_EQ(bytes[4], std::byte{3});
+    EXPECT_EQ(bytes[4], std::byte{4});
 }
 
 TEST(AssignmentBytes, GrowWithThePesNotWithTheirSquare) {
     Assignment assignment;
     constexpr std::uint32_t pes = 1024;
     for (std::uint32_t pe = 0; pe < pes; ++pe) {
-        NicChoice nic{"eth0", 1, 0, DistanceClass::phb, 0, {}, 0};
+        NicChoice nic{"eth0", 1, 0, 0, DistanceClass::phb, 0, {}, 0};
         for (std::uint32_t other = 0; other < pes; ++other) {
             if (other != pe) nic.shared_with.push_back(other);
         }
@@ -72,7 +72,7 @@ TEST(AssignmentBytes, AreRefusedWithTheReason) {
     expect_refused(bytes, "something else");
     bytes = to_bytes(sample());
     bytes[4] = std::byte{2};
-    expect_refused(bytes, "version 2 where this library has 3");
+    expect_refused(bytes, "version 2 where this library has 4");
     bytes = to_bytes(sample());
     bytes.back() ^= std::byte{1};
     expect_refused(bytes, "check sum");

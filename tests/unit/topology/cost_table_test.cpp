@@ -19,13 +19,6 @@ TEST(RankDistances, RanksEqualDistancesEqually) {
     EXPECT_EQ(table[0][0].distance_class, DistanceClass::sys);
 }
 
-TEST(Transposed, SwapsRowsAndColumns) {
-    const auto table = transposed(table_of_classes({{0, 1, 2}, {2, 1, 0}}));
-    ASSERT_EQ(table.size(), 3u);
-    EXPECT_EQ(table[0][1].distance_class, DistanceClass::phb);
-    EXPECT_EQ(table[2][0].distance_class, DistanceClass::phb);
-}
-
 TEST(NearestClass, IsTheBestOfTheRow) {
     EXPECT_EQ(nearest_class(table_of_classes({{3, 1, 4}})[0]), DistanceClass::pxb);
     EXPECT_EQ(nearest_class({}), DistanceClass::sys);

@@ -10,9 +10,9 @@ Assignment sample_assignment() {
     Assignment out;
     out.method = "balanced";
     out.notes = {"n2:1 is down and not used"};
-    out.pes.push_back({0, "here", {{"n0", 1, 0, DistanceClass::pix, 100'000'000'000, {}}}, "because"});
+    out.pes.push_back({0, "here", {{"n0", 1, 0, 0, DistanceClass::pix, 100'000'000'000, {}}}, "because"});
     out.pes.push_back(
-        {10, "there", {{"n1", 1, 1, DistanceClass::node, 0, {}}, {"n3", 2, 2, DistanceClass::sys, 0, {}}}, "so"});
+        {10, "there", {{"n1", 1, 1, 1, DistanceClass::node, 0, {}}, {"n3", 2, 2, 2, DistanceClass::sys, 0, {}}}, "so"});
     return out;
 }
 
@@ -47,7 +47,7 @@ Assignment eight_on_one_nic() {
         std::vector<std::uint32_t> others;
         for (std::uint32_t other = 0; other < 8; ++other)
             if (other != pe) others.push_back(other);
-        const std::vector<NicChoice> nics{{"eth0", 1, 0, DistanceClass::phb, 0, others}};
+        const std::vector<NicChoice> nics{{"eth0", 1, 0, 0, DistanceClass::phb, 0, others}};
         out.pes.push_back({pe, pe % 4 == 0 ? "at the left" : "at the right", nics, reason_of(nics, {})});
     }
     return out;

@@ -97,7 +97,7 @@ TEST(ChooseBalanced, WeighsLoadByRate) {
 
 TEST(ChooseBalanced, AvoidsRailsThatOthersUse) {
     const auto table = table_of_classes({{0, 0, 2}});
-    EXPECT_THAT(choose_balanced(table, no_limit, {{1, 0, 0}, {}, {}}), ElementsAre(ElementsAre(1, 2)));
+    EXPECT_THAT(choose_balanced(table, no_limit, {{1, 0, 0}, {}, {}}), ElementsAre(ElementsAre(1)));
 }
 
 TEST(ChooseBalanced, MovesEarlierPesOnWhenALaterOneNeedsTheirRail) {
@@ -126,9 +126,25 @@ TEST(ChooseBalanced, UsesAllRailsWhenThereAreMoreThanPes) {
 }
 
 TEST(ChooseBalanced, SpreadsLeftOverRailsEvenly) {
-    // Rail 2 is as near to both PEs, rail 3 nearer to PE 0: the even way gives rail 2 to PE 1.
-    EXPECT_THAT(choose(table_of_classes({{0, 1, 1, 0}, {1, 0, 1, 1}}), no_limit),
+    // Rail 2 is as near to both PEs, rail 3 to PE 0 alone: the even way gives rail 2 to PE 1.
+    EXPECT_THAT(choose(table_of_classes({{0, 1, 0, 0}, {1, 0, 0, 1}}), no_limit),
                 ElementsAre(ElementsAre(0, 3), ElementsAre(1, 2)));
+}
+
+TEST(ChooseBalanced, LeavesRailsOutsideOfEveryNearestClassUnused) {
+    EXPECT_THAT(choose(table_of_classes({{0, 1, 4}}), no_limit), ElementsAre(ElementsAre(0)));
+    // Rail 1 is the nearest of PE 1, in the class of which PE 0 has a nearer one.
+    EXPECT_THAT(choose(table_of_classes({{0, 2, 2}, {4, 2, 2}}), no_limit),
+                ElementsAre(ElementsAre(0), ElementsAre(1, 2)));
+    EXPECT_THAT(choose(table_of_classes({{4, 4}}), no_limit), ElementsAre(ElementsAre(0, 1)));
+    std::mt19937 random(23);
+    for (int round = 0; round < 300; ++round) {
+        const auto table = random_table(random, 3, 9);
+        const auto choice = choose(table, no_limit);
+        for (std::size_t pe = 0; pe < choice.size(); ++pe)
+            for (const std::size_t rail : choice[pe])
+                EXPECT_EQ(table[pe][rail].distance_class, nearest_class(table[pe])) << "round " << round;
+    }
 }
 
 TEST(ChooseBalanced, RespectsWhatATransportCanDrive) {

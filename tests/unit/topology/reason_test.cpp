@@ -6,7 +6,7 @@ namespace npushmem::topology {
 namespace {
 
 NicChoice choice(const std::string& nic, DistanceClass distance, std::vector<std::uint32_t> shared_with = {}) {
-    return {nic, 1, 0, distance, 0, std::move(shared_with)};
+    return {nic, 1, 0, 0, distance, 0, std::move(shared_with)};
 }
 
 TEST(ReasonOf, SaysNearestAndNotShared) {

@@ -122,11 +122,12 @@ void test_misuse(Scene& s) {
     s.check.no_error("a context that lives");
     npushmem_ctx_destroy(ctx);
     npushmem_ctx_long_p(ctx, s.words, 1, s.job.right());
-    s.failed("a destroyed context", NPUSHMEM_E_ARGUMENT, {"npushmem_ctx_long_p", "context has been destroyed"});
+    s.failed("a destroyed context", NPUSHMEM_E_ARGUMENT,
+             {"npushmem_ctx_long_p", "the context 0x", "has been destroyed"});
     (void)npushmem_ctx_long_atomic_fetch(ctx, s.words, s.job.right());
     s.failed("a destroyed context", NPUSHMEM_E_ARGUMENT, {"npushmem_ctx_long_atomic_fetch", "destroyed"});
     npushmem_ctx_destroy(ctx);
-    s.failed("a second destroy", NPUSHMEM_E_ARGUMENT, {"npushmem_ctx_destroy", "not any more"});
+    s.failed("a second destroy", NPUSHMEM_E_ARGUMENT, {"npushmem_ctx_destroy", "has been destroyed"});
     s.still_usable("misuse");
 }
 

@@ -51,14 +51,14 @@ void test_malloc(Checker& check, const Job& job) {
 }
 
 void test_align(Checker& check, const Job& job) {
-    for (std::size_t alignment = sizeof(void*); alignment <= (2U << 20); alignment *= 4) {
+    for (std::size_t alignment = 1; alignment <= (2U << 20); alignment *= 2) {
         void* object = npushmem_align(alignment, 33);
         check.equal(fmt::format("alignment {}", alignment), std::uint64_t{0}, address(object) % alignment);
         test_symmetric(check, job, "align", object, 33);
         npushmem_free(object);
     }
     check.no_error("align");
-    for (const std::size_t wrong : {std::size_t{0}, std::size_t{4}, std::size_t{48}, ~std::size_t{0}}) {
+    for (const std::size_t wrong : {std::size_t{0}, std::size_t{3}, std::size_t{48}, ~std::size_t{0}}) {
         check.that("a wrong alignment gives NULL", npushmem_align(wrong, 8) == nullptr);
         check.failed_with("a wrong alignment", NPUSHMEM_E_ARGUMENT, {"npushmem_align", std::to_string(wrong)});
     }
@@ -169,15 +169,38 @@ void test_exhaustion(Checker& check) {
     check.no_error("after exhaustion");
 }
 
+// One PE gives a pointer of its own: it learns what is wrong with the pointer, and the others which PE that was.
+void test_free_by_one(Checker& check, const Job& job, char* object) {
+    if (job.npes < 2) return;
+    long own = 0;
+    npushmem_free(job.me == 1 ? static_cast<void*>(&own) : object);
+    if (job.me == 1)
+        check.failed_with("free of an own variable", NPUSHMEM_E_NOT_SYMMETRIC,
+                          {fmt::format("npushmem_free: address {} is not in the symmetric heap", fmt::ptr(&own))});
+    else
+        check.failed_with("free where PE 1 gives an own variable", NPUSHMEM_E_MISMATCH,
+                          {"PE 1 calls free of 0x", "which is not the beginning of a symmetric object there",
+                           "calls free of the object at offset 0x"});
+    if (job.me == 1)
+        check.that("realloc of an own variable gives NULL", npushmem_realloc(&own, 512) == nullptr);
+    else
+        check.that("realloc where PE 1 gives an own variable", npushmem_realloc(object, 512) == nullptr);
+    check.failed_with("realloc", job.me == 1 ? NPUSHMEM_E_NOT_SYMMETRIC : NPUSHMEM_E_MISMATCH, {"npushmem_realloc"});
+}
+
 void test_wrong_free(Checker& check, const Job& job) {
     int local = 0;
     npushmem_free(&local);
-    check.failed_with("free of a local variable", NPUSHMEM_E_NOT_SYMMETRIC, {"npushmem_free", "symmetric heap"});
+    check.failed_with(
+        "free of a local variable", NPUSHMEM_E_NOT_SYMMETRIC,
+        {fmt::format("npushmem_free: address {}", fmt::ptr(&local)), "symmetric heap", "npushmem_malloc"});
     auto* object = static_cast<char*>(npushmem_malloc(256));
     npushmem_free(object + 64);
     check.failed_with("free of the middle of an object", NPUSHMEM_E_ARGUMENT, {"npushmem_free", "inside", "256"});
     check.that("realloc of the middle gives NULL", npushmem_realloc(object + 64, 8) == nullptr);
-    check.failed_with("realloc of the middle of an object", NPUSHMEM_E_ARGUMENT, {"npushmem_realloc"});
+    check.failed_with("realloc of the middle of an object", NPUSHMEM_E_ARGUMENT,
+                      {fmt::format("npushmem_realloc: {} is not the beginning", fmt::ptr(object + 64))});
+    test_free_by_one(check, job, object);
     test_symmetric(check, job, "an object that was not freed", object, 256);
     npushmem_free(object);
     check.no_error("free");

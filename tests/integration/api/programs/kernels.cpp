@@ -109,6 +109,22 @@ void test_gets_and_atomics(Kernels& kernels, const Job& job) {
         npushmem_free(memory);
 }
 
+// A PE's own memory is there for its kernels whatever transport serves the PE: what is put there can be loaded.
+void test_own_memory(Kernels& kernels, const Job& job) {
+    auto* source = allocate<std::uint64_t>(words);
+    auto* data = allocate<std::uint64_t>(words);
+    kernels.on_one_core("its own memory", [&](Core& core) {
+        for (std::size_t i = 0; i < words; ++i) core.store(source + i, mark(job.me, 8, i));
+        core.dcci(source, words * sizeof *source);
+        core.put(data, source, words, job.me);
+        core.set_flag<npu::Pipe::copy_out, npu::Pipe::scalar>(0);
+        core.wait_flag<npu::Pipe::copy_out, npu::Pipe::scalar>(0);
+        for (std::size_t i = 0; i < words; ++i) kernels.expect("own put", mark(job.me, 8, i), core.load(data + i));
+    });
+    npushmem_free(data);
+    npushmem_free(source);
+}
+
 // A kernel that looks for itself, again and again: what comes must come all the same.
 void test_polling(Kernels& kernels, const Job& job) {
     auto* word = allocate<std::uint64_t>(8);
@@ -211,6 +227,7 @@ void test_kernels(Checker& check, const Job& job, npu::Stream& stream) {
     Kernels kernels(check, stream);
     test_ring(kernels, job);
     test_gets_and_atomics(kernels, job);
+    test_own_memory(kernels, job);
     test_polling(kernels, job);
     test_barriers(kernels, job);
     test_scalar_access(check, kernels, job);

@@ -91,6 +91,22 @@ NPUSHMEM_FOR_EACH_RMA_TYPE(TEST_RMA)
     }
 NPUSHMEM_FOR_EACH_ATOMIC_TYPE(TEST_ATOMICS)
 
+/* Deprecated types of wait_until and test, by their names and generically. */
+#define TEST_SHORT_WAITS(NAME, TYPE)                                   \
+    static void test_short_waits_##NAME(int right) {                   \
+        TYPE* words = shmem_calloc(2, sizeof(TYPE));                   \
+        shmem_p(words, (TYPE)-2, right);                               \
+        shmem_wait_until(words, SHMEM_CMP_EQ, (TYPE)-2);               \
+        EXPECT(shmem_test(words, SHMEM_CMP_EQ, (TYPE)-2) == 1);        \
+        shmem_p(words + 1, (TYPE)3, right);                            \
+        shmem_##NAME##_wait_until(words + 1, SHMEM_CMP_GE, 3);         \
+        EXPECT(pshmem_##NAME##_test(words + 1, SHMEM_CMP_GT, 2) == 1); \
+        pshmem_##NAME##_wait_until(words + 1, SHMEM_CMP_LE, 3);        \
+        shmem_barrier_all();                                           \
+        shmem_free(words);                                             \
+    }
+NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(TEST_SHORT_WAITS)
+
 #define TEST_BITWISE(NAME, TYPE)                                                      \
     static void test_bitwise_##NAME(int right) {                                      \
         TYPE* word = shmem_calloc(1, sizeof(TYPE));                                   \
@@ -183,6 +199,9 @@ int main(void) {
 #undef RUN
 #define RUN(NAME, TYPE) test_bitwise_##NAME(right);
     NPUSHMEM_FOR_EACH_BITWISE_TYPE(RUN)
+#undef RUN
+#define RUN(NAME, TYPE) test_short_waits_##NAME(right);
+    NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(RUN)
 #undef RUN
     test_bitwise_reductions(me, npes);
     test_old_names(right);

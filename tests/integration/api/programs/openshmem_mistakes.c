@@ -1,6 +1,7 @@
 /* A program of OpenSHMEM that makes mistakes: each is reported under the name by which the function was called, before
- * the start as well. "size" as its argument: prints what the heap holds at least. "leave": the last PE goes with
- * status 3 while the others wait for it; "fork": each PE has a child that ends by itself. */
+ * the start as well. "size" as its argument: prints what the heap holds at least. "leave <status>": the last PE
+ * exits with that status while the others wait for it twice; "fork": each PE has a child that ends by itself;
+ * "end": the last PE ends the job with status 5. */
 #include <shmem.h>
 #include <shmemx.h>
 #include <stdio.h>
@@ -48,10 +49,19 @@ static void make_mistakes(void) {
     shmem_free(object);
 }
 
-static void leave(void) {
+static int leave(int status) {
     shmem_init();
-    if (shmem_my_pe() == shmem_n_pes() - 1) exit(3);
+    if (shmem_my_pe() == shmem_n_pes() - 1) exit(status);
     shmem_barrier_all();
+    shmem_barrier_all();
+    return 1;
+}
+
+static int end_job(void) {
+    shmem_init();
+    if (shmem_my_pe() == shmem_n_pes() - 1) shmem_global_exit(5);
+    shmem_barrier_all();
+    return 1;
 }
 
 static int fork_children(void) {
@@ -65,7 +75,8 @@ static int fork_children(void) {
 }
 
 int main(int count, char** arguments) {
-    if (count > 1 && strcmp(arguments[1], "leave") == 0) leave();
+    if (count > 2 && strcmp(arguments[1], "leave") == 0) return leave(atoi(arguments[2]));
+    if (count > 1 && strcmp(arguments[1], "end") == 0) return end_job();
     if (count > 1 && strcmp(arguments[1], "fork") == 0) return fork_children();
     if (count > 1 && strcmp(arguments[1], "size") == 0) {
         shmem_init();

@@ -56,6 +56,17 @@ void test_atomics(int right) {
     shmem_free(word);
 }
 
+// Types that have no atomics.
+template <class T>
+void test_short_waits(int right) {
+    T* word = static_cast<T*>(shmem_calloc(1, sizeof(T)));
+    shmem_p(word, T{7}, right);
+    shmem_wait_until(word, SHMEM_CMP_EQ, T{7});
+    expect("test of a short type", 1, shmem_test(word, SHMEM_CMP_GT, 6));
+    shmem_barrier_all();
+    shmem_free(word);
+}
+
 // In the standard library's type and in the compiler's own.
 template <class T>
 void test_complex(int me, int npes) {
@@ -100,6 +111,8 @@ int main() {
 #define RUN(NAME, TYPE) test_atomics<TYPE>(right);
     NPUSHMEM_FOR_EACH_ATOMIC_TYPE(RUN)
 #undef RUN
+    test_short_waits<short>(right);
+    test_short_waits<unsigned short>(right);
     test_complex<npushmem_complexf>(me, npes);
     test_complex<npushmem_complexd>(me, npes);
     test_complex<std::complex<double>>(me, npes);

@@ -187,6 +187,7 @@ void test_reuse(Checker& check, const Job& job) {
     check.no_error("making and destroying");
     if (old != NPUSHMEM_TEAM_INVALID) {
         check.equal("my_pe of a destroyed team", -1, npushmem_team_my_pe(old));
+        check.failed_with("my_pe of a destroyed team", NPUSHMEM_E_ARGUMENT, {"npushmem_team_my_pe", "destroyed"});
         check.that("sync of a destroyed team", npushmem_team_sync(old) != 0);
         check.failed_with("sync of a destroyed team", NPUSHMEM_E_ARGUMENT, {"has been destroyed"});
     }
@@ -497,7 +498,10 @@ void test_listed(Checker& check, const Job& job, const Members& world, long* wor
         }
         npushmem_team_destroy(team);
         check.equal(name + ": my_pe of it", -1, npushmem_team_my_pe(team));
-        if (team != NPUSHMEM_TEAM_INVALID) former = team;
+        if (team != NPUSHMEM_TEAM_INVALID) {
+            check.failed_with(name + ": my_pe of it", NPUSHMEM_E_ARGUMENT, {"npushmem_team_my_pe", "destroyed"});
+            former = team;
+        }
     }
     check.no_error("listed teams");
     npushmem_barrier_all();

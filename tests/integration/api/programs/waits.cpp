@@ -89,6 +89,15 @@ void test_types(Checker& check, const Job& job) {
     }
     NPUSHMEM_FOR_EACH_ATOMIC_TYPE(TEST_TYPE)
 #undef TEST_TYPE
+#define TEST_TYPE(NAME, TYPE)                                                                                          \
+    {                                                                                                                  \
+        const WaitForms<TYPE> forms{#NAME, npushmem_##NAME##_p, npushmem_##NAME##_wait_until, npushmem_##NAME##_test}; \
+        test_comparisons(check, forms, static_cast<TYPE*>(memory), job.me);                                            \
+        test_around(check, job, forms, static_cast<TYPE*>(memory));                                                    \
+        check.no_error(#NAME);                                                                                         \
+    }
+    NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(TEST_TYPE)
+#undef TEST_TYPE
     npushmem_free(memory);
 }
 

@@ -1,6 +1,7 @@
 /* An MPI program that uses npushmem on a part of its ranks, with MPI at work before, beside and after it.
  *     mpi_ring world   npushmem on all ranks, found by itself
- *     mpi_ring part    npushmem on the even and the odd ranks, each a job of its own */
+ *     mpi_ring part    npushmem on the even and the odd ranks, each a job of its own
+ *     mpi_ring id      npushmem on all ranks, by a unique id that MPI passes on */
 #include <mpi.h>
 #include <npushmemx.h>
 #include <stdio.h>
@@ -34,6 +35,18 @@ static int ring(MPI_Comm communicator) {
     return good ? 0 : 5;
 }
 
+static int start_by_id(npushmemx_init_attr_t* attr) {
+    int rank = 0;
+    int size = 0;
+    npushmemx_uniqueid_t id;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == 0 && npushmemx_get_uniqueid(&id) != 0) return 6;
+    MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (npushmemx_set_attr_uniqueid_args(rank, size, &id, attr) != 0) return 6;
+    return npushmemx_init_attr(NPUSHMEMX_INIT_WITH_UNIQUEID, attr);
+}
+
 int main(int argc, char** argv) {
     int rank = 0;
     int failed = 0;
@@ -44,7 +57,8 @@ int main(int argc, char** argv) {
     if (in_part) MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &communicator);
     npushmemx_init_attr_t attr = NPUSHMEMX_INIT_ATTR_INITIALIZER;
     attr.attribute = in_part ? &communicator : NULL;
-    if (npushmemx_init_attr(0, &attr) != 0) return 6;
+    const int by_id = argc > 1 && strcmp(argv[1], "id") == 0;
+    if ((by_id ? start_by_id(&attr) : npushmemx_init_attr(0, &attr)) != 0) return 6;
     failed = ring(communicator);
     npushmem_finalize();
     (void)sum_of_ranks(MPI_COMM_WORLD);

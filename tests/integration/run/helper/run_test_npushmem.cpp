@@ -2,15 +2,28 @@
 //     whole        init, a barrier, finalize
 //     waiting      init; PE 0 reports "ready" and pauses, the others report "ready" and wait for it in a barrier
 //     early        PE 1 exits with status 3 before init, the others wait for it in init
+//     absent       PE 1 returns before init, the others call it
+//     lingering    PE 0 reports "ready" and pauses, the others do so and wait for it in init; when PE 1 is killed, a
+//                  tenth of a second passes between the end of its sockets and the moment in which it can be reaped
+//     lingering-6  the same by npushmemx_init_attr, and exit status 6 when that fails
 //     global-exit  PE 1 calls npushmem_global_exit(5), the others wait in a barrier
 //     forgetful    PE 1 exits with status 0 after init and without finalize, the others wait in a barrier
 //     counted      a hundred barriers; reports what has been counted of them
+//     mistaken     a put to a PE that does not exist, after which the program goes on and returns 0
+//     early-put    the same before init
+//     asked        the same, and the program asks for the failure       cleared  it forgets the failure unasked
+//     returned     calls that return their failures
+//     refused      PE 0 calls another collective than the others (with NPUSHMEM_CHECK=1)
+//     last-words   PE 1 makes the mistake and is killed
+//     on-signal    reports "ready", makes the mistake at SIGUSR1, reports "made", waits for another SIGUSR1
 #include <npushmem.h>
 #include <npushmemx.h>
 
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -69,9 +82,104 @@ void early() {
     npushmem_init();
 }
 
+void absent() {
+    if (run_test::variable("NPUSHMEM_PE") != "1") npushmem_init();
+}
+
+// The kernel closes what was opened last first, and waits a moment for each of these.
+void open_slow_descriptors() {
+    constexpr int count = 60;
+    for (int i = 0; i < count; ++i) (void)::inotify_add_watch(::inotify_init1(IN_CLOEXEC), "/", IN_DELETE_SELF);
+}
+
+void lingering(bool by_attributes) {
+    const std::string pe = run_test::variable("NPUSHMEM_PE");
+    if (pe == "1") open_slow_descriptors();
+    report("ready");
+    while (pe == "0") ::pause();
+    npushmemx_init_attr_t attributes = NPUSHMEMX_INIT_ATTR_INITIALIZER;
+    if (!by_attributes) npushmem_init();
+    if (by_attributes && npushmemx_init_attr(0, &attributes) != 0) std::_Exit(6);
+}
+
 // Starts and ends as if all were well, whatever became of the start.
 void careless() {
     npushmem_init();
+    report("pe-" + std::to_string(npushmem_my_pe()) + "-of-" + std::to_string(npushmem_n_pes()));
+    npushmem_barrier_all();
+    npushmem_finalize();
+}
+
+void make_mistake() { npushmem_long_p(nullptr, 1, 99); }
+
+void mistaken() {
+    npushmem_init();
+    make_mistake();
+    npushmem_finalize();
+}
+
+void early_put() {
+    make_mistake();
+    npushmem_init();
+    npushmem_finalize();
+}
+
+void asked() {
+    npushmem_init();
+    make_mistake();
+    make_mistake();
+    report("code-" + std::to_string(npushmemx_last_error(nullptr)));
+    npushmem_finalize();
+}
+
+void cleared() {
+    npushmem_init();
+    make_mistake();
+    npushmemx_clear_error();
+    report("code-" + std::to_string(npushmemx_last_error(nullptr)));
+    npushmem_finalize();
+}
+
+void returned() {
+    npushmem_init();
+    npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
+    const bool shown = npushmem_align(3, 64) == nullptr && npushmem_team_sync(NPUSHMEM_TEAM_INVALID) != 0 &&
+                       npushmem_ptr(&team, 0) == nullptr && npushmemx_heap_info(nullptr) != 0 &&
+                       npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, nullptr, nullptr, 1) != 0;
+    report(shown ? "shown" : "hidden");
+    npushmem_finalize();
+}
+
+void refused() {
+    npushmem_init();
+    if (npushmem_my_pe() == 0)
+        npushmem_sync_all();
+    else
+        npushmem_barrier_all();
+    npushmem_finalize();
+}
+
+void last_words() {
+    npushmem_init();
+    if (npushmem_my_pe() == 1) {
+        make_mistake();
+        ::raise(SIGKILL);
+    }
+    npushmem_barrier_all();
+}
+
+void on_signal() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    npushmem_init();
+    report("ready");
+    int got = 0;
+    sigwait(&set, &got);
+    make_mistake();
+    report("made");
+    sigwait(&set, &got);
     npushmem_finalize();
 }
 
@@ -106,9 +214,20 @@ int main(int argc, char** argv) {
     if (part == "counted") counted();
     if (part == "waiting") waiting();
     if (part == "early") early();
+    if (part == "absent") absent();
+    if (part == "lingering") lingering(false);
+    if (part == "lingering-6") lingering(true);
     if (part == "global-exit") global_exit();
     if (part == "careless") careless();
     if (part == "reused") reused();
     if (part == "forgetful") forgetful();
+    if (part == "mistaken") mistaken();
+    if (part == "early-put") early_put();
+    if (part == "asked") asked();
+    if (part == "cleared") cleared();
+    if (part == "returned") returned();
+    if (part == "refused") refused();
+    if (part == "last-words") last_words();
+    if (part == "on-signal") on_signal();
     return 0;
 }

@@ -92,12 +92,18 @@ void count_cpus() {
 
 int number(const char* name) { return std::atoi(variable(name).c_str()); }
 
+// The second descriptor of "pipe:device:inode,log:device:inode,...".
+int launchers_log() {
+    const std::string text = variable("NPUSHMEM_LAUNCHER_FD");
+    return std::atoi(text.c_str() + text.find(',') + 1);
+}
+
 void list_descriptors() {
     std::string found = "fds";
     DIR* directory = ::opendir("/proc/self/fd");
     if (directory == nullptr) return;
     const std::set<int> expected{
-        0, 1, 2, ::dirfd(directory), number("RUN_TEST_REPORT"), number("NPUSHMEM_LAUNCHER_FD")};
+        0, 1, 2, ::dirfd(directory), number("RUN_TEST_REPORT"), number("NPUSHMEM_LAUNCHER_FD"), launchers_log()};
     while (const dirent* entry = ::readdir(directory)) {
         const int fd = std::atoi(entry->d_name);
         if (expected.count(fd) == 0 && std::isdigit(entry->d_name[0]) != 0) found += "-" + std::to_string(fd);

@@ -152,6 +152,36 @@ TEST(Job, FindsTheSessionWhoseTimeIsUp) {
     EXPECT_FALSE(job.next_deadline().passed(start + Milliseconds{1999}));
 }
 
+TEST(Job, FailsSessionsThatLackARankThatHasEnded) {
+    Job job{Credentials{}};
+    EXPECT_TRUE(enter(job.session_for(join_of(0, 3), start), join_of(0, 3)).ok());
+    EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);
+    job.rank_ended(0, 3, "PE 0 ended");  // has joined: its connection tells
+    job.rank_ended(1, 2, "PE 1 of another job ended");
+    job.rank_ended(3, 3, "a rank that the job does not have ended");
+    EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);
+    job.rank_ended(2, 3, "PE 2 ended");
+    Session* const failed = job.fail_for_ended_rank(start);
+    ASSERT_NE(failed, nullptr);
+    EXPECT_EQ(failed->stage(), Stage::failed);
+    EXPECT_THAT(failed->failure().message(), HasSubstr("PE 2 ended without calling npushmem_init"));
+    EXPECT_EQ(job.fail_for_ended_rank(start), nullptr) << "once";
+    EXPECT_FALSE(enter(job.session_for(join_of(1, 3), start), join_of(1, 3)).ok());
+}
+
+TEST(Job, ARankThatEndsAfterItJoinedHarmsNoCompleteSession) {
+    Job job{Credentials{}};
+    for (int rank = 0; rank < 2; ++rank)
+        EXPECT_TRUE(enter(job.session_for(join_of(rank, 2), start), join_of(rank, 2)).ok());
+    job.find(1)->leave(1);
+    job.rank_ended(1, 2, "PE 1 ended");
+    EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);
+    job.find(1)->leave(0);
+    job.tidy(start);
+    EXPECT_TRUE(enter(job.session_for(join_of(0, 2), start), join_of(0, 2)).ok());
+    EXPECT_NE(job.fail_for_ended_rank(start), nullptr) << "the next session lacks it";
+}
+
 TEST(Job, DoesNotKeepFailuresForEver) {
     Job job{Credentials{}};
     for (int attempt = 0; attempt < 100; ++attempt) {

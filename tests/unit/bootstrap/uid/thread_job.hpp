@@ -49,6 +49,10 @@ public:
         return opened.ok() ? body(*opened.value()) : opened.status();
     }
 
+    [[nodiscard]] Status rank_ended(int rank, int nranks, const std::string& how) const {
+        return UidBootstrap::rank_ended(host_, id_, rank, nranks, how);
+    }
+
     [[nodiscard]] Result<std::unique_ptr<Bootstrap>> open(int rank, int nranks) const {
         npushmem_bootstrap_params params{};
         params.struct_size = sizeof params;

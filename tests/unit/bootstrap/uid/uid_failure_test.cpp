@@ -102,6 +102,38 @@ TEST_P(UidFailureSizes, ARankThatVanishesWhileJoiningIsNamed) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::peer_dead, "closed its connection while the job was starting")));
 }
 
+TEST_P(UidFailureSizes, ARankWhoseProcessHasEndedIsNotWaitedFor) {
+    const int n = GetParam();
+    const ThreadJob before;
+    auto ranks = ThreadJob::all_ranks(n);
+    ranks.erase(ranks.begin() + n / 2);
+    const auto expected = FailedWith(Code::peer_dead, "PE x exited with status 0 without calling npushmem_init");
+    EXPECT_THAT(before.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
+    EXPECT_THAT(before.run(ranks, n, one_barrier), Each(expected));
+
+    const ThreadJob meanwhile;
+    std::vector<Outcome> outcomes;
+    std::thread others([&] { outcomes = meanwhile.run(ranks, n, one_barrier); });
+    EXPECT_THAT(meanwhile.rank_ended(n / 2, n, "PE x exited with status 0"), Succeeded());
+    others.join();
+    EXPECT_THAT(outcomes, Each(expected));
+}
+
+TEST(UidFailure, TheEndOfARankOfAnotherJobChangesNothing) {
+    const ThreadJob job;
+    EXPECT_THAT(job.rank_ended(1, 4, "PE 1 of 4 ended"), Succeeded());
+    EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
+    ThreadJob other;
+    EXPECT_THAT(other.rank_ended(1, 3, "PE 1 of 3 ended"), Succeeded());
+    EXPECT_THAT(job.run(3, one_barrier), Each(Succeeded()));
+    UniqueId elsewhere = job.id();
+    elsewhere.service = Address::parse("127.0.0.1", 1).value();
+    other.use(elsewhere);
+    EXPECT_THAT(other.rank_ended(1, 3, "PE 1 ended"), FailedWith(Code::state, "127.0.0.1:1"));
+    other.use(UniqueId{});
+    EXPECT_FALSE(other.rank_ended(1, 3, "PE 1 ended").ok());
+}
+
 TEST(UidFailure, TheIdServesOneJobAfterAnother) {
     const ThreadJob job;
     for (int session = 0; session < 10; ++session) EXPECT_THAT(job.run(5, one_barrier), Each(Succeeded()));

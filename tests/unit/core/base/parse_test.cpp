@@ -31,7 +31,7 @@ TEST(ParseSize, TakesUnitsOfAnySpelling) {
 }
 
 TEST(ParseSize, RefusesWhatIsNoSize) {
-    for (const char* bad : {"", "G", "-1", "1.5G", "1X", "1GG"})
+    for (const char* bad : {"", "G", "-1", "1.5G", "1X", "1GG", "1Gfoo", "5ib", "1kibi", "1 2", "0x10"})
         EXPECT_THAT(parse_size(bad).status().message(), HasSubstr("is not a size")) << bad;
     EXPECT_THAT(parse_size("99999999T").status().message(), HasSubstr("fits into 64 bits"));
 }
@@ -42,7 +42,8 @@ TEST(ParseDuration, TakesUnits) {
     EXPECT_EQ(parse_duration("3").value(), 3s);
     EXPECT_EQ(parse_duration("10 us").value(), 10us);
     EXPECT_EQ(parse_duration("2m").value(), 2min);
-    for (const char* bad : {"", "s", "-1s", "1y", "nan", "1e30s"})
+    EXPECT_EQ(parse_duration("0.1ns").value(), 1ns) << "0 would mean that there is none";
+    for (const char* bad : {"", "s", "-1s", "1y", "nan", "1e30s", "1sfoo", "1 s s"})
         EXPECT_EQ(parse_duration(bad).status().code(), Code::config) << bad;
 }
 

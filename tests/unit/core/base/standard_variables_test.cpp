@@ -31,7 +31,7 @@ TEST_P(StandardSize, IsTheCeilingOfTheProduct) {
 INSTANTIATE_TEST_SUITE_P(Texts, StandardSize,
                          ::testing::Values(Size{"20m", 20971520}, Size{"3.1m", 3250586}, Size{"3.1M", 3250586},
                                            Size{".5m", 524288}, Size{"0.5m", 524288}, Size{"4096", 4096},
-                                           Size{"1.5", 2}, Size{"20kk", 20480}, Size{"2G", 2ULL << 30},
+                                           Size{"1.5", 2}, Size{"3.5KiB", 3584}, Size{"2G", 2ULL << 30},
                                            Size{"1t", 1ULL << 40}, Size{"7K", 7168}, Size{"512MB", 512ULL << 20},
                                            Size{" 64m ", 64ULL << 20}, Size{"0", 1}, Size{"1.", 1}));
 
@@ -46,7 +46,7 @@ TEST_P(NoStandardSize, IsAnErrorThatNamesVariableAndValue) {
 
 INSTANTIATE_TEST_SUITE_P(Texts, NoStandardSize,
                          ::testing::Values("", "m", "-1", "1x", "lots", "nan", "inf", "0x10", "1,5m", "99999999t",
-                                           "1e3"));
+                                           "20kk", "1Gfoo", "1g b", "1kibi", "16777216.5t", "1b", "7 k", "1e3"));
 
 TEST(StandardVariables, AnyValueTurnsTheOthersOn) {
     for (const char* value : {"", "0", "1", "yes", "whatever"}) {

@@ -19,6 +19,12 @@ TEST(Nearest, FindsMisspellingsAndRefusesStrangers) {
     EXPECT_EQ(nearest("FOO", {"SYMMETRIC_SIZE", "DEBUG"}), "");
 }
 
+TEST(Nearest, CompletesWhatOnlyOneBeginsWith) {
+    EXPECT_EQ(nearest("comb", {"combine", "contexts"}), "combine");
+    EXPECT_EQ(nearest("com", {"combine", "compare"}), "");
+    EXPECT_EQ(nearest("co", {"combine", "put"}), "");
+}
+
 TEST(Trimmed, RemovesOuterBlanksOnly) {
     EXPECT_EQ(trimmed("  a b\t"), "a b");
     EXPECT_EQ(trimmed(" \t "), "");

@@ -47,19 +47,19 @@ TEST_F(TransportMapTest, TheFirstThatReachesWins) {
     EXPECT_TRUE(map.value().route(0).maps());
     EXPECT_FALSE(map.value().route(3).maps());
     EXPECT_EQ(map.value().transports_in_use(), 7U);
-    EXPECT_EQ(map.value().describe(named),
+    EXPECT_EQ(map.value().describe(),
               "pe 0: local, mapped (same host)\npe 1: self, mapped (the PE itself)\npe 2-3: remote (by network)\n");
 }
 
-TEST_F(TransportMapTest, NotesKeepPesApart) {
+TEST_F(TransportMapTest, ReasonsKeepPesApartInTheTextAlone) {
     const HostLayout layout = hosts_of({0, 1, 1, 1});
-    reaches(remote, NPUSHMEM_CAP_PUT, "by network", [](int) { return true; });
+    ON_CALL(remote, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return Reach{NPUSHMEM_CAP_PUT, 0, 0, peer.pe == 0 ? "near" : peer.pe == 3 ? "rail 3" : "rail 1"};
+    });
     auto map = TransportMap::build(named, layout, 0, peer_of);
     ASSERT_TRUE(map.ok());
-    EXPECT_EQ(map.value().describe(named, [](int pe) { return pe == 0   ? ""
-                                                              : pe == 3 ? "rail 3"
-                                                                        : "rail 1"; }),
-              "pe 0: remote (by network)\npe 1-2: remote (by network); rail 1\npe 3: remote (by network); rail 3\n");
+    EXPECT_EQ(map.value().describe(), "pe 0: remote (near)\npe 1-2: remote (rail 1)\npe 3: remote (rail 3)\n");
+    EXPECT_EQ(&map.value().route(1), &map.value().route(3)) << "nothing is kept for each PE";
 }
 
 TEST_F(TransportMapTest, PesOfOneHostMayDiffer) {

@@ -13,6 +13,8 @@ namespace npushmem {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr std::uint64_t slice = 4ULL << 20;
 
@@ -259,12 +261,33 @@ TEST(CollectiveHeap, APeThatMakesNoHeapCallIsFoundAndTheNextCallIsGoodAgain) {
 TEST(CollectiveHeap, WhatIsNoObjectCannotBeFreed) {
     run_pes(1, [](Pe& pe) {
         int local = 0;
-        EXPECT_EQ(pe.heap.free(&local).code(), Code::not_symmetric);
+        const Status outside = pe.heap.free(&local);
+        EXPECT_EQ(outside.code(), Code::not_symmetric);
+        EXPECT_THAT(outside.message(), StartsWith("address 0x"));
         EXPECT_EQ(pe.heap.free(pe.symmetric.base()).code(), Code::argument) << "the control block";
         auto object = pe.heap.allocate(HeapCall::malloc, 256, 64);
         EXPECT_EQ(pe.heap.free(static_cast<std::byte*>(object.value()) + 64).code(), Code::argument);
         EXPECT_TRUE(pe.heap.free(object.value()).ok());
         EXPECT_EQ(pe.heap.free(object.value()).code(), Code::argument) << "twice";
+    });
+}
+
+TEST(CollectiveHeap, APointerOfOnePeIsNamedAsSuch) {
+    run_pes(3, [](Pe& pe) {
+        auto object = pe.heap.allocate(HeapCall::malloc, 256, 64);
+        ASSERT_TRUE(object.ok());
+        long own = 0;
+        void* const given = pe.number == 1 ? &own : object.value();
+        for (const bool resize : {false, true}) {
+            const Status done = resize ? pe.heap.reallocate(given, 512).status() : pe.heap.free(given);
+            EXPECT_EQ(done.code(), pe.number == 1 ? Code::not_symmetric : Code::mismatch);
+            EXPECT_THAT(done.message(), Not(HasSubstr("offset 0x0")));
+            if (pe.number != 1) {
+                EXPECT_THAT(done.message(), HasSubstr("PE 1 calls"));
+                EXPECT_THAT(done.message(), HasSubstr("which is not the beginning of a symmetric object"));
+            }
+        }
+        EXPECT_TRUE(pe.heap.free(object.value()).ok());
     });
 }
 

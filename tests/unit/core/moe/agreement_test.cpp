@@ -53,6 +53,23 @@ TEST(Agreement, EveryRankNamesTheOneThatDiffers) {
     }
 }
 
+TEST(Agreement, ModeAndAuditArePrintedAsTheyWereGiven) {
+    const auto other_mode = [](int pe, CombineConfig& mine) {
+        mine.audit = true;
+        if (pe == 1) mine.mode = CombineMode::stream;
+        return Status{};
+    };
+    for (const Status& status : verdicts(2, other_mode))
+        EXPECT_THAT(status.message(), HasSubstr("disagree on mode: rank 0 has 0, rank 1 has 2;"));
+    const auto other_audit = [](int pe, CombineConfig& mine) {
+        mine.mode = CombineMode::stream;
+        mine.audit = pe == 1;
+        return Status{};
+    };
+    for (const Status& status : verdicts(2, other_audit))
+        EXPECT_THAT(status.message(), HasSubstr("disagree on audit: rank 0 has 0, rank 1 has 1;"));
+}
+
 TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
     const auto refuse = [](int pe, CombineConfig&) { return pe == 2 ? Status{Code::range, "top_k is 99"} : Status{}; };
     const auto all = verdicts(4, refuse);
@@ -76,7 +93,7 @@ TEST(Agreement, OfTwoRefusalsEveryRankTellsTheSame) {
 
 TEST(Agreement, ALongReasonIsCutNotOverrun) {
     const auto refuse = [](int, CombineConfig&) { return Status{Code::range, std::string(1000, 'x')}; };
-    for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 291U + 16U);
+    for (const Status& status : verdicts(2, refuse)) EXPECT_LE(status.message().size(), 283U + 16U);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@ namespace npushmem::moe {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(CombineRefusals, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
     const CaseShape shape{3, 6, 2, 5, 33, 0.0};
@@ -96,29 +96,42 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
     });
 }
 
-// A combine begins without a round of agreement: who refuses keeps its own reason, the others take that of one of them.
-TEST(CombineRefusals, TwoThatRefuseAtOnceKeepTheirReasonsAndNobodyWaits) {
+// What each of four ranks returns when ranks 1 and 2 refuse the same call.
+std::vector<Status> results_of_two_refusals(const CombineConfig& config, const Routing& routing) {
+    std::vector<Status> results(4);
+    CombineBench bench(4, config);
+    bench.run([&](CombinePe& pe) {
+        ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
+        pe.fill(1);
+        Status& result = results[static_cast<std::size_t>(pe.pe())];
+        result = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(),  //
+                                     pe.pe() == 2 ? nullptr : pe.out_data());
+        EXPECT_FALSE(pe.combine());
+        EXPECT_THAT(pe.error(), AllOf(HasSubstr("out of step"), HasSubstr(result.message())));
+    });
+    return results;
+}
+
+// A combine begins without a round of agreement. All ranks report the reason of the one that failed first.
+TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobodyWaits) {
     const CaseShape shape{4, 8, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = config_for(shape, 20);
         config.mode = mode;
         config.timeout = std::chrono::seconds(0);
-        CombineBench bench(shape.ranks, config);
-        bench.run([&](CombinePe& pe) {
-            ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
-            pe.fill(1);
-            const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(),  //
-                                                      pe.pe() == 2 ? nullptr : pe.out_data());
-            EXPECT_EQ(status.code(), Code::argument) << status.message();
-            if (pe.pe() == 0 || pe.pe() == 3) {
-                EXPECT_THAT(status.message(), AnyOf(HasSubstr("rank 1 has given up: moe: x is null"),
-                                                    HasSubstr("rank 2 has given up: moe: out is null")));
-            } else {
-                EXPECT_THAT(status.message(),
-                            AllOf(HasSubstr(pe.pe() == 1 ? "x is null" : "out is null"), Not(HasSubstr("given up"))));
-            }
-        });
+        const std::vector<Status> results = results_of_two_refusals(config, routing);
+        const std::size_t first = results[1].message().starts_with("moe: x is null") ? 1 : 2;
+        const std::string& reason = results[first].message();
+        EXPECT_THAT(reason, AllOf(HasSubstr("is null but must hold"), Not(HasSubstr("given up")))) << name_of(mode);
+        for (std::size_t rank = 0; rank < results.size(); ++rank) {
+            EXPECT_EQ(results[rank].code(), Code::argument) << results[rank].message();
+            if (rank == first) continue;
+            const std::string told = fmt::format("rank {} has given up: {}", first, reason);
+            const bool refuses = rank == 1 || rank == 2;
+            EXPECT_THAT(results[rank].message(), StartsWith(told)) << name_of(mode);
+            EXPECT_EQ(results[rank].message() == told, !refuses) << results[rank].message();
+        }
     }
 }
 

@@ -91,6 +91,10 @@ TEST(RoutingFile, AMissingFileSaysHowToMakeOne) {
     EXPECT_THAT(routing.status().message(), AllOf(HasSubstr("no/such/file.json"), HasSubstr("npushmem-perf routing")));
 }
 
+TEST(RoutingFile, AFolderIsRefused) {
+    EXPECT_THAT(read_routing_file("/").status().message(), AllOf(HasSubstr("'/'"), HasSubstr("Is a directory")));
+}
+
 // Every prefix and every single damaged byte is either read or refused, never a crash.
 TEST(RoutingFile, DamageNeverCrashes) {
     for (std::size_t i = 0; i < valid.size(); ++i) {

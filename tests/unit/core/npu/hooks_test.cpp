@@ -51,7 +51,7 @@ public:
         *signal.word = signal.add ? *signal.word + signal.value : signal.value;
     }
     void before_atomic(const void*, std::size_t, Where) override { note("atomic"); }
-    void after_atomic(const void*) override { note("atomic done"); }
+    void after_atomic(const AtomicResult&, Where) override { note("atomic done"); }
     void before_wait() override { note("wait"); }
     void after_wait(const void*, std::uint64_t seen, Where) override { note("saw " + std::to_string(seen)); }
     void arrive_cores(Where) override { note("arrive"); }

@@ -28,6 +28,18 @@ TEST(BootstrapChoice, ProcessesOfALauncherThatNobodyKnowsAreNoJobsOfOne) {
     }
 }
 
+TEST(BootstrapChoice, ALauncherThatDoesNotSayHowManyIsNotIgnored) {
+    const fakes::FakeHost host;
+    for (const char* variable : {"PMIX_NAMESPACE", "PMI_PORT", "PMI_FD"}) {
+        const Status refused = choose_without_plugins({{variable, "x"}}, host);
+        EXPECT_EQ(refused.code(), Code::config);
+        EXPECT_THAT(refused.message(), HasSubstr(std::string("has started this process (") + variable + " is set)"));
+    }
+    // A sign that counts decides first.
+    EXPECT_EQ(choose_without_plugins({{"PMIX_NAMESPACE", "x"}, {"SLURM_STEP_NUM_TASKS", "1"}}, host).code(),
+              Code::plugin_missing);
+}
+
 TEST(BootstrapChoice, OneProcessOfALauncherNeedsNobody) {
     const fakes::FakeHost host;
     // It goes on to what is there, which is nothing here.

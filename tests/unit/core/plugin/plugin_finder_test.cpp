@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr auto transport = PluginKind::transport;
 
@@ -68,6 +69,27 @@ TEST_F(Finder, AMissingNameIsExplained) {
                 HasSubstr("'p2p'. Looked for libnpushmem_transport_p2p.so in: no directory."));
 }
 
+TEST_F(Finder, WhatIsNoFileIsNamedAndHidesNone) {
+    fs::create_directory(root_ / "a/libnpushmem_transport_folder.so");
+    fs::create_symlink("nowhere", root_ / "a/libnpushmem_transport_link.so");
+    fs::create_directory(root_ / "a/libnpushmem_transport_verbs.so");
+    const std::string folder = finder_.find(transport, "folder").status().message();
+    EXPECT_THAT(folder, HasSubstr(at("a/libnpushmem_transport_folder.so") + ": it is a directory"));
+    EXPECT_THAT(folder, Not(HasSubstr("did you mean")));
+    EXPECT_THAT(finder_.find(transport, "link").status().message(), HasSubstr("a link to a file that does not exist"));
+    EXPECT_EQ(finder_.find(transport, "verbs").value().path, at("b/libnpushmem_transport_verbs.so"));
+    for (const auto& plugin : finder_.scan(transport)) {
+        if (plugin.name != "verbs") continue;
+        EXPECT_EQ(plugin.path, at("b/libnpushmem_transport_verbs.so"));
+        EXPECT_THAT(plugin.hidden, ElementsAre(at("a/libnpushmem_transport_verbs.so")));
+    }
+}
+
+TEST_F(Finder, AFolderThatDoesNotExistIsNamed) {
+    EXPECT_THAT(finder_.find(transport, "nosuch").status().message(),
+                HasSubstr((root_ / "missing").string() + " (no such directory)"));
+}
+
 TEST_F(Finder, ScanListsEachNameOnceAndNotesWhatIsHidden) {
     const auto found = finder_.scan(transport);
     ASSERT_EQ(found.size(), 2U);
@@ -94,6 +116,13 @@ TEST(SearchPath, BeginsWithTheUsersDirectoriesAndHasNoneTwice) {
     EXPECT_EQ(path[0], "/one/dir");
     EXPECT_EQ(path[1], "/three");
     EXPECT_THAT(plugin_search_path(""), ::testing::Contains(HasSubstr("npushmem")));
+}
+
+TEST(SearchPath, DirectoriesOfTheUserThatDoNotExistAreNamed) {
+    EXPECT_THAT(missing_directories(""), IsEmpty());
+    EXPECT_THAT(missing_directories("/:" + ::testing::TempDir()), IsEmpty());
+    EXPECT_THAT(missing_directories("/:/nonexistent:/proc/self/status"),
+                ElementsAre(HasSubstr("'/nonexistent'"), HasSubstr("'/proc/self/status'")));
 }
 
 TEST(SearchPath, HasTheFolderBesideTheProgram) {

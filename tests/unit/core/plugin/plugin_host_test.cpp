@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "npushmem/plugin/host.hpp"
+#include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem {
@@ -20,6 +21,17 @@ TEST(PluginHost, AnswersWithTheRuntimesValueThenTheRowsDefault) {
     EXPECT_EQ(seen.config("X_COUNT"), "3");
     EXPECT_EQ(seen.config("DEBUG"), "info") << "the runtime's own variables are visible too";
     EXPECT_EQ(seen.config("NO_ROW", "otherwise"), "otherwise");
+}
+
+TEST(PluginHost, AnswersWithTheEnvironmentWhereTheRuntimeDoesNotKnowTheRow) {
+    fakes::FakeHost outer;
+    const FakeEnvironment environment{{"NPUSHMEM_X_COUNT", "7"}, {"NPUSHMEM_X_NAME", "env"}, {"NPUSHMEM_Y", "1"}};
+    outer.set("X_NAME", "runtime");
+    const PluginHost own(outer.table(), rows, environment);
+    const Host seen(&own.table(), "x");
+    EXPECT_EQ(seen.config("X_COUNT"), "7");
+    EXPECT_EQ(seen.config("X_NAME"), "runtime");
+    EXPECT_EQ(seen.config("Y", "no row"), "no row");
 }
 
 TEST(PluginHost, ChecksTheValuesThatThePluginWillSee) {

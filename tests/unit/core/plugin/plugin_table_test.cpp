@@ -92,8 +92,20 @@ TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(sizeof(npushmem_atomic), 48U);
     EXPECT_EQ(sizeof(npushmem_put_signal), 72U);
     EXPECT_EQ(sizeof(npushmem_host_id), 24U);
-    EXPECT_EQ(sizeof(npushmem_bootstrap_v1), 104U);
+    EXPECT_EQ(offsetof(npushmem_bootstrap_v1, recognise), 96U);
+    EXPECT_EQ(sizeof(npushmem_bootstrap_v1), 112U);
     EXPECT_EQ(sizeof(npushmem_host), 32U);
+}
+
+TEST(BootstrapTable, WithoutItsOptionalFunctionsItRefusesWhatOnlyTheyCanDo) {
+    npushmem_bootstrap_v1 table{};
+    TableTraits<npushmem_bootstrap_v1>::fill_gaps(table);
+    npushmem_error error{};
+    EXPECT_EQ(table.get_uniqueid(nullptr, nullptr, &error), NPUSHMEM_E_UNSUPPORTED);
+    EXPECT_EQ(table.rank_ended(nullptr, nullptr, 1, 2, "PE 1 ended", &error), NPUSHMEM_E_UNSUPPORTED);
+    EXPECT_THAT(error.message, HasSubstr("waits for every rank"));
+    EXPECT_EQ(table.check(nullptr, &error), NPUSHMEM_OK);
+    EXPECT_EQ(table.recognise(nullptr, nullptr, &error), 0);
 }
 
 TEST(CapabilityNames, AreWordsAndUnknownBitsNumbers) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 
 namespace npushmem {
 namespace {
@@ -19,7 +20,7 @@ protected:
         for (const int pe : died) processes[static_cast<std::size_t>(pe)].start += 1;
         liveness.emplace(processes);
         liveness->watch(
-            0, [this](int pe) { return pe == unmapped ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
+            0, [this](int pe) { return unmapped.contains(pe) ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
             [this] { return anybody_left; }, [this] { return meetings; });
     }
 
@@ -29,12 +30,17 @@ protected:
         block(pe).last_meeting.store(last_meeting, std::memory_order_relaxed);
         anybody_left = true;
     }
+    // As a PE of another host writes it.
+    void departed(int pe, std::uint32_t last_meeting) {
+        block(0).departures[departure_slot(pe)].store(Departure{pe, last_meeting}.packed(), std::memory_order_relaxed);
+        anybody_left = true;
+    }
     void note(int writer, int blamed) { block(writer).blames.store(blamed + 1, std::memory_order_relaxed); }
 
     std::unique_ptr<ControlBlock[]> blocks;
     std::optional<JobLiveness> liveness;
     std::uint64_t meetings = 5;
-    int unmapped = -1;
+    std::set<int> unmapped;
     bool anybody_left = false;
 };
 
@@ -102,8 +108,50 @@ TEST_F(JobLivenessTest, ANoteThatNamesTheAskerOrNobodyIsNotFollowed) {
 }
 
 TEST_F(JobLivenessTest, WithoutAMappedBlockTheDeadOneIsAllThatIsKnown) {
-    unmapped = 2;
+    unmapped = {2};
     watch({2});
+    EXPECT_EQ(liveness->dead_among(everybody), 2);
+}
+
+TEST_F(JobLivenessTest, APeOfAnotherHostThatHasSentItsDepartureWillNotCome) {
+    unmapped = {2};
+    watch({});
+    departed(2, 5);
+    EXPECT_EQ(liveness->dead_among({0, 1, 4}), 2);
+    EXPECT_EQ(liveness->dead_among({0, 1, 2}), std::nullopt) << "it is not needed there";
+}
+
+TEST_F(JobLivenessTest, EachPeOfOtherHostsThatHasSentItsDepartureIsFound) {
+    unmapped = {1, 2};
+    watch({});
+    departed(1, 5);
+    departed(2, 5);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 1);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(2)), 2);
+    EXPECT_EQ(liveness->dead_among(PeRange::one(3)), std::nullopt);
+}
+
+TEST_F(JobLivenessTest, ADepartureThatAnotherOfItsSlotReplacedIsNotTakenForThatOne) {
+    unmapped = {2};
+    watch({});
+    departed(2 + static_cast<int>(departure_slots), 5);
+    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+}
+
+TEST_F(JobLivenessTest, ADepartureBehindAMeetingThatIsStillGoingOnIsNotYetOne) {
+    unmapped = {2};
+    watch({});
+    departed(2, 6);
+    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+    meetings = 6;
+    EXPECT_EQ(liveness->dead_among(everybody), 2);
+}
+
+TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheCountOfMeetingsHasOverflownItsField) {
+    unmapped = {2};
+    watch({});
+    meetings = (std::uint64_t{1} << 32) + 1;
+    departed(2, 0xffffffffU);
     EXPECT_EQ(liveness->dead_among(everybody), 2);
 }
 

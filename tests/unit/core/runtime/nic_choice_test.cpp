@@ -4,12 +4,14 @@
 
 #include <cstring>
 
+#include "tests/fakes/machine_builder.hpp"
 #include "tests/fakes/topologies.hpp"
 
 namespace npushmem {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 Settings balanced() {
@@ -43,14 +45,42 @@ TEST(ChooseNics, LeavesTheNicsOfIdleAcceleratorsToThem) {
     EXPECT_THAT(chosen(balanced(), "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(1));
 }
 
-TEST(ChooseNics, SharesOutAllWhereThereAreMoreNicsThanDevices) {
-    EXPECT_THAT(chosen(balanced(), "network-only", {{0}, {}, {}}).pes[0].nics, SizeIs(2));
+TEST(ChooseNics, SharesOutEquallyNearNicsWhereThereAreMoreThanDevices) {
+    topology::MachineBuilder builder;
+    const auto host = builder.host_bridge(builder.package());
+    builder.accelerator(host);
+    for (const char* name : {"mlx5_0", "mlx5_1"}) builder.nic(host, name, {{1, topology::PortState::active, 0}});
+    builder.nic(builder.host_bridge(builder.package()), "storage", {{1, topology::PortState::active, 0}});
+    const auto choices = choose_nics(balanced(), builder.machine(), {{0}, {}, {}}, {});
+    ASSERT_TRUE(choices.ok()) << choices.status().message();
+    EXPECT_THAT(nics_of(choices.value().assignment.pes[0]), ElementsAre("mlx5_0", "mlx5_1"));
+}
+
+TEST(ChooseNics, LeavesNvshmemsAlgorithmItsOwnShare) {
+    auto settings = balanced();
+    settings.nic_policy = "nearest";
+    EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(2)) << "both of its switch";
+    settings.nics_per_pe = 1;
+    EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(1));
+}
+
+TEST(ChooseNics, NumbersRailsAsTheUserSays) {
+    auto settings = balanced();
+    settings.nic_rails = "mlx5_1=9";
+    const auto assignment = chosen(settings, "switch-pairs", {{0, 1}, {}, {}});
+    EXPECT_EQ(assignment.pes[0].nics[0].rail_number, 0u);
+    EXPECT_EQ(assignment.pes[1].nics[0].rail_number, 9u);
+    settings.nic_rails = "mlx5_1=9,mlx5_8=1";
+    EXPECT_THAT(choose_nics(settings, topology::machine_from("switch-pairs"), {{0}, {}, {}}, {}).status().message(),
+                HasSubstr("NPUSHMEM_NIC_RAILS entry 2 \"mlx5_8=1\""));
 }
 
 TEST(ChooseNics, GivesAsManyAsTheUserAllows) {
     auto settings = balanced();
+    settings.nics_per_pe = 2;
+    EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(2));
     settings.nics_per_pe = 3;
-    EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(3));
+    EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(2)) << "all of the nearest class";
 }
 
 TEST(ChooseNics, GoesByTheDeviceThatAPeNames) {

@@ -182,7 +182,7 @@ TEST_F(NicClaimsTest, ExclusiveRefusesTheNinthJob) {
     for (int i = 0; i < 8; ++i) jobs.push_back(job(sleeper()).value());
     const auto ninth = job(sleeper());
     EXPECT_EQ(ninth.status().code(), Code::config);
-    EXPECT_THAT(ninth.status().message(), HasSubstr("8 belong to other jobs"));
+    EXPECT_THAT(ninth.status().message(), HasSubstr("8 are in use by other jobs"));
 }
 
 TEST_F(NicClaimsTest, ATableThatCannotBeUsedIsSaidAndDoesNotStopTheJob) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "npushmem/npu/npu.hpp"
 #include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/mock_bootstrap.hpp"
 #include "tests/fakes/mock_transport.hpp"
@@ -264,6 +265,42 @@ TEST_F(RuntimeTest, TheNpuIsCheckedAndItsBarrierChosenBySettings) {
     EXPECT_TRUE(device.value()->config().hooks);
     EXPECT_EQ(device.value()->config().barrier.radix, 4);
     EXPECT_TRUE(started.value()->finish().ok());
+}
+
+// A transport that cannot map serves the PE itself. Kernels use their own memory all the same, and no transport.
+TEST_F(RuntimeTest, KernelsLoadAndStoreTheirOwnMemoryWhereATransportServesThePeItself) {
+    MockTransport& transport = *sources.transport;
+    constexpr std::uint32_t every_atomic = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
+    const Reach unmapped{NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC, every_atomic, every_atomic, "far"};
+    ON_CALL(transport, reach(_)).WillByDefault(Return(unmapped));
+    EXPECT_CALL(transport, put(_, _, _)).Times(0);
+    EXPECT_CALL(transport, get(_, _, _)).Times(0);
+    EXPECT_CALL(transport, atomic(_, _, _)).Times(0);
+    auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "1"}});
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    EXPECT_EQ(started.value()->fast_map().all_mapped, 0U);
+    auto device = started.value()->npu_device();
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    const auto place = started.value()->heap().allocate(64, 64);
+    ASSERT_TRUE(place.ok()) << place.status().message();
+    auto* words = reinterpret_cast<std::uint64_t*>(started.value()->heap().at(place.value()));
+    const npu::Fabric& fabric = device.value()->fabric();
+    EXPECT_EQ(fabric.remote(words, 0), words);
+    EXPECT_EQ(fabric.pe_of(words), 0);
+    npu::Stream& stream = device.value()->default_stream();
+    const Status launched = npu::launch(stream, 1, [words](npu::Core& core) {
+        if (core.index() != 0) return;
+        words[0] = 11;
+        core.put(words + 1, words, 1, 0);
+        core.get(words + 2, words + 1, 1, 0);
+        core.put_signal(words + 3, words, 1, words + 4, 5, 0);
+        EXPECT_EQ(core.atomic_fetch_add_on(words + 4, 2, 0), 5U);
+        EXPECT_EQ(core.signal_wait_until_on(words + 4, npu::Compare::equal, 7, 0), 7U);
+    });
+    ASSERT_TRUE(launched.ok()) << launched.message();
+    const Status ended = stream.synchronize();
+    EXPECT_TRUE(ended.ok()) << ended.message();
+    EXPECT_THAT(std::vector<std::uint64_t>(words, words + 5), ::testing::ElementsAre(11, 11, 11, 11, 7));
 }
 
 TEST_F(RuntimeTest, AnNpuScheduleThatNeedsAllPesIsRefused) {

@@ -58,6 +58,7 @@ TEST(Links, ATopologyFileCanSayThem) {
     EXPECT_EQ(links_in_topology_file(folder + "atlas-800-a2.xml").value(), "0-7");
     EXPECT_EQ(links_in_topology_file(folder + "sixteen-accelerators.xml").value(), "0-7,8-15");
     EXPECT_EQ(links_in_topology_file(folder + "one-nic.xml").value(), "");
+    EXPECT_THAT(links_in_topology_file("/").status().message(), HasSubstr("Is a directory"));
     EXPECT_THAT(links_in_topology_file("/nowhere/machine.xml").status().message(),
                 HasSubstr("cannot read NPUSHMEM_TOPO_FILE=/nowhere/machine.xml: No such file"));
 }

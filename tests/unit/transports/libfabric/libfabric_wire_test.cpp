@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <rdma/fi_errno.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
 
 #include "tests/unit/transports/network/wire_pair.hpp"
 
@@ -25,6 +29,35 @@ TEST(LibfabricError, TellsALostPeerFromAWrongCallAndFromAFullQueue) {
     EXPECT_EQ(code_of_error(FI_ETIMEDOUT), Code::timeout);
     EXPECT_EQ(code_of_error(FI_EACCES), Code::range);
     EXPECT_EQ(code_of_error(FI_EOTHER), Code::system);
+}
+
+std::size_t resident_bytes() {
+    std::ifstream file("/proc/self/statm");
+    std::size_t size = 0;
+    std::size_t resident = 0;
+    file >> size >> resident;
+    return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(LibfabricWire, TakesLittleMemory) {
+    ASSERT_TRUE(choose_provider({"tcp;ofi_rxm", "lo"}, query_provider).ok());
+    const std::size_t before = resident_bytes();
+    const auto wire = open_over_loopback(false);
+    ASSERT_TRUE(wire.ok()) << wire.status().message();
+    constexpr std::size_t most = 32 << 20;
+    EXPECT_LT(resident_bytes(), before + most);
+}
+
+TEST(LibfabricWire, LeavesTheEnvironmentAsItWas) {
+    for (const char* name : {"FI_OFI_RXM_BUFFER_SIZE", "FI_OFI_RXM_MSG_RX_SIZE"}) {
+        (void)::unsetenv(name);
+        ASSERT_TRUE(open_over_loopback(false).ok());
+        EXPECT_EQ(std::getenv(name), nullptr) << name;
+        (void)::setenv(name, "8192", 1);
+        ASSERT_TRUE(open_over_loopback(false).ok());
+        EXPECT_STREQ(std::getenv(name), "8192") << name;
+        (void)::unsetenv(name);
+    }
 }
 
 TEST(LibfabricWire, HasAnEndpointForEachLane) {

@@ -15,6 +15,7 @@
 
 #include "npushmem/plugin/local_atomic.hpp"
 #include "transports/network/network_transport.hpp"
+#include "transports/network/port_pairs.hpp"
 
 namespace npushmem::fakes {
 
@@ -53,6 +54,7 @@ public:
     std::uint32_t native_atomics = 0;
     std::size_t write_as_message = 0;  // bytes
     std::string dialect = "fake";
+    unsigned plane = 0;
 
 private:
     friend class FakeWire;
@@ -110,10 +112,28 @@ public:
         for (auto& [lane, items] : network_.lanes_)
             if (std::get<0>(lane) == pe_ || std::get<1>(lane) == pe_) items.clear();
     }
-    Result<Bytes> address() override { return Bytes(4, static_cast<std::byte>(pe_)); }
-    Status link(int, std::span<const std::byte> address) override {
-        return !address.empty() && address.size() % 4 == 0 ? Status{}
-                                                           : Status{Code::protocol, "not an address of the fake wire"};
+    // The PE, its rail, and the plane, which cannot be left.
+    Result<Bytes> address() override {
+        return Bytes{static_cast<std::byte>(pe_), static_cast<std::byte>(rail), static_cast<std::byte>(network_.plane),
+                     std::byte{0}};
+    }
+    [[nodiscard]] network::Port port() const override {
+        return {{rail, false, {}}, "plane " + std::to_string(network_.plane)};
+    }
+    [[nodiscard]] Result<network::Port> port_of(std::span<const std::byte> address) const override {
+        const auto number = [&](std::size_t at) { return std::to_integer<unsigned>(address[at]); };
+        if (address.size() != 4 || number(3) != 0) return Status{Code::protocol, "not an address of the fake wire"};
+        return network::Port{{number(1), false, {}}, "plane " + std::to_string(number(2))};
+    }
+    Status link(int pe, std::span<const std::byte> address) override {
+        const network::Wire* const self = this;
+        const network::PeerPorts peer{pe, address, 4};
+        const auto pairs = network::pair_ports(pe_, std::span(&self, 1), peer);
+        if (!pairs.ok()) return pairs.status();
+        linked.push_back(pairs.value().front().text);
+        const auto chosen = peer.address(pairs.value().front().theirs);
+        if (std::to_integer<unsigned>(chosen[2]) == network_.plane) return {};
+        return {Code::unreachable, pairs.value().front().text};
     }
     Result<network::WireMemory> register_memory(void*, std::uint64_t) override {
         return network::WireMemory{1, Bytes(8)};
@@ -200,7 +220,7 @@ public:
         for (const Bytes& message : inbox) listener.arrived(message);
         if (lose >= 0) listener.lost({std::exchange(lose, -1)}, Code::peer_dead, "connection reset");
         if (lose_lane) listener.lost(*std::exchange(lose_lane, {}), Code::range, "the lane stopped");
-        return !completions.empty() || !inbox.empty();
+        return !completions.empty() || !inbox.empty() || restless;
     }
     void forget(int pe) override {
         const std::lock_guard guard(network_.lock_);
@@ -211,7 +231,7 @@ public:
     bool prepare_to_wait(network::Awaited what) override {
         const std::lock_guard guard(network_.lock_);
         awaited_.push_back(what);
-        return true;
+        return !restless;
     }
     // By whoever was about to wait.
     std::vector<network::Awaited> awaited_so_far() {
@@ -220,8 +240,11 @@ public:
     }
     network::Readiness readiness(network::Way) override { return ready; }
 
-    Code fail_with = Code::ok;  // every completion from now on
-    int lose = -1;              // the connection to this PE breaks
+    unsigned rail = 0;                  // before its address is asked for
+    std::vector<std::string> linked;    // the pairs
+    std::atomic<bool> restless{false};  // there is always more to do
+    Code fail_with = Code::ok;          // every completion from now on
+    int lose = -1;                      // the connection to this PE breaks
     std::optional<network::Way> lose_lane;
     std::optional<network::Way> refuse;  // no message leaves on this way: an error, not for want of room
     std::vector<network::Way> closed;

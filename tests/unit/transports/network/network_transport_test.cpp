@@ -344,21 +344,38 @@ TEST(NetworkTransport, AnAnswerThatFindsNoRoomAwaitsCompletions) {
     EXPECT_EQ(world.word(1, 0), 5U);
 }
 
-// The program computes: only the thread can send the signal, which must be woken when the data is there.
-TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
-    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
-    world.start();
-    std::array<std::uint64_t, data_words> data{};
+npushmem_put_signal put_to_pe_1(World& world, std::array<std::uint64_t, data_words>& data) {
     npushmem_put_signal op{};
     op.data = world.rma(1, 0, data.data(), data_words);
     op.signal_remote = op.data.remote;
     op.signal_offset = flag_word * 8;
     op.signal = 1;
     op.operation = NPUSHMEM_SIGNAL_ADD;
+    return op;
+}
+
+// The program computes: only the thread can send the signal, which must be woken when the data is there.
+TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
+    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
+    world.start();
+    std::array<std::uint64_t, data_words> data{};
+    const npushmem_put_signal op = put_to_pe_1(world, data);
     ASSERT_EQ(world.at(0).put_signal(world.queue[0], op, nullptr), Code::ok);
     EXPECT_THAT(world.wires[0]->awaited_so_far(), Contains(Awaited::arrivals_and_completions));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (world.word(1, flag_word) != 1 && std::chrono::steady_clock::now() < deadline) (void)world.network.step();
+    EXPECT_EQ(world.word(1, flag_word), 1U);
+}
+
+// A foreign process that sends bytes to the wire's listener without end must not hold up the program.
+TEST(NetworkTransport, ASignalIsPostedWhileTheWireAlwaysHasMoreToDo) {
+    World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
+    world.start();
+    world.wires[0]->restless = true;
+    std::array<std::uint64_t, data_words> data{};
+    const npushmem_put_signal op = put_to_pe_1(world, data);
+    EXPECT_EQ(world.at(0).put_signal(world.queue[0], op, nullptr), Code::ok);
+    EXPECT_EQ(world.finish([&] { return world.at(0).quiet(world.queue[0]); }), Code::ok);
     EXPECT_EQ(world.word(1, flag_word), 1U);
 }
 

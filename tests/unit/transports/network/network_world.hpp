@@ -83,8 +83,12 @@ public:
     // Before the start: PEs have one more port, as long as the test does not say otherwise of a PE.
     void add_rail(std::uint64_t stripe_bytes) {
         rails.push_back(std::make_unique<FakeNetwork>(npes, network.delivery(), 77));
+        rails.back()->plane = static_cast<unsigned>(rails.size());
         stripe_bytes_ = stripe_bytes;
     }
+    // The planes of a PE's ports, in the order in which the PE has them; the network's is 0. Ports then know their
+    // rail.
+    std::array<std::vector<std::size_t>, npes> planes;
     std::array<bool, npes> has_rails{true, true, true};
 
     // One thing arrives, and all PEs look.
@@ -118,13 +122,14 @@ public:
     std::vector<std::unique_ptr<FakeNetwork>> rails;  // beside it
     std::vector<std::unique_ptr<network::NetworkTransport>> pes;
     std::vector<FakeWire*> wires;                    // over the first network
-    std::vector<std::vector<FakeWire*>> more_wires;  // of each PE, over the others
+    std::vector<std::vector<FakeWire*>> more_wires;  // of each PE, over the others, or all in the order of `planes`
     std::array<std::uint64_t, npes> queue{};
     std::map<std::pair<int, int>, std::uint64_t> remote;
     std::array<std::array<std::uint64_t, 128>, npes> words{};
 
 private:
     std::unique_ptr<network::Wire> make_wire(int pe) {
+        if (!planes[static_cast<std::size_t>(pe)].empty()) return make_rails(pe);
         auto first = network.make_wire(pe);
         wires.push_back(static_cast<FakeWire*>(first.get()));
         more_wires.emplace_back();
@@ -136,7 +141,21 @@ private:
             more_wires.back().push_back(static_cast<FakeWire*>(made.get()));
             all.push_back({std::move(made), 0});
         }
-        return std::make_unique<network::RailsWire>(std::move(all), stripe_bytes_);
+        return std::make_unique<network::RailsWire>(pe, std::move(all), stripe_bytes_);
+    }
+    std::unique_ptr<network::Wire> make_rails(int pe) {
+        std::vector<network::RailsWire::Rail> all;
+        more_wires.emplace_back();
+        for (const std::size_t plane : planes[static_cast<std::size_t>(pe)]) {
+            auto made = (plane == 0 ? network : *rails[plane - 1]).make_wire(pe);
+            auto* const fake = static_cast<FakeWire*>(made.get());
+            fake->rail = static_cast<unsigned>(plane);
+            more_wires.back().push_back(fake);
+            all.push_back({std::move(made), 0});
+        }
+        wires.push_back(more_wires.back().front());
+        if (all.size() == 1) return std::move(all.front().wire);
+        return std::make_unique<network::RailsWire>(pe, std::move(all), stripe_bytes_);
     }
     void introduce(int from, int to, const Bytes& handle) {
         const Bytes address = at(to).address().value();

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/unit/transports/network/network_world.hpp"
+#include "transports/network/contact.hpp"
 
 namespace npushmem::network {
 namespace {
@@ -107,6 +108,99 @@ TEST_F(RailsTest, APeerWithOnePortIsServedOverOne) {
     EXPECT_EQ(world_.finish([&] { return world_.at(1).put(world_.queue[1], back, nullptr); }), Code::ok);
     EXPECT_EQ(world_.finish([&] { return world_.at(1).quiet(world_.queue[1]); }), Code::ok);
     EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
+}
+
+// Planes that nothing connects: whoever pairs wrongly gets an error of the fake wire.
+class PlanesTest : public RailsTest {
+protected:
+    // Transfers over all common planes, both ways.
+    void exchange() {
+        ASSERT_EQ(put_long(), Code::ok);
+        EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
+        EXPECT_TRUE(data_is_there());
+        const npushmem_rma back{0, 0, world_.remote.at({1, 0}), 0, data_.data(), sizeof data_};
+        EXPECT_EQ(world_.finish([&] { return world_.at(1).put(world_.queue[1], back, nullptr); }), Code::ok);
+        EXPECT_EQ(world_.finish([&] { return world_.at(1).quiet(world_.queue[1]); }), Code::ok);
+        EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
+    }
+    // As the map shows it.
+    std::string way(int from, int to) {
+        const Bytes address = world_.at(to).address().value();
+        return world_.at(from).reach(world_.peer(to, address)).why;
+    }
+    fakes::FakeWire& port(int pe, std::size_t index) { return *world_.more_wires[static_cast<std::size_t>(pe)][index]; }
+};
+
+TEST_F(PlanesTest, PortsOfOnePlaneAreConnectedInWhateverOrderPesHaveThem) {
+    world_.planes = {{{0, 1}, {1, 0}, {0, 1}}};
+    world_.start();
+    exchange();
+    for (const int pe : {0, 1})
+        for (const std::size_t index : {0U, 1U}) EXPECT_GT(port(pe, index).bytes_written, 0U);
+    EXPECT_EQ(way(0, 1), "plane 0 -> plane 0, rail 0 on both ends; plane 1 -> plane 1, rail 1 on both ends");
+    EXPECT_EQ(way(1, 0), way(0, 1)) << "both rely on the same plane";
+}
+
+TEST_F(PlanesTest, WithPortsMissingOnOneSideTheCommonOnesAreUsed) {
+    world_.add_rail(stripe_bytes);
+    world_.planes = {{{0, 1, 2}, {2, 1}, {2}}};
+    world_.start();
+    exchange();
+    EXPECT_THAT(port(0, 0).linked, IsEmpty()) << "no peer is on that plane";
+    EXPECT_GT(port(0, 1).bytes_written, 0U);
+    EXPECT_GT(port(0, 2).bytes_written, 0U);
+    EXPECT_EQ(way(0, 2), "plane 2 -> plane 2, rail 2 on both ends");
+}
+
+TEST_F(PlanesTest, WhatIsShownIsWhatIsConnected) {
+    world_.planes = {{{1, 0}, {0, 1}, {1}}};
+    world_.start();
+    EXPECT_THAT(port(0, 0).linked, ElementsAre(way(0, 2), way(0, 2)));
+    EXPECT_EQ(way(0, 1), port(0, 0).linked[0] + "; " + port(0, 1).linked[0]);
+}
+
+TEST_F(PlanesTest, WithoutACommonRailTheReasonIsStated) {
+    world_.planes = {{{0, 1}, {0, 1}, {0, 1}}};
+    world_.start(false);
+    const Bytes elsewhere = encode(EndpointAddress{"fake", {std::byte{0}, std::byte{7}, std::byte{7}, std::byte{0}}});
+    EXPECT_EQ(world_.at(1).reach(world_.peer(0, elsewhere)).why,
+              "plane 0 -> plane 7, rails 0 and 7, no rail in common");
+    const Status refused = world_.at(1).connect(world_.peer(0, elsewhere));
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr("cannot reach PE 0"), HasSubstr("no rail in common")));
+}
+
+TEST_F(PlanesTest, WhatIsNoAddressIsRefused) {
+    world_.planes = {{{0, 1}, {0, 1}, {0, 1}}};
+    world_.start(false);
+    for (const std::size_t bytes : {0U, 3U, 9U}) {
+        const Bytes wrong = encode(EndpointAddress{"fake", Bytes(bytes)});
+        const Reach found = world_.at(1).reach(world_.peer(0, wrong));
+        EXPECT_FALSE(found.reachable());
+        EXPECT_THAT(found.why, HasSubstr("no addresses of ports: each has 4"));
+        EXPECT_EQ(world_.at(1).connect(world_.peer(0, wrong)).code(), Code::protocol);
+    }
+    const Bytes unsound = encode(EndpointAddress{"fake", Bytes(8, std::byte{1})});
+    EXPECT_THAT(world_.at(1).reach(world_.peer(0, unsound)).why, HasSubstr("not an address of the fake wire"));
+}
+
+TEST_F(PlanesTest, APeerDependsOnTheFirstRailThatItHasInCommon) {
+    world_.planes = {{{0, 1}, {1}, {0, 1}}};
+    world_.start();
+    port(0, 1).fail_with = Code::peer_dead;
+    std::uint64_t word = 7;
+    ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
+    EXPECT_EQ(quiet_on(world_.queue[0]), Code::peer_dead);
+    EXPECT_THAT(next_event(), HasSubstr("PE 1 on host elsewhere is lost"));
+}
+
+TEST_F(PlanesTest, TheFirstRailOfOnePeerMayBeTheSecondOfAnother) {
+    world_.planes = {{{0, 1}, {0, 1}, {1}}};
+    world_.start();
+    const std::uint64_t over_second = queue_over_second();
+    port(0, 1).fail_with = Code::peer_dead;
+    std::uint64_t word = 8;
+    ASSERT_EQ(put(flag_word, &word, 1, over_second), Code::ok);
+    EXPECT_EQ(quiet_on(over_second), Code::system) << "PE 1 lives: its first rail is the other";
 }
 
 TEST_F(RailsTest, OnlyAFenceWaitsForThePartsThatAreStillUnderWay) {
@@ -360,7 +454,7 @@ TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
         rails.push_back({std::move(made), (i == 0 ? 300U : 100U) * 1'000'000'000ULL});
     }
     networks[1]->room = 1;
-    RailsWire wire(std::move(rails), stripe_bytes);
+    RailsWire wire(0, std::move(rails), stripe_bytes);
     ASSERT_TRUE(wire.address().ok());
     ASSERT_TRUE(wire.link(1, wire.address().value()).ok());
     EXPECT_THAT(wire.traits().name, HasSubstr("fake wire and fake wire"));

@@ -2,13 +2,19 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "tests/unit/transports/network/wire_pair.hpp"
 
 namespace npushmem::ucx {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(UcxWire, SaysWhatWasWishedForWhenThereIsNoSuchDevice) {
     const auto wire = UcxWire::open({"tcp", "nosuch0"}, 2);
@@ -26,6 +32,20 @@ TEST(UcxWire, PeersOfAnotherMinorVersionAreNotSpokenTo) {
     unsigned release = 0;
     ucp_get_version(&major, &minor, &release);
     EXPECT_EQ(wire.value()->traits().dialect, "ucx " + std::to_string(major) + "." + std::to_string(minor));
+}
+
+std::string own_mappings() {
+    std::ifstream maps("/proc/self/maps");
+    return {std::istreambuf_iterator<char>(maps), {}};
+}
+
+// A process that is killed would leave such a segment behind.
+TEST(UcxWire, AllocatesNoSharedMemory) {
+    for (const char* transports : {"", "all", "tcp,posix,sysv"}) {
+        const auto wire = UcxWire::open({transports, ""}, 2);
+        ASSERT_TRUE(wire.ok()) << wire.status().message();
+        EXPECT_THAT(own_mappings(), Not(AnyOf(HasSubstr("ucx_shm_posix"), HasSubstr("/SYSV")))) << transports;
+    }
 }
 
 TEST(UcxWire, HasAWorkerForEachLane) {

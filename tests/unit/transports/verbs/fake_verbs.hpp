@@ -46,6 +46,7 @@ public:
     bool holds = false;                               // nothing that is posted on reliable pairs is carried out
     std::string held;                                 // nor what a device of this name sends
     int drop_datagrams = 0;
+    bool isolated = false;               // nothing gets from one device to another
     std::uint16_t second_pkey = 0x8001;  // of every port
     [[nodiscard]] Device& device(std::size_t index) { return devices_.at(index); }
     // A message of one byte, from nobody, on this queue pair.
@@ -152,7 +153,10 @@ private:
     int new_descriptor();
     void run();
     bool run_one(Pair& pair);
-    bool deliver_datagram(Request& request);
+    bool deliver_datagram(const Pair& sender, Request& request);
+    [[nodiscard]] bool is_cut_off(const Pair& from, const Pair& to) const {
+        return isolated && from.context->device != to.context->device;
+    }
     ibv_wc_status carry_out(Request& request, Pair& target, bool& waits);
     ibv_wc_status receive(const Request& request, Pair& target, bool& waits);
     static bool within(const ibv_mr& memory, std::uint64_t address, std::uint64_t bytes);
@@ -423,7 +427,7 @@ inline bool FakeVerbs::run_one(Pair& pair) {
     if (pair.requests.empty() || pair.state != IBV_QPS_RTS) return false;
     Request& request = pair.requests.front();
     if (pair.qp_type == IBV_QPT_UD) {
-        if (!deliver_datagram(request)) return false;
+        if (!deliver_datagram(pair, request)) return false;
         complete(pair, request.what, IBV_WC_SUCCESS);
         pair.requests.pop_front();
         return true;
@@ -435,7 +439,8 @@ inline bool FakeVerbs::run_one(Pair& pair) {
     const std::string device = pair.context->device->name;
     if (status == IBV_WC_SUCCESS && device == cut_off) status = IBV_WC_RETRY_EXC_ERR;
     if (status == IBV_WC_SUCCESS)
-        status = target == pairs_.end() || target->second->state < IBV_QPS_RTR || target->second->state > IBV_QPS_RTS
+        status = target == pairs_.end() || is_cut_off(pair, *target->second) || target->second->state < IBV_QPS_RTR ||
+                         target->second->state > IBV_QPS_RTS
                      ? IBV_WC_RETRY_EXC_ERR
                      : carry_out(request, *target->second, waits);
     if (waits) return false;
@@ -527,14 +532,14 @@ inline ibv_wc_status FakeVerbs::carry_out(Request& request, Pair& target, bool& 
 }
 
 // False: it waits for a receive.
-inline bool FakeVerbs::deliver_datagram(Request& request) {
+inline bool FakeVerbs::deliver_datagram(const Pair& sender, Request& request) {
     constexpr std::size_t header = 40;
     request.data.clear();
     const auto target = pairs_.find(request.what.wr.ud.remote_qpn);
     if (drop_datagrams > 0)
         --drop_datagrams;
-    else if (target != pairs_.end() && target->second->qp_type == IBV_QPT_UD && !target->second->own_receives.empty() &&
-             gather(request)) {
+    else if (target != pairs_.end() && !is_cut_off(sender, *target->second) && target->second->qp_type == IBV_QPT_UD &&
+             !target->second->own_receives.empty() && gather(request)) {
         const Receive into = target->second->own_receives.front();
         target->second->own_receives.pop_front();
         std::memcpy(reinterpret_cast<std::byte*>(into.place.addr) + header, request.data.data(), request.data.size());

@@ -29,10 +29,15 @@ class VerbsRails : public ::testing::Test {
 protected:
     // Each PE has so many of the two devices, in the same order.
     void start(std::size_t ports_of_first, std::size_t ports_of_second) {
-        settings_.chunk_bytes = 4096;
         for (int i = 0; i < 2; ++i) verbs_->add_device("fake" + std::to_string(i));
-        open(0, ports_of_first);
-        open(1, ports_of_second);
+        start_on({0, 1}, {0, 1}, ports_of_first, ports_of_second);
+    }
+    // Each has the first so many of these devices.
+    void start_on(const std::vector<std::size_t>& of_first, const std::vector<std::size_t>& of_second,
+                  std::size_t ports_of_first = 2, std::size_t ports_of_second = 2) {
+        settings_.chunk_bytes = 4096;
+        open(0, {of_first.begin(), of_first.begin() + static_cast<std::ptrdiff_t>(ports_of_first)});
+        open(1, {of_second.begin(), of_second.begin() + static_cast<std::ptrdiff_t>(ports_of_second)});
         for (std::size_t pe = 0; pe < 2; ++pe) {
             const auto memory = wires_[pe]->register_memory(words_[pe].data(), all_bytes);
             ASSERT_TRUE(memory.ok()) << memory.status().message();
@@ -41,21 +46,22 @@ protected:
             keys_[1 - pe] = wires_[1 - pe]->import_key(static_cast<int>(pe), memory.value().key).value();
         }
     }
-    void open(std::size_t pe, std::size_t ports) {
+    void open(std::size_t pe, const std::vector<std::size_t>& ports) {
         std::vector<RailsWire::Rail> rails;
         const auto caches = std::make_shared<RegistrationCaches>();
-        for (std::size_t i = 0; i < ports; ++i) {
-            auto made = VerbsWire::open(verbs_, settings_, {static_cast<int>(pe), 2, 0}, [this] { return now_; });
+        for (const std::size_t port : ports) {
+            auto made =
+                VerbsWire::open(verbs_, settings_, {static_cast<int>(pe), 2, 0, subnets_}, [this] { return now_; });
             ASSERT_TRUE(made.ok());
-            ASSERT_TRUE(made.value()->use_port(i).ok());
+            ASSERT_TRUE(made.value()->use_port(port).ok());
             made.value()->use_watch(watch_);
             made.value()->use_caches(caches);
             rails.push_back({std::move(made).value(), 0});
         }
-        if (ports == 1)
+        if (ports.size() == 1)
             wires_[pe] = std::move(rails.front().wire);
         else
-            wires_[pe] = std::make_unique<RailsWire>(std::move(rails), stripe_bytes_);
+            wires_[pe] = std::make_unique<RailsWire>(static_cast<int>(pe), std::move(rails), stripe_bytes_);
         ASSERT_TRUE(wires_[pe]->address().ok());
     }
     RemotePlace place(std::size_t pe, std::uint32_t lane = 0, std::uint64_t offset = 0) {
@@ -89,6 +95,28 @@ protected:
         verbs_->sent_bytes.clear();
     }
 
+    // Both ways, over all ports that are pairs.
+    void exchange() {
+        for (const std::size_t pe : {0U, 1U}) {
+            make_ready(pe);
+            WireContext context;
+            ASSERT_EQ(write(pe, all_bytes, context), Code::ok) << wires_[pe]->why();
+            drive();
+            EXPECT_EQ(told_[pe].done.at(&context), Code::ok);
+            EXPECT_EQ(words_[1 - pe], data_);
+        }
+    }
+    std::string route(std::size_t pe) {
+        const Bytes address = wires_[1 - pe]->address().value();
+        auto found = wires_[pe]->route_to(static_cast<int>(1 - pe), address);
+        return found.ok() ? found.value() : found.status().message();
+    }
+    // Two devices that nothing connects, which both PEs have.
+    void add_two_planes() {
+        for (const char* name : {"fake0", "fake1"}) verbs_->add_device(name);
+        verbs_->isolated = true;
+    }
+
     // Two contexts of the first PE: the first one's own port is the second, the other's the first.
     void take_lanes() {
         WireContext over_second;
@@ -101,6 +129,7 @@ protected:
     std::shared_ptr<fakes::FakeVerbs> verbs_ = std::make_shared<fakes::FakeVerbs>();
     std::shared_ptr<fakes::FakeWatch> watch_;  // of all, if the test has one
     VerbsSettings settings_;
+    std::vector<GidRange> subnets_;
     std::uint64_t stripe_bytes_ = 8192;
     std::chrono::steady_clock::time_point now_{};
     std::array<std::vector<std::uint64_t>, 2> words_{std::vector<std::uint64_t>(words_of_pe),
@@ -162,6 +191,24 @@ TEST_F(VerbsRails, PesWithDifferentNumbersOfPortsUseWhatBothHave) {
         drive();
         EXPECT_EQ(told_[1 - pe].messages.size(), 1U);
     }
+}
+
+TEST_F(VerbsRails, PortsOfOnePlaneAreConnectedInWhateverOrderTheyAreAssigned) {
+    add_two_planes();
+    start_on({0, 1}, {1, 0});
+    exchange();
+    for (const char* device : {"fake0", "fake1"}) EXPECT_GT(verbs_->sent_bytes[device], 0U);
+    EXPECT_EQ(route(0), "fake0:1 -> 10.0.0.1, rail 0 on both ends; fake1:1 -> 10.0.0.2, rail 1 on both ends");
+    EXPECT_EQ(route(1), route(0));
+}
+
+TEST_F(VerbsRails, APeWithOnePortTakesThePeersPortOfThatPlane) {
+    add_two_planes();
+    start_on({0, 1}, {1}, 2, 1);
+    exchange();
+    EXPECT_EQ(verbs_->sent_bytes["fake0"], 0U);
+    EXPECT_THAT(route(0), "fake1:1 -> 10.0.0.2, rail 1 on both ends");
+    EXPECT_THAT(route(1), HasSubstr("(1: RoCE v2 ::ffff:10.0.0.2): fake1:1 -> 10.0.0.2, rail 1 on both ends"));
 }
 
 TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {

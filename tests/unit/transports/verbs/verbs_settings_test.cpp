@@ -81,7 +81,8 @@ TEST(VerbsSettings, NamesTheVariableThatIsWrong) {
                                                          {"VERBS_REGISTER_CHUNK", "1K"},
                                                          {"VERBS_STRIPE_BYTES", "1K"},
                                                          {"VERBS_REGISTRATION_CACHE", "much"},
-                                                         {"IB_NATIVE_ATOMICS", "maybe"}};
+                                                         {"IB_NATIVE_ATOMICS", "maybe"},
+                                                         {"NIC_RAILS", "mlx5_0=x"}};
     for (const auto& [name, value] : wrong) {
         const auto refused = read({{name, value}});
         ASSERT_FALSE(refused.ok()) << name << "=" << value;

@@ -127,7 +127,7 @@ TEST_F(VerbsTransportTest, SaysWhereBuffersAreRegisteredForEachTransfer) {
     verbs_->add_device("fake0");
     const auto transport = make("buffers are registered for each transfer");
     EXPECT_THAT(way_to_itself(*transport).why,
-                HasSubstr("fake0:1 (1: RoCE v2 ::ffff:10.0.0.1); buffers are registered"));
+                HasSubstr("fake0:1 -> 10.0.0.1, rail 0 on both ends; buffers are registered"));
 }
 
 }  // namespace

@@ -286,6 +286,28 @@ void expect_served_by_the_host(RingPlace place) {
 TEST(StreamCombine, RanksThatAreNotMappedAreServedByTheHost) { expect_served_by_the_host(RingPlace::receiver); }
 TEST(PullingCombine, RanksThatAreNotMappedAreServedByTheHost) { expect_served_by_the_host(RingPlace::sender); }
 
+// A fabric that denies a rank its own memory: its rows to itself go through the host as well.
+TEST(StreamCombine, ARankThatDoesNotMapItselfIsServedByTheHost) {
+    for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
+        for (const CombineMode mode : {CombineMode::stream, CombineMode::chunked}) {
+            const CaseShape shape{1, 3, 2, 13, 47, 0.1};
+            CombineConfig config = chunked_config(shape, 20, 4, 2);
+            config.mode = mode;
+            config.ring_place = place;
+            CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+            bench.run([&](CombinePe& pe) {
+                pe.fabric().hide(0);
+                ASSERT_TRUE(pe.open() && pe.route(random_routing(shape))) << pe.error();
+                for (std::uint64_t call = 0; call < 3; ++call) {
+                    pe.fill(call);
+                    ASSERT_TRUE(pe.combine()) << pe.error();
+                    ASSERT_EQ(pe.first_difference(call), "") << name_of(mode);
+                }
+            });
+        }
+    }
+}
+
 TEST(StreamCombine, ARankThatIsNotMappedAndNeverCallsIsNamedAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 48, 0.0};
     const Routing routing = random_routing(shape);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "tests/fakes/array_fabric.hpp"
 
 namespace npushmem::npu {
@@ -193,6 +195,97 @@ TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
     };
     expect_found("H9", "over bytes that a PE of another process wrote", kernel(1));
     expect_clean(kernel(8));
+}
+
+TEST_F(Outsiders, H8AStoreThatItsSignalOvertakes) {
+    const auto kernel = [this](bool flush, bool again) {
+        return [=, this](Core& core) {
+            core.store(core.remote(mine, 1), 5);
+            if (flush) core.dcci(core.remote(mine, 1));
+            core.signal_set_on(word, 1, 1);
+            if (again) core.dcci(core.remote(mine, 1));
+            if (again) core.signal_set_on(word, 2, 1);
+        };
+    };
+    expect_found("H8", "signals to a PE while a store to its memory is still in the cache", kernel(false, false));
+    expect_clean(kernel(true, false));
+    // The second signal announces it.
+    expect_clean(kernel(false, true));
+}
+
+TEST_F(Outsiders, H9HalvesOfALine) {
+    for (const char* schedule : {"eager", "lazy", "random:4"}) {
+        const ArrayPe pe(array, 0, checked(fabric, schedule));
+        const auto halves = [&](int apart) {
+            return pe.run(1, [&](Core& core) {
+                core.store(mine + apart * core.index(), 1);
+                core.dcci(mine + apart * core.index());
+            });
+        };
+        const Status wrong = halves(1);
+        EXPECT_EQ(wrong.code(), Code::protocol);
+        EXPECT_THAT(wrong.message(), HasSubstr("H9 in this launch"));
+        const Status right = halves(8);
+        EXPECT_TRUE(right.ok()) << right.message();
+    }
+}
+
+TEST_F(Outsiders, AKernelThatThrowsKeepsItsFindings) {
+    const Status status = run([this](Core& core) {
+        const auto tile = core.ub_alloc<std::uint64_t>(8);
+        core.data_copy(tile, gm(mine, 8), 8);
+        static_cast<void>(core.get(tile, 0));
+        throw std::runtime_error("the kernel's own failure");
+    });
+    EXPECT_EQ(status.code(), Code::aborted);
+    EXPECT_THAT(status.message(), HasSubstr("the kernel's own failure"));
+    EXPECT_THAT(status.message(), HasSubstr("checked mode found:\nH4 in this launch"));
+}
+
+// H7 by another process: the poll goes on with what the memory has, and the launch fails.
+TEST_F(Outsiders, H7APollWithoutDcci) {
+    const auto kernel = [this](bool refresh) {
+        return [=, this](Core& core) {
+            *word = 0;
+            for (int polls = 0; core.load(word) != 1; ++polls) {
+                if (polls == 3) *word = 1;
+                if (refresh) core.dcci(word);
+            }
+        };
+    };
+    expect_found("H7", "polls a line that it never reads again from memory", kernel(false));
+    expect_clean(kernel(true));
+}
+
+// Loops of the kernel's own keep the deadline of waits, and name the line and the word.
+TEST_F(Outsiders, LoopsKeepTheDeadlineOfWaits) {
+    for (const bool yields : {false, true}) {
+        DeviceConfig config = checked(fabric, "lazy");
+        config.wait_timeout = std::chrono::milliseconds(5);
+        const ArrayPe pe(array, 0, config);
+        const Status status = pe.run(1, [&](Core& core) {
+            while (core.signal_fetch(word) != 77)
+                if (yields) core.yield();
+        });
+        EXPECT_EQ(status.code(), Code::timeout);
+        EXPECT_THAT(status.message(), HasSubstr("no longer than 0.005 s: at "));
+        EXPECT_THAT(status.message(), HasSubstr("checked_hooks_test.cpp:"));
+        EXPECT_THAT(status.message(), HasSubstr("polling the word at "));
+    }
+}
+
+TEST_F(Outsiders, LaunchesEndAtTheirDeadlineWhateverTheyDo) {
+    DeviceConfig config = checked(fabric, "lazy");
+    config.launch_timeout = std::chrono::milliseconds(5);
+    const ArrayPe pe(array, 0, config);
+    for (const bool polls : {false, true}) {
+        const Status status = pe.run(1, [&](Core& core) {
+            while (polls ? core.signal_fetch(word) != 77 : true) core.signal_add(word + 8, polls ? 0 : 1);
+        });
+        EXPECT_EQ(status.code(), Code::timeout);
+        EXPECT_THAT(status.message(), HasSubstr("not ended within its deadline of 0.005 s: core"));
+        EXPECT_THAT(status.message(), HasSubstr("checked_hooks_test.cpp:"));
+    }
 }
 
 TEST_F(Outsiders, H13ACopyOfWhatTheyWriteMeanwhile) {

@@ -46,6 +46,7 @@ TEST(DeviceModel, WhatIsWrongIsNamedWithItsLine) {
     EXPECT_THAT(refusal("colour = 5"), AllOf(HasSubstr("no 'colour'"), HasSubstr("vector_rate")));
     EXPECT_THAT(DeviceModel::read("/nowhere/device.txt").status().message(),
                 HasSubstr("cannot read the device model /nowhere/device.txt: No such file"));
+    EXPECT_THAT(DeviceModel::read("/").status().message(), HasSubstr("cannot read the device model /: Is a directory"));
 }
 
 TEST(SharedRate, OneUserHasItAll) {

@@ -4,6 +4,7 @@
 
 #include "core/tools/info/device_tree.hpp"
 #include "core/tools/info/drawing.hpp"
+#include "core/tools/run/host_plan.hpp"
 #include "tests/fakes/topologies.hpp"
 
 namespace npushmem::info {
@@ -38,17 +39,45 @@ TEST(ViewJob, NumbersPesThroughTheHosts) {
     EXPECT_EQ(job.pe(9).nics.at(0).nic, "mlx5_1");
 }
 
-TEST(ViewJob, RefusesUnevenHosts) {
-    EXPECT_THAT(view_job(settings_for("flat-vm"), 5, 2).status().message(),
-                HasSubstr("5 PEs cannot be dealt out evenly to 2 hosts"));
+TEST(ViewJob, DealsPesOutAsTheLauncherDoes) {
+    for (const auto& [pes, nodes] : {std::pair(5, 2), {8, 3}, {7, 7}, {1, 1}}) {
+        const auto job = view("flat-vm", pes, nodes);
+        ASSERT_EQ(job.pes(), static_cast<std::size_t>(pes));
+        ASSERT_THAT(job.hosts, SizeIs(nodes));
+        for (int pe = 0; pe < pes; ++pe) {
+            const auto host = static_cast<std::size_t>(run::emulated_host_of(pe, pes, nodes, run::MapBy::block));
+            EXPECT_EQ(job.pe(static_cast<std::size_t>(pe)).pe, static_cast<std::uint32_t>(pe));
+            const auto& there = job.hosts[host].pes;
+            EXPECT_EQ(std::count(there.begin(), there.end(), job.pe(static_cast<std::size_t>(pe))), 1);
+        }
+    }
+    const auto text = describe_map(view("switch-pairs", 5, 2));
+    EXPECT_THAT(text, AllOf(HasSubstr("(5 PEs, 2 hosts)"), HasSubstr("1-2  p2p"),
+                            HasSubstr("mlx5_0:1 -> mlx5_0:1  another host")));
+}
+
+TEST(ViewJob, RefusesFewerPesThanHosts) {
+    EXPECT_THAT(view_job(settings_for("flat-vm"), 2, 3).status().message(), HasSubstr("2 PEs are too few for 3 hosts"));
+}
+
+TEST(DescribeMap, PairsByTheUsersRails) {
+    auto settings = settings_for("switch-pairs");
+    settings.nic_rails = "mlx5_0=7,mlx5_1=4,mlx5_3=7";
+    const auto job = view_job(settings, 16, 2);
+    ASSERT_TRUE(job.ok()) << job.status().message();
+    EXPECT_THAT(describe_map(job.value()), AllOf(HasSubstr("mlx5_0:1 -> mlx5_3:1  another host, rail 7 on both ends"),
+                                                 HasSubstr("mlx5_0:1 -> mlx5_4:1  another host, rails 7 and 4, no")));
+    EXPECT_THAT(draw(job.value()), HasSubstr(">rail 7<"));
+    settings.nic_rails = "mlx5_0=7,mlx5_9=4";
+    EXPECT_THAT(view_job(settings, 16, 2).status().message(),
+                HasSubstr("NPUSHMEM_NIC_RAILS entry 2 \"mlx5_9=4\": no NIC has the name"));
 }
 
 TEST(DescribeMap, PairsRailsAndGroupsPeers) {
     const auto text = describe_map(view("switch-pairs", 16, 2));
     EXPECT_THAT(text, AllOf(HasSubstr("Transport map of PE 0 (16 PEs, 2 hosts)"), HasSubstr("1-7  p2p"),
                             HasSubstr("mlx5_0:1 -> mlx5_0:1  another host, rail 0 on both ends"),
-                            HasSubstr("mlx5_0:1 -> mlx5_3:1  another host, rails 0 and 3, as the peer has no NIC of "
-                                      "rail 0"),
+                            HasSubstr("mlx5_0:1 -> mlx5_3:1  another host, rails 0 and 3, no rail in common"),
                             HasSubstr("choose one with NPUSHMEM_REMOTE_TRANSPORT")));
 }
 

@@ -32,6 +32,15 @@ TEST(InfoOptions, BarriersAloneAreAReport) {
     EXPECT_EQ(options->nodes, 2);
 }
 
+// As in npushmem-run, where -v is --verbose.
+TEST(InfoOptions, TheVersionHasACapitalLetter) {
+    const auto parsed = parse_options({"-V"});
+    const auto* options = std::get_if<Options>(&parsed);
+    ASSERT_NE(options, nullptr);
+    EXPECT_TRUE(options->version);
+    EXPECT_EQ(exit_of({"-v"}).status, 2);
+}
+
 TEST(InfoOptions, HelpsWhenAskedNothing) {
     for (const auto& arguments : {std::vector<std::string>{}, {"--help"}}) {
         EXPECT_EQ(exit_of(arguments).status, 0);
@@ -40,8 +49,11 @@ TEST(InfoOptions, HelpsWhenAskedNothing) {
 }
 
 TEST(InfoOptions, MistakesHaveStatus2AndTheProgramsName) {
-    for (const auto& arguments :
-         {std::vector<std::string>{"--plugin"}, {"-n", "0", "-t"}, {"-n", "many"}, {"-t", "surplus"}}) {
+    for (const auto& arguments : {std::vector<std::string>{"--plugin"},
+                                  {"-n", "0", "-t"},
+                                  {"-n", "many"},
+                                  {"-t", "surplus"},
+                                  {"-t", "-n", "2", "--nodes", "3"}}) {
         const EarlyExit exit = exit_of(arguments);
         EXPECT_EQ(exit.status, 2) << arguments[0];
         EXPECT_THAT(exit.text, AllOf(StartsWith("npushmem-info: "), HasSubstr("--help")));

@@ -20,8 +20,8 @@ TEST(ExitRequests, LinesMayComeInPieces) {
 
 TEST(ExitRequests, WhatIsNoRequestIsDropped) {
     ExitRequests requests;
-    for (const char* line :
-         {"\n", "exit\n", "exit 1\n", "exit x 1\n", "exit 1 y\n", "exit -2 0\n", "quit 1 1\n", "exit 1 2 3\n"})
+    for (const char* line : {"\n", "exit\n", "exit 1\n", "exit x 1\n", "exit 1 y\n", "exit -2 0\n", "quit 1 1\n",
+                             "exit 1 2 3\n", "failed 1 2 shmem\n", "exit 1 2 shmem 3\n", "exit 1 x shmem\n"})
         EXPECT_THAT(requests.take(line), IsEmpty()) << line;
     EXPECT_THAT(requests.take(std::string(1000, 'z')), IsEmpty());
     EXPECT_THAT(requests.take("exit 0 4\n"), ElementsAre(ExitRequest{0, 4, false})) << "an endless line was forgotten";
@@ -31,6 +31,18 @@ TEST(ExitRequests, APeThatCannotGoOnSaysSo) {
     ExitRequests requests;
     EXPECT_THAT(requests.take("failed 5 1\nfailed -1 1\n"),
                 ElementsAre(ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}));
+}
+
+TEST(ExitRequests, TheCallHasTheNameThatTheProgramUses) {
+    for (const bool openshmem : {false, true}) {
+        ExitRequests requests;
+        const auto taken = requests.take(openshmem ? "exit 3 7 shmem\n" : "exit 3 7\n");
+        ASSERT_THAT(taken, ElementsAre(ExitRequest{3, 7, false, openshmem}));
+        JobState state(1, {}, std::nullopt);
+        state.pe_started();
+        EXPECT_THAT(state.exit_requested(taken[0], {}).messages,
+                    ElementsAre(HasSubstr(openshmem ? " by shmem_global_exit(7)" : " by npushmem_global_exit(7)")));
+    }
 }
 
 TEST(JobState, APeThatCannotGoOnFailsTheJob) {

@@ -38,9 +38,18 @@ TEST(JobPreparation, PlanHasProgramArgumentsAndCommonVariables) {
     EXPECT_STREQ(plan.environment.value("MINE"), "1");
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_NPES"), "3");
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_BOOTSTRAP"), "UID");
+    EXPECT_STREQ(plan.environment.value("IPATH_NO_BACKTRACE"), "1") << "signals of PEs are not PSM's";
+    EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_BUFFER_SIZE"), "4096") << "the transport need not set it";
     EXPECT_STREQ(plan.environment.value("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME"), "lo");
     EXPECT_EQ(plan.pes.size(), 3U);
     EXPECT_THAT(plan.pes, Each(Field(&PePlan::emulated_host, -1)));
+}
+
+TEST(JobPreparation, VariablesOfRxmStayAsTheUserHasSetThem) {
+    const char* const variables[] = {"PATH=/bin:/usr/bin", "FI_OFI_RXM_BUFFER_SIZE=16384", nullptr};
+    const JobPlan plan = prepared(some_options(), variables);
+    EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_BUFFER_SIZE"), "16384");
+    EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_MSG_RX_SIZE"), "128");
 }
 
 TEST(JobPreparation, HostsAreDealtWithNodes) {
@@ -87,14 +96,23 @@ TEST(JobPreparation, MissingProgramIsAnEarlyExit) {
     EXPECT_THAT(std::get<EarlyExit>(made).text, HasSubstr("npushmem-run: program 'no-such-program'"));
 }
 
-TEST(JobPreparation, UniqueIdIsNeededForTheUidBootstrapOnly) {
+TEST(JobPreparation, UniqueIdIsNeededForTheUidBootstrapHoweverItIsNamed) {
     EnvironmentBlock block;
     EXPECT_FALSE(needs_unique_id(block));
-    for (const char* name : {"UID", "uid", " Uid "}) {
+    for (const char* name : {"UID", "uid", " Uid ", "auto", "AUTO", "/x/libnpushmem_bootstrap_uid.so"}) {
         block.set("NPUSHMEM_BOOTSTRAP", name);
         EXPECT_TRUE(needs_unique_id(block)) << name;
     }
-    block.set("NPUSHMEM_BOOTSTRAP", "pmi");
+    for (const char* name : {"pmi", "plugin", "/x/uid/libnpushmem_bootstrap_file.so", "libnpushmem_bootstrap_uid.so"}) {
+        block.set("NPUSHMEM_BOOTSTRAP", name);
+        EXPECT_FALSE(needs_unique_id(block)) << name;
+    }
+    block.set("NPUSHMEM_BOOTSTRAP", "PLUGIN");
+    for (const char* plugin : {"uid", "./libnpushmem_bootstrap_uid.so"}) {
+        block.set("NPUSHMEM_BOOTSTRAP_PLUGIN", plugin);
+        EXPECT_TRUE(needs_unique_id(block)) << plugin;
+    }
+    block.set("NPUSHMEM_BOOTSTRAP_PLUGIN", "file");
     EXPECT_FALSE(needs_unique_id(block));
 }
 

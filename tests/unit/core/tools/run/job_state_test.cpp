@@ -38,6 +38,17 @@ TEST(JobState, AllEndingWithZeroIsSuccess) {
     EXPECT_EQ(state.exit_status(), 0);
 }
 
+TEST(JobState, AnUnknownOutcomeIsAFailure) {
+    JobState state(2, start, std::nullopt);
+    EXPECT_EQ(state.exit_status(), exit_launcher_failed);
+    state.pe_started();
+    state.pe_started();
+    (void)state.pe_ended(exited(0, 0), "zero", start);
+    EXPECT_EQ(state.exit_status(), exit_launcher_failed) << "nothing is known of PE 1";
+    (void)state.pe_ended(exited(1, 0), "one", start);
+    EXPECT_EQ(state.exit_status(), 0);
+}
+
 TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
     JobState state = running_job(3);
     const Orders first = state.pe_ended(killed(1, SIGSEGV), "PE 1 died", start);
@@ -48,6 +59,33 @@ TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
     EXPECT_THAT(state.pe_ended(killed(0, SIGTERM), "PE 0 died", start).messages, IsEmpty());
     EXPECT_TRUE(state.pe_ended(exited(2, 3), "PE 2 exited", start).close);
     EXPECT_EQ(state.exit_status(), 128 + SIGSEGV);
+}
+
+TEST(JobState, AnOrderedEndReportsNoPe) {
+    JobState state = running_job(2);
+    const Orders ordered = state.end_ordered(start);
+    EXPECT_THAT(ordered.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_THAT(ordered.messages, IsEmpty());
+    EXPECT_EQ(state.deadline(), start + JobState::grace);
+    EXPECT_THAT(state.end_ordered(start).signals, IsEmpty()) << "PEs get one TERM";
+    EXPECT_THAT(state.pe_ended(killed(1, SIGTERM), "PE 1 died", start).messages, IsEmpty());
+    EXPECT_THAT(state.pe_ended(exited(0, 0), "PE 0", start).messages, IsEmpty());
+    EXPECT_EQ(state.exit_status(), 128 + SIGTERM);
+}
+
+TEST(JobState, AnOrderedEndBeforeAllHaveStartedClosesAtOnce) {
+    JobState state(2, start, std::nullopt);
+    const Orders ordered = state.end_ordered(start);
+    EXPECT_TRUE(ordered.close);
+    EXPECT_THAT(ordered.messages, IsEmpty());
+}
+
+TEST(JobState, PartsOfAJobGetTheSignalOfTheirOwn) {
+    JobState state(2, start, std::nullopt, "part", SIGPWR);
+    state.pe_started();
+    state.pe_started();
+    EXPECT_THAT(state.signalled(SIGTERM).signals, ElementsAre(SIGTERM)) << "a user's";
+    EXPECT_THAT(state.pe_ended(exited(0, 1), "part 0", start).signals, ElementsAre(SIGPWR, SIGCONT));
 }
 
 TEST(JobState, WhoDoesNotEndInTimeIsKilled) {
@@ -132,11 +170,17 @@ TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
     EXPECT_THAT(said.messages, IsEmpty());
     EXPECT_THAT(said.signals, IsEmpty());
     EXPECT_FALSE(state.exit_requested({2, 1, true}, start).look) << "one look serves both";
-    const Orders looked = state.looked(start);
-    EXPECT_THAT(looked.messages, ElementsAre(HasSubstr("PE 1 cannot go on")));
-    EXPECT_THAT(looked.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_FALSE(state.deadline().has_value());
+    state.looked(start);
+    const auto found_nobody = start + JobState::cause_limit;
+    EXPECT_EQ(state.deadline(), found_nobody);
+    const Orders decided = state.expired(found_nobody);
+    EXPECT_THAT(decided.messages, ElementsAre(HasSubstr("PE 1 cannot go on")));
+    EXPECT_THAT(decided.signals, ElementsAre(SIGTERM, SIGCONT));
+    EXPECT_EQ(state.deadline(), found_nobody + JobState::grace);
     EXPECT_EQ(state.exit_status(), 1);
-    EXPECT_THAT(state.looked(start).signals, IsEmpty());
+    state.looked(found_nobody);
+    EXPECT_EQ(state.deadline(), found_nobody + JobState::grace);
 }
 
 TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
@@ -144,25 +188,61 @@ TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
     (void)state.exit_requested(cannot_go_on, start);
     const Orders cause = state.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
     EXPECT_THAT(cause.messages, ElementsAre(HasSubstr("PE 0 died")));
-    EXPECT_THAT(state.looked(start).messages, IsEmpty());
+    state.looked(start);
+    EXPECT_EQ(state.deadline(), start + JobState::grace);
     EXPECT_TRUE(state.pe_ended(exited(1, 1), "PE 1", start).messages.empty());
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-TEST(JobState, WhatAPeSaidBeforeItEndedComesBeforeItsEnd) {
-    JobState state = running_job(2);
+// A shell ends after its program, so its end comes after the look.
+TEST(JobState, TheEndThatMadeAPeUnableToGoOnMayComeALittleLater) {
+    JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
-    EXPECT_THAT(state.pe_ended(exited(1, 5), "PE 1 exited", start).messages, ElementsAre(HasSubstr("cannot go on")));
-    EXPECT_EQ(state.exit_status(), 1);
+    state.looked(start);
+    EXPECT_THAT(state.pe_ended(exited(0, 137), "PE 0 exited with status 137", start).messages,
+                ElementsAre(HasSubstr("PE 0 exited with status 137")));
+    EXPECT_EQ(state.exit_status(), 137);
 }
 
-TEST(JobState, TheEndOfAnotherThatCouldNotGoOnEitherIsNotTheCause) {
+TEST(JobState, BeforeAllHaveStartedTheCauseIsLookedForAsWell) {
+    JobState state(3, start, std::nullopt);
+    state.pe_started();
+    state.pe_started();
+    const Orders said = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(said.look);
+    EXPECT_FALSE(said.close);
+    EXPECT_TRUE(state.pe_ended(killed(0, SIGKILL), "PE 0 died", start).close);
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
+}
+
+TEST(JobState, TheEndsOfThoseThatCannotGoOnAreNotTheCause) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
     (void)state.exit_requested({2, 1, true}, start);
-    EXPECT_THAT(state.pe_ended(exited(2, 4), "PE 2 exited", start).messages,
-                ElementsAre(HasSubstr("PE 1 cannot go on")));
+    EXPECT_THAT(state.pe_ended(exited(2, 4), "PE 2 exited", start).messages, IsEmpty());
+    EXPECT_THAT(state.pe_ended(exited(1, 5), "PE 1 exited", start).messages, IsEmpty());
+    EXPECT_THAT(state.pe_ended(killed(0, SIGKILL), "PE 0 died", start).messages, ElementsAre("PE 0 died"));
+    EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
+}
+
+TEST(JobState, TheFirstThatCouldNotGoOnIsNamedWhenAllHaveEndedWithoutACause) {
+    JobState state = running_job(2);
+    (void)state.exit_requested(cannot_go_on, start);
+    (void)state.exit_requested({0, 1, true}, start);
+    (void)state.pe_ended(exited(0, 5), "PE 0 exited", start);
+    const Orders last = state.pe_ended(exited(1, 5), "PE 1 exited", start);
+    EXPECT_THAT(last.messages, ElementsAre("PE 1 cannot go on, as it has reported above"));
+    EXPECT_TRUE(last.close);
     EXPECT_EQ(state.exit_status(), 1);
+}
+
+TEST(JobState, TheTimeLimitHoldsWhileTheCauseIsWaitedFor) {
+    JobState state = running_job(2, milliseconds(100));
+    (void)state.exit_requested(cannot_go_on, start);
+    state.looked(start);
+    EXPECT_EQ(state.deadline(), start + milliseconds(100));
+    EXPECT_THAT(state.expired(start + milliseconds(100)).messages, ElementsAre(HasSubstr("time limit")));
+    EXPECT_EQ(state.exit_status(), exit_timeout);
 }
 
 TEST(JobState, NobodyEndsTheJobAsASuccessAfterSomebodyCouldNotGoOn) {

@@ -59,13 +59,28 @@ TEST(Options, WhatFollowsTheProgramIsTheProgramsOwn) {
     EXPECT_THAT(accepted({"app", ""}).command, ElementsAre("app", ""));
 }
 
+TEST(Options, TheNumberOfPesMayBeGivenAsMpirunHasIt) {
+    for (const char* option : {"-np", "--np"}) {
+        const Options options = accepted({"-v", "--bind", "none", option, "2", "app", "-np", "3"});
+        EXPECT_EQ(options.npes, 2) << option;
+        EXPECT_TRUE(options.verbose) << option;
+        EXPECT_THAT(options.command, ElementsAre("app", "-np", "3")) << option;
+    }
+    EXPECT_THAT(accepted({"--", "-np", "3"}).command, ElementsAre("-np", "3"));
+    EXPECT_THAT(accepted({"--rsh", "-np", "app", "-np"}).command, ElementsAre("app", "-np"));
+    EXPECT_THAT(refused({"-np", "0", "app"}), HasSubstr("not '0'"));
+    EXPECT_THAT(refused({"-np"}), HasSubstr("-n"));
+}
+
 TEST(Options, HelpAndVersionSucceed) {
     auto help = parse_options({"--help"});
     EXPECT_EQ(std::get<EarlyExit>(help).status, 0);
     EXPECT_THAT(std::get<EarlyExit>(help).text, AllOf(HasSubstr("[--] program [arguments]"), HasSubstr("Exit status")));
-    auto version = parse_options({"--version"});
-    EXPECT_EQ(std::get<EarlyExit>(version).status, 0);
-    EXPECT_THAT(std::get<EarlyExit>(version).text, HasSubstr("npushmem-run"));
+    for (const char* option : {"--version", "-V"}) {
+        auto version = parse_options({option});
+        EXPECT_EQ(std::get<EarlyExit>(version).status, 0);
+        EXPECT_THAT(std::get<EarlyExit>(version).text, HasSubstr("npushmem-run"));
+    }
 }
 
 TEST(Options, MistakesNameTheOptionAndTheValue) {

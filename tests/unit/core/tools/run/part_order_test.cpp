@@ -12,6 +12,7 @@ using ::testing::HasSubstr;
 PartOrder sample() {
     PartOrder order;
     order.folder = "/some where";
+    order.record_mark = "\x1emark";
     order.part = {{2, 3}, 4};
     order.npes = 12;
     order.bind = Bind::numa;
@@ -29,6 +30,7 @@ TEST(PartOrder, ArrivesAsItWasGiven) {
     const auto back = PartOrder::decode(body_of(wire));
     ASSERT_TRUE(back.ok()) << back.status().message();
     EXPECT_EQ(back.value().folder, "/some where");
+    EXPECT_EQ(back.value().record_mark, "\x1emark");
     EXPECT_EQ(back.value().part.numbering.of(2), 8);
     EXPECT_EQ(back.value().part.count, 4);
     EXPECT_EQ(back.value().npes, 12);
@@ -41,9 +43,9 @@ TEST(PartOrder, ArrivesAsItWasGiven) {
 
 TEST(PartOrder, WhatIsNoneIsRefused) {
     EXPECT_THAT(PartOrder::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 -3").ok());
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 30").ok());
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 99999999999").ok());
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 -3").ok());
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 30").ok());
+    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 99999999999").ok());
     const std::string body = body_of(sample().encode());
     std::size_t decoded = 0;
     for (std::size_t bytes = 0; bytes < body.size(); ++bytes) decoded += PartOrder::decode(body.substr(0, bytes)).ok();

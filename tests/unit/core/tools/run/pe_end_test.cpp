@@ -14,6 +14,12 @@ TEST(PeEnd, ExitCodeIsTheStatusOrTheSignalAbove128) {
     EXPECT_EQ(exit_code_of({0, 1, HowEnded::dumped_core, SIGSEGV}), 139);
 }
 
+TEST(PeEnd, HowItEndedComesFromTheSystem) {
+    EXPECT_EQ(how_ended(CLD_EXITED), HowEnded::exited);
+    EXPECT_EQ(how_ended(CLD_KILLED), HowEnded::killed);
+    EXPECT_EQ(how_ended(CLD_DUMPED), HowEnded::dumped_core);
+}
+
 TEST(PeEnd, OnlyStatusZeroIsNoFailure) {
     EXPECT_FALSE((PeEnd{0, 1, HowEnded::exited, 0}).failed());
     EXPECT_TRUE((PeEnd{0, 1, HowEnded::exited, 1}).failed());

@@ -1,0 +1,115 @@
+#include "core/tools/run/job_log.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace npushmem::run {
+namespace {
+
+constexpr std::int64_t counter_bytes = sizeof(std::int64_t);
+constexpr std::int64_t beyond_all_records = std::int64_t{1} << 62;
+
+// Whole pages: PEs map them.
+std::int64_t bytes_of_counters(int pes) {
+    const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+    return (pes * counter_bytes + page - 1) / page * page;
+}
+
+// The system would answer with a signal instead of an error.
+bool is_above_file_limit(std::int64_t bytes) {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           limit.rlim_cur < static_cast<rlim_t>(bytes);
+}
+
+std::string identity(int descriptor) {
+    struct stat found {};
+    if (::fstat(descriptor, &found) != 0) return "-1:-1";
+    return fmt::format("{}:{}", found.st_dev, found.st_ino);
+}
+
+}  // namespace
+
+JobLog JobLog::create(int pes) {
+    JobLog log;
+    if (is_above_file_limit(bytes_of_counters(pes))) return log;
+    Fd file(::memfd_create("npushmem-log", 0));
+    const std::string path = fmt::format("/proc/self/fd/{}", file.get());
+    if (!file.open() || ::ftruncate(file.get(), bytes_of_counters(pes)) != 0) return log;
+    if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) return log;
+    log.position_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    log.file_ = std::move(file);
+    log.pes_ = pes;
+    log.read_to_ = bytes_of_counters(pes);
+    log.freed_to_ = log.read_to_;
+    log.mark_shown();
+    return log;
+}
+
+std::string JobLog::description(int index, int errors) const {
+    if (!open()) return {};
+    return fmt::format(",{}:{},{},{}", file_.get(), identity(file_.get()), index * counter_bytes, identity(errors));
+}
+
+std::vector<LauncherRecord> JobLog::read() {
+    std::vector<LauncherRecord> records;
+    std::array<char, 65536> bytes;
+    while (open()) {
+        const ssize_t count = ::pread(file_.get(), bytes.data(), bytes.size(), read_to_);
+        if (count <= 0) break;
+        read_to_ += count;
+        rest_.append(bytes.data(), static_cast<std::size_t>(count));
+        std::size_t begin = 0;
+        for (auto end = rest_.find(LauncherRecord::end); end != std::string::npos;
+             begin = end + 1, end = rest_.find(LauncherRecord::end, begin))
+            if (auto record = LauncherRecord::decode(std::string_view(rest_).substr(begin, end - begin)))
+                records.push_back(std::move(*record));
+        rest_.erase(0, begin);
+    }
+    return records;
+}
+
+void JobLog::mark_shown() {
+    const auto shown_to = read_to_ - static_cast<std::int64_t>(rest_.size());
+    if (position_.open() && !kept_) (void)::lseek(position_.get(), shown_to, SEEK_SET);
+    free_up_to(shown_to);
+}
+
+// In whole pages. Positions in the file stay as they are.
+void JobLog::free_up_to(std::int64_t position) {
+    const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+    const std::int64_t end = position / page * page;
+    if (!open() || end <= freed_to_) return;
+    if (::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, freed_to_, end - freed_to_) == 0)
+        freed_to_ = end;
+}
+
+void JobLog::keep_from_keeper() {
+    kept_ = true;
+    if (position_.open()) (void)::lseek(position_.get(), beyond_all_records, SEEK_SET);
+}
+
+void JobLog::continue_after_launcher() {
+    read_to_ = position_.open() ? ::lseek(position_.get(), 0, SEEK_CUR) : beyond_all_records;
+}
+
+std::map<int, std::int64_t> JobLog::failed_calls() const {
+    std::map<int, std::int64_t> found;
+    std::array<std::int64_t, 512> counters;
+    for (int first = 0; open() && first < pes_; first += static_cast<int>(counters.size())) {
+        counters.fill(0);
+        if (::pread(file_.get(), counters.data(), sizeof counters, first * counter_bytes) <= 0) break;
+        for (int i = 0; i < static_cast<int>(counters.size()) && first + i < pes_; ++i)
+            if (const std::int64_t calls = counters[static_cast<std::size_t>(i)]; calls > 0)
+                found.emplace(first + i, calls);
+    }
+    return found;
+}
+
+}  // namespace npushmem::run

@@ -1,0 +1,98 @@
+#include "core/api/context_slots.hpp"
+
+#include <gtest/gtest.h>
+
+namespace npushmem::api {
+namespace {
+
+npushmem_ctx_t handle_of(std::uintptr_t bits) { return reinterpret_cast<npushmem_ctx_t>(bits); }
+std::uintptr_t bits_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+class ContextSlotsTest : public ::testing::Test {
+protected:
+    ~ContextSlotsTest() override { slots.clear(); }
+
+    // A context as the library makes it.
+    Context& make(std::size_t min_unused = max_contexts) {
+        Context* const context = slots.take(min_unused);
+        context->state = Context::State::alive;
+        context->map.mapped_pes = 1;
+        return *context;
+    }
+
+    ContextSlots slots;
+};
+
+TEST_F(ContextSlotsTest, AContextIsKnownByItsAddress) {
+    const Context& one = make();
+    const Context& other = make();
+    EXPECT_NE(&one, &other);
+    EXPECT_EQ(known_context(handle_of(bits_of(&one))), &one);
+    EXPECT_EQ(known_context(handle_of(bits_of(&other))), &other);
+}
+
+TEST_F(ContextSlotsTest, WhereAContextWasThereIsOneThatReachesNobody) {
+    Context& context = make();
+    slots.give_back(context);
+    const Context* const found = known_context(handle_of(bits_of(&context)));
+    ASSERT_EQ(found, &context);
+    EXPECT_EQ(found->state, Context::State::destroyed);
+    EXPECT_EQ(found->map.mapped_pes, 0U);
+    EXPECT_EQ(found->members.count, 0);
+}
+
+TEST_F(ContextSlotsTest, ASlotIsUsedAgainOnlyAfterSoManyOthers) {
+    constexpr std::size_t min_unused = 10;
+    Context& first = make(min_unused);
+    slots.give_back(first);
+    for (std::size_t i = 0; i < min_unused; ++i) {
+        Context& next = make(min_unused);
+        EXPECT_NE(&next, &first) << i;
+        slots.give_back(next);
+    }
+    EXPECT_EQ(&make(min_unused), &first);
+    EXPECT_EQ(first.state, Context::State::alive);
+}
+
+// Whatever the bits: what is found, if anything, is a slot of the array, and holds no context.
+TEST_F(ContextSlotsTest, NoOtherBitsNameAContext) {
+    const Context& context = make();
+    const std::uintptr_t good = bits_of(&context);
+    const auto check = [&](std::uintptr_t bits) {
+        if (bits == good || handle_of(bits) == NPUSHMEM_CTX_DEFAULT) return;
+        const Context* const found = known_context(handle_of(bits));
+        if (found == nullptr) return;
+        const std::uintptr_t distance = bits_of(found) - bits_of(context_slots);
+        EXPECT_LT(distance, sizeof context_slots) << std::hex << bits;
+        EXPECT_EQ(distance % context_slot_bytes, 0U) << std::hex << bits;
+        EXPECT_NE(found->state, Context::State::alive) << std::hex << bits;
+        EXPECT_EQ(found->map.mapped_pes, 0U) << std::hex << bits;
+    };
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        const std::uintptr_t one = std::uintptr_t{1} << bit;
+        for (const std::uintptr_t bits : {one, ~one, one - 1, good ^ one, good + one, good - one}) check(bits);
+    }
+    EXPECT_EQ(known_context(NPUSHMEM_CTX_INVALID), nullptr);
+    EXPECT_EQ(known_context(NPUSHMEM_CTX_DEFAULT), &default_context);
+    EXPECT_EQ(known_context(handle_of(bits_of(context_slots) - context_slot_bytes)), nullptr);
+    EXPECT_EQ(known_context(handle_of(bits_of(context_slots) + sizeof context_slots)), nullptr);
+}
+
+TEST_F(ContextSlotsTest, ThereAreSoManyAndNoMore) {
+    Context& first = make();
+    for (std::size_t i = 1; i < max_contexts; ++i) ASSERT_NE(slots.take(max_contexts), nullptr) << i;
+    EXPECT_EQ(slots.take(max_contexts), nullptr);
+    slots.give_back(first);
+    EXPECT_EQ(slots.take(max_contexts), &first);
+    EXPECT_EQ(slots.take(max_contexts), nullptr);
+}
+
+TEST_F(ContextSlotsTest, AfterClearNoHandleNamesAContext) {
+    const Context& context = make();
+    slots.clear();
+    EXPECT_EQ(known_context(handle_of(bits_of(&context)))->state, Context::State::none);
+    EXPECT_EQ(known_context(handle_of(bits_of(&context)))->map.mapped_pes, 0U);
+}
+
+}  // namespace
+}  // namespace npushmem::api

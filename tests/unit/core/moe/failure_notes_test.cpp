@@ -1,0 +1,96 @@
+#include "core/moe/failure_notes.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+namespace npushmem::moe {
+namespace {
+
+// The blocks of three ranks, of which one is this memory's.
+using Blocks = std::array<std::array<std::uint64_t, FailureNotes::size.value() / sizeof(std::uint64_t)>, 3>;
+
+class BlockMemory final : public SymmetricMemory {
+public:
+    BlockMemory(Blocks& blocks, int pe) : blocks_(blocks), pe_(pe) {}
+
+    [[nodiscard]] int my_pe() const override { return pe_; }
+    [[nodiscard]] int n_pes() const override { return static_cast<int>(blocks_.size()); }
+    [[nodiscard]] std::byte* block(int pe) const {
+        return reinterpret_cast<std::byte*>(blocks_[static_cast<std::size_t>(pe)].data());
+    }
+    Status fetch(void* target, const std::byte* symmetric, Bytes size, int pe) override {
+        std::memcpy(target, block(pe) + (symmetric - block(pe_)), size.value());
+        return {};
+    }
+    Result<std::uint64_t> compare_swap(std::uint64_t* symmetric, std::uint64_t expected, std::uint64_t desired,
+                                       int pe) override {
+        if (pe == unreachable) return Status{Code::peer_dead, "gone"};
+        std::byte* const there = block(pe) + (reinterpret_cast<std::byte*>(symmetric) - block(pe_));
+        std::uint64_t& word = *reinterpret_cast<std::uint64_t*>(there);
+        const std::uint64_t before = word;
+        if (before == expected) word = desired;
+        return before;
+    }
+
+    Result<std::byte*> allocate(Bytes) override { return nullptr; }
+    void release(std::byte*) override {}
+    Status barrier() override { return {}; }
+    void put(std::byte*, const std::byte*, Bytes, int) override {}
+    void add(std::uint64_t*, std::uint64_t, int) override {}
+    void fence() override {}
+    void signal(std::uint64_t*, std::uint64_t, int) override {}
+    Status quiet() override { return {}; }
+    Status wait(const std::function<bool()>&, std::chrono::nanoseconds) override { return {}; }
+
+    int unreachable = -1;
+
+private:
+    Blocks& blocks_;
+    int pe_;
+};
+
+struct FailureNotesTest : ::testing::Test {
+    FailureNotesTest() {
+        for (BlockMemory& each : memory) notes.emplace_back(each, each.block(each.my_pe()));
+    }
+
+    Blocks blocks{};
+    BlockMemory memory[3]{{blocks, 0}, {blocks, 1}, {blocks, 2}};
+    std::vector<FailureNotes> notes;
+    const Status no_x{Code::argument, "x is null"};
+    const Status too_late{Code::timeout, "rank 0 has not come"};
+    const Status aborted{Code::aborted, "its own error says why"};
+};
+
+TEST_F(FailureNotesTest, AllRanksReportTheFailureOfTheFirst) {
+    EXPECT_EQ(notes[1].write(no_x, std::nullopt).message(), "x is null");
+    const Status second = notes[2].write(too_late, std::nullopt);
+    EXPECT_EQ(second.code(), Code::argument);
+    EXPECT_EQ(second.message(), "rank 1 has given up: x is null (rank 2: rank 0 has not come)");
+    // Rank 2 has told rank 0, and rank 1 was the first.
+    const Status told = notes[0].write(aborted, 2);
+    EXPECT_EQ(told.code(), Code::argument);
+    EXPECT_EQ(told.message(), "rank 1 has given up: x is null");
+    for (const FailureNotes& each : notes) EXPECT_THAT(each.broken().message(), ::testing::HasSubstr("x is null"));
+}
+
+TEST_F(FailureNotesTest, WhereRank0CannotBeReachedANoteIsTakenOverFromTheRankThatToldOfIt) {
+    for (BlockMemory& each : memory) each.unreachable = 0;
+    EXPECT_EQ(notes[1].write(no_x, std::nullopt).message(), "x is null");
+    EXPECT_EQ(notes[2].write(too_late, std::nullopt).message(), "rank 0 has not come");
+    EXPECT_EQ(notes[0].write(aborted, 2).message(), "rank 2 has given up: rank 0 has not come");
+}
+
+TEST_F(FailureNotesTest, AfterClearAnotherRankCanBeTheFirst) {
+    EXPECT_FALSE(notes[1].write(no_x, std::nullopt).ok());
+    for (FailureNotes& each : notes) each.clear();
+    EXPECT_TRUE(notes[1].broken().ok());
+    EXPECT_EQ(notes[2].write(too_late, std::nullopt).code(), Code::timeout);
+    EXPECT_EQ(notes[1].write(no_x, std::nullopt).code(), Code::timeout);
+}
+
+}  // namespace
+}  // namespace npushmem::moe

@@ -1,0 +1,36 @@
+#include "core/npu/place.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/fakes/array_fabric.hpp"
+
+namespace npushmem::npu {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Place, NamesTheFileAndTheLineOfAKernel) {
+    const auto here = std::source_location::current();
+    EXPECT_THAT(text_of(here), EndsWith("place_test.cpp:" + std::to_string(here.line())));
+    EXPECT_EQ(text_of({}), "the library");
+}
+
+// Operations in a stream's order have no line of the program's, and the library's lines say nothing to it.
+TEST(Place, OfAStreamOperationIsNoPathOfTheLibrary) {
+    fakes::SymmetricArray array(2, sizeof(BarrierState));
+    const fakes::ArrayPe pe(array, 0, {.wait_timeout = std::chrono::milliseconds(3)});
+    auto* state = array.at<BarrierState>(0);
+    for (const TeamView& team : {TeamView{0, 1, 2}, TeamView{1, 1, 1}}) {
+        EXPECT_TRUE(barrier_on_device(pe.stream(), team, state).ok());
+        const Status status = pe.stream().synchronize();
+        EXPECT_FALSE(status.ok());
+        EXPECT_THAT(status.message(), HasSubstr("kernel 'barrier', on PE 0"));
+        EXPECT_THAT(status.message(), Not(HasSubstr(".cpp")));
+    }
+}
+
+}  // namespace
+}  // namespace npushmem::npu

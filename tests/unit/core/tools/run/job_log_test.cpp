@@ -1,0 +1,196 @@
+#include "core/tools/run/job_log.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <thread>
+
+namespace npushmem::run {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+LauncherRecord line_of(int pe, const std::string& text) { return {LauncherRecord::Kind::line, pe, "", text}; }
+
+class JobLogTest : public ::testing::Test {
+protected:
+    void SetUp() override {
+        std::array<int, 2> ends{};
+        ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+        reading_ = Fd(ends[0]);
+        writing_ = Fd(ends[1]);
+        ASSERT_TRUE(log_.open());
+    }
+    [[nodiscard]] LauncherChannel channel_of(int index, int errors = STDERR_FILENO) const {
+        struct stat found {};
+        EXPECT_EQ(::fstat(writing_.get(), &found), 0);
+        return LauncherChannel(std::to_string(writing_.get()) + ":" + std::to_string(found.st_dev) + ":" +
+                               std::to_string(found.st_ino) + log_.description(index, errors));
+    }
+    [[nodiscard]] int log_descriptor() const { return std::stoi(log_.description(0, STDERR_FILENO).substr(1)); }
+    [[nodiscard]] std::int64_t log_bytes() const {
+        struct stat found {};
+        EXPECT_EQ(::fstat(log_descriptor(), &found), 0);
+        return found.st_blocks * 512;
+    }
+    std::string requests() {
+        std::array<char, 4096> bytes{};
+        const ssize_t count = ::read(reading_.get(), bytes.data(), bytes.size());
+        return {bytes.data(), static_cast<std::size_t>(std::max(count, ssize_t{0}))};
+    }
+
+    Fd reading_;
+    Fd writing_;
+    JobLog log_ = JobLog::create(1000);
+};
+
+TEST_F(JobLogTest, RecordsOfManyWritersArriveWhole) {
+    constexpr int writers = 4;
+    constexpr int records = 200;
+    std::vector<std::thread> threads;
+    for (int pe = 0; pe < writers; ++pe)
+        threads.emplace_back([channel = channel_of(pe), pe] {
+            for (int i = 0; i < records; ++i)
+                EXPECT_TRUE(channel.append(line_of(pe, std::to_string(i) + std::string(9000, 'x'))));
+        });
+    std::array<int, writers> next{};
+    for (int seen = 0; seen < writers * records;)
+        for (const auto& record : log_.read()) {
+            const auto pe = static_cast<std::size_t>(record.pe);
+            EXPECT_EQ(record.text, std::to_string(next.at(pe)++) + std::string(9000, 'x'));
+            ++seen;
+        }
+    for (auto& thread : threads) thread.join();
+    EXPECT_THAT(log_.read(), IsEmpty());
+}
+
+TEST_F(JobLogTest, TheLauncherIsWokenOnce) {
+    const LauncherChannel channel = channel_of(0);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(channel.append(line_of(0, "again")));
+    EXPECT_EQ(requests(), "wake\n");
+    EXPECT_TRUE(channel.append(line_of(0, "again")));
+    EXPECT_EQ(requests(), "wake\n");
+}
+
+// Nobody reads the pipe, which is full.
+TEST_F(JobLogTest, ASlowLauncherLosesNothing) {
+    while (::write(writing_.get(), "wake\n", 5) == 5) {
+    }
+    EXPECT_TRUE(channel_of(0).append(line_of(0, "late")));
+    EXPECT_THAT(log_.read(), ElementsAre(line_of(0, "late")));
+}
+
+TEST_F(JobLogTest, WhatTheLauncherHasNotShownIsLeftToTheKeeper) {
+    const LauncherChannel channel = channel_of(0);
+    for (const char* text : {"shown", "read only", "not read"}) {
+        EXPECT_TRUE(channel.append(line_of(0, text)));
+        if (std::string_view(text) == "not read") continue;
+        EXPECT_THAT(log_.read(), ElementsAre(line_of(0, text)));
+        if (std::string_view(text) == "shown") log_.mark_shown();
+    }
+    const int keeper = ::fork();  // which has the same descriptors and its own place in the file
+    if (keeper == 0) {
+        log_.continue_after_launcher();
+        const auto rest = log_.read();
+        ::_exit(rest == std::vector{line_of(0, "read only"), line_of(0, "not read")} ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(keeper, &status, 0), keeper);
+    EXPECT_EQ(status, 0);
+    log_.keep_from_keeper();
+    (void)log_.read();
+    log_.mark_shown();
+    log_.continue_after_launcher();
+    EXPECT_THAT(log_.read(), IsEmpty());
+}
+
+TEST_F(JobLogTest, TheMemoryOfShownRecordsIsFreed) {
+    const LauncherChannel channel = channel_of(0);
+    EXPECT_TRUE(channel.count_failed_calls(1));
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(channel.append(line_of(0, std::string(10000, 'x'))));
+    EXPECT_EQ(log_.read().size(), 200U);
+    EXPECT_GE(log_bytes(), 2000000) << "not shown yet";
+    log_.mark_shown();
+    EXPECT_LE(log_bytes(), 100000);
+    EXPECT_TRUE(channel.append(line_of(0, "next")));
+    EXPECT_THAT(log_.read(), ElementsAre(line_of(0, "next")));
+    EXPECT_THAT(log_.failed_calls(), ElementsAre(Pair(0, 1)));
+}
+
+TEST_F(JobLogTest, CountsFailedCallsOfEachPe) {
+    EXPECT_THAT(log_.failed_calls(), IsEmpty());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([channel = channel_of(999)] {
+            for (int call = 0; call < 100; ++call) EXPECT_TRUE(channel.count_failed_calls(1));
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_TRUE(channel_of(3).count_failed_calls(2));
+    EXPECT_TRUE(channel_of(3).count_failed_calls(-1));
+    EXPECT_TRUE(channel_of(4).count_failed_calls(1));
+    EXPECT_TRUE(channel_of(4).count_failed_calls(-1));
+    EXPECT_THAT(log_.failed_calls(), ElementsAre(Pair(3, 1), Pair(999, 400)));
+    EXPECT_THAT(log_.read(), IsEmpty()) << "counters are no records";
+}
+
+TEST_F(JobLogTest, APeKnowsWhetherItsStandardErrorIsTheLaunchers) {
+    EXPECT_TRUE(channel_of(0).has_launchers_errors());
+    EXPECT_FALSE(channel_of(0, writing_.get()).has_launchers_errors());
+}
+
+void set_file_limit(rlim_t bytes) {
+    const rlimit limit{bytes, bytes};
+    (void)::setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+// Part of a record fits, and then nothing. The limit is that of a child, which could not raise it again.
+TEST_F(JobLogTest, AFileSizeLimitOfAPeIsAnErrorNotASignal) {
+    const LauncherChannel channel = channel_of(0);
+    struct stat found {};
+    ASSERT_EQ(::fstat(log_descriptor(), &found), 0);
+    const int pe = ::fork();
+    if (pe == 0) {
+        set_file_limit(static_cast<rlim_t>(found.st_size) + 8);
+        for (int i = 0; i < 3; ++i)
+            if (channel.append(line_of(0, "above the limit"))) ::_exit(1);
+        ::_exit(channel.count_failed_calls(1) ? 0 : 2);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(pe, &status, 0), pe);
+    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(channel.append(line_of(0, "whole")));
+    EXPECT_THAT(log_.read(), ElementsAre(line_of(0, "whole")));
+    EXPECT_THAT(log_.failed_calls(), ElementsAre(Pair(0, 1)));
+}
+
+TEST(JobLogNone, AFileSizeLimitIsAnErrorNotASignal) {
+    const int launcher = ::fork();
+    if (launcher == 0) {
+        set_file_limit(0);
+        ::_exit(JobLog::create(4).open() ? 1 : 0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(launcher, &status, 0), launcher);
+    EXPECT_EQ(status, 0);
+}
+
+TEST(JobLogNone, DescribesAndHoldsNothing) {
+    JobLog log;
+    EXPECT_EQ(log.description(0, 2), "");
+    EXPECT_THAT(log.read(), IsEmpty());
+    EXPECT_THAT(log.failed_calls(), IsEmpty());
+    log.mark_shown();
+    log.keep_from_keeper();
+    log.continue_after_launcher();
+}
+
+}  // namespace
+}  // namespace npushmem::run
