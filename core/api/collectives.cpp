@@ -43,7 +43,7 @@ int run_collective(const char* function, const Result<Team*>& team, const Array&
         done = check_same_call(*team.value(), function, call, done);
         if (done.ok()) done = body(*team.value(), to.value(), from.value());
     }
-    if (!done.ok()) fail_by_value(function, done);
+    if (!done.ok()) fail(function, done);
     return static_cast<int>(done.code());
 }
 
@@ -91,7 +91,7 @@ int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, c
                                {static_cast<std::uint64_t>(dst), static_cast<std::uint64_t>(sst), count, size});
     };
     if (Status checked = check_strides(dst, sst); !checked.ok()) {
-        fail_by_value(function, checked);
+        fail(function, checked);
         return static_cast<int>(checked.code());
     }
     return run_collective(function, team, {"dest", dest, spread_bytes(elements, dst, size)},

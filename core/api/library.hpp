@@ -34,7 +34,8 @@ Status stop();
 // when NPUSHMEM_ON_ERROR says so. It counts as a failure of the job until the program asks by npushmemx_last_error.
 void fail(std::string_view function, const Status& status);
 
-// As fail, for a function whose value (a code, or NULL) shows the failure to the program.
+// As fail, for a function whose value (NULL, or an invalid handle) shows the failure to the program. A collective is
+// none of these: it reports by fail, because programs rarely read the code that it returns.
 void fail_by_value(std::string_view function, const Status& status);
 
 // As fail_by_value, for a function that returns the failure: what becomes of the job is its caller's choice.

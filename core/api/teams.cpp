@@ -244,7 +244,7 @@ int npushmem_team_sync(npushmem_team_t team) {
     const auto found = team_of(team);
     Status done = found.ok() ? check_same_call(*found.value(), __func__) : found.status();
     if (done.ok()) done = found.value()->sync();
-    if (!done.ok()) fail_by_value(__func__, done);
+    if (!done.ok()) fail(__func__, done);
     return static_cast<int>(done.code());
 }
 

@@ -124,8 +124,9 @@ constexpr ConfigRow rows[] = {
      "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
      "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
      any<&S::remote_transport>},
-    {"REMOTE_ORDER", "verbs,libfabric,ucx", "ordered list", "transport",
-     "what REMOTE_TRANSPORT=auto tries, the fastest first", any<&S::remote_order>},
+    {"REMOTE_ORDER", "verbs,ucx,libfabric", "ordered list", "transport",
+     "what REMOTE_TRANSPORT=auto tries, in this order; over ucx a job starts faster than over libfabric",
+     any<&S::remote_order>},
     {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",
      "kernels call the transports that reach other hosts themselves, each core over a way of its own; 0: they hand "
      "requests to a proxy thread; auto: 0 where every PE has a CPU for it",
@@ -188,8 +189,9 @@ constexpr ConfigRow rows[] = {
      between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
      "what a failed call does: report it and fail the job under npushmem-run, which then returns 1, unless the call "
-     "returned the failure (a code or NULL) or the program asked for it by npushmemx_last_error (job); only report it "
-     "(report); end this process at any failure (exit). Under other launchers job only reports failed calls: use exit",
+     "returned NULL, an invalid handle or an npushmemx_ code, or the program asked for it by npushmemx_last_error "
+     "(job); only report it (report); end this process at any failure (exit). Under other launchers job only reports "
+     "failed calls: use exit",
      parse_on_error},
     {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "how much is logged", parse_debug},
     {"DEBUG_SUBSYS", "", "list", "report", "only these subsystems log below 'warn'; empty: all", any<&S::debug_subsys>},

@@ -122,6 +122,15 @@ TEST_P(RemoteTransport, AnInterfaceThatDoesNotExistIsNamed) {
 
 std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 
+#ifdef API_TEST_UCX
+// Without an RDMA device, ucx is the first of the default order that opens.
+TEST(RemoteTransportByDefault, IsUcxRatherThanLibfabric) {
+    const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_HCA_LIST=nosuch0"});
+    EXPECT_EQ(status, 0) << report;
+    EXPECT_THAT(report, AllOf(HasSubstr("between hosts: ucx"), Not(HasSubstr("libfabric"))));
+}
+#endif
+
 #ifdef API_TEST_LIBFABRIC  // the plugin was built
 INSTANTIATE_TEST_SUITE_P(Libfabric, RemoteTransport, ::testing::Values("libfabric"), name_of_case);
 

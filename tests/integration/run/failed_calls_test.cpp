@@ -92,6 +92,18 @@ TEST(FailedCalls, ARefusedCollectiveCounts) {
     EXPECT_THAT(job.errors, HasSubstr("2 calls failed (1 on each of PEs 0-1)"));
 }
 
+TEST(FailedCalls, OfCollectivesCountWhenTheProgramIgnoresTheirCodes) {
+    const Ended job = run({"-n", "2"}, "collectives");
+    EXPECT_EQ(job.status, 1);
+    EXPECT_THAT(job.errors, HasSubstr("4 calls failed (2 on each of PEs 0-1)"));
+}
+
+TEST(FailedCalls, OfCollectivesDoNotCountWhenTheProgramAsksForThem) {
+    const Ended job = run({"-n", "2"}, "asked-collectives");
+    EXPECT_EQ(job.status, 0) << job.errors;
+    EXPECT_THAT(job.errors, Not(HasSubstr("calls failed")));
+}
+
 TEST(FailedCalls, AreTheProgramsOwnAffairWhereItAsked) {
     const Ended job = run({"-n", "2"}, "asked", 2);
     EXPECT_EQ(job.status, 0) << job.errors;
