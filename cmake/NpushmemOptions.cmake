@@ -2,8 +2,8 @@
 option(NPUSHMEM_BUILD_TESTS "Build the tests" ON)
 option(NPUSHMEM_BUILD_BENCH "Build npushmem-perf and the benchmarks" ON)
 option(NPUSHMEM_WERROR "Treat warnings as errors" OFF)
-set(NPUSHMEM_COMPILE_TOGETHER OFF CACHE STRING "What is compiled in groups of files: OFF, TESTS (unit tests) or ON (all); a missing #include is not seen there")
-set_property(CACHE NPUSHMEM_COMPILE_TOGETHER PROPERTY STRINGS OFF TESTS ON)
+set(NPUSHMEM_UNITY_BUILD OFF CACHE STRING "What is compiled in groups of files: OFF, TESTS (unit tests) or ON (all); a missing #include is not seen there")
+set_property(CACHE NPUSHMEM_UNITY_BUILD PROPERTY STRINGS OFF TESTS ON)
 set(NPUSHMEM_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=<value>; empty for none")
 
 set(CMAKE_CXX_STANDARD 20)
@@ -46,19 +46,19 @@ if(NPUSHMEM_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
 endif()
 
-# npushmem_compile_together(<target> [TESTS] [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_COMPILE_TOGETHER=ON the
+# npushmem_unity_build(<target> [TESTS] [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD=ON the
 # files of a folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the
 # time. With TESTS, only the targets that give `TESTS` are. So names in the unnamed namespaces of a folder must differ, which
 # serves readers as well. Files that `ALONE` matches are compiled alone. gcc warns of what it inlines from precompiled headers as if it were ours, some of it wrongly where it
 # optimises: no -Werror there.
-function(npushmem_compile_together target)
+function(npushmem_unity_build target)
   cmake_parse_arguments(arg "TESTS" "ALONE" "HEADERS" ${ARGN})
-  if(NPUSHMEM_COMPILE_TOGETHER STREQUAL "TESTS")
-    set(together ${arg_TESTS})
+  if(NPUSHMEM_UNITY_BUILD STREQUAL "TESTS")
+    set(enabled ${arg_TESTS})
   else()
-    set(together ${NPUSHMEM_COMPILE_TOGETHER})
+    set(enabled ${NPUSHMEM_UNITY_BUILD})
   endif()
-  if(NOT together)
+  if(NOT enabled)
     return()
   endif()
   if(arg_HEADERS AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)

@@ -10,10 +10,10 @@ function(npushmem_sources out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# npushmem_lean_rpath(<target> [FOLDERS ...]): the build tree's file has the installed one's list of folders to search, and
+# npushmem_minimal_rpath(<target> [FOLDERS ...]): the build tree's file has the installed one's list of folders to search, and
 # no more. CMake's own build-time list is padded with colons, each of which makes the loader search the current folder:
 # 250 failing calls for every process of a job, which is a tenth of an empty job's time.
-function(npushmem_lean_rpath target)
+function(npushmem_minimal_rpath target)
   cmake_parse_arguments(arg "" "" "FOLDERS" ${ARGN})
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${arg_FOLDERS}")
 endfunction()
@@ -31,7 +31,7 @@ function(npushmem_add_plugin kind name)
     add_library(${target}_unit STATIC ${sources})
     target_include_directories(${target}_unit PUBLIC "${PROJECT_SOURCE_DIR}")
     target_link_libraries(${target}_unit PUBLIC npushmem_base ${arg_LIBRARIES} PRIVATE npushmem_flags)
-    npushmem_compile_together(${target}_unit)
+    npushmem_unity_build(${target}_unit)
   else() # nothing but the name for what its libraries have
     add_library(${target}_unit INTERFACE)
     target_link_libraries(${target}_unit INTERFACE npushmem_base ${arg_LIBRARIES})
@@ -44,7 +44,7 @@ function(npushmem_add_plugin kind name)
     target_link_options(${target} PRIVATE -Wl,-z,undefs)
   endif()
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${NPUSHMEM_PLUGIN_OUTPUT_DIRECTORY}")
-  npushmem_lean_rpath(${target})
+  npushmem_minimal_rpath(${target})
   install(TARGETS ${target} LIBRARY DESTINATION "${NPUSHMEM_PLUGIN_INSTALL_DIR}" COMPONENT runtime)
   set_property(GLOBAL APPEND PROPERTY NPUSHMEM_PLUGINS ${target})
 endfunction()

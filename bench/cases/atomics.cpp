@@ -26,10 +26,11 @@ void add_baselines(Point& point, const Arena& arena, Operation operation) {
 Point fetch_add_point(const Arena& arena) {
     Point point{.name = "fetch_add",
                 .variants = {measured([ring = arena.own_as<std::uint64_t>(), peer = arena.peer](std::uint64_t i) {
-                    keep(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer));
+                    do_not_optimize(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer));
                 })}};
-    add_baselines(point, arena,
-                  [](std::uint64_t& word) { keep(std::atomic_ref(word).fetch_add(1, std::memory_order_relaxed)); });
+    add_baselines(point, arena, [](std::uint64_t& word) {
+        do_not_optimize(std::atomic_ref(word).fetch_add(1, std::memory_order_relaxed));
+    });
     return point;
 }
 
@@ -46,21 +47,21 @@ Point add_point(const Arena& arena) {
 Point fetch_point(const Arena& arena) {
     Point point{.name = "fetch",
                 .variants = {measured([ring = arena.own_as<std::uint64_t>(), peer = arena.peer](std::uint64_t i) {
-                    keep(npushmem_uint64_atomic_fetch(ring + i % ring_words, peer));
+                    do_not_optimize(npushmem_uint64_atomic_fetch(ring + i % ring_words, peer));
                 })}};
     add_baselines(point, arena,
-                  [](std::uint64_t& word) { keep(std::atomic_ref(word).load(std::memory_order_relaxed)); });
+                  [](std::uint64_t& word) { do_not_optimize(std::atomic_ref(word).load(std::memory_order_relaxed)); });
     return point;
 }
 
 Point compare_swap_point(const Arena& arena) {
     Point point{.name = "compare_swap",
                 .variants = {measured([ring = arena.own_as<std::uint64_t>(), peer = arena.peer](std::uint64_t i) {
-                    keep(npushmem_uint64_atomic_compare_swap(ring + i % ring_words, i, i + 1, peer));
+                    do_not_optimize(npushmem_uint64_atomic_compare_swap(ring + i % ring_words, i, i + 1, peer));
                 })}};
     add_baselines(point, arena, [](std::uint64_t& word) {
         std::uint64_t expected = 0;
-        keep(std::atomic_ref(word).compare_exchange_strong(expected, 1, std::memory_order_relaxed));
+        do_not_optimize(std::atomic_ref(word).compare_exchange_strong(expected, 1, std::memory_order_relaxed));
     });
     return point;
 }

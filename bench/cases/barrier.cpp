@@ -12,10 +12,10 @@
 namespace npushmem::bench {
 namespace {
 
-constexpr int most_rounds = 20;
+constexpr int max_rounds = 20;
 
 struct RawRound {
-    std::byte* there;  // where to tell the PE 2^round further
+    std::byte* there;  // the word at the PE 2^round further
     std::byte* here;
 };
 
@@ -65,8 +65,8 @@ Variant raw_counter(RawCounter at, int pes, int polls) {
 
 // The first PEs of all hosts, known to every PE: none where there is one host only, or hosts of one PE.
 std::vector<int> first_pes(const Arena& arena) {
-    constexpr int most_pes = 512;  // whose numbers fit into the arena
-    if (arena.all_mapped || arena.pes > most_pes) return {};
+    constexpr int max_pes = 512;  // whose numbers fit into the arena
+    if (arena.all_mapped || arena.pes > max_pes) return {};
     auto* const mine = arena.own_as<int>();
     *mine = npushmem_team_translate_pe(NPUSHMEM_TEAM_SHARED, 0, NPUSHMEM_TEAM_WORLD);
     auto* const all = mine + raw_line_bytes / sizeof(int);
@@ -81,17 +81,17 @@ std::vector<int> first_pes(const Arena& arena) {
 // One after the other, so that neither hides in what the other waits for. `firsts` as of first_pes; `words` one for
 // each round of theirs, zero.
 Variant parts_of_hierarchical(const std::vector<int>& firsts, int pe, std::uint64_t* words) {
-    std::vector<int> tell;
+    std::vector<int> targets;
     const auto me = std::find(firsts.begin(), firsts.end(), pe);
     if (me != firsts.end())
         for (std::size_t distance = 1; distance < firsts.size(); distance *= 2)
-            tell.push_back(firsts[(static_cast<std::size_t>(me - firsts.begin()) + distance) % firsts.size()]);
+            targets.push_back(firsts[(static_cast<std::size_t>(me - firsts.begin()) + distance) % firsts.size()]);
     return {"network round + host's sync",
-            [tell, words, count = std::uint64_t{0}](std::uint64_t iterations) mutable {
+            [targets, words, count = std::uint64_t{0}](std::uint64_t iterations) mutable {
                 for (const std::uint64_t end = count + iterations; count < end;) {
                     ++count;
-                    for (std::size_t round = 0; round < tell.size(); ++round) {
-                        npushmem_signal_set(words + round, count, tell[round]);
+                    for (std::size_t round = 0; round < targets.size(); ++round) {
+                        npushmem_signal_set(words + round, count, targets[round]);
                         npushmem_signal_wait_until(words + round, NPUSHMEM_CMP_GE, count);
                     }
                 }
@@ -106,7 +106,7 @@ std::vector<Point> points(const Arena& arena) {
         .name = "barrier_all", .shared = true, .variants = {measured([](std::uint64_t) { npushmem_barrier_all(); })}};
     Point sync{.name = "sync_all", .shared = true, .variants = {measured([](std::uint64_t) { npushmem_sync_all(); })}};
     if (arena.all_mapped) {
-        auto* const lines = static_cast<std::byte*>(npushmem_ptr(arena.own + most_rounds * raw_line_bytes, 0));
+        auto* const lines = static_cast<std::byte*>(npushmem_ptr(arena.own + max_rounds * raw_line_bytes, 0));
         barrier.variants.push_back(raw_barrier(raw_rounds(arena), raw_polls(arena.pes)));
         barrier.variants.push_back(raw_counter({lines, lines + raw_line_bytes}, arena.pes, raw_polls(arena.pes)));
     }
@@ -121,6 +121,6 @@ std::vector<Point> points(const Arena& arena) {
 
 }  // namespace
 
-Case barrier_case() { return {"barrier", (most_rounds + 2) * raw_line_bytes, points}; }
+Case barrier_case() { return {"barrier", (max_rounds + 2) * raw_line_bytes, points}; }
 
 }  // namespace npushmem::bench

@@ -33,7 +33,7 @@ std::vector<Group> all_groups() {
         {"contexts", "Contexts: puts, atomics and quiet through one; beside the same on the default context"},
         {"pingpong", "A signal from PE 0 to PE 1 and back; beside the bare hand-over of a cache line"},
         {"barrier", "Barrier and sync of all PEs; beside a barrier of bare mapped words"},
-        {"malloc", "Symmetric allocation; beside the meetings it consists of, and malloc of one process"},
+        {"malloc", "Symmetric allocation; beside the barriers it consists of, and malloc of one process"},
         {"npu", "The emulated NPU in fast mode; beside the same in plain C++, and beside the barrier of the host"},
         {"npu-remote",
          "What kernels do to a PE that is not mapped: by a proxy thread; beside direct, and beside the host's own"}};

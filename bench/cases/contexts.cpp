@@ -60,9 +60,9 @@ Point fetch_add_point(std::uint64_t* ring, int peer) {
     return point_of(
         "fetch_add, 8 B", 0,
         [=](npushmem_ctx_t ctx, std::uint64_t i) {
-            keep(npushmem_ctx_uint64_atomic_fetch_add(ctx, ring + i % ring_words, 1, peer));
+            do_not_optimize(npushmem_ctx_uint64_atomic_fetch_add(ctx, ring + i % ring_words, 1, peer));
         },
-        [=](std::uint64_t i) { keep(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer)); });
+        [=](std::uint64_t i) { do_not_optimize(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer)); });
 }
 
 Point quiet_point(std::uint64_t* ring, int peer) {

@@ -8,7 +8,7 @@ namespace npushmem::bench {
 namespace {
 
 Variant plain_load(const std::uint64_t* from, const char* name) {
-    return baseline(name, [from](std::uint64_t i) { keep(from[i % ring_words]); });
+    return baseline(name, [from](std::uint64_t i) { do_not_optimize(from[i % ring_words]); });
 }
 
 Point point_of(const char* name, Variant subject, const Arena& arena) {
@@ -21,11 +21,12 @@ Point point_of(const char* name, Variant subject, const Arena& arena) {
 std::vector<Point> points(const Arena& arena) {
     const auto* const ring = arena.own_as<std::uint64_t>();
     const int peer = arena.peer;
-    Variant g = measured([ring, peer](std::uint64_t i) { keep(npushmem_uint64_g(ring + i % ring_words, peer)); });
+    Variant g =
+        measured([ring, peer](std::uint64_t i) { do_not_optimize(npushmem_uint64_g(ring + i % ring_words, peer)); });
     Variant get = measured([ring, peer](std::uint64_t i) {
         std::uint64_t value = 0;
         npushmem_getmem(&value, ring + i % ring_words, sizeof value, peer);
-        keep(value);
+        do_not_optimize(value);
     });
     return {point_of("g, 8 B", std::move(g), arena), point_of("get, 8 B", std::move(get), arena)};
 }

@@ -20,7 +20,7 @@ Point point_of(std::size_t bytes) {
     }));
     point.variants.push_back(baseline("malloc, private", [bytes](std::uint64_t) {
         void* object = std::malloc(bytes);
-        keep(object);
+        do_not_optimize(object);
         std::free(object);
     }));
     return point;

@@ -1,4 +1,4 @@
-// The emulated NPU in fast mode beside the same loop in plain C++, and what a core's turn costs.
+// The emulated NPU in fast mode beside the same loop in plain C++, and what a switch between cores costs.
 #include <ucontext.h>
 
 #include <array>
@@ -45,7 +45,7 @@ Point copy_loop(const Arena& arena) {
     point.variants.push_back(baseline("plain C++", [memory, tile = buffer.get()](std::uint64_t i) {
         const std::size_t at = i % rows * row;
         std::memcpy(tile, memory.from + at, row);
-        keep_memory();
+        clobber_memory();
         std::memcpy(memory.to + at, tile, row);
     }));
     point.memory.push_back(buffer);
@@ -53,28 +53,28 @@ Point copy_loop(const Arena& arena) {
 }
 
 // Two contexts of the C library that go back and forth.
-struct Swapping {
+struct ContextPair {
     ucontext_t mine{};
     ucontext_t other{};
     std::array<std::byte, 64 * 1024> stack{};
 };
 
 void swap_back(unsigned high, unsigned low) {
-    auto* pair = reinterpret_cast<Swapping*>(static_cast<std::uintptr_t>(high) << 32 | low);
+    auto* pair = reinterpret_cast<ContextPair*>(static_cast<std::uintptr_t>(high) << 32 | low);
     for (;;) swapcontext(&pair->other, &pair->mine);
 }
 
 // Each meeting of two cores is one switch: the first to come gives way, and the second goes on until the next one. (Two
 // cores that only yield are taken for polling, and then the time would be that of the pauses between polls.)
-Point turns() {
-    Point point{.name = "a core's turn"};
+Point core_switches() {
+    Point point{.name = "a core switch"};
     point.variants.push_back({"npushmem",
                               launched(device_of(2),
                                        [](npu::Core& core, std::uint64_t iterations) {
                                            for (std::uint64_t i = 0; i < iterations; ++i) core.core_barrier();
                                        }),
                               false});
-    const auto pair = std::make_shared<Swapping>();
+    const auto pair = std::make_shared<ContextPair>();
     getcontext(&pair->other);
     pair->other.uc_stack.ss_sp = pair->stack.data();
     pair->other.uc_stack.ss_size = pair->stack.size();
@@ -89,7 +89,7 @@ Point turns() {
     return point;
 }
 
-std::vector<Point> points(const Arena& arena) { return {copy_loop(arena), turns()}; }
+std::vector<Point> points(const Arena& arena) { return {copy_loop(arena), core_switches()}; }
 
 }  // namespace
 

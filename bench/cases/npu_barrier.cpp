@@ -14,7 +14,7 @@ namespace npushmem::bench {
 namespace {
 
 // What barrier v3 does, and nothing around it: the own arrival is published, then core c of k reads the words of the
-// members c, c + k, ...; cores meet before, once each has read the generation, and after.
+// members c, c + k, ...; the cores synchronise before, once each has read the generation, and after.
 class PlainV3 {
 public:
     PlainV3(const Arena& arena, std::byte* lines)
@@ -37,11 +37,11 @@ public:
         cores.run([&](int core) {
             for (std::uint64_t i = 0; i < iterations; ++i) {
                 const std::uint64_t next = begin();
-                cores.meet();
+                cores.barrier();
                 if (core == 0) enter(next);
                 for (int pe = core; pe < static_cast<int>(arrivals_.size()); pe += 2)
                     if (pe != me_) cores.await([&] { return has_entered(pe, next); });
-                cores.meet();
+                cores.barrier();
             }
         });
     }

@@ -80,8 +80,10 @@ Point block_point(std::byte* memory, int peer) {
 Point fetch_add_point(const char* name, std::uint64_t* ring, int cores, int peer) {
     return point_of(
         name, 0, cores,
-        [=](npu::Core& core, std::uint64_t i) { keep(core.atomic_fetch_add_on(ring + i % ring_words, 1, peer)); },
-        [=](std::uint64_t i) { keep(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer)); });
+        [=](npu::Core& core, std::uint64_t i) {
+            do_not_optimize(core.atomic_fetch_add_on(ring + i % ring_words, 1, peer));
+        },
+        [=](std::uint64_t i) { do_not_optimize(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer)); });
 }
 
 // Connects, and makes threads, before it is found out how many iterations a batch should have.

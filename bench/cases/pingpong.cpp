@@ -1,4 +1,4 @@
-// A signal from PE 0 to PE 1 and back; one way is reported. Further PEs look on.
+// A signal from PE 0 to PE 1 and back; one way is reported. Further PEs are idle.
 #include <cstring>
 
 #include "bench/cases/case.hpp"
@@ -14,7 +14,7 @@ constexpr std::size_t words_per_line = raw_line_bytes / sizeof(std::uint64_t);
 
 // What all variants share: the line, because how long a hand-over takes depends on where it lies, and so the number
 // that was sent last, which only grows.
-struct Track {
+struct PingPongChannel {
     std::byte* own;
     std::size_t payload;  // bytes in the line after it
     int pe;
@@ -27,8 +27,8 @@ struct Track {
 
 // `send(n)` to the other and `wait(n)` for its n. PE 0 serves.
 template <class Send, class Wait>
-Batch exchange(const Track& track, Send send, Wait wait) {
-    return [count = track.count, pe = track.pe, send, wait](std::uint64_t iterations) {
+Batch exchange(const PingPongChannel& channel, Send send, Wait wait) {
+    return [count = channel.count, pe = channel.pe, send, wait](std::uint64_t iterations) {
         if (pe > 1) return;
         std::uint64_t n = *count;
         for (const std::uint64_t end = n + iterations; n < end;) {
@@ -42,34 +42,35 @@ Batch exchange(const Track& track, Send send, Wait wait) {
 }
 
 template <class Send>
-Variant signalled(const Track& track, Send send) {
-    auto wait = [word = track.word()](std::uint64_t n) { npushmem_signal_wait_until(word, NPUSHMEM_CMP_GE, n); };
+Variant signalled(const PingPongChannel& channel, Send send) {
+    auto wait = [word = channel.word()](std::uint64_t n) { npushmem_signal_wait_until(word, NPUSHMEM_CMP_GE, n); };
     return {
         "npushmem",
         exchange(
-            track, [send, word = track.word(), other = track.other()](std::uint64_t n) { send(word, n, other); }, wait),
+            channel, [send, word = channel.word(), other = channel.other()](std::uint64_t n) { send(word, n, other); },
+            wait),
         false};
 }
 
 template <Pause pause>
-Variant raw_handover(const Track& track) {
-    auto send = [there = static_cast<std::byte*>(npushmem_ptr(track.own, track.other())),
-                 payload = track.payload](std::uint64_t n) {
+Variant raw_handover(const PingPongChannel& channel) {
+    auto send = [there = static_cast<std::byte*>(npushmem_ptr(channel.own, channel.other())),
+                 payload = channel.payload](std::uint64_t n) {
         const std::uint64_t words[payload_words] = {n};
         std::memcpy(there + raw_line_bytes, words, payload);
         raw_set(there, n);
     };
-    auto wait = [track](std::uint64_t n) { raw_wait<pause>(track.own, n, track.polls); };
-    return {pause == Pause::none ? "raw line hand-over" : "raw, pause in each poll", exchange(track, send, wait)};
+    auto wait = [channel](std::uint64_t n) { raw_wait<pause>(channel.own, n, channel.polls); };
+    return {pause == Pause::none ? "raw line hand-over" : "raw, pause in each poll", exchange(channel, send, wait)};
 }
 
 template <class Send>
-Point point_of(const char* name, const Track& track, bool mapped, Send send) {
+Point point_of(const char* name, const PingPongChannel& channel, bool mapped, Send send) {
     Point point{.name = name, .parts = 2, .shared = true};
-    point.variants.push_back(signalled(track, send));
+    point.variants.push_back(signalled(channel, send));
     if (!mapped) return point;
-    point.variants.push_back(raw_handover<Pause::none>(track));
-    point.variants.push_back(raw_handover<Pause::each_poll>(track));
+    point.variants.push_back(raw_handover<Pause::none>(channel));
+    point.variants.push_back(raw_handover<Pause::each_poll>(channel));
     return point;
 }
 
@@ -81,8 +82,8 @@ void put_signal(std::uint64_t* word, std::uint64_t n, int pe) {
 std::vector<Point> points(const Arena& arena) {
     if (arena.pes < 2) return {};
     auto count = std::make_shared<std::uint64_t>(0);
-    const Track bare{arena.own, 0, arena.pe, raw_polls(arena.pes), count.get()};
-    Track loaded = bare;
+    const PingPongChannel bare{arena.own, 0, arena.pe, raw_polls(arena.pes), count.get()};
+    PingPongChannel loaded = bare;
     loaded.payload = payload_words * sizeof(std::uint64_t);
     std::vector<Point> all{
         point_of("signal_set, one way", bare, arena.all_mapped,

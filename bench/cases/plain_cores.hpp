@@ -1,4 +1,4 @@
-// Two cores as one would write them by hand: two contexts on one thread, which meet and wait by switching.
+// Two cores as one would write them by hand: two contexts on one thread, which synchronise and wait by switching.
 #pragma once
 
 #include <sched.h>
@@ -12,9 +12,9 @@ namespace npushmem::bench {
 class PlainCores {
 public:
     // A switch to the other core is not worth the yield of a CPU to another PE before each has looked `polls` times.
-    explicit PlainCores(int polls) : looks_before_yield_(2 * polls) {}
+    explicit PlainCores(int polls) : polls_before_yield_(2 * polls) {}
 
-    // Runs `core(0)` and `core(1)`, which may meet and wait, to their ends.
+    // Runs `core(0)` and `core(1)`, which may call barrier() and await(), until both return.
     template <class Body>
     void run(const Body& core) {
         other_ = boost::context::fiber([&](boost::context::fiber&& first) {
@@ -23,34 +23,34 @@ public:
             return std::move(other_);
         });
         core(0);
-        while (other_) turn();
+        while (other_) switch_core();
     }
 
-    void meet() {
-        const std::uint64_t before = met_;
+    void barrier() {
+        const std::uint64_t before = generation_;
         if (++arrived_ == 2) {
             arrived_ = 0;
-            ++met_;
+            ++generation_;
             return;
         }
-        while (met_ == before) turn();
+        while (generation_ == before) switch_core();
     }
 
     template <class Ready>
     void await(const Ready& ready) {
-        for (int looks = 0; !ready();) {
-            turn();
-            if (++looks % looks_before_yield_ == 0) sched_yield();
+        for (int polls = 0; !ready();) {
+            switch_core();
+            if (++polls % polls_before_yield_ == 0) sched_yield();
         }
     }
 
 private:
-    void turn() { other_ = std::move(other_).resume(); }
+    void switch_core() { other_ = std::move(other_).resume(); }
 
     boost::context::fiber other_;  // that does not run
-    int looks_before_yield_;
+    int polls_before_yield_;
     int arrived_ = 0;
-    std::uint64_t met_ = 0;
+    std::uint64_t generation_ = 0;
 };
 
 }  // namespace npushmem::bench

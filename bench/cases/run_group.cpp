@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "bench/cases/case.hpp"
-#include "bench/cases/job_crew.hpp"
+#include "bench/cases/job_worker_group.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
@@ -48,24 +48,24 @@ Arena arena_at(std::byte* memory) {
     return arena;
 }
 
-PointResult run_point(const Point& point, Engine& engine, JobCrew& crew) {
-    if (point.shared) return engine.measure(point, crew);
+PointResult run_point(const Point& point, Engine& engine, JobWorkerGroup& worker_group) {
+    if (point.shared) return engine.measure(point, worker_group);
     PointResult result;
-    SoloCrew solo;
-    if (crew.leads()) result = engine.measure(point, solo);
-    if (crew.leads())
-        crew.give({});
+    SoloWorkerGroup solo;
+    if (worker_group.is_leader()) result = engine.measure(point, solo);
+    if (worker_group.is_leader())
+        worker_group.broadcast({});
     else
-        (void)crew.receive();
+        (void)worker_group.receive();
     return result;
 }
 
 // A case that this job is not made for throws when it is asked for its points.
-Status run_case(const Case& c, Engine& engine, JobCrew& crew, std::vector<PointResult>& results) try {
+Status run_case(const Case& c, Engine& engine, JobWorkerGroup& worker_group, std::vector<PointResult>& results) try {
     auto memory = allocate(c.bytes);
     if (!memory.ok()) return memory.status();
     for (const Point& point : c.points(arena_at(memory.value().get()))) {
-        PointResult result = run_point(point, engine, crew);
+        PointResult result = run_point(point, engine, worker_group);
         if (Status status = library_failure(); !status.ok()) return status.within(point.name);
         results.push_back(std::move(result));
     }
@@ -77,13 +77,13 @@ Status run_case(const Case& c, Engine& engine, JobCrew& crew, std::vector<PointR
 }  // namespace
 
 Result<std::vector<PointResult>> run_group(std::string_view group, Engine& engine) {
-    auto board = allocate(sizeof(std::uint64_t));
-    if (!board.ok()) return board.status();
-    JobCrew crew(reinterpret_cast<std::uint64_t*>(board.value().get()));
+    auto command_word = allocate(sizeof(std::uint64_t));
+    if (!command_word.ok()) return command_word.status();
+    JobWorkerGroup worker_group(reinterpret_cast<std::uint64_t*>(command_word.value().get()));
     std::vector<PointResult> results;
     for (const Case& c : all_cases()) {
         if (c.group != group) continue;
-        if (Status status = run_case(c, engine, crew, results); !status.ok()) return status;
+        if (Status status = run_case(c, engine, worker_group, results); !status.ok()) return status;
     }
     return results;
 }

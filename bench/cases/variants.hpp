@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/engine/keep.hpp"
+#include "bench/engine/do_not_optimize.hpp"
 #include "bench/engine/point.hpp"
 
 namespace npushmem::bench {
@@ -18,7 +18,7 @@ Batch repeat(Once once) {
         const Once local = once;
         for (std::uint64_t i = 0; i < iterations; ++i) {
             local(i);
-            keep_memory();
+            clobber_memory();
         }
     };
 }

@@ -21,8 +21,8 @@ static int pes(void) {
 }
 static void start(void) { MPI_Init(NULL, NULL); }
 static void stop(void) { MPI_Finalize(); }
-static void* room(size_t bytes) { return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); }
-static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
+static void* allocate(size_t bytes) { return aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); }
+static void synchronise(void) { MPI_Barrier(MPI_COMM_WORLD); }
 static void broadcast(long* dest, long* source, size_t count) {
     MPI_Bcast(this_pe() == 0 ? source : dest, (int)count, MPI_LONG, 0, MPI_COMM_WORLD);
 }
@@ -41,8 +41,8 @@ static int this_pe(void) { return SHMEM(my_pe)(); }
 static int pes(void) { return SHMEM(n_pes)(); }
 static void start(void) { SHMEM(init)(); }
 static void stop(void) { SHMEM(finalize)(); }
-static void* room(size_t bytes) { return SHMEM(align)(4096, bytes); }
-static void meet(void) { SHMEM(barrier_all)(); }
+static void* allocate(size_t bytes) { return SHMEM(align)(4096, bytes); }
+static void synchronise(void) { SHMEM(barrier_all)(); }
 #ifdef PEER
 static long sync_words[2][SHMEM_REDUCE_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE + SHMEM_ALLTOALL_SYNC_SIZE];
 static long work[(8 << 20) / 16 + SHMEM_REDUCE_MIN_WRKDATA_SIZE];
@@ -99,10 +99,10 @@ static void measure(const char* name, Kernel kernel, long* dest, long* source, s
     const long calls = moved < 65536 ? 400 : (long)((16 << 20) / moved) + 2;
     double least = 1e30;
     for (int batch = 0; batch < batches; ++batch) {
-        meet();
+        synchronise();
         const double begin = now();
         for (long i = 0; i < calls; ++i) kernel(dest, source, bytes / sizeof(long));
-        meet(); /* more PEs than cores take turns: what all of them did is what took the time */
+        synchronise(); /* more PEs than cores take turns: what all of them did is what took the time */
         const double took = (now() - begin) / (double)calls;
         if (took < least) least = took;
     }
@@ -112,8 +112,8 @@ static void measure(const char* name, Kernel kernel, long* dest, long* source, s
 int main(int argc, char** argv) {
     const char* only = argc > 1 ? argv[1] : "";
     start();
-    long* dest = room(room_bytes);
-    long* source = room(room_bytes);
+    long* dest = allocate(room_bytes);
+    long* source = allocate(room_bytes);
     if (dest == NULL || source == NULL) return 1;
 #ifdef PEER
     for (size_t i = 0; i < sizeof sync_words[0] / sizeof(long); ++i)
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
 #endif
     memset(dest, 0, room_bytes);
     memset(source, 1, room_bytes);
-    meet();
+    synchronise();
     const size_t n = (size_t)pes();
     for (size_t bytes = 8; bytes <= largest; bytes *= 8) {
         if (strstr("broadcast", only)) measure("broadcast", broadcast, dest, source, bytes);
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
         if (strstr("alltoall", only)) measure("alltoall", alltoall, dest, source, bytes);
         if (strstr("memcpy", only)) measure("memcpy", copy_blocks, dest, source, bytes);
     }
-    meet();
+    synchronise();
     fflush(stdout);
     stop();
     return 0;

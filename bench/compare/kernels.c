@@ -79,12 +79,12 @@ static void ping_pong(long* word) {
 }
 
 static void barriers(void) {
-    const long meetings = SHMEM(n_pes)() > 2 ? 300 : 2000;
+    const long calls = SHMEM(n_pes)() > 2 ? 300 : 2000;
     double least = 1e30;
     for (int batch = 0; batch < batches; ++batch) {
         const double begin = now();
-        for (long i = 0; i < meetings; ++i) SHMEM(barrier_all)();
-        const double took = (now() - begin) / (double)meetings;
+        for (long i = 0; i < calls; ++i) SHMEM(barrier_all)();
+        const double took = (now() - begin) / (double)calls;
         if (took < least) least = took;
     }
     report("barrier", (size_t)SHMEM(n_pes)(), least);

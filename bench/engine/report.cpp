@@ -42,7 +42,7 @@ nlohmann::json json_of(const PointResult& point, const VariantResult& variant) {
             {"mad_ns", variant.time.mad},
             {"p10_ns", variant.time.p10},
             {"p90_ns", variant.time.p90},
-            {"least_ns", variant.time.least},
+            {"min_ns", variant.time.min},
             {"ratio", variant.ratio.median},
             {"ratio_mad", variant.ratio.mad},
             {"gb_per_s", rate(point, variant)}};
@@ -73,13 +73,13 @@ std::string text_report(const ReportHead& head, const std::vector<PointResult>& 
 
 std::string csv_report(const ReportHead& head, const std::vector<PointResult>& points) {
     std::string text =
-        "title,pes,point,bytes,variant,baseline,batch,median_ns,mad_ns,p10_ns,p90_ns,least_ns,ratio,ratio_mad\n";
+        "title,pes,point,bytes,variant,baseline,batch,median_ns,mad_ns,p10_ns,p90_ns,min_ns,ratio,ratio_mad\n";
     for (const PointResult& point : points) {
         for (const VariantResult& v : point.variants)
-            text += fmt::format("{},{},\"{}\",{},\"{}\",{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.5f},{:.5f}\n",
-                                head.title, head.pes, point.name, point.bytes, v.name, v.baseline ? 1 : 0, v.iterations,
-                                v.time.median, v.time.mad, v.time.p10, v.time.p90, v.time.least, v.ratio.median,
-                                v.ratio.mad);
+            text +=
+                fmt::format("{},{},\"{}\",{},\"{}\",{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{:.5f},{:.5f}\n",
+                            head.title, head.pes, point.name, point.bytes, v.name, v.baseline ? 1 : 0, v.iterations,
+                            v.time.median, v.time.mad, v.time.p10, v.time.p90, v.time.min, v.ratio.median, v.ratio.mad);
     }
     return text;
 }

@@ -13,7 +13,7 @@ struct Summary {
     double mad = 0;  // median of the distances from the median
     double p10 = 0;
     double p90 = 0;
-    double least = 0;
+    double min = 0;
 };
 
 // All zero for no samples. Percentiles interpolate between neighbours.

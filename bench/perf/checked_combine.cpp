@@ -9,7 +9,7 @@ namespace {
 moe::Bytes row_of(const CheckedCombineShape& shape) { return moe::Bytes{shape.columns * 2}; }
 
 // x of one PE holds at most every row of all PEs.
-std::size_t most_rows(const CheckedCombineShape& shape) {
+std::size_t max_rows(const CheckedCombineShape& shape) {
     return static_cast<std::size_t>(shape.pes) * static_cast<std::size_t>(shape.tokens) *
            static_cast<std::size_t>(shape.top_k);
 }
@@ -24,7 +24,7 @@ moe::SlotLayout CheckedCombine::layout_of(const CheckedCombineShape& shape) {
 
 std::size_t CheckedCombine::heap_bytes(const CheckedCombineShape& shape) {
     const std::size_t row = row_of(shape).value();
-    return layout_of(shape).total().value() + (most_rows(shape) + static_cast<std::size_t>(shape.tokens)) * row + 4096;
+    return layout_of(shape).total().value() + (max_rows(shape) + static_cast<std::size_t>(shape.tokens)) * row + 4096;
 }
 
 Result<std::unique_ptr<CheckedCombine>> CheckedCombine::create(const CheckedCombineShape& shape, bool check) {
@@ -44,7 +44,7 @@ CheckedCombine::CheckedCombine(const CheckedCombineShape& shape, moe::Routing ro
     : shape_(shape), routing_(std::move(routing)), job_(std::move(job)), layout_(layout_of(shape)) {
     const std::size_t row = row_of(shape).value();
     region_ = job_->allocate<std::byte>(layout_.total().value());
-    x_ = job_->allocate<std::byte>(most_rows(shape) * row);
+    x_ = job_->allocate<std::byte>(max_rows(shape) * row);
     out_ = job_->allocate<std::byte>(static_cast<std::size_t>(shape.tokens) * row);
 }
 

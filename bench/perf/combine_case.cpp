@@ -62,16 +62,17 @@ Result<moe::Routing> generated(const Workload& workload, const CombineOptions& o
     return moe::generate_routing(generator);
 }
 
-void note_ranks(CombineCase& c, int pes) {
+void record_rank_adjustment(CombineCase& c, int pes) {
     const Workload& w = c.workload;
     if (w.ranks == 0 || w.ranks == pes) return;
-    c.notes.push_back(fmt::format("{} stands for {} PEs; here are {}, so a PE holds {} experts instead of {}", w.name,
-                                  w.ranks, pes, (w.experts + pes - 1) / pes, (w.experts + w.ranks - 1) / w.ranks));
+    c.adjustments.push_back(fmt::format("{} stands for {} PEs; here are {}, so a PE holds {} experts instead of {}",
+                                        w.name, w.ranks, pes, (w.experts + pes - 1) / pes,
+                                        (w.experts + w.ranks - 1) / w.ranks));
 }
 
-void note_file_ranks(CombineCase& c, int file_ranks, int pes) {
+void record_file_adjustment(CombineCase& c, int file_ranks, int pes) {
     if (file_ranks == pes) return;
-    c.notes.push_back(
+    c.adjustments.push_back(
         file_ranks > pes
             ? fmt::format("the routing file has {} ranks; the tokens of the first {} are used", file_ranks, pes)
             : fmt::format("the routing file has {} ranks; PE p uses the tokens of rank p modulo {}", file_ranks,
@@ -80,35 +81,35 @@ void note_file_ranks(CombineCase& c, int file_ranks, int pes) {
 
 // The receive buffers in the heap; in the host's memory besides them x, its two copies for the baseline and for the
 // sender's plans, and skew.
-std::int32_t fitting_tokens(const CombineCase& c, const Place& place) {
+std::int32_t fitting_tokens(const CombineCase& c, const JobResources& resources) {
     const auto token = static_cast<std::uint64_t>((c.row_bytes() + 64) * c.workload.top_k);
-    const auto buffers = static_cast<std::uint64_t>(place.receive_buffers);
-    std::uint64_t most = place.heap_bytes * 9 / 10 / (buffers * token);
-    if (place.memory_bytes > 0) {
-        most = std::min(most,
-                        place.memory_bytes * 6 / 10 / static_cast<std::uint64_t>(place.pes) / ((buffers + 6) * token));
+    const auto buffers = static_cast<std::uint64_t>(resources.receive_buffers);
+    std::uint64_t most = resources.heap_bytes * 9 / 10 / (buffers * token);
+    if (resources.memory_bytes > 0) {
+        most = std::min(most, resources.memory_bytes * 6 / 10 / static_cast<std::uint64_t>(resources.pes) /
+                                  ((buffers + 6) * token));
     }
     return static_cast<std::int32_t>(std::min<std::uint64_t>(most, static_cast<std::uint64_t>(c.workload.tokens)));
 }
 
-Status fit_tokens(CombineCase& c, const Place& place) {
-    const std::int32_t fitting = fitting_tokens(c, place);
+Status fit_tokens(CombineCase& c, const JobResources& resources) {
+    const std::int32_t fitting = fitting_tokens(c, resources);
     if (fitting >= c.workload.tokens) return {};
     if (fitting < 1) {
         return {Code::memory,
                 fmt::format("not even one token of {} rows of {} bytes fits; raise NPUSHMEM_SYMMETRIC_SIZE",
                             c.workload.top_k, c.row_bytes())};
     }
-    c.notes.push_back(
+    c.adjustments.push_back(
         fmt::format("{} tokens per PE instead of {}: what the symmetric heap ({} MB free) and the memory of "
                     "this host hold",
-                    fitting, c.workload.tokens, place.heap_bytes >> 20));
+                    fitting, c.workload.tokens, resources.heap_bytes >> 20));
     c.workload.tokens = fitting;
     return {};
 }
 
-void take_own_part(CombineCase& c, const moe::Routing& routing, const Place& place) {
-    const auto rank = static_cast<std::size_t>(place.pe % routing.ranks());
+void take_own_tokens(CombineCase& c, const moe::Routing& routing, const JobResources& resources) {
+    const auto rank = static_cast<std::size_t>(resources.pe % routing.ranks());
     const std::size_t most = static_cast<std::size_t>(c.workload.tokens) * static_cast<std::size_t>(c.workload.top_k);
     const std::size_t count = std::min(routing.expert_ids[rank].size(), most);
     c.expert_ids.assign(routing.expert_ids[rank].begin(),
@@ -116,44 +117,44 @@ void take_own_part(CombineCase& c, const moe::Routing& routing, const Place& pla
     c.weights.assign(routing.weights[rank].begin(), routing.weights[rank].begin() + static_cast<std::ptrdiff_t>(count));
 }
 
-std::int32_t most_tokens(const moe::Routing& routing) {
+std::int32_t max_tokens_per_rank(const moe::Routing& routing) {
     std::size_t most = 0;
     for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
     return static_cast<std::int32_t>(most / static_cast<std::size_t>(routing.top_k));
 }
 
 // Sizes from the file where neither model nor option has them.
-Result<moe::Routing> read_file(CombineCase& c, const CombineOptions& options, const Place& place) {
+Result<moe::Routing> read_file(CombineCase& c, const CombineOptions& options, const JobResources& resources) {
     auto routing = moe::read_routing_file(options.routing_file);
     if (!routing.ok()) return routing;
     if (Status status = check_file(routing.value(), c.workload, options); !status.ok()) return status;
     c.workload.experts = routing.value().experts;
     c.workload.top_k = routing.value().top_k;
-    const std::int32_t tokens = most_tokens(routing.value());
+    const std::int32_t tokens = max_tokens_per_rank(routing.value());
     c.workload.tokens = options.tokens ? std::min(tokens, *options.tokens) : tokens;
-    note_file_ranks(c, routing.value().ranks(), place.pes);
+    record_file_adjustment(c, routing.value().ranks(), resources.pes);
     return routing;
 }
 
 }  // namespace
 
-Result<CombineCase> make_combine_case(const CombineOptions& options, const Place& place) {
+Result<CombineCase> make_combine_case(const CombineOptions& options, const JobResources& resources) {
     auto sizes = sizes_of(options);
     if (!sizes.ok()) return sizes.status();
     CombineCase c;
     c.workload = std::move(sizes).value();
     Result<moe::Routing> routing = moe::Routing{};
     if (!options.routing_file.empty()) {
-        routing = read_file(c, options, place);
+        routing = read_file(c, options, resources);
         if (!routing.ok()) return routing.status();
     }
     if (Status status = check_sizes(c.workload); !status.ok()) return status;
-    if (Status status = fit_tokens(c, place); !status.ok()) return status;
-    if (options.routing_file.empty()) routing = generated(c.workload, options, place.pes);
+    if (Status status = fit_tokens(c, resources); !status.ok()) return status;
+    if (options.routing_file.empty()) routing = generated(c.workload, options, resources.pes);
     if (!routing.ok()) return routing.status();
-    note_ranks(c, place.pes);
+    record_rank_adjustment(c, resources.pes);
     c.routing_origin = routing.value().origin;
-    take_own_part(c, routing.value(), place);
+    take_own_tokens(c, routing.value(), resources);
     return c;
 }
 

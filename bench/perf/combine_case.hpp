@@ -13,7 +13,7 @@
 namespace npushmem::perf {
 
 // What the job and the machine offer.
-struct Place {
+struct JobResources {
     int pe = 0;
     int pes = 1;
     std::uint64_t heap_bytes = 0;    // free in one PE's symmetric heap
@@ -24,7 +24,7 @@ struct Place {
 struct CombineCase {
     Workload workload;  // tokens: the most of any PE
     std::string routing_origin;
-    std::vector<std::string> notes;        // how the case differs from what its name stands for
+    std::vector<std::string> adjustments;  // how the case differs from what its name stands for
     std::vector<std::int32_t> expert_ids;  // of this PE: [tokens, top_k]
     std::vector<float> weights;
 
@@ -36,6 +36,6 @@ struct CombineCase {
     }
 };
 
-Result<CombineCase> make_combine_case(const CombineOptions& options, const Place& place);
+Result<CombineCase> make_combine_case(const CombineOptions& options, const JobResources& resources);
 
 }  // namespace npushmem::perf

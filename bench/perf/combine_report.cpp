@@ -14,7 +14,7 @@ std::string barrier_text(const BarrierLatency& barrier) {
     return spread_text(barrier.seconds, 0) + fmt::format("   {} cores", barrier.cores);
 }
 
-std::string plans_part(const CombineResult& r) {
+std::string plans_section(const CombineResult& r) {
     const Spread gathering = spread_of(r.gathering);
     const Spread reordering = spread_of(r.reordering);
     return field("sender, plan 2", spread_text(gathering, r.payload_bytes)) +
@@ -26,7 +26,7 @@ std::string plans_part(const CombineResult& r) {
 }
 
 // Of all PEs, per call of all of them.
-std::string control_part(const CombineResult& r) {
+std::string control_section(const CombineResult& r) {
     const npushmemx_moe_traffic_t& t = r.traffic;
     const double per_call = r.pes / std::max(static_cast<double>(t.calls), 1.0);
     const double bytes = 8.0 * static_cast<double>(t.signals + t.tails + t.heads) * per_call;
@@ -40,7 +40,7 @@ std::string control_part(const CombineResult& r) {
                                  each(t.splits), each(t.waits)));
 }
 
-std::string results_part(const CombineResult& r) {
+std::string results_section(const CombineResult& r) {
     const Spread combine = spread_of(r.combine);
     const Spread ordinary = spread_of(r.ordinary);
     const Spread streaming = spread_of(r.streaming);
@@ -50,7 +50,7 @@ std::string results_part(const CombineResult& r) {
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.combine.size());
     text += field("NPU barrier", barrier_text(r.barrier));
     text += field("combine", spread_text(combine, r.payload_bytes));
-    text += in_a_row_part(r);
+    text += back_to_back_section(r);
     text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
     text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
     text += field("ratio",
@@ -58,11 +58,11 @@ std::string results_part(const CombineResult& r) {
                               "processes;",
                               combine.median / best, streams ? "streaming" : "ordinary"));
     text += field("", "besides copying every row once, it reads each again to add it up");
-    text += control_part(r);
-    return text + plans_part(r) + cache_part("x and two buffers", 3 * r.payload_bytes);
+    text += control_section(r);
+    return text + plans_section(r) + cache_section("x and two buffers", 3 * r.payload_bytes);
 }
 
-std::string verdict_part(const CombineOptions& options, const CombineResult& r) {
+std::string verification_section(const CombineOptions& options, const CombineResult& r) {
     if (!options.verify) return "not verified (--no-verify)\n";
     return fmt::format(
         "verified: every byte of {:.0f} output rows equal to the reference, in each of {} calls with a payload of its "
@@ -75,8 +75,9 @@ std::string verdict_part(const CombineOptions& options, const CombineResult& r) 
 std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
                            const std::string& map, const std::string& nics) {
     return fmt::format("npushmem-perf combine: {} on {} PEs, mode {}\n\n", c.workload.name, result.pes, options.mode) +
-           workload_part(c, options, result) + "\n" + choices_part(copying_back(options, result.copy), map, nics) +
-           "\n" + results_part(result) + "\n" + verdict_part(options, result);
+           workload_section(c, options, result) + "\n" +
+           choices_section(copying_back(options, result.copy), map, nics) + "\n" + results_section(result) + "\n" +
+           verification_section(options, result);
 }
 
 std::string combine_csv(const CombineResult& result) {

@@ -12,7 +12,7 @@ namespace npushmem::perf {
 struct CombineResult : PayloadResult {
     npushmemx_moe_traffic_t traffic{};  // of all PEs; `calls` too counts each PE's
     BarrierLatency barrier;
-    std::vector<double> combine;     // seconds per call, PEs meeting before each
+    std::vector<double> combine;     // seconds per call, after a barrier before each
     std::vector<double> gathering;   // plan 2: rows packed per rank while they are copied
     std::vector<double> reordering;  // plan 1: rows put in order first, then copied
 };

@@ -13,12 +13,12 @@ public:
         : job_(job), case_(c), options_(options), steps_(job, options) {}
 
     Result<CombineResult> run() {
-        auto layer = Layer::create(case_, options_, job_.pe());
+        auto layer = CombineLayer::create(case_, options_, job_.pe());
         if (!layer.ok()) return layer.status();
         layer_ = std::move(layer).value();
-        for (const auto step :
-             {&CombineRun::count, &CombineRun::prove_often, &CombineRun::time_barrier, &CombineRun::time_combine,
-              &CombineRun::prove_once, &CombineRun::count_traffic, &CombineRun::time_copies, &CombineRun::time_plans}) {
+        for (const auto step : {&CombineRun::count, &CombineRun::verify_first, &CombineRun::time_barrier,
+                                &CombineRun::time_combine, &CombineRun::verify_again, &CombineRun::count_traffic,
+                                &CombineRun::time_copies, &CombineRun::time_plans}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -30,10 +30,10 @@ private:
 
     // Five calls in a row, each with a payload of its own: both buffers used more than twice, so that a row left over
     // from any earlier call would show.
-    Status prove_often() { return prove(5); }
-    Status prove_once() { return prove(1); }
+    Status verify_first() { return verify_calls(5); }
+    Status verify_again() { return verify_calls(1); }
 
-    Status prove(int calls) {
+    Status verify_calls(int calls) {
         for (int i = 0; i < calls && options_.verify && !result_.difference; ++i) {
             const std::uint64_t salt = options_.seed * 1000 + static_cast<std::uint64_t>(result_.verified_calls);
             layer_->fill(salt);
@@ -58,9 +58,9 @@ private:
 
     Status count_traffic() {
         const npushmemx_moe_traffic_t own = layer_->traffic();
-        const auto all =
-            job_.all({static_cast<double>(own.calls), static_cast<double>(own.signals), static_cast<double>(own.tails),
-                      static_cast<double>(own.heads), static_cast<double>(own.splits), static_cast<double>(own.waits)});
+        const auto all = job_.allgather({static_cast<double>(own.calls), static_cast<double>(own.signals),
+                                         static_cast<double>(own.tails), static_cast<double>(own.heads),
+                                         static_cast<double>(own.splits), static_cast<double>(own.waits)});
         if (!all.ok()) return all.status();
         const std::array<std::uint64_t*, 6> sums{&result_.traffic.calls,  &result_.traffic.signals,
                                                  &result_.traffic.tails,  &result_.traffic.heads,
@@ -84,7 +84,7 @@ private:
     const CombineCase& case_;
     const CombineOptions& options_;
     PayloadRun steps_;
-    std::unique_ptr<Layer> layer_;
+    std::unique_ptr<CombineLayer> layer_;
     CombineResult result_;
 };
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/moe/stream_copy.hpp"
+#include "core/moe/nontemporal_copy.hpp"
 
 namespace npushmem::perf {
 
@@ -21,8 +21,8 @@ Status CopyBaseline::ordinary() {
 }
 
 Status CopyBaseline::streaming() {
-    moe::copy_streaming(next_target(), source_, bytes_);
-    moe::streaming_fence();
+    moe::copy_nontemporal(next_target(), source_, bytes_);
+    moe::nontemporal_fence();
     return {};
 }
 

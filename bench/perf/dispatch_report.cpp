@@ -11,7 +11,7 @@
 namespace npushmem::perf {
 namespace {
 
-std::string results_part(const DispatchResult& r) {
+std::string results_section(const DispatchResult& r) {
     const Spread dispatch = spread_of(r.dispatch);
     const Spread layer = spread_of(r.layer);
     const Spread ordinary = spread_of(r.ordinary);
@@ -20,7 +20,7 @@ std::string results_part(const DispatchResult& r) {
     std::string text =
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
     text += field("dispatch", spread_text(dispatch, r.payload_bytes));
-    text += in_a_row_part(r);
+    text += back_to_back_section(r);
     text += field("dispatch, combine", spread_text(layer, 2 * r.payload_bytes));
     text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
     text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
@@ -35,10 +35,10 @@ std::string results_part(const DispatchResult& r) {
     text += field("control traffic",
                   fmt::format("{} of counts, slots and signals per dispatch ({:.3f} % of the payload)",
                               bytes_text(r.control_bytes), 100 * r.control_bytes / std::max(r.payload_bytes, 1.0)));
-    return text + cache_part("x and two buffers", 3 * r.payload_bytes);
+    return text + cache_section("x and two buffers", 3 * r.payload_bytes);
 }
 
-std::string verdict_part(const CombineOptions& options, const DispatchResult& r) {
+std::string verification_section(const CombineOptions& options, const DispatchResult& r) {
     if (!options.verify) return "not verified (--no-verify)\n";
     return fmt::format(
         "verified: every byte of {:.0f} rows and of {:.0f} output rows equal to the reference, in each of "
@@ -53,9 +53,9 @@ std::string dispatch_report(const CombineCase& c, const CombineOptions& options,
                             const std::string& map, const std::string& nics) {
     return fmt::format("npushmem-perf dispatch: {} on {} PEs, mode {}, room for {} rows on each\n\n", c.workload.name,
                        result.pes, options.mode, result.capacity) +
-           workload_part(c, options, result) + "\n" +
-           choices_part(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
-           results_part(result) + "\n" + verdict_part(options, result);
+           workload_section(c, options, result) + "\n" +
+           choices_section(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
+           results_section(result) + "\n" + verification_section(options, result);
 }
 
 std::string dispatch_csv(const DispatchResult& result) {

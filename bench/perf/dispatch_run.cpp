@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "bench/perf/token_layer.hpp"
+#include "bench/perf/round_trip_layer.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
 
 namespace npushmem::perf {
@@ -14,11 +14,11 @@ public:
         : job_(job), case_(c), options_(options), steps_(job, options) {}
 
     Result<DispatchResult> run() {
-        auto layer = TokenLayer::create(job_, case_, options_);
+        auto layer = RoundTripLayer::create(job_, case_, options_);
         if (!layer.ok()) return layer.status();
         layer_ = std::move(layer).value();
-        for (const auto step : {&DispatchRun::count, &DispatchRun::prove_often, &DispatchRun::time_dispatch,
-                                &DispatchRun::time_layer, &DispatchRun::prove_once, &DispatchRun::time_copies}) {
+        for (const auto step : {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch,
+                                &DispatchRun::time_layer, &DispatchRun::verify_again, &DispatchRun::time_copies}) {
             if (Status status = (this->*step)(); !status.ok()) return status;
             if (result_.difference) break;
         }
@@ -32,17 +32,17 @@ private:
         result_.capacity = layer_->capacity();
         const moe::DispatchLayout layout(job_.pes(), case_.workload.experts, moe::Rows{0}, moe::Bytes{1});
         constexpr double signals = 2 * sizeof(std::uint64_t);
-        const double per_pair = static_cast<double>(layout.card_bytes().value()) + signals;
+        const double per_pair = static_cast<double>(layout.record_bytes().value()) + signals;
         result_.control_bytes = per_pair * job_.pes() * job_.pes() +
                                 sizeof(std::uint32_t) * std::accumulate(result_.rows.begin(), result_.rows.end(), 0.0);
         return {};
     }
 
     // Calls in a row, each with tokens of its own, so that a row left over from any earlier call would show.
-    Status prove_often() { return prove(5); }
-    Status prove_once() { return prove(1); }
+    Status verify_first() { return verify_calls(5); }
+    Status verify_again() { return verify_calls(1); }
 
-    Status prove(int calls) {
+    Status verify_calls(int calls) {
         for (int i = 0; i < calls && options_.verify && !result_.difference; ++i) {
             const std::uint64_t salt = options_.seed * 1000 + static_cast<std::uint64_t>(result_.verified_calls);
             layer_->fill(salt);
@@ -72,7 +72,7 @@ private:
     const CombineCase& case_;
     const CombineOptions& options_;
     PayloadRun steps_;
-    std::unique_ptr<TokenLayer> layer_;
+    std::unique_ptr<RoundTripLayer> layer_;
     DispatchResult result_;
 };
 

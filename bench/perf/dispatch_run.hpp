@@ -10,7 +10,7 @@
 namespace npushmem::perf {
 
 struct DispatchResult : PayloadResult {
-    std::vector<double> dispatch;  // seconds per call, PEs meeting before each
+    std::vector<double> dispatch;  // seconds per call, after a barrier before each
     std::vector<double> layer;     // a dispatch and its combine
     double control_bytes = 0;      // counts, slots and signals of a dispatch, by all PEs
     std::int64_t capacity = 0;

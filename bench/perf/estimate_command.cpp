@@ -21,7 +21,7 @@ int fail(const std::string& text) {
     return EXIT_FAILURE;
 }
 
-std::size_t most_tokens(const moe::Routing& routing) {
+std::size_t max_tokens_per_rank(const moe::Routing& routing) {
     std::size_t most = 0;
     for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
     return most / static_cast<std::size_t>(routing.top_k);
@@ -30,7 +30,7 @@ std::size_t most_tokens(const moe::Routing& routing) {
 std::string busy_fields(const char* name, const moe::LinksBusy& busy) {
     if (busy.links == 0) return {};
     return field(name, fmt::format("{:.1f} % on average, the busiest {:.1f} %, the idlest {:.1f} %", busy.mean * 100,
-                                   busy.most * 100, busy.least * 100));
+                                   busy.max * 100, busy.min * 100));
 }
 
 class EstimateCommand final : public Subcommand {
@@ -93,9 +93,10 @@ private:
         std::string out = fmt::format(
             "npushmem-perf estimate: virtual time of a device model, not a measurement; the sender alone, mode direct, "
             "rows staged through the unified buffer\n\n");
-        out += field("workload", fmt::format("{}: {} experts, top-{}, {} NPUs with up to {} tokens, rows of {}", model_,
-                                             routing.experts, routing.top_k, routing.ranks(), most_tokens(routing),
-                                             bytes_text(static_cast<double>(row.value()))));
+        out +=
+            field("workload", fmt::format("{}: {} experts, top-{}, {} NPUs with up to {} tokens, rows of {}", model_,
+                                          routing.experts, routing.top_k, routing.ranks(), max_tokens_per_rank(routing),
+                                          bytes_text(static_cast<double>(row.value()))));
         out += field("routing", routing.origin);
         out += field("device", fmt::format("{} cores, links of {} GB/s and {} us, memory of {} GB/s",
                                            cores_.blocks * cores_.vector_cores, device.hccs_rate,

@@ -56,13 +56,13 @@ public:
 
 private:
     Status measure(const Job& job) const {
-        if (job.speaks()) std::cout << head(job) << std::flush;
+        if (job.is_reporter()) std::cout << head(job) << std::flush;
         for (const FragmentKind& kind : fragment_kinds()) {
             const auto times = time_fragments(job, kind, bytes_, repeat_);
             if (!times.ok()) return times.status();
-            if (job.speaks()) std::cout << line_of(kind, times.value()) << std::flush;
+            if (job.is_reporter()) std::cout << line_of(kind, times.value()) << std::flush;
         }
-        if (job.speaks()) std::cout << cache_part("source and target", 2 * static_cast<double>(bytes_));
+        if (job.is_reporter()) std::cout << cache_section("source and target", 2 * static_cast<double>(bytes_));
         return {};
     }
 

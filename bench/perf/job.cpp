@@ -27,25 +27,25 @@ Result<std::unique_ptr<Job>> Job::start() {
 
 Job::~Job() { npushmem_finalize(); }
 
-void Job::meet() { npushmem_barrier_all(); }
+void Job::barrier() { npushmem_barrier_all(); }
 
 void* allocate_symmetric(std::size_t bytes) {
     constexpr std::size_t alignment = 128;
     void* memory = npushmem_align(alignment, std::max(bytes, alignment));
     if (memory != nullptr) std::memset(memory, 0, bytes);
-    Job::meet();
+    Job::barrier();
     return memory;
 }
 
-Result<std::vector<double>> Job::all(const std::vector<double>& own) const {
+Result<std::vector<double>> Job::allgather(const std::vector<double>& own) const {
     const std::size_t count = own.size();
-    auto board = make_symmetric<double>(count * static_cast<std::size_t>(pes_));
-    if (!board.ok()) return board.status();
-    double* mine = board.value().get() + count * static_cast<std::size_t>(pe_);
+    auto gathered = make_symmetric<double>(count * static_cast<std::size_t>(pes_));
+    if (!gathered.ok()) return gathered.status();
+    double* mine = gathered.value().get() + count * static_cast<std::size_t>(pe_);
     for (int pe = 0; pe < pes_; ++pe) npushmem_putmem(mine, own.data(), count * sizeof(double), pe);
-    meet();
+    barrier();
     std::vector<double> values(count * static_cast<std::size_t>(pes_));
-    std::copy_n(board.value().get(), values.size(), values.begin());
+    std::copy_n(gathered.value().get(), values.size(), values.begin());
     return values;
 }
 

@@ -1,4 +1,4 @@
-// The job this process is a PE of: start, end, meetings, and values brought to PE 0.
+// The job this process is a PE of: start, end, barrier, and values gathered on all PEs.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +26,12 @@ public:
 
     [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] int pes() const { return pes_; }
-    [[nodiscard]] bool speaks() const { return pe_ == 0; }
+    [[nodiscard]] bool is_reporter() const { return pe_ == 0; }
 
-    // All PEs meet. Collective like everything below.
-    static void meet();
+    // Waits for all PEs. Collective like everything below.
+    static void barrier();
     // `own` of every PE, one after the other, on every PE; all must give equally many.
-    Result<std::vector<double>> all(const std::vector<double>& own) const;
+    Result<std::vector<double>> allgather(const std::vector<double>& own) const;
 
 private:
     Job(int pe, int pes) : pe_(pe), pes_(pes) {}

@@ -15,25 +15,25 @@ namespace npushmem::perf {
 namespace {
 
 // The least that any PE sees, so that all decide alike.
-Result<Place> place_of(const Job& job, int receive_buffers) {
+Result<JobResources> resources_of(const Job& job, int receive_buffers) {
     npushmemx_heap_info_t heap{};
     if (npushmemx_heap_info(&heap) != 0) return library_failure();
-    const auto all = job.all({static_cast<double>(heap.largest_free), static_cast<double>(host_memory_free())});
+    const auto all = job.allgather({static_cast<double>(heap.largest_free), static_cast<double>(host_memory_free())});
     if (!all.ok()) return all.status();
     std::array<double, 2> least{all.value()[0], all.value()[1]};
     for (std::size_t i = 0; i < all.value().size(); ++i) least[i % 2] = std::min(least[i % 2], all.value()[i]);
-    return Place{job.pe(), job.pes(), static_cast<std::uint64_t>(least[0]), static_cast<std::uint64_t>(least[1]),
-                 receive_buffers};
+    return JobResources{job.pe(), job.pes(), static_cast<std::uint64_t>(least[0]), static_cast<std::uint64_t>(least[1]),
+                        receive_buffers};
 }
 
-constexpr int nobody = -1;
+constexpr int no_pe = -1;
 
-// Collective: the lowest PE that says so, or nobody.
-Result<int> first_that(const Job& job, bool says_so) {
-    const auto all = job.all({says_so ? 1.0 : 0.0});
+// Collective: the lowest PE where the condition holds, or no_pe.
+Result<int> lowest_pe_where(const Job& job, bool condition) {
+    const auto all = job.allgather({condition ? 1.0 : 0.0});
     if (!all.ok()) return all.status();
     const auto found = std::ranges::find(all.value(), 1.0);
-    return found == all.value().end() ? nobody : static_cast<int>(found - all.value().begin());
+    return found == all.value().end() ? no_pe : static_cast<int>(found - all.value().begin());
 }
 
 Status write(const std::string& path, const std::string& text) {
@@ -62,25 +62,25 @@ int LayerCommand::fail(const std::string& who, const Status& status) const {
     return EXIT_FAILURE;
 }
 
-// What only some PEs have met must be told by them, wherever they are; what all find alike is told once.
+// A failure of some PEs is reported by each of them; a failure that all PEs find alike is reported once.
 int LayerCommand::run_case(const Job& job) {
     const std::string who = fmt::format("PE {}: ", job.pe());
-    const auto place = place_of(job, receive_buffers_);
-    if (!place.ok()) return fail(who, place.status());
-    const auto c = make_combine_case(options_, place.value());
-    const auto refused = first_that(job, !c.ok());
+    const auto resources = resources_of(job, receive_buffers_);
+    if (!resources.ok()) return fail(who, resources.status());
+    const auto c = make_combine_case(options_, resources.value());
+    const auto refused = lowest_pe_where(job, !c.ok());
     if (!refused.ok()) return fail(who, refused.status());
-    if (refused.value() == job.pe()) return fail(job.speaks() ? "" : who, c.status());
-    if (refused.value() != nobody) return EXIT_FAILURE;
+    if (refused.value() == job.pe()) return fail(job.is_reporter() ? "" : who, c.status());
+    if (refused.value() != no_pe) return EXIT_FAILURE;
     const auto outcome = measure(job, c.value());
     if (!outcome.ok()) return fail(who, outcome.status());
-    if (!job.speaks()) return outcome.value().difference ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (!job.is_reporter()) return outcome.value().difference ? EXIT_FAILURE : EXIT_SUCCESS;
     const Status shown = outcome.value().difference ? Status{Code::state, difference_text(*outcome.value().difference)}
-                                                    : show(outcome.value());
+                                                    : write_outcome(outcome.value());
     return shown.ok() ? EXIT_SUCCESS : fail("", shown);
 }
 
-Status LayerCommand::show(const Outcome& outcome) const {
+Status LayerCommand::write_outcome(const Outcome& outcome) const {
     std::cout << outcome.report << std::flush;
     const Status csv = write(options_.csv, outcome.csv);
     return csv.ok() ? write(options_.svg, outcome.svg) : csv;

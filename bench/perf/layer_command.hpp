@@ -34,7 +34,7 @@ protected:
 private:
     [[nodiscard]] int fail(const std::string& who, const Status& status) const;
     [[nodiscard]] int run_case(const Job& job);
-    [[nodiscard]] Status show(const Outcome& outcome) const;
+    [[nodiscard]] Status write_outcome(const Outcome& outcome) const;
 
     std::string name_;
     std::string description_;

@@ -48,17 +48,17 @@ Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, cons
     if (Status status = repeat_quietly(repeat.warmup, operation); !status.ok()) return status;
     std::vector<double> stamps;
     for (int i = 0; i < repeat.iterations; ++i) {
-        Job::meet();
+        Job::barrier();
         stamps.push_back(now());
         if (Status status = operation(); !status.ok()) return status;
         stamps.push_back(now());
     }
-    auto all = job.all(stamps);
+    auto all = job.allgather(stamps);
     if (!all.ok()) return all.status();
     return spans(all.value(), job.pes(), static_cast<std::size_t>(repeat.iterations));
 }
 
-Result<InARow> time_in_a_row(const Job& job, int iterations, const Operation& operation) {
+Result<BackToBack> time_back_to_back(const Job& job, int iterations, const Operation& operation) {
     double processor = 0;
     const auto once = [&] {
         const double begin = processor_seconds();
@@ -68,10 +68,10 @@ Result<InARow> time_in_a_row(const Job& job, int iterations, const Operation& op
     };
     auto total = time_each(job, {0, 1}, once);
     if (!total.ok()) return total.status();
-    auto processors = job.all({processor});
+    auto processors = job.allgather({processor});
     if (!processors.ok()) return processors.status();
     const double sum = std::accumulate(processors.value().begin(), processors.value().end(), 0.0);
-    return InARow{total.value().front() / iterations, sum / job.pes() / iterations};
+    return BackToBack{total.value().front() / iterations, sum / job.pes() / iterations};
 }
 
 }  // namespace npushmem::perf

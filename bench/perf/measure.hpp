@@ -16,15 +16,15 @@ struct Repeat {
 using Operation = std::function<Status()>;
 
 // Seconds per iteration, from the moment the first PE begins to the moment the last PE has ended, by the host's common
-// clock; the PEs meet before each. The same on every PE. Collective.
+// clock; a barrier comes before each. The same on every PE. Collective.
 Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, const Operation& operation);
 
-// Per iteration of calls in a row without meeting.
-struct InARow {
+// Per iteration of back-to-back calls without a barrier.
+struct BackToBack {
     double seconds = 0;
     double processor_seconds = 0;  // of one PE on average: what it computed, copied and polled, not what it slept
 };
 // `iterations` calls. Collective; the same on every PE.
-Result<InARow> time_in_a_row(const Job& job, int iterations, const Operation& operation);
+Result<BackToBack> time_back_to_back(const Job& job, int iterations, const Operation& operation);
 
 }  // namespace npushmem::perf

@@ -40,7 +40,7 @@ private:
         bench::Engine engine(clock, options_.settings());
         const auto points = bench::run_group(name_, engine);
         if (!points.ok()) return points.status();
-        if (!job.speaks()) return {};
+        if (!job.is_reporter()) return {};
         return deliver({name_, machine_name(), job.pes(), engine.clock_ns(), engine.settings()}, points.value(),
                        options_);
     }

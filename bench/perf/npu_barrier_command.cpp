@@ -199,7 +199,7 @@ private:
                 if (status.ok()) status = stream.synchronize();
                 if (!status.ok()) return status;
             }
-            const auto all = job.all({job.pe() < pes ? seconds_since(begin) / calls_ : 0});
+            const auto all = job.allgather({job.pe() < pes ? seconds_since(begin) / calls_ : 0});
             if (!all.ok()) return all.status();
             // The first warms up.
             if (round > 0) times.push_back(std::ranges::max(all.value()));

@@ -10,7 +10,7 @@
 namespace npushmem::perf {
 namespace {
 
-moe::Rows most_rows(const npushmemx_moe_plan_t& plan) {
+moe::Rows max_rows(const npushmemx_moe_plan_t& plan) {
     std::uint64_t most = 1;
     for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
         std::uint64_t rows = 0;
@@ -33,7 +33,7 @@ PackPlans::PackPlans(const npushmemx_moe_plan_t& plan, const std::byte* x, std::
     pack_.x = x;
     pack_.tables = {plan.offset_table, plan.length_table, plan.local_experts, plan.ranks};
     pack_.row = moe::Bytes{static_cast<std::uint64_t>(row_bytes)};
-    pack_.max_send_len = most_rows(plan);
+    pack_.max_send_len = max_rows(plan);
     pack_.route = route_of(plan.copy);
     tx_buffer_ = page_memory(pack_.tx_bytes().value());
     ordered_ = page_memory(pack_.tx_bytes().value());

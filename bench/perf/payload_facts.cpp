@@ -5,7 +5,7 @@
 namespace npushmem::perf {
 
 Result<PayloadFacts> gather_facts(const Job& job, const CombineCase& c, std::int64_t rows) {
-    auto all = job.all({static_cast<double>(rows), static_cast<double>(c.own_tokens())});
+    auto all = job.allgather({static_cast<double>(rows), static_cast<double>(c.own_tokens())});
     if (!all.ok()) return all.status();
     PayloadFacts facts;
     for (std::size_t i = 0; i < all.value().size(); i += 2) {
@@ -18,10 +18,10 @@ Result<PayloadFacts> gather_facts(const Job& job, const CombineCase& c, std::int
     return facts;
 }
 
-Result<std::optional<PeDifference>> first_of_all(const Job& job, const std::optional<Difference>& own) {
+Result<std::optional<PeDifference>> lowest_pe_difference(const Job& job, const std::optional<Difference>& own) {
     const Difference d = own.value_or(Difference{});
-    auto all =
-        job.all({own ? 1.0 : 0.0, static_cast<double>(d.token), static_cast<double>(d.column), d.expected, d.seen});
+    auto all = job.allgather(
+        {own ? 1.0 : 0.0, static_cast<double>(d.token), static_cast<double>(d.column), d.expected, d.seen});
     if (!all.ok()) return all.status();
     for (int pe = 0; pe < job.pes(); ++pe) {
         const double* v = all.value().data() + static_cast<std::ptrdiff_t>(pe) * 5;

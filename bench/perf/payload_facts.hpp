@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "bench/perf/combine_layer.hpp"
 #include "bench/perf/job.hpp"
-#include "bench/perf/layer.hpp"
 
 namespace npushmem::perf {
 
@@ -26,6 +26,6 @@ struct PeDifference {
 };
 
 // Collective: the lowest PE's difference, so that all stop and fail alike.
-Result<std::optional<PeDifference>> first_of_all(const Job& job, const std::optional<Difference>& own);
+Result<std::optional<PeDifference>> lowest_pe_difference(const Job& job, const std::optional<Difference>& own);
 
 }  // namespace npushmem::perf

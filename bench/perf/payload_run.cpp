@@ -13,7 +13,7 @@ Status PayloadRun::count(PayloadResult& result, const CombineCase& c, std::int64
 }
 
 Status PayloadRun::share(PayloadResult& result, const std::optional<Difference>& own) const {
-    auto found = first_of_all(job_, own);
+    auto found = lowest_pe_difference(job_, own);
     if (!found.ok()) return found.status();
     if (!result.difference) result.difference = found.value();
     return {};
@@ -28,9 +28,9 @@ Status PayloadRun::time(std::vector<double>& each, const Operation& operation) c
 
 Status PayloadRun::time_calls(PayloadResult& result, std::vector<double>& each, const Operation& operation) const {
     if (Status timed = time(each, operation); !timed.ok()) return timed;
-    auto in_a_row = time_in_a_row(job_, iterations_, operation);
-    if (in_a_row.ok()) result.in_a_row = in_a_row.value();
-    return in_a_row.status();
+    auto back_to_back = time_back_to_back(job_, iterations_, operation);
+    if (back_to_back.ok()) result.back_to_back = back_to_back.value();
+    return back_to_back.status();
 }
 
 Status PayloadRun::time_copies(PayloadResult& result, const std::byte* source, std::size_t bytes) const {

@@ -12,7 +12,7 @@
 namespace npushmem::perf {
 
 struct PayloadResult : PayloadFacts {
-    InARow in_a_row;                // per call, without meeting
+    BackToBack back_to_back;        // per call, without a barrier
     std::vector<double> ordinary;   // memcpy of the bytes of a call
     std::vector<double> streaming;  // the same with streaming stores
     int verified_calls = 0;         // calls whose whole output was compared

@@ -53,7 +53,7 @@ std::string spread_text(const Spread& s, double bytes) {
     return bytes > 0 ? text + fmt::format("   {:6.2f} GB/s", bytes / s.median / 1e9) : text;
 }
 
-std::string workload_part(const CombineCase& c, const CombineOptions& options, const PayloadFacts& r) {
+std::string workload_section(const CombineCase& c, const CombineOptions& options, const PayloadFacts& r) {
     const Workload& w = c.workload;
     const double mean = r.payload_bytes / r.pes;
     const double hottest = *std::ranges::max_element(r.rows) * static_cast<double>(c.row_bytes());
@@ -67,7 +67,7 @@ std::string workload_part(const CombineCase& c, const CombineOptions& options, c
                               bytes_text(mean), bytes_text(hottest), mean > 0 ? hottest / mean : 0));
     text += field("routing", options.routing_file.empty() ? "made for this run" : options.routing_file);
     if (!c.routing_origin.empty()) text += field("", c.routing_origin.substr(0, c.routing_origin.find(';')));
-    for (const std::string& note : c.notes) text += field("note", note);
+    for (const std::string& one : c.adjustments) text += field("adjusted", one);
     return text;
 }
 
@@ -83,20 +83,20 @@ std::string copying_there(const CombineOptions& options, std::int32_t copy) {
     return field("copying there", copy_text(options, copy, "to their experts"));
 }
 
-std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics) {
+std::string choices_section(const std::string& copying, const std::string& map, const std::string& nics) {
     return "What was chosen, and why\n" + indented(map) + indented(nics) + copying;
 }
 
-std::string in_a_row_part(const PayloadResult& result) {
-    const InARow& row = result.in_a_row;
-    return field("  in a row", fmt::format("mean   {:>9}   per call, nothing between calls   {:6.2f} GB/s",
-                                           time_text(row.seconds), result.payload_bytes / row.seconds / 1e9)) +
+std::string back_to_back_section(const PayloadResult& result) {
+    const BackToBack& row = result.back_to_back;
+    return field("  back to back", fmt::format("mean   {:>9}   per call, nothing between calls   {:6.2f} GB/s",
+                                               time_text(row.seconds), result.payload_bytes / row.seconds / 1e9)) +
            field("    processors", fmt::format("mean   {:>9}   of each PE and call; {} for each of {} ranks",
                                                time_text(row.processor_seconds),
                                                time_text(row.processor_seconds / result.pes), result.pes));
 }
 
-std::string cache_part(const char* what, double touched) {
+std::string cache_section(const char* what, double touched) {
     const double cache = last_level_cache();
     if (cache == 0 || touched >= 4 * cache) return "";
     return field("caches",

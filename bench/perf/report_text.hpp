@@ -18,16 +18,16 @@ std::string bytes_text(double bytes);
 // "median 9.21 ms   p10 8.90 ms   p90 11.02 ms   12.8 GB/s"; no bandwidth for 0 bytes.
 std::string spread_text(const Spread& s, double bytes);
 
-std::string workload_part(const CombineCase& c, const CombineOptions& options, const PayloadFacts& facts);
+std::string workload_section(const CombineCase& c, const CombineOptions& options, const PayloadFacts& facts);
 // How rows are copied, from x to their tokens and from the tokens to x. copy: NPUSHMEMX_MOE_COPY_...
 std::string copying_back(const CombineOptions& options, std::int32_t copy);
 std::string copying_there(const CombineOptions& options, std::int32_t copy);
 // map, nics: what the runtime says of its choices.
-std::string choices_part(const std::string& copying, const std::string& map, const std::string& nics);
+std::string choices_section(const std::string& copying, const std::string& map, const std::string& nics);
 // Calls in a row: their time, and what each rank costs a PE of it.
-std::string in_a_row_part(const PayloadResult& result);
+std::string back_to_back_section(const PayloadResult& result);
 // A baseline whose buffers fit the cache is not one of memory, and must say so. `touched`: their bytes.
-std::string cache_part(const char* what, double touched);
+std::string cache_section(const char* what, double touched);
 
 // Why the run failed: PE, token, column, expected, seen.
 std::string difference_text(const PeDifference& difference);

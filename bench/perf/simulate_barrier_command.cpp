@@ -93,7 +93,7 @@ public:
 
 private:
     Result<Model> model() const {
-        Model model = simulate::usual_model();
+        Model model = simulate::default_model();
         if (measure_ || !compare_.empty()) {
             auto measured = simulate::measure_model(model);
             if (!measured.ok()) return measured.status();
@@ -129,11 +129,11 @@ private:
         if (!result.ok()) return result.status();
         std::cout << describe(by.value()) << fmt::format("{} PEs per node\n", per_node_) << table(result.value());
         const std::string title = fmt::format("Barriers under LogGP, {} PEs per node", per_node_);
-        if (Status kept = keep(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
-        return keep(svg_, picture(result.value(), title));
+        if (Status kept = write_file(csv_, simulate::csv(result.value())); !kept.ok()) return kept;
+        return write_file(svg_, to_svg(result.value(), title));
     }
 
-    static Status keep(const std::string& path, const std::string& text) {
+    static Status write_file(const std::string& path, const std::string& text) {
         if (path.empty()) return {};
         std::ofstream file(path);
         file << text;

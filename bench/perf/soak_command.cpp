@@ -6,10 +6,10 @@
 #include <iostream>
 
 #include "bench/perf/report_text.hpp"
+#include "bench/perf/round_trip_layer.hpp"
 #include "bench/perf/run_in_job.hpp"
 #include "bench/perf/soak_case.hpp"
 #include "bench/perf/subcommand.hpp"
-#include "bench/perf/token_layer.hpp"
 #include "core/moe/payload.hpp"
 #include "npushmem.h"
 
@@ -45,7 +45,7 @@ private:
             ++layers_;
         }
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-        if (job.speaks()) {
+        if (job.is_reporter()) {
             std::cout << fmt::format(
                 "soak: {} launches of {} layers on {} PEs, seed {}{}: every byte of all of them equal to the "
                 "reference, in {:.1f} s\n",
@@ -59,7 +59,7 @@ private:
         if (!probe.ok()) return probe.status();
         bool all = true;
         for (int pe = 0; pe < job.pes(); ++pe) all = all && npushmem_ptr(probe.value().get(), pe) != nullptr;
-        const auto everybodys = job.all({all ? 1.0 : 0.0});
+        const auto everybodys = job.allgather({all ? 1.0 : 0.0});
         if (!everybodys.ok()) return everybodys.status();
         return std::ranges::count(everybodys.value(), 0.0) == 0;
     }
@@ -68,7 +68,7 @@ private:
         SoakShape shape = soak_shape(seed_, layers_, job.pes());
         std::mt19937_64 random(mixed_seed(job.pe()));
         reroute(shape, random);
-        auto layer = TokenLayer::create(job, shape.layer, shape.options, shape.capacity);
+        auto layer = RoundTripLayer::create(job, shape.layer, shape.options, shape.capacity);
         if (!layer.ok()) return within(shape, layer.status());
         std::optional<Difference> difference;
         const std::uint64_t end = done_ + of_a_layer_;
@@ -77,13 +77,13 @@ private:
             if (Status s = one_call(*layer.value(), done_, difference); !s.ok()) return within(shape, s);
             done_ += 2;
         }
-        const auto found = first_of_all(job, difference);
+        const auto found = lowest_pe_difference(job, difference);
         if (!found.ok()) return found.status();
         return found.value() ? within(shape, {Code::state, difference_text(*found.value())}) : Status{};
     }
 
     // The first difference stays; the calls go on, so that all PEs make the same.
-    static Status one_call(TokenLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
+    static Status one_call(RoundTripLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
         layer.fill(salt);
         if (Status s = layer.dispatch(); !s.ok()) return s;
         if (!difference) difference = layer.verify_rows(salt);

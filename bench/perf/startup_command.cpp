@@ -33,7 +33,7 @@ public:
     }
 
     int run() override {
-        if (role_ == role_pe) return be_pe();
+        if (role_ == role_pe) return run_pe();
         if (role_ == role_empty) return EXIT_SUCCESS;
         const Status status = measure();
         return status.ok() ? EXIT_SUCCESS : fail(status);
@@ -45,10 +45,10 @@ private:
         return EXIT_FAILURE;
     }
 
-    static int be_pe() {
+    static int run_pe() {
         auto job = Job::start();
         if (!job.ok()) return fail(job.status());
-        Job::meet();
+        Job::barrier();
         return EXIT_SUCCESS;
     }
 
@@ -58,7 +58,7 @@ private:
         if (error) return {Code::system, "cannot find this program's own path: " + error.message()};
         bench::SteadyClock clock;
         bench::Engine engine(clock, options_.settings());
-        bench::SoloCrew alone;
+        bench::SoloWorkerGroup alone;
         std::vector<bench::PointResult> points;
         for (const int pes : pes_) points.push_back(engine.measure(point_of(pes), alone));
         if (!failed_.ok()) return failed_;

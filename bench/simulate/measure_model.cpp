@@ -22,9 +22,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // Of each measurement; where other programs use the processors, few batches fit.
 constexpr std::chrono::milliseconds budget{100};
-constexpr std::size_t most_batches = 201;
+constexpr std::size_t max_batches = 201;
 constexpr std::uint64_t per_batch = 50;
-constexpr std::uint64_t polls_per_look = 4096;
+constexpr std::uint64_t polls_per_check = 4096;
 
 struct alignas(128) Word {
     std::atomic<std::uint64_t> value;
@@ -33,7 +33,7 @@ struct alignas(128) Word {
 struct Page {
     Word there;
     Word back;
-    Word over;  // not 0: nothing more is measured
+    Word stop;  // not 0: the measurement has ended
     Word lines[16];
 };
 
@@ -75,7 +75,7 @@ public:
     template <class Work>
     Partner(int cpu, Page& page, Work&& work) : page_(page) {
         const pid_t parent = getpid();
-        page_.over.value = 0;
+        page_.stop.value = 0;
         process_ = fork();
         if (process_ != 0) return;
         const bool ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && bind(cpu);
@@ -85,21 +85,21 @@ public:
     Partner(const Partner&) = delete;
     Partner& operator=(const Partner&) = delete;
     ~Partner() {
-        page_.over.value = 1;
-        if (process_ > 0 && !gone_) waitpid(process_, nullptr, 0);
+        page_.stop.value = 1;
+        if (process_ > 0 && !exited_) waitpid(process_, nullptr, 0);
     }
 
     [[nodiscard]] bool started() const { return process_ > 0; }
     // False when it has ended before its time.
-    bool there() {
-        if (!gone_ && waitpid(process_, nullptr, WNOHANG) == process_) gone_ = true;
-        return !gone_;
+    bool is_running() {
+        if (!exited_ && waitpid(process_, nullptr, WNOHANG) == process_) exited_ = true;
+        return !exited_;
     }
 
 private:
     Page& page_;
     pid_t process_;
-    bool gone_ = false;
+    bool exited_ = false;
 };
 
 // Acquire and release as the library's signals have them. False when `on` says so, now and then.
@@ -107,7 +107,7 @@ template <class On>
 bool wait_for(const Word& word, std::uint64_t value, bool yielding, On&& on) {
     for (std::uint64_t polls = 1; word.value.load(std::memory_order_acquire) < value; ++polls) {
         if (yielding) sched_yield();
-        if (polls % (yielding ? 16 : polls_per_look) == 0 && !on()) return false;
+        if (polls % (yielding ? 16 : polls_per_check) == 0 && !on()) return false;
     }
     return true;
 }
@@ -121,29 +121,29 @@ double time_of(Batch&& batch) {
         const auto begin = Clock::now();
         if (!batch()) return 0;
         times.push_back(std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / per_batch);
-    } while (Clock::now() < end && times.size() < most_batches);
+    } while (Clock::now() < end && times.size() < max_batches);
     std::sort(times.begin(), times.end());
     return times[times.size() / 2];
 }
 
 void answer(Page& page, bool yielding) {
-    const auto on = [&] { return page.over.value.load() == 0; };
+    const auto on = [&] { return page.stop.value.load() == 0; };
     for (std::uint64_t i = 1; wait_for(page.there, i, yielding, on); ++i) page.back.value.store(i);
 }
 
 void read_on(const Page& page) {
     volatile std::uint64_t sum = 0;  // so that the loads are not left out
-    while (page.over.value.load() == 0)
+    while (page.stop.value.load() == 0)
         for (const Word& line : page.lines) sum = sum + line.value.load(std::memory_order_relaxed);
 }
 
 // From one process to the other.
-double hand_over(Page& page, bool yielding, Partner& partner) {
+double one_way_time(Page& page, bool yielding, Partner& partner) {
     std::uint64_t count = 0;
     return time_of([&] {
                for (std::uint64_t i = 0; i < per_batch; ++i) {
                    page.there.value.store(++count);
-                   if (!wait_for(page.back, count, yielding, [&] { return partner.there(); })) return false;
+                   if (!wait_for(page.back, count, yielding, [&] { return partner.is_running(); })) return false;
                }
                return true;
            }) /
@@ -177,7 +177,7 @@ Result<double> with_partner(Page& page, int my_cpu, int other_cpu, Work&& work, 
 
 }  // namespace
 
-Result<Model> measure_model(Model otherwise) {
+Result<Model> measure_model(Model defaults) {
     const std::vector<int> cpus = usable();
     const SharedPage shared;
     if (cpus.empty() || !shared.made())
@@ -185,16 +185,16 @@ Result<Model> measure_model(Model otherwise) {
     Page& page = shared.page();
     const int here = cpus.front();
     const int there = cpus.back();
-    Model model = otherwise;
+    Model model = defaults;
     auto turn = with_partner(
         page, here, here, [&] { answer(page, true); },
-        [&](Partner& partner) { return hand_over(page, true, partner); });
+        [&](Partner& partner) { return one_way_time(page, true, partner); });
     if (!turn.ok()) return turn.status();
     model.turn = turn.value();
     if (cpus.size() < 2) return model;  // nobody to hand a word to
     auto over = with_partner(
         page, here, there, [&] { answer(page, false); },
-        [&](Partner& partner) { return hand_over(page, false, partner); });
+        [&](Partner& partner) { return one_way_time(page, false, partner); });
     if (!over.ok()) return over.status();
     auto gap = with_partner(
         page, here, there, [&] { read_on(page); }, [&](Partner&) { return store_time(page, std::size(page.lines)); });

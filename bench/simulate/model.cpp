@@ -76,7 +76,7 @@ Status read_line(std::string_view line, const std::string& place, Model& model) 
 
 }  // namespace
 
-Model usual_model() {
+Model default_model() {
     return {.node = {.latency = 60, .overhead = 10, .gap = 15},
             .network = {.latency = 1400, .overhead = 300, .gap = 60},
             .turn = 830,

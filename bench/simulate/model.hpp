@@ -28,7 +28,7 @@ struct Model {
 };
 
 // Memory of a server of today, and RDMA over a fabric of today; used where nothing was measured or given.
-Model usual_model();
+Model default_model();
 
 // Lines "<name> <number>", "#" begins a comment; names: node.latency, node.overhead, node.gap, network.latency,
 // network.overhead, network.gap, turn (nanoseconds), cores_per_node. What is not named keeps its value in `model`.
@@ -39,6 +39,6 @@ std::string describe(const Model& model);
 
 // This machine's: the node's link from two processes that hand a word to and fro, and the turn from two on one core.
 // Code::system when a process cannot be made or bound. Takes a fraction of a second.
-Result<Model> measure_model(Model otherwise);
+Result<Model> measure_model(Model defaults);
 
 }  // namespace npushmem::simulate

@@ -38,15 +38,15 @@ struct Member {
     Time acknowledged = 0;      // all that it has sent
     std::uint32_t done = 0;     // operations of its program
     std::uint64_t fetched = 0;  // by its add; a schedule makes at most one in a call
-    int landed = -1;            // first of its slots that have a value
+    int first_value = -1;       // first of its slots that have a value
     Awaited awaited;            // what it waits for, if it does
     std::uint64_t wanted = 0;
     bool waits = false;
-    bool may_go = true;  // has been released from its wait, or has not begun
+    bool is_runnable = true;  // has been released from its wait, or has not begun
     bool finished = false;
 };
 
-struct Landed {
+struct DeliveredValue {
     int slot;
     int next;  // of the same member
     Time time;
@@ -55,7 +55,7 @@ struct Landed {
 };
 
 struct Event {
-    enum class Kind : std::uint8_t { go, signal, add, reply, turn } kind;
+    enum class Kind : std::uint8_t { resume, signal, add, reply, turn } kind;
     int member;  // or core
     int slot = 0;
     int from = 0;
@@ -94,7 +94,7 @@ public:
           everyone_(static_cast<std::size_t>(team.members)) {
         std::iota(everyone_.begin(), everyone_.end(), 0);
         for (int member = 0; member < team.members; member += team.per_node) leaders_.push_back(member);
-        keeps_values_ = mapped() || looks_at_others();
+        keeps_values_ = mapped() || polls_others();
     }
 
     Result<Outcome> run() {
@@ -103,7 +103,7 @@ public:
             const auto first = events_.begin();
             now_ = first->first;
             // Events of this very time may be added meanwhile.
-            for (std::size_t i = 0; i < first->second.size(); ++i) happen(Event(first->second[i]));
+            for (std::size_t i = 0; i < first->second.size(); ++i) handle(Event(first->second[i]));
             events_.erase(first);
         }
         const auto stuck = std::count_if(members_.begin(), members_.end(), [](const Member& m) { return !m.finished; });
@@ -116,9 +116,9 @@ public:
 
 private:
     // Replays what a member has done, then goes on. See Fabric in turn.hpp for the functions.
-    class Resumed {
+    class ReplayFabric {
     public:
-        Resumed(Simulation& simulation, int self) : simulation_(simulation), self_(self) {}
+        ReplayFabric(Simulation& simulation, int self) : simulation_(simulation), self_(self) {}
 
         Code signal(int member, int slot, std::uint64_t value) {
             if (replayed()) return Code::ok;
@@ -155,9 +155,9 @@ private:
     };
 
     // Writes down a program that does not depend on what it fetches.
-    class Recorder {
+    class RecordingFabric {
     public:
-        explicit Recorder(bool mapped) : mapped_(mapped) {}
+        explicit RecordingFabric(bool mapped) : mapped_(mapped) {}
         Code signal(int member, int slot, std::uint64_t value) {
             operations.push_back({Operation::Kind::signal, {.member = member, .slot = slot}, value});
             return Code::ok;
@@ -185,11 +185,11 @@ private:
 
     [[nodiscard]] bool mapped() const { return team_.nodes() == 1; }
     // Whether members wait for other members' slots. If any do, some of the first few do.
-    [[nodiscard]] bool looks_at_others() const {
+    [[nodiscard]] bool polls_others() const {
         constexpr int few = 64;
         for (int member = 0; member < std::min(few, team_.members); ++member) {
             barrier::Nodes nodes;
-            Recorder recorder(mapped());
+            RecordingFabric recorder(mapped());
             (void)Algorithms::run(plan_.id, recorder, turn_of(member, nodes));
             for (const Operation& one : recorder.operations)
                 if (one.kind == Operation::Kind::wait && one.awaited.member != member) return true;
@@ -202,17 +202,17 @@ private:
         return node_of(from) == node_of(to) ? node_ : network_;
     }
     Member& at(int member) { return members_[static_cast<std::size_t>(member)]; }
-    void plan(Time time, const Event& event) { events_[time].push_back(event); }
+    void schedule(Time time, const Event& event) { events_[time].push_back(event); }
 
     void begin() {
         if (cores_ == 0) {
-            for (int member = 0; member < team_.members; ++member) plan(0, {Event::Kind::go, member});
+            for (int member = 0; member < team_.members; ++member) schedule(0, {Event::Kind::resume, member});
             return;
         }
         cores_in_use_.resize(static_cast<std::size_t>(team_.nodes()) * static_cast<std::size_t>(cores_));
         for (int member = 0; member < team_.members; ++member) core_of(member).members.push_back(member);
         for (std::size_t core = 0; core < cores_in_use_.size(); ++core)
-            plan(0, {Event::Kind::turn, static_cast<int>(core)});
+            schedule(0, {Event::Kind::turn, static_cast<int>(core)});
     }
 
     Core& core_of(int member) { return cores_in_use_[static_cast<std::size_t>(core_number(member))]; }
@@ -220,11 +220,11 @@ private:
         return node_of(member) * cores_ + member % team_.per_node % cores_;
     }
 
-    void happen(const Event& event) {
+    void handle(const Event& event) {
         switch (event.kind) {
-            case Event::Kind::go: return go(event.member);
+            case Event::Kind::resume: return resume(event.member);
             case Event::Kind::signal:
-                return land(event.member, event.slot, event.value, receive(event), overhead(event));
+                return deliver(event.member, event.slot, event.value, receive(event), overhead(event));
             case Event::Kind::add: return fetch(event);
             case Event::Kind::reply: return take_reply(event);
             case Event::Kind::turn: return take_turn(event.member);
@@ -244,14 +244,14 @@ private:
     void send(int self, const Event& message) {
         Member& me = at(self);
         if (message.member == self && message.kind == Event::Kind::signal)
-            return land(self, message.slot, message.value, me.clock, node_.overhead);
+            return deliver(self, message.slot, message.value, me.clock, node_.overhead);
         const LinkTimes& times = link(self, message.member);
         const Time start = std::max(me.clock, me.may_send);
         me.may_send = start + times.gap;
         me.clock = start + times.overhead;
         me.acknowledged = std::max(me.acknowledged, me.clock + 2 * times.latency);
         count(self, message.member, 1);
-        plan(me.clock + times.latency, message);
+        schedule(me.clock + times.latency, message);
     }
 
     void count(int from, int to, std::uint64_t messages) {
@@ -265,10 +265,10 @@ private:
         std::uint64_t& counter = counters_[key(event.member, event.slot)];
         const std::uint64_t before = counter;
         counter += event.value;
-        land(event.member, event.slot, counter, time, overhead(event));
+        deliver(event.member, event.slot, counter, time, overhead(event));
         // On mapped memory the add is done where the line is, which has come to the one that adds.
         const Time answered = time + (mapped() ? 0 : link(event.from, event.member).latency);
-        plan(answered, {Event::Kind::reply, event.from, 0, event.member, before});
+        schedule(answered, {Event::Kind::reply, event.from, 0, event.member, before});
     }
 
     void take_reply(const Event& event) {
@@ -276,39 +276,39 @@ private:
         release(event.member, now_, overhead(event));
     }
 
-    void land(int member, int slot, std::uint64_t value, Time time, Time overhead) {
-        if (Landed* there = value_of(member, slot)) {
+    void deliver(int member, int slot, std::uint64_t value, Time time, Time overhead) {
+        if (DeliveredValue* there = value_of(member, slot)) {
             *there = {slot, there->next, time, overhead, value};
         } else {
-            const int first = at(member).landed;
-            at(member).landed = new_landed({slot, first, time, overhead, value});
+            const int first = at(member).first_value;
+            at(member).first_value = new_value({slot, first, time, overhead, value});
         }
         Member& me = at(member);
         if (me.waits && me.awaited.member == member && me.awaited.slot == slot && barrier::reached(value, me.wanted)) {
-            if (!keeps_values_) forget(member, slot);
+            if (!keeps_values_) drop_value(member, slot);
             release(member, time, overhead);
         }
-        if (!watchers_.empty()) tell_watchers(member, slot, value, time);
+        if (!watchers_.empty()) notify_watchers(member, slot, value, time);
     }
 
-    int new_landed(const Landed& one) {
+    int new_value(const DeliveredValue& one) {
         if (free_ < 0) {
-            landed_.push_back(one);
-            return static_cast<int>(landed_.size()) - 1;
+            values_.push_back(one);
+            return static_cast<int>(values_.size()) - 1;
         }
         const int index = free_;
-        free_ = landed_[static_cast<std::size_t>(index)].next;
-        landed_[static_cast<std::size_t>(index)] = one;
+        free_ = values_[static_cast<std::size_t>(index)].next;
+        values_[static_cast<std::size_t>(index)] = one;
         return index;
     }
 
     // Its own value, which the member has seen and which is not another's to look at: a call waits for a slot once.
-    void forget(int member, int slot) {
-        int* next = &at(member).landed;
-        while (*next >= 0 && landed_[static_cast<std::size_t>(*next)].slot != slot)
-            next = &landed_[static_cast<std::size_t>(*next)].next;
+    void drop_value(int member, int slot) {
+        int* next = &at(member).first_value;
+        while (*next >= 0 && values_[static_cast<std::size_t>(*next)].slot != slot)
+            next = &values_[static_cast<std::size_t>(*next)].next;
         if (*next < 0) return;
-        Landed& gone = landed_[static_cast<std::size_t>(*next)];
+        DeliveredValue& gone = values_[static_cast<std::size_t>(*next)];
         const int index = *next;
         *next = gone.next;
         gone.next = free_;
@@ -316,7 +316,7 @@ private:
     }
 
     // Others that look at this slot: by loads, one after the other gets the line; or by messages.
-    void tell_watchers(int member, int slot, std::uint64_t value, Time time) {
+    void notify_watchers(int member, int slot, std::uint64_t value, Time time) {
         const auto found = watchers_.find(key(member, slot));
         if (found == watchers_.end()) return;
         const std::vector<int> watching = std::move(found->second);
@@ -335,9 +335,9 @@ private:
     }
 
     // The value that a slot has, null while it has none.
-    Landed* value_of(int member, int slot) {
-        for (int i = at(member).landed; i >= 0; i = landed_[static_cast<std::size_t>(i)].next)
-            if (landed_[static_cast<std::size_t>(i)].slot == slot) return &landed_[static_cast<std::size_t>(i)];
+    DeliveredValue* value_of(int member, int slot) {
+        for (int i = at(member).first_value; i >= 0; i = values_[static_cast<std::size_t>(i)].next)
+            if (values_[static_cast<std::size_t>(i)].slot == slot) return &values_[static_cast<std::size_t>(i)];
         return nullptr;
     }
 
@@ -349,11 +349,11 @@ private:
             count(self, awaited.member, 2);
             me.clock += times.overhead + times.latency;  // the question is on its way
         }
-        const Landed* there = value_of(awaited.member, awaited.slot);
+        const DeliveredValue* there = value_of(awaited.member, awaited.slot);
         if (there != nullptr && barrier::reached(there->value, value)) {
             me.clock =
                 std::max(me.clock, there->time) + (by_message ? times.latency + times.overhead : there->overhead);
-            if (awaited.member == self && !keeps_values_) forget(self, awaited.slot);
+            if (awaited.member == self && !keeps_values_) drop_value(self, awaited.slot);
             return true;
         }
         me.awaited = awaited;
@@ -363,14 +363,14 @@ private:
         return false;
     }
 
-    // The operation for which a member was held is done; it goes on at `time`, or when its core comes to it.
+    // The operation that a member waits for is complete; it continues at `time`, or when its core comes to it.
     void release(int member, Time time, Time overhead) {
         Member& me = at(member);
         me.waits = false;
         ++me.done;
         me.clock = std::max(me.clock, time) + overhead;
-        me.may_go = true;
-        if (cores_ == 0) return plan(std::max(now_, me.clock), {Event::Kind::go, member});
+        me.is_runnable = true;
+        if (cores_ == 0) return schedule(std::max(now_, me.clock), {Event::Kind::resume, member});
         Core& core = core_of(member);
         core.idle_turns = 0;
         if (!core.idle) return;
@@ -379,7 +379,7 @@ private:
         const Time turns = turn_ == 0 ? 0 : (std::max(now_, core.time) - core.time + turn_ - 1) / turn_;
         core.at = (core.at + static_cast<std::size_t>(turns)) % core.members.size();
         core.time += turns * turn_;
-        plan(std::max(now_, core.time), {Event::Kind::turn, core_number(member)});
+        schedule(std::max(now_, core.time), {Event::Kind::turn, core_number(member)});
     }
 
     // The next member on this core looks whether it can go on, and does.
@@ -391,10 +391,10 @@ private:
         Member& me = at(member);
         core.time = std::max(core.time, now_) + (core.members.size() > 1 ? turn_ : 0);
         ++outcome_.turns;
-        if (me.may_go) {
+        if (me.is_runnable) {
             core.idle_turns = 0;
             me.clock = std::max(me.clock, core.time);
-            go(member);
+            resume(member);
             core.time = std::max(core.time, me.clock);
             if (me.finished)
                 core.members.erase(core.members.begin() + static_cast<std::ptrdiff_t>(core.at));
@@ -405,12 +405,12 @@ private:
             core.idle = ++core.idle_turns >= core.members.size();
             if (core.idle) core.idle_turns = 0;
         }
-        if (!core.idle && !core.members.empty()) plan(core.time, {Event::Kind::turn, number});
+        if (!core.idle && !core.members.empty()) schedule(core.time, {Event::Kind::turn, number});
     }
 
-    void go(int member) {
+    void resume(int member) {
         Member& me = at(member);
-        me.may_go = false;
+        me.is_runnable = false;
         const Code code = proceed(member);
         if (code != Code::ok) return;
         me.finished = true;
@@ -429,10 +429,10 @@ private:
         // Replaying a long program again and again would take the square of its length.
         constexpr std::uint32_t long_program = 256;
         if (at(member).done > long_program)
-            if (const std::vector<Operation>* script = script_of(member)) return follow(member, *script);
+            if (const std::vector<Operation>* script = script_of(member)) return run_script(member, *script);
         barrier::Nodes nodes;
         const Turn turn = turn_of(member, nodes);
-        Resumed fabric(*this, member);
+        ReplayFabric fabric(*this, member);
         return Algorithms::run(plan_.id, fabric, turn);
     }
 
@@ -441,14 +441,14 @@ private:
         if (known != scripts_.end()) return known->second.empty() ? nullptr : &known->second;
         barrier::Nodes nodes;
         const Turn turn = turn_of(member, nodes);
-        Recorder recorder(mapped());
+        RecordingFabric recorder(mapped());
         (void)Algorithms::run(plan_.id, recorder, turn);
         auto& script = scripts_[member];
         if (!recorder.fetches) script = std::move(recorder.operations);
         return script.empty() ? nullptr : &script;
     }
 
-    Code follow(int member, const std::vector<Operation>& script) {
+    Code run_script(int member, const std::vector<Operation>& script) {
         for (Member& me = at(member); me.done < script.size(); ++me.done) {
             const Operation& one = script[me.done];
             if (one.kind == Operation::Kind::signal)
@@ -471,9 +471,9 @@ private:
     std::vector<Member> members_;
     std::vector<int> everyone_;
     std::vector<int> leaders_;
-    std::vector<Landed> landed_;
+    std::vector<DeliveredValue> values_;
     bool keeps_values_ = true;  // after their member has seen them, because others may look at them
-    int free_ = -1;             // first of those in landed_ that are not in use
+    int free_ = -1;             // first of those in values_ that are not in use
     std::vector<Core> cores_in_use_;
     std::map<Time, std::vector<Event>> events_;
     std::unordered_map<std::uint64_t, std::uint64_t> counters_;     // that are added to, by key()

@@ -46,8 +46,8 @@ class Frame {
 public:
     static constexpr info::Rect area{70, 40, 760, 460};
 
-    Frame(double x_least, double x_most, double y_least, double y_most)
-        : x0_(std::log10(x_least)), x1_(std::log10(x_most)), y0_(std::log10(y_least)), y1_(std::log10(y_most)) {}
+    Frame(double x_min, double x_max, double y_min, double y_max)
+        : x0_(std::log10(x_min)), x1_(std::log10(x_max)), y0_(std::log10(y_min)), y1_(std::log10(y_max)) {}
     [[nodiscard]] info::Point at(double x, double y) const {
         const double right = x1_ > x0_ ? (std::log10(x) - x0_) / (x1_ - x0_) : 0;
         const double up = y1_ > y0_ ? (std::log10(y) - y0_) / (y1_ - y0_) : 0;
@@ -159,7 +159,7 @@ std::string csv(const Sweep& sweep) {
     return text;
 }
 
-std::string picture(const Sweep& sweep, const std::string& title) {
+std::string to_svg(const Sweep& sweep, const std::string& title) {
     double least = 1e300;
     double most = 0;
     for (const Series& one : sweep.series)

@@ -1,4 +1,4 @@
-// Many simulations: every algorithm over team sizes, who is fastest where, and the picture of it.
+// Many simulations: every algorithm over team sizes, who is fastest where, and a plot.
 #pragma once
 
 #include <string>
@@ -30,6 +30,6 @@ std::vector<int> fastest(const Sweep& sweep);
 std::string table(const Sweep& sweep);
 std::string csv(const Sweep& sweep);
 // Time against members, both logarithmic, with a mark at each size from which another one is fastest.
-std::string picture(const Sweep& sweep, const std::string& title);
+std::string to_svg(const Sweep& sweep, const std::string& title);
 
 }  // namespace npushmem::simulate

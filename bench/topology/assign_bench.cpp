@@ -7,8 +7,8 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::size_t most_pes = 1024;
-constexpr std::size_t most_nics = 64;
+constexpr std::size_t max_pes = 1024;
+constexpr std::size_t max_nics = 64;
 
 // Everything behind one host bridge: every PE may use every NIC, which leaves the most to decide.
 Machine flat(std::size_t pes, std::size_t nics) {
@@ -43,9 +43,9 @@ Machine uneven(std::size_t pes, std::size_t nics) {
 
 template <Machine (*Make)(std::size_t, std::size_t), Policy Way>
 void assign_all(benchmark::State& state) {
-    const Machine machine = Make(most_pes, most_nics);
+    const Machine machine = Make(max_pes, max_nics);
     AssignmentRequest request;
-    request.pes = place_emulated(machine, most_pes);
+    request.pes = place_emulated(machine, max_pes);
     request.rails = rails_of(machine);
     request.policy = Way;
     for (auto _ : state) {

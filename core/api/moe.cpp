@@ -311,13 +311,13 @@ int npushmemx_moe_dispatch_nbi(npushmemx_moe_t* handle, int64_t tokens, const vo
 
 int npushmemx_moe_combine(npushmemx_moe_t* handle, const void* x, void* out) {
     return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        return layer.bring_back(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+        return layer.combine_rows(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
     });
 }
 
 int npushmemx_moe_combine_nbi(npushmemx_moe_t* handle, const void* x, void* out) {
     return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        return layer.start_bring_back(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
+        return layer.start_combine(static_cast<const std::byte*>(x), static_cast<std::byte*>(out));
     });
 }
 

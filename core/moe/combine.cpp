@@ -20,7 +20,7 @@ namespace {
 constexpr auto canary_byte = std::byte{0xC5};
 
 // Takes memory into `block`, and says what for when there is none.
-Status take(SymmetricMemory& memory, Bytes size, const char* purpose, SymmetricBlock& block) {
+Status allocate_block(SymmetricMemory& memory, Bytes size, const char* purpose, SymmetricBlock& block) {
     auto taken = memory.allocate(size);
     if (!taken.ok()) return taken.status().within(fmt::format("moe: {} bytes for {}", size.value(), purpose));
     block = SymmetricBlock(memory, taken.value());
@@ -38,16 +38,17 @@ Combine::Combine(const CombineConfig& config, SymmetricMemory& memory, npu::Devi
       stream_(device) {}
 
 Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                 npu::Device& device, const Status& opinion) {
-    SymmetricBlock card;
-    if (Status status = take(memory, Bytes{sizeof(AgreementCard)}, "agreement", card); !status.ok()) return status;
-    const Status own = opinion.ok() ? config.validate() : opinion;
-    if (Status status = agree(memory, card.data(), config, own); !status.ok()) return status;
+                                                 npu::Device& device, const Status& local_status) {
+    SymmetricBlock record;
+    if (Status status = allocate_block(memory, Bytes{sizeof(AgreementRecord)}, "agreement", record); !status.ok())
+        return status;
+    const Status own = local_status.ok() ? config.validate() : local_status;
+    if (Status status = agree(memory, record.data(), config, own); !status.ok()) return status;
     std::unique_ptr<Combine> combine(new Combine(config, memory, device));
-    combine->card_ = std::move(card);
+    combine->agreement_block_ = std::move(record);
     if (Status status = combine->allocate(); !status.ok()) return status;
-    combine->skipped_ = unmapped_ranks(device.fabric(), memory, combine->region_.data());
-    if (Status status = agree_all_ok(memory, combine->card_.data(), combine->check_rings()); !status.ok())
+    combine->host_served_ = unmapped_ranks(device.fabric(), memory, combine->region_.data());
+    if (Status status = agree_all_ok(memory, combine->agreement_block_.data(), combine->check_rings()); !status.ok())
         return status;
     // Everybody's memory is zeroed and its canaries planted before anybody's rows arrive.
     if (Status status = memory.barrier(); !status.ok()) return status;
@@ -55,18 +56,20 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
 }
 
 Status Combine::allocate() {
-    if (Status s = take(memory_, FailureNotes::size, "notes of failures", note_block_); !s.ok()) return s;
-    notes_ = std::make_unique<FailureNotes>(memory_, note_block_.data());
-    if (Status s = take(memory_, RoutingBoard::size(config_), "the routing", board_block_); !s.ok()) return s;
-    if (Status s = take(memory_, layout_.total(), "two buffers of slots", region_); !s.ok()) return s;
-    board_ = std::make_unique<RoutingBoard>(memory_, board_block_.data());
+    if (Status s = allocate_block(memory_, PublishedFailures::size, "published failures", failures_block_); !s.ok())
+        return s;
+    failures_ = std::make_unique<PublishedFailures>(memory_, failures_block_.data());
+    if (Status s = allocate_block(memory_, RoutingExchange::size(config_), "the routing", routing_block_); !s.ok())
+        return s;
+    if (Status s = allocate_block(memory_, layout_.total(), "two buffers of slots", region_); !s.ok()) return s;
+    routing_exchange_ = std::make_unique<RoutingExchange>(memory_, routing_block_.data());
     plant_canaries();
     if (streams()) {
-        if (Status s = take(memory_, rings().layout.total(), "the rings", rings_); !s.ok()) return s;
+        if (Status s = allocate_block(memory_, rings().layout.total(), "the rings", rings_); !s.ok()) return s;
     }
     if (!config_.audit) return {};
     expected_.assign(2 * layout_.slots().value(), 0);
-    return take(memory_, Bytes{expected_.size() * sizeof(std::uint64_t)}, "the audit's counters", arrivals_);
+    return allocate_block(memory_, Bytes{expected_.size() * sizeof(std::uint64_t)}, "the audit's counters", arrivals_);
 }
 
 RingMemory Combine::rings() const {
@@ -89,20 +92,20 @@ void Combine::plant_canaries() {
     }
 }
 
-Status Combine::set_routing(const RankRouting& own, const Status& opinion) {
-    Status verdict = notes_->broken().ok() ? opinion : notes_->broken();
-    if (verdict.ok()) verdict = check_own_routing(config_, own, memory_.my_pe());
-    if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
-    board_->show(own);
+Status Combine::set_routing(const RankRouting& own, const Status& local_status) {
+    Status own_status = failures_->handle_status().ok() ? local_status : failures_->handle_status();
+    if (own_status.ok()) own_status = check_own_routing(config_, own, memory_.my_pe());
+    if (Status s = agree_all_ok(memory_, agreement_block_.data(), own_status); !s.ok()) return s;
+    routing_exchange_->publish(own);
     if (Status s = memory_.barrier(); !s.ok()) return s;
-    return agree_all_ok(memory_, card_.data(), collect(own));
+    return agree_all_ok(memory_, agreement_block_.data(), collect(own));
 }
 
 Status Combine::collect(const RankRouting& own) {
     routed_ = collected_ = false;
-    if (Status s = board_->collect(); !s.ok()) return s;
+    if (Status s = routing_exchange_->collect(); !s.ok()) return s;
     const ExpertPlacement placement(config_.experts, memory_.n_pes());
-    auto plan = build_combine_plan(board_->all(), placement, memory_.my_pe());
+    auto plan = build_combine_plan(routing_exchange_->all(), placement, memory_.my_pe());
     if (!plan.ok()) return plan.status();
     adopt(std::move(plan).value(), own);
     collected_ = true;
@@ -123,19 +126,19 @@ void Combine::adopt(CombinePlan plan, const RankRouting& own) {
 Status Combine::check_plan(const CombinePlan& plan) const {
     if (!collected_) return {Code::state, "set the routing before a plan"};
     if (Status s = check_tables(plan, config_.slots()); !s.ok()) return s;
-    if (Status s = check_slots(plan, board_->all()); !s.ok() || !streams()) return s;
+    if (Status s = check_slots(plan, routing_exchange_->all()); !s.ok() || !streams()) return s;
     return check_order(plan);
 }
 
-Status Combine::set_plan(const PlanTables& tables, const Status& opinion) {
+Status Combine::set_plan(const PlanTables& tables, const Status& local_status) {
     CombinePlan plan = plan_;
     plan.offset_table.assign(tables.offset_table.begin(), tables.offset_table.end());
     plan.length_table.assign(tables.length_table.begin(), tables.length_table.end());
     plan.slots.assign(tables.slots.begin(), tables.slots.end());
     plan.rows = Rows{plan.slots.size()};
-    Status verdict = notes_->broken().ok() ? opinion : notes_->broken();
-    if (verdict.ok()) verdict = check_plan(plan);
-    if (Status s = agree_all_ok(memory_, card_.data(), verdict); !s.ok()) return s;
+    Status own_status = failures_->handle_status().ok() ? local_status : failures_->handle_status();
+    if (own_status.ok()) own_status = check_plan(plan);
+    if (Status s = agree_all_ok(memory_, agreement_block_.data(), own_status); !s.ok()) return s;
     plan_ = std::move(plan);
     return {};
 }
@@ -158,57 +161,57 @@ Status Combine::combine(const std::byte* x, std::byte* out) {
 }
 
 Status Combine::start(const std::byte* x, std::byte* out) {
-    if (!notes_->broken().ok()) return notes_->broken();
+    if (!failures_->handle_status().ok()) return failures_->handle_status();
     ++epoch_;
-    if (Status s = check_buffers(x, out); !s.ok()) return give_up(s);
-    if (Status s = launch(x, out); !s.ok()) return give_up(s);
+    if (Status s = check_buffers(x, out); !s.ok()) return abort_call(s);
+    if (Status s = launch(x, out); !s.ok()) return abort_call(s);
     return {};
 }
 
 Status Combine::finish() {
-    const bool beside_host = streams() && !skipped_.empty();
-    if (Status s = beside_host ? stream_beside_host() : stream_.synchronize(); !s.ok()) return give_up(s);
+    const bool with_host = streams() && !host_served_.empty();
+    if (Status s = with_host ? stream_with_host() : stream_.synchronize(); !s.ok()) return abort_call(s);
     if (!config_.audit) return {};
     count_expected();
     return check_memory();
 }
 
-Status Combine::give_up(const Status& cause) {
+Status Combine::abort_call(const Status& cause) {
     // What stands behind a failed launch is not run.
     (void)stream_.synchronize();
-    const Status result = notes_->write(cause, who_gave_up());
-    tell_given_up();
+    const Status result = failures_->write(cause, aborted_peer());
+    signal_abort();
     return result;
 }
 
-std::optional<int> Combine::who_gave_up() const {
+std::optional<int> Combine::aborted_peer() const {
     for (int rank = 0; rank < memory_.n_pes(); ++rank) {
         if (rank == memory_.my_pe()) continue;
-        if (streams() && (says_given_up(rings().word(rings().layout.head(rank))) ||
-                          says_given_up(rings().word(rings().layout.tail(rank))))) {
+        if (streams() && (abort_received(rings().word(rings().layout.head(rank))) ||
+                          abort_received(rings().word(rings().layout.tail(rank))))) {
             return rank;
         }
-        if (says_given_up(own_signal(send_arguments(nullptr), rank))) return rank;
+        if (abort_received(own_signal(send_arguments(nullptr), rank))) return rank;
     }
     return std::nullopt;
 }
 
 // Best effort: the others also have their own deadline.
-void Combine::tell_given_up() {
+void Combine::signal_abort() {
     if (streams()) {
         const StreamCombine work = stream_arguments(nullptr, nullptr);
-        (void)npu::launch(stream_, launch_as("moe_stream_give_up"), moe_stream_give_up, work);
+        (void)npu::launch(stream_, launch_as("moe_stream_signal_abort"), moe_stream_signal_abort, work);
         (void)stream_.synchronize();
-        if (skipped_.empty()) return;
-        give_up_stream_remotely(memory_, work);
+        if (host_served_.empty()) return;
+        signal_stream_abort_remotely(memory_, work);
         (void)memory_.quiet();
         return;
     }
     const CombineSend send = send_arguments(nullptr);
-    (void)npu::launch(stream_, launch_as("moe_combine_give_up"), moe_combine_give_up, send);
+    (void)npu::launch(stream_, launch_as("moe_combine_signal_abort"), moe_combine_signal_abort, send);
     (void)stream_.synchronize();
-    if (!skipped_.empty()) {
-        give_up_remotely(memory_, send);
+    if (!host_served_.empty()) {
+        signal_abort_remotely(memory_, send);
         (void)memory_.quiet();
     }
 }
@@ -225,7 +228,7 @@ Status Combine::reset() {
     plan_ = {};
     tokens_ = {};
     order_ = {};
-    notes_->clear();
+    failures_->clear();
     return memory_.barrier();
 }
 
@@ -247,7 +250,7 @@ CombineSend Combine::send_arguments(const std::byte* x) const {
     CombineSend send = send_from(plan_, layout_);
     send.x = x;
     send.num_ranks = memory_.n_pes();  // also without a plan
-    send.skipped = skipped_.empty() ? nullptr : skipped_.data();
+    send.host_served = host_served_.empty() ? nullptr : host_served_.data();
     send.region = region_.data();
     send.arrivals = arrivals();
     send.epoch = epoch_;
@@ -279,15 +282,15 @@ StreamCombine Combine::stream_arguments(const std::byte* x, std::byte* out) cons
 }
 
 // Each chunk's rows must all be there before they are added up, and all be added up before the next one's come.
-Status Combine::stream_beside_host() {
-    for (std::uint64_t chunk = 0; chunk < beside_host_.chunks; ++chunk) {
+Status Combine::stream_with_host() {
+    for (std::uint64_t chunk = 0; chunk < host_work_.chunks; ++chunk) {
         const npu::LaunchConfig exchange = launch_as("moe_combine_exchange");
-        if (Status s = npu::launch(stream_, exchange, moe_combine_exchange, beside_host_, chunk); !s.ok()) return s;
-        const Status remote = exchange_remotely(memory_, beside_host_, chunk, config_.timeout);
+        if (Status s = npu::launch(stream_, exchange, moe_combine_exchange, host_work_, chunk); !s.ok()) return s;
+        const Status remote = exchange_remotely(memory_, host_work_, chunk, config_.timeout);
         const Status mapped = stream_.synchronize();
         if (!remote.ok() || !mapped.ok()) return remote.ok() ? mapped : remote;
         const npu::LaunchConfig reduce = launch_as("moe_combine_reduce");
-        if (Status s = npu::launch(stream_, reduce, moe_combine_reduce, beside_host_, chunk); !s.ok()) return s;
+        if (Status s = npu::launch(stream_, reduce, moe_combine_reduce, host_work_, chunk); !s.ok()) return s;
         if (Status s = stream_.synchronize(); !s.ok()) return s;
     }
     return {};
@@ -296,15 +299,15 @@ Status Combine::stream_beside_host() {
 Status Combine::launch(const std::byte* x, std::byte* out) {
     if (streams()) {
         // Then all is done in finish().
-        if (!skipped_.empty()) return beside_host_ = stream_arguments(x, out), Status{};
+        if (!host_served_.empty()) return host_work_ = stream_arguments(x, out), Status{};
         return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, stream_arguments(x, out));
     }
     const CombineSend send = send_arguments(x);
-    if (!skipped_.empty()) send_remote_rows(memory_, send);
+    if (!host_served_.empty()) send_remote_rows(memory_, send);
     if (Status s = npu::launch(stream_, launch_as("moe_combine_direct_sender"), moe_combine_direct_sender, send);
         !s.ok())
         return s;
-    if (!skipped_.empty()) {
+    if (!host_served_.empty()) {
         if (Status s = memory_.quiet(); !s.ok()) return s;
     }
     return npu::launch(stream_, launch_as("moe_combine_receiver"), moe_combine_receiver, receive_arguments(out));

@@ -12,9 +12,9 @@
 #include "core/moe/combine_receiver.hpp"
 #include "core/moe/combine_sender.hpp"
 #include "core/moe/combine_traffic.hpp"
-#include "core/moe/failure_notes.hpp"
+#include "core/moe/published_failures.hpp"
 #include "core/moe/reduce.hpp"
-#include "core/moe/routing_board.hpp"
+#include "core/moe/routing_exchange.hpp"
 #include "core/moe/slot_layout.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/stream/stream_combine.hpp"
@@ -37,19 +37,19 @@ struct PlanTables {
 // that fail report the code and reason of the one that failed first.
 class Combine {
 public:
-    // `memory` and `device` must outlive the object. `opinion`: what the caller itself found wrong.
+    // `memory` and `device` must outlive the object. `local_status`: what the caller itself found wrong.
     static Result<std::unique_ptr<Combine>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                   npu::Device& device, const Status& opinion = {});
+                                                   npu::Device& device, const Status& local_status = {});
 
     Combine(const Combine&) = delete;
     Combine& operator=(const Combine&) = delete;
     ~Combine() = default;
 
     // This rank's tokens, at most max_tokens. A refusal by one rank is returned by all, and the routing before stays.
-    // `opinion`: what the caller itself found wrong.
-    Status set_routing(const RankRouting& own, const Status& opinion = {});
+    // `local_status`: what the caller itself found wrong.
+    Status set_routing(const RankRouting& own, const Status& local_status = {});
     // Replaces the tables of the plan until the next set_routing; collective like it.
-    Status set_plan(const PlanTables& tables, const Status& opinion = {});
+    Status set_plan(const PlanTables& tables, const Status& local_status = {});
     // x: [plan().rows, hidden], out: [tokens, hidden]. Returns when out is complete and x may be reused. A rank whose
     // call is refused or fails tells the others, whose calls then fail as well instead of waiting.
     Status combine(const std::byte* x, std::byte* out);
@@ -59,13 +59,13 @@ public:
     // Not collective by itself: the routing of this rank and the plan, as a dispatch of all ranks has made them.
     // set_plan needs a set_routing again.
     void adopt(CombinePlan plan, const RankRouting& own);
-    // Not collective: after a failure that notes() has, here or in what shares them. Nobody waits for this rank any
-    // more.
-    void tell_given_up();
-    // The ranks are in step again, whatever has failed; without a routing, as after create. Clears notes().
+    // Not collective: after a failure that failures() holds, here or in what shares them. Nobody waits for this rank
+    // any more.
+    void signal_abort();
+    // The ranks are in step again, whatever has failed; without a routing, as after create. Clears failures().
     Status reset();
 
-    [[nodiscard]] FailureNotes& notes() { return *notes_; }
+    [[nodiscard]] PublishedFailures& failures() { return *failures_; }
     [[nodiscard]] const CombineConfig& config() const { return config_; }
     [[nodiscard]] const CombinePlan& plan() const { return plan_; }
     [[nodiscard]] Tokens tokens() const { return tokens_; }
@@ -93,10 +93,10 @@ private:
     [[nodiscard]] RingMemory rings() const;
     [[nodiscard]] bool streams() const { return config_.streams(); }
     [[nodiscard]] StreamCombine stream_arguments(const std::byte* x, std::byte* out) const;
-    Status stream_beside_host();
+    Status stream_with_host();
     [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
-    Status give_up(const Status& cause);
-    [[nodiscard]] std::optional<int> who_gave_up() const;
+    Status abort_call(const Status& cause);
+    [[nodiscard]] std::optional<int> aborted_peer() const;
     void count_expected();
     [[nodiscard]] Bytes out_row() const;
     Status check_canary(std::uint64_t epoch) const;
@@ -109,14 +109,14 @@ private:
     SlotLayout layout_;
     ReduceFunction reduce_;
     // Declared in the order of allocation, so that they are released in reverse on every PE alike.
-    SymmetricBlock card_;
-    SymmetricBlock note_block_;
-    SymmetricBlock board_block_;
+    SymmetricBlock agreement_block_;
+    SymmetricBlock failures_block_;
+    SymmetricBlock routing_block_;
     SymmetricBlock region_;
     SymmetricBlock rings_;
     SymmetricBlock arrivals_;
-    std::unique_ptr<RoutingBoard> board_;
-    std::unique_ptr<FailureNotes> notes_;
+    std::unique_ptr<RoutingExchange> routing_exchange_;
+    std::unique_ptr<PublishedFailures> failures_;
     npu::Stream stream_;
 
     CombinePlan plan_;
@@ -125,10 +125,11 @@ private:
     std::vector<std::int32_t> experts_;
     std::vector<float> weights_;
     std::vector<std::uint64_t> expected_;  // audit: [2, slots] rows that must have been put into each slot so far
-    std::vector<std::uint8_t> skipped_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are mapped
+    std::vector<std::uint8_t>
+        host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are mapped
     bool routed_ = false;
-    bool collected_ = false;     // the board has the routing of all ranks
-    StreamCombine beside_host_;  // of the call under way, where the host serves some of the ranks
+    bool collected_ = false;   // the exchange has the routing of all ranks
+    StreamCombine host_work_;  // of the call under way, where the host serves some of the ranks
     std::uint64_t epoch_ = 0;
 };
 

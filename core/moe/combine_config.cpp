@@ -20,19 +20,20 @@ Status check_type(const char* field, ElementType type) {
 }  // namespace
 
 Status CombineConfig::validate() const {
-    constexpr std::int64_t most_experts = 1 << 20;
-    constexpr std::int64_t most_hidden = 1 << 24;
-    constexpr std::int64_t most_tokens = 1 << 24;
-    constexpr std::int64_t most_rows = 0x7FFFFFFF;  // of x: its tables have 32 bits
-    if (experts < 1 || experts > most_experts) return refuse("experts", experts, 1, most_experts);
+    constexpr std::int64_t max_experts = 1 << 20;
+    constexpr std::int64_t max_hidden = 1 << 24;
+    constexpr std::int64_t max_token_count = 1 << 24;
+    constexpr std::int64_t max_rows = 0x7FFFFFFF;  // of x: its tables have 32 bits
+    if (experts < 1 || experts > max_experts) return refuse("experts", experts, 1, max_experts);
     if (top_k < 1 || top_k > max_top_k) return refuse("top_k", top_k, 1, max_top_k);
-    if (hidden < 1 || hidden > most_hidden) return refuse("hidden", hidden, 1, most_hidden);
-    if (max_tokens < 1 || max_tokens > most_tokens) return refuse("max_tokens", max_tokens, 1, most_tokens);
+    if (hidden < 1 || hidden > max_hidden) return refuse("hidden", hidden, 1, max_hidden);
+    if (max_tokens < 1 || max_tokens > max_token_count) return refuse("max_tokens", max_tokens, 1, max_token_count);
     if (Status status = check_type("input type", input); !status.ok()) return status;
     if (Status status = check_type("output type", output); !status.ok()) return status;
-    if (capacity < 0 || capacity > most_rows) return refuse("capacity", capacity, 0, most_rows);
-    if (ring_rows < 0 || ring_rows > most_tokens) return refuse("ring_rows", ring_rows, 0, most_tokens);
-    if (chunk_tokens < 1 || chunk_tokens > most_tokens) return refuse("chunk_tokens", chunk_tokens, 1, most_tokens);
+    if (capacity < 0 || capacity > max_rows) return refuse("capacity", capacity, 0, max_rows);
+    if (ring_rows < 0 || ring_rows > max_token_count) return refuse("ring_rows", ring_rows, 0, max_token_count);
+    if (chunk_tokens < 1 || chunk_tokens > max_token_count)
+        return refuse("chunk_tokens", chunk_tokens, 1, max_token_count);
     if (ring_place != RingPlace::receiver && ring_place != RingPlace::sender) {
         return refuse("the ring's place", static_cast<std::int64_t>(ring_place), 0, 1);
     }

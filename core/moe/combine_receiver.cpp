@@ -25,9 +25,9 @@ void await_source(Core& core, const CombineReceive& receive, int source) {
                         "{}: {}",
                         receive.epoch, core.my_pe(), source, core.signal_fetch(word), seen.status().message()));
     }
-    const std::uint64_t call = number_in(seen.value());
-    if (has_given_up(seen.value()) && call < receive.epoch) {
-        throw KernelError(Code::aborted, fmt::format("combine, call {}: rank {} has given up; its own error says why",
+    const std::uint64_t call = without_abort_bit(seen.value());
+    if (is_aborted(seen.value()) && call < receive.epoch) {
+        throw KernelError(Code::aborted, fmt::format("combine, call {}: rank {} has aborted; its own error says why",
                                                      receive.epoch, source));
     }
     // See slot_layout.hpp: a source cannot be more than one call ahead of a rank that it needs a signal from.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/moe/nontemporal_copy.hpp"
 #include "core/moe/staged_rows.hpp"
-#include "core/moe/stream_copy.hpp"
 #include "core/moe/table_column.hpp"
 
 namespace npushmem::moe {
@@ -12,8 +12,8 @@ namespace {
 using npu::Core;
 using npu::Pipe;
 
-bool is_skipped(const CombineSend& send, std::int32_t rank) {
-    return send.skipped != nullptr && send.skipped[rank] != 0;
+bool is_host_served(const CombineSend& send, std::int32_t rank) {
+    return send.host_served != nullptr && send.host_served[rank] != 0;
 }
 
 std::uint32_t slot_of(Core& core, const CombineSend& send, std::uint64_t row) { return core.load(send.slots + row); }
@@ -52,22 +52,22 @@ private:
 class StreamingRows {
 public:
     StreamingRows(Core& core, const CombineSend& send, int destination)
-        : core_(core), send_(send), there_(core.remote(send.region, destination)) {}
+        : core_(core), send_(send), remote_(core.remote(send.region, destination)) {}
 
     void put(Fragment fragment) {
         const std::uint64_t end = fragment.first.value() + fragment.count.value();
         for (std::uint64_t row = fragment.first.value(); row < end; ++row) {
             const Bytes slot = send_.layout.slot(send_.epoch, slot_of(core_, send_, row));
-            copy_streaming(there_ + slot.value(), row_address(send_, row), send_.layout.row_bytes().value());
+            copy_nontemporal(remote_ + slot.value(), row_address(send_, row), send_.layout.row_bytes().value());
         }
     }
     // Streaming stores are ordered with nothing; the release of the signal alone would let it overtake them.
-    static void finish() { streaming_fence(); }
+    static void finish() { nontemporal_fence(); }
 
 private:
     Core& core_;
     const CombineSend& send_;
-    std::byte* there_;
+    std::byte* remote_;
 };
 
 void count_arrivals(Core& core, const CombineSend& send, Fragment fragment, int destination) {
@@ -131,10 +131,10 @@ std::int32_t cores_of_destination(const Core& core, const CombineSend& send) {
 }
 
 // Every destination has `cores` cores; what is left of them has nothing to do.
-void send_together(Core& core, const CombineSend& send, std::int32_t cores) {
+void send_shared(Core& core, const CombineSend& send, std::int32_t cores) {
     const std::int32_t destination = (core.my_pe() + 1 + core.index()) % send.num_ranks;
     const Share share{core.index() / send.num_ranks, cores};
-    const bool sends = share.index < cores && !is_skipped(send, destination);
+    const bool sends = share.index < cores && !is_host_served(send, destination);
     if (sends) copy_to(core, send, destination, share);
     core.core_barrier();
     if (sends && share.index == 0) announce(core, send, destination);
@@ -159,19 +159,19 @@ std::uint64_t* own_signal(const CombineSend& send, int rank) {
 
 void moe_combine_direct_sender(Core& core, const CombineSend& send) {
     const std::int32_t cores = cores_of_destination(core, send);
-    if (cores > 1) return send_together(core, send, cores);
+    if (cores > 1) return send_shared(core, send, cores);
     for (std::int32_t i = core.index(); i < send.num_ranks; i += core.count()) {
         const std::int32_t destination = (core.my_pe() + 1 + i) % send.num_ranks;
-        if (is_skipped(send, destination)) continue;
+        if (is_host_served(send, destination)) continue;
         copy_to(core, send, destination, {});
         announce(core, send, destination);
     }
 }
 
-void moe_combine_give_up(Core& core, const CombineSend& send) {
+void moe_combine_signal_abort(Core& core, const CombineSend& send) {
     for (std::int32_t rank = core.index(); rank < send.num_ranks; rank += core.count()) {
-        if (is_skipped(send, rank)) continue;
-        core.signal_add_on(own_signal(send, core.my_pe()), gave_up, rank);
+        if (is_host_served(send, rank)) continue;
+        core.signal_add_on(own_signal(send, core.my_pe()), abort_bit, rank);
     }
 }
 

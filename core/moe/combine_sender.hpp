@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/moe/abort_bit.hpp"
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/copy_route.hpp"
-#include "core/moe/gave_up.hpp"
 #include "core/moe/slot_layout.hpp"
 #include "npushmem/npu/core.hpp"
 
@@ -22,9 +22,9 @@ struct CombineSend {
     const std::uint32_t* slots = nullptr;        // [rows of x]
     std::int32_t num_local_experts = 0;
     std::int32_t num_ranks = 0;
-    const std::uint8_t* skipped = nullptr;  // [num_ranks] 1: the host sends to it (remote_rows.hpp); null: none
-    std::byte* region = nullptr;            // this PE's copy of the symmetric receive memory
-    std::uint64_t* arrivals = nullptr;      // audit: symmetric [2, slots] counters of rows put into each slot; or null
+    const std::uint8_t* host_served = nullptr;  // [num_ranks] 1: the host sends to it (remote_rows.hpp); null: none
+    std::byte* region = nullptr;                // this PE's copy of the symmetric receive memory
+    std::uint64_t* arrivals = nullptr;  // audit: symmetric [2, slots] counters of rows put into each slot; or null
     SlotLayout layout{1, Rows{0}, Bytes{1}};
     std::uint64_t epoch = 0;
     CopyRoute route = CopyRoute::direct;
@@ -42,6 +42,6 @@ std::uint64_t* own_signal(const CombineSend& send, int rank);
 void moe_combine_direct_sender(npu::Core& core, const CombineSend& send);
 
 // Kernel: tells every rank that this one makes no further call on the handle. Needs region, layout and num_ranks only.
-void moe_combine_give_up(npu::Core& core, const CombineSend& send);
+void moe_combine_signal_abort(npu::Core& core, const CombineSend& send);
 
 }  // namespace npushmem::moe

@@ -39,7 +39,7 @@ struct Half {
 }
 
 // Shifting the half's exponent and fraction into a float's place leaves the value too small by 2^112, denormals
-// included; one exact multiplication mends both. Exponent 31 (infinity, NaN) is set apart.
+// included; one exact multiplication corrects both. Exponent 31 (infinity, NaN) is set apart.
 [[gnu::always_inline]] constexpr float to_float(Half value) {
     const std::uint32_t sign = (value.bits & 0x8000U) << 16;
     const std::uint32_t magnitude = (value.bits & 0x7FFFU) << 13;

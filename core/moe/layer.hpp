@@ -16,19 +16,19 @@ class Layer {
 public:
     // As Combine::create.
     static Result<std::unique_ptr<Layer>> create(const CombineConfig& config, SymmetricMemory& memory,
-                                                 npu::Device& device, const Status& opinion = {});
+                                                 npu::Device& device, const Status& local_status = {});
     Layer(const Layer&) = delete;
     Layer& operator=(const Layer&) = delete;
     ~Layer();
 
     // Dispatch::run, and then its plan is the combine's. A failure of it is one of the combine as well, and the other
     // way round: no rank waits for a rank of which one has failed, whichever of them it calls.
-    Status dispatch(const std::byte* in, const RankRouting& own, const Status& opinion = {});
+    Status dispatch(const std::byte* in, const RankRouting& own, const Status& local_status = {});
     // Combine::combine.
-    Status bring_back(const std::byte* x, std::byte* out);
+    Status combine_rows(const std::byte* x, std::byte* out);
     // The same without waiting for other ranks; what `in`, `own`, x and out point to is the layer's until wait().
-    Status start_dispatch(const std::byte* in, const RankRouting& own, const Status& opinion = {});
-    Status start_bring_back(const std::byte* x, std::byte* out);
+    Status start_dispatch(const std::byte* in, const RankRouting& own, const Status& local_status = {});
+    Status start_combine(const std::byte* x, std::byte* out);
     // The result of what is under way; ok if nothing is.
     Status wait();
     // The layer is as after create: no routing, and the ranks in step, whatever has failed before.
@@ -45,12 +45,12 @@ private:
 
     Layer() = default;
     template <class Step>
-    Status watch(Call call, const Step& step);
+    Status run_step(Call call, const Step& step);
     Status finish_dispatch();
 
     std::unique_ptr<Combine> combine_;
     std::unique_ptr<Dispatch> dispatch_;  // null: the capacity is 0
-    Call under_way_ = Call::none;
+    Call pending_call_ = Call::none;
     RankRouting own_;  // of the dispatch under way
 };
 

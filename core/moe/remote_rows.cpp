@@ -7,10 +7,10 @@ namespace {
 
 // Calls visit(rank) for the ranks that the host serves, beginning behind this one.
 template <class Visit>
-void for_each_skipped(SymmetricMemory& memory, const CombineSend& send, const Visit& visit) {
+void for_each_host_served(SymmetricMemory& memory, const CombineSend& send, const Visit& visit) {
     for (std::int32_t i = 1; i <= send.num_ranks; ++i) {
         const std::int32_t rank = (memory.my_pe() + i) % send.num_ranks;
-        if (send.skipped[rank] != 0) visit(rank);
+        if (send.host_served[rank] != 0) visit(rank);
     }
 }
 
@@ -36,16 +36,17 @@ void put_rows(SymmetricMemory& memory, const CombineSend& send, int rank) {
 }  // namespace
 
 void send_remote_rows(SymmetricMemory& memory, const CombineSend& send) {
-    for_each_skipped(memory, send, [&](int rank) { put_rows(memory, send, rank); });
+    for_each_host_served(memory, send, [&](int rank) { put_rows(memory, send, rank); });
     memory.fence();
-    for_each_skipped(memory, send,
-                     [&](int rank) { memory.signal(own_signal(send, memory.my_pe()), send.epoch, rank); });
+    for_each_host_served(memory, send,
+                         [&](int rank) { memory.signal(own_signal(send, memory.my_pe()), send.epoch, rank); });
 }
 
-void give_up_remotely(SymmetricMemory& memory, const CombineSend& send) {
+void signal_abort_remotely(SymmetricMemory& memory, const CombineSend& send) {
     // Behind what a call that failed under way has sent.
     memory.fence();
-    for_each_skipped(memory, send, [&](int rank) { memory.add(own_signal(send, memory.my_pe()), gave_up, rank); });
+    for_each_host_served(memory, send,
+                         [&](int rank) { memory.add(own_signal(send, memory.my_pe()), abort_bit, rank); });
 }
 
 }  // namespace npushmem::moe

@@ -6,11 +6,11 @@
 
 namespace npushmem::moe {
 
-// Starts sending to every rank that send.skipped marks: rows, then the signal. Complete after memory.quiet(), which
+// Starts sending to every rank that send.host_served marks: rows, then the signal. Complete after memory.quiet(), which
 // must come before this rank waits for others: a transport may hold back what it was given until then.
 void send_remote_rows(SymmetricMemory& memory, const CombineSend& send);
 
-// The same for moe_combine_give_up.
-void give_up_remotely(SymmetricMemory& memory, const CombineSend& send);
+// The same for moe_combine_signal_abort.
+void signal_abort_remotely(SymmetricMemory& memory, const CombineSend& send);
 
 }  // namespace npushmem::moe

@@ -84,7 +84,7 @@ private:
         std::int32_t ranks = 0;
         if (Status s = take_number("the number of ranks", largest_number, ranks); !s.ok()) return s;
         if (Status s = take_number("the number of experts", largest_number, routing_.experts); !s.ok()) return s;
-        if (Status s = take_number("top_k", most_file_top_k, routing_.top_k); !s.ok()) return s;
+        if (Status s = take_number("top_k", max_file_top_k, routing_.top_k); !s.ok()) return s;
         ranks_ = static_cast<std::size_t>(ranks);
         model_bytes_ = take();
         origin_bytes_ = take();
@@ -97,9 +97,9 @@ private:
         if (size > bytes_.size()) return wrong_size(size, "at least ");
         for (std::size_t rank = 0; rank < ranks_; ++rank) {
             const std::uint32_t tokens = take();
-            if (tokens > most_file_tokens) {
+            if (tokens > max_file_tokens) {
                 return refuse(fmt::format("the number of tokens of rank {} is {}, at most {} is accepted", rank, tokens,
-                                          most_file_tokens));
+                                          max_file_tokens));
             }
             choices_.push_back(std::size_t{tokens} * static_cast<std::size_t>(routing_.top_k));
             size += choice_bytes * choices_.back();

@@ -93,8 +93,8 @@ Status RoutingDocument::read_header(Routing& routing) {
     if (!ranks.ok()) return ranks.status();
     routing.experts = experts.value();
     routing.top_k = top_k_ = top_k.value();
-    if (top_k_ > most_file_top_k) {
-        return refuse("\"top_k\"", fmt::format("is {}, at most {} is accepted", top_k_, most_file_top_k));
+    if (top_k_ > max_file_top_k) {
+        return refuse("\"top_k\"", fmt::format("is {}, at most {} is accepted", top_k_, max_file_top_k));
     }
     const auto text = [&](const char* key) {
         const auto found = json_.find(key);
@@ -114,11 +114,11 @@ Status RoutingDocument::read_token_counts(std::int32_t ranks) {
         return refuse("\"tokens_per_rank\"", fmt::format("must be an array of {} numbers, one per rank", ranks));
     }
     for (std::size_t rank = 0; rank < counts->size(); ++rank) {
-        const auto count = whole((*counts)[rank], 0, most_file_tokens);
+        const auto count = whole((*counts)[rank], 0, max_file_tokens);
         if (!count) {
             return refuse(
                 fmt::format("\"tokens_per_rank\", rank {}", rank),
-                fmt::format("is {}, must be a whole number from 0 to {}", shown((*counts)[rank]), most_file_tokens));
+                fmt::format("is {}, must be a whole number from 0 to {}", shown((*counts)[rank]), max_file_tokens));
         }
         tokens_.push_back(static_cast<std::size_t>(*count));
     }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t epoch = 1;
 
-Rows most_slots(const Routing& routing) {
+Rows max_slots(const Routing& routing) {
     std::size_t most = 1;
     for (const auto& ids : routing.expert_ids) most = std::max(most, ids.size());
     return Rows{most};
@@ -40,7 +40,7 @@ Result<std::vector<CombinePlan>> plans_of(const Routing& routing) {
     return plans;
 }
 
-Rows most_rows(const std::vector<CombinePlan>& plans) {
+Rows max_rows(const std::vector<CombinePlan>& plans) {
     Rows most;
     for (const CombinePlan& plan : plans) most = std::max(most, plan.rows);
     return most;
@@ -61,7 +61,7 @@ Result<std::unique_ptr<std::byte[]>> make_x(Rows rows, Bytes row) {
 
 // In the job's memory, where they begin with a cache line: how many lines a core loads must not depend on the host.
 std::uint32_t* place_slots(npu::CheckedJob& job, const std::vector<CombinePlan>& plans) {
-    auto* slots = job.allocate<std::uint32_t>(most_rows(plans).value());
+    auto* slots = job.allocate<std::uint32_t>(max_rows(plans).value());
     for (int pe = 0; pe < job.pes(); ++pe) {
         const auto& from = plans[static_cast<std::size_t>(pe)].slots;
         if (!from.empty()) std::memcpy(job.at(pe, slots), from.data(), from.size() * sizeof from.front());
@@ -100,11 +100,11 @@ LinksBusy busy_of(const npu::VirtualReport& report, std::size_t all, const Count
     for (const Link& link : report.links) {
         if (!counts(link)) continue;
         ++used;
-        busy.least = std::min(busy.least, link.busy);
+        busy.min = std::min(busy.min, link.busy);
         busy.mean += link.busy;
-        busy.most = std::max(busy.most, link.busy);
+        busy.max = std::max(busy.max, link.busy);
     }
-    if (used < all) busy.least = 0;
+    if (used < all) busy.min = 0;
     busy.mean /= static_cast<double>(all);
     return busy;
 }
@@ -112,10 +112,10 @@ LinksBusy busy_of(const npu::VirtualReport& report, std::size_t all, const Count
 }  // namespace
 
 Status estimate_send(npu::VirtualTime& time, const Routing& routing, Bytes row, const EstimateCores& cores) {
-    const SlotLayout layout(routing.ranks(), most_slots(routing), row);
+    const SlotLayout layout(routing.ranks(), max_slots(routing), row);
     auto plans = plans_of(routing);
     if (!plans.ok()) return plans.status();
-    const Rows most = most_rows(plans.value());
+    const Rows most = max_rows(plans.value());
     auto job = npu::CheckedJob::create(job_config(layout, most, routing.ranks(), cores));
     if (!job.ok()) return job.status();
     auto x = make_x(most, row);

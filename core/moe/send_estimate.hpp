@@ -23,9 +23,9 @@ Status estimate_send(npu::VirtualTime& time, const Routing& routing, Bytes row, 
 
 // Share of the whole time in which links move bytes, each direction for itself.
 struct LinksBusy {
-    double least = 0;
+    double min = 0;
     double mean = 0;
-    double most = 0;
+    double max = 0;
     std::size_t links = 0;
 };
 // Of the links between two ranks. `group`: of the model, above 0; each rank has a link to each of its group. A link

@@ -5,7 +5,7 @@
 namespace npushmem::moe {
 
 StagedRows::StagedRows(npu::Core& core, const CombineSend& send, int destination)
-    : core_(core), send_(send), there_(core.remote(send.region, destination)), buffers_(core, buffer_bytes) {}
+    : core_(core), send_(send), remote_(core.remote(send.region, destination)), buffers_(core, buffer_bytes) {}
 
 void StagedRows::put(Fragment fragment) {
     const std::size_t in_buffer = buffer_bytes / aligned_up(send_.layout.row_bytes(), npu::ub_alignment).value();
@@ -49,7 +49,7 @@ void StagedRows::fill(const std::byte* source, std::size_t rows, std::size_t byt
 }
 
 void StagedRows::drain(std::size_t offset, std::uint32_t slot, std::size_t begin, std::size_t bytes) {
-    std::byte* target = there_ + send_.layout.slot(send_.epoch, slot).value() + begin;
+    std::byte* target = remote_ + send_.layout.slot(send_.epoch, slot).value() + begin;
     core_.data_copy_pad(npu::gm(target, bytes), buffers_.current().from(offset), npu::PadShape{1, bytes, 0, 0});
 }
 

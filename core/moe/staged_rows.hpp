@@ -27,7 +27,7 @@ private:
 
     npu::Core& core_;
     const CombineSend& send_;
-    std::byte* there_;
+    std::byte* remote_;
     StagingBuffers buffers_;
 };
 

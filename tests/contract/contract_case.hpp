@@ -23,15 +23,15 @@ std::vector<Case> queue_cases();
 std::vector<Case> error_cases();
 std::vector<Case> process_cases();
 
-// What a process of its own has been told to be: `subject`, PE, line to its parent, the memory's file or -1.
-struct ChildOrder {
+// What a process of its own has been told to be: `subject`, PE, channel to its parent, the memory's file or -1.
+struct ChildArguments {
     std::size_t subject = 0;
     int pe = -1;
-    int line = -1;
+    int channel = -1;
     int file = -1;
 };
 inline constexpr const char* child_option = "--child";
 // Its whole work; the exit status.
-int run_child(const Subject& subject, const ChildOrder& order);
+int run_child(const Subject& subject, const ChildArguments& arguments);
 
 }  // namespace npushmem::contract

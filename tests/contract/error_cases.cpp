@@ -101,7 +101,7 @@ void wrong_queues(Fabric& fabric) {
         EXPECT_LT(static_cast<int>(pe.transport().fence(queue)), 0);
         EXPECT_LT(static_cast<int>(pe.transport().quiet(queue)), 0);
         EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0);
-        if (!pe.knows(0) || !pe.reach(0).has(NPUSHMEM_CAP_PUT)) continue;
+        if (!pe.is_connected(0) || !pe.reach(0).has(NPUSHMEM_CAP_PUT)) continue;
         std::uint64_t word = 1;
         EXPECT_LT(static_cast<int>(pe.transport().put(queue, pe.rma(0, 0, &word, 8), nullptr)), 0);
     }

@@ -49,7 +49,7 @@ std::vector<std::unique_ptr<Slice>> make_slices(Layout layout, int npes, std::ui
 Result<std::unique_ptr<Fabric>> Fabric::make(const Subject& subject, int npes) {
     std::unique_ptr<Fabric> out(new Fabric(subject));
     if (Status s = out->open(npes); !s.ok()) return s;
-    if (Status s = out->acquaint(); !s.ok()) return s;
+    if (Status s = out->connect_all(); !s.ok()) return s;
     return out;
 }
 
@@ -73,21 +73,21 @@ Status Fabric::open(int npes) {
         if (Status s = assign(pe, *opened.value()); !s.ok()) return s;
         pes_.push_back(
             std::make_unique<Pe>(pe, std::move(opened).value(), std::move(slices[static_cast<std::size_t>(pe)])));
-        pes_.back()->while_waiting([this] { progress_all(); });
+        pes_.back()->set_wait_hook([this] { progress_all(); });
     }
     return {};
 }
 
-Status Fabric::acquaint() {
-    std::vector<Pe::Card> cards;
+Status Fabric::connect_all() {
+    std::vector<Pe::ConnectInfo> infos;
     for (auto& pe : pes_) {
-        auto card = pe->publish();
-        if (!card.ok()) return card.status();
-        cards.push_back(std::move(card).value());
+        auto info = pe->publish();
+        if (!info.ok()) return info.status();
+        infos.push_back(std::move(info).value());
     }
     for (auto& from : pes_)
         for (int to = 0; to < npes(); ++to)
-            if (Status s = from->meet(peer_of(to), cards[static_cast<std::size_t>(to)]); !s.ok()) return s;
+            if (Status s = from->connect(peer_of(to), infos[static_cast<std::size_t>(to)]); !s.ok()) return s;
     return {};
 }
 

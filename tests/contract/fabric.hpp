@@ -1,4 +1,4 @@
-// Several PEs in one process, all over the transport under test, acquainted with each other.
+// Several PEs in one process, all over the transport under test, connected to each other.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ private:
     explicit Fabric(const Subject& subject) : subject_(subject) {}
     Status open(int npes);
     Status assign(int pe, Transport& transport) const;
-    Status acquaint();
+    Status connect_all();
     void progress_all();
 
     const Subject& subject_;

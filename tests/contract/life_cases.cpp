@@ -53,9 +53,9 @@ void reaches_someone(Fabric& fabric) {
 }
 
 void another_machine_is_not_mapped(Fabric& fabric) {
-    npushmem_peer stranger = peer_of(fabric.npes());
-    stranger.host.machine ^= 1;
-    const Reach reach = fabric.pe(0).transport().reach(stranger);
+    npushmem_peer other_host = peer_of(fabric.npes());
+    other_host.host.machine ^= 1;
+    const Reach reach = fabric.pe(0).transport().reach(other_host);
     EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP));
     EXPECT_FALSE(reach.why.empty());
     if ((fabric.subject().declared_capabilities() & NPUSHMEM_CAP_REMOTE) == 0) {
@@ -64,10 +64,10 @@ void another_machine_is_not_mapped(Fabric& fabric) {
 }
 
 void another_emulated_host_is_not_mapped(Fabric& fabric) {
-    npushmem_peer stranger = peer_of(fabric.npes());
-    stranger.host.emulated = 3;
-    stranger.host.space ^= 1;
-    const Reach reach = fabric.pe(0).transport().reach(stranger);
+    npushmem_peer other_host = peer_of(fabric.npes());
+    other_host.host.emulated = 3;
+    other_host.host.space ^= 1;
+    const Reach reach = fabric.pe(0).transport().reach(other_host);
     EXPECT_FALSE(reach.has(NPUSHMEM_CAP_MAP));
     EXPECT_FALSE(reach.why.empty());
 }

@@ -25,7 +25,7 @@ struct Options {
     std::string plugin_path;
     std::uint32_t devices = 0;         // of each PE
     std::vector<std::string> command;  // as it was called
-    std::vector<int> child;            // a ChildOrder
+    std::vector<int> child;            // a ChildArguments
 };
 
 std::vector<Case> all_cases() {

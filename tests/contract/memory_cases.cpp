@@ -25,7 +25,7 @@ void a_mapping_shows_the_peers_memory(Fabric& fabric) {
 void without_the_capability_nothing_is_mapped(Fabric& fabric) {
     for (int from = 0; from < fabric.npes(); ++from) {
         for (int to = 0; to < fabric.npes(); ++to) {
-            if (!fabric.pe(from).knows(to) || fabric.pe(from).reach(to).has(NPUSHMEM_CAP_MAP)) continue;
+            if (!fabric.pe(from).is_connected(to) || fabric.pe(from).reach(to).has(NPUSHMEM_CAP_MAP)) continue;
             const auto mapped = fabric.pe(from).transport().map(fabric.pe(from).remote(to));
             EXPECT_FALSE(mapped.ok());
             EXPECT_FALSE(mapped.status().message().empty());
@@ -57,7 +57,7 @@ void several_regions_do_not_mix(Fabric& fabric) {
 
 void importing_can_be_repeated(Fabric& fabric) {
     for (const auto& [from, to] : fabric.pairs_with(0)) {
-        if (!fabric.pe(from).knows(to)) continue;
+        if (!fabric.pe(from).is_connected(to)) continue;
         Transport& transport = fabric.pe(from).transport();
         for (int i = 0; i < 50; ++i) {
             auto again = transport.import_memory(to, fabric.pe(to).handle());

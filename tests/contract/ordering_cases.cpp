@@ -181,7 +181,7 @@ void check_under_watch(Fabric& fabric, std::uint64_t needs, Send send) {
         [&origin = fabric.pe(from), &target = fabric.pe(to), send] { send_rounds(origin, target, send); });
     for (std::uint64_t round = 1; round <= watched_rounds; ++round) {
         const Deadline deadline;  // each round has its own: how long all of them take says nothing
-        while (word_at(memory, flag_at) < round && !deadline.over()) std::this_thread::yield();
+        while (word_at(memory, flag_at) < round && !deadline.expired()) std::this_thread::yield();
         if (word_at(memory, flag_at) < round) break;  // the sender has given up, or will
         for (std::size_t i = watched_words; i-- > 0;)
             EXPECT_EQ(word_at(memory, data_at + i * 8), round) << "word " << i << " came after the flag";

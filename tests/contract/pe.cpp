@@ -10,7 +10,7 @@ Pe::~Pe() {
     if (region_ != 0) (void)transport_->deregister_memory(region_);
 }
 
-Result<Pe::Card> Pe::publish() {
+Result<Pe::ConnectInfo> Pe::publish() {
     auto address = transport_->address();
     if (!address.ok()) return address.status().within("address");
     auto registered = transport_->register_memory(slice_->describe());
@@ -20,26 +20,26 @@ Result<Pe::Card> Pe::publish() {
     auto queue = transport_->create_queue();
     if (!queue.ok()) return queue.status().within("create_queue");
     queue_ = queue.value();
-    return Card{std::move(address).value(), handle_};
+    return ConnectInfo{std::move(address).value(), handle_};
 }
 
-Status Pe::meet(npushmem_peer peer, const Card& card) {
+Status Pe::connect(npushmem_peer peer, const ConnectInfo& info) {
     peer.struct_size = sizeof peer;
-    peer.address = card.address.data();
-    peer.address_bytes = static_cast<std::uint32_t>(card.address.size());
+    peer.address = info.address.data();
+    peer.address_bytes = static_cast<std::uint32_t>(info.address.size());
     const Reach reach = transport_->reach(peer);
     reach_[peer.pe] = reach;
     if (!reach.reachable()) return {};
     if (Status connected = transport_->connect(peer); !connected.ok()) return connected.within("connect");
-    auto imported = transport_->import_memory(peer.pe, card.handle);
+    auto imported = transport_->import_memory(peer.pe, info.handle);
     if (!imported.ok()) return imported.status().within("import_memory");
     remote_[peer.pe] = imported.value();
     return {};
 }
 
-void Pe::wait_a_little() {
+void Pe::poll_once() {
     if (transport_->progress() == Code::again) std::this_thread::yield();
-    if (also_) also_();
+    if (wait_hook_) wait_hook_();
 }
 
 Code Pe::repeat(const std::function<Code()>& call) {
@@ -47,8 +47,8 @@ Code Pe::repeat(const std::function<Code()>& call) {
     for (;;) {
         const Code code = call();
         if (code != Code::again) return code;
-        if (deadline.over()) return Code::timeout;
-        wait_a_little();
+        if (deadline.expired()) return Code::timeout;
+        poll_once();
     }
 }
 

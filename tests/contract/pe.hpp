@@ -15,8 +15,8 @@ namespace npushmem::contract {
 // Bounds every wait: a transport that never completes fails its test instead of hanging it.
 class Deadline {
 public:
-    explicit Deadline(std::chrono::seconds room = std::chrono::seconds(20)) : end_(Clock::now() + room) {}
-    [[nodiscard]] bool over() const { return Clock::now() > end_; }
+    explicit Deadline(std::chrono::seconds limit = std::chrono::seconds(20)) : end_(Clock::now() + limit) {}
+    [[nodiscard]] bool expired() const { return Clock::now() > end_; }
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -26,7 +26,7 @@ private:
 class Pe {
 public:
     // What a peer must be told.
-    struct Card {
+    struct ConnectInfo {
         Bytes address;
         Bytes handle;
     };
@@ -37,12 +37,12 @@ public:
     Pe& operator=(const Pe&) = delete;
     ~Pe();
 
-    // Registers the memory and makes a queue. The card is for the peers.
-    Result<Card> publish();
+    // Registers the memory and makes a queue. The information is for the peers.
+    Result<ConnectInfo> publish();
     // reach, connect and import. Leaves a peer that cannot be reached alone.
-    Status meet(npushmem_peer peer, const Card& card);
+    Status connect(npushmem_peer peer, const ConnectInfo& info);
     // What happens while this PE waits, besides its own progress.
-    void while_waiting(std::function<void()> also) { also_ = std::move(also); }
+    void set_wait_hook(std::function<void()> hook) { wait_hook_ = std::move(hook); }
 
     [[nodiscard]] int number() const { return number_; }
     [[nodiscard]] Transport& transport() const { return *transport_; }
@@ -50,7 +50,7 @@ public:
     [[nodiscard]] const Slice& slice() const { return *slice_; }
     [[nodiscard]] std::uint64_t queue() const { return queue_; }
     [[nodiscard]] const Reach& reach(int pe) const { return reach_.at(pe); }
-    [[nodiscard]] bool knows(int pe) const { return remote_.contains(pe); }
+    [[nodiscard]] bool is_connected(int pe) const { return remote_.contains(pe); }
     [[nodiscard]] std::uint64_t remote(int pe) const { return remote_.at(pe); }
     [[nodiscard]] Bytes handle() const { return handle_; }
 
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] npushmem_atomic atomic_op(int pe, std::uint64_t offset, std::uint8_t operation,
                                             std::uint8_t width) const;
 
-    // Posts, again and again while there is no room. `queue` 0 is the PE's own.
+    // Posts, and repeats while the transport returns again. `queue` 0 is the PE's own.
     Code put(int pe, std::uint64_t offset, const void* from, std::uint64_t bytes, std::uint64_t* token = nullptr,
              std::uint64_t queue = 0);
     Code get(int pe, std::uint64_t offset, void* to, std::uint64_t bytes, std::uint64_t* token = nullptr,
@@ -74,13 +74,13 @@ public:
 
 private:
     Code repeat(const std::function<Code()>& call);
-    void wait_a_little();
+    void poll_once();
     [[nodiscard]] std::uint64_t or_own(std::uint64_t queue) const { return queue != 0 ? queue : queue_; }
 
     int number_;
     std::unique_ptr<Slice> slice_;  // outlives the transport that was told of it
     std::unique_ptr<Transport> transport_;
-    std::function<void()> also_;
+    std::function<void()> wait_hook_;
     std::uint64_t queue_ = 0;
     std::uint64_t region_ = 0;
     Bytes handle_;

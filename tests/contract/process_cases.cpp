@@ -17,7 +17,7 @@ namespace {
 
 constexpr int npes = 3;
 constexpr std::uint64_t bytes_per_pe = 1 << 20;
-constexpr int patience_ms = 30'000;  // a process that has not spoken by then is taken for stuck
+constexpr int response_timeout_ms = 30'000;  // a process that has not responded by then is considered stuck
 
 // Fixed size, so that one read is one message.
 struct Message {
@@ -31,17 +31,17 @@ struct Message {
 
 bool wait_readable(int socket) {
     pollfd wanted{socket, POLLIN, 0};
-    return ::poll(&wanted, 1, patience_ms) == 1;
+    return ::poll(&wanted, 1, response_timeout_ms) == 1;
 }
 
-// One end of the parent's line to a child.
-class Line {
+// One end of the parent's channel to a child.
+class ControlChannel {
 public:
-    explicit Line(int socket) : socket_(socket) {}
-    Line(Line&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
-    Line(const Line&) = delete;
-    Line& operator=(const Line&) = delete;
-    ~Line() {
+    explicit ControlChannel(int socket) : socket_(socket) {}
+    ControlChannel(ControlChannel&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+    ControlChannel(const ControlChannel&) = delete;
+    ControlChannel& operator=(const ControlChannel&) = delete;
+    ~ControlChannel() {
         if (socket_ >= 0) ::close(socket_);
     }
     bool send(const void* data, std::size_t bytes) const {
@@ -58,9 +58,9 @@ private:
 // The child's side of what its parent does for all: gather and barrier.
 class Group {
 public:
-    explicit Group(const Line& line) : line_(line) {}
+    explicit Group(const ControlChannel& channel) : channel_(channel) {}
     bool exchange(const Message& mine, std::array<Message, npes>& all) const {
-        return line_.send(&mine, sizeof mine) && line_.receive(&all, sizeof all);
+        return channel_.send(&mine, sizeof mine) && channel_.receive(&all, sizeof all);
     }
     [[nodiscard]] bool barrier() const {
         std::array<Message, npes> nothing{};
@@ -68,49 +68,49 @@ public:
     }
 
 private:
-    const Line& line_;
+    const ControlChannel& channel_;
 };
 
 // Parent: collects a message of each, sends all of them to each, `rounds` times.
-bool serve(const std::vector<Line>& lines, int rounds) {
+bool serve(const std::vector<ControlChannel>& channels, int rounds) {
     for (int round = 0; round < rounds; ++round) {
         std::array<Message, npes> all{};
-        for (std::size_t i = 0; i < lines.size(); ++i)
-            if (!lines[i].receive(&all[i], sizeof all[i])) return false;
-        for (const auto& line : lines)
-            if (!line.send(&all, sizeof all)) return false;
+        for (std::size_t i = 0; i < channels.size(); ++i)
+            if (!channels[i].receive(&all[i], sizeof all[i])) return false;
+        for (const auto& channel : channels)
+            if (!channel.send(&all, sizeof all)) return false;
     }
     return true;
 }
 
 constexpr int rounds_of_a_child = 3;
 
-Message card_message(const Pe::Card& card) {
+Message info_message(const Pe::ConnectInfo& info) {
     Message out{};
     out.process = ::getpid();
-    out.address_bytes = static_cast<std::uint32_t>(card.address.size());
-    out.handle_bytes = static_cast<std::uint32_t>(card.handle.size());
-    std::copy(card.address.begin(), card.address.end(), out.address.begin());
-    std::copy(card.handle.begin(), card.handle.end(), out.handle.begin());
+    out.address_bytes = static_cast<std::uint32_t>(info.address.size());
+    out.handle_bytes = static_cast<std::uint32_t>(info.handle.size());
+    std::copy(info.address.begin(), info.address.end(), out.address.begin());
+    std::copy(info.handle.begin(), info.handle.end(), out.handle.begin());
     return out;
 }
 
-Pe::Card card_in(const Message& message) {
+Pe::ConnectInfo info_in(const Message& message) {
     const auto address = std::span(message.address).first(message.address_bytes);
     const auto handle = std::span(message.handle).first(message.handle_bytes);
     return {Bytes(address.begin(), address.end()), Bytes(handle.begin(), handle.end())};
 }
 
 // The child's work; the number says what failed, 0 nothing. 100 is added to a Code that was not ok.
-int meet_all(Pe& pe, const Group& group) {
-    auto card = pe.publish();
+int connect_all(Pe& pe, const Group& group) {
+    auto info = pe.publish();
     std::array<Message, npes> all{};
-    if (!card.ok() || !group.exchange(card_message(card.value()), all)) return 11;
+    if (!info.ok() || !group.exchange(info_message(info.value()), all)) return 11;
     for (int other = 0; other < npes; ++other) {
         npushmem_peer peer = peer_of(other);
         peer.process_id = all[static_cast<std::size_t>(other)].process;
-        if (const Status met = pe.meet(peer, card_in(all[static_cast<std::size_t>(other)])); !met.ok()) {
-            std::fprintf(stderr, "PE %d: %s\n", pe.number(), met.message().c_str());
+        if (const Status connected = pe.connect(peer, info_in(all[static_cast<std::size_t>(other)])); !connected.ok()) {
+            std::fprintf(stderr, "PE %d: %s\n", pe.number(), connected.message().c_str());
             return 12;
         }
     }
@@ -121,7 +121,7 @@ int meet_all(Pe& pe, const Group& group) {
 int write_to_all(Pe& pe) {
     const auto mine = pattern(4096, static_cast<std::uint64_t>(pe.number()));
     for (int to = 0; to < npes; ++to) {
-        if (!pe.knows(to) || !pe.reach(to).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
+        if (!pe.is_connected(to) || !pe.reach(to).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
         const auto place = static_cast<std::uint64_t>(pe.number() + 1) * 8192;
         if (pe.put(to, place, mine.data(), mine.size()) != Code::ok) return 21;
         npushmem_atomic op = pe.atomic_op(to, 0, NPUSHMEM_ATOMIC_ADD, 8);
@@ -136,7 +136,7 @@ int write_to_all(Pe& pe) {
 int check_own(const Pe& pe) {
     std::uint64_t writers = 0;
     for (int from = 0; from < npes; ++from) {
-        if (!pe.knows(from) || !pe.reach(from).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
+        if (!pe.is_connected(from) || !pe.reach(from).has(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) continue;
         ++writers;
         const auto place = static_cast<std::size_t>(from + 1) * 8192;
         if (!same(pe.memory().subspan(place, 4096), pattern(4096, static_cast<std::uint64_t>(from)))) return 31;
@@ -146,22 +146,23 @@ int check_own(const Pe& pe) {
 
 struct Children {
     std::vector<pid_t> processes;
-    std::vector<Line> lines;
+    std::vector<ControlChannel> channels;
 };
 
 // A process starts this program anew: libraries of networks, with threads and devices of their own, need not survive a
 // fork.
-pid_t start(const Subject& subject, int number, int line, int file) {
+pid_t start(const Subject& subject, int number, int channel, int file) {
     std::vector<std::string> words = subject.command;
     words.emplace_back(child_option);
-    for (const int word : {static_cast<int>(subject.number), number, line, file}) words.push_back(std::to_string(word));
+    for (const int word : {static_cast<int>(subject.number), number, channel, file})
+        words.push_back(std::to_string(word));
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const pid_t process = ::fork();
     if (process != 0) return process;
-    for (const int inherited : {line, file})
+    for (const int inherited : {channel, file})
         if (inherited >= 0) ::fcntl(inherited, F_SETFD, 0);
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(15);
@@ -175,7 +176,7 @@ void spawn(const Subject& subject, const SharedFile* common, Children& children)
         ASSERT_GE(process, 0);
         ::close(ends[1]);
         children.processes.push_back(process);
-        children.lines.emplace_back(ends[0]);
+        children.channels.emplace_back(ends[0]);
     }
 }
 
@@ -185,31 +186,31 @@ void processes_reach_each_other(Fabric& fabric) {
     if (fabric.subject().layout == Layout::one_file)
         common = std::make_unique<SharedFile>(bytes_per_pe * static_cast<std::uint64_t>(npes));
     spawn(fabric.subject(), common.get(), children);
-    const bool spoke = serve(children.lines, rounds_of_a_child);
+    const bool responded = serve(children.channels, rounds_of_a_child);
     for (std::size_t i = 0; i < children.processes.size(); ++i) {
-        if (!spoke) ::kill(children.processes[i], SIGKILL);
+        if (!responded) ::kill(children.processes[i], SIGKILL);
         int status = 0;
         ASSERT_EQ(::waitpid(children.processes[i], &status, 0), children.processes[i]);
         EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
             << "process of PE " << i << ": wait status " << status << ", exit status " << WEXITSTATUS(status);
     }
-    EXPECT_TRUE(spoke) << "a process did not take part";
+    EXPECT_TRUE(responded) << "a process did not take part";
 }
 
 }  // namespace
 
-int run_child(const Subject& subject, const ChildOrder& order) {
-    auto opened = open_nest(subject.nest, subject.host->table(), params_of(order.pe, npes));
+int run_child(const Subject& subject, const ChildArguments& arguments) {
+    auto opened = open_nest(subject.nest, subject.host->table(), params_of(arguments.pe, npes));
     if (!opened.ok()) return 10;
-    const Line line(order.line);
-    const Group group(line);
+    const ControlChannel channel(arguments.channel);
+    const Group group(channel);
     const std::uint64_t all = bytes_per_pe * static_cast<std::uint64_t>(npes);
-    const bool common = order.file >= 0;
-    auto file =
-        common ? std::make_shared<const SharedFile>(order.file, all) : std::make_shared<const SharedFile>(bytes_per_pe);
-    const std::uint64_t offset = common ? static_cast<std::uint64_t>(order.pe) * bytes_per_pe : 0;
-    Pe pe(order.pe, std::move(opened).value(), std::make_unique<Slice>(std::move(file), offset, bytes_per_pe));
-    if (const int wrong = meet_all(pe, group); wrong != 0) return wrong;
+    const bool common = arguments.file >= 0;
+    auto file = common ? std::make_shared<const SharedFile>(arguments.file, all)
+                       : std::make_shared<const SharedFile>(bytes_per_pe);
+    const std::uint64_t offset = common ? static_cast<std::uint64_t>(arguments.pe) * bytes_per_pe : 0;
+    Pe pe(arguments.pe, std::move(opened).value(), std::make_unique<Slice>(std::move(file), offset, bytes_per_pe));
+    if (const int wrong = connect_all(pe, group); wrong != 0) return wrong;
     if (!group.barrier()) return 13;
     const int wrote = write_to_all(pe);
     if (!group.barrier()) return 14;

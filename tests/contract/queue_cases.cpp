@@ -67,7 +67,7 @@ void many_queues_come_and_go(Fabric& fabric) {
 Code repeated(const std::function<Code()>& call) {
     const Deadline deadline;
     Code code = call();
-    while (code == Code::again && !deadline.over()) code = call();
+    while (code == Code::again && !deadline.expired()) code = call();
     return code;
 }
 

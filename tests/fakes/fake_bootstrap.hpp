@@ -13,22 +13,22 @@
 
 namespace npushmem::fakes {
 
-// What the ranks share. A rank that aborts, or that does not come within the patience, fails the call of all others.
+// What the ranks share. A rank that aborts, or that does not arrive within the timeout, fails the call of all others.
 class FakeJob {
 public:
-    explicit FakeJob(int nranks, std::chrono::milliseconds patience = std::chrono::seconds(20))
-        : nranks_(nranks), patience_(patience), sent_(static_cast<std::size_t>(nranks)) {}
+    explicit FakeJob(int nranks, std::chrono::milliseconds timeout = std::chrono::seconds(20))
+        : nranks_(nranks), timeout_(timeout), sent_(static_cast<std::size_t>(nranks)) {}
 
     [[nodiscard]] int nranks() const { return nranks_; }
 
-    // All ranks meet; each gets what all brought, in order of rank.
-    Status meet(int rank, std::span<const std::byte> send, std::span<std::byte> receive) {
+    // All ranks call; each gets what all brought, in order of rank.
+    Status gather(int rank, std::span<const std::byte> send, std::span<std::byte> receive) {
         std::unique_lock lock(mutex_);
         if (!failure_.ok()) return failure_;
         sent_[static_cast<std::size_t>(rank)].assign(send.begin(), send.end());
         const std::uint64_t round = round_;
         if (++arrived_ == nranks_) finish_round();
-        const bool in_time = changed_.wait_for(lock, patience_, [&] { return round_ != round || !failure_.ok(); });
+        const bool in_time = changed_.wait_for(lock, timeout_, [&] { return round_ != round || !failure_.ok(); });
         if (round_ == round && !in_time)
             failure_ = {Code::timeout, "rank " + std::to_string(rank) + " waited in vain for the others"};
         if (round_ == round) return failure_;
@@ -62,7 +62,7 @@ private:
     }
 
     const int nranks_;
-    const std::chrono::milliseconds patience_;
+    const std::chrono::milliseconds timeout_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<std::vector<std::byte>> sent_;
@@ -79,9 +79,9 @@ public:
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return job_->nranks(); }
     Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) override {
-        return job_->meet(rank_, send, receive);
+        return job_->gather(rank_, send, receive);
     }
-    Status barrier() override { return job_->meet(rank_, {}, {}); }
+    Status barrier() override { return job_->gather(rank_, {}, {}); }
     void abort(const std::string& reason) override { job_->abort(rank_, reason); }
     Status check() override { return job_->failure(); }
 

@@ -18,14 +18,14 @@ namespace npushmem::fakes {
 class FakeFabric {
 public:
     // Operations are carried out when they are posted, or when delivered.
-    enum class Delivery { at_once, when_told };
+    enum class Delivery { at_once, deferred };
 
     explicit FakeFabric(Delivery delivery = Delivery::at_once) : delivery_(delivery) {}
 
     // Instead of "everybody reaches everybody by calls".
     void reach_by(std::function<Reach(int from, int to)> reach) { reach_ = std::move(reach); }
     // The next `times` postings find no room.
-    void refuse_room(int times) { no_room_ = times; }
+    void reject_posts(int times) { no_room_ = times; }
     // Carries out the oldest operation held; false when none is.
     bool deliver_one() {
         if (held_.empty()) return false;

@@ -59,7 +59,7 @@ public:
     [[nodiscard]] int size() const override { return world_.members; }
     [[nodiscard]] int index() const override { return index_; }
     Status sync() override {
-        EXPECT_EQ(outstanding_, 0) << "a put was not completed before the meeting";
+        EXPECT_EQ(outstanding_, 0) << "a put was not completed before the synchronisation";
         world_.meeting.arrive_and_wait();
         return {};
     }

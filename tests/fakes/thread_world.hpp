@@ -25,12 +25,12 @@ public:
         : pes_(pes),
           part_(bytes_per_pe),
           memory_(allocate(static_cast<std::size_t>(pes) * bytes_per_pe)),
-          meeting_(pes) {}
+          barrier_(pes) {}
 
     [[nodiscard]] int pes() const { return pes_; }
     [[nodiscard]] std::size_t part() const { return part_; }
     [[nodiscard]] std::byte* base(int pe) const { return memory_.get() + static_cast<std::size_t>(pe) * part_; }
-    void meet() { meeting_.arrive_and_wait(); }
+    void barrier() { barrier_.arrive_and_wait(); }
 
     // Runs body(pe) on a thread per PE and waits for all. A PE that returns is no longer waited for in meetings.
     void run(const std::function<void(int)>& body) {
@@ -38,7 +38,7 @@ public:
         for (int pe = 0; pe < pes_; ++pe) {
             threads.emplace_back([this, &body, pe] {
                 body(pe);
-                meeting_.arrive_and_drop();
+                barrier_.arrive_and_drop();
             });
         }
         for (std::thread& thread : threads) thread.join();
@@ -57,7 +57,7 @@ private:
     int pes_;
     std::size_t part_;
     std::unique_ptr<std::byte, Free> memory_;
-    std::barrier<> meeting_;
+    std::barrier<> barrier_;
 };
 
 // What a device sees of the world. With `window` the short way to remote addresses is open, else each is looked up.
@@ -82,7 +82,7 @@ public:
                 world_.pes()};
     }
     // Turns one PE into one that cannot be mapped.
-    void hide(int pe) { unmapped_ = pe; }
+    void unmap(int pe) { unmapped_ = pe; }
 
 private:
     const ThreadWorld& world_;
@@ -111,7 +111,7 @@ public:
     }
     void release(std::byte* memory) override { live_ -= memory != nullptr ? 1 : 0; }
     Status barrier() override {
-        world_.meet();
+        world_.barrier();
         return {};
     }
     Status fetch(void* target, const std::byte* symmetric, moe::Bytes size, int pe) override {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/moe/abort_bit.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/dispatch/remote_dispatch.hpp"
-#include "core/moe/gave_up.hpp"
 #include "core/moe/memory_extent.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/unmapped.hpp"
@@ -19,25 +19,26 @@ constexpr auto canary_byte = std::byte{0xC5};
 
 }  // namespace
 
-Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, FailureNotes& notes)
+Dispatch::Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
+                   PublishedFailures& failures)
     : config_(config),
       memory_(memory),
       device_(device),
-      notes_(notes),
+      failures_(failures),
       placement_(config.experts, memory.n_pes()),
       layout_(memory.n_pes(), config.experts, Rows{static_cast<std::uint64_t>(config.capacity)}, config.row_bytes()),
       stream_(device),
-      card_(layout_.card_bytes().value()),
+      record_(layout_.record_bytes().value()),
       order_(config.slots().value()),
       begins_(static_cast<std::size_t>(config.experts) + 1),
       starts_(static_cast<std::size_t>(config.experts)),
       totals_(static_cast<std::size_t>(memory.n_pes())) {}
 
 Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, SymmetricMemory& memory,
-                                                   npu::Device& device, FailureNotes& notes) {
-    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device, notes));
+                                                   npu::Device& device, PublishedFailures& failures) {
+    std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device, failures));
     if (Status s = dispatch->allocate(); !s.ok()) return s;
-    // Everybody's memory is zeroed before anybody's card arrives.
+    // Everybody's memory is zeroed before anybody's record arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
     return dispatch;
 }
@@ -50,7 +51,7 @@ Status Dispatch::allocate() {
                         layout_.total().value(), config_.capacity, config_.row_bytes().value()));
     }
     region_ = SymmetricBlock(memory_, taken.value());
-    skipped_ = unmapped_ranks(device_.fabric(), memory_, region_.data());
+    host_served_ = unmapped_ranks(device_.fabric(), memory_, region_.data());
     std::fill_n(region_.data() + layout_.canary().value(), DispatchLayout::line, canary_byte);
     return {};
 }
@@ -63,11 +64,11 @@ Status Dispatch::check(const std::byte* in, const RankRouting& own) const {
     return check_apart(tokens, region);
 }
 
-void Dispatch::fill_card(const Status& verdict) {
-    DispatchCard card;
-    card.refused = static_cast<std::int32_t>(verdict.code());
-    verdict.message().copy(card.reason.data(), card.reason.size() - 1);
-    std::memcpy(card_.data(), &card, sizeof card);
+void Dispatch::fill_record(const Status& own_status) {
+    DispatchRecord record;
+    record.refused = static_cast<std::int32_t>(own_status.code());
+    own_status.message().copy(record.reason.data(), record.reason.size() - 1);
+    std::memcpy(record_.data(), &record, sizeof record);
 }
 
 void Dispatch::clear_plan() {
@@ -86,44 +87,44 @@ DispatchWork Dispatch::work_of(const std::byte* in, const RankRouting& own) {
     work.choices = own.experts.size();
     work.top_k = config_.top_k;
     work.placement = placement_;
-    work.skipped = skipped_.empty() ? nullptr : skipped_.data();
+    work.host_served = host_served_.empty() ? nullptr : host_served_.data();
     work.region = region_.data();
     work.layout = layout_;
     work.epoch = epoch_;
     work.route = config_.route;
     work.timeout = config_.timeout;
-    work.found = {card_.data(),
-                  order_.data(),
-                  begins_.data(),
-                  starts_.data(),
-                  totals_.data(),
-                  &accepted_,
-                  plan_.offset_table.data(),
-                  plan_.length_table.data()};
+    work.tables = {record_.data(),
+                   order_.data(),
+                   begins_.data(),
+                   starts_.data(),
+                   totals_.data(),
+                   &accepted_,
+                   plan_.offset_table.data(),
+                   plan_.length_table.data()};
     return work;
 }
 
-Status Dispatch::run(const std::byte* in, const RankRouting& own, const Status& opinion) {
-    Status started = start(in, own, opinion);
+Status Dispatch::run(const std::byte* in, const RankRouting& own, const Status& local_status) {
+    Status started = start(in, own, local_status);
     return started.ok() ? finish() : started;
 }
 
-Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status& opinion) {
-    if (!notes_.broken().ok()) return notes_.broken();
+Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status& local_status) {
+    if (!failures_.handle_status().ok()) return failures_.handle_status();
     ++epoch_;
-    verdict_ = opinion.ok() ? check(in, own) : opinion;
-    fill_card(verdict_);
+    own_status_ = local_status.ok() ? check(in, own) : local_status;
+    fill_record(own_status_);
     clear_plan();
-    // Before this rank's card lets anybody write there.
+    // Before this rank's record lets anybody write there.
     if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
-    work_ = work_of(in, verdict_.ok() ? own : RankRouting{});
-    if (Status s = begin_launches(); !s.ok()) return give_up(s);
+    work_ = work_of(in, own_status_.ok() ? own : RankRouting{});
+    if (Status s = begin_launches(); !s.ok()) return abort_call(s);
     return {};
 }
 
 Status Dispatch::finish() {
-    if (Status s = end_launches(); !s.ok()) return give_up(s);
-    if (accepted_ == 0) return refusal(verdict_);
+    if (Status s = end_launches(); !s.ok()) return abort_call(s);
+    if (accepted_ == 0) return refusal(own_status_);
     adopt();
     return config_.audit ? audit() : Status{};
 }
@@ -137,16 +138,16 @@ Status Dispatch::launch(const char* name, void (*kernel)(npu::Core&, const Dispa
 // As far as it goes without waiting for others. The host serves those whose memory is not mapped, whenever the kernels
 // have made what they need.
 Status Dispatch::begin_launches() {
-    if (skipped_.empty()) return launch("moe_dispatch", moe_dispatch, work_);
-    if (Status s = launch("moe_dispatch_show", moe_dispatch_show, work_); !s.ok()) return s;
+    if (host_served_.empty()) return launch("moe_dispatch", moe_dispatch, work_);
+    if (Status s = launch("moe_dispatch_publish_counts", moe_dispatch_publish_counts, work_); !s.ok()) return s;
     if (Status s = stream_.synchronize(); !s.ok()) return s;
-    show_remotely(memory_, work_);
+    publish_counts_remotely(memory_, work_);
     if (Status s = memory_.quiet(); !s.ok()) return s;
     return launch("moe_dispatch_tables", moe_dispatch_tables, work_);
 }
 
 Status Dispatch::end_launches() {
-    if (Status s = stream_.synchronize(); !s.ok() || skipped_.empty() || accepted_ == 0) return s;
+    if (Status s = stream_.synchronize(); !s.ok() || host_served_.empty() || accepted_ == 0) return s;
     put_rows_remotely(memory_, work_);
     if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work_); !s.ok()) return s;
     if (Status s = memory_.quiet(); !s.ok()) return s;
@@ -156,24 +157,24 @@ Status Dispatch::end_launches() {
 
 Status Dispatch::refusal(const Status& own) const {
     for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
-        DispatchCard card;
-        std::memcpy(&card, region_.data() + layout_.card(epoch_, rank).value(), sizeof card);
-        if (card.refused == 0) continue;
+        DispatchRecord record;
+        std::memcpy(&record, region_.data() + layout_.record(epoch_, rank).value(), sizeof record);
+        if (record.refused == 0) continue;
         if (rank == memory_.my_pe()) return own;
-        return {static_cast<Code>(card.refused), fmt::format("rank {} refused: {}", rank, card.reason.data())};
+        return {static_cast<Code>(record.refused), fmt::format("rank {} refused: {}", rank, record.reason.data())};
     }
     const auto above = std::ranges::find_if(totals_, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
-    return too_many(static_cast<std::int32_t>(above - totals_.begin()));
+    return capacity_error(static_cast<std::int32_t>(above - totals_.begin()));
 }
 
 // Names the first fragment that does not fit any more.
-Status Dispatch::too_many(std::int32_t holder) const {
+Status Dispatch::capacity_error(std::int32_t holder) const {
     std::uint64_t rows = 0;
     for (std::int32_t expert = placement_.first_expert(holder); expert < placement_.first_expert(holder + 1);
          ++expert) {
         for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
-            std::byte* card = region_.data() + layout_.card(epoch_, rank).value();
-            const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(card)[expert]);
+            std::byte* record = region_.data() + layout_.record(epoch_, rank).value();
+            const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(record)[expert]);
             rows += count;
             if (rows <= layout_.capacity().value()) continue;
             return {Code::range,
@@ -195,17 +196,17 @@ std::uint32_t* Dispatch::slots() const {
     return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots().value());
 }
 
-// Every row has come exactly once: each has got its slot, inside a fragment slots rise, and nothing lies behind the
+// Every row has arrived exactly once: each has got its slot, inside a fragment slots rise, and nothing lies behind the
 // last row.
 Status Dispatch::audit() const {
     if (Status s = check_order(plan_); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
     const std::span<const std::uint32_t> all(slots(), layout_.capacity().value());
-    const auto in_a_row = static_cast<std::uint64_t>(std::ranges::find(all, no_slot) - all.begin());
-    const auto come = all.size() - static_cast<std::uint64_t>(std::ranges::count(all, no_slot));
-    if (in_a_row != plan_.rows.value() || come != in_a_row) {
+    const auto contiguous = static_cast<std::uint64_t>(std::ranges::find(all, no_slot) - all.begin());
+    const auto arrived = all.size() - static_cast<std::uint64_t>(std::ranges::count(all, no_slot));
+    if (contiguous != plan_.rows.value() || arrived != contiguous) {
         return {Code::protocol,
-                fmt::format("dispatch, call {}: {} rows have come, {} of them without a gap, but the counts say {}",
-                            epoch_, come, in_a_row, plan_.rows.value())};
+                fmt::format("dispatch, call {}: {} rows have arrived, {} of them without a gap, but the counts say {}",
+                            epoch_, arrived, contiguous, plan_.rows.value())};
     }
     const std::byte* canary = region_.data() + layout_.canary().value();
     const std::byte* end = canary + DispatchLayout::line;
@@ -215,36 +216,36 @@ Status Dispatch::audit() const {
             fmt::format("dispatch, call {}: byte {} behind the last row of x was overwritten", epoch_, wrong - canary)};
 }
 
-Status Dispatch::give_up(const Status& cause) {
+Status Dispatch::abort_call(const Status& cause) {
     // What stands behind a failed launch is not run.
     (void)stream_.synchronize();
-    const Status result = notes_.write(cause, who_gave_up());
-    tell_given_up();
+    const Status result = failures_.write(cause, aborted_peer());
+    signal_abort();
     return result;
 }
 
-std::optional<int> Dispatch::who_gave_up() const {
+std::optional<int> Dispatch::aborted_peer() const {
     const auto word = [&](Bytes offset) { return reinterpret_cast<std::uint64_t*>(region_.data() + offset.value()); };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
         if (rank == memory_.my_pe()) continue;
-        if (says_given_up(word(layout_.counts(rank))) || says_given_up(word(layout_.arrived(rank)))) return rank;
+        if (abort_received(word(layout_.counts(rank))) || abort_received(word(layout_.arrived(rank)))) return rank;
     }
     return std::nullopt;
 }
 
-void Dispatch::tell_given_up() {
+void Dispatch::signal_abort() {
     const DispatchWork work = work_of(nullptr, {});
-    (void)launch("moe_dispatch_give_up", moe_dispatch_give_up, work);
+    (void)launch("moe_dispatch_signal_abort", moe_dispatch_signal_abort, work);
     (void)stream_.synchronize();
-    if (!skipped_.empty()) {
-        give_up_dispatch_remotely(memory_, work);
+    if (!host_served_.empty()) {
+        signal_dispatch_abort_remotely(memory_, work);
         (void)memory_.quiet();
     }
 }
 
 Status Dispatch::reset() {
     if (Status s = memory_.barrier(); !s.ok()) return s;
-    std::memset(region_.data(), 0, layout_.card(0, 0).value());
+    std::memset(region_.data(), 0, layout_.record(0, 0).value());
     epoch_ = 0;
     return memory_.barrier();
 }

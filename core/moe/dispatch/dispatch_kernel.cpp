@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "core/moe/abort_bit.hpp"
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/dispatch/dispatch_rows.hpp"
 #include "core/moe/dispatch/dispatch_tables.hpp"
-#include "core/moe/gave_up.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {
@@ -21,9 +21,9 @@ void for_own_ranks(Core& core, const DispatchWork& work, const Visit& visit) {
     for (std::int32_t i = core.index(); i < ranks; i += core.count()) visit((core.my_pe() + 1 + i) % ranks);
 }
 
-void show_to(Core& core, const DispatchWork& work, std::int32_t rank) {
-    const std::uint64_t card = work.layout.card(work.epoch, core.my_pe()).value();
-    core.put_signal(work.region + card, work.found.card, work.layout.card_bytes().value(),
+void publish_counts_to(Core& core, const DispatchWork& work, std::int32_t rank) {
+    const std::uint64_t record = work.layout.record(work.epoch, core.my_pe()).value();
+    core.put_signal(work.region + record, work.tables.record, work.layout.record_bytes().value(),
                     work.word(work.layout.counts(core.my_pe())), work.epoch, rank);
 }
 
@@ -37,9 +37,9 @@ void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t sour
                         "call {}: {}",
                         work.epoch, core.my_pe(), what, source, core.signal_fetch(word), seen.status().message()));
     }
-    const std::uint64_t call = number_in(seen.value());
-    if (has_given_up(seen.value()) && call < work.epoch) {
-        throw KernelError(Code::aborted, fmt::format("dispatch, call {}: rank {} has given up; its own error says why",
+    const std::uint64_t call = without_abort_bit(seen.value());
+    if (is_aborted(seen.value()) && call < work.epoch) {
+        throw KernelError(Code::aborted, fmt::format("dispatch, call {}: rank {} has aborted; its own error says why",
                                                      work.epoch, source));
     }
     // See dispatch_layout.hpp: nobody can be more than one call ahead of a rank whose counts it needs.
@@ -53,11 +53,11 @@ void await(Core& core, const DispatchWork& work, Bytes offset, std::int32_t sour
 
 }  // namespace
 
-void moe_dispatch_show(Core& core, const DispatchWork& work) {
+void moe_dispatch_publish_counts(Core& core, const DispatchWork& work) {
     if (core.index() == 0) sort_choices(core, work);
     core.core_barrier();
     for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (!work.is_skipped(rank)) show_to(core, work, rank);
+        if (!work.is_host_served(rank)) publish_counts_to(core, work, rank);
     });
 }
 
@@ -70,7 +70,7 @@ void moe_dispatch_tables(Core& core, const DispatchWork& work) {
 
 void moe_dispatch_rows(Core& core, const DispatchWork& work) {
     for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (work.is_skipped(rank)) return;
+        if (work.is_host_served(rank)) return;
         put_rows(core, work, rank);
         core.signal_set_on(work.word(work.layout.arrived(core.my_pe())), work.epoch, rank);
     });
@@ -81,18 +81,18 @@ void moe_dispatch_await(Core& core, const DispatchWork& work) {
 }
 
 void moe_dispatch(Core& core, const DispatchWork& work) {
-    moe_dispatch_show(core, work);
+    moe_dispatch_publish_counts(core, work);
     moe_dispatch_tables(core, work);
-    if (core.load(work.found.accepted) == 0) return;
+    if (core.load(work.tables.accepted) == 0) return;
     moe_dispatch_rows(core, work);
     moe_dispatch_await(core, work);
 }
 
-void moe_dispatch_give_up(Core& core, const DispatchWork& work) {
+void moe_dispatch_signal_abort(Core& core, const DispatchWork& work) {
     for_own_ranks(core, work, [&](std::int32_t rank) {
-        if (work.is_skipped(rank)) return;
-        core.signal_add_on(work.word(work.layout.counts(core.my_pe())), gave_up, rank);
-        core.signal_add_on(work.word(work.layout.arrived(core.my_pe())), gave_up, rank);
+        if (work.is_host_served(rank)) return;
+        core.signal_add_on(work.word(work.layout.counts(core.my_pe())), abort_bit, rank);
+        core.signal_add_on(work.word(work.layout.arrived(core.my_pe())), abort_bit, rank);
     });
 }
 

@@ -15,7 +15,7 @@ void moe_dispatch(npu::Core& core, const DispatchWork& work);
 
 // Its parts, in this order, for a host that serves some of the ranks in between:
 // counts, sorts, and shows the counts;
-void moe_dispatch_show(npu::Core& core, const DispatchWork& work);
+void moe_dispatch_publish_counts(npu::Core& core, const DispatchWork& work);
 // waits for the counts of all, makes the tables, and finds whether all is accepted;
 void moe_dispatch_tables(npu::Core& core, const DispatchWork& work);
 // puts the rows (only what was accepted);
@@ -24,6 +24,6 @@ void moe_dispatch_rows(npu::Core& core, const DispatchWork& work);
 void moe_dispatch_await(npu::Core& core, const DispatchWork& work);
 
 // No rank shall wait any more for this one. Needs region and layout only.
-void moe_dispatch_give_up(npu::Core& core, const DispatchWork& work);
+void moe_dispatch_signal_abort(npu::Core& core, const DispatchWork& work);
 
 }  // namespace npushmem::moe

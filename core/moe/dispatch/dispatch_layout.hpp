@@ -1,21 +1,20 @@
 // The symmetric memory of a dispatch. Every PE has the same layout, so an offset computed here is valid in every PE's
 // copy. (R ranks, C = capacity in rows.)
 //
-//   counts(0) ... counts(R-1)     one 128-byte line each; word 0: the last epoch whose card that rank has put here
+//   counts(0) ... counts(R-1)     one 128-byte line each; word 0: the last epoch whose record that rank has put here
 //   arrived(0) ... arrived(R-1)   one line each; word 0: the last epoch whose rows from that rank are all here
-//   card(0, 0) ... card(0, R-1)   what each rank has to say in even epochs: a DispatchCard, and its rows per expert
-//   card(1, 0) ... card(1, R-1)   in odd epochs
-//   slots                         C of uint32: for each row of x, token * top_k + k at the rank that it came from
-//   x                             C rows, without gaps: what the experts of this PE work on
-//   canary                        128 bytes that nobody writes after set-up
+//   record(0, 0) ... record(0, R-1)   what each rank publishes in even epochs: a DispatchRecord, and its rows per
+//   expert record(1, 0) ... record(1, R-1)   in odd epochs slots                         C of uint32: for each row of
+//   x, token * top_k + k at the rank that it came from x                             C rows, without gaps: what the
+//   experts of this PE work on canary                        128 bytes that nobody writes after set-up
 //
-// Each line and each card has one writer, the rank it is named for, and one reader, the owner.
+// Each line and each record has one writer, the rank it is named for, and one reader, the owner.
 //
 // Why one x is enough, and why nothing is cleared and no barrier is needed between calls. A rank puts rows of epoch e
-// into x of q only when it has seen q's card of epoch e, and q shows that only in its call e, with which it has given
-// up what x held. Why there are two cards: let p write its card of epoch e + 2 at q. p has returned from epoch e + 1,
-// so it has seen q's card of that; q showed it only after it returned from epoch e, so after its last look at p's card
-// of e. For the same reason no word here runs more than one epoch ahead of its reader.
+// into x of q only when it has seen q's record of epoch e, and q shows that only in its call e, with which it has given
+// up what x held. Why there are two records: let p write its record of epoch e + 2 at q. p has returned from epoch e +
+// 1, so it has seen q's record of that; q showed it only after it returned from epoch e, so after its last look at p's
+// record of e. For the same reason no word here runs more than one epoch ahead of its reader.
 #pragma once
 
 #include <array>
@@ -26,11 +25,11 @@
 namespace npushmem::moe {
 
 // Written whole by its rank. Behind it, int32 [experts]: how many rows the rank has for each expert of the layer.
-struct DispatchCard {
+struct DispatchRecord {
     std::int32_t refused = 0;        // Code with which the rank refuses its own arguments, 0 if it does not
     std::array<char, 252> reason{};  // and the text, terminated
 };
-static_assert(sizeof(DispatchCard) == 256);
+static_assert(sizeof(DispatchRecord) == 256);
 
 class DispatchLayout {
 public:
@@ -46,13 +45,13 @@ public:
 
     [[nodiscard]] constexpr Bytes counts(std::int32_t source) const { return Bytes{line} * number(source); }
     [[nodiscard]] constexpr Bytes arrived(std::int32_t source) const { return Bytes{line} * number(ranks_ + source); }
-    [[nodiscard]] constexpr Bytes card_bytes() const {
-        return aligned_up(Bytes{sizeof(DispatchCard) + sizeof(std::int32_t) * number(experts_)}, line);
+    [[nodiscard]] constexpr Bytes record_bytes() const {
+        return aligned_up(Bytes{sizeof(DispatchRecord) + sizeof(std::int32_t) * number(experts_)}, line);
     }
-    [[nodiscard]] constexpr Bytes card(std::uint64_t epoch, std::int32_t source) const {
-        return Bytes{line} * number(2 * ranks_) + card_bytes() * ((epoch & 1U) * number(ranks_) + number(source));
+    [[nodiscard]] constexpr Bytes record(std::uint64_t epoch, std::int32_t source) const {
+        return Bytes{line} * number(2 * ranks_) + record_bytes() * ((epoch & 1U) * number(ranks_) + number(source));
     }
-    [[nodiscard]] constexpr Bytes slots() const { return card(0, 2 * ranks_); }
+    [[nodiscard]] constexpr Bytes slots() const { return record(0, 2 * ranks_); }
     [[nodiscard]] constexpr Bytes x() const {
         return slots() + aligned_up(bytes_of(capacity_, Bytes{sizeof(std::uint32_t)}), line);
     }

@@ -1,7 +1,7 @@
 #include "core/moe/dispatch/dispatch_rows.hpp"
 
+#include "core/moe/nontemporal_copy.hpp"
 #include "core/moe/pack/staged_pack.hpp"
-#include "core/moe/stream_copy.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -32,19 +32,19 @@ private:
 class StreamingPuts {
 public:
     StreamingPuts(Core& core, const DispatchWork& work, std::byte* target, std::int32_t holder)
-        : work_(work), there_(core.remote(target, holder)) {}
+        : work_(work), remote_(core.remote(target, holder)) {}
 
     void put(std::uint32_t slot) {
         const std::size_t row = work_.layout.row_bytes().value();
-        copy_streaming(there_, work_.row_of(slot), row);
-        there_ += row;
+        copy_nontemporal(remote_, work_.row_of(slot), row);
+        remote_ += row;
     }
     // Streaming stores are ordered with nothing; the release of the signal alone would let it overtake them.
-    static void finish() { streaming_fence(); }
+    static void finish() { nontemporal_fence(); }
 
 private:
     const DispatchWork& work_;
-    std::byte* there_;
+    std::byte* remote_;
 };
 
 // Rows of one expert lie together at its holder, so short ones go out many in one copy.
@@ -72,7 +72,7 @@ void put_expert(Core& core, const DispatchWork& work, std::int32_t holder, const
     const std::size_t mark = core.ub_used();
     {
         Route route(core, work, work.region + (work.layout.x() + work.layout.row_bytes() * f.start).value(), holder);
-        for (std::uint64_t i = f.begin; i < f.end; ++i) route.put(core.load(work.found.order + i));
+        for (std::uint64_t i = f.begin; i < f.end; ++i) route.put(core.load(work.tables.order + i));
         route.finish();
     }
     core.ub_release(mark);
@@ -88,15 +88,15 @@ void put_by_route(Core& core, const DispatchWork& work, std::int32_t holder, con
 
 void put_slots(Core& core, const DispatchWork& work, std::int32_t holder, const Fragments& f) {
     auto* slots = reinterpret_cast<std::uint32_t*>(work.region + work.layout.slots().value());
-    core.put(slots + f.start, work.found.order + f.begin, f.end - f.begin, holder);
+    core.put(slots + f.start, work.tables.order + f.begin, f.end - f.begin, holder);
 }
 
 }  // namespace
 
 void put_rows(Core& core, const DispatchWork& work, std::int32_t holder) {
     for (std::int32_t e = work.placement.first_expert(holder); e < work.placement.first_expert(holder + 1); ++e) {
-        const Fragments f{core.load(work.found.begins + e), core.load(work.found.begins + e + 1),
-                          core.load(work.found.starts + e)};
+        const Fragments f{core.load(work.tables.begins + e), core.load(work.tables.begins + e + 1),
+                          core.load(work.tables.starts + e)};
         if (f.begin == f.end) continue;
         put_by_route(core, work, holder, f);
         put_slots(core, work, holder, f);

@@ -6,10 +6,10 @@
 
 namespace npushmem::moe {
 
-// Fills found.order, found.begins and the counts behind found.card. Complete for other cores after a barrier.
+// Fills tables.order, tables.begins and the counts behind tables.record. Complete for other cores after a barrier.
 void sort_choices(npu::Core& core, const DispatchWork& work);
 
-// When the cards of all ranks are here: fills starts, totals, accepted and the two tables. Complete for other cores
+// When the records of all ranks are here: fills starts, totals, accepted and the two tables. Complete for other cores
 // after a barrier. The tables mean nothing unless all is accepted.
 void make_tables(npu::Core& core, const DispatchWork& work);
 

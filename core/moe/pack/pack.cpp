@@ -9,22 +9,22 @@
 namespace npushmem::moe {
 namespace {
 
-Status check_from_one(const char* field, std::int64_t value, std::int64_t most) {
+Status check_range(const char* field, std::int64_t value, std::int64_t most) {
     if (value >= 1 && value <= most) return {};
     return {Code::argument, fmt::format("moe: {} is {}, must be from 1 to {}", field, value, most)};
 }
 
 // Limits under which no product here leaves 64 bits.
 Status check_sizes(const PackArguments& pack) {
-    constexpr std::int64_t most_ranks = 1 << 20;
-    constexpr std::int64_t most_rows = 0x7FFFFFFF;
-    constexpr std::int64_t most_bytes = 1 << 26;
+    constexpr std::int64_t max_ranks = 1 << 20;
+    constexpr std::int64_t max_rows = 0x7FFFFFFF;
+    constexpr std::int64_t max_bytes = 1 << 26;
     const auto row = static_cast<std::int64_t>(pack.row.value());
     const auto capacity = static_cast<std::int64_t>(pack.max_send_len.value());
-    if (Status s = check_from_one("num_ranks", pack.tables.num_ranks, most_ranks); !s.ok()) return s;
-    if (Status s = check_from_one("num_local_experts", pack.tables.num_local_experts, most_ranks); !s.ok()) return s;
-    if (Status s = check_from_one("a row's bytes", row, most_bytes); !s.ok()) return s;
-    if (Status s = check_from_one("max_send_len", capacity, most_rows); !s.ok()) return s;
+    if (Status s = check_range("num_ranks", pack.tables.num_ranks, max_ranks); !s.ok()) return s;
+    if (Status s = check_range("num_local_experts", pack.tables.num_local_experts, max_ranks); !s.ok()) return s;
+    if (Status s = check_range("a row's bytes", row, max_bytes); !s.ok()) return s;
+    if (Status s = check_range("max_send_len", capacity, max_rows); !s.ok()) return s;
     if (pack.tables.offsets != nullptr && pack.tables.lengths != nullptr) return {};
     return {Code::argument, "moe: offset_table or length_table is null"};
 }

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/moe/element.hpp"
+#include "core/moe/nontemporal_copy.hpp"
 #include "core/moe/pack/staged_pack.hpp"
-#include "core/moe/stream_copy.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {
@@ -37,10 +37,10 @@ public:
         : x_(x), row_(row.value()), target_(target) {}
     void put(Fragment fragment) {
         const std::size_t bytes = fragment.count.value() * row_;
-        copy_streaming(target_, x_ + fragment.first.value() * row_, bytes);
+        copy_nontemporal(target_, x_ + fragment.first.value() * row_, bytes);
         target_ += bytes;
     }
-    static void finish() { streaming_fence(); }
+    static void finish() { nontemporal_fence(); }
 
 private:
     const std::byte* x_;
@@ -103,7 +103,7 @@ Rows rows_of_rank(Core& core, const PackArguments& pack, std::int32_t rank) {
     return rows;
 }
 
-void tell(Core& core, const PackArguments& pack, std::int32_t rank) {
+void signal_packed(Core& core, const PackArguments& pack, std::int32_t rank) {
     if (pack.packed == nullptr) return;
     core.fence();
     core.signal_set(pack.packed + static_cast<std::size_t>(rank) * PackArguments::packed_line, pack.call);
@@ -120,7 +120,7 @@ template <class Route>
 void gather(Core& core, const PackArguments& pack) {
     for_own_ranks(core, pack, [&](std::int32_t rank) {
         pack_rank<Route>(core, pack, rank, pack.tx_buffer);
-        tell(core, pack, rank);
+        signal_packed(core, pack, rank);
     });
 }
 
@@ -131,7 +131,7 @@ void reorder(Core& core, const PackArguments& pack) {
     core.core_barrier();
     for_own_ranks(core, pack, [&](std::int32_t rank) {
         copy_rank<Route>(core, pack, rank, rows_of_rank(core, pack, rank));
-        tell(core, pack, rank);
+        signal_packed(core, pack, rank);
     });
 }
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/moe/gave_up.hpp"
+#include "core/moe/abort_bit.hpp"
 #include "core/moe/ring/ring_layout.hpp"
 #include "core/moe/ring/ring_receiver.hpp"
 #include "core/moe/ring/ring_sender.hpp"
@@ -69,8 +69,8 @@ public:
     CoreRingSenderPort(npu::Core& core, const RingMemory& memory, int destination)
         : core_(core),
           head_(memory.word(memory.layout.head(destination))),
-          tail_there_(core.remote(memory.word(memory.layout.tail(core.my_pe())), destination)),
-          ring_there_(
+          remote_tail_(core.remote(memory.word(memory.layout.tail(core.my_pe())), destination)),
+          remote_ring_(
               core.remote(memory.ring_to(core.my_pe(), destination), memory.holder_to(core.my_pe(), destination))),
           pulled_(memory.pulls()),
           limit_{memory.timeout, destination} {}
@@ -83,25 +83,26 @@ public:
         return core_.signal_wait_for(head_, npu::Compare::greater_equal, position, limit_);
     }
     void copy(const RingPiece& piece) {
-        core_.data_copy(npu::gm(ring_there_ + piece.at, piece.bytes), batch_.sub(piece.from, piece.bytes), piece.bytes);
+        core_.data_copy(npu::gm(remote_ring_ + piece.at, piece.bytes), batch_.sub(piece.from, piece.bytes),
+                        piece.bytes);
     }
     void commit(std::uint64_t tail) {
         if (pulled_)
             core_.quiet();
         else
             core_.fence();
-        core_.signal_set(tail_there_, tail);
+        core_.signal_set(remote_tail_, tail);
     }
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
     // Nobody at the destination shall wait for this rank any more.
-    void give_up() { core_.signal_add(tail_there_, gave_up); }
+    void signal_abort() { core_.signal_add(remote_tail_, abort_bit); }
 
 private:
     npu::Core& core_;
     const std::uint64_t* head_;
-    std::uint64_t* tail_there_;
-    std::byte* ring_there_;
+    std::uint64_t* remote_tail_;
+    std::byte* remote_ring_;
     bool pulled_;
     npu::WaitLimit limit_;
     npu::ub_view<const std::byte> batch_;
@@ -115,7 +116,7 @@ public:
     CoreRingReceiverPort(npu::Core& core, const RingMemory& memory, int source, int flag)
         : core_(core),
           tail_(memory.word(memory.layout.tail(source))),
-          head_there_(core.remote(memory.word(memory.layout.head(core.my_pe())), source)),
+          remote_head_(core.remote(memory.word(memory.layout.head(core.my_pe())), source)),
           ring_(core.remote(memory.ring_from(core.my_pe(), source), memory.holder_from(core.my_pe(), source))),
           limit_{memory.timeout, source},
           flag_(flag) {}
@@ -133,16 +134,16 @@ public:
         core_.set_flag<npu::Pipe::copy_in, npu::Pipe::scalar>(flag_);
         core_.wait_flag<npu::Pipe::copy_in, npu::Pipe::scalar>(flag_);
         core_.fence();
-        core_.signal_set(head_there_, head);
+        core_.signal_set(remote_head_, head);
     }
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-    void give_up() { core_.signal_add(head_there_, gave_up); }
+    void signal_abort() { core_.signal_add(remote_head_, abort_bit); }
 
 private:
     npu::Core& core_;
     const std::uint64_t* tail_;
-    std::uint64_t* head_there_;
+    std::uint64_t* remote_head_;
     const std::byte* ring_;
     npu::WaitLimit limit_;
     int flag_;

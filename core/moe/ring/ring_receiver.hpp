@@ -1,4 +1,4 @@
-// The receiving end of a ring: await -> pieces -> take, and publish at the end of a call.
+// The receiving end of a ring: await -> pieces -> take, and publish_head at the end of a call.
 //
 // The ring is a stream of bytes: a row may arrive in parts, so a receiver takes what is there and does not wait for
 // whole rows, which a full ring would never deliver. How long the stream of a call is both sides know.
@@ -8,8 +8,8 @@
 #include <concepts>
 #include <cstdint>
 
-#include "core/moe/gave_up.hpp"
-#include "core/moe/ring/ring_diagnosis.hpp"
+#include "core/moe/abort_bit.hpp"
+#include "core/moe/ring/ring_errors.hpp"
 
 namespace npushmem::moe {
 
@@ -26,7 +26,7 @@ concept RingReceiverPort = requires(P port, std::uint64_t position) {
 
 struct RingReceiverTraffic {
     std::uint64_t releases = 0;  // stores of the head
-    std::uint64_t looks = 0;     // at the tail, without waiting
+    std::uint64_t polls = 0;     // at the tail, without waiting
     std::uint64_t waits = 0;     // for the tail
 };
 
@@ -54,11 +54,11 @@ public:
     }
 
     // The same without waiting, and possibly 0.
-    Result<Bytes> there(Bytes most) {
+    Result<Bytes> available(Bytes most) {
         if (state_.tail == state_.taken) {
-            ++state_.traffic.looks;
+            ++state_.traffic.polls;
             if (Status s = adopt(port_.tail()); !s.ok()) return s;
-            if (state_.tail == state_.taken) publish();
+            if (state_.tail == state_.taken) publish_head();
         }
         return std::min(most, Bytes{state_.tail - state_.taken});
     }
@@ -72,11 +72,11 @@ public:
     // The next `bytes` are no longer needed in the ring.
     void take(Bytes bytes) {
         state_.taken += bytes.value();
-        if (state_.taken - state_.head >= shape_.release.value()) publish();
+        if (state_.taken - state_.head >= shape_.release.value()) publish_head();
     }
 
     // Tells the peer of all that was taken. Ends every call: the peer may need the room for the next one.
-    void publish() {
+    void publish_head() {
         if (state_.head == state_.taken) return;
         port_.release(state_.taken);
         state_.head = state_.taken;
@@ -85,16 +85,16 @@ public:
 
 private:
     Status refresh() {
-        ++state_.traffic.looks;
+        ++state_.traffic.polls;
         if (Status s = adopt(port_.tail()); !s.ok() || state_.tail != state_.taken) return s;
         // The peer may be waiting for the very room that has not been told of yet.
-        publish();
+        publish_head();
         return wait();
     }
 
     Status adopt(std::uint64_t seen) {
         if (Status s = check_tail(ranks_, shape_, {state_.head, state_.tail}, seen); !s.ok()) return s;
-        state_.tail = number_in(seen);
+        state_.tail = without_abort_bit(seen);
         return {};
     }
 
@@ -103,7 +103,7 @@ private:
         const std::chrono::nanoseconds begin = port_.now();
         const Result<std::uint64_t> seen = port_.await_tail(state_.taken + RingShape::unit);
         if (seen.ok()) return adopt(seen.value());
-        return no_data(ranks_, {state_.head, state_.tail}, port_.now() - begin, seen.status());
+        return ring_empty_status(ranks_, {state_.head, state_.tail}, port_.now() - begin, seen.status());
     }
 
     Port& port_;

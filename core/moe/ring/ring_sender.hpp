@@ -1,6 +1,6 @@
 // The sending end of a ring: one producer, one consumer, no lock.
 //
-//   look_ahead -> reserve -> write -> commit
+//   prefetch_head -> reserve -> write -> commit
 //
 // What is written becomes visible at the commit: all bytes first, then the tail, once per batch. The peer's head is
 // looked at only when what is known of it does not leave enough room, and then best ahead of time, while copies that
@@ -13,8 +13,8 @@
 #include <optional>
 #include <utility>
 
-#include "core/moe/gave_up.hpp"
-#include "core/moe/ring/ring_diagnosis.hpp"
+#include "core/moe/abort_bit.hpp"
+#include "core/moe/ring/ring_errors.hpp"
 
 namespace npushmem::moe {
 
@@ -36,7 +36,7 @@ concept RingSenderPort = requires(P port, std::uint64_t position, const RingPiec
 struct RingSenderTraffic {
     std::uint64_t batches = 0;  // as many stores of the tail
     std::uint64_t splits = 0;   // batches across the ring's end
-    std::uint64_t looks = 0;    // at the head, without waiting
+    std::uint64_t polls = 0;    // at the head, without waiting
     std::uint64_t waits = 0;    // for the head
 };
 
@@ -55,28 +55,30 @@ public:
         : port_(port), shape_(shape), ranks_(ranks), state_(state), written_(state.tail) {}
 
     // Looks at the head unless `bytes` fit anyway. Never waits, and never fails: reserve judges what was seen.
-    void look_ahead(Bytes bytes) {
-        if (!fits(bytes) && !ahead_) ahead_ = look();
+    void prefetch_head(Bytes bytes) {
+        if (!fits(bytes) && !prefetched_head_) prefetched_head_ = poll_head();
     }
 
     // Waits until `bytes`, a multiple of the unit and no more than a batch, fit. A failure leaves the ring as it is,
     // and can be tried again.
     Status reserve(Bytes bytes) {
-        if (bytes > shape_.batch || bytes.value() % RingShape::unit != 0) return bad_batch(ranks_, shape_, bytes);
+        if (bytes > shape_.batch || bytes.value() % RingShape::unit != 0)
+            return batch_size_status(ranks_, shape_, bytes);
         if (fits(bytes)) return {};
-        if (ahead_) {
-            if (Status s = adopt(*std::exchange(ahead_, std::nullopt)); !s.ok() || fits(bytes)) return s;
+        if (prefetched_head_) {
+            if (Status s = adopt(*std::exchange(prefetched_head_, std::nullopt)); !s.ok() || fits(bytes)) return s;
         }
         // What was seen ahead of time is old by now.
-        if (Status s = adopt(look()); !s.ok() || fits(bytes)) return s;
+        if (Status s = adopt(poll_head()); !s.ok() || fits(bytes)) return s;
         return wait(bytes);
     }
 
     // The same without waiting: whether they fit by now.
     Result<bool> try_reserve(Bytes bytes) {
-        if (bytes > shape_.batch || bytes.value() % RingShape::unit != 0) return bad_batch(ranks_, shape_, bytes);
+        if (bytes > shape_.batch || bytes.value() % RingShape::unit != 0)
+            return batch_size_status(ranks_, shape_, bytes);
         if (fits(bytes)) return true;
-        if (Status s = adopt(look()); !s.ok()) return s;
+        if (Status s = adopt(poll_head()); !s.ok()) return s;
         return fits(bytes);
     }
 
@@ -100,14 +102,14 @@ private:
         return shape_.size.value() - (written_ - state_.head) >= bytes.value();
     }
 
-    std::uint64_t look() {
-        ++state_.traffic.looks;
+    std::uint64_t poll_head() {
+        ++state_.traffic.polls;
         return port_.head();
     }
 
     Status adopt(std::uint64_t seen) {
         if (Status s = check_head(ranks_, {state_.head, state_.tail}, seen); !s.ok()) return s;
-        state_.head = number_in(seen);
+        state_.head = without_abort_bit(seen);
         return {};
     }
 
@@ -117,12 +119,12 @@ private:
         const Result<std::uint64_t> seen = port_.await_head(written_ + bytes.value() - shape_.size.value());
         if (seen.ok()) {
             Status s = adopt(seen.value());
-            // A peer that has given up ends the wait early; what it did before has just been taken in.
+            // A peer that has aborted ends the wait early; what it did before has just been taken in.
             return !s.ok() || fits(bytes) ? s : adopt(seen.value());
         }
         // The diagnosis tells where the peer is now, not where it was.
-        if (Status s = adopt(look()); !s.ok() || fits(bytes)) return s;
-        return no_room(ranks_, shape_, {state_.head, state_.tail}, bytes, port_.now() - begin, seen.status());
+        if (Status s = adopt(poll_head()); !s.ok() || fits(bytes)) return s;
+        return ring_full_status(ranks_, shape_, {state_.head, state_.tail}, bytes, port_.now() - begin, seen.status());
     }
 
     Port& port_;
@@ -130,7 +132,7 @@ private:
     RingRanks ranks_;
     RingSenderState& state_;
     std::uint64_t written_;
-    std::optional<std::uint64_t> ahead_;  // a head that was looked at and not used yet
+    std::optional<std::uint64_t> prefetched_head_;  // a head that was read and not used yet
 };
 
 }  // namespace npushmem::moe

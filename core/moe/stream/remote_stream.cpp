@@ -40,9 +40,9 @@ public:
     static Result<std::uint64_t> await_head(std::uint64_t) { return no_wait(); }
     void copy(const RingPiece& piece) {
         const std::byte* source = first_ + piece.from / step_ * row_.value();
-        if (row_.value() == step_) return bring(ring_ + piece.at, source, Bytes{piece.bytes});
+        if (row_.value() == step_) return write_to_ring(ring_ + piece.at, source, Bytes{piece.bytes});
         for (std::uint64_t i = 0; i < piece.bytes / step_; ++i) {
-            bring(ring_ + piece.at + i * step_, source + i * row_.value(), row_);
+            write_to_ring(ring_ + piece.at + i * step_, source + i * row_.value(), row_);
         }
     }
     // A tail is behind its data: at the receiver by the transport's order, in a ring that lies here by the signal's.
@@ -53,7 +53,7 @@ public:
     static std::chrono::nanoseconds now() { return time_now(); }
 
 private:
-    void bring(std::byte* target, const std::byte* source, Bytes bytes) {
+    void write_to_ring(std::byte* target, const std::byte* source, Bytes bytes) {
         if (!work_.rings.pulls()) return memory_.put(target, source, bytes, destination_);
         std::memcpy(target, source, bytes.value());
     }
@@ -130,7 +130,7 @@ public:
     SendTask& operator=(const SendTask&) = delete;
     ~SendTask() { std::memcpy(work_.rings.word(line_), &state_, sizeof state_); }
 
-    [[nodiscard]] bool ended() const { return left_ == 0; }
+    [[nodiscard]] bool is_done() const { return left_ == 0; }
     // Sends one batch if there is room for it. Whether it did.
     Result<bool> step() {
         const std::uint64_t rows = next_rows();
@@ -142,10 +142,10 @@ public:
         return true;
     }
     // Whether the peer has told anything since.
-    [[nodiscard]] bool has_news() const { return port_.head() != state_.head; }
-    [[nodiscard]] Status stalled(std::chrono::nanoseconds waited, const Status& cause) const {
-        return no_room(ranks_, work_.rings.layout.shape(), {state_.head, state_.tail}, Bytes{next_rows() * step_},
-                       waited, cause);
+    [[nodiscard]] bool has_update() const { return port_.head() != state_.head; }
+    [[nodiscard]] Status stall_status(std::chrono::nanoseconds waited, const Status& cause) const {
+        return ring_full_status(ranks_, work_.rings.layout.shape(), {state_.head, state_.tail},
+                                Bytes{next_rows() * step_}, waited, cause);
     }
 
 private:
@@ -194,10 +194,10 @@ public:
     ReceiveTask& operator=(const ReceiveTask&) = delete;
     ~ReceiveTask() { std::memcpy(work_.rings.word(line_), &state_, sizeof state_); }
 
-    [[nodiscard]] bool ended() const { return left_ == 0; }
+    [[nodiscard]] bool is_done() const { return left_ == 0; }
     // Takes what is there. Whether that was anything.
     Result<bool> step() {
-        const Result<Bytes> there = ring_.there(Bytes{left_ * step_});
+        const Result<Bytes> there = ring_.available(Bytes{left_ * step_});
         if (!there.ok()) return there.status();
         if (there.value() == Bytes{0}) return false;
         Status placed;
@@ -207,12 +207,12 @@ public:
         if (!placed.ok()) return placed;
         ring_.take(there.value());
         left_ -= there.value().value() / step_;
-        if (left_ == 0) ring_.publish();
+        if (left_ == 0) ring_.publish_head();
         return true;
     }
-    [[nodiscard]] bool has_news() const { return port_.tail() != state_.tail; }
-    [[nodiscard]] Status stalled(std::chrono::nanoseconds waited, const Status& cause) const {
-        return no_data(ranks_, {state_.head, state_.tail}, waited, cause);
+    [[nodiscard]] bool has_update() const { return port_.tail() != state_.tail; }
+    [[nodiscard]] Status stall_status(std::chrono::nanoseconds waited, const Status& cause) const {
+        return ring_empty_status(ranks_, {state_.head, state_.tail}, waited, cause);
     }
 
 private:
@@ -253,12 +253,12 @@ private:
     std::vector<std::byte> fetched_;
 };
 
-// One step of each that has not ended. Whether any went on; the first failure.
+// One step of each task that is not done. Returns whether any made progress, or the first failure.
 template <class Task>
 Result<bool> step_all(std::vector<std::unique_ptr<Task>>& tasks) {
     bool moved = false;
     for (auto& task : tasks) {
-        if (task->ended()) continue;
+        if (task->is_done()) continue;
         const Result<bool> stepped = task->step();
         if (!stepped.ok()) return stepped.status();
         moved = moved || stepped.value();
@@ -273,54 +273,54 @@ public:
         : memory_(memory), work_(work), limit_(limit) {
         for (std::int32_t i = 1; i <= work.send.num_ranks; ++i) {
             const int rank = (memory.my_pe() + i) % work.send.num_ranks;
-            if (work.send.skipped[rank] == 0) continue;
+            if (work.send.host_served[rank] == 0) continue;
             sends_.push_back(std::make_unique<SendTask>(memory, work, rank, chunk));
             receives_.push_back(std::make_unique<ReceiveTask>(memory, work, rank, chunk));
         }
     }
 
     Status run() {
-        while (!ended()) {
-            const Result<bool> moved = sweep();
-            Status went_on = moved.status();
-            if (moved.ok() && !moved.value()) went_on = rest();
-            if (!went_on.ok()) return went_on.within(fmt::format("combine, call {}", work_.send.epoch));
+        while (!is_done()) {
+            const Result<bool> moved = step_all_tasks();
+            Status step_status = moved.status();
+            if (moved.ok() && !moved.value()) step_status = wait_for_peers();
+            if (!step_status.ok()) return step_status.within(fmt::format("combine, call {}", work_.send.epoch));
         }
         return {};
     }
 
 private:
-    [[nodiscard]] bool ended() const {
-        const auto task_ended = [](const auto& task) { return task->ended(); };
-        return std::ranges::all_of(sends_, task_ended) && std::ranges::all_of(receives_, task_ended);
+    [[nodiscard]] bool is_done() const {
+        const auto task_done = [](const auto& task) { return task->is_done(); };
+        return std::ranges::all_of(sends_, task_done) && std::ranges::all_of(receives_, task_done);
     }
 
     // What was put must not be held back while this rank waits.
-    Result<bool> sweep() {
+    Result<bool> step_all_tasks() {
         const Result<bool> sent = step_all(sends_);
         if (!sent.ok()) return sent;
         const Result<bool> taken = step_all(receives_);
         if (!taken.ok()) return taken;
         const bool moved = sent.value() || taken.value();
         // Also once when nothing moves any more: who finds nothing tells of the room that it has made.
-        if (moved || std::exchange(told_, false)) {
+        if (moved || std::exchange(quiet_due_, false)) {
             if (Status s = memory_.quiet(); !s.ok()) return s;
         }
-        told_ = moved;
+        quiet_due_ = moved;
         return moved;
     }
 
     // Until any peer has told something.
-    [[nodiscard]] Status rest() const {
-        const auto news = [](const auto& task) { return !task->ended() && task->has_news(); };
+    [[nodiscard]] Status wait_for_peers() const {
+        const auto updated = [](const auto& task) { return !task->is_done() && task->has_update(); };
         const auto begin = time_now();
         const Status waited = memory_.wait(
-            [&] { return std::ranges::any_of(receives_, news) || std::ranges::any_of(sends_, news); }, limit_);
+            [&] { return std::ranges::any_of(receives_, updated) || std::ranges::any_of(sends_, updated); }, limit_);
         if (waited.ok()) return {};
-        const auto unfinished = [](const auto& task) { return !task->ended(); };
+        const auto unfinished = [](const auto& task) { return !task->is_done(); };
         const auto receive = std::ranges::find_if(receives_, unfinished);
-        if (receive != receives_.end()) return (*receive)->stalled(time_now() - begin, waited);
-        return (*std::ranges::find_if(sends_, unfinished))->stalled(time_now() - begin, waited);
+        if (receive != receives_.end()) return (*receive)->stall_status(time_now() - begin, waited);
+        return (*std::ranges::find_if(sends_, unfinished))->stall_status(time_now() - begin, waited);
     }
 
     SymmetricMemory& memory_;
@@ -328,7 +328,7 @@ private:
     std::chrono::nanoseconds limit_;
     std::vector<std::unique_ptr<SendTask>> sends_;
     std::vector<std::unique_ptr<ReceiveTask>> receives_;
-    bool told_ = false;
+    bool quiet_due_ = false;
 };
 
 }  // namespace
@@ -342,12 +342,12 @@ Status exchange_remotely(SymmetricMemory& memory, const StreamCombine& work, std
     return result.ok() ? complete : result;
 }
 
-void give_up_stream_remotely(SymmetricMemory& memory, const StreamCombine& work) {
+void signal_stream_abort_remotely(SymmetricMemory& memory, const StreamCombine& work) {
     memory.fence();
     for (std::int32_t rank = 0; rank < work.send.num_ranks; ++rank) {
-        if (work.send.skipped[rank] == 0) continue;
-        memory.add(work.rings.word(work.rings.layout.tail(memory.my_pe())), gave_up, rank);
-        memory.add(work.rings.word(work.rings.layout.head(memory.my_pe())), gave_up, rank);
+        if (work.send.host_served[rank] == 0) continue;
+        memory.add(work.rings.word(work.rings.layout.tail(memory.my_pe())), abort_bit, rank);
+        memory.add(work.rings.word(work.rings.layout.head(memory.my_pe())), abort_bit, rank);
     }
 }
 

@@ -10,12 +10,12 @@
 
 namespace npushmem::moe {
 
-// Everything of a chunk that goes to the ranks that work.send.skipped marks, and that comes from them; beside the
+// Everything of a chunk that goes to the ranks that work.send.host_served marks, and that comes from them; beside the
 // kernels that serve the others. `limit`: longest time in which nothing at all goes on; 0: the library's.
 Status exchange_remotely(SymmetricMemory& memory, const StreamCombine& work, std::uint64_t chunk,
                          std::chrono::nanoseconds limit);
 
-// The same for moe_stream_give_up.
-void give_up_stream_remotely(SymmetricMemory& memory, const StreamCombine& work);
+// The same for moe_stream_signal_abort.
+void signal_stream_abort_remotely(SymmetricMemory& memory, const StreamCombine& work);
 
 }  // namespace npushmem::moe

@@ -90,7 +90,7 @@ private:
     }
     void end_batch() {
         // While the last copies are under way.
-        if (left_ > 0) ring_.look_ahead(Bytes{next_batch() * step_});
+        if (left_ > 0) ring_.prefetch_head(Bytes{next_batch() * step_});
         ring_.commit();
     }
 
@@ -134,12 +134,12 @@ void for_each_part(Core& core, const StreamCombine& work, int destination, std::
     }
 }
 
-bool is_skipped(const StreamCombine& work, int rank) {
-    return work.send.skipped != nullptr && work.send.skipped[rank] != 0;
+bool is_host_served(const StreamCombine& work, int rank) {
+    return work.send.host_served != nullptr && work.send.host_served[rank] != 0;
 }
 
 bool begins_launch(const StreamCombine& work, std::uint64_t chunk) {
-    return chunk == 0 || work.send.skipped != nullptr;
+    return chunk == 0 || work.send.host_served != nullptr;
 }
 
 void send_stream(Core& core, const StreamCombine& work, int destination, std::uint64_t chunk) {
@@ -195,7 +195,7 @@ void receive_stream(Core& core, const StreamCombine& work, int source, std::uint
         receiver.take(there.value());
         left -= there.value().value();
     }
-    receiver.publish();
+    receiver.publish_head();
     store_state(core, line, state);
 }
 
@@ -207,7 +207,7 @@ void moe_combine_exchange(Core& core, const StreamCombine& work, std::uint64_t c
     const int cores = sends ? (core.count() + 1) / 2 : core.count() / 2;
     for (std::int32_t i = core.index() / 2; i < ranks; i += cores) {
         const int peer = sends ? (core.my_pe() + 1 + i) % ranks : (core.my_pe() + 2 * ranks - 1 - i) % ranks;
-        if (is_skipped(work, peer)) continue;
+        if (is_host_served(work, peer)) continue;
         if (sends)
             send_stream(core, work, peer, chunk);
         else
@@ -232,11 +232,11 @@ void moe_combine_stream(Core& core, const StreamCombine& work) {
     }
 }
 
-void moe_stream_give_up(Core& core, const StreamCombine& work) {
+void moe_stream_signal_abort(Core& core, const StreamCombine& work) {
     for (std::int32_t rank = core.index(); rank < work.rings.layout.ranks(); rank += core.count()) {
-        if (is_skipped(work, rank)) continue;
-        CoreRingSenderPort(core, work.rings, rank).give_up();
-        CoreRingReceiverPort(core, work.rings, rank, 0).give_up();
+        if (is_host_served(work, rank)) continue;
+        CoreRingSenderPort(core, work.rings, rank).signal_abort();
+        CoreRingReceiverPort(core, work.rings, rank, 0).signal_abort();
     }
 }
 

@@ -12,8 +12,8 @@
 namespace npushmem::moe {
 
 struct StreamCombine {
-    CombineSend
-        send;  // skipped ranks: the host serves both rings (remote_stream.hpp), and each chunk has launches of its own
+    CombineSend send;  // ranks that the host serves: it serves both rings (remote_stream.hpp), and each chunk has
+                       // launches of its own
     CombineReceive receive;
     RingMemory rings;
     // This rank's RowOrder.
@@ -35,7 +35,7 @@ void moe_combine_stream(npu::Core& core, const StreamCombine& work);
 void moe_combine_exchange(npu::Core& core, const StreamCombine& work, std::uint64_t chunk);
 void moe_combine_reduce(npu::Core& core, const StreamCombine& work, std::uint64_t chunk);
 
-// Kernel: no rank shall wait any more for this one, at either end. Needs rings and send.skipped only.
-void moe_stream_give_up(npu::Core& core, const StreamCombine& work);
+// Kernel: no rank shall wait any more for this one, at either end. Needs rings and send.host_served only.
+void moe_stream_signal_abort(npu::Core& core, const StreamCombine& work);
 
 }  // namespace npushmem::moe

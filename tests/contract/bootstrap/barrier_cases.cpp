@@ -11,8 +11,8 @@ namespace {
 // further: the next barrier needs this rank too.
 void check_round(Bootstrap& job, const SharedCounters& entered, std::uint64_t round) {
     entered.of(job.rank()).fetch_add(1);
-    const Status met = job.barrier();
-    ASSERT_TRUE(met.ok()) << met.message();
+    const Status status = job.barrier();
+    ASSERT_TRUE(status.ok()) << status.message();
     for (int rank = 0; rank < job.nranks(); ++rank) {
         const std::uint64_t there = entered.of(rank).load();
         EXPECT_GE(there, round) << "rank " << rank << " had not entered when rank " << job.rank() << " left";

@@ -10,7 +10,7 @@ namespace npushmem::contract {
 
 struct BootstrapCase {
     const char* name;
-    int least_ranks;
+    int min_ranks;
     void (*body)(const BootstrapSubject&);
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* reason = "the moon is in the wrong house (42)";
 
-std::set<int> quitters(int nranks) { return {0, nranks / 2, nranks - 1}; }
+std::set<int> leaving_ranks(int nranks) { return {0, nranks / 2, nranks - 1}; }
 
 // Asks until it hears of a failure: check() may not wait itself.
 Status await_failure(Bootstrap& job) {
@@ -24,69 +24,71 @@ Status await_failure(Bootstrap& job) {
     }
 }
 
-void expect_cause(const Status& told) {
-    ASSERT_FALSE(told.ok());
-    EXPECT_EQ(told.code(), Code::aborted) << told.message();
-    EXPECT_NE(told.message().find(reason), std::string::npos) << "the cause is missing in: " << told.message();
+void expect_cause(const Status& status) {
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.code(), Code::aborted) << status.message();
+    EXPECT_NE(status.message().find(reason), std::string::npos) << "the cause is missing in: " << status.message();
 }
 
-void abort_wakes_everyone(const BootstrapSubject& subject, int quitter, bool in_allgather) {
+void abort_wakes_everyone(const BootstrapSubject& subject, int leaving_rank, bool in_allgather) {
     auto opened = subject.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     Bootstrap& job = *opened.value();
-    if (job.rank() == quitter) {
+    if (job.rank() == leaving_rank) {
         ASSERT_TRUE(job.barrier().ok());
         return job.abort(reason);
     }
     std::vector<std::byte> all(100000 * static_cast<std::size_t>(job.nranks()));
     // The abort may overtake the first barrier's end.
-    Status told = job.barrier();
-    if (told.ok()) told = in_allgather ? job.allgather(std::span(all).first(100000), all) : job.barrier();
-    expect_cause(told);
+    Status status = job.barrier();
+    if (status.ok()) status = in_allgather ? job.allgather(std::span(all).first(100000), all) : job.barrier();
+    expect_cause(status);
     expect_cause(job.barrier());
     expect_cause(job.check());
 }
 
 void abort_wakes_who_waits_in_a_barrier(const BootstrapSubject& subject) {
-    for (const int quitter : quitters(*subject.expected_ranks)) abort_wakes_everyone(subject, quitter, false);
+    for (const int leaving_rank : leaving_ranks(*subject.expected_ranks))
+        abort_wakes_everyone(subject, leaving_rank, false);
 }
 
 void abort_wakes_who_waits_in_an_allgather(const BootstrapSubject& subject) {
-    for (const int quitter : quitters(*subject.expected_ranks)) abort_wakes_everyone(subject, quitter, true);
+    for (const int leaving_rank : leaving_ranks(*subject.expected_ranks))
+        abort_wakes_everyone(subject, leaving_rank, true);
 }
 
-void check_hears_of_an_abort(const BootstrapSubject& subject) {
+void check_reports_an_abort(const BootstrapSubject& subject) {
     auto opened = subject.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     Bootstrap& job = *opened.value();
-    const Status met = job.barrier();
+    const Status status = job.barrier();
     if (job.rank() == job.nranks() - 1) return job.abort(reason);
-    if (!met.ok()) return expect_cause(met);
+    if (!status.ok()) return expect_cause(status);
     expect_cause(await_failure(job));
 }
 
 void all_may_abort_at_once(const BootstrapSubject& subject) {
     auto opened = subject.open();
     ASSERT_TRUE(opened.ok()) << opened.status().message();
-    const Status met = opened.value()->barrier();
+    const Status status = opened.value()->barrier();
     opened.value()->abort(reason);
     // Another rank's abort may come while this one is still on its way out of the barrier.
-    if (!met.ok()) {
-        expect_cause(met);
+    if (!status.ok()) {
+        expect_cause(status);
     }
 }
 
 void who_leaves_early_is_missed(const BootstrapSubject& subject) {
-    for (const int quitter : quitters(*subject.expected_ranks)) {
+    for (const int leaving_rank : leaving_ranks(*subject.expected_ranks)) {
         auto opened = subject.open();
         ASSERT_TRUE(opened.ok()) << opened.status().message();
         Bootstrap& job = *opened.value();
-        // Another rank may have missed the quitter, and said so, before this one is out of the first barrier.
-        Status met = job.barrier();
-        if (job.rank() == quitter) continue;
-        if (met.ok()) met = job.barrier();
-        EXPECT_FALSE(met.ok()) << "rank " << quitter << " was not there";
-        EXPECT_FALSE(met.message().empty());
+        // Another rank may have reported the missing rank before this one is out of the first barrier.
+        Status status = job.barrier();
+        if (job.rank() == leaving_rank) continue;
+        if (status.ok()) status = job.barrier();
+        EXPECT_FALSE(status.ok()) << "rank " << leaving_rank << " was not there";
+        EXPECT_FALSE(status.message().empty());
     }
 }
 
@@ -95,7 +97,7 @@ void who_leaves_early_is_missed(const BootstrapSubject& subject) {
 std::vector<BootstrapCase> bootstrap_failure_cases() {
     return {{"abort_wakes_who_waits_in_a_barrier", 2, abort_wakes_who_waits_in_a_barrier},
             {"abort_wakes_who_waits_in_an_allgather", 2, abort_wakes_who_waits_in_an_allgather},
-            {"check_hears_of_an_abort", 2, check_hears_of_an_abort},
+            {"check_reports_an_abort", 2, check_reports_an_abort},
             {"all_may_abort_at_once", 1, all_may_abort_at_once},
             {"who_leaves_early_is_missed", 2, who_leaves_early_is_missed}};
 }

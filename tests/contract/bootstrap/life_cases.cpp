@@ -11,7 +11,7 @@
 namespace npushmem::contract {
 namespace {
 
-void says_what_it_is(const BootstrapSubject& subject) {
+void describes_itself(const BootstrapSubject& subject) {
     const auto& table = subject.plugin->table();
     EXPECT_EQ(table.major, NPUSHMEM_BOOTSTRAP_MAJOR);
     EXPECT_LE(table.minor, NPUSHMEM_BOOTSTRAP_MINOR);
@@ -38,8 +38,8 @@ void joins_and_leaves_repeatedly(const BootstrapSubject& subject) {
     for (int round = 0; round < 10; ++round) {
         auto opened = subject.open();
         ASSERT_TRUE(opened.ok()) << "round " << round << ": " << opened.status().message();
-        const Status met = opened.value()->barrier();
-        ASSERT_TRUE(met.ok()) << "round " << round << ": " << met.message();
+        const Status status = opened.value()->barrier();
+        ASSERT_TRUE(status.ok()) << "round " << round << ": " << status.message();
     }
 }
 
@@ -51,7 +51,7 @@ void joins_and_leaves_without_a_call(const BootstrapSubject& subject) {
 }
 
 // What serves other ranks may outlive a start by the moment that it takes to hear that they are gone.
-void expect_to_settle_at(const ProcessFacts& before) {
+void expect_return_to(const ProcessFacts& before) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!(ProcessFacts::now() <= before) && std::chrono::steady_clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -63,14 +63,14 @@ void leaves_nothing_behind(const BootstrapSubject& subject) {
     const auto once = [&](bool fail) {
         auto opened = subject.open();
         ASSERT_TRUE(opened.ok()) << opened.status().message();
-        const Status met = opened.value()->barrier();
+        const Status status = opened.value()->barrier();
         if (fail) opened.value()->abort("this start is given up");
-        ASSERT_TRUE(met.ok() || fail) << met.message();
+        ASSERT_TRUE(status.ok() || fail) << status.message();
     };
     once(false);  // what a process makes once and keeps
     const ProcessFacts before = ProcessFacts::now();
     for (const bool fail : {false, true, false, true, false}) once(fail);
-    expect_to_settle_at(before);
+    expect_return_to(before);
 }
 
 void makes_ids_that_differ(const BootstrapSubject& subject) {
@@ -86,7 +86,7 @@ void makes_ids_that_differ(const BootstrapSubject& subject) {
 }  // namespace
 
 std::vector<BootstrapCase> bootstrap_life_cases() {
-    return {{"says_what_it_is", 1, says_what_it_is},
+    return {{"describes_itself", 1, describes_itself},
             {"ranks_are_numbered", 1, ranks_are_numbered},
             {"joins_and_leaves_repeatedly", 1, joins_and_leaves_repeatedly},
             {"joins_and_leaves_without_a_call", 1, joins_and_leaves_without_a_call},

@@ -17,7 +17,7 @@
 #include "core/plugin/loader.hpp"
 #include "core/plugin/search_path.hpp"
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
-#include "tests/contract/bootstrap/crew.hpp"
+#include "tests/contract/bootstrap/forked_ranks.hpp"
 #include "tests/contract/bootstrap/reserved_port.hpp"
 #include "tests/contract/split_arguments.hpp"
 
@@ -46,7 +46,7 @@ public:
         : subject_(subject), case_(what) {}
 
     void TestBody() override {
-        if (*subject_.expected_ranks < case_.least_ranks) GTEST_SKIP() << "needs " << case_.least_ranks << " ranks";
+        if (*subject_.expected_ranks < case_.min_ranks) GTEST_SKIP() << "needs " << case_.min_ranks << " ranks";
         case_.body(subject_);
     }
 
@@ -57,7 +57,7 @@ private:
 
 // One rank's part.
 int run_cases(const BootstrapSubject& subject) {
-    ::alarm(rank_patience_seconds);
+    ::alarm(rank_timeout_seconds);
     const std::vector<BootstrapCase> cases = all_cases();
     const std::string suite = fmt::format("{}, {} ranks", subject.plugin->name(), *subject.expected_ranks);
     for (const auto& each : cases)
@@ -102,7 +102,7 @@ int run(const Options& options) {
     }
     const BootstrapSubject subject{loaded.value(), &host, options.ranks > 0 ? options.ranks : options.of};
     if (options.ranks == 0) return run_cases(subject);
-    return run_crew(*loaded.value(), host, options.ranks, [&] { return run_cases(subject); }) == 0 ? 0 : 1;
+    return run_forked_ranks(*loaded.value(), host, options.ranks, [&] { return run_cases(subject); }) == 0 ? 0 : 1;
 }
 
 int run_program(int argc, char** argv) {

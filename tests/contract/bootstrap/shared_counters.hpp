@@ -34,17 +34,17 @@ public:
             name.copy(mine.data(), mine.size() - 1);
         }
         std::vector<Name> all(static_cast<std::size_t>(job.nranks()));
-        Status told = job.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
-        if (!told.ok()) return told;
+        Status gathered = job.allgather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+        if (!gathered.ok()) return gathered;
         if (job.rank() != 0) file = ::open(all[0].data(), O_RDWR | O_CLOEXEC);
         if (file < 0) return failure("open", all[0].data());
         void* const mapping = ::mmap(nullptr, bytes_of(job), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         ::close(file);
-        Status met = job.barrier();
+        Status status = job.barrier();
         if (job.rank() == 0) ::unlink(mine.data());
         if (mapping == MAP_FAILED) return failure("map", all[0].data());
         SharedCounters made(mapping, bytes_of(job));
-        return met.ok() ? Result<SharedCounters>(std::move(made)) : Result<SharedCounters>(met);
+        return status.ok() ? Result<SharedCounters>(std::move(made)) : Result<SharedCounters>(status);
     }
     SharedCounters(SharedCounters&& other) noexcept
         : mapping_(std::exchange(other.mapping_, nullptr)), bytes_(other.bytes_) {}

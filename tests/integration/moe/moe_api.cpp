@@ -12,7 +12,7 @@ namespace npushmem::api_test {
 namespace {
 
 constexpr int top_k = 3;
-constexpr int tokens_of_most = 5;
+constexpr int max_tokens_of_rank = 5;
 constexpr int hidden = 37;
 constexpr int experts_per_pe = 2;
 
@@ -26,9 +26,9 @@ npushmemx_moe_config_t config_for(const Job& job) {
     config.experts = experts_per_pe * job.npes;
     config.top_k = top_k;
     config.hidden = hidden;
-    config.max_tokens = tokens_of_most;
+    config.max_tokens = max_tokens_of_rank;
     config.input_type = config.output_type = NPUSHMEMX_MOE_FLOAT;
-    config.capacity = top_k * tokens_of_most * job.npes;
+    config.capacity = top_k * max_tokens_of_rank * job.npes;
     config.audit = 1;
     return config;
 }
@@ -36,7 +36,7 @@ npushmemx_moe_config_t config_for(const Job& job) {
 // One rank's part of a layer. Rank 1 has no tokens; every fifth choice is absent.
 class Layer {
 public:
-    explicit Layer(const Job& job) : job_(job), tokens_(job.me == 1 ? 0 : tokens_of_most) {
+    explicit Layer(const Job& job) : job_(job), tokens_(job.me == 1 ? 0 : max_tokens_of_rank) {
         for (int i = 0; i < tokens_ * top_k; ++i) {
             ids_.push_back((i + job.me) % 5 == 4 ? -1 : (i * 3 + job.me) % (experts_per_pe * job.npes));
             weights_.push_back(static_cast<float>(1 << (i % 3)) / 2);
@@ -294,12 +294,12 @@ void test_refused_dispatch(Checker& check, const Job& job) {
     config.capacity = 2;
     npushmemx_moe_t* small = nullptr;
     check.equal("create", 0, npushmemx_moe_create(&config, &small));
-    const std::vector<float> in(static_cast<std::size_t>(tokens_of_most * hidden));
-    const std::vector<float> weights(tokens_of_most * top_k);
-    const std::vector<std::int32_t> last(tokens_of_most * top_k, experts_per_pe * job.npes - 1);
+    const std::vector<float> in(static_cast<std::size_t>(max_tokens_of_rank * hidden));
+    const std::vector<float> weights(max_tokens_of_rank * top_k);
+    const std::vector<std::int32_t> last(max_tokens_of_rank * top_k, experts_per_pe * job.npes - 1);
     void* x = &small;
     check.equal("too many", NPUSHMEM_E_RANGE,
-                npushmemx_moe_dispatch(small, tokens_of_most, in.data(), last.data(), weights.data(), &x));
+                npushmemx_moe_dispatch(small, max_tokens_of_rank, in.data(), last.data(), weights.data(), &x));
     check.failed_with("too many", NPUSHMEM_E_RANGE, {fmt::format("expert {}, rank 0", last[0]), "capacity of 2"});
     check.that("where rows were stays", x == &small);
     check.equal("none", 0, npushmemx_moe_dispatch(small, 0, nullptr, nullptr, nullptr, &x));
@@ -377,11 +377,11 @@ void test_refused_call(Checker& check, const Job& job) {
     Layer layer(job);
     if (!layer.open(check)) return;
     std::vector<float> x(static_cast<std::size_t>(layer.plan().rows * hidden + 1));
-    std::vector<float> out(static_cast<std::size_t>(tokens_of_most * hidden));
+    std::vector<float> out(static_cast<std::size_t>(max_tokens_of_rank * hidden));
     const bool guilty = job.me == 0;
     const int code = npushmemx_moe_combine(layer.handle(), guilty ? nullptr : x.data(), out.data());
     check.equal("the call fails", NPUSHMEM_E_ARGUMENT, code);
-    check.failed_with("the call", code, {guilty ? "x is null" : "rank 0 has given up: moe: x is null"});
+    check.failed_with("the call", code, {guilty ? "x is null" : "rank 0 has aborted: moe: x is null"});
     check.that("and so do later ones", npushmemx_moe_combine(layer.handle(), x.data(), out.data()) != 0);
     check.failed_with("later ones", NPUSHMEM_E_STATE, {"out of step"});
     check.that("nor is there a dispatch",

@@ -12,7 +12,7 @@
 
 #include "core/plugin/loader.hpp"
 #include "core/plugin/search_path.hpp"
-#include "tests/contract/bootstrap/crew.hpp"
+#include "tests/contract/bootstrap/forked_ranks.hpp"
 #include "tests/contract/bootstrap/subject.hpp"
 
 namespace npushmem::contract {
@@ -54,7 +54,7 @@ bool complete(const Plan& plan) {
     return true;
 }
 
-int be_rank(const BootstrapSubject& subject, const Plan& plan) {
+int run_rank(const BootstrapSubject& subject, const Plan& plan) {
     const long before = private_kib();
     const auto begin = Clock::now();
     auto opened = subject.open();
@@ -88,7 +88,7 @@ int run(Plan plan) {
     if (!loaded.ok()) return complain(-1, loaded.status().message());
     const BootstrapSubject subject{loaded.value(), &host, plan.ranks};
     const auto begin = Clock::now();
-    const int failed = run_crew(*loaded.value(), host, plan.ranks, [&] { return be_rank(subject, plan); });
+    const int failed = run_forked_ranks(*loaded.value(), host, plan.ranks, [&] { return run_rank(subject, plan); });
     std::cout << fmt::format("all in {:.2f} s; {} failed\n", Seconds(Clock::now() - begin).count(), failed);
     return failed == 0 ? 0 : 1;
 }

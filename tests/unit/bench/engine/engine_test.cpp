@@ -16,25 +16,25 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Writes down what it was told to give, and gives what it was told to receive.
-class RecordingCrew final : public Crew {
+// Records the commands that it broadcasts, and receives prepared ones.
+class RecordingWorkerGroup final : public WorkerGroup {
 public:
-    explicit RecordingCrew(bool leads) : leads_(leads) {}
+    explicit RecordingWorkerGroup(bool is_leader) : is_leader_(is_leader) {}
 
-    [[nodiscard]] bool leads() const override { return leads_; }
-    void give(const Order& order) override { given.push_back(order); }
-    Order receive() override {
-        if (orders.empty()) return {};
-        const Order next = orders.front();
-        orders.pop_front();
+    [[nodiscard]] bool is_leader() const override { return is_leader_; }
+    void broadcast(const BatchCommand& command) override { sent.push_back(command); }
+    BatchCommand receive() override {
+        if (commands.empty()) return {};
+        const BatchCommand next = commands.front();
+        commands.pop_front();
         return next;
     }
 
-    std::vector<Order> given;
-    std::deque<Order> orders;
+    std::vector<BatchCommand> sent;
+    std::deque<BatchCommand> commands;
 
 private:
-    bool leads_;
+    bool is_leader_;
 };
 
 class EngineTest : public testing::Test {
@@ -52,11 +52,11 @@ protected:
 
     static Point point(std::vector<Variant> variants) { return {.name = "point", .variants = std::move(variants)}; }
 
-    static constexpr EngineSettings settings_{.rounds = 5, .batch = nanoseconds{10'000}, .most_iterations = 5'000};
+    static constexpr EngineSettings settings_{.rounds = 5, .batch = nanoseconds{10'000}, .max_iterations = 5'000};
 
     fakes::FakeClock clock_{nanoseconds{20}};
     std::vector<std::uint64_t> batches_;
-    SoloCrew solo_;
+    SoloWorkerGroup solo_;
 };
 
 TEST_F(EngineTest, TakesTheClocksOwnCostOff) {
@@ -90,10 +90,10 @@ TEST_F(EngineTest, AColdFirstBatchDoesNotSpoilTheCalibration) {
     EXPECT_THAT(result.variants[0].samples, Each(100));
 }
 
-TEST_F(EngineTest, SomethingThatTakesNoTimeEndsAtTheMostIterations) {
+TEST_F(EngineTest, SomethingThatTakesNoTimeEndsAtMaxIterations) {
     Engine engine(clock_, settings_);
     const auto result = engine.measure(point({taking(nanoseconds{0})}), solo_);
-    EXPECT_EQ(result.variants[0].iterations, settings_.most_iterations);
+    EXPECT_EQ(result.variants[0].iterations, settings_.max_iterations);
     EXPECT_THAT(result.variants[0].samples, Each(0));
 }
 
@@ -135,10 +135,10 @@ TEST_F(EngineTest, RatiosArePairedWithinARound) {
 
 TEST_F(EngineTest, VariantsTakeTurnsInBeingFirst) {
     Engine engine(clock_, settings_);
-    RecordingCrew crew(true);
-    (void)engine.measure(point({taking(nanoseconds{1'000'000}), taking(nanoseconds{1'000'000})}), crew);
+    RecordingWorkerGroup worker_group(true);
+    (void)engine.measure(point({taking(nanoseconds{1'000'000}), taking(nanoseconds{1'000'000})}), worker_group);
     std::vector<std::uint32_t> order;
-    for (std::size_t i = 4; i < 8; ++i) order.push_back(crew.given[i].variant);
+    for (std::size_t i = 4; i < 8; ++i) order.push_back(worker_group.sent[i].variant);
     EXPECT_THAT(order, ElementsAre(0, 1, 1, 0));
 }
 
@@ -146,40 +146,40 @@ TEST_F(EngineTest, EachVariantFollowsEachOther) {
     EngineSettings settings = settings_;
     settings.rounds = 6;
     Engine engine(clock_, settings);
-    RecordingCrew crew(true);
+    RecordingWorkerGroup worker_group(true);
     const auto slow = taking(nanoseconds{1'000'000});
-    (void)engine.measure(point({slow, slow, slow}), crew);
+    (void)engine.measure(point({slow, slow, slow}), worker_group);
     std::set<std::pair<std::uint32_t, std::uint32_t>> neighbours;
-    for (std::size_t i = 6; i + 1 < crew.given.size() - 1; ++i) {
-        if ((i - 6) % 3 != 2) neighbours.emplace(crew.given[i].variant, crew.given[i + 1].variant);
+    for (std::size_t i = 6; i + 1 < worker_group.sent.size() - 1; ++i) {
+        if ((i - 6) % 3 != 2) neighbours.emplace(worker_group.sent[i].variant, worker_group.sent[i + 1].variant);
     }
     EXPECT_THAT(neighbours, SizeIs(6));
 }
 
-TEST_F(EngineTest, TheLeaderOrdersEveryBatchAndStopsInTheEnd) {
+TEST_F(EngineTest, TheLeaderBroadcastsEveryBatchAndStopsInTheEnd) {
     Engine engine(clock_, settings_);
-    RecordingCrew crew(true);
-    (void)engine.measure(point({taking(nanoseconds{1'000'000})}), crew);
-    ASSERT_THAT(crew.given, SizeIs(batches_.size() + 1));
-    for (std::size_t i = 0; i < batches_.size(); ++i) EXPECT_EQ(crew.given[i].iterations, batches_[i]);
-    EXPECT_EQ(crew.given.back().variant, Order::stop);
+    RecordingWorkerGroup worker_group(true);
+    (void)engine.measure(point({taking(nanoseconds{1'000'000})}), worker_group);
+    ASSERT_THAT(worker_group.sent, SizeIs(batches_.size() + 1));
+    for (std::size_t i = 0; i < batches_.size(); ++i) EXPECT_EQ(worker_group.sent[i].iterations, batches_[i]);
+    EXPECT_EQ(worker_group.sent.back().variant, BatchCommand::stop);
 }
 
-TEST_F(EngineTest, TheOthersDoAsTheyAreTold) {
+TEST_F(EngineTest, TheOthersRunTheCommands) {
     Engine engine(clock_, settings_);
-    RecordingCrew crew(false);
-    crew.orders = {{0, 1}, {0, 7}, {0, 7}};
-    const auto result = engine.measure(point({taking(nanoseconds{5})}), crew);
+    RecordingWorkerGroup worker_group(false);
+    worker_group.commands = {{0, 1}, {0, 7}, {0, 7}};
+    const auto result = engine.measure(point({taking(nanoseconds{5})}), worker_group);
     EXPECT_THAT(batches_, ElementsAre(1, 7, 7));
     EXPECT_THAT(result.variants, IsEmpty());
-    EXPECT_THAT(crew.given, IsEmpty());
+    EXPECT_THAT(worker_group.sent, IsEmpty());
 }
 
-TEST_F(EngineTest, AnOrderForNoVariantStops) {
+TEST_F(EngineTest, ACommandForNoVariantStops) {
     Engine engine(clock_, settings_);
-    RecordingCrew crew(false);
-    crew.orders = {{1, 3}, {0, 3}};
-    (void)engine.measure(point({taking(nanoseconds{5})}), crew);
+    RecordingWorkerGroup worker_group(false);
+    worker_group.commands = {{1, 3}, {0, 3}};
+    (void)engine.measure(point({taking(nanoseconds{5})}), worker_group);
     EXPECT_THAT(batches_, IsEmpty());
 }
 

@@ -23,14 +23,14 @@ TEST(Summarise, OneSampleIsEverything) {
     EXPECT_EQ(one.mad, 0);
     EXPECT_EQ(one.p10, 7.5);
     EXPECT_EQ(one.p90, 7.5);
-    EXPECT_EQ(one.least, 7.5);
+    EXPECT_EQ(one.min, 7.5);
 }
 
 TEST(Summarise, OrderOfTheSamplesDoesNotMatter) {
     const Summary summary = summarise({5, 1, 4, 2, 3});
     EXPECT_EQ(summary.median, 3);
     EXPECT_EQ(summary.mad, 1);  // distances 2 1 0 1 2
-    EXPECT_EQ(summary.least, 1);
+    EXPECT_EQ(summary.min, 1);
 }
 
 TEST(Summarise, AnEvenCountTakesTheMiddleOfTwo) {

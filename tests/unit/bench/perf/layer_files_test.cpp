@@ -24,7 +24,7 @@ void fill(PayloadResult& result) {
     result.payload_bytes = 4000;
     result.rows = {30, 10};
     result.tokens = 20;
-    result.in_a_row = {2e-6, 1e-6};
+    result.back_to_back = {2e-6, 1e-6};
     result.ordinary = {4e-6, 2e-6, 3e-6};
     result.streaming = {5e-6};
     result.verified_calls = 6;

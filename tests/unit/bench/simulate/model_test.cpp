@@ -22,9 +22,9 @@ TEST(Model, IsReadAsItIsDescribed) {
 }
 
 TEST(Model, WhatIsNotNamedStays) {
-    Model model = usual_model();
+    Model model = default_model();
     EXPECT_TRUE(read("\n# a comment\n  network.latency 2000 # ns\n", model).ok());
-    Model expected = usual_model();
+    Model expected = default_model();
     expected.network.latency = 2000;
     EXPECT_EQ(model, expected);
 }
@@ -41,11 +41,11 @@ TEST(Model, WhatIsWrongIsSaidWithItsPlace) {
 }
 
 TEST(Model, IsMeasuredHere) {
-    auto measured = measure_model(usual_model());
+    auto measured = measure_model(default_model());
     ASSERT_TRUE(measured.ok()) << measured.status().message();
     EXPECT_GT(measured.value().turn, 0);
     EXPECT_GE(measured.value().node.latency, 0);
-    EXPECT_EQ(measured.value().network, usual_model().network);
+    EXPECT_EQ(measured.value().network, default_model().network);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(Sweep, WritesALineForEachTime) {
 }
 
 TEST(Sweep, DrawsALineForEachAlgorithmAndMarksTheCrossovers) {
-    const std::string svg = picture(two, "a <title>");
+    const std::string svg = to_svg(two, "a <title>");
     EXPECT_THAT(svg, HasSubstr("a &lt;title&gt;"));
     EXPECT_THAT(svg, HasSubstr("<title>few</title>"));
     EXPECT_THAT(svg, HasSubstr("from 4 PEs many is the fastest"));
@@ -39,7 +39,7 @@ TEST(Sweep, DrawsALineForEachAlgorithmAndMarksTheCrossovers) {
 
 TEST(Sweep, RunsTheSimulations) {
     const std::vector<barrier::Plan> plans{{barrier::dissemination_id}, barrier::parse_plan("two_proc").value()};
-    auto result = sweep(plans, {2, 16}, 1, usual_model());
+    auto result = sweep(plans, {2, 16}, 1, default_model());
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result.value().series[1].outcomes[1].nanoseconds, 0) << "two_proc does not serve 16";
     EXPECT_GT(result.value().series[0].outcomes[1].nanoseconds, result.value().series[0].outcomes[0].nanoseconds);

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "tests/unit/core/moe/combine_bench.hpp"
-#include "tests/unit/core/moe/dispatch/dispatch_bench.hpp"
+#include "tests/unit/core/moe/combine_fixture.hpp"
+#include "tests/unit/core/moe/dispatch/layer_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -15,23 +15,23 @@ using ::testing::HasSubstr;
 
 const CaseShape shape{2, 4, 2, 6, 61, 0.0};
 
-// Runs one call in which rank 0 sends by `spoil`ed tables, after x was filled for the right ones. `judge` is called on
-// every rank with the combine's status and the first difference of its output.
-template <class Spoil, class Judge>
-void combine_spoiled(CombineMode mode, const Spoil& spoil, const Judge& judge) {
+// Runs one call in which rank 0 sends by tables that `corrupt` has changed, after x was filled for the right ones.
+// `inspect` is called on every rank with the combine's status and the first difference of its output.
+template <class Corrupt, class Inspect>
+void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& inspect) {
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 40);
     config.mode = mode;
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
         CombinePlan plan = pe.engine().plan();
-        if (pe.pe() == 0) spoil(plan);
+        if (pe.pe() == 0) corrupt(plan);
         pe.engine().adopt(std::move(plan), routing.rank(static_cast<std::size_t>(pe.pe())));
         const bool well = pe.combine();
-        judge(pe, well, pe.first_difference(1));
-        pe.meet();
+        inspect(pe, well, pe.first_difference(1));
+        pe.barrier();
     });
 }
 
@@ -46,7 +46,7 @@ std::uint64_t first_for_1(const CombinePlan& plan) { return plan.fragment(expert
 
 TEST(CombineControls, ARowThatIsDroppedIsMissedByTheAudit) {
     const auto drop = [](CombinePlan& plan) { --plan.length_table[plan.entry(expert_for_1(plan), 1)]; };
-    combine_spoiled(CombineMode::direct, drop, [](CombinePe& pe, bool well, const std::string& difference) {
+    combine_corrupted(CombineMode::direct, drop, [](CombinePe& pe, bool well, const std::string& difference) {
         EXPECT_EQ(well, pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
         EXPECT_THAT(pe.error(), AllOf(HasSubstr("0 rows have been put into slot"), HasSubstr("the routing says 1")));
@@ -59,7 +59,7 @@ TEST(CombineControls, ARowThatComesTwiceInsteadOfAnotherIsNoticedByTheAudit) {
         const std::uint64_t row = first_for_1(plan);
         plan.slots[row + 1] = plan.slots[row];
     };
-    combine_spoiled(CombineMode::direct, repeat, [](CombinePe& pe, bool well, const std::string&) {
+    combine_corrupted(CombineMode::direct, repeat, [](CombinePe& pe, bool well, const std::string&) {
         EXPECT_EQ(well, pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
         EXPECT_THAT(pe.error(), HasSubstr("rows have been put into slot"));
@@ -71,7 +71,7 @@ TEST(CombineControls, RowsThatAreSwappedShowInThePayload) {
         const std::uint64_t row = first_for_1(plan);
         std::swap(plan.slots[row], plan.slots[row + 1]);
     };
-    combine_spoiled(CombineMode::direct, swap, [](CombinePe& pe, bool well, const std::string& difference) {
+    combine_corrupted(CombineMode::direct, swap, [](CombinePe& pe, bool well, const std::string& difference) {
         EXPECT_TRUE(well) << pe.error();  // each slot has been written once
         EXPECT_EQ(difference.empty(), pe.pe() == 0);
     });
@@ -84,7 +84,7 @@ TEST(CombineControls, RowsOfAnotherFragmentShowInThePayloadOfEveryMode) {
         offset += offset > 0 ? -1 : 1;
     };
     for (const CombineMode mode : {CombineMode::chunked, CombineMode::stream}) {
-        combine_spoiled(mode, shift, [](CombinePe& pe, bool well, const std::string& difference) {
+        combine_corrupted(mode, shift, [](CombinePe& pe, bool well, const std::string& difference) {
             EXPECT_TRUE(well) << pe.error();
             EXPECT_EQ(difference.empty(), pe.pe() == 0);
         });
@@ -96,7 +96,7 @@ TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = config_for(shape, 40);
         config.mode = mode;
-        CombineBench bench(shape.ranks, config);
+        CombineFixture bench(shape.ranks, config);
         bench.run([&](CombinePe& pe) {
             ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
             pe.fill(1);
@@ -111,10 +111,10 @@ TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
 
 TEST(CombineControls, AByteBehindTheRowsOfADispatchIsNoticed) {
     const Routing routing = random_routing(shape);
-    LayerBench bench(shape.ranks, layer_config(shape, 40));
+    LayerFixture bench(shape.ranks, layer_config(shape, 40));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
-        if (pe.pe() == 1) pe.spoil_canary();
+        if (pe.pe() == 1) pe.corrupt_canary();
         EXPECT_EQ(pe.dispatch(routing, 1), pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
         EXPECT_THAT(pe.error(), HasSubstr("byte 3 behind the last row of x was overwritten"));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/moe/combine.hpp"
-#include "tests/unit/core/moe/combine_bench.hpp"
+#include "tests/unit/core/moe/combine_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 TEST(CombineRefusals, ABadTableOfOneRankIsRefusedByAllBeforeAByteMoves) {
     const CaseShape shape{3, 6, 2, 5, 33, 0.0};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         const CombinePlan plan = pe.engine().plan();
@@ -40,7 +40,7 @@ TEST(CombineRefusals, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
     CaseShape more = shape;
     more.tokens = 6;
     const Routing too_many = random_routing(more);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         EXPECT_FALSE(pe.route(wrong));
@@ -56,7 +56,7 @@ TEST(CombineRefusals, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
 
 TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
     const CaseShape shape{3, 6, 2, 5, 35};
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         if (pe.pe() == 1) pe.config().top_k = 3;
         EXPECT_FALSE(pe.open());
@@ -68,7 +68,7 @@ TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
 TEST(CombineRefusals, AHeapThatIsTooSmallSaysForWhat) {
     const CaseShape shape{2, 6, 2, 5, 37};
     CombineConfig config = config_for(shape, 1 << 20);
-    CombineBench bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
+    CombineFixture bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
     bench.run([&](CombinePe& pe) {
         EXPECT_FALSE(pe.open());
         EXPECT_THAT(pe.error(), AllOf(HasSubstr("two buffers of slots"), HasSubstr("bytes left")));
@@ -82,7 +82,7 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);
     config.timeout = std::chrono::seconds(0);
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -90,7 +90,7 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
                                            : pe.engine().combine(pe.x_data(), pe.out_data());
         EXPECT_EQ(status.code(), Code::argument);
         EXPECT_THAT(status.message(), HasSubstr("x is null"));
-        EXPECT_EQ(status.message().starts_with("rank 1 has given up"), pe.pe() != 1) << status.message();
+        EXPECT_EQ(status.message().starts_with("rank 1 has aborted"), pe.pe() != 1) << status.message();
         EXPECT_FALSE(pe.combine());
         EXPECT_THAT(pe.error(), HasSubstr("out of step"));
     });
@@ -99,7 +99,7 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
 // What each of four ranks returns when ranks 1 and 2 refuse the same call.
 std::vector<Status> results_of_two_refusals(const CombineConfig& config, const Routing& routing) {
     std::vector<Status> results(4);
-    CombineBench bench(4, config);
+    CombineFixture bench(4, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -123,11 +123,11 @@ TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobody
         const std::vector<Status> results = results_of_two_refusals(config, routing);
         const std::size_t first = results[1].message().starts_with("moe: x is null") ? 1 : 2;
         const std::string& reason = results[first].message();
-        EXPECT_THAT(reason, AllOf(HasSubstr("is null but must hold"), Not(HasSubstr("given up")))) << name_of(mode);
+        EXPECT_THAT(reason, AllOf(HasSubstr("is null but must hold"), Not(HasSubstr("has aborted")))) << name_of(mode);
         for (std::size_t rank = 0; rank < results.size(); ++rank) {
             EXPECT_EQ(results[rank].code(), Code::argument) << results[rank].message();
             if (rank == first) continue;
-            const std::string told = fmt::format("rank {} has given up: {}", first, reason);
+            const std::string told = fmt::format("rank {} has aborted: {}", first, reason);
             const bool refuses = rank == 1 || rank == 2;
             EXPECT_THAT(results[rank].message(), StartsWith(told)) << name_of(mode);
             EXPECT_EQ(results[rank].message() == told, !refuses) << results[rank].message();
@@ -138,7 +138,7 @@ TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobody
 TEST(CombineRefusals, OverlappingBuffersAreRefused) {
     const CaseShape shape{1, 2, 2, 5, 39, 0.0};
     const Routing routing = random_routing(shape);
-    CombineBench bench(1, config_for(shape, 20));
+    CombineFixture bench(1, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -150,7 +150,7 @@ TEST(CombineRefusals, OverlappingBuffersAreRefused) {
 
 TEST(CombineRefusals, CombineBeforeRoutingIsRefused) {
     const CaseShape shape{1, 2, 2, 5, 40};
-    CombineBench bench(1, config_for(shape, 20));
+    CombineFixture bench(1, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open());
         EXPECT_THAT(pe.engine().combine(nullptr, nullptr).message(), HasSubstr("before any routing"));
@@ -163,17 +163,17 @@ TEST(CombineRefusals, ARankThatNeverCallsIsNamedAtTheDeadline) {
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);
     config.timeout = std::chrono::milliseconds(50);
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
         if (pe.pe() == 1) {
-            pe.meet();
+            pe.barrier();
             return;
         }
         EXPECT_FALSE(pe.combine());
         EXPECT_THAT(pe.error(), AllOf(HasSubstr("waits for the rows of rank 1"), HasSubstr("last finished call is 0")));
-        pe.meet();
+        pe.barrier();
     });
 }
 

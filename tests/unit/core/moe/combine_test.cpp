@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/moe/routing_generator.hpp"
-#include "tests/unit/core/moe/combine_bench.hpp"
+#include "tests/unit/core/moe/combine_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -128,7 +128,7 @@ TEST(Combine, OneExpertChosenSeveralTimesByOneToken) {
 TEST(Combine, AFewBlocksServeManyRanks) {
     const CaseShape shape{8, 16, 2, 5, 25};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 32), /*blocks=*/1);
+    CombineFixture bench(shape.ranks, config_for(shape, 32), /*blocks=*/1);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -145,7 +145,7 @@ TEST(Combine, ManyCallsInARowWithRanksThatDrift) {
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 48);
     config.audit = false;
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         std::minstd_rand random(static_cast<unsigned>(pe.pe()) + 1);
@@ -163,7 +163,7 @@ TEST(Combine, ManyCallsInARowWithRanksThatDrift) {
 TEST(Combine, ADelayedReceiverLosesNothing) {
     const CaseShape shape{3, 6, 2, 4, 27};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 100));
+    CombineFixture bench(shape.ranks, config_for(shape, 100));
     std::atomic<int> entered{0};
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
@@ -184,7 +184,7 @@ TEST(Combine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
     for (const CopyRoute route : routes()) {
         CombineConfig config = config_for(shape, 300);
         config.route = route;
-        CombineBench bench(shape.ranks, config);
+        CombineFixture bench(shape.ranks, config);
         bench.run([&](CombinePe& pe) {
             ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
             pe.use_random_payload();
@@ -200,7 +200,7 @@ TEST(Combine, RandomPayloadGivesTheReferenceBitsAndTheSameBitsTwice) {
 
 TEST(Combine, RoutingMayChangeBetweenCalls) {
     const CaseShape shape{3, 7, 2, 5, 29};
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         for (std::uint32_t seed = 1; seed < 6; ++seed) {
@@ -219,7 +219,7 @@ TEST(Combine, RoutingMayChangeBetweenCalls) {
 TEST(Combine, SeveralLayersInFlightOnOneDevice) {
     const CaseShape shape{3, 6, 2, 5, 30};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         CombinePe second(pe);
         ASSERT_TRUE(pe.open() && second.open());
@@ -235,7 +235,7 @@ TEST(Combine, SeveralLayersInFlightOnOneDevice) {
 
 TEST(Combine, EverythingIsGivenBack) {
     const CaseShape shape{2, 4, 2, 5, 31};
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open());
         pe.close();
@@ -260,7 +260,7 @@ PlanTables shuffled(const CombinePlan& plan, std::vector<std::int32_t>& offsets,
 TEST(Combine, TablesOfTheCallersOwn) {
     const CaseShape shape{3, 6, 2, 5, 32};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 20));
+    CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         std::vector<std::int32_t> offsets;
@@ -277,9 +277,9 @@ TEST(Combine, TablesOfTheCallersOwn) {
 TEST(Combine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     CaseShape shape{3, 6, 2, 5, 36, 0.0};
     const Routing routing = random_routing(shape);
-    CombineBench bench(shape.ranks, config_for(shape, 20), 4, /*window=*/false);
+    CombineFixture bench(shape.ranks, config_for(shape, 20), 4, /*window=*/false);
     bench.run([&](CombinePe& pe) {
-        if (pe.pe() != 1) pe.fabric().hide(2 - pe.pe());
+        if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         for (std::uint64_t call = 0; call < 5; ++call) {
             pe.fill(call);
@@ -291,22 +291,21 @@ TEST(Combine, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     });
 }
 
-TEST(Combine, GivingUpReachesRanksThatAreNotMapped) {
+TEST(Combine, AnAbortReachesRanksThatAreNotMapped) {
     const CaseShape shape{2, 6, 2, 5, 38, 0.0};
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);
     config.timeout = std::chrono::seconds(0);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         config.mode = mode;
-        CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+        CombineFixture bench(shape.ranks, config, 4, /*window=*/false);
         bench.run([&](CombinePe& pe) {
-            pe.fabric().hide(1 - pe.pe());
+            pe.fabric().unmap(1 - pe.pe());
             ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
             pe.fill(1);
             const Status status = pe.engine().combine(pe.pe() == 1 ? nullptr : pe.x_data(), pe.out_data());
             EXPECT_EQ(status.code(), Code::argument);
-            EXPECT_THAT(status.message(),
-                        HasSubstr(pe.pe() == 1 ? "x is null" : "rank 1 has given up: moe: x is null"));
+            EXPECT_THAT(status.message(), HasSubstr(pe.pe() == 1 ? "x is null" : "rank 1 has aborted: moe: x is null"));
         });
     }
 }

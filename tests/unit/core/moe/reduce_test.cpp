@@ -13,7 +13,7 @@
 namespace npushmem::moe {
 namespace {
 
-constexpr std::size_t most_rows = 9;
+constexpr std::size_t max_rows = 9;
 
 // Rows of one token in an element type, with one element behind each row and the output that must not be touched.
 template <class Input, class Output>
@@ -65,7 +65,7 @@ void compare_with_reference(ElementType input, ElementType output, double output
     for (const ReduceVariant& variant : reduce_variants()) {
         const ReduceFunction function = variant.function(input, output);
         for (const std::size_t columns : {0, 1, 7, 16, 17, 63, 64, 65, 128, 1000, 2048}) {
-            for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, most_rows}) {
+            for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, max_rows}) {
                 Sum<Input, Output> sum(count, columns, columns * 31 + count);
                 const auto out = sum.run(function);
                 for (std::size_t c = 0; c < columns; ++c) {

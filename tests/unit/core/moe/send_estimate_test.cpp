@@ -34,10 +34,10 @@ TEST(SendEstimate, KeepsTheLinksOfAServerBusy) {
     const Routing routing = even_routing(tokens);
     const npu::VirtualReport report = estimate(routing, {});
     const LinksBusy busy = links_busy(report, ranks, 8);
-    EXPECT_GE(busy.least, 0.9);
-    EXPECT_LE(busy.most, 1);
-    const double least_seconds = tokens * static_cast<double>(row.value()) / npu::DeviceModel{}.hccs_rate / 1e9;
-    EXPECT_NEAR(busy.mean, least_seconds / report.seconds(), 1e-9) << "what they carry is what the routing says";
+    EXPECT_GE(busy.min, 0.9);
+    EXPECT_LE(busy.max, 1);
+    const double min_seconds = tokens * static_cast<double>(row.value()) / npu::DeviceModel{}.hccs_rate / 1e9;
+    EXPECT_NEAR(busy.mean, min_seconds / report.seconds(), 1e-9) << "what they carry is what the routing says";
     EXPECT_EQ(estimate(routing, {}).seconds(), report.seconds()) << "the same on every machine";
 }
 
@@ -57,16 +57,16 @@ TEST(SendEstimate, FollowsTheModel) {
 // Why cores share a destination: one core waits for each of its copies to arrive.
 TEST(SendEstimate, OneCorePerDestinationDoesNotFillALink) {
     const Routing routing = even_routing(16);
-    EXPECT_LT(links_busy(estimate(routing, {4, 2}), ranks, 8).most, 0.5);
+    EXPECT_LT(links_busy(estimate(routing, {4, 2}), ranks, 8).max, 0.5);
 }
 
 TEST(SendEstimate, LinksWithoutRowsAreIdle) {
     Routing routing = even_routing(2);
     for (auto& ids : routing.expert_ids) ids.assign(ids.size(), 0);
     const LinksBusy busy = links_busy(estimate(routing, {}), ranks, 8);
-    EXPECT_EQ(busy.least, 0);
-    EXPECT_GT(busy.most, 0);
-    EXPECT_NEAR(busy.mean, busy.most * 7 / 56, 1e-9) << "rank 0 has the expert, and a link to each of the others";
+    EXPECT_EQ(busy.min, 0);
+    EXPECT_GT(busy.max, 0);
+    EXPECT_NEAR(busy.mean, busy.max * 7 / 56, 1e-9) << "rank 0 has the expert, and a link to each of the others";
 }
 
 // Links are there within a group only; to the others each rank has a port.
@@ -79,9 +79,9 @@ TEST(SendEstimate, TellsLinksFromPorts) {
     const double expected =
         2 * static_cast<double>(row.value()) / npu::DeviceModel{}.hccs_rate / 1e9 / report.seconds();
     EXPECT_NEAR(links.mean, expected, 1e-9) << "two rows from each to each";
-    EXPECT_NEAR(links.least, links.most, 1e-9);
+    EXPECT_NEAR(links.min, links.max, 1e-9);
     EXPECT_NEAR(ports.mean, 8 * expected, 1e-9) << "to eight others, at the rate of a link";
-    EXPECT_NEAR(ports.least, ports.most, 1e-9);
+    EXPECT_NEAR(ports.min, ports.max, 1e-9);
     EXPECT_EQ(ports_busy(report, 8, 8).links, 0U);
     EXPECT_EQ(links_busy(report, 9, 8).links, 56U) << "the ninth is alone in its group";
 }

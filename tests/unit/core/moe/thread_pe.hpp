@@ -31,11 +31,11 @@ public:
     [[nodiscard]] fakes::ThreadFabric& fabric() { return *fabric_; }
     // Of the last call that failed, "" if it did not.
     [[nodiscard]] const std::string& error() const { return error_; }
-    void meet() { world_.meet(); }
+    void barrier() { world_.barrier(); }
 
 protected:
     npu::Device& device() { return *device_; }
-    bool note(const Status& status) {
+    bool succeeded(const Status& status) {
         error_ = status.message();
         return status.ok();
     }
@@ -50,9 +50,9 @@ private:
 };
 
 template <class Pe, class Config>
-class ThreadBench {
+class ThreadFixture {
 public:
-    ThreadBench(int pes, const Config& config, std::size_t heap, int blocks, bool window)
+    ThreadFixture(int pes, const Config& config, std::size_t heap, int blocks, bool window)
         : world_(pes, heap), config_(config), blocks_(blocks), window_(window) {}
 
     // body on a thread per PE. An engine still open at the end is closed after all PEs got there.
@@ -60,7 +60,7 @@ public:
         world_.run([&](int pe) {
             Pe self(world_, config_, pe, blocks_, window_);
             body(self);
-            world_.meet();
+            world_.barrier();
         });
     }
 

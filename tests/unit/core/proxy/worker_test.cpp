@@ -32,7 +32,7 @@ struct FakeWorker : ::testing::Test {
     }
 
     fakes::SymmetricArray array{3, 1024};
-    fakes::FakeSlices slices{array, FakeFabric::Delivery::when_told};
+    fakes::FakeSlices slices{array, FakeFabric::Delivery::deferred};
     Worker worker{*slices.peers};
     std::shared_ptr<Asker> asker = std::make_shared<Asker>();
 };
@@ -73,7 +73,7 @@ TEST_F(FakeWorker, AnswersWhenItIsDone) {
 }
 
 TEST_F(FakeWorker, TriesAgainWhereThereIsNoRoom) {
-    slices.fabric.refuse_room(3);
+    slices.fabric.reject_posts(3);
     std::uint64_t source = 5;
     worker.accept(put_of(asker, 1, 0, &source, 8, 1));
     for (int i = 0; i < 3; ++i) EXPECT_FALSE(worker.advance());
@@ -148,7 +148,7 @@ TEST_F(FakeWorker, GivingUpTellsAllWhoWait) {
     const auto third = std::make_shared<Asker>();
     worker.accept(put_of(asker, 1, 0, &source, 8, 1));
     (void)worker.advance();
-    slices.fabric.refuse_room(1);
+    slices.fabric.reject_posts(1);
     worker.accept(put_of(second, 1, 0, &source, 8, 1));  // not posted
     (void)worker.advance();
     worker.accept(request_of(Kind::quiet, third, 1));

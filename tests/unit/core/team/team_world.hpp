@@ -28,7 +28,7 @@ public:
     }
     [[nodiscard]] TeamTable& table(int pe) { return *pes_[static_cast<std::size_t>(pe)]->table; }
     [[nodiscard]] int pes() const { return memory_.pes(); }
-    void meet() { memory_.meet(); }
+    void meet() { memory_.barrier(); }
     // Everybody finds it dead from now on.
     void kill(int pe) { dead_.store(pe, std::memory_order_relaxed); }
 

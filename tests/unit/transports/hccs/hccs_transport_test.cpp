@@ -36,16 +36,16 @@ protected:
             pe, std::move(opened).value(),
             std::make_unique<Slice>(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes));
     }
-    void meet() {
+    void connect_all() {
         pes_[0] = make(0);
         pes_[1] = make(1);
-        const Pe::Card cards[] = {pes_[0]->publish().value(), pes_[1]->publish().value()};
+        const Pe::ConnectInfo infos[] = {pes_[0]->publish().value(), pes_[1]->publish().value()};
         for (auto& from : pes_)
             for (int to = 0; to < 2; ++to) {
                 npushmem_peer peer{};
                 peer.pe = to;
-                const Status met = from->meet(peer, cards[to]);
-                EXPECT_TRUE(met.ok()) << met.message();
+                const Status connected = from->connect(peer, infos[to]);
+                EXPECT_TRUE(connected.ok()) << connected.message();
             }
     }
     Pe& origin() { return *pes_[0]; }
@@ -63,7 +63,7 @@ protected:
 };
 
 TEST_F(Hccs, NamesTheLink) {
-    meet();
+    connect_all();
     EXPECT_EQ(origin().reach(1).why, "HCCS link 0-1");
     EXPECT_TRUE(origin().reach(1).has(NPUSHMEM_CAP_MAP));
     EXPECT_EQ(origin().reach(0).why, "NPU 0 itself");
@@ -71,14 +71,14 @@ TEST_F(Hccs, NamesTheLink) {
 
 TEST_F(Hccs, NamesTheSwitch) {
     set("HCCS_LINKS", "0,1");
-    meet();
+    connect_all();
     EXPECT_EQ(origin().reach(1).why, "the switch between NPU 0 and NPU 1");
 }
 
 TEST_F(Hccs, TimedLinksAreNotMappedAndTakeTheirTime) {
     set("HCCS_TIMED", "1");
     set("HCCS_LATENCY", "3ms");
-    meet();
+    connect_all();
     EXPECT_FALSE(origin().reach(1).has(NPUSHMEM_CAP_MAP));
     EXPECT_TRUE(origin().reach(0).has(NPUSHMEM_CAP_MAP));
     EXPECT_FALSE(origin().transport().map(origin().remote(1)).ok());
@@ -91,7 +91,7 @@ TEST_F(Hccs, TimedLinksAreNotMappedAndTakeTheirTime) {
 }
 
 TEST_F(Hccs, EnginesGoOnWithoutTheCaller) {
-    meet();
+    connect_all();
     const std::uint64_t value = 42;
     std::uint64_t token = 0;
     npushmem_put_signal op{};
@@ -102,15 +102,15 @@ TEST_F(Hccs, EnginesGoOnWithoutTheCaller) {
     auto* const signal = reinterpret_cast<std::uint64_t*>(pes_[1]->memory().data());
     const contract::Deadline deadline(std::chrono::seconds(60));
     // Acquire: pairs with the engine's release of the signal.
-    while (std::atomic_ref(*signal).load(std::memory_order_acquire) != 1 && !deadline.over()) ::usleep(100);
-    EXPECT_FALSE(deadline.over()) << "nobody carried it out";
+    while (std::atomic_ref(*signal).load(std::memory_order_acquire) != 1 && !deadline.expired()) ::usleep(100);
+    EXPECT_FALSE(deadline.expired()) << "nobody carried it out";
     EXPECT_EQ(static_cast<std::uint8_t>(pes_[1]->memory()[128]), 42);
     EXPECT_EQ(origin().wait(token), Code::ok);
 }
 
 TEST_F(Hccs, ALinkThatIsDownIsNoWayToThePeer) {
     set("HCCS_FAIL", "1-0");
-    meet();
+    connect_all();
     EXPECT_FALSE(origin().reach(1).reachable());
     EXPECT_THAT(origin().reach(1).why,
                 AllOf(HasSubstr("HCCS link 0-1"), HasSubstr("NPU 1 of PE 1"), HasSubstr("is down")));
@@ -118,7 +118,7 @@ TEST_F(Hccs, ALinkThatIsDownIsNoWayToThePeer) {
 
 TEST_F(Hccs, ALinkThatFailsLaterFailsTheOperationAndNamesItself) {
     set("HCCS_FAIL", "0-1@2");
-    meet();
+    connect_all();
     EXPECT_FALSE(origin().reach(1).has(NPUSHMEM_CAP_MAP));
     const std::uint64_t value = 42;
     for (int i = 0; i < 2; ++i) ASSERT_EQ(origin().put(1, 0, &value, 8), Code::ok);

@@ -34,14 +34,14 @@ public:
         region_ = job_->allocate<std::byte>(layout_.total().value());
         in_ = job_->allocate<std::byte>(bytes_of(Rows{static_cast<std::uint64_t>(shape.tokens)}, row).value());
         experts_ = job_->allocate<std::int32_t>(choices);
-        found_.card = job_->allocate<std::byte>(layout_.card_bytes().value());
-        found_.order = job_->allocate<std::uint32_t>(choices);
-        found_.begins = job_->allocate<std::uint64_t>(shape.experts + 1);
-        found_.starts = job_->allocate<std::uint64_t>(shape.experts);
-        found_.totals = job_->allocate<std::uint64_t>(shape.ranks);
-        found_.accepted = job_->allocate<std::uint64_t>(1);
-        found_.offset_table = job_->allocate<std::int32_t>(entries);
-        found_.length_table = job_->allocate<std::int32_t>(entries);
+        tables_.record = job_->allocate<std::byte>(layout_.record_bytes().value());
+        tables_.order = job_->allocate<std::uint32_t>(choices);
+        tables_.begins = job_->allocate<std::uint64_t>(shape.experts + 1);
+        tables_.starts = job_->allocate<std::uint64_t>(shape.experts);
+        tables_.totals = job_->allocate<std::uint64_t>(shape.ranks);
+        tables_.accepted = job_->allocate<std::uint64_t>(1);
+        tables_.offset_table = job_->allocate<std::int32_t>(entries);
+        tables_.length_table = job_->allocate<std::int32_t>(entries);
         for (int pe = 0; pe < shape.ranks; ++pe) fill(pe);
     }
 
@@ -65,10 +65,10 @@ public:
         work.layout = layout_;
         work.epoch = epoch;
         work.route = route_;
-        work.found = {job_->at(pe, found_.card),         job_->at(pe, found_.order),
-                      job_->at(pe, found_.begins),       job_->at(pe, found_.starts),
-                      job_->at(pe, found_.totals),       job_->at(pe, found_.accepted),
-                      job_->at(pe, found_.offset_table), job_->at(pe, found_.length_table)};
+        work.tables = {job_->at(pe, tables_.record),       job_->at(pe, tables_.order),
+                       job_->at(pe, tables_.begins),       job_->at(pe, tables_.starts),
+                       job_->at(pe, tables_.totals),       job_->at(pe, tables_.accepted),
+                       job_->at(pe, tables_.offset_table), job_->at(pe, tables_.length_table)};
         return work;
     }
 
@@ -77,9 +77,9 @@ public:
         for (int pe = 0; pe < shape.ranks; ++pe) {
             const DispatchWork work = work_of(pe, epoch);
             const CombinePlan plan = build_combine_plan(views_of(routing_), work.placement, pe).value();
-            if (*work.found.accepted != 1) return fmt::format("PE {}: not accepted", pe);
-            if (!std::ranges::equal(plan.offset_table, std::span(work.found.offset_table, entries)) ||
-                !std::ranges::equal(plan.length_table, std::span(work.found.length_table, entries)))
+            if (*work.tables.accepted != 1) return fmt::format("PE {}: not accepted", pe);
+            if (!std::ranges::equal(plan.offset_table, std::span(work.tables.offset_table, entries)) ||
+                !std::ranges::equal(plan.length_table, std::span(work.tables.length_table, entries)))
                 return fmt::format("PE {}: tables", pe);
             if (std::string text = wrong_row(work, plan); !text.empty()) return fmt::format("PE {}: {}", pe, text);
         }
@@ -125,7 +125,7 @@ private:
     std::byte* region_ = nullptr;
     std::byte* in_ = nullptr;
     std::int32_t* experts_ = nullptr;
-    DispatchFindings found_;
+    DispatchTables tables_;
 };
 
 TEST(CheckedDispatch, IsCleanUnderEverySchedule) {
@@ -147,7 +147,7 @@ CheckReport read_x(bool waits) {
     CheckedDispatch dispatch("lazy", Bytes{64}, CopyRoute::direct);
     return dispatch.run_kernel([&, waits](npu::Core& core) {
         const DispatchWork work = dispatch.work_of(core.my_pe(), 1);
-        moe_dispatch_show(core, work);
+        moe_dispatch_publish_counts(core, work);
         moe_dispatch_tables(core, work);
         moe_dispatch_rows(core, work);
         if (waits) moe_dispatch_await(core, work);

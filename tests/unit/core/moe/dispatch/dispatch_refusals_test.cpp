@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "tests/unit/core/moe/dispatch/dispatch_bench.hpp"
+#include "tests/unit/core/moe/dispatch/layer_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -40,7 +40,7 @@ TEST(DispatchRefusals, TooManyRowsForARankNameExpertRankAndValueOnAllRanks) {
     const Routing crowded = random_routing(crowd);
     CombineConfig config = layer_config(shape, 20);
     config.capacity = 40;
-    LayerBench bench(shape.ranks, config);
+    LayerFixture bench(shape.ranks, config);
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
         EXPECT_FALSE(pe.dispatch(crowded, 5));
@@ -59,7 +59,7 @@ TEST(DispatchRefusals, ABadExpertOfOneRankIsRefusedByAll) {
     CaseShape more = shape;
     more.tokens = 6;
     const Routing too_many = random_routing(more);
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
         EXPECT_FALSE(pe.dispatch(wrong, 7));
@@ -73,9 +73,9 @@ TEST(DispatchRefusals, ABadExpertOfOneRankIsRefusedByAll) {
 TEST(DispatchRefusals, ARankWithoutMemoryForItsTokensIsNamed) {
     const CaseShape shape{3, 6, 2, 5, 35, 0.0};
     const Routing routing = random_routing(shape);
-    LayerBench bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
+    LayerFixture bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
     bench.run([&](LayerPe& pe) {
-        if (pe.pe() == 0) pe.fabric().hide(2);
+        if (pe.pe() == 0) pe.fabric().unmap(2);
         ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
         EXPECT_FALSE(pe.pe() == 2 ? pe.dispatch_without_tokens_memory(routing) : pe.dispatch(routing, 9));
         EXPECT_THAT(pe.error(), HasSubstr("in is null but must hold 200 bytes"));
@@ -88,7 +88,7 @@ TEST(DispatchRefusals, ALayerWithoutCapacityHasNoDispatch) {
     const CaseShape shape{2, 4, 2, 5, 36};
     CombineConfig config = layer_config(shape, 20);
     config.capacity = 0;
-    LayerBench bench(shape.ranks, config);
+    LayerFixture bench(shape.ranks, config);
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         EXPECT_FALSE(pe.dispatch(random_routing(shape), 1));
@@ -99,7 +99,7 @@ TEST(DispatchRefusals, ALayerWithoutCapacityHasNoDispatch) {
 
 TEST(DispatchRefusals, RanksThatDisagreeOnTheCapacity) {
     const CaseShape shape{2, 4, 2, 5, 37};
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         if (pe.pe() == 1) pe.config().capacity = 3;
         EXPECT_FALSE(pe.open());
@@ -110,7 +110,7 @@ TEST(DispatchRefusals, RanksThatDisagreeOnTheCapacity) {
 
 TEST(DispatchRefusals, TablesOfTheCallersOwnNeedARoutingThatAllHaveSeen) {
     const CaseShape shape{2, 4, 2, 5, 38};
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open() && pe.dispatch(random_routing(shape), 1)) << pe.error();
         const CombinePlan plan = pe.plan();
@@ -121,15 +121,15 @@ TEST(DispatchRefusals, TablesOfTheCallersOwnNeedARoutingThatAllHaveSeen) {
 
 // A rank that never calls is named at the deadline; later calls say why they are refused; a reset brings the layer
 // back.
-TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetMendsTheLayer) {
+TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetRepairsTheLayer) {
     const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
     for (const bool mapped : {true, false}) {
         CombineConfig config = layer_config(shape, 20);
         config.timeout = std::chrono::milliseconds(50);
-        LayerBench bench(shape.ranks, config, 4, mapped);
+        LayerFixture bench(shape.ranks, config, 4, mapped);
         bench.run([&](LayerPe& pe) {
-            if (!mapped) pe.fabric().hide(1 - pe.pe());
+            if (!mapped) pe.fabric().unmap(1 - pe.pe());
             ASSERT_TRUE(pe.open()) << pe.error();
             if (pe.pe() == 0) {
                 EXPECT_FALSE(pe.dispatch(routing, 1));
@@ -138,10 +138,10 @@ TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetMendsTheLayer) {
                 EXPECT_FALSE(pe.dispatch(routing, 1));
                 EXPECT_THAT(pe.error(), AllOf(HasSubstr("out of step"), HasSubstr("waits for the counts of rank 1")));
             }
-            pe.meet();
+            pe.barrier();
             if (pe.pe() == 1) {
                 EXPECT_FALSE(pe.dispatch(routing, 1));
-                EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has given up"), HasSubstr("waits for the counts of")));
+                EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has aborted"), HasSubstr("waits for the counts of")));
             }
             ASSERT_TRUE(pe.reset()) << pe.error();
         });
@@ -155,21 +155,21 @@ TEST(DispatchRefusals, AFailureInTheDispatchEndsTheCombineAndTheOtherWayRound) {
     const Routing routing = random_routing(shape);
     for (const bool mapped : {true, false}) {
         for (const bool dispatch_fails : {true, false}) {
-            LayerBench bench(shape.ranks, layer_config(shape, 20), 4, mapped);
+            LayerFixture bench(shape.ranks, layer_config(shape, 20), 4, mapped);
             bench.run([&](LayerPe& pe) {
-                if (!mapped) pe.fabric().hide(1 - pe.pe());
+                if (!mapped) pe.fabric().unmap(1 - pe.pe());
                 ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
                 pe.run_experts(routing, 1);
-                pe.meet();
+                pe.barrier();
                 if (pe.pe() == 0) {
-                    if (dispatch_fails) pe.spoil_counts_of(1);
+                    if (dispatch_fails) pe.corrupt_counts_of(1);
                     EXPECT_FALSE(dispatch_fails ? pe.dispatch(routing, 2) : pe.combine_nothing());
                     EXPECT_THAT(pe.error(), HasSubstr(dispatch_fails ? "rank 1 is in call 1000" : "x is null"));
                 }
-                pe.meet();
+                pe.barrier();
                 if (pe.pe() == 1) {
                     EXPECT_FALSE(dispatch_fails ? pe.combine() : pe.dispatch(routing, 2));
-                    EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has given up: "),
+                    EXPECT_THAT(pe.error(), AllOf(HasSubstr("rank 0 has aborted: "),
                                                   HasSubstr(dispatch_fails ? "rank 1 is in call 1000" : "x is null")));
                 }
                 EXPECT_FALSE(pe.combine());
@@ -189,7 +189,7 @@ TEST(DispatchRefusals, AllRanksGiveTheCodeOfTheLowestRankThatRefuses) {
     const Routing routing = random_routing(shape);
     Routing wrong = routing;
     wrong.expert_ids[1][3] = 6;
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
         const RankRouting own = wrong.rank(static_cast<std::size_t>(pe.pe()));
@@ -210,15 +210,15 @@ TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
         CombineConfig config = layer_config(shape, 20);
         config.timeout = std::chrono::seconds(0);
         config.mode = mode;
-        LayerBench bench(shape.ranks, config);
+        LayerFixture bench(shape.ranks, config);
         bench.run([&](LayerPe& pe) {
             ASSERT_TRUE(pe.open() && pe.dispatch(routing, 1)) << pe.error();
             std::vector<std::byte> out(1024);
             const std::byte* x = pe.pe() == 1 ? nullptr : pe.engine().x();
-            const Status failed = pe.engine().bring_back(x, out.data());
+            const Status failed = pe.engine().combine_rows(x, out.data());
             EXPECT_EQ(failed.code(), Code::argument);
             EXPECT_THAT(failed.message(), HasSubstr("x is null but must hold"));
-            EXPECT_EQ(failed.message().starts_with("rank 1 has given up"), pe.pe() != 1) << failed.message();
+            EXPECT_EQ(failed.message().starts_with("rank 1 has aborted"), pe.pe() != 1) << failed.message();
             const Status refused = pe.engine().combine().set_routing(routing.rank(static_cast<std::size_t>(pe.pe())));
             EXPECT_THAT(refused.message(), HasSubstr("out of step since an earlier failure, until a reset"));
             ASSERT_TRUE(pe.reset()) << pe.error();

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/unit/core/moe/dispatch/dispatch_bench.hpp"
+#include "tests/unit/core/moe/dispatch/layer_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -87,7 +87,7 @@ TEST(Dispatch, UnevenTokens) {
         routing.expert_ids[rank].resize(2 * (9 - 3 * rank));
         routing.weights[rank].resize(2 * (9 - 3 * rank));
     }
-    LayerBench bench(shape.ranks, layer_config(shape, 40));
+    LayerFixture bench(shape.ranks, layer_config(shape, 40));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open() && pe.dispatch(routing, 3)) << pe.error();
         EXPECT_EQ(pe.difference(routing, 3), "");
@@ -113,7 +113,7 @@ TEST(Dispatch, ManyLayersInARowWithTheRoutingChanged) {
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = layer_config(shape, 48);
         config.mode = mode;
-        LayerBench bench(shape.ranks, config);
+        LayerFixture bench(shape.ranks, config);
         bench.run([&](LayerPe& pe) {
             ASSERT_TRUE(pe.open()) << pe.error();
             for (std::uint32_t call = 0; call < 60; ++call) {
@@ -137,7 +137,7 @@ TEST(Dispatch, SeveralLayersUnderWayAtATime) {
     other.seed = 31;
     const Routing routing = random_routing(shape);
     const Routing another = random_routing(other);
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         LayerPe second(pe);
         ASSERT_TRUE(pe.open() && second.open());
@@ -155,9 +155,9 @@ TEST(Dispatch, SeveralLayersUnderWayAtATime) {
 TEST(Dispatch, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     const CaseShape shape{3, 6, 2, 5, 36};
     const Routing routing = random_routing(shape);
-    LayerBench bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
+    LayerFixture bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
     bench.run([&](LayerPe& pe) {
-        if (pe.pe() != 1) pe.fabric().hide(2 - pe.pe());
+        if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
         ASSERT_TRUE(pe.open()) << pe.error();
         for (std::uint64_t call = 0; call < 5; ++call) {
             ASSERT_TRUE(pe.dispatch(routing, call)) << pe.error();
@@ -172,7 +172,7 @@ TEST(Dispatch, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
 
 TEST(Dispatch, EverythingIsGivenBack) {
     const CaseShape shape{2, 4, 2, 5, 31};
-    LayerBench bench(shape.ranks, layer_config(shape, 20));
+    LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open());
         pe.close();

@@ -112,13 +112,13 @@ void expect_every_byte(int pes, const RingShape& shape, std::uint64_t launches) 
             ASSERT_TRUE(status.ok()) << status.message();
             ASSERT_EQ(pe.difference(script, launch), "");
         }
-        world.meet();
+        world.barrier();
         for (int peer = 0; peer < pes; ++peer) {
             const std::uint64_t taken = pe.word(pe.layout().receiver_state(peer));
-            EXPECT_EQ(pe.word(pe.layout().tail(peer)), taken) << "head and tail meet at the end";
+            EXPECT_EQ(pe.word(pe.layout().tail(peer)), taken) << "head and tail are equal at the end";
             EXPECT_EQ(pe.word(pe.layout().canary(peer)), 0U);
         }
-        world.meet();
+        world.barrier();
     });
 }
 

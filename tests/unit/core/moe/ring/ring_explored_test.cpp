@@ -40,7 +40,7 @@ struct Ring {
     [[nodiscard]] RingShape shape() const { return {units(size), units(batch), units(release)}; }
 };
 
-enum class Mistake { none, tail_before_data, head_before_reading, waits_without_telling, forgets_the_peers_room };
+enum class Mistake { none, tail_before_data, head_before_reading, waits_without_release, ignores_the_head };
 
 class ExploredSender {
 public:
@@ -48,7 +48,7 @@ public:
         : memory_(memory), position_(position), mistake_(mistake) {}
 
     // "Lots of room" is what a sender believes that does not look.
-    std::uint64_t head() { return mistake_ == Mistake::forgets_the_peers_room ? position_ : memory_.load(head_word); }
+    std::uint64_t head() { return mistake_ == Mistake::ignores_the_head ? position_ : memory_.load(head_word); }
     Result<std::uint64_t> await_head(std::uint64_t position) { return memory_.wait_at_least(head_word, position); }
     void copy(const RingPiece& piece) {
         if (mistake_ == Mistake::tail_before_data)
@@ -103,7 +103,7 @@ public:
     Result<std::uint64_t> await_tail(std::uint64_t position) { return memory_.wait_at_least(tail_word, position); }
     void release(std::uint64_t head) {
         for (const auto& [piece, position] : std::exchange(under_way_, {})) read(memory_, piece, position);
-        if (mistake_ != Mistake::waits_without_telling) memory_.store(head_word, head);
+        if (mistake_ != Mistake::waits_without_release) memory_.store(head_word, head);
     }
     static std::chrono::nanoseconds now() { return {}; }
 
@@ -121,7 +121,7 @@ void send(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
         ExploredSender port(memory, state.tail, mistake);
         RingSender sender(port, ring.shape(), {0, 1}, state);
         for (const std::uint64_t batch : batches) {
-            sender.look_ahead(units(batch));
+            sender.prefetch_head(units(batch));
             if (!sender.reserve(units(batch)).ok()) return;
             sender.write(units(batch));
             sender.commit();
@@ -145,7 +145,7 @@ void receive(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
             receiver.take(there.value());
             left -= there.value().value();
         }
-        receiver.publish();
+        receiver.publish_head();
     }
 }
 
@@ -231,16 +231,16 @@ TEST(RingExplored, FindsATailThatOvertakesItsData) {
     EXPECT_EQ(explore({2, 1, 1, 0, {{1, 1, 1}}}, Mistake::tail_before_data).fault, "other bytes than were sent");
 }
 
-TEST(RingExplored, FindsAHeadToldBeforeTheDataIsRead) {
+TEST(RingExplored, FindsAHeadPublishedBeforeTheDataIsRead) {
     EXPECT_EQ(explore({1, 1, 1, 0, {{1, 1}}}, Mistake::head_before_reading).fault, "other bytes than were sent");
 }
 
-TEST(RingExplored, FindsAReceiverThatWaitsWithoutTellingOfRoom) {
-    EXPECT_EQ(explore({2, 1, 2, 0, {{1, 1, 1}}}, Mistake::waits_without_telling).fault, "deadlock");
+TEST(RingExplored, FindsAReceiverThatWaitsWithoutReleasingRoom) {
+    EXPECT_EQ(explore({2, 1, 2, 0, {{1, 1, 1}}}, Mistake::waits_without_release).fault, "deadlock");
 }
 
-TEST(RingExplored, FindsASenderThatDoesNotLook) {
-    EXPECT_EQ(explore({1, 1, 1, 0, {{1, 1}}}, Mistake::forgets_the_peers_room).fault, "other bytes than were sent");
+TEST(RingExplored, FindsASenderThatDoesNotPoll) {
+    EXPECT_EQ(explore({1, 1, 1, 0, {{1, 1}}}, Mistake::ignores_the_head).fault, "other bytes than were sent");
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ struct Exchange {
 };
 
 // Tells the tail with nothing that orders it behind the copies and the tail before.
-class HastySenderPort : public CoreRingSenderPort {
+class UnfencedSenderPort : public CoreRingSenderPort {
 public:
-    HastySenderPort(Core& core, const RingMemory& memory, int destination)
+    UnfencedSenderPort(Core& core, const RingMemory& memory, int destination)
         : CoreRingSenderPort(core, memory, destination),
           core_(core),
           tail_(core.remote(memory.word(memory.layout.tail(core.my_pe())), destination)) {}
@@ -65,9 +65,9 @@ private:
 };
 
 // Tells the head while copies out of the ring may still be under way.
-class HastyReceiverPort : public CoreRingReceiverPort {
+class UnflaggedReceiverPort : public CoreRingReceiverPort {
 public:
-    HastyReceiverPort(Core& core, const RingMemory& memory, int source, int flag)
+    UnflaggedReceiverPort(Core& core, const RingMemory& memory, int source, int flag)
         : CoreRingReceiverPort(core, memory, source, flag),
           core_(core),
           head_(core.remote(memory.word(memory.layout.head(core.my_pe())), source)) {}
@@ -100,7 +100,7 @@ void send_one(Core& core, const Exchange& work, int destination, const std::byte
         core.data_copy(buffers[at], npu::gm(x, bytes), bytes);
         if (work.dropped != Dropped::gather_flag) core.set_flag<Pipe::copy_in, Pipe::copy_out>(0);
         sender.commit();
-        sender.look_ahead(Bytes{bytes});
+        sender.prefetch_head(Bytes{bytes});
         if (const Status s = sender.reserve(Bytes{bytes}); !s.ok()) throw npu::KernelError(s);
         if (work.dropped != Dropped::gather_flag) core.wait_flag<Pipe::copy_in, Pipe::copy_out>(0);
         port.stage(buffers[at]);
@@ -138,19 +138,19 @@ void receive_one(Core& core, const Exchange& work, int source, std::byte* out) {
         out += bytes;
         left -= bytes;
     }
-    receiver.publish();
+    receiver.publish_head();
     store_state(core, line, state);
     core.ub_release(mark);
 }
 
 inline void send_to(Core& core, const Exchange& work, int destination, const std::byte* x) {
-    if (work.dropped == Dropped::tail_fence) return send_one<HastySenderPort>(core, work, destination, x);
+    if (work.dropped == Dropped::tail_fence) return send_one<UnfencedSenderPort>(core, work, destination, x);
     if (work.dropped == Dropped::head_dcci) return send_one<CachedHeadPort>(core, work, destination, x);
     send_one<CoreRingSenderPort>(core, work, destination, x);
 }
 
 inline void receive_from(Core& core, const Exchange& work, int source, std::byte* out) {
-    if (work.dropped == Dropped::read_flag) return receive_one<HastyReceiverPort>(core, work, source, out);
+    if (work.dropped == Dropped::read_flag) return receive_one<UnflaggedReceiverPort>(core, work, source, out);
     receive_one<CoreRingReceiverPort>(core, work, source, out);
 }
 

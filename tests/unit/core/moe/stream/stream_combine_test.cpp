@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-#include "tests/unit/core/moe/combine_bench.hpp"
+#include "tests/unit/core/moe/combine_fixture.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -77,7 +77,7 @@ TEST(StreamCombine, EmptyExpertsEmptyRanksAndAbsentChoices) {
 
 TEST(StreamCombine, ManyCallsWithTheRoutingChangedInBetween) {
     const CaseShape shape{3, 6, 2, 7, 31};
-    CombineBench bench(shape.ranks, stream_config(shape, 20, 3));
+    CombineFixture bench(shape.ranks, stream_config(shape, 20, 3));
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         for (std::uint32_t round = 0; round < 12; ++round) {
@@ -143,7 +143,7 @@ TEST(ChunkedCombine, HoldsTheSlotsOfOneChunkOnly) {
 
 TEST(ChunkedCombine, RanksThatDisagreeOnTheChunk) {
     const CaseShape shape{2, 4, 2, 5, 43};
-    CombineBench bench(shape.ranks, chunked_config(shape, 20, 4));
+    CombineFixture bench(shape.ranks, chunked_config(shape, 20, 4));
     bench.run([&](CombinePe& pe) {
         if (pe.pe() == 1) pe.config().chunk_tokens = 3;
         EXPECT_FALSE(pe.open());
@@ -180,7 +180,7 @@ TEST(PullingCombine, EveryNumberOfRanksAndRanksWithoutTokens) {
 
 TEST(PullingCombine, RanksThatDisagreeOnWhereTheRingsAre) {
     const CaseShape shape{2, 4, 2, 5, 56};
-    CombineBench bench(shape.ranks, stream_config(shape, 20, 4));
+    CombineFixture bench(shape.ranks, stream_config(shape, 20, 4));
     bench.run([&](CombinePe& pe) {
         if (pe.pe() == 1) pe.config().ring_place = RingPlace::sender;
         EXPECT_FALSE(pe.open());
@@ -200,7 +200,7 @@ TEST(StreamCombine, GivesTheBitsOfModeDirect) {
         std::mutex mutex;
         auto& of_mode = out[static_cast<std::size_t>(mode)];
         of_mode.resize(3);
-        CombineBench bench(shape.ranks, config);
+        CombineFixture bench(shape.ranks, config);
         bench.run([&](CombinePe& pe) {
             pe.use_random_payload();
             ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
@@ -219,7 +219,7 @@ TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
     const Routing routing = random_routing(shape);
     CombineConfig config = stream_config(shape, 20, 1);
     config.timeout = std::chrono::milliseconds(50);
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -229,7 +229,7 @@ TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
             EXPECT_FALSE(pe.combine());
             EXPECT_THAT(pe.error(), HasSubstr("out of step since an earlier failure"));
         }
-        pe.meet();
+        pe.barrier();
     });
 }
 
@@ -239,7 +239,7 @@ TEST(StreamCombine, ARefusedCallEndsThoseOfTheOthers) {
     const Routing routing = random_routing(shape);
     CombineConfig config = stream_config(shape, 20, 1);
     config.timeout = std::chrono::seconds(0);
-    CombineBench bench(shape.ranks, config);
+    CombineFixture bench(shape.ranks, config);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
@@ -247,9 +247,9 @@ TEST(StreamCombine, ARefusedCallEndsThoseOfTheOthers) {
             EXPECT_EQ(pe.engine().combine(nullptr, pe.out_data()).code(), Code::argument);
         } else {
             EXPECT_FALSE(pe.combine());
-            EXPECT_THAT(pe.error(), HasSubstr("rank 1 has given up: moe: x is null"));
+            EXPECT_THAT(pe.error(), HasSubstr("rank 1 has aborted: moe: x is null"));
         }
-        pe.meet();
+        pe.barrier();
     });
 }
 
@@ -264,9 +264,9 @@ void expect_served_by_the_host(RingPlace place) {
         CombineConfig config = chunked_config(shape, hidden, 4, ring_rows);
         config.mode = mode;
         config.ring_place = place;
-        CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+        CombineFixture bench(shape.ranks, config, 4, /*window=*/false);
         bench.run([&](CombinePe& pe) {
-            if (pe.pe() != 1) pe.fabric().hide(2 - pe.pe());
+            if (pe.pe() != 1) pe.fabric().unmap(2 - pe.pe());
             ASSERT_TRUE(pe.open()) << pe.error();
             for (std::uint32_t round = 0; round < 3; ++round) {
                 CaseShape now = shape;
@@ -294,9 +294,9 @@ TEST(StreamCombine, ARankThatDoesNotMapItselfIsServedByTheHost) {
             CombineConfig config = chunked_config(shape, 20, 4, 2);
             config.mode = mode;
             config.ring_place = place;
-            CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+            CombineFixture bench(shape.ranks, config, 4, /*window=*/false);
             bench.run([&](CombinePe& pe) {
-                pe.fabric().hide(0);
+                pe.fabric().unmap(0);
                 ASSERT_TRUE(pe.open() && pe.route(random_routing(shape))) << pe.error();
                 for (std::uint64_t call = 0; call < 3; ++call) {
                     pe.fill(call);
@@ -313,22 +313,22 @@ TEST(StreamCombine, ARankThatIsNotMappedAndNeverCallsIsNamedAtTheDeadline) {
     const Routing routing = random_routing(shape);
     CombineConfig config = stream_config(shape, 20, 1);
     config.timeout = std::chrono::milliseconds(50);
-    CombineBench bench(shape.ranks, config, 4, /*window=*/false);
+    CombineFixture bench(shape.ranks, config, 4, /*window=*/false);
     bench.run([&](CombinePe& pe) {
-        pe.fabric().hide(1 - pe.pe());
+        pe.fabric().unmap(1 - pe.pe());
         ASSERT_TRUE(pe.open() && pe.route(routing)) << pe.error();
         pe.fill(1);
         if (pe.pe() == 0) {
             EXPECT_FALSE(pe.combine());
             EXPECT_THAT(pe.error(), AllOf(HasSubstr("combine, call 1: rank 0 waits"), HasSubstr("rank 1: head")));
         }
-        pe.meet();
+        pe.barrier();
     });
 }
 
 TEST(StreamCombine, RanksThatDisagreeOnTheRing) {
     const CaseShape shape{2, 4, 2, 5, 43};
-    CombineBench bench(shape.ranks, stream_config(shape, 20, 4));
+    CombineFixture bench(shape.ranks, stream_config(shape, 20, 4));
     bench.run([&](CombinePe& pe) {
         if (pe.pe() == 1) pe.config().ring_rows = 3;
         EXPECT_FALSE(pe.open());

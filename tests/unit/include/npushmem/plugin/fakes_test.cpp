@@ -28,7 +28,7 @@ protected:
         return first_.put(queue_, {1, 0, remote_, index * 8, &source_, 8}, token);
     }
 
-    FakeFabric fabric_{FakeFabric::Delivery::when_told};
+    FakeFabric fabric_{FakeFabric::Delivery::deferred};
     FakeTransport first_{fabric_, 0};
     FakeTransport second_{fabric_, 1};
     std::array<std::uint64_t, 4> target_{};
@@ -53,7 +53,7 @@ TEST_F(FakePair, OperationsArriveWhenDelivered) {
 
 TEST_F(FakePair, ErrorsAndBackPressure) {
     EXPECT_EQ(put(4), Code::range);
-    fabric_.refuse_room(2);
+    fabric_.reject_posts(2);
     EXPECT_EQ(put(0), Code::again);
     EXPECT_EQ(put(0), Code::again);
     EXPECT_EQ(put(0), Code::ok);

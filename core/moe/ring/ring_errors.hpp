@@ -21,18 +21,18 @@ struct RingPositions {
 };
 
 // The wait for room for `wanted` bytes ended after `waited` because of `cause`.
-Status no_room(const RingRanks& ranks, const RingShape& shape, const RingPositions& known, Bytes wanted,
-               std::chrono::nanoseconds waited, const Status& cause);
+Status ring_full_status(const RingRanks& ranks, const RingShape& shape, const RingPositions& known, Bytes wanted,
+                        std::chrono::nanoseconds waited, const Status& cause);
 
 // The wait for data ended.
-Status no_data(const RingRanks& ranks, const RingPositions& known, std::chrono::nanoseconds waited,
-               const Status& cause);
+Status ring_empty_status(const RingRanks& ranks, const RingPositions& known, std::chrono::nanoseconds waited,
+                         const Status& cause);
 
 // Not a whole number of units, or more than a batch.
-Status bad_batch(const RingRanks& ranks, const RingShape& shape, Bytes bytes);
+Status batch_size_status(const RingRanks& ranks, const RingShape& shape, Bytes bytes);
 
 // Whether the receiver may have written `seen` as its head, after known.head: no step back, not beyond the tail. Fails
-// with Code::aborted when the peer has given up and done nothing since, with Code::protocol for any other value.
+// with Code::aborted when the peer has aborted and done nothing since, with Code::protocol for any other value.
 Status check_head(const RingRanks& ranks, const RingPositions& known, std::uint64_t seen);
 
 // The same of a tail: no step back, not further ahead of known.head than the ring's size.

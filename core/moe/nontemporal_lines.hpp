@@ -1,17 +1,17 @@
-// The loops of copy_streaming: whole lines, with the widest stores that go past the caches on this processor.
+// The loops of copy_nontemporal: whole lines, with the widest stores that go past the caches on this processor.
 #pragma once
 
 #include <cstddef>
 
 namespace npushmem::moe {
 
-inline constexpr std::size_t stream_line = 64;
+inline constexpr std::size_t store_line = 64;
 
 // Of the loads and stores.
-enum class StreamWidth { bits_128, bits_256, bits_512 };
+enum class StoreWidth { bits_128, bits_256, bits_512 };
 
 // What this processor has.
-StreamWidth widest_stream();
+StoreWidth widest_store();
 
 // Copies `lines` lines. `target` lies on a line's boundary, `source` anywhere. Nothing is ordered (stream_copy.hpp).
 //
@@ -19,6 +19,6 @@ StreamWidth widest_stream();
 // memory then has several open rows to serve, and each block's reader ahead works. Measured on a Xeon of the fourth
 // generation, 1 MiB copied so goes at 0.98 of a memcpy that is itself beyond its threshold for such stores; line after
 // line, 0.85.
-void stream_lines(std::byte* target, const std::byte* source, std::size_t lines, StreamWidth width);
+void nontemporal_lines(std::byte* target, const std::byte* source, std::size_t lines, StoreWidth width);
 
 }  // namespace npushmem::moe

@@ -9,21 +9,21 @@
 #include <vector>
 
 #include "bench/perf/combine_case.hpp"
+#include "bench/perf/combine_layer.hpp"
 #include "bench/perf/job.hpp"
-#include "bench/perf/layer.hpp"
 #include "npushmem/moe.h"
 
 namespace npushmem::perf {
 
-class TokenLayer {
+class RoundTripLayer {
 public:
     // Collective. `c` must outlive the layer; its routing may change between calls. `capacity`: most rows of a PE; 0:
     // as come to the hottest PE by this routing.
-    static Result<std::unique_ptr<TokenLayer>> create(const Job& job, const CombineCase& c,
-                                                      const CombineOptions& options, std::int64_t capacity = 0);
-    TokenLayer(const TokenLayer&) = delete;
-    TokenLayer& operator=(const TokenLayer&) = delete;
-    ~TokenLayer();  // collective
+    static Result<std::unique_ptr<RoundTripLayer>> create(const Job& job, const CombineCase& c,
+                                                          const CombineOptions& options, std::int64_t capacity = 0);
+    RoundTripLayer(const RoundTripLayer&) = delete;
+    RoundTripLayer& operator=(const RoundTripLayer&) = delete;
+    ~RoundTripLayer();  // collective
 
     // Writes this PE's tokens: rank, token and column decide, and the salt.
     void fill(std::uint64_t salt);
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] std::int64_t capacity() const { return capacity_; }
 
 private:
-    TokenLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
+    RoundTripLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
     Status open(const CombineOptions& options);
     Status failure() const;
     [[nodiscard]] std::optional<Difference> verify_fragment(int rank, std::int64_t first, std::int64_t count,

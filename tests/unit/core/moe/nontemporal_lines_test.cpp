@@ -1,4 +1,4 @@
-#include "core/moe/stream_lines.hpp"
+#include "core/moe/nontemporal_lines.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,21 +7,21 @@
 #include <cstring>
 #include <vector>
 
-#include "core/moe/stream_copy.hpp"
+#include "core/moe/nontemporal_copy.hpp"
 
 namespace npushmem::moe {
 namespace {
 
-constexpr std::size_t lines_of_page = 4096 / stream_line;
+constexpr std::size_t lines_of_page = 4096 / store_line;
 
 // Copies to the first line's boundary in a longer target, and compares all of it.
-void expect_exact(StreamWidth width, std::size_t lines, std::size_t source_offset) {
-    std::vector<std::byte> source(lines * stream_line + source_offset);
+void expect_exact(StoreWidth width, std::size_t lines, std::size_t source_offset) {
+    std::vector<std::byte> source(lines * store_line + source_offset);
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 + i / 251);
-    std::vector<std::byte> target((lines + 3) * stream_line, std::byte{0xEE});
-    const std::size_t before = stream_line - reinterpret_cast<std::uintptr_t>(target.data()) % stream_line;
-    stream_lines(target.data() + before, source.data() + source_offset, lines, width);
-    streaming_fence();
+    std::vector<std::byte> target((lines + 3) * store_line, std::byte{0xEE});
+    const std::size_t before = store_line - reinterpret_cast<std::uintptr_t>(target.data()) % store_line;
+    nontemporal_lines(target.data() + before, source.data() + source_offset, lines, width);
+    nontemporal_fence();
     std::vector<std::byte> expected(target.size(), std::byte{0xEE});
     std::copy(source.begin() + static_cast<std::ptrdiff_t>(source_offset), source.end(),
               expected.begin() + static_cast<std::ptrdiff_t>(before));
@@ -29,9 +29,9 @@ void expect_exact(StreamWidth width, std::size_t lines, std::size_t source_offse
 }
 
 // Blocks of four pages, of two and single lines follow each other in every combination that lengths make.
-TEST(StreamLines, EveryWidthCopiesExactlyTheLinesOfEveryMixOfBlocks) {
-    for (const auto width : {StreamWidth::bits_128, StreamWidth::bits_256, StreamWidth::bits_512}) {
-        if (width > widest_stream()) continue;
+TEST(NontemporalLines, EveryWidthCopiesExactlyTheLinesOfEveryMixOfBlocks) {
+    for (const auto width : {StoreWidth::bits_128, StoreWidth::bits_256, StoreWidth::bits_512}) {
+        if (width > widest_store()) continue;
         for (const std::size_t pages : {0, 1, 2, 3, 4, 6, 7, 8, 15}) {
             for (const std::size_t more : {0, 1, 2, 63}) {
                 expect_exact(width, pages * lines_of_page + more, 0);

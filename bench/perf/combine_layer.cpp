@@ -1,4 +1,4 @@
-#include "bench/perf/layer.hpp"
+#include "bench/perf/combine_layer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -52,15 +52,16 @@ std::optional<Difference> first_difference(const std::byte* row, const Expected&
 
 }  // namespace
 
-Result<std::unique_ptr<Layer>> Layer::create(const CombineCase& c, const CombineOptions& options, int pe) {
-    std::unique_ptr<Layer> layer(new Layer(c, pe));
+Result<std::unique_ptr<CombineLayer>> CombineLayer::create(const CombineCase& c, const CombineOptions& options,
+                                                           int pe) {
+    std::unique_ptr<CombineLayer> layer(new CombineLayer(c, pe));
     if (Status status = layer->open(options); !status.ok()) return status;
     return layer;
 }
 
-Layer::~Layer() { npushmemx_moe_destroy(handle_); }
+CombineLayer::~CombineLayer() { npushmemx_moe_destroy(handle_); }
 
-Status Layer::open(const CombineOptions& options) {
+Status CombineLayer::open(const CombineOptions& options) {
     const npushmemx_moe_config_t config = layer_config(case_, options);
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
     if (npushmemx_moe_set_routing(handle_, case_.own_tokens(), case_.expert_ids.data(), case_.weights.data()) != 0) {
@@ -72,11 +73,11 @@ Status Layer::open(const CombineOptions& options) {
     return {};
 }
 
-Status Layer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
+Status CombineLayer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
 
-std::size_t Layer::payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
+std::size_t CombineLayer::payload_bytes() const { return static_cast<std::size_t>(plan_.rows * case_.row_bytes()); }
 
-void Layer::fill(std::uint64_t salt) {
+void CombineLayer::fill(std::uint64_t salt) {
     const auto row_bytes = static_cast<std::size_t>(case_.row_bytes());
     for (std::int32_t fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
         const std::int32_t expert = plan_.first_expert + fragment / plan_.ranks;
@@ -91,15 +92,17 @@ void Layer::fill(std::uint64_t salt) {
     std::ranges::fill(out_, std::byte{0xA5});
 }
 
-Status Layer::combine() { return npushmemx_moe_combine(handle_, x_.data(), out_.data()) == 0 ? Status{} : failure(); }
+Status CombineLayer::combine() {
+    return npushmemx_moe_combine(handle_, x_.data(), out_.data()) == 0 ? Status{} : failure();
+}
 
-npushmemx_moe_traffic_t Layer::traffic() const {
+npushmemx_moe_traffic_t CombineLayer::traffic() const {
     npushmemx_moe_traffic_t traffic{};
     npushmemx_moe_get_traffic(handle_, &traffic);
     return traffic;
 }
 
-std::optional<Difference> Layer::verify(std::uint64_t salt) const {
+std::optional<Difference> CombineLayer::verify(std::uint64_t salt) const {
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
         const Expected expected(case_, pe_, salt, token);
         const std::byte* row = out_.data() + token * case_.row_bytes();

@@ -34,12 +34,12 @@ public:
 
     bool open() {
         auto made = Layer::create(config_, memory(), device());
-        if (!made.ok()) return note(made.status());
+        if (!made.ok()) return succeeded(made.status());
         engine_ = std::move(made).value();
         return true;
     }
     void close() { engine_.reset(); }
-    bool reset() { return note(engine_->reset()); }
+    bool reset() { return succeeded(engine_->reset()); }
 
     // Sends the tokens of this PE; their elements are small whole numbers that follow from salt, PE, token and column.
     bool dispatch(const Routing& routing, std::uint64_t salt) {
@@ -48,10 +48,10 @@ public:
         for (std::uint32_t token = 0; token < own.tokens(config_.top_k); ++token) {
             write_row(in_.data() + token * row(), pe(), token, 0, salt);
         }
-        return note(engine_->dispatch(in_.data(), own));
+        return succeeded(engine_->dispatch(in_.data(), own));
     }
     bool dispatch_without_tokens_memory(const Routing& routing) {
-        return note(engine_->dispatch(nullptr, routing.rank(static_cast<std::size_t>(pe()))));
+        return succeeded(engine_->dispatch(nullptr, routing.rank(static_cast<std::size_t>(pe()))));
     }
 
     // "" or what is not as the plain reference has it: tables, slots, and every byte of x.
@@ -84,16 +84,16 @@ public:
         out_.assign(routing.rank(static_cast<std::size_t>(pe())).tokens(config_.top_k) * out_row(), std::byte{0xA5});
         salt_ = salt;
     }
-    bool combine() { return note(engine_->bring_back(engine_->x(), out_.data())); }
+    bool combine() { return succeeded(engine_->combine_rows(engine_->x(), out_.data())); }
 
     // Refused.
-    bool combine_nothing() { return note(engine_->bring_back(nullptr, out_.data())); }
+    bool combine_nothing() { return succeeded(engine_->combine_rows(nullptr, out_.data())); }
     // As if that rank were in another call than it can be.
-    void spoil_counts_of(int rank) {
+    void corrupt_counts_of(int rank) {
         const std::uint64_t call = 1000;
         std::memcpy(in_region(layout().counts(rank)), &call, sizeof call);
     }
-    void spoil_canary() { in_region(layout().canary())[3] ^= std::byte{1}; }
+    void corrupt_canary() { in_region(layout().canary())[3] ^= std::byte{1}; }
 
     // "" or the first element of the combine's output that is not the reference's.
     std::string output_difference(const Routing& routing) {
@@ -158,10 +158,10 @@ private:
     std::uint64_t salt_ = 0;
 };
 
-class LayerBench : public ThreadBench<LayerPe, CombineConfig> {
+class LayerFixture : public ThreadFixture<LayerPe, CombineConfig> {
 public:
-    LayerBench(int pes, const CombineConfig& config, int blocks = 20, bool window = true)
-        : ThreadBench(pes, config, heap_for(pes, config), blocks, window) {}
+    LayerFixture(int pes, const CombineConfig& config, int blocks = 20, bool window = true)
+        : ThreadFixture(pes, config, heap_for(pes, config), blocks, window) {}
 
 private:
     // Of two layers.
@@ -191,7 +191,7 @@ inline CombineConfig layer_config(const CaseShape& shape, std::int64_t hidden) {
 // `calls` whole layers in a row, each with tokens of its own: dispatch, experts, combine, all of it compared.
 inline void expect_layers(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
     const Routing routing = random_routing(shape);
-    LayerBench bench(shape.ranks, config, blocks);
+    LayerFixture bench(shape.ranks, config, blocks);
     bench.run([&](LayerPe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         for (int call = 0; call < calls; ++call) {

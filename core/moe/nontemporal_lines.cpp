@@ -1,4 +1,4 @@
-#include "core/moe/stream_lines.hpp"
+#include "core/moe/nontemporal_lines.hpp"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -13,7 +13,7 @@ constexpr std::size_t page = 4096;
 struct With512Bits {
     template <std::size_t blocks>
     __attribute__((target("avx512f"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-        for (std::size_t done = 0; done < bytes; done += stream_line) {
+        for (std::size_t done = 0; done < bytes; done += store_line) {
             __m512i lines[blocks];
 #pragma GCC unroll 16
             for (std::size_t b = 0; b < blocks; ++b) lines[b] = _mm512_loadu_si512(source + b * page + done);
@@ -28,7 +28,7 @@ struct With512Bits {
 struct With256Bits {
     template <std::size_t blocks>
     __attribute__((target("avx"))) static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-        for (std::size_t done = 0; done < bytes; done += stream_line) {
+        for (std::size_t done = 0; done < bytes; done += store_line) {
             __m256i halves[2 * blocks];
 #pragma GCC unroll 16
             for (std::size_t h = 0; h < 2 * blocks; ++h) {
@@ -45,7 +45,7 @@ struct With256Bits {
 struct With128Bits {
     template <std::size_t blocks>
     static void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-        for (std::size_t done = 0; done < bytes; done += stream_line) {
+        for (std::size_t done = 0; done < bytes; done += store_line) {
             __m128i parts[4 * blocks];
 #pragma GCC unroll 16
             for (std::size_t p = 0; p < 4 * blocks; ++p) {
@@ -78,17 +78,17 @@ void copy(std::byte* target, const std::byte* source, std::size_t bytes) {
 
 }  // namespace
 
-StreamWidth widest_stream() {
-    if (__builtin_cpu_supports("avx512f")) return StreamWidth::bits_512;
-    return __builtin_cpu_supports("avx") ? StreamWidth::bits_256 : StreamWidth::bits_128;
+StoreWidth widest_store() {
+    if (__builtin_cpu_supports("avx512f")) return StoreWidth::bits_512;
+    return __builtin_cpu_supports("avx") ? StoreWidth::bits_256 : StoreWidth::bits_128;
 }
 
-void stream_lines(std::byte* target, const std::byte* source, std::size_t lines, StreamWidth width) {
-    const std::size_t bytes = lines * stream_line;
+void nontemporal_lines(std::byte* target, const std::byte* source, std::size_t lines, StoreWidth width) {
+    const std::size_t bytes = lines * store_line;
     switch (width) {
-        case StreamWidth::bits_512: return copy<With512Bits>(target, source, bytes);
-        case StreamWidth::bits_256: return copy<With256Bits>(target, source, bytes);
-        case StreamWidth::bits_128: return copy<With128Bits>(target, source, bytes);
+        case StoreWidth::bits_512: return copy<With512Bits>(target, source, bytes);
+        case StoreWidth::bits_256: return copy<With256Bits>(target, source, bytes);
+        case StoreWidth::bits_128: return copy<With128Bits>(target, source, bytes);
     }
 }
 
@@ -99,10 +99,10 @@ void stream_lines(std::byte* target, const std::byte* source, std::size_t lines,
 
 namespace npushmem::moe {
 
-StreamWidth widest_stream() { return StreamWidth::bits_128; }
+StoreWidth widest_store() { return StoreWidth::bits_128; }
 
-void stream_lines(std::byte* target, const std::byte* source, std::size_t lines, StreamWidth) {
-    std::memcpy(target, source, lines * stream_line);
+void nontemporal_lines(std::byte* target, const std::byte* source, std::size_t lines, StoreWidth) {
+    std::memcpy(target, source, lines * store_line);
 }
 
 }  // namespace npushmem::moe

@@ -7,11 +7,11 @@ namespace npushmem::bench {
 
 // `value` is computed here.
 template <class T>
-inline void keep(const T& value) {
+inline void do_not_optimize(const T& value) {
     asm volatile("" : : "r,m"(value) : "memory");
 }
 
 // Everything stored before is in memory here, everything loaded after is loaded again.
-inline void keep_memory() { std::atomic_signal_fence(std::memory_order_seq_cst); }
+inline void clobber_memory() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 }  // namespace npushmem::bench

@@ -39,7 +39,7 @@ public:
 
     bool open() {
         auto made = Combine::create(config_, memory(), device());
-        if (!made.ok()) return note(made.status());
+        if (!made.ok()) return succeeded(made.status());
         engine_ = std::move(made).value();
         return true;
     }
@@ -48,7 +48,7 @@ public:
     // Gives this PE's part of the routing to the library, and takes it as what to expect.
     bool route(const Routing& routing) {
         adopt(routing);
-        return note(engine_->set_routing(own_));
+        return succeeded(engine_->set_routing(own_));
     }
     // As what to expect only.
     void adopt(const Routing& routing) {
@@ -65,7 +65,7 @@ public:
         out_.assign(own_.tokens(config_.top_k) * out_row(), std::byte{0xA5});
     }
 
-    bool combine() { return note(engine_->combine(x_.data(), out_.data())); }
+    bool combine() { return succeeded(engine_->combine(x_.data(), out_.data())); }
 
     // "" or the first element that is not the reference's.
     std::string first_difference(std::uint64_t salt) {
@@ -121,10 +121,10 @@ private:
     std::vector<std::byte> out_;
 };
 
-class CombineBench : public ThreadBench<CombinePe, CombineConfig> {
+class CombineFixture : public ThreadFixture<CombinePe, CombineConfig> {
 public:
-    CombineBench(int pes, const CombineConfig& config, int blocks = 20, bool window = true, std::size_t heap = 0)
-        : ThreadBench(pes, config, heap > 0 ? heap : heap_for(pes, config), blocks, window) {}
+    CombineFixture(int pes, const CombineConfig& config, int blocks = 20, bool window = true, std::size_t heap = 0)
+        : ThreadFixture(pes, config, heap > 0 ? heap : heap_for(pes, config), blocks, window) {}
 
 private:
     static std::size_t heap_for(int pes, const CombineConfig& config) {
@@ -148,7 +148,7 @@ inline CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
 
 // `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
 inline void expect_exact(const Routing& routing, const CombineConfig& config, int calls = 3, int blocks = 20) {
-    CombineBench bench(routing.ranks(), config, blocks);
+    CombineFixture bench(routing.ranks(), config, blocks);
     bench.run([&](CombinePe& pe) {
         ASSERT_TRUE(pe.open()) << pe.error();
         ASSERT_TRUE(pe.route(routing)) << pe.error();

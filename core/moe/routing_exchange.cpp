@@ -1,4 +1,4 @@
-#include "core/moe/routing_board.hpp"
+#include "core/moe/routing_exchange.hpp"
 
 #include <cstring>
 
@@ -9,17 +9,17 @@ constexpr std::uint64_t header = 128;
 
 }  // namespace
 
-Bytes RoutingBoard::size(const CombineConfig& config) {
+Bytes RoutingExchange::size(const CombineConfig& config) {
     return aligned_up(Bytes{header} + bytes_of(config.slots(), Bytes{sizeof(std::int32_t)}), header);
 }
 
-void RoutingBoard::show(const RankRouting& own) {
+void RoutingExchange::publish(const RankRouting& own) {
     const std::uint64_t count = own.experts.size();
     std::memcpy(block_, &count, sizeof count);
     if (count > 0) std::memcpy(block_ + header, own.experts.data(), own.experts.size_bytes());
 }
 
-Status RoutingBoard::collect() {
+Status RoutingExchange::collect() {
     ids_.assign(static_cast<std::size_t>(memory_.n_pes()), {});
     views_.clear();
     for (int rank = 0; rank < memory_.n_pes(); ++rank) {
@@ -28,7 +28,7 @@ Status RoutingBoard::collect() {
     return {};
 }
 
-Status RoutingBoard::collect_from(int rank) {
+Status RoutingExchange::collect_from(int rank) {
     std::uint64_t count = 0;
     if (Status status = memory_.fetch(&count, block_, Bytes{sizeof count}, rank); !status.ok()) return status;
     std::vector<std::int32_t>& ids = ids_[static_cast<std::size_t>(rank)];

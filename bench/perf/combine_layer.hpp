@@ -21,13 +21,13 @@ struct Difference {
     float seen = 0;
 };
 
-class Layer {
+class CombineLayer {
 public:
     // Collective. `c` must outlive the layer.
-    static Result<std::unique_ptr<Layer>> create(const CombineCase& c, const CombineOptions& options, int pe);
-    Layer(const Layer&) = delete;
-    Layer& operator=(const Layer&) = delete;
-    ~Layer();  // collective
+    static Result<std::unique_ptr<CombineLayer>> create(const CombineCase& c, const CombineOptions& options, int pe);
+    CombineLayer(const CombineLayer&) = delete;
+    CombineLayer& operator=(const CombineLayer&) = delete;
+    ~CombineLayer();  // collective
 
     // Writes into every row of x what belongs there for this salt (rank, token, choice, expert and column decide), and
     // something else into out.
@@ -45,7 +45,7 @@ public:
     [[nodiscard]] const npushmemx_moe_plan_t& plan() const { return plan_; }
 
 private:
-    Layer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
+    CombineLayer(const CombineCase& c, int pe) : case_(c), pe_(pe) {}
     Status open(const CombineOptions& options);
     Status failure() const;
 

@@ -12,15 +12,15 @@
 
 namespace npushmem::moe {
 
-class RoutingBoard {
+class RoutingExchange {
 public:
     // Symmetric bytes needed: a count, then room for the ids of max_tokens tokens.
     static Bytes size(const CombineConfig& config);
 
-    RoutingBoard(SymmetricMemory& memory, std::byte* block) : memory_(memory), block_(block) {}
+    RoutingExchange(SymmetricMemory& memory, std::byte* block) : memory_(memory), block_(block) {}
 
     // Not collective by itself: shows this rank's ids, for those who collect after the next barrier.
-    void show(const RankRouting& own);
+    void publish(const RankRouting& own);
     // After a barrier: takes a copy of every rank's ids.
     Status collect();
     // What collect() took; weights are empty, they stay with their rank.

@@ -1,4 +1,4 @@
-#include "tests/contract/bootstrap/crew.hpp"
+#include "tests/contract/bootstrap/forked_ranks.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -91,9 +91,9 @@ IdMessage exchange_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host
     return message;
 }
 
-int be_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe,
-            const std::function<int()>& body) {
-    ::alarm(rank_patience_seconds);
+int run_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe,
+             const std::function<int()>& body) {
+    ::alarm(rank_timeout_seconds);
     (void)std::signal(SIGPIPE, SIG_DFL);  // a plugin that runs into it must be seen
     host.set("PE", std::to_string(rank));
     host.set("NPES", std::to_string(ranks));
@@ -104,7 +104,7 @@ int be_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int 
     return body();
 }
 
-bool ended_well(pid_t process, int rank) {
+bool exited_cleanly(pid_t process, int rank) {
     int status = 0;
     if (::waitpid(process, &status, 0) != process) return false;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
@@ -115,19 +115,21 @@ bool ended_well(pid_t process, int rank) {
 
 }  // namespace
 
-int run_crew(const LoadedBootstrap& plugin, fakes::FakeHost& host, int ranks, const std::function<int()>& body) {
+int run_forked_ranks(const LoadedBootstrap& plugin, fakes::FakeHost& host, int ranks,
+                     const std::function<int()>& body) {
     IdPipe pipe;
     std::vector<pid_t> processes;
     for (int rank = 0; rank < ranks; ++rank) {
         const pid_t process = ::fork();
-        if (process == 0) std::exit(be_rank(plugin, host, rank, ranks, pipe, body));
+        if (process == 0) std::exit(run_rank(plugin, host, rank, ranks, pipe, body));
         if (process < 0) std::perror("fork");
         if (process > 0) processes.push_back(process);
     }
     pipe.close_reading();
     pipe.close_writing();
     int failed = ranks - static_cast<int>(processes.size());
-    for (std::size_t i = 0; i < processes.size(); ++i) failed += ended_well(processes[i], static_cast<int>(i)) ? 0 : 1;
+    for (std::size_t i = 0; i < processes.size(); ++i)
+        failed += exited_cleanly(processes[i], static_cast<int>(i)) ? 0 : 1;
     return failed;
 }
 

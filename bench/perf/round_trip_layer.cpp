@@ -1,4 +1,4 @@
-#include "bench/perf/token_layer.hpp"
+#include "bench/perf/round_trip_layer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -16,13 +16,13 @@ std::uint64_t token_seed(std::uint64_t salt, int rank, std::int64_t token) {
 }
 
 // The rows that come to the hottest PE.
-Result<std::int64_t> most_rows(const Job& job, const CombineCase& c) {
+Result<std::int64_t> max_rows(const Job& job, const CombineCase& c) {
     const moe::ExpertPlacement placement(c.workload.experts, job.pes());
     std::vector<double> rows(static_cast<std::size_t>(job.pes()), 0);
     for (const std::int32_t id : c.expert_ids) {
         if (id >= 0) ++rows[static_cast<std::size_t>(placement.rank_of(id))];
     }
-    const auto all = job.all(rows);
+    const auto all = job.allgather(rows);
     if (!all.ok()) return all.status();
     std::vector<double> sums(rows.size(), 0);
     for (std::size_t i = 0; i < all.value().size(); ++i) sums[i % sums.size()] += all.value()[i];
@@ -44,19 +44,19 @@ std::optional<Difference> difference_in(const std::byte* row, std::int64_t colum
 
 }  // namespace
 
-Result<std::unique_ptr<TokenLayer>> TokenLayer::create(const Job& job, const CombineCase& c,
-                                                       const CombineOptions& options, std::int64_t capacity) {
-    std::unique_ptr<TokenLayer> layer(new TokenLayer(c, job.pe()));
-    const auto needed = capacity > 0 ? Result<std::int64_t>(capacity) : most_rows(job, c);
+Result<std::unique_ptr<RoundTripLayer>> RoundTripLayer::create(const Job& job, const CombineCase& c,
+                                                               const CombineOptions& options, std::int64_t capacity) {
+    std::unique_ptr<RoundTripLayer> layer(new RoundTripLayer(c, job.pe()));
+    const auto needed = capacity > 0 ? Result<std::int64_t>(capacity) : max_rows(job, c);
     if (!needed.ok()) return needed.status();
     layer->capacity_ = needed.value();
     if (Status status = layer->open(options); !status.ok()) return status;
     return layer;
 }
 
-TokenLayer::~TokenLayer() { npushmemx_moe_destroy(handle_); }
+RoundTripLayer::~RoundTripLayer() { npushmemx_moe_destroy(handle_); }
 
-Status TokenLayer::open(const CombineOptions& options) {
+Status RoundTripLayer::open(const CombineOptions& options) {
     npushmemx_moe_config_t config = layer_config(case_, options);
     config.capacity = capacity_;
     if (npushmemx_moe_create(&config, &handle_) != 0) return library_failure();
@@ -64,9 +64,9 @@ Status TokenLayer::open(const CombineOptions& options) {
     return dispatch();
 }
 
-Status TokenLayer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
+Status RoundTripLayer::failure() const { return {Code::state, npushmemx_moe_error(handle_)}; }
 
-void TokenLayer::fill(std::uint64_t salt) {
+void RoundTripLayer::fill(std::uint64_t salt) {
     in_.resize(static_cast<std::size_t>(case_.own_tokens() * case_.row_bytes()));
     out_.resize(in_.size());
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
@@ -78,7 +78,7 @@ void TokenLayer::fill(std::uint64_t salt) {
     std::ranges::fill(out_, std::byte{0xA5});
 }
 
-Status TokenLayer::dispatch() {
+Status RoundTripLayer::dispatch() {
     if (npushmemx_moe_dispatch(handle_, case_.own_tokens(), in_.data(), case_.expert_ids.data(), case_.weights.data(),
                                &x_) != 0) {
         return failure();
@@ -86,9 +86,9 @@ Status TokenLayer::dispatch() {
     return npushmemx_moe_get_plan(handle_, &plan_) == 0 ? Status{} : failure();
 }
 
-Status TokenLayer::combine() { return npushmemx_moe_combine(handle_, x_, out_.data()) == 0 ? Status{} : failure(); }
+Status RoundTripLayer::combine() { return npushmemx_moe_combine(handle_, x_, out_.data()) == 0 ? Status{} : failure(); }
 
-std::optional<Difference> TokenLayer::verify_rows(std::uint64_t salt) const {
+std::optional<Difference> RoundTripLayer::verify_rows(std::uint64_t salt) const {
     for (std::int32_t fragment = 0; fragment < plan_.local_experts * plan_.ranks; ++fragment) {
         auto difference =
             verify_fragment(fragment % plan_.ranks, plan_.offset_table[fragment], plan_.length_table[fragment], salt);
@@ -97,8 +97,8 @@ std::optional<Difference> TokenLayer::verify_rows(std::uint64_t salt) const {
     return std::nullopt;
 }
 
-std::optional<Difference> TokenLayer::verify_fragment(int rank, std::int64_t first, std::int64_t count,
-                                                      std::uint64_t salt) const {
+std::optional<Difference> RoundTripLayer::verify_fragment(int rank, std::int64_t first, std::int64_t count,
+                                                          std::uint64_t salt) const {
     for (std::int64_t at = first; at < first + count; ++at) {
         const std::uint64_t seed = token_seed(salt, rank, plan_.slots[at] / case_.workload.top_k);
         auto difference = with_type(case_.workload.type, [&](auto element) {
@@ -112,7 +112,7 @@ std::optional<Difference> TokenLayer::verify_fragment(int rank, std::int64_t fir
     return std::nullopt;
 }
 
-std::optional<Difference> TokenLayer::verify_output(std::uint64_t salt) const {
+std::optional<Difference> RoundTripLayer::verify_output(std::uint64_t salt) const {
     const auto top_k = static_cast<std::size_t>(case_.workload.top_k);
     for (std::int64_t token = 0; token < case_.own_tokens(); ++token) {
         const std::size_t first = static_cast<std::size_t>(token) * top_k;

@@ -1,4 +1,4 @@
-#include "core/moe/failure_notes.hpp"
+#include "core/moe/published_failures.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@ namespace npushmem::moe {
 namespace {
 
 // The blocks of three ranks, of which one is this memory's.
-using Blocks = std::array<std::array<std::uint64_t, FailureNotes::size.value() / sizeof(std::uint64_t)>, 3>;
+using Blocks = std::array<std::array<std::uint64_t, PublishedFailures::size.value() / sizeof(std::uint64_t)>, 3>;
 
 class BlockMemory final : public SymmetricMemory {
 public:
@@ -52,44 +52,45 @@ private:
     int pe_;
 };
 
-struct FailureNotesTest : ::testing::Test {
-    FailureNotesTest() {
-        for (BlockMemory& each : memory) notes.emplace_back(each, each.block(each.my_pe()));
+struct PublishedFailuresTest : ::testing::Test {
+    PublishedFailuresTest() {
+        for (BlockMemory& each : memory) failures.emplace_back(each, each.block(each.my_pe()));
     }
 
     Blocks blocks{};
     BlockMemory memory[3]{{blocks, 0}, {blocks, 1}, {blocks, 2}};
-    std::vector<FailureNotes> notes;
+    std::vector<PublishedFailures> failures;
     const Status no_x{Code::argument, "x is null"};
     const Status too_late{Code::timeout, "rank 0 has not come"};
     const Status aborted{Code::aborted, "its own error says why"};
 };
 
-TEST_F(FailureNotesTest, AllRanksReportTheFailureOfTheFirst) {
-    EXPECT_EQ(notes[1].write(no_x, std::nullopt).message(), "x is null");
-    const Status second = notes[2].write(too_late, std::nullopt);
+TEST_F(PublishedFailuresTest, AllRanksReportTheFailureOfTheFirst) {
+    EXPECT_EQ(failures[1].write(no_x, std::nullopt).message(), "x is null");
+    const Status second = failures[2].write(too_late, std::nullopt);
     EXPECT_EQ(second.code(), Code::argument);
-    EXPECT_EQ(second.message(), "rank 1 has given up: x is null (rank 2: rank 0 has not come)");
+    EXPECT_EQ(second.message(), "rank 1 has aborted: x is null (rank 2: rank 0 has not come)");
     // Rank 2 has told rank 0, and rank 1 was the first.
-    const Status told = notes[0].write(aborted, 2);
+    const Status told = failures[0].write(aborted, 2);
     EXPECT_EQ(told.code(), Code::argument);
-    EXPECT_EQ(told.message(), "rank 1 has given up: x is null");
-    for (const FailureNotes& each : notes) EXPECT_THAT(each.broken().message(), ::testing::HasSubstr("x is null"));
+    EXPECT_EQ(told.message(), "rank 1 has aborted: x is null");
+    for (const PublishedFailures& each : failures)
+        EXPECT_THAT(each.handle_status().message(), ::testing::HasSubstr("x is null"));
 }
 
-TEST_F(FailureNotesTest, WhereRank0CannotBeReachedANoteIsTakenOverFromTheRankThatToldOfIt) {
+TEST_F(PublishedFailuresTest, WhereRank0CannotBeReachedTheRecordOfTheReporterCounts) {
     for (BlockMemory& each : memory) each.unreachable = 0;
-    EXPECT_EQ(notes[1].write(no_x, std::nullopt).message(), "x is null");
-    EXPECT_EQ(notes[2].write(too_late, std::nullopt).message(), "rank 0 has not come");
-    EXPECT_EQ(notes[0].write(aborted, 2).message(), "rank 2 has given up: rank 0 has not come");
+    EXPECT_EQ(failures[1].write(no_x, std::nullopt).message(), "x is null");
+    EXPECT_EQ(failures[2].write(too_late, std::nullopt).message(), "rank 0 has not come");
+    EXPECT_EQ(failures[0].write(aborted, 2).message(), "rank 2 has aborted: rank 0 has not come");
 }
 
-TEST_F(FailureNotesTest, AfterClearAnotherRankCanBeTheFirst) {
-    EXPECT_FALSE(notes[1].write(no_x, std::nullopt).ok());
-    for (FailureNotes& each : notes) each.clear();
-    EXPECT_TRUE(notes[1].broken().ok());
-    EXPECT_EQ(notes[2].write(too_late, std::nullopt).code(), Code::timeout);
-    EXPECT_EQ(notes[1].write(no_x, std::nullopt).code(), Code::timeout);
+TEST_F(PublishedFailuresTest, AfterClearAnotherRankCanBeTheFirst) {
+    EXPECT_FALSE(failures[1].write(no_x, std::nullopt).ok());
+    for (PublishedFailures& each : failures) each.clear();
+    EXPECT_TRUE(failures[1].handle_status().ok());
+    EXPECT_EQ(failures[2].write(too_late, std::nullopt).code(), Code::timeout);
+    EXPECT_EQ(failures[1].write(no_x, std::nullopt).code(), Code::timeout);
 }
 
 }  // namespace
