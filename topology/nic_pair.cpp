@@ -18,7 +18,7 @@ std::vector<NicPair> pair_nics(const PeAssignment& mine, const PeAssignment& pee
     const auto others = rail_ids(peer);
     std::vector<NicPair> out;
     for (const auto& [i, j] : pair_rails(static_cast<int>(mine.pe), own, static_cast<int>(peer.pe), others))
-        out.push_back({mine.nics[i], peer.nics[j], why_paired(own[i], others[j])});
+        out.push_back({mine.nics[i], peer.nics[j], pairing_reason(own[i], others[j])});
     return out;
 }
 

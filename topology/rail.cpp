@@ -67,7 +67,7 @@ Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, con
     if (rails.empty()) return std::vector<std::uint32_t>{};
     std::vector<PortName> ports;
     for (const auto& rail : rails) ports.push_back({rail.nic, rail.port});
-    const auto given = given_rails(entries.value(), ports);
+    const auto given = configured_rails(entries.value(), ports);
     if (!given.ok()) return given.status();
     std::vector<std::uint32_t> out;
     for (const auto& number : given.value()) out.push_back(number.value_or(static_cast<unsigned>(out.size())));

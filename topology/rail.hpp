@@ -34,7 +34,7 @@ std::vector<Rail> rails_of(const Machine& machine, std::span<const npushmem_devi
 std::vector<Rail> rails_of(const Machine& machine);
 
 // The number by which each of a host's rails, in the machine's order, is paired with those of other hosts: its place,
-// or what NPUSHMEM_NIC_RAILS (`nic_rails`) gives it. Fails with Code::config as given_rails does.
+// or what NPUSHMEM_NIC_RAILS (`nic_rails`) gives it. Fails with Code::config as configured_rails does.
 Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, const std::string& nic_rails);
 
 }  // namespace npushmem::topology

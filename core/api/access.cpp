@@ -16,7 +16,7 @@ namespace npushmem::api {
 namespace {
 
 RemoteAccess::Completion completion_of(bool later) {
-    return later ? RemoteAccess::Completion::later : RemoteAccess::Completion::local;
+    return later ? RemoteAccess::Completion::deferred : RemoteAccess::Completion::local;
 }
 
 Status check_pe(const Runtime& runtime, int pe) {
@@ -34,8 +34,8 @@ Status copied(void* to, const void* from, std::uint64_t bytes) {
     return {};
 }
 
-Status copied(const Runtime& up, bool same_pe, Places<std::byte> to, Places<const std::byte> from,
-              const Blocks& blocks) {
+Status copied(const Runtime& up, bool same_pe, StridedBuffer<std::byte> to, StridedBuffer<const std::byte> from,
+              const StridedBlocks& blocks) {
     Status apart;
     for (std::uint64_t i = 0; same_pe && up.settings().check && i < blocks.count && apart.ok(); ++i)
         apart = check_apart(up, to.first + i * to.stride, blocks.bytes, from.first + i * from.stride, blocks.bytes);
@@ -123,7 +123,7 @@ Status not_symmetric(const Runtime& runtime, const char* what, const void* objec
     return {Code::not_symmetric,
             fmt::format("{} {} is not symmetric: it {}; symmetric is memory from npushmem_malloc and its like, which "
                         "is at {:#x} to {:#x}, {}",
-                        what, object, describe_place(object), map.heap, map.heap + map.heap_bytes,
+                        what, object, describe_address(object), map.heap, map.heap + map.heap_bytes,
                         why.empty() ? fmt::format("and the executable's global and static variables, at {:#x} to {:#x}",
                                                   statics.image().begin, statics.image().begin + statics.image().bytes)
                                     : fmt::format("but not the executable's variables, because {}", why))};
@@ -176,7 +176,7 @@ void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, con
 
 void put_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                       const Context& context) {
-    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::later);
+    put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
 void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
@@ -186,11 +186,11 @@ void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, con
 
 void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                       const Context& context) {
-    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::later);
+    get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
-void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
-                       int number) {
+void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         blocks.offset = up.offset_of(dest);
         void* const target = up.mapped(pe, blocks.offset);
@@ -200,8 +200,8 @@ void put_blocks_slowly(const Context& context, const char* function, void* dest,
     });
 }
 
-void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
-                       int number) {
+void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         blocks.offset = up.offset_of(source);
         const void* const target = up.mapped(pe, blocks.offset);

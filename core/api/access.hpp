@@ -22,11 +22,12 @@ void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, con
                 const Context& context);
 void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
                       const Context& context);
-// Blocks whose arguments have been checked, as blocking puts and gets; offset: filled in here. Strides are in bytes.
-void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
-                       int pe);
-void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source, Blocks blocks,
-                       int pe);
+// Strided blocks whose arguments have been checked, as blocking puts and gets; offset: filled in here. Strides are in
+// bytes.
+void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       StridedBlocks blocks, int pe);
+void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
+                       StridedBlocks blocks, int pe);
 void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,
                        std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe,
                        bool later);

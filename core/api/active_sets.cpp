@@ -64,12 +64,12 @@ Status meet(const Set& set) {
 
 // The lowest place that is free on all; -1 if there is none.
 int common_place(const Set& set) {
-    PlaceSet free;
+    TeamSlotSet free;
     free.fill(~std::uint64_t{0});
     for (int i = 0; i < set.members.count; ++i)
         for (std::size_t word = 0; word < free.size(); ++word)
             free[word] &= static_cast<std::uint64_t>(npushmem_long_g(set.sync + 2 + word, set.members.at(i)));
-    for (int place = 0; place < most_teams; ++place)
+    for (int place = 0; place < max_teams; ++place)
         if ((free[static_cast<std::size_t>(place) / 64] >> (place % 64) & 1U) != 0) return place;
     return -1;
 }
@@ -87,11 +87,11 @@ enum Granted : long { yes = 1, no = 2, never = 3 };
 // One attempt: everybody says what is free, then whether the common one could be taken. False: try again.
 Result<bool> attempt(const Set& set, TeamName& made) {
     TeamTable& teams = runtime()->teams();
-    const PlaceSet free = teams.free_places();
+    const TeamSlotSet free = teams.free_slots();
     for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
     if (Status met = meet(set); !met.ok()) return met;
     const int place = common_place(set);
-    const bool taken = place >= 0 && teams.take(place);
+    const bool taken = place >= 0 && teams.claim_slot(place);
     Status prepared = taken ? teams.prepare(place) : Status{};
     set.sync[6] = !prepared.ok() ? never : taken ? yes : no;
     set.sync[7] = teams.maps(set.members) ? yes : no;
@@ -101,7 +101,7 @@ Result<bool> attempt(const Set& set, TeamName& made) {
     const bool mapped = worst_of(set, set.sync + 7) == yes;
     if (Status met = meet(set); !met.ok()) return met;  // nobody reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
-    if (taken && !granted) teams.give_back(place);
+    if (taken && !granted) teams.release_slot(place);
     if (place < 0) return Status{Code::memory, "there is no place for the team of another active set"};
     if (!prepared.ok()) return prepared;
     if (worst == never) return Status{Code::memory, "another PE has no memory for the team of an active set"};

@@ -13,10 +13,10 @@ void hide_from_fast_paths(const Runtime& runtime, FastMap& map) {
 }
 
 Status check_alive(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
-    const ObjectBook* book = runtime.heap().book();
+    const AllocationTracker* tracker = runtime.heap().allocation_tracker();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - runtime.fast_map().heap;
-    if (book == nullptr || offset >= runtime.fast_map().heap_bytes) return {};
-    Status alive = book->check(offset, bytes);
+    if (tracker == nullptr || offset >= runtime.fast_map().heap_bytes) return {};
+    Status alive = tracker->check(offset, bytes);
     if (alive.ok()) return alive;
     return {alive.code(), fmt::format("{} {}, for PE {}: {} bytes there {}", what, object, pe, bytes, alive.message())};
 }

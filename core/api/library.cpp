@@ -94,11 +94,11 @@ Status start_again(Library& lib, const StartRequest& request) {
     return {};
 }
 
-StaticData* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
+SymmetricGlobals* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
 
 // A child of fork gets its own copy of the executable's variables, as the kernel gives it of all that is not shared.
 // What the fork of this thread has prepared: by the time it is over, another thread may have ended the library.
-thread_local StaticData* forked = nullptr;
+thread_local SymmetricGlobals* forked = nullptr;
 
 // A child of a PE is no PE: it has the parent's connections, but none of the threads that drive them. Its calls fail,
 // as before a start; what they would lock may be locked by a thread that is not here, so none of that is touched.
@@ -268,7 +268,7 @@ void log_failure(const Runtime* up, const Status& failure) {
     if (only_repeats(lib, failure)) return;
     const int reported = lib.reports.fetch_add(1, std::memory_order_relaxed);
     Log fallback;
-    if (up == nullptr) fallback.set_speaker(speaker_of(lib));
+    if (up == nullptr) fallback.set_prefix(speaker_of(lib));
     const Log& log = up != nullptr ? up->log() : fallback;
     if (reported < most_reports) log.line(LogLevel::error, "api", failure.message());
     if (reported == most_reports) log.line(LogLevel::error, "api", "further failures are not logged");

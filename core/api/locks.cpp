@@ -89,7 +89,7 @@ int npushmem_test_lock(long* lock) {
         return 1;
     }
     if (coll::try_lock(found.value())) return 0;
-    runtime()->waiter().give_way();
+    runtime()->waiter().yield_if_oversubscribed();
     return 1;
 }
 

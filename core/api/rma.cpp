@@ -66,7 +66,7 @@ void put_and_raise(const Context& context, const char* function, void* dest, con
     raise(static_cast<std::uint64_t*>(word), signal, operation);
 }
 
-// Blocks of `block` elements of `size` bytes, `count` of them, whose beginnings are `stride` elements apart.
+// Strided blocks of `block` elements of `size` bytes, `count` of them, whose beginnings are `stride` elements apart.
 struct Shape {
     std::size_t count;
     std::size_t block;
@@ -100,7 +100,7 @@ bool strided_ok(const Context& context, const char* function, const void* object
 
 // The strides in elements of type T.
 template <class T>
-Blocks blocks(std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride, const Shape& shape) {
+StridedBlocks blocks(std::ptrdiff_t remote_stride, std::ptrdiff_t local_stride, const Shape& shape) {
     const auto bytes = [](std::ptrdiff_t elements) { return static_cast<std::uint64_t>(elements) * sizeof(T); };
     return {0, bytes(remote_stride), bytes(local_stride), shape.block * sizeof(T), shape.count};
 }

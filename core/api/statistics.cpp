@@ -8,7 +8,7 @@ using namespace npushmem::api;
 namespace {
 
 npushmemx_statistics_t as_struct(const PeStatistics& now) {
-    return {.barriers = now.meetings,
+    return {.barriers = now.barriers,
             .timed_barriers = now.timed,
             .barrier_time = now.nanoseconds,
             .longest_barrier = now.longest,
@@ -20,7 +20,7 @@ npushmemx_statistics_t as_struct(const PeStatistics& now) {
             .yields = now.yields,
             .sleeps = now.sleeps,
             .parks = now.parks,
-            .life_looks = now.asks,
+            .life_looks = now.liveness_checks,
             .wakes = now.wakes};
 }
 

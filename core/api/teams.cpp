@@ -19,7 +19,7 @@ namespace {
 std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
-TeamTable::Wish wish(Members members, const npushmem_team_config_t* config, long mask) {
+TeamTable::TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
     const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
     return {std::move(members), given ? config->num_contexts : 0};
 }
@@ -50,19 +50,18 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_strided"); !same.ok()) return same;
-    const TeamTable::Terms terms = {runtime()->settings().check ? TeamTable::Given::alike : TeamTable::Given::triplets,
-                                    [&](const TeamTable::Arguments& theirs) {
-                                        const auto at = [&](std::size_t i) {
-                                            return static_cast<int>(static_cast<std::int64_t>(theirs[i]));
-                                        };
-                                        return check_triplet(parent, at(0), at(1), at(2));
-                                    }};
+    const TeamTable::SplitRules rules = {
+        runtime()->settings().check ? TeamTable::ArgumentRule::alike : TeamTable::ArgumentRule::triplets,
+        [&](const TeamTable::Arguments& theirs) {
+            const auto at = [&](std::size_t i) { return static_cast<int>(static_cast<std::int64_t>(theirs[i])); };
+            return check_triplet(parent, at(0), at(1), at(2));
+        }};
     const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
                                             static_cast<std::uint64_t>(size)};
-    std::vector<TeamTable::Wish> wishes;
-    if (terms.check(arguments).ok()) wishes.push_back(wish(parent.members().every(start, stride, size), config, mask));
+    std::vector<TeamTable::TeamSpec> specs;
+    if (rules.check(arguments).ok()) specs.push_back(spec(parent.members().every(start, stride, size), config, mask));
     std::vector<TeamName> made(out != nullptr ? 1 : 0);
-    Status done = runtime()->teams().split(parent, arguments, terms, wishes, made);
+    Status done = runtime()->teams().split(parent, arguments, rules, specs, made);
     if (out != nullptr) *out = handle_of(made[0]);
     return done;
 }
@@ -74,7 +73,7 @@ Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, lo
         return {Code::argument, "config is NULL, or config_mask is without NPUSHMEMX_TEAM_UNIQUEID"};
     TeamName made;
     const int contexts = (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0 ? config->num_contexts : 0;
-    Status done = up->teams().gather(config->uniqueid, npes, index, contexts, made);
+    Status done = up->teams().form_team(config->uniqueid, npes, index, contexts, made);
     out = handle_of(made);
     return done;
 }
@@ -103,18 +102,19 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_2d"); !same.ok()) return same;
     const TeamTable::Arguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
-    std::vector<TeamTable::Wish> wishes;
+    std::vector<TeamTable::TeamSpec> specs;
     if (check_xrange(arguments).ok()) {
         const int width = std::min(xrange, parent.size());
         const int column = parent.index() % width;
         const int row = parent.index() / width;
         const int rest = parent.size() - row * width;
-        wishes = {wish(parent.members().every(row * width, 1, std::min(width, rest)), x.config, x.mask),
-                  wish(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config,
-                       y.mask)};
+        specs = {spec(parent.members().every(row * width, 1, std::min(width, rest)), x.config, x.mask),
+                 spec(parent.members().every(column, width, (parent.size() - column + width - 1) / width), y.config,
+                      y.mask)};
     }
     std::vector<TeamName> made(x.team != nullptr && y.team != nullptr ? 2 : 0);
-    Status done = runtime()->teams().split(parent, arguments, {TeamTable::Given::alike, check_xrange}, wishes, made);
+    Status done =
+        runtime()->teams().split(parent, arguments, {TeamTable::ArgumentRule::alike, check_xrange}, specs, made);
     if (made.empty()) return done;
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);
@@ -135,7 +135,7 @@ Result<Team*> team_of(npushmem_team_t handle) {
     if (Team* team = find_team(handle)) return team;
     if (runtime() == nullptr) return not_running();
     if (handle == NPUSHMEM_TEAM_INVALID) return Status{Code::argument, "the team is NPUSHMEM_TEAM_INVALID"};
-    if (runtime()->teams().was_there({number_of(handle)}))
+    if (runtime()->teams().existed({number_of(handle)}))
         return Status{Code::argument, fmt::format("the team {:#x} has been destroyed", number_of(handle))};
     return Status{Code::argument, fmt::format("the team {:#x} does not exist on PE {}, which may be no member of it",
                                               number_of(handle), runtime()->my_pe())};

@@ -160,7 +160,7 @@ bool look(const char* function, Found&& found) {
     if (fast.all_mapped == 0)
         if (Status progressed = up->remote().progress(); !progressed.ok()) fail(function, progressed);
     if (found()) return true;
-    up->waiter().give_way();
+    up->waiter().yield_if_oversubscribed();
     return false;
 }
 

@@ -1,4 +1,4 @@
-// Blocks of bytes at equal distances, at a PE and here: what strided transfers move.
+// Strided blocks of bytes at equal distances, at a PE and here: what strided transfers move.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace npushmem {
 
 // All in bytes, except `count`.
-struct Blocks {
+struct StridedBlocks {
     std::uint64_t offset;         // of the first one, in the PE's slice
     std::uint64_t remote_stride;  // from the beginning of one block to the next; at least `bytes`, or any for one block
     std::uint64_t local_stride;
@@ -19,12 +19,13 @@ struct Blocks {
 
 // Where blocks begin, and how far apart.
 template <class Byte>
-struct Places {
+struct StridedBuffer {
     Byte* first;
     std::uint64_t stride;
 };
 
-inline void copy_blocks(Places<std::byte> to, Places<const std::byte> from, std::uint64_t bytes, std::uint64_t count) {
+inline void copy_blocks(StridedBuffer<std::byte> to, StridedBuffer<const std::byte> from, std::uint64_t bytes,
+                        std::uint64_t count) {
     const auto each = [&](auto size) {
         for (std::uint64_t i = 0; i < count; ++i)
             std::memcpy(to.first + i * to.stride, from.first + i * from.stride, size);

@@ -35,7 +35,7 @@ constexpr auto between = [](std::string_view text, Settings& into) -> Status {
     return store_result(parse_integer(text, Low, High), into.*Member);
 };
 
-constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t max_int32 = std::numeric_limits<std::int32_t>::max();
 
 // More than any address space holds, and little enough for sums with what the runtime adds.
 constexpr std::uint64_t max_heap_bytes = 1ULL << 60;
@@ -107,13 +107,13 @@ constexpr ConfigRow rows[] = {
     {"UNIQUEID", "", "256 hexadecimal digits", "bootstrap", "unique id of the job, set by npushmem-run",
      any<&S::uniqueid>},
     {"PE", "-1", "int -1..", "bootstrap", "number of this PE, set by npushmem-run; -1: not given",
-     between<&S::pe, -1, most>},
+     between<&S::pe, -1, max_int32>},
     {"NPES", "-1", "int -1..", "bootstrap", "number of PEs, set by npushmem-run; -1: not given",
-     between<&S::npes, -1, most>},
+     between<&S::npes, -1, max_int32>},
     {"EMULATED_HOST", "-1", "int -1..", "bootstrap",
      "emulated host of this PE, set by npushmem-run --nodes; PEs of different ones cannot map each other's memory; -1: "
      "none",
-     between<&S::emulated_host, -1, most>},
+     between<&S::emulated_host, -1, max_int32>},
     {"LAUNCHER_FD", "", "descriptor:device:inode,...", "bootstrap",
      "how this PE reports to npushmem-run, set by it; see core/base/launcher_channel.hpp", any<&S::launcher_fd>},
     {"TRANSPORTS", "self,p2p", "ordered list", "transport",
@@ -220,7 +220,7 @@ Status check_typed(std::string_view type, std::string_view text) {
 
 Result<Config> Config::read(const Environment& environment) {
     Config config;
-    config.ours_ = environment.ours();
+    config.npushmem_variables_ = environment.npushmem_variables();
     for (const auto& row : rows)
         if (Status read = config.read_row(row, environment); !read.ok()) return read;
     return config;
@@ -228,9 +228,9 @@ Result<Config> Config::read(const Environment& environment) {
 
 // The own variable, else that of the standard, else the default.
 Status Config::read_row(const ConfigRow& row, const Environment& environment) {
-    const auto given = ours_.find(fmt::format("NPUSHMEM_{}", row.name));
+    const auto given = npushmem_variables_.find(fmt::format("NPUSHMEM_{}", row.name));
     const auto standard = standard_value(environment, row.name);
-    const bool own = given != ours_.end();
+    const bool own = given != npushmem_variables_.end();
     std::string text = own ? given->second : row.default_value;
     if (!own && standard) {
         auto translated = standard->variable->translate(standard->text);
@@ -249,14 +249,14 @@ std::string Config::describe_standard() const {
     std::string lines;
     for (const auto& row : effective_) {
         if (row.standard.empty()) continue;
-        const bool overruled = ours_.contains(fmt::format("NPUSHMEM_{}", row.name));
+        const bool overruled = npushmem_variables_.contains(fmt::format("NPUSHMEM_{}", row.name));
         lines += fmt::format("environment: {} {} NPUSHMEM_{}={}\n", row.standard,
                              overruled ? "is overruled by" : "stands for", row.name, row.value);
     }
     return lines;
 }
 
-bool Config::standard_asked(std::string_view name) const {
+bool Config::is_standard_variable_set(std::string_view name) const {
     return std::any_of(effective_.begin(), effective_.end(),
                        [&](const auto& row) { return row.name == name && !row.standard.empty(); });
 }
@@ -264,8 +264,8 @@ bool Config::standard_asked(std::string_view name) const {
 Status Config::declare(const char* subsystem, std::span<const npushmem_config_row> plugin_rows) {
     for (const auto& row : plugin_rows) {
         if (value(row.name) != nullptr) continue;
-        const auto given = ours_.find(fmt::format("NPUSHMEM_{}", row.name));
-        const bool set = given != ours_.end();
+        const auto given = npushmem_variables_.find(fmt::format("NPUSHMEM_{}", row.name));
+        const bool set = given != npushmem_variables_.end();
         const std::string text = set ? given->second : row.default_value;
         if (Status parsed = check_typed(row.type, text); !parsed.ok())
             return malformed(row.name, text, row.type, parsed);
@@ -285,7 +285,7 @@ std::vector<std::string> Config::unknown_variables() const {
     std::vector<std::string> names;
     for (const auto& row : effective_) names.push_back(row.name);
     std::vector<std::string> sentences;
-    for (const auto& [name, text] : ours_) {
+    for (const auto& [name, text] : npushmem_variables_) {
         // Without the prefix: it would make any two names look alike.
         const std::string own = name.substr(prefix.size());
         if (std::find(names.begin(), names.end(), own) != names.end()) continue;

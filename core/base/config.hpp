@@ -53,7 +53,7 @@ public:
     // For each variable of the standard that is set: what has become of it. Lines of text.
     [[nodiscard]] std::string describe_standard() const;
     // Is the standard's variable for this row set?
-    [[nodiscard]] bool standard_asked(std::string_view name) const;
+    [[nodiscard]] bool is_standard_variable_set(std::string_view name) const;
 
     // Adds a plugin's rows, owned by `subsystem`; malformed values fail as in read. Repeating a plugin's rows is
     // allowed.
@@ -71,8 +71,8 @@ private:
     [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
 
     Settings settings_;
-    std::deque<EffectiveValue> effective_;     // a deque: value() hands out pointers that survive declare()
-    std::map<std::string, std::string> ours_;  // NPUSHMEM_* as found
+    std::deque<EffectiveValue> effective_;  // a deque: value() hands out pointers that survive declare()
+    std::map<std::string, std::string> npushmem_variables_;  // NPUSHMEM_* as found
 };
 
 }  // namespace npushmem

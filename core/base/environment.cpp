@@ -12,7 +12,7 @@ std::optional<std::string> ProcessEnvironment::get(const std::string& name) cons
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
-std::map<std::string, std::string> ProcessEnvironment::ours() const {
+std::map<std::string, std::string> ProcessEnvironment::npushmem_variables() const {
     std::map<std::string, std::string> found;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text(*entry);

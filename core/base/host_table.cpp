@@ -168,10 +168,10 @@ Result<bool> HostTable::take_lock() {
     return cannot("lock", path_);
 }
 
-Result<HostTable> HostTable::lock(const HostTablePlace& place, std::chrono::milliseconds patience) {
+Result<HostTable> HostTable::lock(const HostTablePlace& place, std::chrono::milliseconds lock_timeout) {
     constexpr std::chrono::microseconds pause{500};
     const std::string path = path_of(place, ::geteuid());
-    const auto deadline = Clock::now() + patience;
+    const auto deadline = Clock::now() + lock_timeout;
     auto table = open(path);
     while (table.ok()) {
         const auto locked = table.value().take_lock();
@@ -187,7 +187,7 @@ Result<HostTable> HostTable::lock(const HostTablePlace& place, std::chrono::mill
         if (Clock::now() >= deadline)
             return Status{Code::timeout, fmt::format("process {} has kept the host's table \"{}\" locked for {} ms; is "
                                                      "it stopped?",
-                                                     table.value().holder(), path, patience.count())};
+                                                     table.value().holder(), path, lock_timeout.count())};
         std::this_thread::sleep_for(pause);
     }
     return table.status();

@@ -44,9 +44,9 @@ public:
     static constexpr std::size_t row_bytes = 256;
     static constexpr std::size_t header_bytes = 256;
 
-    // Makes the table if there is none. Waits for the lock as long as `patience` at most; the failure then names the
-    // process that holds it. Other failures (Code::system) name the file and the remedy.
-    static Result<HostTable> lock(const HostTablePlace& place, std::chrono::milliseconds patience);
+    // Makes the table if there is none. Waits for the lock as long as `lock_timeout` at most; the failure then names
+    // the process that holds it. Other failures (Code::system) name the file and the remedy.
+    static Result<HostTable> lock(const HostTablePlace& place, std::chrono::milliseconds lock_timeout);
 
     // Removes this user's table if it holds nothing of a process that runs: what processes that were killed leave
     // behind. Does nothing when there is none, or when its lock cannot be had at once.

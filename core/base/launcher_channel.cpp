@@ -89,7 +89,7 @@ ssize_t append_without_signal(int log, std::string_view bytes) {
 
 std::string LauncherRecord::encode() const {
     return fmt::format("{}{}{}{}{}{}{}{}", begin, static_cast<char>(kind), pe, field_separator,
-                       without_controls(speaker), field_separator, without_controls(text), end);
+                       without_controls(prefix), field_separator, without_controls(text), end);
 }
 
 std::optional<LauncherRecord> LauncherRecord::decode(std::string_view record) {
@@ -101,7 +101,7 @@ std::optional<LauncherRecord> LauncherRecord::decode(std::string_view record) {
     made.kind = static_cast<Kind>(record[1]);
     if (std::string_view("lmfe").find(record[1]) == std::string_view::npos) return std::nullopt;
     made.pe = static_cast<int>(number_in(record.substr(2, first - 2)));
-    made.speaker = record.substr(first + 1, second - first - 1);
+    made.prefix = record.substr(first + 1, second - first - 1);
     made.text = record.substr(second + 1);
     return made;
 }
@@ -113,8 +113,8 @@ LauncherChannel::LauncherChannel(std::string_view description) {
     log_ = descriptor_in(parts[1], S_IFREG);
     counter_ = number_in(parts[2]);
     const auto [device, inode] = numbers_in(parts[3]);
-    errors_device_ = static_cast<std::uint64_t>(device);
-    errors_inode_ = static_cast<std::uint64_t>(inode);
+    stderr_device_ = static_cast<std::uint64_t>(device);
+    stderr_inode_ = static_cast<std::uint64_t>(inode);
 }
 
 LauncherChannel LauncherChannel::of_process() { return LauncherChannel(LauncherVariables::of_process().channel); }
@@ -148,9 +148,9 @@ bool LauncherChannel::count_failed_calls(std::int64_t by) const {
     return true;
 }
 
-bool LauncherChannel::has_launchers_errors() const {
+bool LauncherChannel::has_launcher_stderr() const {
     struct stat found {};
-    return ::fstat(STDERR_FILENO, &found) == 0 && found.st_dev == errors_device_ && found.st_ino == errors_inode_;
+    return ::fstat(STDERR_FILENO, &found) == 0 && found.st_dev == stderr_device_ && found.st_ino == stderr_inode_;
 }
 
 }  // namespace npushmem

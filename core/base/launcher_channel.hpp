@@ -21,9 +21,9 @@ struct LauncherRecord {
     enum class Kind : char { line = 'l', message = 'm', failed_calls = 'f', ended = 'e' };
 
     Kind kind = Kind::line;
-    int pe = -1;          // -1: not known
-    std::string speaker;  // of a line, may be empty
-    std::string text;     // of a line, without the speaker; or the number of failed calls; or how the PE has ended
+    int pe = -1;         // -1: not known
+    std::string prefix;  // of a line, may be empty
+    std::string text;    // of a line, without the prefix; or the number of failed calls; or how the PE has ended
 
     // Begins with a byte and ends with another that no text contains.
     [[nodiscard]] std::string encode() const;
@@ -52,14 +52,14 @@ public:
     // Changes this PE's counter.
     [[nodiscard]] bool count_failed_calls(std::int64_t by) const;
     // Is standard error still what the launcher gave the PE? Otherwise the program or a script has redirected it.
-    [[nodiscard]] bool has_launchers_errors() const;
+    [[nodiscard]] bool has_launcher_stderr() const;
 
 private:
     int pipe_ = -1;
     int log_ = -1;
     std::int64_t counter_ = -1;
-    std::uint64_t errors_device_ = 0;
-    std::uint64_t errors_inode_ = 0;
+    std::uint64_t stderr_device_ = 0;
+    std::uint64_t stderr_inode_ = 0;
 };
 
 }  // namespace npushmem

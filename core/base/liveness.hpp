@@ -27,7 +27,7 @@ public:
     // The PE to blame when one of `pes` is known to be dead: that one (the first in their order), or the PE whose end
     // led to its own. A PE about which nothing is known counts as alive. May cost microseconds per PE; waits ask at
     // growing intervals. Any thread.
-    virtual std::optional<int> dead_among(const PeRange& pes) = 0;
+    virtual std::optional<int> find_dead(const PeRange& pes) = 0;
 };
 
 }  // namespace npushmem

@@ -61,14 +61,14 @@ Result<Log> Log::open(const Settings& settings) {
 Log::Log(Log&& other) noexcept
     : level_(other.level_),
       subsystems_(std::move(other.subsystems_)),
-      speaker_(std::move(other.speaker_)),
+      prefix_(std::move(other.prefix_)),
       descriptor_(other.descriptor_),
       owned_(std::exchange(other.owned_, false)) {}
 
 Log& Log::operator=(Log&& other) noexcept {
     std::swap(level_, other.level_);
     std::swap(subsystems_, other.subsystems_);
-    std::swap(speaker_, other.speaker_);
+    std::swap(prefix_, other.prefix_);
     std::swap(descriptor_, other.descriptor_);
     std::swap(owned_, other.owned_);
     return *this;
@@ -87,10 +87,10 @@ bool Log::enabled(LogLevel level, std::string_view subsystem) const {
 namespace {
 
 // npushmem-run shows the line, merged with the same line of other PEs.
-bool left_to_launcher(const std::string& speaker, const std::string& event) {
+bool sent_to_launcher(const std::string& prefix, const std::string& event) {
     const LauncherChannel launcher = LauncherChannel::of_process();
-    return launcher.has_launchers_errors() &&
-           launcher.append({LauncherRecord::Kind::line, LauncherChannel::own_pe(), speaker, event});
+    return launcher.has_launcher_stderr() &&
+           launcher.append({LauncherRecord::Kind::line, LauncherChannel::own_pe(), prefix, event});
 }
 
 }  // namespace
@@ -100,8 +100,8 @@ void Log::line(LogLevel level, std::string_view subsystem, std::string_view mess
     const std::string event =
         fmt::format("{} {}: {}", level_names[static_cast<std::size_t>(level)], subsystem, message);
     // A log that has more than warnings and errors stays in one place and in its order.
-    if (!owned_ && level_ <= LogLevel::warn && left_to_launcher(speaker_, event)) return;
-    const std::string text = fmt::format("npushmem{}{} {}\n", speaker_.empty() ? "" : " ", speaker_, event);
+    if (!owned_ && level_ <= LogLevel::warn && sent_to_launcher(prefix_, event)) return;
+    const std::string text = fmt::format("npushmem{}{} {}\n", prefix_.empty() ? "" : " ", prefix_, event);
     // A log that cannot be written has nowhere to say so.
     [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
 }

@@ -26,7 +26,7 @@ public:
     ~Log();
 
     // Shown in front of every line from now on, for instance "pe 3/8".
-    void set_speaker(std::string speaker) { speaker_ = std::move(speaker); }
+    void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
     [[nodiscard]] bool enabled(LogLevel level, std::string_view subsystem) const;
 
@@ -40,7 +40,7 @@ public:
 private:
     LogLevel level_ = LogLevel::warn;
     std::vector<std::string> subsystems_;
-    std::string speaker_;
+    std::string prefix_;
     int descriptor_ = 2;
     bool owned_ = false;
 };

@@ -62,8 +62,8 @@ Result<std::vector<NicRailEntry>> parse_nic_rails(std::string_view text) {
     return out;
 }
 
-Result<std::vector<std::optional<unsigned>>> given_rails(std::span<const NicRailEntry> entries,
-                                                         std::span<const PortName> ports) {
+Result<std::vector<std::optional<unsigned>>> configured_rails(std::span<const NicRailEntry> entries,
+                                                              std::span<const PortName> ports) {
     std::vector<std::optional<unsigned>> out(ports.size());
     for (std::size_t i = 0; i < entries.size(); ++i) {
         const NicRailEntry& entry = entries[i];

@@ -31,7 +31,7 @@ struct PortName {
 
 // For each of the ports, the rail that an entry gives it. Fails with Code::config when an entry names a NIC or a port
 // that this host does not have, or one that an earlier entry names.
-Result<std::vector<std::optional<unsigned>>> given_rails(std::span<const NicRailEntry> entries,
-                                                         std::span<const PortName> ports);
+Result<std::vector<std::optional<unsigned>>> configured_rails(std::span<const NicRailEntry> entries,
+                                                              std::span<const PortName> ports);
 
 }  // namespace npushmem

@@ -61,7 +61,7 @@ std::uint64_t number_behind(std::string_view key, const std::optional<std::strin
 
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
 
-void narrow(MemoryRoom& room, const std::string& folder, const GroupFiles& files, const FileReader& read) {
+void narrow(AvailableMemory& room, const std::string& folder, const GroupFiles& files, const FileReader& read) {
     const std::uint64_t limit = group_number(folder + files.limit, no_limit, read);
     if (limit == no_limit) return;
     const std::uint64_t used = group_number(folder + files.used, 0, read);
@@ -72,7 +72,7 @@ void narrow(MemoryRoom& room, const std::string& folder, const GroupFiles& files
 
 // Every ancestor's limit counts, up to the mount itself: without a namespace of its own, a container's process names a
 // path that only the outside sees, and its limit is at the mount.
-void narrow_upwards(MemoryRoom& room, std::string path, const GroupFiles& files, const FileReader& read) {
+void narrow_upwards(AvailableMemory& room, std::string path, const GroupFiles& files, const FileReader& read) {
     for (;;) {
         while (!path.empty() && path.back() == '/') path.pop_back();
         narrow(room, files.mount + path, files, read);
@@ -82,7 +82,7 @@ void narrow_upwards(MemoryRoom& room, std::string path, const GroupFiles& files,
 }
 
 // One line of /proc/self/cgroup: hierarchy:controllers:path, where version 2 is the one without controllers.
-void narrow_by_line(MemoryRoom& room, std::string_view line, const FileReader& read) {
+void narrow_by_line(AvailableMemory& room, std::string_view line, const FileReader& read) {
     const auto first = line.find(':');
     const auto second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) return;
@@ -122,14 +122,15 @@ Result<npushmem_host_id> host_identity(int emulated_host) {
     return id;
 }
 
-MemoryRoom memory_room(const FileReader& read) {
+AvailableMemory available_memory(const FileReader& read) {
     const auto machine = read("/proc/meminfo");
-    MemoryRoom room{number_behind("MemAvailable:", machine) * 1024, number_behind("MemTotal:", machine) * 1024, false};
+    AvailableMemory room{number_behind("MemAvailable:", machine) * 1024, number_behind("MemTotal:", machine) * 1024,
+                         false};
     for (const std::string& line : split(read("/proc/self/cgroup").value_or(""), '\n'))
         narrow_by_line(room, line, read);
     return room;
 }
 
-MemoryRoom memory_room() { return memory_room(system_files()); }
+AvailableMemory available_memory() { return available_memory(system_files()); }
 
 }  // namespace npushmem

@@ -20,15 +20,15 @@ Result<npushmem_host_id> host_identity(int emulated_host);
 
 // Bytes that can be committed now without swapping or being killed: the smaller of the machine's available memory and
 // what the tightest control group still allows, version 2 or 1. File pages that a group can give back are not in use.
-struct MemoryRoom {
+struct AvailableMemory {
     std::uint64_t available = 0;
     std::uint64_t total = 0;
     bool limited_by_group = false;  // a control group, not the machine, is the smaller
 };
-MemoryRoom memory_room();
+AvailableMemory available_memory();
 
 // The same of what `read` gives for /proc/meminfo, /proc/self/cgroup and the files of the control groups.
-MemoryRoom memory_room(const FileReader& read);
+AvailableMemory available_memory(const FileReader& read);
 
 // A stable 64-bit hash of bytes (FNV-1a); not for secrets.
 std::uint64_t hash_bytes(std::string_view bytes);

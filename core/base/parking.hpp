@@ -35,8 +35,8 @@ public:
 
 // A counter that is waited for, with the number of those who sleep on it. Every access is sequentially consistent.
 template <class L>
-concept ParkingLine = requires(L line, std::uint64_t value, std::uint32_t count, WaitOs& os,
-                               std::chrono::nanoseconds longest) {
+concept ParkingCounter = requires(L line, std::uint64_t value, std::uint32_t count, WaitOs& os,
+                                  std::chrono::nanoseconds longest) {
     { line.value() } -> std::same_as<std::uint64_t>;
     line.store(value);
     { line.sleepers() } -> std::same_as<std::uint32_t>;
@@ -49,12 +49,12 @@ concept ParkingLine = requires(L line, std::uint64_t value, std::uint32_t count,
     { line.wake(count) } -> std::same_as<std::uint32_t>;
 };
 
-inline constexpr std::uint32_t woken_at_once = 2;
+inline constexpr std::uint32_t wake_fanout = 2;
 
-template <ParkingLine Line>
-class ParkingOn final : public Parking {
+template <ParkingCounter Line>
+class FutexParking final : public Parking {
 public:
-    explicit ParkingOn(Line line) : line_(std::move(line)) {}
+    explicit FutexParking(Line line) : line_(std::move(line)) {}
 
     void announce() override {
         line_.add_sleeper();
@@ -64,7 +64,7 @@ public:
     void park(WaitOs& os, std::chrono::nanoseconds longest) override { line_.sleep(os, seen_, longest); }
     void retract() override {
         const std::uint32_t others = line_.remove_sleeper();
-        if (others > 0 && line_.value() != seen_) woken_ += line_.wake(woken_at_once);
+        if (others > 0 && line_.value() != seen_) woken_ += line_.wake(wake_fanout);
     }
 
     // How many sleepers this one has woken as it left.
@@ -77,9 +77,9 @@ private:
 };
 
 // The writer's side, after it has changed the value. Returns how many it has woken.
-template <ParkingLine Line>
+template <ParkingCounter Line>
 std::uint32_t wake_sleepers(Line& line) {
-    return line.sleepers() == 0 ? 0 : line.wake(woken_at_once);
+    return line.sleepers() == 0 ? 0 : line.wake(wake_fanout);
 }
 
 }  // namespace npushmem

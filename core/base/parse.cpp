@@ -88,8 +88,8 @@ Result<Duration> parse_duration(std::string_view text) {
     if (error != std::errc{} || unit == nullptr || !(number >= 0) || number * static_cast<double>(unit->factor) > 9e18)
         return refused(text, "a duration (a number with optional ns, us, ms, s, m or h, such as 2.5s)");
     // A duration above 0 does not become 0, which often means "none".
-    const std::int64_t least = number > 0 ? 1 : 0;
-    return Duration{std::max<std::int64_t>(least, std::llround(number * static_cast<double>(unit->factor)))};
+    const std::int64_t min_count = number > 0 ? 1 : 0;
+    return Duration{std::max<std::int64_t>(min_count, std::llround(number * static_cast<double>(unit->factor)))};
 }
 
 std::string format_size(std::uint64_t bytes) {

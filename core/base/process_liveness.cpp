@@ -73,14 +73,14 @@ const ProcessId* ProcessLiveness::process_of(int pe) const {
     return process.pid != 0 ? &process : nullptr;
 }
 
-std::optional<int> ProcessLiveness::dead_among(const PeRange& pes) {
+std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
     for (int i = 0; i < pes.count; ++i) {
         const ProcessId* process = process_of(pes.at(i));
         if (process != nullptr && !kernel_knows(process->pid)) return pes.at(i);
     }
     // Relaxed: where the walk starts matters to nobody.
-    const unsigned start = next_.fetch_add(looks_per_call, std::memory_order_relaxed);
-    for (int i = 0; i < std::min(pes.count, static_cast<int>(looks_per_call)); ++i) {
+    const unsigned start = next_.fetch_add(checks_per_call, std::memory_order_relaxed);
+    for (int i = 0; i < std::min(pes.count, static_cast<int>(checks_per_call)); ++i) {
         const int pe = pes.at(static_cast<int>((start + static_cast<unsigned>(i)) % static_cast<unsigned>(pes.count)));
         const ProcessId* process = process_of(pe);
         if (process != nullptr && !is_alive(*process)) return pe;

@@ -48,10 +48,10 @@ public:
     // Processes that are gone are found at once. Zombies and reused numbers take a look into /proc each, so a call
     // looks at some PEs only and the next one goes on behind them: all are seen after a few calls, at a bounded cost of
     // each.
-    std::optional<int> dead_among(const PeRange& pes) override;
+    std::optional<int> find_dead(const PeRange& pes) override;
 
 private:
-    static constexpr unsigned looks_per_call = 16;
+    static constexpr unsigned checks_per_call = 16;
 
     [[nodiscard]] const ProcessId* process_of(int pe) const;
 

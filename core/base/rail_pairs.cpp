@@ -73,7 +73,7 @@ std::vector<RailPair> pair_rails(int my_pe, std::span<const RailId> mine, int pe
     return out;
 }
 
-std::string why_paired(const RailId& mine, const RailId& theirs) {
+std::string pairing_reason(const RailId& mine, const RailId& theirs) {
     if (mine.number == theirs.number) return fmt::format("rail {} on both ends", mine.number);
     const bool of_one_rail = penalty(mine, theirs).has_value();
     return fmt::format("rails {} and {}{}", mine.number, theirs.number,

@@ -39,6 +39,6 @@ struct RailPair {
 std::vector<RailPair> pair_rails(int my_pe, std::span<const RailId> mine, int pe, std::span<const RailId> theirs);
 
 // Why these two are a pair: "rail 0 on both ends", "rails 0 and 3 in one subnet", "rails 0 and 3, no rail in common".
-std::string why_paired(const RailId& mine, const RailId& theirs);
+std::string pairing_reason(const RailId& mine, const RailId& theirs);
 
 }  // namespace npushmem

@@ -28,11 +28,11 @@ namespace {
 constexpr std::uint64_t piece_bytes = 64ULL << 20;
 
 // What must stay free for the rest of the machine; below it the kernel starts killing processes.
-std::uint64_t reserve_of(const MemoryRoom& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
+std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
 // Can `bytes` more be committed, as part of `wanted`?
 Status check_room(std::uint64_t bytes, std::uint64_t wanted) {
-    const MemoryRoom room = memory_room();
+    const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
     if (bytes <= room.available && reserve <= room.available - bytes) return {};
     return {Code::memory, fmt::format("out of memory: {} wanted, {} of {} available{}, {} of it kept for the system",
@@ -52,7 +52,7 @@ public:
     }
 
     // Gives up after a time in which any commit is done, whoever holds it and however many wait.
-    Status take(std::chrono::milliseconds patience) {
+    Status take(std::chrono::milliseconds lock_timeout) {
         using Clock = std::chrono::steady_clock;
         using Pause = std::chrono::microseconds;
         constexpr Pause shortest_pause{20};
@@ -64,12 +64,12 @@ public:
             if (errno != EWOULDBLOCK && errno != EINTR)
                 return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
             const auto waited = Clock::now() - start;
-            if (waited >= patience)
+            if (waited >= lock_timeout)
                 return {
                     Code::timeout,
                     fmt::format("another PE of this host has been taking symmetric memory for more than {} ms; is it "
                                 "stopped?",
-                                patience.count())};
+                                lock_timeout.count())};
             // A part of what has been waited: a thousand that looked every few milliseconds would keep the processors
             // from the one that they wait for.
             std::this_thread::sleep_for(
@@ -135,23 +135,23 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
     return segment;
 }
 
-Result<SharedSegment> SharedSegment::attach(const SegmentTicket& ticket) {
-    const std::string path = fmt::format("/proc/{}/fd/{}", ticket.process, ticket.descriptor);
+Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle) {
+    const std::string path = fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
     const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (descriptor < 0)
         return failed(
             fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "
                         "dumpable)",
-                        ticket.process, path),
+                        handle.process, path),
             errno);
-    SharedSegment segment(descriptor, ticket.bytes, fmt::format("memory of process {}", ticket.process));
+    SharedSegment segment(descriptor, handle.bytes, fmt::format("memory of process {}", handle.process));
     struct stat facts {};
-    if (fstat(descriptor, &facts) != 0 || facts.st_dev != ticket.device || facts.st_ino != ticket.inode ||
-        static_cast<std::uint64_t>(facts.st_size) < ticket.bytes)
+    if (fstat(descriptor, &facts) != 0 || facts.st_dev != handle.device || facts.st_ino != handle.inode ||
+        static_cast<std::uint64_t>(facts.st_size) < handle.bytes)
         return Status{Code::protocol,
                       fmt::format("{} is not the expected memory (inode {} of {}, expected {} of {})", path,
-                                  facts.st_ino, format_size(static_cast<std::uint64_t>(facts.st_size)), ticket.inode,
-                                  format_size(ticket.bytes))};
+                                  facts.st_ino, format_size(static_cast<std::uint64_t>(facts.st_size)), handle.inode,
+                                  format_size(handle.bytes))};
     if (Status mapped = segment.map(); !mapped.ok()) return mapped;
     return segment;
 }
@@ -171,7 +171,7 @@ SharedSegment::~SharedSegment() {
     if (descriptor_ >= 0) close(descriptor_);
 }
 
-SegmentTicket SharedSegment::ticket() const {
+SegmentHandle SharedSegment::handle() const {
     struct stat facts {};
     fstat(descriptor_, &facts);
     return {getpid(), descriptor_, facts.st_dev, facts.st_ino, bytes_};
@@ -191,14 +191,14 @@ Status SharedSegment::map() {
     return {};
 }
 
-Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds patience) {
+Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
     CommitLock lock(descriptor_);
-    if (Status locked = lock.take(patience); !locked.ok()) return locked;
+    if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
     if (Status room = check_room(bytes, bytes); !room.ok()) return room;
     for (std::uint64_t done = 0; done < bytes;) {
         const std::uint64_t piece = std::min(piece_bytes, bytes - done);
         if (Status committed = commit_piece(offset + done, piece, bytes); !committed.ok()) {
-            if (done > 0 && !keeps_memory_) decommit(offset, done);
+            if (done > 0 && !retains_pages_) decommit(offset, done);
             return committed;
         }
         done += piece;

@@ -15,7 +15,7 @@
 namespace npushmem {
 
 // How another process of the same user and process namespace finds the segment; plain bytes, for the bootstrap.
-struct SegmentTicket {
+struct SegmentHandle {
     std::int32_t process = 0;
     std::int32_t descriptor = -1;
     std::uint64_t device = 0;
@@ -30,15 +30,15 @@ public:
 
     // Makes and maps a segment. `folder` empty: anonymous memory; otherwise an unnamed file in that folder.
     static Result<SharedSegment> create(std::uint64_t bytes, const std::string& folder);
-    // Maps the segment that `ticket` names; fails when it is a different one by now.
-    static Result<SharedSegment> attach(const SegmentTicket& ticket);
+    // Maps the segment that `handle` names; fails when it is a different one by now.
+    static Result<SharedSegment> attach(const SegmentHandle& handle);
 
     SharedSegment() = default;
     SharedSegment(SharedSegment&& other) noexcept;
     SharedSegment& operator=(SharedSegment&& other) noexcept;
     ~SharedSegment();
 
-    [[nodiscard]] SegmentTicket ticket() const;
+    [[nodiscard]] SegmentHandle handle() const;
     [[nodiscard]] std::byte* base() const { return base_; }
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
     [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -46,12 +46,12 @@ public:
     // Makes [offset, offset + bytes) usable, filled with zeros where it was not committed before. Serialised between
     // the processes of the host, so that the check against the available memory holds. On failure nothing stays
     // committed that was not; the message has the numbers. Code::timeout when other processes keep at it for longer
-    // than `patience`, as a stopped one does.
+    // than `lock_timeout`, as a stopped one does.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
-                  std::chrono::milliseconds patience = std::chrono::minutes(1));
+                  std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
     // From now on a commit that fails half-way keeps what it has got: a NIC may know its pages already, because it
     // registers memory in pieces of its own size.
-    void keep_memory() { keeps_memory_ = true; }
+    void retain_pages() { retains_pages_ = true; }
     // Gives the memory back; the range reads as zeros after the next commit.
     void decommit(std::uint64_t offset, std::uint64_t bytes);
 
@@ -66,7 +66,7 @@ private:
     std::uint64_t bytes_ = 0;
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: what backs the segment
-    bool keeps_memory_ = false;
+    bool retains_pages_ = false;
 };
 
 }  // namespace npushmem

@@ -17,7 +17,7 @@ namespace npushmem {
 namespace {
 
 // Why write_output() has failed, as in errno. stdio keeps only that a write has failed.
-std::atomic<int> reason_of_loss{0};
+std::atomic<int> output_errno{0};
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void prepare_standard_streams() {
 }
 
 void write_output(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) reason_of_loss = errno;
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_errno = errno;
 }
 
 void write_error(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
@@ -39,7 +39,7 @@ Status flush_standard_output() {
     errno = 0;
     const bool streamed = std::cout.flush().good();
     const bool flushed = std::fflush(stdout) == 0;
-    const int error = errno != 0 ? errno : reason_of_loss.load();
+    const int error = errno != 0 ? errno : output_errno.load();
     const std::string reason = error != 0 ? fmt::format(": {}", std::strerror(error)) : std::string();
     if (streamed && flushed && std::ferror(stdout) == 0) return {};
     return {Code::system, fmt::format("cannot write to standard output{}", reason)};

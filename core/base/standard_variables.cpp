@@ -11,7 +11,7 @@ namespace npushmem {
 
 namespace {
 
-constexpr double most_bytes = 9.0e18;  // 64 bits, less what rounding to pages may add
+constexpr double max_bytes = 9.0e18;  // 64 bits, less what rounding to pages may add
 
 // 0 where the suffix is no scaling factor. Beyond the standard, as in NPUSHMEM_SYMMETRIC_SIZE: "kb" and "kib" are "k".
 double factor_of(std::string_view suffix) {
@@ -36,7 +36,7 @@ Result<std::string> translate_size(std::string_view text) {
     const double factor = suffix.empty() ? 1 : factor_of(suffix);
     const Status refused{Code::config, fmt::format("'{}' is no number of bytes", text)};
     if (error != std::errc{} || factor == 0 || !(number >= 0)) return refused;
-    if (number * factor > most_bytes) return Status{Code::config, fmt::format("'{}' does not fit into 64 bits", text)};
+    if (number * factor > max_bytes) return Status{Code::config, fmt::format("'{}' does not fit into 64 bits", text)};
     return fmt::format("{}", std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(number * factor))));
 }
 

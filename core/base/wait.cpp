@@ -11,10 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Asking costs microseconds per PE, so a wait asks seldom, and the longer it lasts the seldomer; but a death must be
-// noticed well within a second.
-constexpr milliseconds first_ask_after{10};
-constexpr milliseconds longest_ask_interval{250};
+// Asking costs microseconds per PE, so a wait checks rarely, and the more rarely the longer it lasts; but a death must
+// be noticed well within a second.
+constexpr milliseconds first_liveness_check_after{10};
+constexpr milliseconds max_liveness_check_interval{250};
 
 // A plain addition would be enough for one thread; relaxed accesses make it defined for several, and no lock prefix
 // makes it cheap. Nothing is published through these counters.
@@ -23,26 +23,26 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
-std::string whom(const PeRange& pes) {
+std::string format_peers(const PeRange& pes) {
     if (pes.count == 1) return fmt::format(" from PE {}", pes.at(0));
-    constexpr int most_listed = 16;
+    constexpr int max_listed = 16;
     if (pes.table != nullptr && pes.count > 1)
-        return fmt::format(" from PEs {}{}", fmt::join(pes.table, pes.table + std::min(pes.count, most_listed), ", "),
-                           pes.count > most_listed ? " and others" : "");
+        return fmt::format(" from PEs {}{}", fmt::join(pes.table, pes.table + std::min(pes.count, max_listed), ", "),
+                           pes.count > max_listed ? " and others" : "");
     if (pes.count > 1) return fmt::format(" from PEs {} to {}", pes.first, pes.at(pes.count - 1));
     return {};
 }
 
 }  // namespace
 
-WaitPace::WaitPace(const Waiter& waiter, const WaitFor& what)
+BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
     : waiter_(waiter),
       what_(what),
       stage_(waiter.budget_.spin_for > nanoseconds::zero() ? Stage::spin : Stage::yield),
       next_sleep_(waiter.budget_.first_sleep),
-      ask_interval_(first_ask_after) {}
+      liveness_check_interval_(first_liveness_check_after) {}
 
-WaitPace::~WaitPace() {
+BackoffState::~BackoffState() {
     if (announced_) what_.parking->retract();
     add(waiter_.counters_.waits, 1);
     if (started_) add(waiter_.counters_.time, static_cast<std::uint64_t>((now_ - *started_).count()));
@@ -50,19 +50,19 @@ WaitPace::~WaitPace() {
     add(waiter_.counters_.yields, yields_);
     add(waiter_.counters_.sleeps, sleeps_);
     add(waiter_.counters_.parks, parks_);
-    add(waiter_.counters_.asks, asks_);
+    add(waiter_.counters_.liveness_checks, liveness_checks_);
 }
 
 void Waiter::count_woken(std::uint32_t sleepers) const { add(counters_.wakes, sleepers); }
 
-bool WaitPace::step_slowly() { return stage_ == Stage::yield ? yield() : sleep(); }
+bool BackoffState::step_slow_path() { return stage_ == Stage::yield ? yield() : sleep(); }
 
-bool WaitPace::yield() {
+bool BackoffState::yield() {
     waiter_.os_.yield();
-    return ++yields_ % yields_per_look != 0 || look();
+    return ++yields_ % yields_per_check != 0 || check_clock();
 }
 
-bool WaitPace::sleep() {
+bool BackoffState::sleep() {
     if (what_.parking != nullptr && !announced_) {
         what_.parking->announce();
         announced_ = true;
@@ -78,10 +78,10 @@ bool WaitPace::sleep() {
     }
     ++sleeps_;
     next_sleep_ = std::min(next_sleep_ * 2, waiter_.budget_.longest_sleep);
-    return look();
+    return check_clock();
 }
 
-nanoseconds WaitPace::sleep_length() const {
+nanoseconds BackoffState::sleep_length() const {
     const nanoseconds longest = longest_sleep();
     if (what_.timeout == nanoseconds::zero()) return longest;
     const nanoseconds left = *started_ + what_.timeout - now_;
@@ -89,24 +89,24 @@ nanoseconds WaitPace::sleep_length() const {
 }
 
 // A sleeper that will be woken need only look whether those who could wake it are still alive.
-nanoseconds WaitPace::longest_sleep() const {
+nanoseconds BackoffState::longest_sleep() const {
     if (what_.parking == nullptr || has_progress()) return next_sleep_;
-    if (waiter_.liveness_ == nullptr || what_.needs.count == 0) return longest_ask_interval;
-    return std::max<nanoseconds>(next_ask_ - now_, nanoseconds{1});
+    if (waiter_.liveness_ == nullptr || what_.needs.count == 0) return max_liveness_check_interval;
+    return std::max<nanoseconds>(next_liveness_check_ - now_, nanoseconds{1});
 }
 
-bool WaitPace::look() {
+bool BackoffState::check_clock() {
     now_ = waiter_.os_.now();
     if (!started_) {
         started_ = stage_began_ = now_;
-        next_ask_ = now_ + ask_interval_;
+        next_liveness_check_ = now_ + liveness_check_interval_;
     }
     advance();
     if (has_progress()) (*waiter_.progress_)();
     return check_deadline() && check_liveness();
 }
 
-void WaitPace::advance() {
+void BackoffState::advance() {
     if (stage_ == Stage::sleep) return;
     const bool spinning = stage_ == Stage::spin;
     const nanoseconds allowed = spinning ? waiter_.budget_.spin_for : waiter_.budget_.yield_for;
@@ -115,21 +115,21 @@ void WaitPace::advance() {
     stage_began_ = now_;
 }
 
-bool WaitPace::check_deadline() {
+bool BackoffState::check_deadline() {
     if (what_.timeout == nanoseconds::zero() || now_ - *started_ < what_.timeout) return true;
     return fail(Code::timeout, -1);
 }
 
-bool WaitPace::check_liveness() {
-    if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_ask_) return true;
-    ask_interval_ = std::min<nanoseconds>(ask_interval_ * 2, longest_ask_interval);
-    next_ask_ = now_ + ask_interval_;
-    ++asks_;
-    const auto dead = waiter_.liveness_->dead_among(what_.needs);
+bool BackoffState::check_liveness() {
+    if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_liveness_check_) return true;
+    liveness_check_interval_ = std::min<nanoseconds>(liveness_check_interval_ * 2, max_liveness_check_interval);
+    next_liveness_check_ = now_ + liveness_check_interval_;
+    ++liveness_checks_;
+    const auto dead = waiter_.liveness_->find_dead(what_.needs);
     return !dead || fail(Code::peer_dead, *dead);
 }
 
-bool WaitPace::fail(Code code, int dead_pe) {
+bool BackoffState::fail(Code code, int dead_pe) {
     failure_ = {code, dead_pe, now_ - *started_};
     return false;
 }
@@ -139,7 +139,7 @@ std::string describe(const WaitFor& what, const WaitFailure& failure) {
     const std::string reason = failure.code == Code::peer_dead
                                    ? fmt::format("PE {} has died or finalized", failure.dead_pe)
                                    : std::string("the time for it is over");
-    return fmt::format("waited {:.3f} s for {}{}: {}", seconds, what.what, whom(what.needs), reason);
+    return fmt::format("waited {:.3f} s for {}{}: {}", seconds, what.what, format_peers(what.needs), reason);
 }
 
 std::string describe(const WaitFor& what, const WaitFailure& failure, std::uint64_t expected, std::uint64_t seen) {

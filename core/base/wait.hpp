@@ -48,9 +48,9 @@ struct WaitCounters {
     std::atomic<std::uint64_t> spins{0};
     std::atomic<std::uint64_t> yields{0};
     std::atomic<std::uint64_t> sleeps{0};
-    std::atomic<std::uint64_t> parks{0};  // those of the sleeps that a writer can end
-    std::atomic<std::uint64_t> asks{0};   // whether a PE is dead
-    std::atomic<std::uint64_t> wakes{0};  // sleepers that this PE has woken
+    std::atomic<std::uint64_t> parks{0};            // those of the sleeps that a writer can end
+    std::atomic<std::uint64_t> liveness_checks{0};  // whether a PE is dead
+    std::atomic<std::uint64_t> wakes{0};            // sleepers that this PE has woken
 };
 
 // Everything referred to must outlive the Waiter. Immutable: any number of threads may wait at the same time.
@@ -71,12 +71,12 @@ public:
     Code until(Ready&& ready, const WaitFor& what, WaitFailure* failure = nullptr) const {
         if (ready()) [[likely]]
             return Code::ok;
-        return until_slowly(ready, what, failure);
+        return until_slow_path(ready, what, failure);
     }
 
     // For callers that poll in a loop of their own: when PEs outnumber cores, lets another one run, because the PE that
     // brings what is polled for may be waiting for this very core.
-    void give_way() const {
+    void yield_if_oversubscribed() const {
         if (budget_.spin_for == std::chrono::nanoseconds::zero()) os_.yield();
     }
 
@@ -86,10 +86,10 @@ public:
     [[nodiscard]] const WaitCounters& counters() const { return counters_; }
 
 private:
-    friend class WaitPace;
+    friend class BackoffState;
 
     template <class Ready>
-    [[gnu::noinline]] Code until_slowly(Ready& ready, const WaitFor& what, WaitFailure* failure) const;
+    [[gnu::noinline]] Code until_slow_path(Ready& ready, const WaitFor& what, WaitFailure* failure) const;
 
     WaitBudget budget_;
     WaitOs& os_;
@@ -100,36 +100,36 @@ private:
 
 // One wait on its way through the stages. The loop around it looks at the condition between any two steps, so a step
 // may announce and the next one sleep.
-class WaitPace {
+class BackoffState {
 public:
-    WaitPace(const Waiter& waiter, const WaitFor& what);
-    WaitPace(const WaitPace&) = delete;
-    WaitPace& operator=(const WaitPace&) = delete;
+    BackoffState(const Waiter& waiter, const WaitFor& what);
+    BackoffState(const BackoffState&) = delete;
+    BackoffState& operator=(const BackoffState&) = delete;
     // Retracts an announcement and adds to the counters.
-    ~WaitPace();
+    ~BackoffState();
 
     // Passes some time in the way of the current stage. False: the wait has failed, see failure().
     bool step() {
         if (stage_ == Stage::spin) [[likely]] {
             cpu_pause();
-            return ++spins_ % spins_per_look != 0 || look();
+            return ++spins_ % spins_per_check != 0 || check_clock();
         }
-        return step_slowly();
+        return step_slow_path();
     }
 
     [[nodiscard]] const WaitFailure& failure() const { return failure_; }
 
 private:
     enum class Stage { spin, yield, sleep };
-    static constexpr std::uint64_t spins_per_look = 32;
-    static constexpr std::uint64_t yields_per_look = 8;
+    static constexpr std::uint64_t spins_per_check = 32;
+    static constexpr std::uint64_t yields_per_check = 8;
 
-    bool step_slowly();
+    bool step_slow_path();
     bool yield();
     bool sleep();
     // Reads the clock, then moves to the next stage, drives progress, and fails when the deadline has passed or a PE
     // is dead.
-    bool look();
+    bool check_clock();
     void advance();
     bool check_deadline();
     bool check_liveness();
@@ -147,29 +147,29 @@ private:
     std::chrono::nanoseconds now_{0};
     std::chrono::nanoseconds stage_began_{0};
     std::chrono::nanoseconds next_sleep_;
-    std::chrono::nanoseconds next_ask_{0};
-    std::chrono::nanoseconds ask_interval_;
+    std::chrono::nanoseconds next_liveness_check_{0};
+    std::chrono::nanoseconds liveness_check_interval_;
     std::uint64_t spins_ = 0;
     std::uint64_t yields_ = 0;
     std::uint64_t sleeps_ = 0;
     std::uint64_t parks_ = 0;
-    std::uint64_t asks_ = 0;
+    std::uint64_t liveness_checks_ = 0;
     WaitFailure failure_;
 };
 
 template <class Ready>
-Code Waiter::until_slowly(Ready& ready, const WaitFor& what, WaitFailure* failure) const {
+Code Waiter::until_slow_path(Ready& ready, const WaitFor& what, WaitFailure* failure) const {
     for (std::uint32_t i = 0; i < budget_.polls; ++i) {
         if (ready()) return Code::ok;
     }
-    WaitPace pace(*this, what);
+    BackoffState backoff(*this, what);
     while (!ready()) {
-        if (pace.step()) [[likely]]
+        if (backoff.step()) [[likely]]
             continue;
         // What the dead PE wrote before it died was written before it was found dead.
         if (ready()) return Code::ok;
-        if (failure != nullptr) *failure = pace.failure();
-        return pace.failure().code;
+        if (failure != nullptr) *failure = backoff.failure();
+        return backoff.failure().code;
     }
     return Code::ok;
 }

@@ -18,19 +18,19 @@ constexpr microseconds longest_yielding{2000};
 
 }  // namespace
 
-WaitBudget choose_wait_budget(const CoreShare& share) {
+WaitBudget choose_wait_budget(const HostOccupancy& share) {
     WaitBudget budget;
-    const double crowd = std::max(share.pes_per_core(), 1.0);
+    const double oversubscription = std::max(share.pes_per_core(), 1.0);
     if (share.pes <= share.cores) {
         budget.polls = polls_with_own_core;
         budget.spin_for = spin_with_own_core;
     }
-    const auto wanted = std::chrono::duration_cast<microseconds>(yielding_per_pe_on_core * crowd);
+    const auto wanted = std::chrono::duration_cast<microseconds>(yielding_per_pe_on_core * oversubscription);
     budget.yield_for = std::clamp(wanted, shortest_yielding, longest_yielding);
     return budget;
 }
 
-std::string describe(const CoreShare& share, const WaitBudget& budget) {
+std::string describe(const HostOccupancy& share, const WaitBudget& budget) {
     const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1000.0; };
     return fmt::format(
         "{} PEs on {:g} usable cores: poll {} times, spin {:g} us, yield {:g} us, then sleep {:g} to {:g} us",

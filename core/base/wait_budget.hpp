@@ -7,12 +7,12 @@
 
 namespace npushmem {
 
-struct CoreShare {
+struct HostOccupancy {
     double cores = 1.0;  // usable by the PEs of this host together: affinity and quota, not the number of CPUs
     int pes = 1;         // on this host
 
     [[nodiscard]] double pes_per_core() const { return pes / cores; }
-    bool operator==(const CoreShare&) const = default;
+    bool operator==(const HostOccupancy&) const = default;
 };
 
 // Stages in this order; a stage with nothing in it is skipped.
@@ -30,9 +30,9 @@ struct WaitBudget {
 // all, because the PE that is waited for may be waiting for this very core; measured on two cores, even a short spin
 // doubles the time of a barrier of 4 or 8. Yielding lasts as long as a barrier of that many PEs, sleep is for what
 // lasts longer.
-WaitBudget choose_wait_budget(const CoreShare& share);
+WaitBudget choose_wait_budget(const HostOccupancy& share);
 
 // One line for a person: PEs, cores, and what follows from them.
-std::string describe(const CoreShare& share, const WaitBudget& budget);
+std::string describe(const HostOccupancy& share, const WaitBudget& budget);
 
 }  // namespace npushmem

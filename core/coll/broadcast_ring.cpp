@@ -11,15 +11,15 @@ namespace npushmem::coll {
 // Acquire: pairs with the release store in tell(), so that what this PE writes next into a cell comes after the
 // member has read what was there.
 std::uint64_t BroadcastRing::left(int member) const {
-    return SharedLine(rings_.of(member)).counter().load(std::memory_order_acquire);
+    return FutexCounter(rings_.of(member)).counter().load(std::memory_order_acquire);
 }
 
 // Acquire: pairs with the release store in tell().
 bool BroadcastRing::has_come(int root) const {
-    return SharedLine(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
+    return FutexCounter(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
 }
 
-Status BroadcastRing::wait_for(SharedLine line, std::uint64_t value, int member) {
+Status BroadcastRing::wait_for(FutexCounter line, std::uint64_t value, int member) {
     // Acquire: as in left() and has_come().
     const auto there = [&] { return line.counter().load(std::memory_order_acquire) >= value; };
     return wait_at_line(*waiter_, line, there, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
@@ -28,7 +28,7 @@ Status BroadcastRing::wait_for(SharedLine line, std::uint64_t value, int member)
 
 // Release: pairs with the acquire loads in left(), has_come() and wait_for(): the payload has been written, or read,
 // before. To look for sleepers needs a fence, which costs as much as the rest: only where anybody sleeps.
-void BroadcastRing::tell(SharedLine line) {
+void BroadcastRing::tell(FutexCounter line) {
     line.counter().store(call_, std::memory_order_release);
     if (!crowded_) return;
     full_fence();
@@ -40,7 +40,7 @@ Status BroadcastRing::wait_until_left(std::uint64_t call) {
     for (int member = 0; member < members_.count; ++member) {
         if (member == index_) continue;
         if (left(member) < call)
-            if (Status waited = wait_for(SharedLine(rings_.of(member)), call, member); !waited.ok()) return waited;
+            if (Status waited = wait_for(FutexCounter(rings_.of(member)), call, member); !waited.ok()) return waited;
         all = std::min(all, left(member));
     }
     all_left_ = all;
@@ -52,13 +52,13 @@ Status BroadcastRing::send(const std::byte* source, std::uint64_t count) {
         if (Status left = wait_until_left(call_ - depth); !left.ok()) return left;
     std::byte* const there = cell(index_, call_);
     std::memcpy(there + payload_at, source, count);
-    tell(SharedLine(there));
+    tell(FutexCounter(there));
     return {};
 }
 
 Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, int root) {
     if (!has_come(root))
-        if (Status come = wait_for(SharedLine(cell(root, call_)), call_, root); !come.ok()) return come;
+        if (Status come = wait_for(FutexCounter(cell(root, call_)), call_, root); !come.ok()) return come;
     if (dest != nullptr) std::memcpy(dest, cell(root, call_) + payload_at, count);
     return {};
 }
@@ -69,7 +69,7 @@ Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_
     if (!done.ok()) return done;
     // Its own source is what the root gives itself; dest may be the source.
     if (index_ == root && dest != nullptr && dest != source) std::memcpy(dest, source, count);
-    if (call_ % told_every == 0) tell(SharedLine(rings_.of(index_)));
+    if (call_ % told_every == 0) tell(FutexCounter(rings_.of(index_)));
     return {};
 }
 

@@ -2,8 +2,8 @@
 // into which it writes what it broadcasts as a root, once, and out of which the others read.
 //
 //     of each member, all zero at first:
-//     | a SharedLine: the last call that it has told to have left | cells 0 .. depth - 1 |
-//     a cell: 0..63 a SharedLine whose value is the call's number, with the payload from byte 16 on; more lines of it
+//     | a FutexCounter: the last call that it has told to have left | cells 0 .. depth - 1 |
+//     a cell: 0..63 a FutexCounter whose value is the call's number, with the payload from byte 16 on; more lines of it
 //
 // Call k, whoever its root is, uses the root's cell k % depth. So the root writes over what it has sent `depth` calls
 // ago or earlier, which all must have left. They say so in every `told_every`-th call only: whoever is waited for can
@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/shared_line.hpp"
+#include "core/base/futex_counter.hpp"
 #include "core/base/wait.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 
@@ -30,7 +30,8 @@ public:
     static constexpr std::uint64_t cell_bytes = 576;
     static constexpr std::uint64_t payload_at = 16;
     static constexpr std::uint64_t room = cell_bytes - payload_at;
-    static constexpr std::uint64_t bytes = SharedLine::bytes + depth * cell_bytes;  // of each member, aligned to a line
+    static constexpr std::uint64_t bytes =
+        FutexCounter::bytes + depth * cell_bytes;  // of each member, aligned to a line
 
     // `rings`: where each member's is. `crowded`, the same at all members: more PEs than cores, so that who waits
     // sleeps and is woken. The waiter must outlive this. `timeout` 0: none.
@@ -45,17 +46,17 @@ public:
 
 private:
     [[nodiscard]] std::byte* cell(int root, std::uint64_t call) const {
-        return rings_.of(root) + SharedLine::bytes + call % depth * cell_bytes;
+        return rings_.of(root) + FutexCounter::bytes + call % depth * cell_bytes;
     }
     [[nodiscard]] std::uint64_t left(int member) const;
     Status send(const std::byte* source, std::uint64_t count);
     Status receive(std::byte* dest, std::uint64_t count, int root);
     Status wait_until_left(std::uint64_t call);
     // Tells the number of this call there, and wakes who sleeps on it.
-    void tell(SharedLine line);
+    void tell(FutexCounter line);
     [[nodiscard]] bool has_come(int root) const;
     // Until the line's value is at least this.
-    Status wait_for(SharedLine line, std::uint64_t value, int member);
+    Status wait_for(FutexCounter line, std::uint64_t value, int member);
 
     barrier::MemberStates rings_;
     PeRange members_;

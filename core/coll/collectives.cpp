@@ -285,7 +285,8 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
     if (strides.count == 0) return {};
     if (strides.dst == 1 && strides.sst == 1) return alltoall(group, dest, source, strides.count * strides.size);
     const std::uint64_t to = static_cast<std::uint64_t>(group.index()) * strides.count * strides.dst * strides.size;
-    const Blocks blocks{dest + to, strides.dst * strides.size, strides.sst * strides.size, strides.size, strides.count};
+    const StridedBlocks blocks{dest + to, strides.dst * strides.size, strides.sst * strides.size, strides.size,
+                               strides.count};
     Status done = for_all(group, [&](int member) {
         const std::byte* from =
             own(group, source + static_cast<std::uint64_t>(member) * strides.count * strides.sst * strides.size);

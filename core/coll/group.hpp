@@ -42,7 +42,7 @@ public:
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
     // Many puts at once.
-    virtual Status put_blocks(int member, const Blocks& blocks, const void* source) {
+    virtual Status put_blocks(int member, const StridedBlocks& blocks, const void* source) {
         Status done;
         for (std::uint64_t i = 0; i < blocks.count && done.ok(); ++i)
             done = put(member, blocks.offset + i * blocks.remote_stride,

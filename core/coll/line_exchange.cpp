@@ -12,22 +12,22 @@ void LineExchange::send(int member, const std::byte* payload, std::uint64_t coun
     if (count > 0) std::memcpy(there + payload_at, payload, count);
     // Release: pairs with the acquire load in has_come(). Whether somebody sleeps there is looked at later, when the
     // store need not be waited for any more.
-    SharedLine(there).counter().store(call_, std::memory_order_release);
+    FutexCounter(there).counter().store(call_, std::memory_order_release);
 }
 
 bool LineExchange::has_come(int member) const {
     // Acquire: pairs with the release store in send().
-    return SharedLine(cell(index_, member, call_)).counter().load(std::memory_order_acquire) == call_;
+    return FutexCounter(cell(index_, member, call_)).counter().load(std::memory_order_acquire) == call_;
 }
 
-// The fence orders the stores of the call before the looks for sleepers, as SharedLine::store does for one; see
+// The fence orders the stores of the call before the looks for sleepers, as FutexCounter::store does for one; see
 // parking.hpp.
 void LineExchange::wake_sleepers_of_all() {
     told_ = true;
     full_fence();
     std::uint32_t woken = 0;
     for (int i = 1; i < members_.count; ++i) {
-        SharedLine line(cell(turned(i), index_, call_));
+        FutexCounter line(cell(turned(i), index_, call_));
         woken += wake_sleepers(line);
     }
     if (woken != 0) waiter_->count_woken(woken);
@@ -35,7 +35,7 @@ void LineExchange::wake_sleepers_of_all() {
 
 Status LineExchange::wait_for(int member) {
     return wait_at_line(
-        *waiter_, SharedLine(cell(index_, member, call_)), [&] { return has_come(member); },
+        *waiter_, FutexCounter(cell(index_, member, call_)), [&] { return has_come(member); },
         {.what = "a small collective operation", .needs = members_, .timeout = timeout_}, true, members_.at(member));
 }
 

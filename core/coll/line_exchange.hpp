@@ -3,7 +3,8 @@
 //
 //     of each member, all zero at first: a ring of `depth` turns of one cell for each sender
 //     | turn 0: cell of member 0 | cell of member 1 | ... | turn 1: cell of member 0 | ...
-//     a cell: 0..63 a SharedLine whose value is the call's number, with the payload from byte 16 on; 64..127 more of it
+//     a cell: 0..63 a FutexCounter whose value is the call's number, with the payload from byte 16 on; 64..127 more of
+//     it
 //
 // Every member sends to every other in every call, and leaves it when all have come to it. Call k uses turn k % 2, so a
 // sender writes over what it has sent in call k - 2: it has seen that the receiver has come to call k - 1, and a
@@ -14,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/shared_line.hpp"
+#include "core/base/futex_counter.hpp"
 #include "core/base/wait.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 

@@ -5,7 +5,7 @@
 
 namespace npushmem {
 
-std::vector<int> sharing_with(int me, const WhoMapsWhom& maps) {
+std::vector<int> sharing_group(int me, const MappingMatrix& maps) {
     const auto mapped = [&](int a, int b) { return maps[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]; };
     std::vector<std::vector<int>> sets;
     for (int pe = 0; pe < static_cast<int>(maps.size()); ++pe) {

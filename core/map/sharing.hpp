@@ -7,11 +7,11 @@
 namespace npushmem {
 
 // maps[a][b]: the a-th PE of the host maps the b-th one.
-using WhoMapsWhom = std::vector<std::vector<bool>>;
+using MappingMatrix = std::vector<std::vector<bool>>;
 
 // Those that are in one set with `me`, in order, itself among them. Where mapping goes both ways and on to third ones,
 // the sets are exactly those who map each other; elsewhere, because of a link that is down for instance, each PE joins
 // the first set whose members it all maps, and is mapped by.
-std::vector<int> sharing_with(int me, const WhoMapsWhom& maps);
+std::vector<int> sharing_group(int me, const MappingMatrix& maps);
 
 }  // namespace npushmem

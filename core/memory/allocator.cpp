@@ -44,7 +44,7 @@ void Allocator::take(const Range& from, const Range& part) {
 }
 
 // Adds a range to the free ones, joined with those that touch it.
-void Allocator::give_back(Range range) {
+void Allocator::release(Range range) {
     const auto below = free_.at_or_below(range.offset);
     const auto above = free_.at_or_above(range.offset);
     const bool joins_below = below && below->end() == range.offset;
@@ -92,7 +92,7 @@ Status Allocator::free(std::uint64_t offset) {
     const auto found = size_by_offset_.find(offset);
     if (found == size_by_offset_.end()) return not_an_allocation("free", offset);
     const Range range{offset, in_granules(found->second)};
-    give_back(range);
+    release(range);
     size_by_offset_.erase(found);
     used_ -= range.size;
     return {};
@@ -113,7 +113,7 @@ Status Allocator::resize(std::uint64_t offset, std::uint64_t bytes) {
     const Range old{offset, in_granules(found->second)};
     const Range now{offset, in_granules(bytes)};
     if (now.size < old.size) {
-        give_back({now.end(), old.size - now.size});
+        release({now.end(), old.size - now.size});
     } else if (now.size > old.size) {
         const auto behind = free_.at_or_above(old.end());
         if (!behind || behind->offset != old.end() || behind->end() < now.end()) return no_room_behind(offset, bytes);

@@ -68,7 +68,7 @@ public:
 private:
     [[nodiscard]] std::optional<Range> find_room(std::uint64_t size, std::uint64_t alignment) const;
     void take(const Range& from, const Range& part);
-    void give_back(Range range);
+    void release(Range range);
     void count_used(std::uint64_t end);
     [[nodiscard]] Status exhausted(std::uint64_t bytes, std::uint64_t alignment) const;
     [[nodiscard]] Status no_room_behind(std::uint64_t offset, std::uint64_t bytes) const;

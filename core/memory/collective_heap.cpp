@@ -89,10 +89,10 @@ std::optional<std::uint64_t> CollectiveHeap::largest_size(const HeapRecord& mine
 }
 
 Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
-    record.sequence = peers_.next_meeting();
+    record.sequence = peers_.next_barrier();
     record.code = static_cast<std::int32_t>(own.code());
     heap_.control().heap[record.sequence % 2] = record;
-    if (Status met = peers_.meet(); !met.ok()) return met;
+    if (Status done = peers_.heap_barrier(); !done.ok()) return done;
     Status compared = compare(record);
     // The PE that failed knows more of the cause than its code says. A difference from the other PEs explains most
     // failures, but not a pointer that names no object.
@@ -102,7 +102,7 @@ Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
 
 Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     auto offset = heap_.allocate(bytes, alignment);
-    // Before the meeting: another PE may put into the object as soon as it has left the call.
+    // Before the barrier: another PE may put into the object as soon as it has left the call.
     if (offset.ok() && call == HeapCall::calloc) std::memset(heap_.at(offset.value()), 0, bytes);
     return offset;
 }
@@ -133,7 +133,7 @@ Result<std::uint64_t> CollectiveHeap::known_object(const void* object) const {
                                               size.status().message())};
 }
 
-Result<std::uint64_t> CollectiveHeap::move_or_stay(std::uint64_t offset, std::uint64_t bytes) {
+Result<std::uint64_t> CollectiveHeap::resize_or_move(std::uint64_t offset, std::uint64_t bytes) {
     const auto stayed = heap_.resize(offset, bytes);
     if (!stayed.ok()) return stayed.status();
     if (stayed.value()) return offset;
@@ -143,7 +143,7 @@ Result<std::uint64_t> CollectiveHeap::move_or_stay(std::uint64_t offset, std::ui
     return fresh;
 }
 
-// Two meetings. Before the first one another PE may still put into the object, so it cannot be copied or cut yet; the
+// Two barriers. Before the first one another PE may still put into the object, so it cannot be copied or cut yet; the
 // second one tells whether all PEs had room.
 Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
     const auto old = known_object(object);
@@ -151,7 +151,7 @@ Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
     if (Status same = agree(record, old.status()); !same.ok()) return same;
 
     const std::uint64_t old_bytes = heap_.size_of(old.value()).value();
-    const auto now = move_or_stay(old.value(), bytes);
+    const auto now = resize_or_move(old.value(), bytes);
     record.result = now.ok() ? now.value() : 0;
     Status agreed = agree(record, now.status());
     const bool moved = now.ok() && now.value() != old.value();

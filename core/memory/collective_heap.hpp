@@ -20,11 +20,11 @@ public:
     [[nodiscard]] virtual int my_pe() const = 0;
     [[nodiscard]] virtual int npes() const = 0;
     // Barrier over all PEs, completing this PE's outstanding operations first.
-    virtual Status meet() = 0;
-    // The number of this PE's next meeting. PEs that meet each other give the same number: a record that bears another
-    // one was not made for this meeting.
-    [[nodiscard]] virtual std::uint64_t next_meeting() const = 0;
-    // A PE's record of the given parity, as it was published before the last meeting.
+    virtual Status heap_barrier() = 0;
+    // The number of this PE's next barrier. PEs that synchronise with each other have the same number: a record that
+    // bears another one was not made for this barrier.
+    [[nodiscard]] virtual std::uint64_t next_barrier() const = 0;
+    // A PE's record of the given parity, as it was published before the last barrier.
     virtual Result<HeapRecord> record_of(int pe, unsigned parity) = 0;
 };
 
@@ -43,11 +43,11 @@ public:
 private:
     Result<std::uint64_t> prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment);
     // This PE's part of a realloc to which all have agreed: the object's offset, the old one when it could stay.
-    Result<std::uint64_t> move_or_stay(std::uint64_t offset, std::uint64_t bytes);
+    Result<std::uint64_t> resize_or_move(std::uint64_t offset, std::uint64_t bytes);
     // Publishes the record, meets the others and compares; the failure of any PE, or a difference, is everybody's.
     Status agree(HeapRecord& record, const Status& own);
     Status compare(const HeapRecord& mine);
-    // After a meeting: the largest size that a PE asked for, if the calls differ in nothing else.
+    // After a barrier: the largest size that a PE asked for, if the calls differ in nothing else.
     [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
     [[nodiscard]] Result<std::uint64_t> known_object(const void* object) const;
 

@@ -4,11 +4,11 @@
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
-//         64  life        starting, running or finalized; and      release store, acquire load
-//                         whom the PE blames for its own failure; and
-//                         the last meeting that it has come to      relaxed
+//         64  state        starting, running or finalized; and      release store, acquire load
+//                         the first PE that it found dead; and
+//                         the last barrier that it has come to      relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
-//        256  counts      what NPUSHMEM_STATS=1 counts of the PE, see MeetingCounts
+//        256  counts      what NPUSHMEM_STATS=1 counts of the PE, see BarrierCounters
 //        448  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
 // clang-format on
 #pragma once
@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/memory/meeting_counts.hpp"
+#include "core/memory/barrier_counters.hpp"
 
 namespace npushmem {
 
@@ -25,13 +25,13 @@ inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM
 inline constexpr std::uint32_t control_version = 2;
 inline constexpr std::uint64_t control_bytes = 4096;
 
-enum class Life : std::uint32_t { starting = 0, running = 1, finalized = 2 };
+enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
 
 enum class HeapCall : std::uint32_t { none = 0, malloc, calloc, align, realloc, free };
 
 // One collective heap call as this PE made it. All PEs must have made the same one.
 struct HeapRecord {
-    std::uint64_t sequence;  // number of the meeting that the call is part of: the same on all PEs that meet
+    std::uint64_t sequence;  // number of the barrier that the call is part of: the same on all PEs that meet
     std::uint32_t call;      // HeapCall
     std::int32_t code;       // result on this PE, a Code
     std::uint64_t bytes;
@@ -42,21 +42,21 @@ struct HeapRecord {
     std::uint64_t unused;
 };
 
-// A PE that has finalized, and the number of its last meeting, of which 32 bits are enough: PEs that wait for each
+// A PE that has finalized, and the number of its last barrier, of which 32 bits are enough: PEs that wait for each
 // other are never far apart.
 struct Departure {
     int pe = -1;
-    std::uint32_t last_meeting = 0;
+    std::uint32_t last_barrier = 0;
 
     [[nodiscard]] std::uint64_t packed() const {
-        return (static_cast<std::uint64_t>(pe) + 1) << 32 | std::uint64_t{last_meeting};
+        return (static_cast<std::uint64_t>(pe) + 1) << 32 | std::uint64_t{last_barrier};
     }
     static Departure unpacked(std::uint64_t word) {
         return {static_cast<int>(word >> 32) - 1, static_cast<std::uint32_t>(word)};
     }
-    // Has a PE that has left `meetings` meetings left that last one as well?
-    [[nodiscard]] bool is_before(std::uint64_t meetings) const {
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(meetings) - last_meeting) >= 0;
+    // Has a PE that has left `barriers` barriers left that last one as well?
+    [[nodiscard]] bool is_before(std::uint64_t barriers) const {
+        return static_cast<std::int32_t>(static_cast<std::uint32_t>(barriers) - last_barrier) >= 0;
     }
 };
 
@@ -73,28 +73,28 @@ struct ControlBlock {
     std::int64_t process;
     std::uint64_t process_start;
 
-    // Release when written, acquire when read: who sees `finalized` sees the meeting after which this PE comes to none.
-    alignas(64) std::atomic<std::uint32_t> life;
-    std::atomic<std::uint64_t> last_meeting;
+    // Release when written, acquire when read: who sees `finalized` sees the barrier after which this PE comes to none.
+    alignas(64) std::atomic<std::uint32_t> state;
+    std::atomic<std::uint64_t> last_barrier;
     // The first PE that this one found dead, plus 1; 0: none. Who later finds this PE gone thus learns what ended it.
-    std::atomic<std::int32_t> blames;
-    // Number of the meeting that this PE has come to last, so that who waits in vain can say for whom.
+    std::atomic<std::int32_t> first_dead_pe;
+    // Number of the barrier that this PE has come to last, so that who waits in vain can say for whom.
     std::atomic<std::uint64_t> entered;
 
-    // Indexed by the parity of the sequence: a PE may already write for meeting n + 1 while another still reads what
+    // Indexed by the parity of the sequence: a PE may already write for barrier n + 1 while another still reads what
     // was written for n, and nobody gets to n + 2 before all have entered n + 1.
     alignas(64) HeapRecord heap[2];
 
-    alignas(64) MeetingCounts counts;
+    alignas(64) BarrierCounters counts;
 
     // Each is a Departure, packed, or 0. A PE of another host writes it over the network into its slot; this PE cannot
-    // read that PE's life.
+    // read that PE's state.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
 };
 
 static_assert(sizeof(HeapRecord) == 64);
 static_assert(sizeof(ControlBlock) == control_bytes);
-static_assert(offsetof(ControlBlock, life) == 64);
+static_assert(offsetof(ControlBlock, state) == 64);
 static_assert(offsetof(ControlBlock, heap) == 128);
 static_assert(offsetof(ControlBlock, counts) == 256);
 static_assert(offsetof(ControlBlock, departures) == 448);

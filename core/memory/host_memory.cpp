@@ -44,14 +44,14 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     if (!segment.ok()) return segment.status();
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
-    // Plain stores: the ticket reaches the others through the bootstrap, which orders them.
+    // Plain stores: the handle reaches the others through the bootstrap, which orders them.
     memory.header() = {
         control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0};
     return memory;
 }
 
-Result<HostMemory> HostMemory::join(const SegmentTicket& ticket, std::uint64_t slice_bytes, int local_pes) {
-    auto segment = SharedSegment::attach(ticket);
+Result<HostMemory> HostMemory::join(const SegmentHandle& handle, std::uint64_t slice_bytes, int local_pes) {
+    auto segment = SharedSegment::attach(handle);
     if (!segment.ok()) return segment.status();
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     const Header& header = memory.header();
@@ -62,23 +62,23 @@ Result<HostMemory> HostMemory::join(const SegmentTicket& ticket, std::uint64_t s
             fmt::format(
                 "the shared memory of process {} has layout version {} for {} PEs of {}; expected version {} for "
                 "{} PEs of {}",
-                ticket.process, header.version, header.local_pes, format_size(header.slice_bytes), control_version,
+                handle.process, header.version, header.local_pes, format_size(header.slice_bytes), control_version,
                 local_pes, format_size(slice_bytes))};
     return memory;
 }
 
-Status HostMemory::post(std::span<const std::byte> note) {
-    if (note.size() > header_bytes - note_offset)
-        return {Code::range, fmt::format("a note of {} for the PEs of this host exceeds {}", format_size(note.size()),
-                                         format_size(header_bytes - note_offset))};
-    if (Status committed = segment_.commit(note_offset, note.size()); !committed.ok()) return committed;
-    std::copy(note.begin(), note.end(), segment_.base() + note_offset);
-    header().note_bytes = note.size();
+Status HostMemory::publish(std::span<const std::byte> record) {
+    if (record.size() > header_bytes - record_offset)
+        return {Code::range, fmt::format("a record of {} for the PEs of this host exceeds {}",
+                                         format_size(record.size()), format_size(header_bytes - record_offset))};
+    if (Status committed = segment_.commit(record_offset, record.size()); !committed.ok()) return committed;
+    std::copy(record.begin(), record.end(), segment_.base() + record_offset);
+    header().record_bytes = record.size();
     return {};
 }
 
-std::span<const std::byte> HostMemory::posted() const {
-    return {segment_.base() + note_offset, std::min(header().note_bytes, header_bytes - note_offset)};
+std::span<const std::byte> HostMemory::published() const {
+    return {segment_.base() + record_offset, std::min(header().record_bytes, header_bytes - record_offset)};
 }
 
 Status HostMemory::commit(int local_pe, std::uint64_t offset, std::uint64_t bytes) {

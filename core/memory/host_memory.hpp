@@ -1,8 +1,8 @@
 // The symmetric memory of all PEs of one host: one shared segment, one slice per PE, so that a peer's copy of an object
 // is at a computed address:
 //
-//     | header, note | slice of local PE 0 | slice of local PE 1 | ... |
-//                      ^ control block | symmetric objects ... | teams | the executable's variables (StaticData)
+//     | header, record | slice of local PE 0 | slice of local PE 1 | ... |
+//                      ^ control block | symmetric objects ... | teams | the executable's variables (SymmetricGlobals)
 //
 //     address on local PE k of the object at `offset` = slices() + k * stride() + offset
 #pragma once
@@ -25,10 +25,10 @@ class HostMemory {
 public:
     // Made by the host's first PE. `slice_bytes` is what each PE needs in all, control block included.
     static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder);
-    // Joined by the others, with the first one's ticket.
-    static Result<HostMemory> join(const SegmentTicket& ticket, std::uint64_t slice_bytes, int local_pes);
+    // Joined by the others, with the first one's handle.
+    static Result<HostMemory> join(const SegmentHandle& handle, std::uint64_t slice_bytes, int local_pes);
 
-    [[nodiscard]] SegmentTicket ticket() const { return segment_.ticket(); }
+    [[nodiscard]] SegmentHandle handle() const { return segment_.handle(); }
     [[nodiscard]] std::byte* slices() const { return segment_.base() + header_bytes; }
     [[nodiscard]] std::uint64_t stride() const { return stride_; }
     [[nodiscard]] std::byte* slice(int local_pe) const {
@@ -38,20 +38,20 @@ public:
     // The ranges are relative to a slice; see SharedSegment for the guarantees.
     Status commit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
     void decommit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
-    void keep_memory() { segment_.keep_memory(); }
+    void retain_pages() { segment_.retain_pages(); }
 
     // What transports are given to make a slice accessible.
     [[nodiscard]] npushmem_memory describe_slice(int local_pe, std::uint64_t slice_bytes) const;
 
-    // A note from the host's first PE to the others, in the header's free part. `post` is called by the first PE only;
-    // the others may look after a barrier. Fails when the note is longer than the part.
-    Status post(std::span<const std::byte> note);
-    [[nodiscard]] std::span<const std::byte> posted() const;
+    // A record that the host's first PE publishes for the others, in the free space of the header. `publish` is called
+    // by the first PE only; the others may look after a barrier. Fails when the record is longer than that space.
+    Status publish(std::span<const std::byte> record);
+    [[nodiscard]] std::span<const std::byte> published() const;
 
     // How many PEs of this host have finalized, in the header, which every PE has mapped anyway: the slices' own words
     // for it are far apart, and looking at all of them costs each PE a page of page tables for each other one.
-    void note_departure() { departures().fetch_add(1, std::memory_order_release); }
-    [[nodiscard]] bool anybody_departed() const { return departures().load(std::memory_order_acquire) != 0; }
+    void record_departure() { departures().fetch_add(1, std::memory_order_release); }
+    [[nodiscard]] bool has_departures() const { return departures().load(std::memory_order_acquire) != 0; }
 
     // Slices begin at multiples of this: of huge pages, and of as much as an object of a slice may ask for.
     static std::uint64_t slice_alignment(std::uint64_t slice_bytes);
@@ -64,10 +64,10 @@ private:
         std::uint32_t local_pes;
         std::uint64_t slice_bytes;
         std::uint64_t stride;
-        std::uint64_t note_bytes;
+        std::uint64_t record_bytes;
         std::uint32_t departures;
     };
-    static constexpr std::uint64_t note_offset = 4096;
+    static constexpr std::uint64_t record_offset = 4096;
 
     HostMemory(SharedSegment segment, std::uint64_t stride) : segment_(std::move(segment)), stride_(stride) {}
     [[nodiscard]] std::uint64_t file_offset(int local_pe) const {

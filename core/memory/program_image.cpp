@@ -17,7 +17,7 @@ namespace npushmem {
 namespace {
 
 // Code and constants up to this are hashed where there is no build id; what differs beyond is not noticed.
-constexpr std::size_t most_hashed = 8UL << 20;
+constexpr std::size_t max_hashed = 8UL << 20;
 
 std::uint64_t rounded_down(std::uint64_t value, std::uint64_t to) { return value / to * to; }
 
@@ -71,7 +71,7 @@ std::string_view build_id(const Program& program) {
 std::uint64_t hash_of_contents(const Program& program) {
     std::uint64_t hash =
         hash_bytes({reinterpret_cast<const char*>(program.headers.data()), program.headers.size_bytes()});
-    std::size_t left = most_hashed;
+    std::size_t left = max_hashed;
     for (const auto& header : program.headers) {
         if (header.p_type != PT_LOAD || (header.p_flags & PF_W) != 0 || (header.p_flags & PF_R) == 0) continue;
         const auto bytes = program.bytes_of(header).substr(0, left);
@@ -126,21 +126,21 @@ ProgramImage ProgramImage::of(std::span<const ElfW(Phdr)> headers, std::uintptr_
         if (first >= read_only_begin && first < read_only_end) first = read_only_end;
         if (first >= end) continue;
         const std::uint64_t from_file = rounded_up(header.p_vaddr + header.p_filesz, page);
-        image.parts.push_back({{first, end - first}, from_file > first ? from_file - first : 0});
+        image.segments.push_back({{first, end - first}, from_file > first ? from_file - first : 0});
     }
-    if (image.parts.empty()) return image;
-    std::sort(image.parts.begin(), image.parts.end(),
-              [](const Part& a, const Part& b) { return a.pages.offset < b.pages.offset; });
-    const std::uint64_t base = image.parts.front().pages.offset;
+    if (image.segments.empty()) return image;
+    std::sort(image.segments.begin(), image.segments.end(),
+              [](const LoadSegment& a, const LoadSegment& b) { return a.pages.offset < b.pages.offset; });
+    const std::uint64_t base = image.segments.front().pages.offset;
     image.begin = load_address + base;
-    image.bytes = image.parts.back().pages.end() - base;
-    for (auto& part : image.parts) part.pages.offset -= base;
+    image.bytes = image.segments.back().pages.end() - base;
+    for (auto& segment : image.segments) segment.pages.offset -= base;
     return image;
 }
 
 bool ProgramImage::contains(std::uint64_t offset, std::uint64_t length) const {
-    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-        return part.pages.contains(offset) && length <= part.pages.end() - offset;
+    return std::any_of(segments.begin(), segments.end(), [&](const LoadSegment& segment) {
+        return segment.pages.contains(offset) && length <= segment.pages.end() - offset;
     });
 }
 
@@ -152,7 +152,7 @@ ProgramImage image_of_this_program() {
     return image;
 }
 
-std::string describe_place(const void* address) {
+std::string describe_address(const void* address) {
     Search search{reinterpret_cast<std::uintptr_t>(address), 0, {}};
     dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* into) {

@@ -16,20 +16,20 @@ namespace npushmem {
 
 // Offsets are bytes after `begin`, in whole pages.
 struct ProgramImage {
-    struct Part {
+    struct LoadSegment {
         Range pages;
         std::uint64_t initialised = 0;  // bytes at its beginning that come from the file; the rest began as zeros
     };
 
-    std::uintptr_t begin = 0;  // differs between PEs that run the same executable
-    std::uint64_t bytes = 0;   // from the first part to the end of the last; 0: there is nothing
-    std::vector<Part> parts;   // in order; what lies between two of them is no variable's
+    std::uintptr_t begin = 0;           // differs between PEs that run the same executable
+    std::uint64_t bytes = 0;            // from the first segment to the end of the last; 0: there is nothing
+    std::vector<LoadSegment> segments;  // in order; what lies between two of them is no variable's
     std::uint64_t identity = 0;
 
-    // The parts without what the loader has made read-only. Linkers see to it that this ends with a page.
+    // The segments without what the loader has made read-only. Linkers see to it that this ends with a page.
     static ProgramImage of(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_address, std::uint64_t page);
 
-    // Does [offset, offset + length) lie in one part?
+    // Does [offset, offset + length) lie in one segment?
     [[nodiscard]] bool contains(std::uint64_t offset, std::uint64_t length) const;
 };
 
@@ -38,6 +38,6 @@ struct ProgramImage {
 ProgramImage image_of_this_program();
 
 // What lies at an address that is not symmetric, as the end of a sentence: "lies on this thread's stack".
-std::string describe_place(const void* address);
+std::string describe_address(const void* address);
 
 }  // namespace npushmem

@@ -47,7 +47,7 @@ Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t
     auto offset = allocator_.allocate(bytes, alignment);
     if (!offset.ok()) return offset;
     Status committed = commit(offset.value(), bytes);
-    if (committed.ok() && book_) book_->add(offset.value(), bytes);
+    if (committed.ok() && tracker_) tracker_->add(offset.value(), bytes);
     if (committed.ok()) return offset;
     (void)allocator_.free(offset.value());
     return committed;
@@ -56,9 +56,9 @@ Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t
 Status SymmetricHeap::free(std::uint64_t offset) {
     const auto size = allocator_.size_of(offset);
     if (Status freed = allocator_.free(offset); !freed.ok()) return freed;
-    if (book_) book_->remove(offset);
-    if (keeps_memory_ || !size.ok() || size.value() < give_back_bytes) return {};
-    if (committed_.committed_bytes() - allocator_.used() <= keep_bytes) return {};
+    if (tracker_) tracker_->remove(offset);
+    if (retains_pages_ || !size.ok() || size.value() < decommit_threshold) return {};
+    if (committed_.committed_bytes() - allocator_.used() <= max_retained_bytes) return {};
     const auto range = CommitMap::inside(offset, size.value());
     memory_->decommit(local_pe_, range.offset, range.bytes);
     committed_.mark(range, false);
@@ -72,7 +72,7 @@ Result<bool> SymmetricHeap::resize(std::uint64_t offset, std::uint64_t bytes) {
     if (resized.code() == Code::memory) return false;
     if (!resized.ok()) return resized;
     Status committed = bytes > old.value() ? commit(offset + old.value(), bytes - old.value()) : Status{};
-    if (committed.ok() && book_) book_->add(offset, bytes);
+    if (committed.ok() && tracker_) tracker_->add(offset, bytes);
     if (committed.ok()) return true;
     (void)allocator_.resize(offset, old.value());
     return committed;

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/memory/allocation_tracker.hpp"
 #include "core/memory/allocator.hpp"
 #include "core/memory/commit_map.hpp"
 #include "core/memory/host_memory.hpp"
-#include "core/memory/object_book.hpp"
 
 namespace npushmem {
 
@@ -44,21 +44,21 @@ public:
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
     // From now on freed objects keep their memory: a NIC knows its pages, and would go on writing to them.
-    void keep_memory() {
-        keeps_memory_ = true;
-        memory_->keep_memory();
+    void retain_pages() {
+        retains_pages_ = true;
+        memory_->retain_pages();
     }
-    // From now on the heap keeps a book of its objects, for checks.
-    void keep_book() { book_ = std::make_unique<ObjectBook>(); }
+    // From now on the heap tracks its objects, for checks.
+    void track_allocations() { tracker_ = std::make_unique<AllocationTracker>(); }
     // Null: none is kept.
-    [[nodiscard]] const ObjectBook* book() const { return book_.get(); }
+    [[nodiscard]] const AllocationTracker* allocation_tracker() const { return tracker_.get(); }
     [[nodiscard]] std::uint64_t committed_bytes() const { return committed_.committed_bytes(); }
 
 private:
     // A freed object at least this large gives its memory back to the system, unless all that is free and committed is
     // little: a program that allocates and frees the same object in a loop must not pay for new pages each time.
-    static constexpr std::uint64_t give_back_bytes = 1ULL << 20;
-    static constexpr std::uint64_t keep_bytes = 16ULL << 20;
+    static constexpr std::uint64_t decommit_threshold = 1ULL << 20;
+    static constexpr std::uint64_t max_retained_bytes = 16ULL << 20;
 
     SymmetricHeap(HostMemory& memory, int local_pe, std::uint64_t slice_bytes, std::uint64_t tail_bytes);
     Status commit(std::uint64_t offset, std::uint64_t bytes);
@@ -70,8 +70,8 @@ private:
     std::byte* base_;
     Allocator allocator_;  // over the slice without the tail; the control block is its first allocation
     CommitMap committed_;
-    bool keeps_memory_ = false;
-    std::unique_ptr<ObjectBook> book_;
+    bool retains_pages_ = false;
+    std::unique_ptr<AllocationTracker> tracker_;
 };
 
 }  // namespace npushmem

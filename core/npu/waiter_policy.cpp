@@ -31,7 +31,7 @@ void WaiterPolicy::pause(std::uint64_t round) {
 
 Status WaiterPolicy::verdict(int pe) const {
     if (liveness_ == nullptr) return {};
-    const auto dead = liveness_->dead_among(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
+    const auto dead = liveness_->find_dead(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
     if (!dead) return {};
     return {Code::peer_dead, fmt::format("PE {} has died", *dead)};
 }

@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint64_t staging_bytes = std::uint64_t{64} << 10;
 // Bytes that are read in vain sooner than another request is made: what a network moves in the time of one; and what a
 // copy does, where requests are complete as soon as they are posted.
-constexpr std::uint64_t worth_reading = 4096;
-constexpr std::uint64_t worth_copying = 128;
+constexpr std::uint64_t max_read_gap = 4096;
+constexpr std::uint64_t max_copied_gap = 128;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ RemoteAccess::~RemoteAccess() {
 
 Result<RemoteAccess::Link*> RemoteAccess::link(int pe) {
     const std::lock_guard guard(lock_);
-    if (Link* const met = known(pe)) return met;
+    if (Link* const existing = find_link(pe)) return existing;
     const auto opened = peers_.open(pe);
     if (!opened.ok()) return opened.status();
     transports_ |= std::uint64_t{1} << opened.value().transport;
@@ -34,18 +34,18 @@ Result<RemoteAccess::Link*> RemoteAccess::link(int pe) {
     return by_pe_[index] = &links_.emplace_back(Link{opened.value()});
 }
 
-RemoteAccess::Links RemoteAccess::unsettled() {
+RemoteAccess::Links RemoteAccess::outstanding() {
     const std::lock_guard guard(lock_);
-    return unsettled_;
+    return outstanding_;
 }
 
-void RemoteAccess::note_posted(Link& link) {
-    if (!std::exchange(link.unsettled, true)) unsettled_.push_back(&link);
+void RemoteAccess::mark_posted(Link& link) {
+    if (!std::exchange(link.outstanding, true)) outstanding_.push_back(&link);
 }
 
 template <class Ready>
-Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const Waiting* by) const {
-    if (by != nullptr) return (*by)(std::ref(ready), what);
+Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter) const {
+    if (waiter != nullptr) return (*waiter)(std::ref(ready), what);
     WaitFailure failure;
     const Code waited = peers_.waiter().until(ready, what, &failure);
     return waited == Code::ok ? Status{} : Status{waited, describe(what, failure)};
@@ -54,7 +54,7 @@ Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const Waiting* by)
 // Calls `step` until it no longer says again; drives progress between. The lock is taken for each step only, so that
 // other threads get on while this one waits.
 template <class Step>
-Status RemoteAccess::repeat(const Link& link, const char* what, const Waiting* by, Step&& step) {
+Status RemoteAccess::repeat(const Link& link, const char* what, const WaitFunction* waiter, Step&& step) {
     Code code = Code::again;
     Status waited = wait(
         [&] {
@@ -62,10 +62,10 @@ Status RemoteAccess::repeat(const Link& link, const char* what, const Waiting* b
                 const std::lock_guard guard(lock_);
                 code = step();
             }
-            if (code == Code::again) peers_.drive();
+            if (code == Code::again) peers_.progress_transports();
             return code != Code::again;
         },
-        {what, PeRange::one(link.pe), peers_.timeout()}, by);
+        {what, PeRange::one(link.pe), peers_.timeout()}, waiter);
     if (!waited.ok()) return waited.within(fmt::format("transport {}", peers_.named(link.transport).name));
     return code == Code::ok ? Status{} : peers_.failure_of(link, what, code);
 }
@@ -74,7 +74,7 @@ template <class Post>
 Code RemoteAccess::post_counted(Link& link, const std::uint64_t& token, Post&& post_once) {
     const Code code = post_once();
     if (code != Code::ok) return code;
-    note_posted(link);
+    mark_posted(link);
     if (token != 0) ++link.awaited;
     return code;
 }
@@ -85,9 +85,9 @@ Code RemoteAccess::test(Link& link, std::uint64_t token) {
     return code;
 }
 
-Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std::uint64_t token) {
+Status RemoteAccess::await(Link& link, const char* what, const WaitFunction* waiter, std::uint64_t token) {
     Code code = Code::again;
-    Status done = repeat(link, what, by, [&] { return code = test(link, token); });
+    Status done = repeat(link, what, waiter, [&] { return code = test(link, token); });
     if (code != Code::again) return done;
     const std::lock_guard guard(lock_);
     --link.awaited;
@@ -95,7 +95,8 @@ Status RemoteAccess::await(Link& link, const char* what, const Waiting* by, std:
 }
 
 template <class Post>
-Status RemoteAccess::post(int pe, const char* what, Completion completion, const Waiting* by, Post&& post_once) {
+Status RemoteAccess::post(int pe, const char* what, Completion completion, const WaitFunction* waiter,
+                          Post&& post_once) {
     std::uint64_t token = 0;
     std::uint64_t* const wanted = completion == Completion::local ? &token : nullptr;
     const auto step = [&](Link& to) { return post_counted(to, token, [&] { return post_once(to, wanted); }); };
@@ -103,24 +104,24 @@ Status RemoteAccess::post(int pe, const char* what, Completion completion, const
     Code code = Code::again;
     {
         const std::lock_guard guard(lock_);
-        to = known(pe);
+        to = find_link(pe);
         if (to != nullptr) code = step(*to);
         if (code == Code::ok && token != 0) code = test(*to, token);
     }
     if (code == Code::ok) [[likely]]
         return {};
     if (code != Code::again) return peers_.failure_of(*to, what, code);
-    if (token != 0) return await(*to, what, by, token);
+    if (token != 0) return await(*to, what, waiter, token);
     if (to != nullptr) {
-        peers_.drive();
+        peers_.progress_transports();
     } else {
         const auto found = link(pe);
         if (!found.ok()) return found.status();
         to = found.value();
     }
-    Status posted = repeat(*to, what, by, [&] { return code = step(*to); });
+    Status posted = repeat(*to, what, waiter, [&] { return code = step(*to); });
     if (code != Code::ok || token == 0) return posted;
-    if (posted.ok()) return await(*to, what, by, token);
+    if (posted.ok()) return await(*to, what, waiter, token);
     // Posted, and the wait failed all the same: nobody waits for it.
     const std::lock_guard guard(lock_);
     --to->awaited;
@@ -128,23 +129,23 @@ Status RemoteAccess::post(int pe, const char* what, Completion completion, const
 }
 
 Status RemoteAccess::put_or_get(Code (Transport::*how)(std::uint64_t, const npushmem_rma&, std::uint64_t*),
-                                const char* what, npushmem_rma op, Completion completion, const Waiting* by) {
-    return post(op.pe, what, completion, by, [&](const Link& link, std::uint64_t* token) {
+                                const char* what, npushmem_rma op, Completion completion, const WaitFunction* waiter) {
+    return post(op.pe, what, completion, waiter, [&](const Link& link, std::uint64_t* token) {
         op.remote = link.remote;
         return (transport_of(link).*how)(link.queue, op, token);
     });
 }
 
 Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
-                         const Waiting* by) {
+                         const WaitFunction* waiter) {
     // The table has one structure for both directions; a put does not write to `local`.
     const npushmem_rma op{pe, 0, 0, offset, const_cast<void*>(source), bytes};
-    return put_or_get(&Transport::put, "a put", op, completion, by);
+    return put_or_get(&Transport::put, "a put", op, completion, waiter);
 }
 
 Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t bytes, Completion completion,
-                         const Waiting* by) {
-    return put_or_get(&Transport::get, "a get", {pe, 0, 0, offset, dest, bytes}, completion, by);
+                         const WaitFunction* waiter) {
+    return put_or_get(&Transport::get, "a get", {pe, 0, 0, offset, dest, bytes}, completion, waiter);
 }
 
 // The blocks one by one, a window of them at a time; all that were posted are waited for, whatever happens.
@@ -170,14 +171,14 @@ Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count
     return done;
 }
 
-Status RemoteAccess::settle(Status done, std::vector<std::byte> staging) {
+Status RemoteAccess::retain_staging(Status done, std::vector<std::byte> staging) {
     if (done.ok()) return done;
     const std::lock_guard guard(lock_);
-    given_up_.push_back(std::move(staging));
+    abandoned_staging_.push_back(std::move(staging));
     return done;
 }
 
-Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source) {
+Status RemoteAccess::put_blocks(int pe, const StridedBlocks& blocks, const void* source) {
     const auto* from = static_cast<const std::byte*>(source);
     if (blocks.remote_stride == blocks.bytes && blocks.bytes <= staging_bytes / 2) {
         const std::uint64_t at_once = staging_bytes / blocks.bytes;
@@ -190,7 +191,7 @@ Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source
             done =
                 put(pe, blocks.offset + first * blocks.bytes, staging.data(), many * blocks.bytes, Completion::local);
         }
-        return settle(std::move(done), std::move(staging));
+        return retain_staging(std::move(done), std::move(staging));
     }
     const auto found = link(pe);
     if (!found.ok()) return found.status();
@@ -206,7 +207,7 @@ Status RemoteAccess::put_blocks(int pe, const Blocks& blocks, const void* source
     });
 }
 
-Status RemoteAccess::get_together(int pe, const Blocks& blocks, std::byte* to) {
+Status RemoteAccess::get_with_gaps(int pe, const StridedBlocks& blocks, std::byte* to) {
     const std::uint64_t at_once = staging_bytes / blocks.remote_stride;
     std::vector<std::byte> staging(std::min(at_once, blocks.count) * blocks.remote_stride);
     Status done;
@@ -219,14 +220,14 @@ Status RemoteAccess::get_together(int pe, const Blocks& blocks, std::byte* to) {
             copy_blocks({to + first * blocks.local_stride, blocks.local_stride}, {staging.data(), blocks.remote_stride},
                         blocks.bytes, many);
     }
-    return settle(std::move(done), std::move(staging));
+    return retain_staging(std::move(done), std::move(staging));
 }
 
-Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
+Status RemoteAccess::get_blocks(int pe, const StridedBlocks& blocks, void* dest) {
     auto* to = static_cast<std::byte*>(dest);
     const std::uint64_t gap = blocks.remote_stride - blocks.bytes;
-    const bool near = blocks.count > 1 && gap <= worth_reading && blocks.remote_stride <= staging_bytes / 2;
-    if (near && gap <= worth_copying) return get_together(pe, blocks, to);
+    const bool near = blocks.count > 1 && gap <= max_read_gap && blocks.remote_stride <= staging_bytes / 2;
+    if (near && gap <= max_copied_gap) return get_with_gaps(pe, blocks, to);
     const auto found = link(pe);
     if (!found.ok()) return found.status();
     Link& link = *found.value();
@@ -241,65 +242,66 @@ Status RemoteAccess::get_blocks(int pe, const Blocks& blocks, void* dest) {
     // The first one tells whether requests are complete when they have been posted.
     Status done = post_each(link, "a get", near ? 1 : blocks.count, get_one);
     if (!near || !done.ok()) return done;
-    const Blocks rest{blocks.offset + blocks.remote_stride, blocks.remote_stride, blocks.local_stride, blocks.bytes,
-                      blocks.count - 1};
-    if (!complete) return get_together(pe, rest, to + blocks.local_stride);
+    const StridedBlocks rest{blocks.offset + blocks.remote_stride, blocks.remote_stride, blocks.local_stride,
+                             blocks.bytes, blocks.count - 1};
+    if (!complete) return get_with_gaps(pe, rest, to + blocks.local_stride);
     return post_each(link, "a get", rest.count,
                      [&](std::uint64_t i, std::uint64_t* token) { return get_one(i + 1, token); });
 }
 
-Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Waiting* by) {
-    if (Status able = peers_.offers(op); !able.ok()) return able;
+Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const WaitFunction* waiter) {
+    if (Status able = peers_.supports(op); !able.ok()) return able;
     void* const result = completion == Completion::local ? std::exchange(op.result, nullptr) : nullptr;
     std::uint64_t* word = nullptr;
-    Status done = post(op.pe, "an atomic", completion, by, [&](const Link& link, std::uint64_t* token) {
-        if (result != nullptr && word == nullptr) op.result = word = take_word();
+    Status done = post(op.pe, "an atomic", completion, waiter, [&](const Link& link, std::uint64_t* token) {
+        if (result != nullptr && word == nullptr) op.result = word = acquire_fetch_result();
         op.remote = link.remote;
         return transport_of(link).atomic(link.queue, op, token);
     });
     if (word == nullptr || !done.ok()) return done;
     std::memcpy(result, word, op.width);
-    give_back(word);
+    release_fetch_result(word);
     return {};
 }
 
-std::uint64_t* RemoteAccess::take_word() {
-    // Acquire: pairs with the release in give_back, whose caller has read the word before.
-    if (std::uint64_t* const spare = spare_word_.exchange(nullptr, std::memory_order_acquire)) return spare;
-    if (free_words_.empty()) return &words_.emplace_back();
-    std::uint64_t* const word = free_words_.back();
-    free_words_.pop_back();
+std::uint64_t* RemoteAccess::acquire_fetch_result() {
+    // Acquire: pairs with the release in release_fetch_result, whose caller has read the word before.
+    if (std::uint64_t* const spare = spare_fetch_result_.exchange(nullptr, std::memory_order_acquire)) return spare;
+    if (free_fetch_results_.empty()) return &fetch_results_.emplace_back();
+    std::uint64_t* const word = free_fetch_results_.back();
+    free_fetch_results_.pop_back();
     return word;
 }
 
-void RemoteAccess::give_back(std::uint64_t* word) {
+void RemoteAccess::release_fetch_result(std::uint64_t* word) {
     std::uint64_t* none = nullptr;
-    if (spare_word_.compare_exchange_strong(none, word, std::memory_order_release, std::memory_order_relaxed)) return;
+    if (spare_fetch_result_.compare_exchange_strong(none, word, std::memory_order_release, std::memory_order_relaxed))
+        return;
     const std::lock_guard guard(lock_);
-    free_words_.push_back(word);
+    free_fetch_results_.push_back(word);
 }
 
 Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
                                 std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation,
-                                Completion completion, const Waiting* by) {
+                                Completion completion, const WaitFunction* waiter) {
     npushmem_put_signal op{
         {pe, 0, 0, offset, const_cast<void*>(source), bytes}, 0, signal_offset, signal, operation, 0};
-    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(op, completion, by);
-    return post(pe, "a put with signal", completion, by, [&](const Link& link, std::uint64_t* token) {
+    if (!peers_.reach(pe).has(NPUSHMEM_CAP_PUT_SIGNAL)) return put_then_signal(op, completion, waiter);
+    return post(pe, "a put with signal", completion, waiter, [&](const Link& link, std::uint64_t* token) {
         op.data.remote = op.signal_remote = link.remote;
         return transport_of(link).put_signal(link.queue, op, token);
     });
 }
 
 // For transports without put_signal: the fence is what keeps the data before the signal.
-Status RemoteAccess::put_then_signal(const npushmem_put_signal& op, Completion completion, const Waiting* by) {
-    Status put = put_or_get(&Transport::put, "a put with signal", op.data, completion, by);
+Status RemoteAccess::put_then_signal(const npushmem_put_signal& op, Completion completion, const WaitFunction* waiter) {
+    Status put = put_or_get(&Transport::put, "a put with signal", op.data, completion, waiter);
     if (!put.ok()) return put;
-    if (Status fenced = fence(op.data.pe, by); !fenced.ok()) return fenced;
+    if (Status fenced = fence(op.data.pe, waiter); !fenced.ok()) return fenced;
     const auto operation =
         static_cast<std::uint8_t>(op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET);
     npushmem_atomic update{op.data.pe, operation, 8, 0, 0, op.signal_offset, op.signal, 0, nullptr};
-    return post(op.data.pe, "a signal", completion, by, [&](const Link& link, std::uint64_t* token) {
+    return post(op.data.pe, "a signal", completion, waiter, [&](const Link& link, std::uint64_t* token) {
         update.remote = link.remote;
         return transport_of(link).atomic(link.queue, update, token);
     });
@@ -319,65 +321,65 @@ Status RemoteAccess::events() {
 }
 
 // What was complete at the last quiet is before everything posted since: such links need no fence.
-Status RemoteAccess::fence(const Waiting* by) {
+Status RemoteAccess::fence(const WaitFunction* waiter) {
     Status first;
-    for (const Link* link : unsettled()) {
-        Status done = repeat(*link, "a fence", by, [&] { return transport_of(*link).fence(link->queue); });
+    for (const Link* link : outstanding()) {
+        Status done = repeat(*link, "a fence", waiter, [&] { return transport_of(*link).fence(link->queue); });
         if (first.ok()) first = std::move(done);
     }
     Status event = events();
     return first.ok() ? event : first;
 }
 
-Status RemoteAccess::fence(int pe, const Waiting* by) {
+Status RemoteAccess::fence(int pe, const WaitFunction* waiter) {
     const Link* posted = nullptr;
     {
         const std::lock_guard guard(lock_);
-        posted = known(pe);
-        if (posted == nullptr || !posted->unsettled) return {};
+        posted = find_link(pe);
+        if (posted == nullptr || !posted->outstanding) return {};
     }
-    return repeat(*posted, "a fence", by, [&] { return transport_of(*posted).fence(posted->queue); });
+    return repeat(*posted, "a fence", waiter, [&] { return transport_of(*posted).fence(posted->queue); });
 }
 
-Status RemoteAccess::quiet(const Waiting* by) {
+Status RemoteAccess::quiet(const WaitFunction* waiter) {
     Links pending;
     Status first;
     {
         const std::lock_guard guard(lock_);
-        std::erase_if(unsettled_, [&](Link* link) {
-            const Code code = quiet_once(*link, first);
+        std::erase_if(outstanding_, [&](Link* link) {
+            const Code code = poll_quiet(*link, first);
             if (code == Code::again) pending.push_back(link);
             return code == Code::ok;
         });
     }
-    return settle(std::move(pending), std::move(first), by);
+    return finish_quiet(std::move(pending), std::move(first), waiter);
 }
 
-Status RemoteAccess::quiet(std::span<const int> pes, const Waiting* by) {
+Status RemoteAccess::quiet(std::span<const int> pes, const WaitFunction* waiter) {
     Links chosen;
     {
         const std::lock_guard guard(lock_);
         for (const int pe : pes) {
-            Link* const used = known(pe);
-            if (used != nullptr && used->unsettled) chosen.push_back(used);
+            Link* const used = find_link(pe);
+            if (used != nullptr && used->outstanding) chosen.push_back(used);
         }
     }
-    return settle(std::move(chosen), {}, by);
+    return finish_quiet(std::move(chosen), {}, waiter);
 }
 
 // All at the same time, so that many PEs take no longer than the slowest of them. Each is complete once its queue has
 // been: what other threads post meanwhile is not waited for.
-Status RemoteAccess::settle(Links pending, Status first, const Waiting* by) {
-    const auto settled = [&] {
+Status RemoteAccess::finish_quiet(Links pending, Status first, const WaitFunction* waiter) {
+    const auto completed = [&] {
         {
             const std::lock_guard guard(lock_);
-            settle_once(pending, first);
+            poll_quiets(pending, first);
         }
-        if (!pending.empty()) peers_.drive();
+        if (!pending.empty()) peers_.progress_transports();
         return pending.empty();
     };
     const PeRange needed = pending.size() == 1 ? PeRange::one(pending[0]->pe) : PeRange{};
-    const Status waited = pending.empty() ? Status{} : wait(settled, {"quiet", needed, peers_.timeout()}, by);
+    const Status waited = pending.empty() ? Status{} : wait(completed, {"quiet", needed, peers_.timeout()}, waiter);
     if (!waited.ok() && first.ok()) first = pending.empty() ? waited : not_complete(pending, waited);
     Status event = events();
     return first.ok() ? event : first;
@@ -392,15 +394,15 @@ Status RemoteAccess::not_complete(const Links& pending, const Status& waited) co
 
 // Drops from `pending` what is complete or has failed. A quiet takes the failures of everything that it finds over, so
 // it is asked only when nobody has still to ask for one of its own.
-void RemoteAccess::settle_once(Links& pending, Status& first) {
-    std::erase_if(pending, [&](Link* link) { return quiet_once(*link, first) != Code::again; });
-    std::erase_if(unsettled_, [](const Link* link) { return !link->unsettled; });
+void RemoteAccess::poll_quiets(Links& pending, Status& first) {
+    std::erase_if(pending, [&](Link* link) { return poll_quiet(*link, first) != Code::again; });
+    std::erase_if(outstanding_, [](const Link* link) { return !link->outstanding; });
 }
 
-Code RemoteAccess::quiet_once(Link& link, Status& first) {
+Code RemoteAccess::poll_quiet(Link& link, Status& first) {
     if (link.awaited > 0) return Code::again;
     const Code code = transport_of(link).quiet(link.queue);
-    if (code == Code::ok) link.unsettled = false;
+    if (code == Code::ok) link.outstanding = false;
     if (code != Code::ok && code != Code::again && first.ok()) first = peers_.failure_of(link, "quiet", code);
     return code;
 }

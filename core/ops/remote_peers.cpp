@@ -9,10 +9,11 @@ RemotePeers::RemotePeers(std::span<const NamedTransport> transports, const Trans
     : transports_(transports), map_(map), directory_(std::move(directory)), waiter_(waiter), timeout_(timeout) {}
 
 RemotePeers::~RemotePeers() {
-    for (const auto& [pe, met] : peers_) (void)named(met.transport).transport->release_memory(met.remote);
+    for (const auto& [pe, connection] : peers_)
+        (void)named(connection.transport).transport->release_memory(connection.remote);
 }
 
-Result<RemotePeers::Peer> RemotePeers::meet(int pe) {
+Result<RemotePeers::Peer> RemotePeers::connect(int pe) {
     const auto known = peers_.find(pe);
     if (known != peers_.end()) return known->second;
     const int number = map_.route(pe).transport;
@@ -27,9 +28,9 @@ Result<RemotePeers::Peer> RemotePeers::meet(int pe) {
 
 Result<RemotePeers::Link> RemotePeers::open(int pe) {
     const std::lock_guard guard(setup_lock_);
-    const auto met = meet(pe);
-    if (!met.ok()) return met.status();
-    const auto [transport, remote] = met.value();
+    const auto connection = connect(pe);
+    if (!connection.ok()) return connection.status();
+    const auto [transport, remote] = connection.value();
     auto queue = named(transport).transport->create_queue();
     if (!queue.ok())
         return queue.status().within(
@@ -37,39 +38,39 @@ Result<RemotePeers::Link> RemotePeers::open(int pe) {
     return Link{pe, transport, remote, queue.value()};
 }
 
-// Without the lock: it may take as long as a silent peer is waited for, and others want to meet theirs.
+// Without the lock: it may take as long as a silent peer is waited for, and other threads want to connect to theirs.
 void RemotePeers::close(const Link& link) { (void)named(link.transport).transport->destroy_queue(link.queue); }
 
 Result<void*> RemotePeers::map(int pe) {
     const std::lock_guard guard(setup_lock_);
-    const auto met = meet(pe);
-    if (!met.ok()) return met.status();
-    return named(met.value().transport).transport->map(met.value().remote);
+    const auto connection = connect(pe);
+    if (!connection.ok()) return connection.status();
+    return named(connection.value().transport).transport->map(connection.value().remote);
 }
 
 std::vector<int> RemotePeers::connected() {
     const std::lock_guard guard(setup_lock_);
     std::vector<int> pes;
-    for (const auto& [pe, met] : peers_) pes.push_back(pe);
+    for (const auto& [pe, connection] : peers_) pes.push_back(pe);
     return pes;
 }
 
 // A PE that only receives has no queue, and yet its transport may need it in order to receive; and what a wait on one
 // transport needs may be behind another.
-void RemotePeers::drive_all() {
+void RemotePeers::progress_all() {
     for (std::size_t i = 0; i < transports_.size(); ++i)
         if (in_use(i)) (void)transports_[i].transport->progress();
 }
 
-void RemotePeers::drive() {
+void RemotePeers::progress_transports() {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
-    if (guard.owns_lock()) drive_all();
+    if (guard.owns_lock()) progress_all();
 }
 
 Status RemotePeers::progress() {
     const std::unique_lock guard(progress_lock_, std::try_to_lock);
     if (!guard.owns_lock()) return {};
-    drive_all();
+    progress_all();
     Status first;
     for (std::size_t i = 0; i < transports_.size() && first.ok(); ++i)
         if (in_use(i)) first = next_event(transports_[i]);
@@ -88,7 +89,7 @@ Status RemotePeers::failure_of(const Link& link, const char* what, Code code) {
                               name_of(code))};
 }
 
-Status RemotePeers::offers(const npushmem_atomic& op) const {
+Status RemotePeers::supports(const npushmem_atomic& op) const {
     const Route& route = map_.route(op.pe);
     const std::uint32_t native = op.width == 4 ? route.reach.atomic_32 : route.reach.atomic_64;
     if (route.reach.has(NPUSHMEM_CAP_ATOMIC) && (native >> op.operation & 1U) != 0) return {};

@@ -41,7 +41,7 @@ public:
     // Releases imported memory. All links have been closed.
     ~RemotePeers();
 
-    // Meets the PE if nobody has, and makes a queue.
+    // Connects to the PE if no context has, and creates a queue.
     Result<Link> open(int pe);
     // Destroys the queue; what is still outstanding there is given up.
     void close(const Link& link);
@@ -52,7 +52,7 @@ public:
     [[nodiscard]] std::vector<int> connected();
 
     // Lets all transports in use work; when another thread does, nothing.
-    void drive();
+    void progress_transports();
     // The same; reports the first asynchronous error, if there is one.
     Status progress();
     // The transport's next asynchronous error, if there is one.
@@ -60,7 +60,7 @@ public:
     // Why `what` failed with `code` on a link: in the transport's own words, if it has some.
     Status failure_of(const Link& link, const char* what, Code code);
     // Code::unsupported: the transport that serves the PE does not do this operation.
-    [[nodiscard]] Status offers(const npushmem_atomic& op) const;
+    [[nodiscard]] Status supports(const npushmem_atomic& op) const;
     // Called with the PE of each error that a transport tells unasked, and its code; with a lock held. Before the
     // first operation.
     void on_event(std::function<void(int pe, Code code)> listener) { listener_ = std::move(listener); }
@@ -79,9 +79,9 @@ private:
     };
 
     // With the lock of the set-up held.
-    Result<Peer> meet(int pe);
+    Result<Peer> connect(int pe);
     // With the other lock held.
-    void drive_all();
+    void progress_all();
     Status next_event(const NamedTransport& named);
     [[nodiscard]] bool in_use(std::size_t transport) const { return (map_.transports_in_use() >> transport & 1U) != 0; }
 

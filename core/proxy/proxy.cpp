@@ -8,9 +8,9 @@ namespace npushmem::proxy {
 namespace {
 
 // Whoever has something to do wakes it; no length would be too long.
-constexpr std::chrono::seconds when_idle{10};
+constexpr std::chrono::seconds idle_sleep{10};
 // Then those who wait for what is under way have their turn.
-constexpr int most_taken_at_once = 64;
+constexpr int max_taken_at_once = 64;
 
 }  // namespace
 
@@ -42,49 +42,49 @@ void Proxy::wake() {
 }
 
 void Proxy::run() {
-    Pace pace;
+    IdleState idle;
     // Relaxed: it is looked at again before a sleep.
     while (!stopping_.load(std::memory_order_relaxed)) {
         const bool taken = take();
         if (worker_.advance() || taken)
-            pace = {};
+            idle = {};
         else
-            rest(pace);
+            back_off(idle);
     }
     while (take()) {
     }
-    worker_.give_up({Code::aborted, "the proxy of the emulated NPU is being ended"});
+    worker_.abort({Code::aborted, "the proxy of the emulated NPU is being ended"});
 }
 
 bool Proxy::take() {
     Request request;
     int taken = 0;
-    while (taken < most_taken_at_once && ring_.try_pop(request)) {
+    while (taken < max_taken_at_once && ring_.try_pop(request)) {
         ++taken;
         worker_.accept(std::move(request));
     }
     return taken > 0;
 }
 
-void Proxy::rest(Pace& pace) {
-    if (pace.polls++ < budget_.polls) return cpu_pause();
+void Proxy::back_off(IdleState& idle) {
+    if (idle.polls++ < budget_.polls) return cpu_pause();
     const std::chrono::nanoseconds now = os_.now();
-    if (pace.began.count() == 0) pace.began = now;
-    const std::chrono::nanoseconds rested = now - pace.began;
-    if (rested < budget_.spin_for) return cpu_pause();
-    if (rested < budget_.spin_for + budget_.yield_for) return os_.yield();
-    sleep(pace);
+    if (idle.began.count() == 0) idle.began = now;
+    const std::chrono::nanoseconds idle_time = now - idle.began;
+    if (idle_time < budget_.spin_for) return cpu_pause();
+    if (idle_time < budget_.spin_for + budget_.yield_for) return os_.yield();
+    sleep(idle);
 }
 
 // Announce, look again, sleep: of a push and the announcement, all sequentially consistent, one comes first and is seen
 // by the other side; and what is counted between the look and the sleep refuses the sleep.
-void Proxy::sleep(Pace& pace) {
-    pace.next_sleep = std::clamp(pace.next_sleep * 2, budget_.first_sleep, budget_.longest_sleep);
+void Proxy::sleep(IdleState& idle) {
+    idle.next_sleep = std::clamp(idle.next_sleep * 2, budget_.first_sleep, budget_.longest_sleep);
     line_.add_sleeper();
     const std::uint64_t seen = line_.value();
     if (ring_.all_taken() && !stopping_.load(std::memory_order_seq_cst)) {
         sleeps_.fetch_add(1, std::memory_order_relaxed);
-        line_.sleep(os_, seen, worker_.busy() ? pace.next_sleep : std::chrono::nanoseconds(when_idle));
+        line_.sleep(os_, seen, worker_.busy() ? idle.next_sleep : std::chrono::nanoseconds(idle_sleep));
     }
     line_.remove_sleeper();
 }

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "core/base/shared_line.hpp"
+#include "core/base/futex_counter.hpp"
 #include "core/base/wait_budget.hpp"
 #include "core/base/wait_os.hpp"
 #include "core/proxy/request_ring.hpp"
@@ -36,7 +36,7 @@ public:
 
 private:
     // The waits of one stretch without anything happening.
-    struct Pace {
+    struct IdleState {
         std::uint32_t polls = 0;
         std::chrono::nanoseconds began{0};  // 0: not looked at yet
         std::chrono::nanoseconds next_sleep{0};
@@ -46,16 +46,16 @@ private:
         : worker_(peers), budget_(budget), os_(os), ring_(slots) {}
     void run();
     bool take();
-    void rest(Pace& pace);
-    void sleep(Pace& pace);
+    void back_off(IdleState& idle);
+    void sleep(IdleState& idle);
     void wake();
 
     Worker worker_;  // the thread's
     const WaitBudget budget_;
     WaitOs& os_;
     RequestRing ring_;
-    alignas(SharedLine::bytes) std::array<std::byte, SharedLine::bytes> bed_{};  // where the thread sleeps
-    SharedLine line_{bed_.data()};
+    alignas(FutexCounter::bytes) std::array<std::byte, FutexCounter::bytes> futex_memory_{};  // where the thread sleeps
+    FutexCounter line_{futex_memory_.data()};
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> sleeps_{0};  // a count, which nothing depends on
     std::thread thread_;                    // last: it uses all the others

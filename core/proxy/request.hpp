@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/proxy/asker.hpp"
+#include "core/proxy/requester.hpp"
 #include "npushmem/plugin/transport.h"
 
 namespace npushmem::proxy {
@@ -15,22 +15,22 @@ namespace npushmem::proxy {
 struct Request {
     enum class Kind : unsigned char { put, get, put_signal, atomic, fence, quiet };
     // A source of at most so many bytes travels with the request, and may be changed as soon as that was handed over.
-    static constexpr std::size_t most_carried = 64;
+    static constexpr std::size_t max_inline_bytes = 64;
 
     [[nodiscard]] int pe() const { return kind == Kind::atomic ? atomic.pe : transfer.data.pe; }
     // Not for larger ones.
-    void carry(const void* source) {
-        if (transfer.data.bytes > 0) std::memcpy(carried.data(), source, transfer.data.bytes);
-        carries = true;
+    void copy_inline(const void* source) {
+        if (transfer.data.bytes > 0) std::memcpy(inline_data.data(), source, transfer.data.bytes);
+        has_inline_data = true;
     }
 
     Kind kind = Kind::quiet;
-    bool carries = false;      // the source is `carried`
-    std::uint64_t number = 0;  // the asker's, who waits for the answer; 0: nobody waits
-    std::shared_ptr<Asker> asker;
+    bool has_inline_data = false;  // the source is `inline_data`
+    std::uint64_t number = 0;      // the requester's, who waits for the answer; 0: nobody waits
+    std::shared_ptr<RequesterState> requester;
     npushmem_put_signal transfer{};  // put, get (its `data` only), put_signal; the remote regions are filled in later
     npushmem_atomic atomic{};        // no `result`: that comes with the answer
-    std::array<std::byte, most_carried> carried{};
+    std::array<std::byte, max_inline_bytes> inline_data{};
 };
 
 }  // namespace npushmem::proxy

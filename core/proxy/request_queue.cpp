@@ -7,9 +7,9 @@ namespace npushmem::proxy {
 namespace {
 
 // A quiet is asked of the transport when nothing is under way: so many later requests may go before an open one.
-constexpr std::uint64_t most_ahead_of_quiet = 64;
+constexpr std::uint64_t max_ahead_of_quiet = 64;
 // Tokens that are looked at in one go: each may drive the transport.
-constexpr int most_tests = 8;
+constexpr int max_tests = 8;
 
 const char* name_of(Request::Kind kind) {
     switch (kind) {
@@ -39,27 +39,27 @@ bool updates(const Request& request) {
 void RequestQueue::append(Request request) {
     if (spare_.empty()) spare_.emplace_back();
     to_post_.splice(to_post_.end(), spare_, spare_.begin());
-    Job& job = to_post_.back();
-    job.request = std::move(request);
-    job.step = comes_after_puts(job.request) ? Step::fence : Step::operation;
-    job.token = job.result = 0;
-    Request& mine = job.request;
+    Entry& entry = to_post_.back();
+    entry.request = std::move(request);
+    entry.step = comes_after_puts(entry.request) ? Step::fence : Step::operation;
+    entry.token = entry.result = 0;
+    Request& mine = entry.request;
     mine.transfer.data.remote = mine.transfer.signal_remote = mine.atomic.remote = link_.remote;
-    if (mine.carries) mine.transfer.data.local = mine.carried.data();
+    if (mine.has_inline_data) mine.transfer.data.local = mine.inline_data.data();
     ++appended_;
 }
 
-void RequestQueue::fence(const std::shared_ptr<Asker>& asker) {
+void RequestQueue::fence(const std::shared_ptr<RequesterState>& requester) {
     const bool there = !to_post_.empty() && to_post_.back().request.kind == Request::Kind::fence;
-    if (!unsettled() || there) return;
+    if (!outstanding() || there) return;
     Request request;
     request.kind = Request::Kind::fence;
-    request.asker = asker;
+    request.requester = requester;
     append(std::move(request));
 }
 
-void RequestQueue::await(const std::shared_ptr<QuietWait>& wait) {
-    if (!unsettled()) return;
+void RequestQueue::add_quiet(const std::shared_ptr<QuietRequest>& wait) {
+    if (!outstanding()) return;
     ++wait->open;
     quiets_.push_back({appended_, wait});
 }
@@ -67,24 +67,24 @@ void RequestQueue::await(const std::shared_ptr<QuietWait>& wait) {
 bool RequestQueue::advance() {
     const bool posted = post_some();
     const bool tested = test_some();
-    return settle() || posted || tested;
+    return poll_quiet() || posted || tested;
 }
 
 bool RequestQueue::post_some() {
     bool happened = false;
     while (!to_post_.empty()) {
-        if (!quiets_.empty() && posted_ >= quiets_.front().appended + most_ahead_of_quiet) break;
-        Job& job = to_post_.front();
-        const Code code = post(job);
+        if (!quiets_.empty() && posted_ >= quiets_.front().appended + max_ahead_of_quiet) break;
+        Entry& entry = to_post_.front();
+        const Code code = post(entry);
         if (code == Code::again) break;
         happened = true;
         ++posted_;
-        if (code == Code::ok && job.token != 0) {
-            under_way_.splice(under_way_.end(), to_post_, to_post_.begin());
+        if (code == Code::ok && entry.token != 0) {
+            in_flight_.splice(in_flight_.end(), to_post_, to_post_.begin());
             continue;
         }
         end(to_post_, to_post_.begin(),
-            code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(job.request.kind), code));
+            code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(entry.request.kind), code));
     }
     return happened;
 }
@@ -96,49 +96,49 @@ Code RequestQueue::post_fence() {
 }
 
 // What has no room goes on from there the next time.
-Code RequestQueue::post(Job& job) {
-    if (job.step == Step::fence) {
+Code RequestQueue::post(Entry& entry) {
+    if (entry.step == Step::fence) {
         const Code fenced = post_fence();
-        if (fenced != Code::ok || job.request.kind == Request::Kind::fence) return fenced;
-        job.step = Step::operation;
+        if (fenced != Code::ok || entry.request.kind == Request::Kind::fence) return fenced;
+        entry.step = Step::operation;
     }
-    if (job.step == Step::operation) {
-        const Code code = post_operation(job);
+    if (entry.step == Step::operation) {
+        const Code code = post_operation(entry);
         if (code != Code::ok) return code;
-        unfenced_ = unfenced_ || updates(job.request);
+        unfenced_ = unfenced_ || updates(entry.request);
         const bool whole =
-            job.request.kind != Request::Kind::put_signal || peers_.reach(link_.pe).has(NPUSHMEM_CAP_PUT_SIGNAL);
+            entry.request.kind != Request::Kind::put_signal || peers_.reach(link_.pe).has(NPUSHMEM_CAP_PUT_SIGNAL);
         if (whole) return Code::ok;
-        job.step = Step::fence_of_signal;
+        entry.step = Step::fence_of_signal;
     }
-    if (job.step == Step::fence_of_signal) {
+    if (entry.step == Step::fence_of_signal) {
         if (const Code fenced = post_fence(); fenced != Code::ok) return fenced;
-        job.step = Step::signal;
+        entry.step = Step::signal;
     }
     unfenced_ = true;
-    return post_signal(job);
+    return post_signal(entry);
 }
 
-Code RequestQueue::post_operation(Job& job) {
+Code RequestQueue::post_operation(Entry& entry) {
     Transport& transport = transport_itself();
-    const Request& request = job.request;
+    const Request& request = entry.request;
     switch (request.kind) {
-        case Request::Kind::get: return transport.get(link_.queue, request.transfer.data, &job.token);
+        case Request::Kind::get: return transport.get(link_.queue, request.transfer.data, &entry.token);
         case Request::Kind::atomic: {
             npushmem_atomic op = request.atomic;
-            op.result = request.number != 0 ? &job.result : nullptr;
-            return transport.atomic(link_.queue, op, request.number != 0 ? &job.token : nullptr);
+            op.result = request.number != 0 ? &entry.result : nullptr;
+            return transport.atomic(link_.queue, op, request.number != 0 ? &entry.token : nullptr);
         }
         case Request::Kind::put_signal:
             if (peers_.reach(link_.pe).has(NPUSHMEM_CAP_PUT_SIGNAL))
-                return transport.put_signal(link_.queue, request.transfer, &job.token);
+                return transport.put_signal(link_.queue, request.transfer, &entry.token);
             [[fallthrough]];
-        default: return transport.put(link_.queue, request.transfer.data, &job.token);
+        default: return transport.put(link_.queue, request.transfer.data, &entry.token);
     }
 }
 
-Code RequestQueue::post_signal(const Job& job) {
-    const npushmem_put_signal& op = job.request.transfer;
+Code RequestQueue::post_signal(const Entry& entry) {
+    const npushmem_put_signal& op = entry.request.transfer;
     const auto operation =
         static_cast<std::uint8_t>(op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET);
     const npushmem_atomic update{link_.pe, operation, 8, 0, op.signal_remote, op.signal_offset, op.signal, 0, nullptr};
@@ -148,81 +148,81 @@ Code RequestQueue::post_signal(const Job& job) {
 // The oldest, and others in turn: each round those that were not looked at go to the front of the next one.
 bool RequestQueue::test_some() {
     bool happened = false;
-    auto job = under_way_.begin();
-    for (int tests = 0; tests < most_tests && job != under_way_.end(); ++tests) {
-        const auto next = std::next(job);
-        const Code code = transport_itself().test(link_.queue, job->token);
+    auto entry = in_flight_.begin();
+    for (int tests = 0; tests < max_tests && entry != in_flight_.end(); ++tests) {
+        const auto next = std::next(entry);
+        const Code code = transport_itself().test(link_.queue, entry->token);
         if (code != Code::again) {
             happened = true;
-            end(under_way_, job,
-                code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(job->request.kind), code));
+            end(in_flight_, entry,
+                code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(entry->request.kind), code));
         }
-        job = next;
+        entry = next;
     }
     // The rest has its turn the next time.
-    if (job != under_way_.end()) under_way_.splice(under_way_.end(), under_way_, under_way_.begin(), job);
+    if (entry != in_flight_.end()) in_flight_.splice(in_flight_.end(), in_flight_, in_flight_.begin(), entry);
     return happened;
 }
 
 // A quiet takes the failures of everything that it finds over, so it is asked only when no token is left to be asked
 // for its own.
-bool RequestQueue::settle() {
-    if (quiets_.empty() || !under_way_.empty() || posted_ < quiets_.front().appended) return false;
+bool RequestQueue::poll_quiet() {
+    if (quiets_.empty() || !in_flight_.empty() || posted_ < quiets_.front().appended) return false;
     const Code code = transport_itself().quiet(link_.queue);
     if (code == Code::again) return false;
     Status outcome;
     if (code == Code::ok) {
-        settled_ = posted_;
+        completed_ = posted_;
     } else {
         outcome = peers_.failure_of(link_, "quiet", code);
-        tell_of_updates(outcome);
+        report_update_failure(outcome);
     }
     updaters_.clear();
     while (!quiets_.empty() && quiets_.front().appended <= posted_) {
-        tell(quiets_.front(), outcome);
+        report(quiets_.front(), outcome);
         quiets_.pop_front();
     }
     return true;
 }
 
-void RequestQueue::remember(const std::shared_ptr<Asker>& asker) {
-    if (std::find(updaters_.begin(), updaters_.end(), asker) == updaters_.end()) updaters_.push_back(asker);
+void RequestQueue::add_updater(const std::shared_ptr<RequesterState>& requester) {
+    if (std::find(updaters_.begin(), updaters_.end(), requester) == updaters_.end()) updaters_.push_back(requester);
 }
 
-void RequestQueue::tell_of_updates(const Status& failure) {
+void RequestQueue::report_update_failure(const Status& failure) {
     for (const auto& updater : updaters_) {
-        const bool hears = std::any_of(quiets_.begin(), quiets_.end(), [&](const Await& await) {
-            return await.appended <= posted_ && await.wait->asker == updater;
+        const bool is_waiting = std::any_of(quiets_.begin(), quiets_.end(), [&](const PendingQuiet& pending) {
+            return pending.appended <= posted_ && pending.wait->requester == updater;
         });
-        if (!hears) updater->note_failure(failure);
+        if (!is_waiting) updater->record_failure(failure);
     }
 }
 
-void RequestQueue::tell(Await& await, const Status& outcome) {
-    if (await.wait->first.ok()) await.wait->first = outcome;
-    --await.wait->open;
+void RequestQueue::report(PendingQuiet& pending, const Status& outcome) {
+    if (pending.wait->first.ok()) pending.wait->first = outcome;
+    --pending.wait->open;
 }
 
-void RequestQueue::end(Jobs& from, Jobs::iterator job, Status outcome) {
-    Request& request = job->request;
+void RequestQueue::end(Entries& from, Entries::iterator entry, Status outcome) {
+    Request& request = entry->request;
     const bool over = outcome.ok();
     if (request.number != 0)
-        request.asker->tell(request.number, std::move(outcome), job->result);
+        request.requester->report(request.number, std::move(outcome), entry->result);
     else if (!outcome.ok())
-        request.asker->note_failure(std::move(outcome));
-    if (request.kind != Request::Kind::fence) request.asker->finish();
-    if (over && updates(request)) remember(request.asker);
-    request.asker.reset();
-    Jobs& to = over ? spare_ : kept_;
-    to.splice(to.end(), from, job);
+        request.requester->record_failure(std::move(outcome));
+    if (request.kind != Request::Kind::fence) request.requester->finish();
+    if (over && updates(request)) add_updater(request.requester);
+    request.requester.reset();
+    Entries& to = over ? spare_ : failed_;
+    to.splice(to.end(), from, entry);
 }
 
-// What is under way is only told of: the transport may still read and write the jobs' memory.
-void RequestQueue::give_up(const Status& why) {
+// What is under way is only told of: the transport may still read and write the entries' memory.
+void RequestQueue::abort(const Status& why) {
     while (!to_post_.empty()) end(to_post_, to_post_.begin(), why);
-    for (Job& job : under_way_)
-        if (job.request.number != 0) job.request.asker->tell(job.request.number, why, 0);
-    for (Await& await : quiets_) tell(await, why);
+    for (Entry& entry : in_flight_)
+        if (entry.request.number != 0) entry.request.requester->report(entry.request.number, why, 0);
+    for (PendingQuiet& pending : quiets_) report(pending, why);
     quiets_.clear();
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ops/remote_peers.hpp"
-#include "core/proxy/quiet_wait.hpp"
+#include "core/proxy/quiet_request.hpp"
 #include "core/proxy/request.hpp"
 
 namespace npushmem::proxy {
@@ -25,64 +25,64 @@ public:
 
     // One for this PE.
     void append(Request request);
-    // What was appended before comes before what is appended later. A failure is told to `asker` as one of a request
-    // that nobody waits for; the fence itself does not count as a request.
-    void fence(const std::shared_ptr<Asker>& asker);
+    // What was appended before comes before what is appended later. A failure is told to `requester` as one of a
+    // request that nobody waits for; the fence itself does not count as a request.
+    void fence(const std::shared_ptr<RequesterState>& requester);
     // Counts this PE in `wait` until what was appended so far is complete; not if it is already.
-    void await(const std::shared_ptr<QuietWait>& wait);
+    void add_quiet(const std::shared_ptr<QuietRequest>& wait);
     // Posts, looks what has completed, tells those who asked. True: something has happened.
     bool advance();
     // Nothing waits or is under way, and nobody waits for quiet.
-    [[nodiscard]] bool idle() const { return to_post_.empty() && under_way_.empty() && quiets_.empty(); }
+    [[nodiscard]] bool idle() const { return to_post_.empty() && in_flight_.empty() && quiets_.empty(); }
     // Tells everybody who waits that this is why; nothing is done any more. Memory of requests stays until the end.
-    void give_up(const Status& why);
+    void abort(const Status& why);
 
-    [[nodiscard]] bool unsettled() const { return settled_ != appended_; }
+    [[nodiscard]] bool outstanding() const { return completed_ != appended_; }
     [[nodiscard]] int transport() const { return link_.transport; }
 
 private:
     // What is to be done next for a request.
     enum class Step : unsigned char { fence, operation, fence_of_signal, signal };
-    struct Job {
+    struct Entry {
         Request request;
         Step step = Step::operation;
         std::uint64_t token = 0;
         std::uint64_t result = 0;  // what an atomic operation found; of 32 bits only the lower half is written
     };
-    using Jobs = std::list<Job>;  // they stay where they are
-    struct Await {
+    using Entries = std::list<Entry>;  // they stay where they are
+    struct PendingQuiet {
         std::uint64_t appended;  // so many must be complete
-        std::shared_ptr<QuietWait> wait;
+        std::shared_ptr<QuietRequest> wait;
     };
 
     [[nodiscard]] Transport& transport_itself() const { return *peers_.named(link_.transport).transport; }
     bool post_some();
     // Code::again: not yet.
-    Code post(Job& job);
+    Code post(Entry& entry);
     Code post_fence();
-    Code post_operation(Job& job);
-    Code post_signal(const Job& job);
+    Code post_operation(Entry& entry);
+    Code post_signal(const Entry& entry);
     bool test_some();
-    bool settle();
-    void end(Jobs& from, Jobs::iterator job, Status outcome);
-    static void tell(Await& await, const Status& outcome);
-    void remember(const std::shared_ptr<Asker>& asker);
+    bool poll_quiet();
+    void end(Entries& from, Entries::iterator entry, Status outcome);
+    static void report(PendingQuiet& pending, const Status& outcome);
+    void add_updater(const std::shared_ptr<RequesterState>& requester);
     // To those whose updates it may be of, but for the ones that wait for quiet and hear it so.
-    void tell_of_updates(const Status& failure);
+    void report_update_failure(const Status& failure);
 
     RemotePeers& peers_;
     RemotePeers::Link link_;
-    Jobs to_post_;
-    Jobs under_way_;  // oldest first
-    Jobs spare_;
-    Jobs kept_;                // that have failed: the transport may still touch what they hold
-    std::list<Await> quiets_;  // oldest first
+    Entries to_post_;
+    Entries in_flight_;  // oldest first
+    Entries spare_;
+    Entries failed_;                  // that have failed: the transport may still touch what they hold
+    std::list<PendingQuiet> quiets_;  // oldest first
     // Whose updates were taken by the transport since the last quiet that found all well: each may still fail, untold.
-    std::vector<std::shared_ptr<Asker>> updaters_;
+    std::vector<std::shared_ptr<RequesterState>> updaters_;
     std::uint64_t appended_ = 0;
     std::uint64_t posted_ = 0;
-    std::uint64_t settled_ = 0;  // so many were complete at the last quiet
-    bool unfenced_ = false;      // something was posted since the last fence that the next operation could overtake
+    std::uint64_t completed_ = 0;  // so many were complete at the last quiet
+    bool unfenced_ = false;        // something was posted since the last fence that the next operation could overtake
 };
 
 }  // namespace npushmem::proxy

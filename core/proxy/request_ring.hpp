@@ -1,6 +1,6 @@
 // The way of requests from the cores to the proxy: a ring of fixed slots, filled by any thread and emptied by one.
 //
-// Each slot counts whose turn it is: `position` of the request that may be written into it, that plus 1 when it has
+// Each slot has a sequence number: `position` of the request that may be written into it, that plus 1 when it has
 // been, and the position of the next round when it has been taken. What was pushed before by the same thread, or by
 // another that this one has heard from, is taken before.
 #pragma once
@@ -19,7 +19,7 @@ public:
     // `slots`: a power of two.
     explicit RequestRing(std::uint64_t slots) : mask_(slots - 1), slots_(std::make_unique<Slot[]>(slots)) {
         // Before any other thread knows of the ring.
-        for (std::uint64_t i = 0; i < slots; ++i) slots_[i].turn.store(i, std::memory_order_relaxed);
+        for (std::uint64_t i = 0; i < slots; ++i) slots_[i].sequence.store(i, std::memory_order_relaxed);
     }
     RequestRing(const RequestRing&) = delete;
     RequestRing& operator=(const RequestRing&) = delete;
@@ -32,7 +32,7 @@ public:
         for (;;) {
             Slot& slot = slots_[position & mask_];
             // Pairs with the release of try_pop: the slot's former request has been taken out.
-            const auto ahead = static_cast<std::int64_t>(slot.turn.load(std::memory_order_acquire) - position);
+            const auto ahead = static_cast<std::int64_t>(slot.sequence.load(std::memory_order_acquire) - position);
             if (ahead < 0) return false;
             if (ahead > 0) {
                 position = claimed_.load(std::memory_order_relaxed);
@@ -43,7 +43,7 @@ public:
                                                 std::memory_order_relaxed))
                 continue;
             slot.request = std::move(request);
-            slot.turn.store(position + 1, std::memory_order_release);  // pairs with the acquire of try_pop
+            slot.sequence.store(position + 1, std::memory_order_release);  // pairs with the acquire of try_pop
             return true;
         }
     }
@@ -52,9 +52,9 @@ public:
     bool try_pop(Request& out) {
         Slot& slot = slots_[taken_ & mask_];
         // Pairs with the release of try_push: the request is whole.
-        if (slot.turn.load(std::memory_order_acquire) != taken_ + 1) return false;
+        if (slot.sequence.load(std::memory_order_acquire) != taken_ + 1) return false;
         out = std::move(slot.request);
-        slot.turn.store(taken_ + mask_ + 1, std::memory_order_release);  // pairs with the acquire of try_push
+        slot.sequence.store(taken_ + mask_ + 1, std::memory_order_release);  // pairs with the acquire of try_push
         ++taken_;
         return true;
     }
@@ -65,7 +65,7 @@ public:
 
 private:
     struct Slot {
-        std::atomic<std::uint64_t> turn{0};
+        std::atomic<std::uint64_t> sequence{0};
         Request request;
     };
 

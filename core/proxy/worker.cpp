@@ -18,40 +18,40 @@ void Worker::activate(RequestQueue& queue) {
     if (std::find(active_.begin(), active_.end(), &queue) == active_.end()) active_.push_back(&queue);
 }
 
-void Worker::refuse(const Request& request, Status why) {
+void Worker::reject(const Request& request, Status why) {
     if (request.number != 0)
-        request.asker->tell(request.number, std::move(why), 0);
+        request.requester->report(request.number, std::move(why), 0);
     else
-        request.asker->note_failure(std::move(why));
-    request.asker->finish();
+        request.requester->record_failure(std::move(why));
+    request.requester->finish();
 }
 
 void Worker::accept(Request request) {
     if (request.kind == Request::Kind::fence) return accept_fence(request);
     if (request.kind == Request::Kind::quiet) return accept_quiet(request);
     const auto queue = queue_of(request.pe());
-    if (!queue.ok()) return refuse(request, queue.status());
+    if (!queue.ok()) return reject(request, queue.status());
     if (request.kind == Request::Kind::atomic)
-        if (Status able = peers_.offers(request.atomic); !able.ok()) return refuse(request, std::move(able));
+        if (Status able = peers_.supports(request.atomic); !able.ok()) return reject(request, std::move(able));
     queue.value()->append(std::move(request));
     activate(*queue.value());
 }
 
 void Worker::accept_fence(const Request& request) {
     for (const auto& [pe, queue] : queues_) {
-        queue->fence(request.asker);
+        queue->fence(request.requester);
         if (!queue->idle()) activate(*queue);
     }
-    if (Status event = events(); !event.ok()) request.asker->note_failure(std::move(event));
-    request.asker->finish();
+    if (Status event = events(); !event.ok()) request.requester->record_failure(std::move(event));
+    request.requester->finish();
 }
 
 void Worker::accept_quiet(Request& request) {
-    const auto wait = std::make_shared<QuietWait>();
-    wait->asker = std::move(request.asker);
+    const auto wait = std::make_shared<QuietRequest>();
+    wait->requester = std::move(request.requester);
     wait->number = request.number;
     for (const auto& [pe, queue] : queues_) {
-        queue->await(wait);
+        queue->add_quiet(wait);
         if (!queue->idle()) activate(*queue);
     }
     quiets_.push_back(wait);
@@ -59,11 +59,11 @@ void Worker::accept_quiet(Request& request) {
 }
 
 bool Worker::answer_quiets() {
-    return std::erase_if(quiets_, [this](const std::shared_ptr<QuietWait>& wait) {
+    return std::erase_if(quiets_, [this](const std::shared_ptr<QuietRequest>& wait) {
                if (wait->open > 0) return false;
                Status event = events();
-               wait->asker->tell(wait->number, wait->first.ok() ? std::move(event) : std::move(wait->first), 0);
-               wait->asker->finish();
+               wait->requester->report(wait->number, wait->first.ok() ? std::move(event) : std::move(wait->first), 0);
+               wait->requester->finish();
                return true;
            }) > 0;
 }
@@ -80,12 +80,12 @@ bool Worker::advance() {
     for (RequestQueue* const queue : active_) happened = queue->advance() || happened;
     std::erase_if(active_, [](const RequestQueue* queue) { return queue->idle(); });
     happened = answer_quiets() || happened;
-    if (!happened && busy()) peers_.drive();
+    if (!happened && busy()) peers_.progress_transports();
     return happened;
 }
 
-void Worker::give_up(const Status& why) {
-    for (const auto& [pe, queue] : queues_) queue->give_up(why);
+void Worker::abort(const Status& why) {
+    for (const auto& [pe, queue] : queues_) queue->abort(why);
     (void)answer_quiets();
     active_.clear();
 }

@@ -20,21 +20,21 @@ public:
     // Closes the queues; what is still outstanding is given up.
     ~Worker() = default;
 
-    // Meets the PE if nobody has. What cannot be done is told to who has asked.
+    // Connects to the PE if needed. A request that cannot be executed fails at its requester.
     void accept(Request request);
     // Lets everything get on. True: something has happened.
     bool advance();
     // Something waits or is under way.
     [[nodiscard]] bool busy() const { return !active_.empty(); }
     // Tells everybody who waits that this is why. Nothing may be asked afterwards.
-    void give_up(const Status& why);
+    void abort(const Status& why);
 
 private:
     Result<RequestQueue*> queue_of(int pe);
     void activate(RequestQueue& queue);
     void accept_fence(const Request& request);
     void accept_quiet(Request& request);
-    static void refuse(const Request& request, Status why);
+    static void reject(const Request& request, Status why);
     // The answers to quiets that all their PEs have completed.
     bool answer_quiets();
     // The first asynchronous error of the transports that were used.
@@ -43,7 +43,7 @@ private:
     RemotePeers& peers_;
     std::map<int, std::unique_ptr<RequestQueue>> queues_;  // by PE
     std::vector<RequestQueue*> active_;                    // those that are not idle
-    std::vector<std::shared_ptr<QuietWait>> quiets_;
+    std::vector<std::shared_ptr<QuietRequest>> quiets_;
     std::uint64_t transports_ = 0;  // of the queues, one bit each
 };
 

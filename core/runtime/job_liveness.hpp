@@ -18,17 +18,17 @@ public:
 
     explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
 
-    // From here on finalized PEs are found too. `anybody_left`: whether there is one to be found. `meetings`: the
-    // number of meetings that this PE has left. Before the first wait.
+    // From here on finalized PEs are found too. `anybody_left`: whether there is one to be found. `barriers`: the
+    // number of barriers that this PE has left. Before the first wait.
     void watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
-               std::function<std::uint64_t()> meetings);
+               std::function<std::uint64_t()> barriers);
 
     // A transport has lost its way to this PE: whoever waits for it waits in vain. Any thread.
     void note_lost(int pe);
 
     // A PE that went because of another one is not blamed for it: the answer is the one that went first, as far as the
     // PEs of this host have noted it, which may be a PE outside `pes`.
-    std::optional<int> dead_among(const PeRange& pes) override;
+    std::optional<int> find_dead(const PeRange& pes) override;
 
 private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
@@ -41,7 +41,7 @@ private:
     int my_pe_ = -1;
     ControlOf control_;
     std::function<bool()> anybody_left_;
-    std::function<std::uint64_t()> meetings_;
+    std::function<std::uint64_t()> barriers_;
     std::mutex lost_lock_;
     std::set<int> lost_;  // under lost_lock_
 };

@@ -63,7 +63,7 @@ Result<NicClaims::Outcome> NicStep::assign(const std::vector<int>& users, const 
 
 // What the host's first PE decided for this one, told to the transport.
 Status NicStep::take_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const {
-    auto assignment = topology::assignment_from(memory.posted());
+    auto assignment = topology::assignment_from(memory.published());
     if (!assignment.ok()) return assignment.status();
     auto& pes = assignment.value().pes;
     const auto own = std::find_if(pes.begin(), pes.end(),
@@ -97,7 +97,7 @@ Result<NicStep::Outcome> NicStep::run() {
         if (!chosen.ok()) return chosen.status();
         out.claims = std::move(chosen.value().claims);
         out.warning = std::move(chosen.value().warning);
-        if (Status posted = memory.post(topology::to_bytes(chosen.value().assignment)); !posted.ok()) return posted;
+        if (Status posted = memory.publish(topology::to_bytes(chosen.value().assignment)); !posted.ok()) return posted;
     }
     if (Status met = bootstrap.barrier(); !met.ok()) return met;
     if (has_nics)

@@ -243,7 +243,7 @@ Status NpuDirect::atomic(const npu::RemoteAtomic& operation, std::uint64_t* befo
     if (Status turn = await_turn(mine, pe, wait); !turn.ok()) return turn;
     npushmem_atomic op = table_form(operation, pe);
     if (!fetches(operation.kind)) {
-        Status posted = mine.access.atomic(op, Completion::later, &by);
+        Status posted = mine.access.atomic(op, Completion::deferred, &by);
         mine.note_posted(pe);
         return posted;
     }

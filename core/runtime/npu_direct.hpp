@@ -27,7 +27,7 @@ public:
     Status quiet(npu::RemoteWait& wait) override;
 
 private:
-    using By = RemoteAccess::Waiting;
+    using By = RemoteAccess::WaitFunction;
     using Completion = RemoteAccess::Completion;
     class Queues;
     class Registry;

@@ -6,11 +6,11 @@ namespace npushmem {
 
 struct NpuProxied::Core final : npu::RemoteCore {
     void begin_launch() override {
-        if (!asker->take_failure().ok() || asker->finished() != asked) forget();
+        if (!requester->take_failure().ok() || requester->finished() != asked) forget();
     }
     // What is under way is told to nobody.
     void forget() {
-        asker = std::make_shared<Asker>();
+        requester = std::make_shared<RequesterState>();
         asked = 0;
         concerns = -1;
         concerned = false;
@@ -24,7 +24,7 @@ struct NpuProxied::Core final : npu::RemoteCore {
             concerns = pe;
     }
 
-    std::shared_ptr<Asker> asker = std::make_shared<Asker>();
+    std::shared_ptr<RequesterState> requester = std::make_shared<RequesterState>();
     std::uint64_t asked = 0;  // requests so far
     // The one PE that requests since the last quiet concern, -1: several or none. Without it what is waited for cannot
     // come; the death of others is nothing to this core.
@@ -61,9 +61,9 @@ Status NpuProxied::hand_over(Request& request, Core& core, npu::RemoteWait& wait
 
     const auto to = proxy();
     if (!to.ok()) return to.status();
-    request.asker = core.asker;
+    request.requester = core.requester;
     const auto pushed = [&] {
-        return core.asked - core.asker->finished() < most_unfinished && to.value()->try_push(request);
+        return core.asked - core.requester->finished() < most_unfinished && to.value()->try_push(request);
     };
     Status waited = wait.until(pushed, "room for a request to the proxy", core.concerns);
     ++core.asked;
@@ -73,28 +73,28 @@ Status NpuProxied::hand_over(Request& request, Core& core, npu::RemoteWait& wait
 
 Status NpuProxied::post(Request& request, const Asked& asked, npu::RemoteWait& wait) {
     Core& core = core_of(wait);
-    if (Status failed = core.asker->take_failure(); !failed.ok()) return failed;
+    if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
     return hand_over(request, core, wait).within(asked.what);
 }
 
 Status NpuProxied::call(Request& request, const Asked& asked, npu::RemoteWait& wait, std::uint64_t* value) {
     Core& core = core_of(wait);
-    if (Status failed = core.asker->take_failure(); !failed.ok()) return failed;
+    if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
     const std::uint64_t number = request.number = core.asked + 1;
     if (Status handed = hand_over(request, core, wait); !handed.ok()) return handed.within(asked.what);
-    const std::shared_ptr<Asker> asker = core.asker;
-    Status waited = wait.until([&] { return asker->answered(number); }, asked.what, asked.pe);
+    const std::shared_ptr<RequesterState> requester = core.requester;
+    Status waited = wait.until([&] { return requester->answered(number); }, asked.what, asked.pe);
     if (!waited.ok()) {
         core.forget();
         return waited;
     }
-    if (value != nullptr) *value = asker->value();
-    return asker->answer();
+    if (value != nullptr) *value = requester->value();
+    return requester->answer();
 }
 
 Status NpuProxied::send_data(Request& request, const Asked& asked, npu::RemoteWait& wait) {
-    if (request.transfer.data.bytes > Request::most_carried) return call(request, asked, wait);
-    request.carry(request.transfer.data.local);
+    if (request.transfer.data.bytes > Request::max_inline_bytes) return call(request, asked, wait);
+    request.copy_inline(request.transfer.data.local);
     return post(request, asked, wait);
 }
 
@@ -154,7 +154,7 @@ Status NpuProxied::quiet(npu::RemoteWait& wait) {
     if (!done.ok()) return done;
     core.concerns = -1;
     core.concerned = false;
-    return core.asker->take_failure();
+    return core.requester->take_failure();
 }
 
 }  // namespace npushmem

@@ -19,7 +19,7 @@ public:
     NpuProxied(SlicePlaces places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os);
     ~NpuProxied() override;
 
-    // A source of up to Request::most_carried bytes is copied: then nothing is waited for.
+    // A source of up to Request::max_inline_bytes bytes is copied: then nothing is waited for.
     Status put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) override;
     Status get(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) override;
     Status put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal, std::uint64_t value,
@@ -29,7 +29,7 @@ public:
     Status quiet(npu::RemoteWait& wait) override;
 
 private:
-    using Asker = proxy::Asker;
+    using RequesterState = proxy::RequesterState;
     using Request = proxy::Request;
     struct Core;
     // How the request is called by who waits for it.

@@ -11,7 +11,7 @@ constexpr std::uint8_t operations[] = {NPUSHMEM_ATOMIC_SET,       NPUSHMEM_ATOMI
 
 }  // namespace
 
-RemoteAccess::Waiting waiting_by(npu::RemoteWait& wait) {
+RemoteAccess::WaitFunction waiting_by(npu::RemoteWait& wait) {
     return [&wait](const std::function<bool()>& ready, const WaitFor& what) {
         return wait.until(ready, what.what, what.needs.count == 1 ? what.needs.first : -1);
     };

@@ -31,7 +31,7 @@ private:
 };
 
 // As an access waits on behalf of a core.
-RemoteAccess::Waiting waiting_by(npu::RemoteWait& wait);
+RemoteAccess::WaitFunction waiting_by(npu::RemoteWait& wait);
 
 inline bool fetches(npu::RemoteAtomic::Kind kind) { return kind >= npu::RemoteAtomic::Kind::fetch; }
 inline bool updates(npu::RemoteAtomic::Kind kind) { return kind != npu::RemoteAtomic::Kind::fetch; }

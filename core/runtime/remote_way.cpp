@@ -4,7 +4,7 @@
 
 namespace npushmem {
 
-RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const CoreShare& share) {
+RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const HostOccupancy& share) {
     if (!other_hosts)
         return {npu::RemoteWay::direct, "direct to PEs that are not mapped (their transports work within a host)"};
     const bool automatic = ibgda == "auto";

@@ -16,6 +16,6 @@ struct RemoteWayChoice {
 
 // `ibgda`: of NPUSHMEM_IB_ENABLE_IBGDA, auto, 0 or 1. `other_hosts`: some PE is reached by a transport that reaches
 // other hosts. A proxy that must share a CPU with the core that waits for it costs turns of the scheduler.
-RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const CoreShare& share);
+RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const HostOccupancy& share);
 
 }  // namespace npushmem

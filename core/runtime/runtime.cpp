@@ -63,7 +63,7 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
         if (done.ok()) continue;
         return runtime->give_up(step.name, done);
     }
-    runtime->statics_.settle();
+    runtime->statics_.release_write_guard();
     runtime->sources_ = nullptr;
     runtime->request_ = nullptr;
     return runtime;
@@ -86,13 +86,13 @@ Status Runtime::give_up(const char* step, const Status& found) {
 
 void Runtime::say_finalized() {
     // Release: pairs with the acquire load in JobLiveness.
-    heap_->control().life.store(static_cast<std::uint32_t>(Life::finalized), std::memory_order_release);
-    memory_->note_departure();
+    heap_->control().state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_release);
+    memory_->record_departure();
 }
 
 Runtime::~Runtime() {
-    if (StaticData* const data = statics_.data())
-        if (Status given = data->give_back(); !given.ok()) log_.line(LogLevel::warn, "memory", given.message());
+    if (SymmetricGlobals* const data = statics_.data())
+        if (Status given = data->restore_private(); !given.ok()) log_.line(LogLevel::warn, "memory", given.message());
     teams_.reset();
     world_.reset();
     remote_.reset();
@@ -122,7 +122,7 @@ Status Runtime::join_job() {
     npes_ = bootstrap_->nranks();
     if (npes_ < 1 || my_pe_ < 0 || my_pe_ >= npes_)
         return {Code::protocol, fmt::format("the bootstrap gave rank {} of {}", my_pe_, npes_)};
-    log_.set_speaker(fmt::format("pe {}/{}", my_pe_, npes_));
+    log_.set_prefix(fmt::format("pe {}/{}", my_pe_, npes_));
     return {};
 }
 
@@ -181,7 +181,7 @@ Status Runtime::choose_remote() {
                 fmt::format("{} transports were selected; at most {} are possible", transports_.size(), most)};
     for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
     if (std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.pins; }))
-        heap_->keep_memory();
+        heap_->retain_pages();
     return {};
 }
 
@@ -299,10 +299,10 @@ Status Runtime::map_peers() {
 
 Status Runtime::make_world() {
     const double crowded = most_pes_per_core(records_);
-    const std::uint64_t time_one_in = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
+    const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
     auto made = WorldTeam::make(
         {my_pe_, npes_, crowded, layout_, sharers_.everybody, fast_, [this](int pe) { return slice_of(pe); }, *remote_,
-         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, time_one_in, &waiting_->os},
+         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, sample_every, &waiting_->os},
         *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
@@ -310,7 +310,7 @@ Status Runtime::make_world() {
     auto teams = TeamTable::make(
         {my_pe_, npes_, crowded, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
          waiting_->user, settings().timeout, settings().barrier_algo, tuning_, [this] { return world_->sync(); },
-         time_one_in, &waiting_->os},
+         sample_every, &waiting_->os},
         heap_->tail(),
         [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
         Members::listed(sharers_.pes), sharers_.everybody);
@@ -319,10 +319,10 @@ Status Runtime::make_world() {
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
     if (fast_.all_mapped == 0) waiting_->progress = [this] { make_progress(); };
     waiting_->liveness.watch(
-        my_pe_, [this](int pe) { return control_of(pe); }, [this] { return anybody_departed(); },
-        [this] { return world_->meetings(); });
+        my_pe_, [this](int pe) { return control_of(pe); }, [this] { return has_departures(); },
+        [this] { return world_->barriers(); });
     // Release: pairs with the acquire load in JobLiveness.
-    heap_->control().life.store(static_cast<std::uint32_t>(Life::running), std::memory_order_release);
+    heap_->control().state.store(static_cast<std::uint32_t>(PeState::running), std::memory_order_release);
     // The barrier's state must exist everywhere before the first signal; from here on the world's barrier is used.
     if (Status met = bootstrap_->barrier(); !met.ok()) return met;
     return world_->sync();
@@ -336,9 +336,9 @@ ControlBlock* Runtime::control_of(int pe) const {
 
 // Relaxed: JobLiveness looks again. After the last barrier all PEs finalize, and each keeps its memory until all are
 // through: a wait for one that has finalized still ends.
-bool Runtime::anybody_departed() const {
+bool Runtime::has_departures() const {
     if (passed_last_barrier_.load(std::memory_order_relaxed)) return false;
-    return memory_->anybody_departed() || std::ranges::any_of(heap_->control().departures, [](const auto& slot) {
+    return memory_->has_departures() || std::ranges::any_of(heap_->control().departures, [](const auto& slot) {
                return slot.load(std::memory_order_relaxed) != 0;
            });
 }
@@ -385,11 +385,11 @@ Status Runtime::finish() {
     if (npu_) (void)npu_->device().synchronize();
     npu_.reset();
     publish(waiting_->counters, heap_->control().counts);
-    world_->stop_counting();  // so that nobody writes what PE 0 reads after the last meeting
+    world_->disable_statistics();  // so that nobody writes what PE 0 reads after the last barrier
     Status met = barrier_all();
     if (met.ok()) {
         passed_last_barrier_.store(true, std::memory_order_relaxed);
-        heap_->control().last_meeting.store(world_->meetings(), std::memory_order_relaxed);
+        heap_->control().last_barrier.store(world_->barriers(), std::memory_order_relaxed);
         say_finalized();
     }
     if (met.ok() && settings().stats && my_pe_ == 0)
@@ -399,7 +399,7 @@ Status Runtime::finish() {
     return met.ok() ? leave() : met;
 }
 
-// The others are here within moments, unless they have not come to finalize: then they wait at a meeting for this PE.
+// The others are here within moments, unless they have not come to finalize: then they wait at a barrier for this PE.
 Status Runtime::leave() {
     constexpr std::chrono::milliseconds patience{500};
     std::unique_ptr<DelayedTask> departure;
@@ -410,8 +410,8 @@ Status Runtime::leave() {
 
 // To the PEs of other hosts that this PE has connected to. They include all that wait for a signal of its.
 void Runtime::send_departure(const DelayedTask& task) {
-    const Departure own{my_pe_, static_cast<std::uint32_t>(world_->meetings())};
-    const RemoteAccess::Waiting until_cancelled = [&task](const std::function<bool()>& ready, const WaitFor&) {
+    const Departure own{my_pe_, static_cast<std::uint32_t>(world_->barriers())};
+    const RemoteAccess::WaitFunction until_cancelled = [&task](const std::function<bool()>& ready, const WaitFor&) {
         while (!ready())
             if (task.is_cancelled_within(std::chrono::milliseconds(1)))
                 return Status{Code::timeout, "the other PEs have come"};
@@ -426,7 +426,7 @@ void Runtime::send_departure(const DelayedTask& task) {
         op.offset = offsetof(ControlBlock, departures) + departure_slot(my_pe_) * sizeof(std::uint64_t);
         op.operand = own.packed();
         // A PE that does not get it finds this PE gone when the bootstrap's barrier has failed.
-        (void)remote_->atomic(op, RemoteAccess::Completion::later, &until_cancelled);
+        (void)remote_->atomic(op, RemoteAccess::Completion::deferred, &until_cancelled);
     }
 }
 

@@ -63,9 +63,9 @@ public:
     Status quiet();
     Status sync_all() { return world_->sync(); }
     Status sync_all(const barrier::Plan& plan) { return world_->sync(plan); }
-    // What the world's meetings go by from now on.
-    void set_barrier(const barrier::Plan& plan) { world_->set_standard(plan); }
-    Status barrier_all() { return barrier_all(world_->standard()); }
+    // What the world's barriers go by from now on.
+    void set_barrier(const barrier::Plan& plan) { world_->set_default_plan(plan); }
+    Status barrier_all() { return barrier_all(world_->default_plan()); }
     // By the algorithm that `text` names, as NPUSHMEM_BARRIER_ALGO would.
     Status barrier_all(std::string_view text);
     [[nodiscard]] const WorldTeam& world() const { return *world_; }
@@ -126,13 +126,13 @@ private:
     void say_finalized();
     // Null for a PE of another host.
     [[nodiscard]] ControlBlock* control_of(int pe) const;
-    [[nodiscard]] bool anybody_departed() const;
+    [[nodiscard]] bool has_departures() const;
     Status leave();
     void send_departure(const DelayedTask& task);
     void make_progress();
     Status print_statistics();
-    Status meet() override { return barrier_all(); }
-    [[nodiscard]] std::uint64_t next_meeting() const override { return world_->meetings() + 1; }
+    Status heap_barrier() override { return barrier_all(); }
+    [[nodiscard]] std::uint64_t next_barrier() const override { return world_->barriers() + 1; }
     Result<HeapRecord> record_of(int pe, unsigned parity) override;
 
     Sources* sources_ = nullptr;             // during start-up

@@ -14,17 +14,17 @@ Status Runtime::make_memory() {
     const std::uint64_t statics_offset =
         SymmetricHeap::slice_bytes(settings().symmetric_size.value) + TeamTable::pool_bytes;
     const std::uint64_t slice = statics_offset + statics_bytes;
-    SegmentTicket ticket;
+    SegmentHandle handle;
     if (local[0] == my_pe_) {
         auto made = HostMemory::create(slice, local_pes, settings().heap_dir);
         if (!made.ok()) return made.status();
         memory_ = std::make_unique<HostMemory>(std::move(made).value());
-        ticket = memory_->ticket();
+        handle = memory_->handle();
     }
-    auto tickets = gather(*bootstrap_, ticket);
-    if (!tickets.ok()) return tickets.status();
+    auto handles = gather(*bootstrap_, handle);
+    if (!handles.ok()) return handles.status();
     if (!memory_) {
-        auto joined = HostMemory::join(tickets.value()[static_cast<std::size_t>(local[0])], slice, local_pes);
+        auto joined = HostMemory::join(handles.value()[static_cast<std::size_t>(local[0])], slice, local_pes);
         if (!joined.ok()) return joined.status();
         memory_ = std::make_unique<HostMemory>(std::move(joined).value());
     }
@@ -32,7 +32,7 @@ Status Runtime::make_memory() {
         SymmetricHeap::create(*memory_, layout_.local_index(my_pe_), slice, TeamTable::pool_bytes + statics_bytes);
     if (!heap.ok()) return heap.status();
     heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
-    if (settings().check) heap_->keep_book();
+    if (settings().check) heap_->track_allocations();
     ControlBlock& control = heap_->control();
     control.magic = control_magic;
     control.version = control_version;

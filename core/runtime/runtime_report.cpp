@@ -44,8 +44,8 @@ Status Runtime::report() {
         say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
     if (settings().info)
         say(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
-                        config_.standard_asked("INFO") ? describe_standard_variables() : "", job_text_, map_text(),
-                        nic_text()));
+                        config_.is_standard_variable_set("INFO") ? describe_standard_variables() : "", job_text_,
+                        map_text(), nic_text()));
     return {};
 }
 
@@ -74,20 +74,20 @@ PeStatistics Runtime::statistics() {
     return read_statistics(heap_->control().counts);
 }
 
-// After the last meeting: nobody counts any more, and all memory is still there. Who has come to that meeting has left
+// After the last barrier: nobody counts any more, and all memory is still there. Who has come to that barrier has left
 // the ones before.
 Status Runtime::print_statistics() {
     std::vector<PeStatistics> all;
     for (int pe = 0; pe < npes_; ++pe) {
         constexpr std::uint64_t offset = offsetof(ControlBlock, counts);
-        MeetingCounts copy{};
+        BarrierCounters copy{};
         const void* counts = mapped(pe, offset);
         if (counts == nullptr) {
             Status fetched = remote_->get(pe, offset, &copy, sizeof copy, RemoteAccess::Completion::local);
             if (!fetched.ok()) return fetched.within("statistics");
             counts = &copy;
         }
-        all.push_back(read_statistics(*static_cast<const MeetingCounts*>(counts)));
+        all.push_back(read_statistics(*static_cast<const BarrierCounters*>(counts)));
     }
     say(describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
     return {};

@@ -37,7 +37,7 @@ Result<Sharers> find_sharers(Bootstrap& bootstrap, const HostLayout& layout, int
     if (!map_all.ok()) return map_all.status();
     if (std::ranges::count(map_all.value(), 0U) == 0)
         return Sharers{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1};
-    WhoMapsWhom maps(local.size(), std::vector<bool>(local.size()));
+    MappingMatrix maps(local.size(), std::vector<bool>(local.size()));
     Sharers sharers{{}, layout.hosts() == 1};
     // The same number of rounds on all hosts.
     for (std::size_t word = 0; word * word_bits < most_local_pes(layout); ++word) {
@@ -48,7 +48,7 @@ Result<Sharers> find_sharers(Bootstrap& bootstrap, const HostLayout& layout, int
                 maps[a][b] = (told.value()[static_cast<std::size_t>(local[a])] >> (b % word_bits) & 1U) != 0;
     }
     for (const auto& row : maps) sharers.everybody = sharers.everybody && std::ranges::count(row, false) == 0;
-    for (const int index : sharing_with(static_cast<int>(me), maps))
+    for (const int index : sharing_group(static_cast<int>(me), maps))
         sharers.pes.push_back(local[static_cast<std::size_t>(index)]);
     return sharers;
 }

@@ -53,10 +53,10 @@ Status StaticVariables::share(HostMemory& memory, int local_pe, std::uint64_t of
     offset_ = offset;
     if (!why_not().empty()) return {};
     const npushmem_memory slice = memory.describe_slice(local_pe, offset + room_);
-    auto made = StaticData::share(image_, {slice.fd, slice.fd_offset + offset,
-                                           [&memory, local_pe, offset](std::uint64_t at, std::uint64_t bytes) {
-                                               return memory.commit(local_pe, offset + at, bytes);
-                                           }});
+    auto made = SymmetricGlobals::share(image_, {slice.fd, slice.fd_offset + offset,
+                                                 [&memory, local_pe, offset](std::uint64_t at, std::uint64_t bytes) {
+                                                     return memory.commit(local_pe, offset + at, bytes);
+                                                 }});
     if (!made.ok()) return made.status();
     data_ = std::move(made).value();
     return {};

@@ -9,7 +9,7 @@
 #include "core/base/settings.hpp"
 #include "core/memory/host_memory.hpp"
 #include "core/memory/program_image.hpp"
-#include "core/memory/static_data.hpp"
+#include "core/memory/symmetric_globals.hpp"
 
 namespace npushmem {
 
@@ -38,10 +38,10 @@ public:
     [[nodiscard]] std::uint64_t room() const { return room_; }
     // Puts this PE's variables into its slice, at this offset, if they are to be there.
     Status share(HostMemory& memory, int local_pe, std::uint64_t offset);
-    void settle() const {
-        if (data_) data_->settle();
+    void release_write_guard() const {
+        if (data_) data_->release_write_guard();
     }
-    [[nodiscard]] StaticData* data() const { return data_.get(); }
+    [[nodiscard]] SymmetricGlobals* data() const { return data_.get(); }
 
     // Are this PE's in its slice?
     [[nodiscard]] bool shared() const { return data_ != nullptr; }
@@ -67,7 +67,7 @@ private:
     std::uint64_t room_ = 0;
     std::uint64_t offset_ = 0;
     int stranger_ = -1;  // the first PE whose variables are elsewhere, or not symmetric; -1: none
-    std::unique_ptr<StaticData> data_;
+    std::unique_ptr<SymmetricGlobals> data_;
 };
 
 }  // namespace npushmem

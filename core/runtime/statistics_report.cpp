@@ -17,7 +17,7 @@ double milliseconds(std::uint64_t nanoseconds) { return static_cast<double>(nano
 std::string line(std::string_view who, const PeStatistics& pe) {
     return fmt::format(
         "{:>5} {:>10} {:>10.2f} {:>10.1f} {:>8} {:>10.2f} {:>10} {:>10.1f} {:>12} {:>10} {:>8} {:>8} {:>8}\n", who,
-        pe.meetings, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
+        pe.barriers, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
         microseconds(pe.late_nanoseconds, pe.last), pe.waits, milliseconds(pe.wait_nanoseconds), pe.spins, pe.yields,
         pe.sleeps, pe.parks, pe.wakes);
 }
@@ -31,7 +31,7 @@ std::string header() {
 PeStatistics sum(const std::vector<PeStatistics>& pes) {
     PeStatistics all;
     for (const PeStatistics& pe : pes) {
-        all.meetings += pe.meetings;
+        all.barriers += pe.barriers;
         all.timed += pe.timed;
         all.nanoseconds += pe.nanoseconds;
         all.longest = std::max(all.longest, pe.longest);
@@ -43,7 +43,7 @@ PeStatistics sum(const std::vector<PeStatistics>& pes) {
         all.yields += pe.yields;
         all.sleeps += pe.sleeps;
         all.parks += pe.parks;
-        all.asks += pe.asks;
+        all.liveness_checks += pe.liveness_checks;
         all.wakes += pe.wakes;
     }
     return all;
@@ -51,8 +51,8 @@ PeStatistics sum(const std::vector<PeStatistics>& pes) {
 
 }  // namespace
 
-void publish(const WaitCounters& waits, MeetingCounts& counts) {
-    // Relaxed: the meeting that follows orders them.
+void publish(const WaitCounters& waits, BarrierCounters& counts) {
+    // Relaxed: the barrier that follows orders them.
     const auto copy = [](const std::atomic<std::uint64_t>& from, std::atomic<std::uint64_t>& to) {
         to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
     };
@@ -62,17 +62,17 @@ void publish(const WaitCounters& waits, MeetingCounts& counts) {
     copy(waits.yields, counts.yields);
     copy(waits.sleeps, counts.sleeps);
     copy(waits.parks, counts.parks);
-    copy(waits.asks, counts.asks);
+    copy(waits.liveness_checks, counts.liveness_checks);
     copy(waits.wakes, counts.wakes);
 }
 
-PeStatistics read_statistics(const MeetingCounts& counts) {
+PeStatistics read_statistics(const BarrierCounters& counts) {
     const auto of = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
-    return {.meetings = of(counts.meetings),
+    return {.barriers = of(counts.barriers),
             .timed = of(counts.timed),
             .nanoseconds = of(counts.nanoseconds),
             .longest = of(counts.longest),
-            .last = of(counts.last),
+            .last = of(counts.entered_last),
             .late_nanoseconds = of(counts.late_nanoseconds),
             .waits = of(counts.waits),
             .wait_nanoseconds = of(counts.wait_nanoseconds),
@@ -80,7 +80,7 @@ PeStatistics read_statistics(const MeetingCounts& counts) {
             .yields = of(counts.yields),
             .sleeps = of(counts.sleeps),
             .parks = of(counts.parks),
-            .asks = of(counts.asks),
+            .liveness_checks = of(counts.liveness_checks),
             .wakes = of(counts.wakes)};
 }
 
@@ -98,7 +98,7 @@ std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint6
     for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
     const PeStatistics all = sum(pes);
     text += line("all", all);
-    // Every timed meeting that is looked at has a last one.
+    // Every timed barrier that is looked at has a last one.
     if (pes.size() > 1 && all.timed != 0 && all.last == 0)
         text += "who came last is not known where PEs do not map each other\n";
     return text +

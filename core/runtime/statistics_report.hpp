@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "core/base/wait.hpp"
-#include "core/memory/meeting_counts.hpp"
+#include "core/memory/barrier_counters.hpp"
 
 namespace npushmem {
 
-// MeetingCounts at one moment.
+// BarrierCounters at one moment.
 struct PeStatistics {
-    std::uint64_t meetings = 0;
+    std::uint64_t barriers = 0;
     std::uint64_t timed = 0;
     std::uint64_t nanoseconds = 0;
     std::uint64_t longest = 0;
@@ -24,18 +24,18 @@ struct PeStatistics {
     std::uint64_t yields = 0;
     std::uint64_t sleeps = 0;
     std::uint64_t parks = 0;
-    std::uint64_t asks = 0;
+    std::uint64_t liveness_checks = 0;
     std::uint64_t wakes = 0;
 
     bool operator==(const PeStatistics&) const = default;
 };
 
 // For another PE to read.
-void publish(const WaitCounters& waits, MeetingCounts& counts);
-PeStatistics read_statistics(const MeetingCounts& counts);
+void publish(const WaitCounters& waits, BarrierCounters& counts);
+PeStatistics read_statistics(const BarrierCounters& counts);
 
 // A table with a line per PE and the sum; of more than `most` PEs those that came last most often, and what PEs of a
-// host waited for them. `pes`: by PE; `every`: of how many meetings one was timed.
+// host waited for them. `pes`: by PE; `every`: of how many barriers one was timed.
 std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t most = 16);
 
 }  // namespace npushmem

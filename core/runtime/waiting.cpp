@@ -9,7 +9,7 @@ namespace npushmem {
 namespace {
 
 // The PEs that share cores with this one: those of the same machine and process space, whatever host they emulate.
-CoreShare share_of(std::span<const PeRecord> records, const npushmem_host_id& here) {
+HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id& here) {
     std::vector<CpuMask> masks;
     double quota = 0;
     for (const PeRecord& record : records) {

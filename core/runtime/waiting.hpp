@@ -20,7 +20,7 @@ struct Waiting {
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
-    CoreShare share;
+    HostOccupancy share;
     WaitBudget budget;
     SystemWaitOs os;
     WaitCounters counters;

@@ -61,12 +61,12 @@ std::uint32_t Members::list_hash() const {
 }
 
 std::string Members::text() const {
-    constexpr int most_listed = 16;
+    constexpr int max_listed = 16;
     if (range_.count == 1) return fmt::format("PE {}", range_.at(0));
     if (!list_) return fmt::format("PEs {} to {}, every {}", range_.first, range_.at(range_.count - 1), range_.stride);
-    const std::span<const int> some(list_->pes.data(), static_cast<std::size_t>(std::min(range_.count, most_listed)));
+    const std::span<const int> some(list_->pes.data(), static_cast<std::size_t>(std::min(range_.count, max_listed)));
     return fmt::format("PEs {}{}", fmt::join(some, ", "),
-                       range_.count > most_listed ? fmt::format(" and {} more", range_.count - most_listed) : "");
+                       range_.count > max_listed ? fmt::format(" and {} more", range_.count - max_listed) : "");
 }
 
 }  // namespace npushmem

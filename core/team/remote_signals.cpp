@@ -2,7 +2,7 @@
 
 namespace npushmem {
 
-Code RemoteSignals::keep(Status status) {
+Code RemoteSignals::record_failure(Status status) {
     if (!status.ok()) cause_ = std::move(status);
     return cause_.code();
 }
@@ -15,18 +15,18 @@ Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64
     op.offset = offset_ + static_cast<std::uint64_t>(slot) * barrier::line_bytes;
     op.operand = value;
     op.result = before;
-    return keep(remote_.atomic(op, RemoteAccess::Completion::local));
+    return record_failure(remote_.atomic(op, RemoteAccess::Completion::local));
 }
 
 Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
     const int pe = members_.at(member);
     if (std::byte* state = visible_state(pe)) {
-        // Release: pairs with the acquire load in look(), and with the gets of those who look at ours.
+        // Release: pairs with the acquire load in load_slot(), and with the gets of those who look at ours.
         barrier::slot_at(state, slot).store(value, std::memory_order_release);
         return Code::ok;
     }
     // What was written before must not be overtaken by the signal.
-    if (const Code fenced = keep(remote_.fence()); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(remote_.fence()); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_SET, value, nullptr);
 }
 
@@ -37,11 +37,11 @@ Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t
         before = barrier::slot_at(state, slot).fetch_add(value, std::memory_order_acq_rel);
         return Code::ok;
     }
-    if (const Code fenced = keep(remote_.fence()); fenced != Code::ok) return fenced;
+    if (const Code fenced = record_failure(remote_.fence()); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_FETCH_ADD, value, &before);
 }
 
-Code RemoteSignals::look(int pe, int slot, std::uint64_t& value) {
+Code RemoteSignals::load_slot(int pe, int slot, std::uint64_t& value) {
     std::byte* const state = visible_state(pe);
     if (state == nullptr) return update(pe, slot, NPUSHMEM_ATOMIC_FETCH, 0, &value);
     // Acquire: pairs with the release of the signal, or with the transport's delivery.
@@ -52,9 +52,9 @@ Code RemoteSignals::look(int pe, int slot, std::uint64_t& value) {
 Code RemoteSignals::wait(const barrier::Awaited& awaited, std::uint64_t value) {
     const int pe = members_.at(awaited.member);
     std::uint64_t seen = 0;
-    const auto come = [&] { return look(pe, awaited.slot, seen) != Code::ok || barrier::reached(seen, value); };
+    const auto arrived = [&] { return load_slot(pe, awaited.slot, seen) != Code::ok || barrier::reached(seen, value); };
     // A transport may hold our own signals back until it is driven, and the peer's answer needs them.
-    const auto ready = [&] { return come() || !keep_progress() || come(); };
+    const auto ready = [&] { return arrived() || !progress_ok() || arrived(); };
     const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_};
     WaitFailure reason;
     const Code code = waiter_.until(ready, what, &reason);
@@ -62,6 +62,6 @@ Code RemoteSignals::wait(const barrier::Awaited& awaited, std::uint64_t value) {
     return code == Code::ok ? cause_.code() : code;
 }
 
-Code RemoteSignals::complete() { return keep(remote_.quiet()); }
+Code RemoteSignals::complete() { return record_failure(remote_.quiet()); }
 
 }  // namespace npushmem

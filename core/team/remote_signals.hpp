@@ -13,12 +13,12 @@
 namespace npushmem {
 
 // Where a PE's slice of the symmetric memory is mapped; null where it is not.
-using SliceOf = std::function<std::byte*(int pe)>;
+using SliceLookup = std::function<std::byte*(int pe)>;
 
 class RemoteSignals final : public barrier::SignalFabric {
 public:
     // `own`: this PE's state; `offset`: of every member's state in its slice.
-    RemoteSignals(SliceOf slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
+    RemoteSignals(SliceLookup slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
                   int my_pe, const Waiter& waiter, Duration timeout)
         : slice_of_(std::move(slice_of)),
           remote_(remote),
@@ -48,11 +48,11 @@ private:
     // As mapped_state, and the own one in any case, for what is not an atomic of several writers.
     [[nodiscard]] std::byte* visible_state(int pe) const { return pe == my_pe_ ? own_ : mapped_state(pe); }
     Code update(int pe, int slot, std::uint8_t operation, std::uint64_t value, std::uint64_t* before);
-    Code look(int pe, int slot, std::uint64_t& value);
-    Code keep(Status status);
-    bool keep_progress() { return keep(remote_.progress()) == Code::ok; }
+    Code load_slot(int pe, int slot, std::uint64_t& value);
+    Code record_failure(Status status);
+    bool progress_ok() { return record_failure(remote_.progress()) == Code::ok; }
 
-    SliceOf slice_of_;
+    SliceLookup slice_of_;
     RemoteAccess& remote_;
     std::byte* own_;
     std::uint64_t offset_;

@@ -9,7 +9,7 @@
 #include "core/coll/barrier/tuning.hpp"
 #include "core/coll/group.hpp"
 #include "core/ops/fast_map.hpp"
-#include "core/team/meeting_statistics.hpp"
+#include "core/team/barrier_statistics.hpp"
 #include "core/team/members.hpp"
 #include "core/team/team_barrier.hpp"
 #include "core/team/team_layout.hpp"
@@ -17,12 +17,12 @@
 namespace npushmem {
 
 // What every team is made from; everything referred to outlives the teams.
-struct TeamParts {
+struct TeamResources {
     int my_pe;
     int npes;
     double pes_per_core;
     const FastMap& map;
-    SliceOf slice_of;  // for PEs that the fast map does not hold
+    SliceLookup slice_of;  // for PEs that the fast map does not hold
     std::byte* own_slice;
     RemoteAccess& remote;
     const Waiter& waiter;
@@ -30,25 +30,25 @@ struct TeamParts {
     std::string algorithm;  // NPUSHMEM_BARRIER_ALGO
     const barrier::Tuning& tuning;
     std::function<Status()> sync_world;
-    std::uint64_t time_one_in = 0;  // meetings; 0: no statistics
-    WaitOs* os = nullptr;           // for statistics
+    std::uint64_t sample_every = 0;  // barriers; 0: no statistics
+    WaitOs* os = nullptr;            // for statistics
 };
 
 class Team final : public coll::Group {
 public:
-    // Of which this PE is a member. `place`: offset of the team's state. `mapped`: every member maps every member.
-    // Without a barrier of its own it is the world, and meets at the world's.
-    Team(const TeamParts& parts, Members members, std::uint64_t place, bool mapped, std::string name,
+    // Of which this PE is a member. `state_offset`: offset of the team's state. `mapped`: every member maps every
+    // member. Without a barrier of its own it is the world, and meets at the world's.
+    Team(const TeamResources& resources, Members members, std::uint64_t state_offset, bool mapped, std::string name,
          bool own_barrier = true);
 
     [[nodiscard]] const Members& members() const { return members_; }
     [[nodiscard]] const std::string& name() const { return name_; }
     // The number of a world PE here; -1 when it is none of the members.
     [[nodiscard]] int index_of(int world_pe) const { return members_.index_of(world_pe); }
-    [[nodiscard]] std::uint64_t place() const { return place_; }
+    [[nodiscard]] std::uint64_t state_offset() const { return state_offset_; }
     [[nodiscard]] const TeamLayout& layout() const { return layout_; }
     // Which of the two agreements comes next.
-    unsigned next_agreement() { return agreements_++ % 2; }
+    unsigned next_split_record() { return split_records_++ % 2; }
 
     // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory, and
     // every operation takes the slow path, which finds the member's PE first.
@@ -64,15 +64,15 @@ public:
     // What sync() takes from now on.
     void set_plan(const barrier::Plan& plan) { plan_ = plan; }
     // What has been counted of this PE, of which the world keeps its own.
-    [[nodiscard]] const MeetingCounts& counts() const { return *counts_of(index_); }
+    [[nodiscard]] const BarrierCounters& counts() const { return *counts_of(index_); }
 
     [[nodiscard]] int size() const override { return size_; }
     [[nodiscard]] int index() const override { return index_; }
-    Status sync() override { return barrier_ ? sync(plan_) : parts_.sync_world(); }
-    Status complete() override { return parts_.remote.quiet(); }
+    Status sync() override { return barrier_ ? sync(plan_) : resources_.sync_world(); }
+    Status complete() override { return resources_.remote.quiet(); }
     [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
-        if (member == index_) return parts_.own_slice + offset;
-        if (equally_far_) [[likely]]
+        if (member == index_) return resources_.own_slice + offset;
+        if (is_strided_) [[likely]]
             return first_slice_ + member * distance_ + offset;
         std::byte* const slice = slices_[static_cast<std::size_t>(member)];
         return slice != nullptr ? slice + offset : nullptr;
@@ -80,42 +80,42 @@ public:
     [[nodiscard]] bool all_found() const override { return all_found_; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
-    Status put_blocks(int member, const Blocks& blocks, const void* source) override;
-    [[nodiscard]] std::uint64_t workspace() const override { return place_ + layout_.workspace(); }
+    Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
+    [[nodiscard]] std::uint64_t workspace() const override { return state_offset_ + layout_.workspace(); }
     unsigned next_half() override { return uses_++ % 2; }
     [[nodiscard]] coll::LineExchange* lines() override { return lines_.get(); }
     [[nodiscard]] coll::BroadcastRing* ring() override { return ring_.get(); }
 
 private:
-    const TeamParts& parts_;
+    const TeamResources& resources_;
     Members members_;
     int size_;
     int index_;
-    std::uint64_t place_;
+    std::uint64_t state_offset_;
     TeamLayout layout_;
     std::string name_;
     bool all_found_;
-    bool equally_far_;  // all are found, and at equal distances
+    bool is_strided_;  // all are found, and at equal distances
     std::byte* first_slice_ = nullptr;
     std::ptrdiff_t distance_ = 0;
     std::vector<std::byte*> slices_;  // by member, null where not mapped; empty when equally far
     void find_slices();
     [[nodiscard]] barrier::MemberStates states() const;
     [[nodiscard]] barrier::Situation situation() const;
-    [[nodiscard]] MeetingCounts* counts_of(int member) const;
+    [[nodiscard]] BarrierCounters* counts_of(int member) const;
     void count();
 
     std::unique_ptr<TeamBarrier> barrier_;  // null: the world's
     barrier::Plan plan_;
-    std::uint64_t meetings_ = 0;
-    std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
+    std::uint64_t barriers_ = 0;
+    std::unique_ptr<BarrierStatistics> statistics_;  // null: none wanted
     std::unique_ptr<coll::LineExchange> lines_;      // null: not all mapped, or too many
     std::unique_ptr<coll::BroadcastRing> ring_;      // likewise
     unsigned uses_ = 0;
-    unsigned agreements_ = 0;
+    unsigned split_records_ = 0;
 };
 
 // Where a PE's slice is mapped here; null where it is not. This PE's own is there whatever transport serves the PE.
-std::byte* slice_of(const TeamParts& parts, int pe);
+std::byte* slice_of(const TeamResources& resources, int pe);
 
 }  // namespace npushmem

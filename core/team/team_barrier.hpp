@@ -15,7 +15,7 @@ namespace npushmem {
 
 class TeamBarrier {
 public:
-    struct Place {
+    struct Options {
         Members members;
         int my_pe;            // a world PE
         int index;            // of it among the members
@@ -25,8 +25,8 @@ public:
     };
 
     // What is referred to outlives the barrier.
-    TeamBarrier(const Place& place, SliceOf slice_of, RemoteAccess& remote, std::byte* own_slice, const Waiter& waiter,
-                Duration timeout);
+    TeamBarrier(const Options& options, SliceLookup slice_of, RemoteAccess& remote, std::byte* own_slice,
+                const Waiter& waiter, Duration timeout);
     TeamBarrier(const TeamBarrier&) = delete;
     TeamBarrier& operator=(const TeamBarrier&) = delete;
 

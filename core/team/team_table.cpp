@@ -8,116 +8,116 @@
 #include <cstring>
 
 #include "core/memory/commit_map.hpp"
-#include "core/team/team_gathering.hpp"
+#include "core/team/team_formation.hpp"
 
 namespace npushmem {
 
 namespace {
 
-constexpr std::uint64_t place_bits = 16;
-constexpr int most_attempts = 1000;
+constexpr std::uint64_t slot_bits = 16;
+constexpr int max_attempts = 1000;
 
-TeamName name_of(int place, std::uint32_t use) {
-    return {(std::uint64_t{use} << place_bits) | static_cast<std::uint64_t>(place)};
+TeamName name_of(int slot, std::uint32_t use) {
+    return {(std::uint64_t{use} << slot_bits) | static_cast<std::uint64_t>(slot)};
 }
 
-bool contains(const PlaceSet& set, int place) {
-    return (set[static_cast<std::size_t>(place) / 64] >> (place % 64) & 1U) != 0;
+bool contains(const TeamSlotSet& set, int slot) {
+    return (set[static_cast<std::size_t>(slot) / 64] >> (slot % 64) & 1U) != 0;
 }
 
-void insert(PlaceSet& set, int place) { set[static_cast<std::size_t>(place) / 64] |= std::uint64_t{1} << (place % 64); }
-void remove(PlaceSet& set, int place) {
-    set[static_cast<std::size_t>(place) / 64] &= ~(std::uint64_t{1} << (place % 64));
+void insert(TeamSlotSet& set, int slot) { set[static_cast<std::size_t>(slot) / 64] |= std::uint64_t{1} << (slot % 64); }
+void remove(TeamSlotSet& set, int slot) {
+    set[static_cast<std::size_t>(slot) / 64] &= ~(std::uint64_t{1} << (slot % 64));
 }
 
 // The first `count` of the set; fewer when it has fewer.
-std::vector<int> first_of(const PlaceSet& set, std::size_t count) {
-    std::vector<int> places;
-    for (int place = 0; place < most_teams && places.size() < count; ++place)
-        if (contains(set, place)) places.push_back(place);
-    return places;
+std::vector<int> first_of(const TeamSlotSet& set, std::size_t count) {
+    std::vector<int> slots;
+    for (int slot = 0; slot < max_teams && slots.size() < count; ++slot)
+        if (contains(set, slot)) slots.push_back(slot);
+    return slots;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamParts parts, std::uint64_t pool,
+Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamResources resources, std::uint64_t pool,
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
                                                    Members shared, bool all_mapped) {
-    const std::uint64_t stride = TeamLayout(parts.npes).bytes();
-    const int places = static_cast<int>(std::min<std::uint64_t>(most_teams, (pool_bytes - places_at) / stride));
-    std::unique_ptr<TeamTable> table(new TeamTable(std::move(parts), pool, std::move(commit), places));
+    const std::uint64_t stride = TeamLayout(resources.npes).bytes();
+    const int slots = static_cast<int>(std::min<std::uint64_t>(max_teams, (pool_bytes - slots_offset) / stride));
+    std::unique_ptr<TeamTable> table(new TeamTable(std::move(resources), pool, std::move(commit), slots));
     // At once, because the PEs of a host take memory one after another.
-    if (Status got = table->commit(0, places_at + 2 * stride); !got.ok()) return got.within("state of teams");
-    for (const int place : {0, 1})
-        if (Status prepared = table->prepare(place); !prepared.ok()) return prepared.within("state of teams");
+    if (Status got = table->commit(0, slots_offset + 2 * stride); !got.ok()) return got.within("state of teams");
+    for (const int slot : {0, 1})
+        if (Status prepared = table->prepare(slot); !prepared.ok()) return prepared.within("state of teams");
     table->begin_predefined(std::move(shared), all_mapped);
     return table;
 }
 
-TeamTable::TeamTable(TeamParts parts, std::uint64_t pool, std::function<Status(std::uint64_t, std::uint64_t)> commit,
-                     int places)
-    : parts_(std::move(parts)),
+TeamTable::TeamTable(TeamResources resources, std::uint64_t pool,
+                     std::function<Status(std::uint64_t, std::uint64_t)> commit, int slots)
+    : resources_(std::move(resources)),
       pool_(pool),
-      stride_(TeamLayout(parts_.npes).bytes()),
+      stride_(TeamLayout(resources_.npes).bytes()),
       commit_(std::move(commit)),
-      places_(places),
-      mail_(parts_, pool),
-      closed_(parts_, pool + TeamMail::bytes),
+      slots_(slots),
+      mailbox_(resources_, pool),
+      outcomes_(resources_, pool + TeamMailbox::bytes),
       committed_(pool_bytes / CommitMap::unit),
-      uses_(static_cast<std::size_t>(places)),
-      names_(static_cast<std::size_t>(places)),
-      teams_(static_cast<std::size_t>(places)) {
-    for (int place = 2; place < places; ++place) insert(free_, place);
+      uses_(static_cast<std::size_t>(slots)),
+      names_(static_cast<std::size_t>(slots)),
+      teams_(static_cast<std::size_t>(slots)) {
+    for (int slot = 2; slot < slots; ++slot) insert(free_, slot);
 }
 
 void TeamTable::begin_predefined(Members shared, bool all_mapped) {
-    const PeRange world{0, 1, parts_.npes};
-    teams_[0] = std::make_unique<Team>(parts_, world, offset_of(0), all_mapped, "world", false);
-    teams_[1] = std::make_unique<Team>(parts_, std::move(shared), offset_of(1), true, "shared");
+    const PeRange world{0, 1, resources_.npes};
+    teams_[0] = std::make_unique<Team>(resources_, world, offset_of(0), all_mapped, "world", false);
+    teams_[1] = std::make_unique<Team>(resources_, std::move(shared), offset_of(1), true, "shared");
 }
 
 bool TeamTable::maps(const PeRange& members) const {
     for (int i = 0; i < members.count; ++i)
-        if (slice_of(parts_, members.at(i)) == nullptr) return false;
+        if (slice_of(resources_, members.at(i)) == nullptr) return false;
     return true;
 }
 
 Team* TeamTable::find(TeamName name) const {
-    const std::uint64_t place = name.value & ((1U << place_bits) - 1);
-    if (place >= names_.size() || name.value == 0) return nullptr;
+    const std::uint64_t slot = name.value & ((1U << slot_bits) - 1);
+    if (slot >= names_.size() || name.value == 0) return nullptr;
     // Acquire: pairs with the release in begin().
-    return names_[place].load(std::memory_order_acquire) == name.value ? teams_[place].get() : nullptr;
+    return names_[slot].load(std::memory_order_acquire) == name.value ? teams_[slot].get() : nullptr;
 }
 
-bool TeamTable::was_there(TeamName name) {
-    const std::uint64_t place = name.value & ((1U << place_bits) - 1);
-    const std::uint64_t use = name.value >> place_bits;
+bool TeamTable::existed(TeamName name) {
+    const std::uint64_t slot = name.value & ((1U << slot_bits) - 1);
+    const std::uint64_t use = name.value >> slot_bits;
     const std::lock_guard guard(lock_);
-    return place < uses_.size() && use >= 1 && use <= uses_[place] && find(name) == nullptr;
+    return slot < uses_.size() && use >= 1 && use <= uses_[slot] && find(name) == nullptr;
 }
 
-PlaceSet TeamTable::free_places() {
+TeamSlotSet TeamTable::free_slots() {
     const std::lock_guard guard(lock_);
     return free_;
 }
 
-bool TeamTable::take(int place) {
+bool TeamTable::claim_slot(int slot) {
     const std::lock_guard guard(lock_);
-    const bool was_free = contains(free_, place);
-    remove(free_, place);
+    const bool was_free = contains(free_, slot);
+    remove(free_, slot);
     return was_free;
 }
 
-void TeamTable::give_back(int place) {
+void TeamTable::release_slot(int slot) {
     const std::lock_guard guard(lock_);
-    insert(free_, place);
+    insert(free_, slot);
 }
 
 // Memory that is there and zero: nobody writes into it before all members have met again, and what an earlier team
 // wrote had landed before that one was destroyed.
-Status TeamTable::prepare(int place) {
-    if (Status done = commit(offset_of(place) - pool_, stride_); !done.ok()) return done;
-    std::memset(parts_.own_slice + offset_of(place), 0, stride_);
+Status TeamTable::prepare(int slot) {
+    if (Status done = commit(offset_of(slot) - pool_, stride_); !done.ok()) return done;
+    std::memset(resources_.own_slice + offset_of(slot), 0, stride_);
     return {};
 }
 
@@ -136,79 +136,82 @@ Status TeamTable::commit(std::uint64_t begin, std::uint64_t bytes) {
     return {};
 }
 
-TeamName TeamTable::begin(int place, const Wish& wish, bool mapped) {
-    const auto at = static_cast<std::size_t>(place);
+TeamName TeamTable::begin(int slot, const TeamSpec& spec, bool mapped) {
+    const auto at = static_cast<std::size_t>(slot);
     std::uint32_t use = 0;
     {
         const std::lock_guard guard(lock_);
         use = ++uses_[at];
     }
-    const TeamName name = name_of(place, use);
-    teams_[at] = std::make_unique<Team>(parts_, wish.members, offset_of(place), mapped, "of " + wish.members.text());
-    teams_[at]->contexts_wanted = wish.contexts_wanted;
+    const TeamName name = name_of(slot, use);
+    teams_[at] = std::make_unique<Team>(resources_, spec.members, offset_of(slot), mapped, "of " + spec.members.text());
+    teams_[at]->contexts_wanted = spec.contexts_wanted;
     names_[at].store(name.value, std::memory_order_release);
     return name;
 }
 
-// One attempt of the parent's members to agree. What they tell each other, each writes into its agreement; all meet;
+// One attempt of the parent's members to agree. What they tell each other, each writes into its split_record; all meet;
 // each reads all.
-class TeamTable::Talk {
+class TeamTable::SplitProtocol {
 public:
-    Talk(TeamTable& table, Team& parent, const Arguments& arguments, const Terms& terms, std::span<const Wish> wishes)
-        : table_(table), parent_(parent), terms_(terms), wishes_(wishes) {
-        mine_.free = table.free_places();
+    SplitProtocol(TeamTable& table, Team& parent, const Arguments& arguments, const SplitRules& rules,
+                  std::span<const TeamSpec> specs)
+        : table_(table), parent_(parent), rules_(rules), specs_(specs) {
+        mine_.free = table.free_slots();
         std::ranges::copy(arguments, mine_.arguments);
     }
 
-    // The places that are free at all members, one for each wish. `may_get`: this PE has told where to put them.
+    // The slots that are free at all members, one for each spec. `may_get`: this PE has told where to put them.
     Status propose(bool may_get) {
         mine_.granted = may_get ? yes : never;
         if (Status told = exchange(); !told.ok()) return told;
         if (Status good = check(); !good.ok()) return good;
         if (Status agreed = compare(); !agreed.ok()) return agreed;
-        PlaceSet free = mine_.free;
-        for (const Agreement& theirs : all_)
+        TeamSlotSet free = mine_.free;
+        for (const SplitRecord& theirs : all_)
             for (std::size_t i = 0; i < free.size(); ++i) free[i] &= theirs.free[i];
-        places_ = first_of(free, wishes_.size());
-        if (places_.size() == wishes_.size()) return {};
+        slots_ = first_of(free, specs_.size());
+        if (slots_.size() == specs_.size()) return {};
         return {Code::memory,
-                fmt::format("there are {} teams already, on one PE or another; destroy some first", table_.places_)};
+                fmt::format("there are {} teams already, on one PE or another; destroy some first", table_.slots_)};
     }
 
     // Takes them; another thread of a PE may have been faster. *granted: all members have got all.
     Status take(bool& granted) {
         mine_.granted = yes;
         Status prepared;
-        for (std::size_t i = 0; i < places_.size(); ++i) {
-            taken_.push_back(table_.take(places_[i]));
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            taken_.push_back(table_.claim_slot(slots_[i]));
             if (!taken_.back()) mine_.granted = no;
-            if (taken_.back() && is_member(i) && prepared.ok()) prepared = table_.prepare(places_[i]);
-            if (table_.maps(wishes_[i].members.range())) mine_.mapped |= 1U << i;
+            if (taken_.back() && is_member(i) && prepared.ok()) prepared = table_.prepare(slots_[i]);
+            if (table_.maps(specs_[i].members.range())) mine_.mapped |= 1U << i;
         }
         if (!prepared.ok()) mine_.granted = never;
         Status told = exchange();
         std::uint32_t worst = yes;
-        for (const Agreement& theirs : all_) worst = std::max(worst, theirs.granted);
+        for (const SplitRecord& theirs : all_) worst = std::max(worst, theirs.granted);
         granted = told.ok() && worst == yes;
-        for (std::size_t i = 0; i < places_.size(); ++i)
-            if (taken_[i] && !(granted && is_member(i))) table_.give_back(places_[i]);
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            if (taken_[i] && !(granted && is_member(i))) table_.release_slot(slots_[i]);
         if (!told.ok() || !prepared.ok()) return told.ok() ? prepared : told;
         return worst == never ? Status{Code::memory, "another PE has no memory for the state of the team"} : Status{};
     }
 
     void begin(std::span<TeamName> made) {
-        for (std::size_t i = 0; i < places_.size(); ++i)
-            if (is_member(i)) made[i] = table_.begin(places_[i], wishes_[i], mapped_by_all(i));
+        for (std::size_t i = 0; i < slots_.size(); ++i)
+            if (is_member(i)) made[i] = table_.begin(slots_[i], specs_[i], mapped_by_all(i));
     }
 
 private:
     enum Granted : std::uint32_t { yes = 1, no = 2, never = 3 };
 
-    [[nodiscard]] bool is_member(std::size_t i) const { return wishes_[i].members.index_of(table_.parts_.my_pe) >= 0; }
-    [[nodiscard]] const Agreement& of(int member) const { return all_[static_cast<std::size_t>(member)]; }
+    [[nodiscard]] bool is_member(std::size_t i) const {
+        return specs_[i].members.index_of(table_.resources_.my_pe) >= 0;
+    }
+    [[nodiscard]] const SplitRecord& of(int member) const { return all_[static_cast<std::size_t>(member)]; }
 
     [[nodiscard]] bool mapped_by_all(std::size_t i) const {
-        const PeRange& members = wishes_[i].members.range();
+        const PeRange& members = specs_[i].members.range();
         for (int m = 0; m < members.count; ++m)
             if ((of(parent_.index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
         return true;
@@ -217,26 +220,27 @@ private:
     // All members look at the same, here and in compare(), so all come to the same end.
     [[nodiscard]] Status check() const {
         for (int member = 0; member < parent_.size(); ++member) {
-            const Agreement& theirs = of(member);
+            const SplitRecord& theirs = of(member);
             const auto who = fmt::format("PE {} of the team {}", member, parent_.name());
             if (theirs.granted == never) return {Code::argument, who + " gave NULL for where the new team is told"};
-            if (!terms_.check) continue;
-            if (Status good = terms_.check(std::to_array(theirs.arguments)); !good.ok()) return good.within(who);
+            if (!rules_.check) continue;
+            if (Status good = rules_.check(std::to_array(theirs.arguments)); !good.ok()) return good.within(who);
         }
         return {};
     }
     [[nodiscard]] Status compare() const {
         for (int member = 0; member < parent_.size(); ++member) {
             if (alike(mine_, of(member))) continue;
-            return terms_.given == Given::triplets && each_named_agrees() ? Status{} : mismatch(member, of(member));
+            return rules_.rule == ArgumentRule::triplets && each_named_agrees() ? Status{}
+                                                                                : mismatch(member, of(member));
         }
         return {};
     }
-    [[nodiscard]] static bool alike(const Agreement& one, const Agreement& other) {
+    [[nodiscard]] static bool alike(const SplitRecord& one, const SplitRecord& other) {
         return std::ranges::equal(one.arguments, other.arguments);
     }
     [[nodiscard]] bool each_named_agrees() const {
-        return std::ranges::all_of(all_, [this](const Agreement& theirs) {
+        return std::ranges::all_of(all_, [this](const SplitRecord& theirs) {
             const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(theirs.arguments[i]); };
             for (std::int64_t i = 0; i < at(2); ++i)
                 if (!alike(theirs, of(static_cast<int>(at(0) + i * at(1))))) return false;
@@ -244,7 +248,7 @@ private:
         });
     }
 
-    [[nodiscard]] Status mismatch(int member, const Agreement& theirs) const {
+    [[nodiscard]] Status mismatch(int member, const SplitRecord& theirs) const {
         return {Code::mismatch,
                 fmt::format("PE {} of the team {} gave {} and PE {} gave {}; all must give the same arguments",
                             parent_.index(), parent_.name(), fmt::join(mine_.arguments, ", "), member,
@@ -252,12 +256,12 @@ private:
     }
 
     Status exchange() {
-        const std::uint64_t at = parent_.place() + parent_.layout().agreement(parent_.next_agreement());
+        const std::uint64_t at = parent_.state_offset() + parent_.layout().split_record(parent_.next_split_record());
         std::memcpy(parent_.find(parent_.index(), at), &mine_, sizeof mine_);
-        all_.assign(static_cast<std::size_t>(parent_.size()), Agreement{});
+        all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
         Status done = parent_.sync();
         for (int member = 0; member < parent_.size() && done.ok(); ++member) {
-            Agreement& theirs = all_[static_cast<std::size_t>(member)];
+            SplitRecord& theirs = all_[static_cast<std::size_t>(member)];
             if (const std::byte* there = parent_.find(member, at))
                 std::memcpy(&theirs, there, sizeof theirs);
             else
@@ -268,74 +272,74 @@ private:
 
     TeamTable& table_;
     Team& parent_;
-    const Terms& terms_;
-    std::span<const Wish> wishes_;
-    Agreement mine_{};
-    std::vector<Agreement> all_;
-    std::vector<int> places_;
+    const SplitRules& rules_;
+    std::span<const TeamSpec> specs_;
+    SplitRecord mine_{};
+    std::vector<SplitRecord> all_;
+    std::vector<int> slots_;
     std::vector<bool> taken_;
 };
 
-Status TeamTable::split(Team& parent, const Arguments& arguments, const Terms& terms, std::span<const Wish> wishes,
-                        std::span<TeamName> made) {
-    for (int attempt = 0; attempt < most_attempts; ++attempt) {
-        Talk talk(*this, parent, arguments, terms, wishes);
-        if (Status proposed = talk.propose(!made.empty()); !proposed.ok()) return proposed;
+Status TeamTable::split(Team& parent, const Arguments& arguments, const SplitRules& rules,
+                        std::span<const TeamSpec> specs, std::span<TeamName> made) {
+    for (int attempt = 0; attempt < max_attempts; ++attempt) {
+        SplitProtocol protocol(*this, parent, arguments, rules, specs);
+        if (Status proposed = protocol.propose(!made.empty()); !proposed.ok()) return proposed;
         bool granted = false;
-        if (Status taken = talk.take(granted); !taken.ok()) return taken;
+        if (Status taken = protocol.take(granted); !taken.ok()) return taken;
         if (!granted) continue;
-        talk.begin(made);
+        protocol.begin(made);
         return {};
     }
-    return {Code::memory, fmt::format("no place for the team was free on all PEs in {} attempts", most_attempts)};
+    return {Code::memory, fmt::format("no slot for the team was free on all PEs in {} attempts", max_attempts)};
 }
 
 std::uint64_t TeamTable::make_id() {
     const std::lock_guard guard(lock_);
-    const std::uint64_t id = TeamGathering::id_of(parts_.my_pe, ++ids_);
+    const std::uint64_t id = TeamFormation::id_of(resources_.my_pe, ++ids_);
     open_ids_.insert(id);
-    closed_.note_made(ids_);
-    mail_.expect(id);  // others may come before this PE does
+    outcomes_.publish_made(ids_);
+    mailbox_.expect(id);  // others may come before this PE does
     return id;
 }
 
 // An id serves once.
 Status TeamTable::check_id(std::uint64_t id) {
-    const int leader = TeamGathering::leader_of(id);
-    if (leader >= 0 && leader < parts_.npes) {
-        const auto made = closed_.was_made(leader, TeamGathering::number_of(id));
+    const int leader = TeamFormation::leader_of(id);
+    if (leader >= 0 && leader < resources_.npes) {
+        const auto made = outcomes_.was_made(leader, TeamFormation::number_of(id));
         if (!made.ok()) return made.status();
         if (made.value()) return {};
     }
     return {Code::argument, fmt::format("{:#x} is no id that a PE of this job has made", id)};
 }
 
-Status TeamTable::gather(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
+Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
     if (Status checked = check_id(id); !checked.ok()) return checked;
-    TeamGathering gathering(*this, mail_, closed_, id, npes, index);
+    TeamFormation formation(*this, mailbox_, outcomes_, id, npes, index);
     bool first = false;
-    if (TeamGathering::leader_of(id) == parts_.my_pe) {
+    if (TeamFormation::leader_of(id) == resources_.my_pe) {
         const std::lock_guard guard(lock_);
         first = open_ids_.erase(id) != 0;
     } else {
-        first = mail_.expect(id);
+        first = mailbox_.expect(id);
     }
-    if (!first) return gathering.come_again();
-    Status done = gathering.run(contexts_wanted, made);
-    mail_.forget(id);
+    if (!first) return formation.reject_reuse();
+    Status done = formation.run(contexts_wanted, made);
+    mailbox_.forget(id);
     return done;
 }
 
-std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t place) const {
-    return std::atomic_ref<std::uint64_t>(
-        *reinterpret_cast<std::uint64_t*>(parts_.own_slice + place + TeamLayout(parts_.npes).departed()));
+std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t state_offset) const {
+    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(resources_.own_slice + state_offset +
+                                                                            TeamLayout(resources_.npes).departed()));
 }
 
 // Everybody tells everybody that nothing of its own is under way any more. When all have told this PE, nobody will
-// write into its place, and it may serve another team, of whatever PEs.
+// write into its slot, and it may serve another team, of whatever PEs.
 Status TeamTable::leave(Team& team) {
     if (Status done = team.complete(); !done.ok()) return done;
-    const std::uint64_t word = team.place() + team.layout().departed();
+    const std::uint64_t word = team.state_offset() + team.layout().departed();
     for (int i = 1; i < team.size(); ++i) {
         const int member = (team.index() + i) % team.size();
         if (std::byte* there = team.find(member, word)) {
@@ -352,14 +356,14 @@ Status TeamTable::leave(Team& team) {
         op.offset = word;
         op.operand = 1;
         op.result = &before;
-        if (Status told = parts_.remote.atomic(op, RemoteAccess::Completion::local); !told.ok()) return told;
+        if (Status told = resources_.remote.atomic(op, RemoteAccess::Completion::local); !told.ok()) return told;
     }
     const auto others = static_cast<std::uint64_t>(team.size() - 1);
     const WaitFor what{
-        .what = "the other PEs to destroy a team", .needs = team.members().range(), .timeout = parts_.timeout};
+        .what = "the other PEs to destroy a team", .needs = team.members().range(), .timeout = resources_.timeout};
     WaitFailure failure;
-    const auto all_left = [&] { return departed(team.place()).load(std::memory_order_acquire) == others; };
-    const Code code = parts_.waiter.until(all_left, what, &failure);
+    const auto all_left = [&] { return departed(team.state_offset()).load(std::memory_order_acquire) == others; };
+    const Code code = resources_.waiter.until(all_left, what, &failure);
     return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
 }
 
@@ -367,10 +371,10 @@ Status TeamTable::destroy(TeamName name) {
     Team* team = find(name);
     if (team == nullptr) return {Code::argument, "the team does not exist, or not any more"};
     if (Status left = leave(*team); !left.ok()) return left;
-    const auto place = static_cast<std::size_t>(name.value & ((1U << place_bits) - 1));
-    names_[place].store(0, std::memory_order_release);
-    teams_[place].reset();
-    give_back(static_cast<int>(place));
+    const auto slot = static_cast<std::size_t>(name.value & ((1U << slot_bits) - 1));
+    names_[slot].store(0, std::memory_order_release);
+    teams_[slot].reset();
+    release_slot(static_cast<int>(slot));
     return {};
 }
 

@@ -14,55 +14,55 @@
 #include "core/memory/symmetric_heap.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
-#include "core/team/meeting_statistics.hpp"
+#include "core/team/barrier_statistics.hpp"
 #include "core/team/remote_signals.hpp"
 
 namespace npushmem {
 
 // What the world team is made from; everything referred to outlives it.
-struct WorldParts {
+struct WorldResources {
     int my_pe;
     int npes;
     double pes_per_core;
     const HostLayout& layout;
     bool all_mapped;  // every PE maps every PE
     const FastMap& map;
-    SliceOf slice_of;  // for PEs that the fast map does not hold
+    SliceLookup slice_of;  // for PEs that the fast map does not hold
     RemoteAccess& remote;
     const Waiter& waiter;
     Duration timeout;
     std::string algorithm;  // NPUSHMEM_BARRIER_ALGO
     const barrier::Tuning& tuning;
-    std::uint64_t time_one_in = 0;  // meetings; 0: no statistics
-    WaitOs* os = nullptr;           // for statistics
+    std::uint64_t sample_every = 0;  // barriers; 0: no statistics
+    WaitOs* os = nullptr;            // for statistics
 };
 
 class WorldTeam {
 public:
     // Takes its state from the heap: all PEs must make it at the same point of their sequence of allocations.
-    static Result<std::unique_ptr<WorldTeam>> make(const WorldParts& parts, SymmetricHeap& heap);
+    static Result<std::unique_ptr<WorldTeam>> make(const WorldResources& resources, SymmetricHeap& heap);
     WorldTeam(const WorldTeam&) = delete;
     WorldTeam& operator=(const WorldTeam&) = delete;
 
-    Status sync() { return sync(standard_); }
-    [[nodiscard]] const barrier::Plan& standard() const { return standard_; }
-    void set_standard(const barrier::Plan& plan) { standard_ = plan; }
-    // By another plan than the standard one: the same on all PEs.
+    Status sync() { return sync(default_plan_); }
+    [[nodiscard]] const barrier::Plan& default_plan() const { return default_plan_; }
+    void set_default_plan(const barrier::Plan& plan) { default_plan_ = plan; }
+    // By another plan than the default one: the same on all PEs.
     Status sync(const barrier::Plan& plan) {
         // Relaxed: read only to name who is missing, and by the own threads to tell whether a finalized PE will come to
-        // the next meeting.
-        const std::uint64_t meeting = meetings_.load(std::memory_order_relaxed) + 1;
-        control_->entered.store(meeting, std::memory_order_relaxed);
-        const auto meet = [&] { return mapped_ ? mapped_->run(plan) : remote_->run(plan); };
-        const Code code = statistics_ ? statistics_->around(meeting, meet) : meet();
+        // the next barrier.
+        const std::uint64_t number = barriers_.load(std::memory_order_relaxed) + 1;
+        control_->entered.store(number, std::memory_order_relaxed);
+        const auto run_barrier = [&] { return mapped_ ? mapped_->run(plan) : remote_->run(plan); };
+        const Code code = statistics_ ? statistics_->timed_run(number, run_barrier) : run_barrier();
         if (code != Code::ok) [[unlikely]]
             return failure(code);
-        meetings_.store(meeting, std::memory_order_relaxed);
+        barriers_.store(number, std::memory_order_relaxed);
         return {};
     }
 
-    // From here on meetings are not counted.
-    void stop_counting() { statistics_.reset(); }
+    // From here on barriers are not counted.
+    void disable_statistics() { statistics_.reset(); }
 
     // The plan that this text (as in NPUSHMEM_BARRIER_ALGO) stands for in this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
@@ -70,8 +70,8 @@ public:
     }
     [[nodiscard]] const barrier::Situation& situation() const { return situation_; }
 
-    // Meetings that this PE has left; the same number on all PEs between two meetings.
-    [[nodiscard]] std::uint64_t meetings() const { return meetings_.load(std::memory_order_relaxed); }
+    // Barriers that this PE has left; the same number on all PEs between two barriers.
+    [[nodiscard]] std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
 
     // "shared_counter: 8 PEs on 2 cores ..."
     [[nodiscard]] const std::string& choice() const { return choice_; }
@@ -80,34 +80,34 @@ private:
     using Mapped = barrier::Barrier<barrier::MappedFabric<barrier::StridedStates>>;
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
-    WorldTeam(SymmetricHeap& heap, const WorldParts& parts)
-        : situation_{parts.npes, parts.pes_per_core, parts.layout.hosts(),
-                     parts.all_mapped && parts.map.mapped_pes == static_cast<std::uint32_t>(parts.npes)},
-          tuning_(parts.tuning),
+    WorldTeam(SymmetricHeap& heap, const WorldResources& resources)
+        : situation_{resources.npes, resources.pes_per_core, resources.layout.hosts(),
+                     resources.all_mapped && resources.map.mapped_pes == static_cast<std::uint32_t>(resources.npes)},
+          tuning_(resources.tuning),
           control_(&heap.control()),
-          members_{0, 1, parts.npes},
-          slice_of_(parts.slice_of),
-          access_(&parts.remote) {}
+          members_{0, 1, resources.npes},
+          slice_of_(resources.slice_of),
+          access_(&resources.remote) {}
     [[nodiscard]] Status failure(Code code);
     [[nodiscard]] std::string latecomers();
-    void place(const HostLayout& layout, int my_pe);
-    void count(const WorldParts& parts);
+    void set_nodes(const HostLayout& layout, int my_pe);
+    void count(const WorldResources& resources);
 
     barrier::Situation situation_;
     const barrier::Tuning& tuning_;
-    barrier::Plan standard_;
+    barrier::Plan default_plan_;
     ControlBlock* control_;  // the own one
     PeRange members_;
-    SliceOf slice_of_;
+    SliceLookup slice_of_;
     RemoteAccess* access_;
-    std::atomic<std::uint64_t> meetings_{0};
+    std::atomic<std::uint64_t> barriers_{0};
     std::string choice_;
     std::vector<int> leaders_;  // the first PE of each host
     barrier::Nodes nodes_;
     std::unique_ptr<Mapped> mapped_;
     std::unique_ptr<RemoteSignals> signals_;
     std::unique_ptr<Remote> remote_;
-    std::unique_ptr<MeetingStatistics> statistics_;  // null: none wanted
+    std::unique_ptr<BarrierStatistics> statistics_;  // null: none wanted
 };
 
 }  // namespace npushmem

@@ -17,7 +17,7 @@ public:
         const auto found = values_.find(name);
         return found != values_.end() ? std::optional(found->second) : std::nullopt;
     }
-    [[nodiscard]] std::map<std::string, std::string> ours() const override {
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override {
         std::map<std::string, std::string> found;
         for (const auto& [name, value] : values_)
             if (name.starts_with("NPUSHMEM_")) found.emplace(name, value);

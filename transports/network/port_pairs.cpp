@@ -35,7 +35,7 @@ Result<std::vector<PortPair>> pair_ports(int my_pe, std::span<const Wire* const>
     for (const auto& [i, j] : pair_rails(my_pe, rails_of(own), theirs.pe, rails_of(others.value()))) {
         const Port& other = others.value()[j];
         out.push_back(
-            {i, j, fmt::format("{} -> {}, {}", own[i].name, other.name, why_paired(own[i].rail, other.rail))});
+            {i, j, fmt::format("{} -> {}, {}", own[i].name, other.name, pairing_reason(own[i].rail, other.rail))});
     }
     return out;
 }

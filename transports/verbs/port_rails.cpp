@@ -57,7 +57,7 @@ Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> port
                                            std::span<const NicRailEntry> entries) {
     std::vector<PortName> names;
     for (const auto& port : ports) names.push_back({port.name, port.port});
-    const auto given = given_rails(entries, names);
+    const auto given = configured_rails(entries, names);
     if (!given.ok()) return given.status();
     std::vector<std::size_t> order(ports.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

@@ -14,7 +14,7 @@
 namespace npushmem::verbs {
 
 // Without a subnet: the number that an entry gives the port, or its place among all ports in the order of PCI address,
-// name and port, ports that are down included. Fails with Code::config as given_rails does.
+// name and port, ports that are down included. Fails with Code::config as configured_rails does.
 Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> ports,
                                            std::span<const NicRailEntry> entries);
 

@@ -56,7 +56,7 @@ public:
 
     Code signal(int member, int slot, std::uint64_t value) {
         // Releases, for the acquire load in wait(); and the look for sleepers must not come before the store.
-        SharedLine line = line_at(states_.of(member), slot);
+        FutexCounter line = line_at(states_.of(member), slot);
         line.store(value);
         wake(line);
         return Code::ok;
@@ -65,7 +65,7 @@ public:
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
         // Release pairs with the acquire of the adds that come after this one: the last to come has seen what all
         // others wrote before they came, and hands it on with its release signal.
-        SharedLine line = line_at(states_.of(member), slot);
+        FutexCounter line = line_at(states_.of(member), slot);
         before = line.counter().fetch_add(value);
         wake(line);
         return Code::ok;
@@ -88,13 +88,13 @@ private:
         return slot_at(states_.of(awaited.member), awaited.slot).load(std::memory_order_acquire);
     }
 
-    void wake(SharedLine& line) {
+    void wake(FutexCounter& line) {
         if (const std::uint32_t woken = wake_sleepers(line); woken != 0) [[unlikely]]
             waiter_->count_woken(woken);
     }
 
     [[gnu::noinline]] Code wait_slowly(const Awaited& awaited, std::uint64_t value) {
-        ParkingOn parking(line_at(states_.of(awaited.member), awaited.slot));
+        FutexParking parking(line_at(states_.of(awaited.member), awaited.slot));
         // A member that nobody signals because another one is dead must hear of it too, so the wait needs all of them.
         const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking};
         WaitFailure reason;

@@ -14,7 +14,7 @@ public:
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
         return name == name_ ? std::optional(value_) : std::nullopt;
     }
-    [[nodiscard]] std::map<std::string, std::string> ours() const override {
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override {
         return name_.starts_with("NPUSHMEM_") ? std::map<std::string, std::string>{{name_, value_}}
                                               : std::map<std::string, std::string>{};
     }
@@ -27,7 +27,7 @@ private:
 }  // namespace
 
 ReadableEnvironment::ReadableEnvironment(const Environment& all) {
-    for (const auto& [name, value] : all.ours()) {
+    for (const auto& [name, value] : all.npushmem_variables()) {
         const auto alone = Config::read(OneVariable(name, value));
         if (alone.ok())
             readable_.emplace(name, value);

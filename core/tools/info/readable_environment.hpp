@@ -17,7 +17,7 @@ public:
     explicit ReadableEnvironment(const Environment& all);
 
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
-    [[nodiscard]] std::map<std::string, std::string> ours() const override { return readable_; }
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override { return readable_; }
 
     // One for every variable left out, in order of their names.
     [[nodiscard]] const std::vector<Status>& mistakes() const { return mistakes_; }

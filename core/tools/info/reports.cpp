@@ -94,7 +94,7 @@ std::string describe_topology(const JobView& job, std::span<const topology::NicC
 }
 
 std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores) {
-    const CoreShare share{cores, (pes + nodes - 1) / nodes};
+    const HostOccupancy share{cores, (pes + nodes - 1) / nodes};
     return fmt::format("Kernels, on hosts like this: {}\n",
                        choose_remote_way(settings.ib_enable_ibgda, nodes > 1, share).text);
 }

@@ -24,7 +24,7 @@ std::string ranges_of(const std::set<int>& numbers) {
 
 std::string text_of(const LauncherRecord& record) {
     if (record.kind == LauncherRecord::Kind::message) return fmt::format("npushmem-run: {}\n", record.text);
-    return fmt::format("npushmem{}{} {}\n", record.speaker.empty() ? "" : " ", record.speaker, record.text);
+    return fmt::format("npushmem{}{} {}\n", record.prefix.empty() ? "" : " ", record.prefix, record.text);
 }
 
 void Diagnostics::add(const LauncherRecord& record, Time now) {
@@ -46,7 +46,7 @@ void Diagnostics::add_line(const LauncherRecord& line, Time now) {
         return;
     }
     places.push_back(lines_.size());
-    lines_.push_back({line.text, line.speaker, {}});
+    lines_.push_back({line.text, line.prefix, {}});
     if (line.pe >= 0) lines_.back().pes.insert(line.pe);
     if (line.pe < 0 || npes_ > 1) ++incomplete_;
 }
@@ -76,7 +76,7 @@ std::string Diagnostics::take_all() {
 
 std::string Diagnostics::shown(const Line& line) const {
     if (line.pes.size() > 1) return fmt::format("npushmem PEs {}: {}\n", ranges_of(line.pes), line.text);
-    std::string plain = text_of({LauncherRecord::Kind::line, -1, line.speaker, line.text});
+    std::string plain = text_of({LauncherRecord::Kind::line, -1, line.prefix, line.text});
     if (!tagged_ || line.pes.empty()) return plain;
     std::string out;
     LinePrefixer(fmt::format("[pe {}] ", *line.pes.begin())).feed(plain, out);

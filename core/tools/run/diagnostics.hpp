@@ -46,8 +46,8 @@ public:
 private:
     struct Line {
         std::string text;
-        std::string speaker;  // of the first PE
-        std::set<int> pes;    // each once; empty when the PE is not known
+        std::string prefix;  // of the first PE
+        std::set<int> pes;   // each once; empty when the PE is not known
     };
 
     void add_line(const LauncherRecord& line, Time now);

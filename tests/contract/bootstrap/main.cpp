@@ -81,7 +81,7 @@ Status fill_in_port(std::string& value, const ReservedPort& port) {
 // What a rank is told in a real job: the environment, and over it what this program was told.
 Status configure(const Options& options, const ReservedPort& port, fakes::FakeHost& host) {
     host.set("BOOTSTRAP_TIMEOUT", "20s");  // who waits for a rank that has failed a test waits no longer
-    for (const auto& [name, value] : ProcessEnvironment().ours()) host.set(name.substr(9), value);
+    for (const auto& [name, value] : ProcessEnvironment().npushmem_variables()) host.set(name.substr(9), value);
     for (const auto& setting : options.config) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos) return {Code::argument, fmt::format("--config {}: write NAME=VALUE", setting)};

@@ -132,7 +132,7 @@ void InterleavedMemory::wait_equal(int word, std::uint64_t value) {
     once([&](std::uint64_t&) { return at(word) == value; });
 }
 
-std::uint64_t InterleavedMemory::wait_at_least(int word, std::uint64_t value) {
+std::uint64_t InterleavedMemory::wait_reaches(int word, std::uint64_t value) {
     return once([&](std::uint64_t& result) { return (result = at(word)) >= value; });
 }
 

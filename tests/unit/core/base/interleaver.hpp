@@ -58,7 +58,7 @@ public:
     // As a loop of loads that ends when the word holds the value.
     void wait_equal(int word, std::uint64_t value);
     // As a loop of loads that ends when the word holds at least the value; returns what it holds.
-    std::uint64_t wait_at_least(int word, std::uint64_t value);
+    std::uint64_t wait_reaches(int word, std::uint64_t value);
     // As a futex: asleep until woken, unless the word holds another value.
     void sleep(int word, std::uint64_t expected);
     // Up to `count` of those asleep on the word, the first to fall asleep first.

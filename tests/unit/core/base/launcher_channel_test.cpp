@@ -97,7 +97,7 @@ TEST(LauncherChannel, TakesNothingWhereItsDescriptionDoesNotFit) {
     const LauncherChannel requests_only(good);
     EXPECT_TRUE(requests_only.request("exit 0 1\n"));
     EXPECT_FALSE(requests_only.append({line, 0, "", "there is no log"}));
-    EXPECT_FALSE(requests_only.has_launchers_errors());
+    EXPECT_FALSE(requests_only.has_launcher_stderr());
     ::close(pipe[0]);
     ::close(pipe[1]);
 }

@@ -15,7 +15,7 @@ const std::vector<PortName> ports{{"mlx5_0", 1}, {"mlx5_0", 2}, {"mlx5_1", 1}};
 Result<std::vector<std::optional<unsigned>>> given_by(const std::string& text) {
     const auto entries = parse_nic_rails(text);
     if (!entries.ok()) return entries.status();
-    return given_rails(entries.value(), ports);
+    return configured_rails(entries.value(), ports);
 }
 
 TEST(NicRails, GivesPortsTheirRails) {

@@ -37,7 +37,7 @@ struct ExploredLine {
         return 0;
     }
 };
-static_assert(ParkingLine<ExploredLine>);
+static_assert(ParkingCounter<ExploredLine>);
 
 class NotingParking final : public Parking {
 public:
@@ -69,7 +69,7 @@ void wait_for(InterleavedMemory& memory, std::uint64_t wanted, Parking& parking)
 }
 
 void sleeper(InterleavedMemory& memory, std::uint64_t wanted) {
-    ParkingOn parking(ExploredLine{&memory});
+    FutexParking parking(ExploredLine{&memory});
     wait_for(memory, wanted, parking);
 }
 
@@ -139,7 +139,7 @@ TEST(ParkingExplored, FindsAWriterThatLooksFirst) {
         ExploredLine line{&memory};
         const bool somebody = line.sleepers() != 0;
         line.store(last);
-        if (somebody) line.wake(woken_at_once);
+        if (somebody) line.wake(wake_fanout);
     };
     expect_deadlock("look before the store", world_of(1, 1, sleeper, early));
 }

@@ -82,13 +82,13 @@ TEST(ProcessLiveness, NamesTheFirstDeadPeOfTheRange) {
     const auto process = identify_process(child.pid());
     ASSERT_TRUE(process.has_value());
     ProcessLiveness liveness({this_process(), *process, {}, *process});
-    EXPECT_EQ(liveness.dead_among({0, 1, 4}), std::nullopt);
+    EXPECT_EQ(liveness.find_dead({0, 1, 4}), std::nullopt);
     child.become_zombie();
-    EXPECT_EQ(liveness.dead_among({0, 1, 4}), 1);
-    EXPECT_EQ(liveness.dead_among({2, 1, 2}), 3);
-    EXPECT_EQ(liveness.dead_among({0, 2, 2}), std::nullopt);
-    EXPECT_EQ(liveness.dead_among({3, 1, 5}), 3);
-    EXPECT_EQ(liveness.dead_among({4, 1, 5}), std::nullopt) << "PEs beyond the table are not known to be dead";
+    EXPECT_EQ(liveness.find_dead({0, 1, 4}), 1);
+    EXPECT_EQ(liveness.find_dead({2, 1, 2}), 3);
+    EXPECT_EQ(liveness.find_dead({0, 2, 2}), std::nullopt);
+    EXPECT_EQ(liveness.find_dead({3, 1, 5}), 3);
+    EXPECT_EQ(liveness.find_dead({4, 1, 5}), std::nullopt) << "PEs beyond the table are not known to be dead";
 }
 
 }  // namespace

@@ -67,10 +67,10 @@ TEST(PairRails, NumbersDecideBetweenSubnetsThatARouterMayConnect) {
 TEST(PairRails, LengthsOfSubnetsCount) {
     RailId wide = in_subnet(1, 10, 2);
     wide.subnet.bits = 112;
-    EXPECT_EQ(why_paired(in_subnet(0, 10), wide), "rails 0 and 1, no rail in common");
+    EXPECT_EQ(pairing_reason(in_subnet(0, 10), wide), "rails 0 and 1, no rail in common");
     RailId whole = in_subnet(1, 10);
     whole.subnet.bits = 128;
-    EXPECT_EQ(why_paired(whole, whole), "rail 1 on both ends");
+    EXPECT_EQ(pairing_reason(whole, whole), "rail 1 on both ends");
 }
 
 TEST(PairRails, TheUsersNumbersComeBeforeSubnets) {
@@ -93,9 +93,9 @@ TEST(PairRails, IsEmptyWithoutPorts) {
 }
 
 TEST(PairRails, SaysWhy) {
-    EXPECT_EQ(why_paired({2, false, {}}, {2, false, {}}), "rail 2 on both ends");
-    EXPECT_EQ(why_paired({2, false, {}}, {4, false, {}}), "rails 2 and 4, no rail in common");
-    EXPECT_EQ(why_paired(in_subnet(2, 1), in_subnet(4, 1)), "rails 2 and 4 in one subnet");
+    EXPECT_EQ(pairing_reason({2, false, {}}, {2, false, {}}), "rail 2 on both ends");
+    EXPECT_EQ(pairing_reason({2, false, {}}, {4, false, {}}), "rails 2 and 4, no rail in common");
+    EXPECT_EQ(pairing_reason(in_subnet(2, 1), in_subnet(4, 1)), "rails 2 and 4 in one subnet");
 }
 
 // Otherwise one PE relies on a connection that the other does not make.

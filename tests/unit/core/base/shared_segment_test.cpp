@@ -36,7 +36,7 @@ TEST(SharedSegment, TwoMappingsShowTheSameBytes) {
     auto first = SharedSegment::create(8 * mebibyte, "");
     ASSERT_TRUE(first.ok()) << first.status().message();
     ASSERT_TRUE(first.value().commit(mebibyte, 4096).ok());
-    auto second = SharedSegment::attach(first.value().ticket());
+    auto second = SharedSegment::attach(first.value().handle());
     ASSERT_TRUE(second.ok()) << second.status().message();
     EXPECT_NE(first.value().base(), second.value().base());
     std::memcpy(first.value().base() + mebibyte, "hello", 6);
@@ -83,7 +83,7 @@ TEST(SharedSegment, ACommitThatFailsHalfWayIsUndoneUnlessANicMayKnowThePages) {
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
     const Status refused = segment.value().commit(0, 128 * mebibyte);
     const std::uint64_t undone = committed_bytes(segment.value());
-    segment.value().keep_memory();
+    segment.value().retain_pages();
     const Status refused_again = segment.value().commit(0, 128 * mebibyte);
     const std::uint64_t kept = committed_bytes(segment.value());
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -97,20 +97,20 @@ TEST(SharedSegment, ACommitThatFailsHalfWayIsUndoneUnlessANicMayKnowThePages) {
 TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
     auto segment = SharedSegment::create(1ULL << 42, "");
     ASSERT_TRUE(segment.ok());
-    const std::uint64_t before = memory_room().available;
+    const std::uint64_t before = available_memory().available;
     const Status refused = segment.value().commit(0, 1ULL << 42);
     EXPECT_EQ(refused.code(), Code::memory);
     EXPECT_THAT(refused.message(), HasSubstr("4 TiB wanted"));
     EXPECT_THAT(refused.message(), HasSubstr("available"));
     // Nothing of it stays behind (within what other processes do meanwhile).
-    EXPECT_GT(memory_room().available, before / 2);
+    EXPECT_GT(available_memory().available, before / 2);
 }
 
 // As a process that was stopped while it committed would: another open file of the same memory holds the lock.
 TEST(SharedSegment, AnotherThatNeverFinishesIsNotWaitedForForEver) {
     auto segment = SharedSegment::create(4 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
-    auto other = SharedSegment::attach(segment.value().ticket());
+    auto other = SharedSegment::attach(segment.value().handle());
     ASSERT_TRUE(other.ok());
     ASSERT_EQ(::flock(other.value().descriptor(), LOCK_EX), 0);
     const Status late = segment.value().commit(0, mebibyte, std::chrono::milliseconds(10));
@@ -125,7 +125,7 @@ TEST(SharedSegment, LeavesNoNameAndNoDescriptor) {
     {
         auto segment = SharedSegment::create(mebibyte, "");
         ASSERT_TRUE(segment.ok());
-        auto other = SharedSegment::attach(segment.value().ticket());
+        auto other = SharedSegment::attach(segment.value().handle());
         ASSERT_TRUE(other.ok());
     }
     EXPECT_EQ(open_descriptors(), before);
@@ -152,11 +152,11 @@ TEST(SharedSegment, BackedByAFolderItHasNoNameThere) {
 TEST(SharedSegment, AnotherMemoryUnderTheTicketIsRefused) {
     auto segment = SharedSegment::create(mebibyte, "");
     ASSERT_TRUE(segment.ok());
-    SegmentTicket ticket = segment.value().ticket();
-    ++ticket.inode;
-    EXPECT_THAT(SharedSegment::attach(ticket).status().message(), HasSubstr("is not the expected memory"));
-    ticket.descriptor = 100000;
-    EXPECT_THAT(SharedSegment::attach(ticket).status().message(), HasSubstr("cannot open the memory of process"));
+    SegmentHandle handle = segment.value().handle();
+    ++handle.inode;
+    EXPECT_THAT(SharedSegment::attach(handle).status().message(), HasSubstr("is not the expected memory"));
+    handle.descriptor = 100000;
+    EXPECT_THAT(SharedSegment::attach(handle).status().message(), HasSubstr("cannot open the memory of process"));
 }
 
 // Tries to make a segment under a limit, says why it could not, and ends.

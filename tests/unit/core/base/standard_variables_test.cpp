@@ -88,7 +88,7 @@ TEST(StandardVariables, AreAllHelpedWith) {
         EXPECT_THAT(describe_standard_variables(), AllOf(HasSubstr(variable.names[0]), HasSubstr(variable.meaning)));
     const auto none = Config::read(FakeEnvironment{});
     EXPECT_EQ(none.value().describe_standard(), "");
-    EXPECT_FALSE(none.value().standard_asked("INFO"));
+    EXPECT_FALSE(none.value().is_standard_variable_set("INFO"));
 }
 
 }  // namespace

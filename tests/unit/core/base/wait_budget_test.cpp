@@ -27,7 +27,7 @@ TEST(WaitBudget, YieldsForAsLongAsABarrierTakes) {
 }
 
 TEST(WaitBudget, ExplainsItself) {
-    const CoreShare share{.cores = 1.5, .pes = 8};
+    const HostOccupancy share{.cores = 1.5, .pes = 8};
     EXPECT_THAT(describe(share, choose_wait_budget(share)), HasSubstr("8 PEs on 1.5 usable cores: poll 0 times"));
 }
 

@@ -34,7 +34,7 @@ class FakeLiveness final : public Liveness {
 public:
     explicit FakeLiveness(FakeWaitOs& os) : os_(os) {}
 
-    std::optional<int> dead_among(const PeRange& pes) override {
+    std::optional<int> find_dead(const PeRange& pes) override {
         asked_at.push_back(os_.time());
         asked_about = pes;
         if (on_ask) on_ask();
@@ -132,7 +132,7 @@ TEST_F(Wait, AsksForDeadPesAtGrowingIntervals) {
         last_gap = at - last;
         last = at;
     }
-    EXPECT_EQ(counters.asks, liveness.asked_at.size());
+    EXPECT_EQ(counters.liveness_checks, liveness.asked_at.size());
 }
 
 TEST_F(Wait, ADeadPeEndsTheWait) {

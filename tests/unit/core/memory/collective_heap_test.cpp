@@ -1,4 +1,4 @@
-// Several PEs as threads over one host memory; the meeting is a std::barrier.
+// Several PEs as threads over one host memory; the barrier is a std::barrier.
 #include "core/memory/collective_heap.hpp"
 
 #include <gmock/gmock.h>
@@ -24,12 +24,12 @@ public:
         : memory_(memory), barrier_(barrier), pe_(pe), npes_(npes) {}
     [[nodiscard]] int my_pe() const override { return pe_; }
     [[nodiscard]] int npes() const override { return npes_; }
-    Status meet() override {
+    Status heap_barrier() override {
         barrier_.arrive_and_wait();
-        ++meetings_;
+        ++barriers_;
         return {};
     }
-    [[nodiscard]] std::uint64_t next_meeting() const override { return meetings_ + 1; }
+    [[nodiscard]] std::uint64_t next_barrier() const override { return barriers_ + 1; }
     Result<HeapRecord> record_of(int pe, unsigned parity) override {
         return reinterpret_cast<ControlBlock*>(memory_.slice(pe))->heap[parity];
     }
@@ -39,7 +39,7 @@ private:
     std::barrier<>& barrier_;
     int pe_;
     int npes_;
-    std::uint64_t meetings_ = 0;
+    std::uint64_t barriers_ = 0;
 };
 
 // One PE of the test.
@@ -248,7 +248,7 @@ TEST(CollectiveHeap, APeThatMakesNoHeapCallIsFoundAndTheNextCallIsGoodAgain) {
         auto first = pe.heap.allocate(HeapCall::malloc, 64, 64);
         ASSERT_TRUE(first.ok());
         if (pe.number == 0) {
-            ASSERT_TRUE(pe.peers.meet().ok());  // a plain barrier
+            ASSERT_TRUE(pe.peers.heap_barrier().ok());  // a plain barrier
         } else {
             const auto failed = pe.heap.allocate(HeapCall::malloc, 64, 64);
             EXPECT_EQ(failed.status().code(), Code::mismatch);

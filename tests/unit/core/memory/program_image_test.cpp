@@ -33,9 +33,9 @@ TEST(ProgramImage, LeavesOutWhatTheLoaderMadeReadOnly) {
     const auto image = ProgramImage::of(headers, 0x10000, page);
     EXPECT_EQ(image.begin, 0x14000U);
     EXPECT_EQ(image.bytes, 0x6000U);
-    ASSERT_EQ(image.parts.size(), 1U);
-    EXPECT_EQ(image.parts[0].pages, (Range{0, 0x6000}));
-    EXPECT_EQ(image.parts[0].initialised, 0x2000U) << "up to the end of the page in which the file's bytes end";
+    ASSERT_EQ(image.segments.size(), 1U);
+    EXPECT_EQ(image.segments[0].pages, (Range{0, 0x6000}));
+    EXPECT_EQ(image.segments[0].initialised, 0x2000U) << "up to the end of the page in which the file's bytes end";
 }
 
 TEST(ProgramImage, KeepsAPageThatIsReadOnlyInPart) {
@@ -59,13 +59,13 @@ TEST(ProgramImage, HasSeveralPartsWhereTheLinkerMadeThem) {
     const auto image = ProgramImage::of(headers, 0, page);
     EXPECT_EQ(image.begin, 0x10000U);
     EXPECT_EQ(image.bytes, 0x11000U);
-    ASSERT_EQ(image.parts.size(), 2U);
-    EXPECT_EQ(image.parts[0].pages, (Range{0, 0x2000}));
-    EXPECT_EQ(image.parts[0].initialised, 0x1000U);
-    EXPECT_EQ(image.parts[1].pages, (Range{0x10000, 0x1000}));
+    ASSERT_EQ(image.segments.size(), 2U);
+    EXPECT_EQ(image.segments[0].pages, (Range{0, 0x2000}));
+    EXPECT_EQ(image.segments[0].initialised, 0x1000U);
+    EXPECT_EQ(image.segments[1].pages, (Range{0x10000, 0x1000}));
     EXPECT_TRUE(image.contains(0x1fff, 1));
-    EXPECT_FALSE(image.contains(0x1fff, 2)) << "reaches beyond its part";
-    EXPECT_FALSE(image.contains(0x2000, 1)) << "between the parts";
+    EXPECT_FALSE(image.contains(0x1fff, 2)) << "reaches beyond its segment";
+    EXPECT_FALSE(image.contains(0x2000, 1)) << "between the segments";
     EXPECT_TRUE(image.contains(0x10000, 0x1000));
     EXPECT_FALSE(image.contains(0x10001, ~std::uint64_t{0})) << "no wrap";
 }
@@ -95,7 +95,7 @@ TEST(ProgramImage, OfThisProgramHoldsItsVariables) {
     int local = 0;
     const auto allocated = std::make_unique<int>();
     for (const void* other : std::initializer_list<const void*>{&constant, &of_thread, &local, allocated.get()})
-        EXPECT_FALSE(image.contains(offset_of(other, image), 1)) << describe_place(other);
+        EXPECT_FALSE(image.contains(offset_of(other, image), 1)) << describe_address(other);
     EXPECT_NE(image.identity, 0U);
     EXPECT_EQ(image_of_this_program().identity, image.identity);
 }
@@ -103,15 +103,15 @@ TEST(ProgramImage, OfThisProgramHoldsItsVariables) {
 TEST(DescribePlace, TellsWhereAnAddressIs) {
     int local = 0;
     const auto allocated = std::make_unique<int>();
-    EXPECT_THAT(describe_place(&local), HasSubstr("stack"));
-    EXPECT_THAT(describe_place(allocated.get()), HasSubstr("malloc"));
-    EXPECT_THAT(describe_place(&of_thread), HasSubstr("thread_local"));
-    EXPECT_THAT(describe_place(&with_value), HasSubstr("belongs to the executable"));
-    EXPECT_THAT(describe_place(&constant), HasSubstr("constant"));
+    EXPECT_THAT(describe_address(&local), HasSubstr("stack"));
+    EXPECT_THAT(describe_address(allocated.get()), HasSubstr("malloc"));
+    EXPECT_THAT(describe_address(&of_thread), HasSubstr("thread_local"));
+    EXPECT_THAT(describe_address(&with_value), HasSubstr("belongs to the executable"));
+    EXPECT_THAT(describe_address(&constant), HasSubstr("constant"));
     // By the loader's name, so that it is the library's own and not the executable's copy.
     void* const of_library = dlsym(RTLD_NEXT, "__libc_single_threaded");
     ASSERT_NE(of_library, nullptr);
-    EXPECT_THAT(describe_place(of_library), HasSubstr("belongs to the library"));
+    EXPECT_THAT(describe_address(of_library), HasSubstr("belongs to the library"));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(SymmetricHeapTest, GivesBackWhatIsMuch) {
 }
 
 TEST_F(SymmetricHeapTest, KeepsEverythingWhereANicKnowsThePages) {
-    heap->keep_memory();
+    heap->retain_pages();
     const std::uint64_t large = must_allocate(40 * mib);
     const std::uint64_t with_object = heap->committed_bytes();
     *heap->at(large + 20 * mib) = std::byte{7};

@@ -20,12 +20,12 @@ TEST(BlockCopy, SuitsItsRangeOnly) {
 TEST(BlockCopy, CopiesTheBlockAndNothingElse) {
     const BlockCopy copy = choose_block_copy();
     constexpr std::size_t margin = 64;
-    std::vector<std::uint8_t> source(block_copy_most + 2 * margin);
+    std::vector<std::uint8_t> source(max_block_copy + 2 * margin);
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
     for (const std::size_t bytes : {1024, 1025, 1087, 1279, 1280, 1281, 2048, 3000, 4096, 8191, 16383, 16384})
         for (const std::size_t from : {0, 1, 8, 63})
             for (const std::size_t to : {0, 1, 32, 63}) {
-                std::vector<std::uint8_t> target(block_copy_most + 2 * margin, 0xee);
+                std::vector<std::uint8_t> target(max_block_copy + 2 * margin, 0xee);
                 copy(target.data() + to, source.data() + from, bytes);
                 std::vector<std::uint8_t> expected(target.size(), 0xee);
                 std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(from), bytes,

@@ -40,7 +40,7 @@ protected:
         peers.reset();
     }
 
-    void meet(int pe) {
+    void expect_connection(int pe) {
         EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, pe))).WillOnce(Return(Status{}));
         EXPECT_CALL(transport, import_memory(pe, _)).WillOnce(Return(static_cast<std::uint64_t>(100 + pe)));
     }
@@ -50,7 +50,7 @@ protected:
         ++open_;
         EXPECT_CALL(transport, create_queue()).WillOnce(Return(queue));
         EXPECT_CALL(transport, put(queue, Field(&npushmem_rma::pe, pe), _)).WillOnce(Return(Code::ok));
-        EXPECT_TRUE(context.put(pe, 0, &value, sizeof value, Completion::later).ok());
+        EXPECT_TRUE(context.put(pe, 0, &value, sizeof value, Completion::deferred).ok());
     }
     void expect_quiet(std::uint64_t queue) { EXPECT_CALL(transport, quiet(queue)).WillOnce(Return(Code::ok)); }
 
@@ -64,7 +64,7 @@ protected:
 TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
     {
         InSequence order;
-        meet(1);  // once, for both
+        expect_connection(1);  // once, for both
         EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{1}));
         EXPECT_CALL(transport, put(1, Field(&npushmem_rma::remote, 101), _)).Times(2).WillRepeatedly(Return(Code::ok));
         EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{2}));
@@ -72,15 +72,15 @@ TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
         EXPECT_CALL(transport, destroy_queue(1)).WillOnce(Return(Code::ok));
         EXPECT_CALL(transport, atomic(2, _, _)).WillOnce(Return(Code::ok));
     }
-    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
-    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
-    EXPECT_TRUE(second->get(1, 0, &value, 8, Completion::later).ok());
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::deferred).ok());
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::deferred).ok());
+    EXPECT_TRUE(second->get(1, 0, &value, 8, Completion::deferred).ok());
     first.reset();
     npushmem_atomic op{};
     op.pe = 1;
     op.operation = NPUSHMEM_ATOMIC_ADD;
     op.width = 8;
-    EXPECT_TRUE(second->atomic(op, Completion::later).ok());
+    EXPECT_TRUE(second->atomic(op, Completion::deferred).ok());
     open_ = 1;
 }
 
@@ -91,7 +91,7 @@ TEST_F(ContextQueues, OfAContextThatUsesNobodyDoNotExist) {
 }
 
 TEST_F(ContextQueues, QuietAsksThoseOfItsContextOnly) {
-    meet(1);
+    expect_connection(1);
     post(*first, 1);
     post(*second, 1);
     expect_quiet(2);
@@ -101,7 +101,7 @@ TEST_F(ContextQueues, QuietAsksThoseOfItsContextOnly) {
 }
 
 TEST_F(ContextQueues, FenceOrdersThoseOfItsContextOnly) {
-    meet(1);
+    expect_connection(1);
     post(*first, 1);
     post(*second, 1);
     EXPECT_CALL(transport, fence(2)).WillOnce(Return(Code::ok));
@@ -109,8 +109,8 @@ TEST_F(ContextQueues, FenceOrdersThoseOfItsContextOnly) {
 }
 
 TEST_F(ContextQueues, QuietOfSomePesAsksTheirs) {
-    meet(1);
-    meet(2);
+    expect_connection(1);
+    expect_connection(2);
     post(*first, 1);
     post(*first, 2);
     post(*second, 2);
@@ -121,7 +121,7 @@ TEST_F(ContextQueues, QuietOfSomePesAsksTheirs) {
 }
 
 TEST_F(ContextQueues, WhatIsCompleteIsNotAskedAgain) {
-    meet(1);
+    expect_connection(1);
     post(*first, 1);
     expect_quiet(1);
     EXPECT_TRUE(first->quiet().ok());
@@ -135,8 +135,8 @@ TEST_F(ContextQueues, WhatIsCompleteIsNotAskedAgain) {
 
 // So that the time of the slowest PE is all that it takes.
 TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
-    meet(1);
-    meet(2);
+    expect_connection(1);
+    expect_connection(2);
     post(*first, 1);
     post(*first, 2);
     InSequence order;
@@ -149,8 +149,8 @@ TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
 }
 
 TEST_F(ContextQueues, AFailureNamesItsPeAndHidesNoOther) {
-    meet(1);
-    meet(2);
+    expect_connection(1);
+    expect_connection(2);
     post(*first, 1);
     post(*first, 2);
     EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::peer_dead)).WillOnce(Return(Code::ok));
@@ -162,8 +162,8 @@ TEST_F(ContextQueues, AFailureNamesItsPeAndHidesNoOther) {
 }
 
 TEST_F(ContextQueues, AQuietThatDoesNotEndNamesWhoIsMissing) {
-    meet(1);
-    meet(2);
+    expect_connection(1);
+    expect_connection(2);
     post(*first, 1);
     post(*first, 2);
     expect_quiet(1);
@@ -174,9 +174,9 @@ TEST_F(ContextQueues, AQuietThatDoesNotEndNamesWhoIsMissing) {
 }
 
 TEST_F(ContextQueues, ThatCannotBeHadAreRefusedWithThePeAndTriedAgain) {
-    meet(2);
+    expect_connection(2);
     EXPECT_CALL(transport, create_queue()).WillOnce(Return(Status{Code::memory, "no more queues"}));
-    const Status refused = first->put(2, 0, &value, 8, Completion::later);
+    const Status refused = first->put(2, 0, &value, 8, Completion::deferred);
     EXPECT_EQ(refused.code(), Code::memory);
     EXPECT_EQ(refused.message(), "transport mock: cannot create a queue for PE 2: no more queues");
     post(*first, 2);
@@ -184,7 +184,7 @@ TEST_F(ContextQueues, ThatCannotBeHadAreRefusedWithThePeAndTriedAgain) {
 
 // A thread that is inside the transport, with one context's queue, holds up no thread of another context.
 TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
-    meet(1);
+    expect_connection(1);
     post(*first, 1);
     post(*second, 1);
     EXPECT_CALL(transport, get(2, _, _)).WillOnce(Return(Code::ok));
@@ -194,14 +194,14 @@ TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
         thread.join();
         return Code::ok;
     });
-    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::later).ok());
+    EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::deferred).ok());
 }
 
 // A queue may take as long to close as a silent peer is waited for.
 TEST_F(ContextQueues, AreOpenedWhileAnotherOneCloses) {
-    meet(1);
+    expect_connection(1);
     post(*first, 1);
-    meet(2);
+    expect_connection(2);
     EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{2}));
     EXPECT_CALL(transport, get(2, Field(&npushmem_rma::pe, 2), _)).WillOnce(Return(Code::ok));
     std::future<Status> got;

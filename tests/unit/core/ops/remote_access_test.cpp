@@ -109,7 +109,7 @@ TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
         .WillOnce(Return(Code::again))
         .WillOnce(Return(Code::again))
         .WillOnce(Return(Code::ok));
-    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
     end();
 }
 
@@ -249,7 +249,7 @@ TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
     expect_parting();
     EXPECT_CALL(transport, get(_, _, ::testing::IsNull())).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
-    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::later).ok());
+    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::deferred).ok());
     EXPECT_TRUE(access->quiet().ok());
     end();
 }
@@ -321,7 +321,7 @@ TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
     expect_parting();
     EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
-    ASSERT_TRUE(access->put(1, 0, &value, 8, Completion::later).ok());
+    ASSERT_TRUE(access->put(1, 0, &value, 8, Completion::deferred).ok());
     EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
         event.code = NPUSHMEM_E_PEER_DEAD;
         (void)std::string("PE 1 is gone").copy(event.message, sizeof event.message);
@@ -393,7 +393,7 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
     EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
         return room ? Code::ok : Code::again;
     });
-    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::later).ok());
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
     end();
 }
 
@@ -410,10 +410,10 @@ TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
         ++quiets;
         return Code::ok;
     });
-    const RemoteAccess::Waiting impatient = [](const std::function<bool()>& ready, const WaitFor&) {
+    const RemoteAccess::WaitFunction impatient = [](const std::function<bool()>& ready, const WaitFor&) {
         return ready() ? Status{} : Status{Code::timeout, "at once"};
     };
-    const RemoteAccess::Waiting waits = [&](const std::function<bool()>& ready, const WaitFor&) {
+    const RemoteAccess::WaitFunction waits = [&](const std::function<bool()>& ready, const WaitFor&) {
         while (!ready()) EXPECT_EQ(access->quiet(&impatient).code(), Code::timeout);
         return Status{};
     };
@@ -434,7 +434,7 @@ TEST_F(RemoteAccessTest, AKnownPeThatHasNoRoomIsAskedAgain) {
         .WillOnce(Return(Code::again))
         .WillOnce(Return(Code::ok))
         .WillOnce(Return(Code::range));
-    const auto put = [&] { return access->put(1, 0, &value, sizeof value, Completion::later).code(); };
+    const auto put = [&] { return access->put(1, 0, &value, sizeof value, Completion::deferred).code(); };
     EXPECT_EQ(put(), Code::ok);
     EXPECT_EQ(put(), Code::ok);
     EXPECT_EQ(put(), Code::range);
@@ -458,7 +458,7 @@ TEST_F(RemoteAccessTest, AFetchThatWasGivenUpKeepsItsWord) {
         return token == 1 ? Code::again : Code::ok;
     });
     EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::ok));
-    const RemoteAccess::Waiting impatient = [](const std::function<bool()>& ready, const WaitFor&) {
+    const RemoteAccess::WaitFunction impatient = [](const std::function<bool()>& ready, const WaitFor&) {
         return ready() ? Status{} : Status{Code::timeout, "at once"};
     };
     npushmem_atomic op{};

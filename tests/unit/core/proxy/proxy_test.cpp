@@ -38,12 +38,12 @@ protected:
         while (!proxy->try_push(request)) std::this_thread::yield();
     }
     void await_answer(std::uint64_t number) const {
-        while (!asker->answered(number)) std::this_thread::yield();
+        while (!requester->answered(number)) std::this_thread::yield();
     }
 
     SystemWaitOs real_os;
     std::unique_ptr<Proxy> proxy;
-    std::shared_ptr<Asker> asker = std::make_shared<Asker>();
+    std::shared_ptr<RequesterState> requester = std::make_shared<RequesterState>();
     std::uint64_t value = 5;
 };
 
@@ -52,9 +52,9 @@ TEST_F(ProxyThread, SleepsWhenIdleAndIsWokenByEachRequest) {
     EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(Return(Code::ok));
     for (std::uint64_t number = 1; number <= 50; ++number) {
         const std::uint64_t slept = proxy->sleeps();
-        push(put_of(asker, 1, 0, &value, 8, number));
+        push(put_of(requester, 1, 0, &value, 8, number));
         await_answer(number);
-        EXPECT_TRUE(asker->answer().ok());
+        EXPECT_TRUE(requester->answer().ok());
         if (number % 2 == 0) continue;  // while it looks for more, or falls asleep
         while (proxy->sleeps() == slept) std::this_thread::yield();
     }
@@ -67,13 +67,13 @@ TEST_F(ProxyThread, TellsThoseWhoWaitWhenItEnds) {
         looks.fetch_add(1, std::memory_order_relaxed);
         return Code::again;
     });
-    push(put_of(asker, 1, 0, &value, 8, 1));
+    push(put_of(requester, 1, 0, &value, 8, 1));
     while (looks.load(std::memory_order_relaxed) == 0) std::this_thread::yield();
-    const auto other = std::make_shared<Asker>();
+    const auto other = std::make_shared<RequesterState>();
     push(put_of(other, 1, 0, &value, 8, 1));
     proxy.reset();
-    ASSERT_TRUE(asker->answered(1));
-    EXPECT_EQ(asker->answer().code(), Code::aborted);
+    ASSERT_TRUE(requester->answered(1));
+    EXPECT_EQ(requester->answer().code(), Code::aborted);
     ASSERT_TRUE(other->answered(1));
     EXPECT_EQ(other->answer().code(), Code::aborted);
 }

@@ -38,18 +38,18 @@ TEST(RequestRing, RefusesWhenFullAndLeavesTheRequest) {
     Request first = numbered(1);
     Request second = numbered(2);
     Request third = numbered(3);
-    third.asker = std::make_shared<Asker>();
+    third.requester = std::make_shared<RequesterState>();
     EXPECT_TRUE(ring.try_push(first));
     EXPECT_TRUE(ring.try_push(second));
     EXPECT_FALSE(ring.try_push(third));
-    EXPECT_NE(third.asker, nullptr);
+    EXPECT_NE(third.requester, nullptr);
     Request out;
     EXPECT_TRUE(ring.try_pop(out));
     EXPECT_TRUE(ring.try_push(third));
     EXPECT_TRUE(ring.try_pop(out));
     EXPECT_TRUE(ring.try_pop(out));
     EXPECT_EQ(out.number, 3U);
-    EXPECT_NE(out.asker, nullptr);
+    EXPECT_NE(out.requester, nullptr);
 }
 
 // The number says which thread, and which of its requests; the other fields must have come with it.

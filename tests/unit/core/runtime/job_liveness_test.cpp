@@ -21,104 +21,104 @@ protected:
         liveness.emplace(processes);
         liveness->watch(
             0, [this](int pe) { return unmapped.contains(pe) ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
-            [this] { return anybody_left; }, [this] { return meetings; });
+            [this] { return anybody_left; }, [this] { return barriers; });
     }
 
     ControlBlock& block(int pe) { return blocks[static_cast<std::size_t>(pe)]; }
-    void finalized(int pe, std::uint64_t last_meeting) {
-        block(pe).life.store(static_cast<std::uint32_t>(Life::finalized), std::memory_order_relaxed);
-        block(pe).last_meeting.store(last_meeting, std::memory_order_relaxed);
+    void finalized(int pe, std::uint64_t last_barrier) {
+        block(pe).state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_relaxed);
+        block(pe).last_barrier.store(last_barrier, std::memory_order_relaxed);
         anybody_left = true;
     }
     // As a PE of another host writes it.
-    void departed(int pe, std::uint32_t last_meeting) {
-        block(0).departures[departure_slot(pe)].store(Departure{pe, last_meeting}.packed(), std::memory_order_relaxed);
+    void departed(int pe, std::uint32_t last_barrier) {
+        block(0).departures[departure_slot(pe)].store(Departure{pe, last_barrier}.packed(), std::memory_order_relaxed);
         anybody_left = true;
     }
-    void note(int writer, int blamed) { block(writer).blames.store(blamed + 1, std::memory_order_relaxed); }
+    void note(int writer, int blamed) { block(writer).first_dead_pe.store(blamed + 1, std::memory_order_relaxed); }
 
     std::unique_ptr<ControlBlock[]> blocks;
     std::optional<JobLiveness> liveness;
-    std::uint64_t meetings = 5;
+    std::uint64_t barriers = 5;
     std::set<int> unmapped;
     bool anybody_left = false;
 };
 
 TEST_F(JobLivenessTest, NobodyIsBlamedWhileAllRun) {
     watch({});
-    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
-    EXPECT_EQ(block(0).blames.load(), 0);
+    EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
+    EXPECT_EQ(block(0).first_dead_pe.load(), 0);
 }
 
 TEST_F(JobLivenessTest, TheDeadOneIsBlamedAndTheBlameNoted) {
     watch({2});
-    EXPECT_EQ(liveness->dead_among(everybody), 2);
-    EXPECT_EQ(block(0).blames.load(), 3);
+    EXPECT_EQ(liveness->find_dead(everybody), 2);
+    EXPECT_EQ(block(0).first_dead_pe.load(), 3);
 }
 
 TEST_F(JobLivenessTest, APeThatFinalizedWillNotCome) {
     watch({});
     finalized(3, 5);
-    EXPECT_EQ(liveness->dead_among(everybody), 3);
+    EXPECT_EQ(liveness->find_dead(everybody), 3);
 }
 
 TEST_F(JobLivenessTest, APeThatFinalizedBehindAMeetingThatIsStillGoingOnHasComeToIt) {
     watch({});
     finalized(3, 6);
-    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+    EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
 }
 
 TEST_F(JobLivenessTest, APeToWhichTheWayIsLostWillNotCome) {
     watch({});
     liveness->note_lost(3);
-    EXPECT_EQ(liveness->dead_among(everybody), 3);
-    EXPECT_EQ(liveness->dead_among({0, 1, 3}), std::nullopt) << "it is not needed there";
+    EXPECT_EQ(liveness->find_dead(everybody), 3);
+    EXPECT_EQ(liveness->find_dead({0, 1, 3}), std::nullopt) << "it is not needed there";
 }
 
 TEST_F(JobLivenessTest, WhoWentBecauseOfAnotherIsNotBlamed) {
     watch({1, 3});
     note(1, 3);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 3);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 3);
     finalized(2, 5);
     note(2, 1);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(2)), 3) << "two notes in a row";
+    EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 3) << "two notes in a row";
 }
 
 TEST_F(JobLivenessTest, TheFirstNoteStays) {
     watch({1, 3});
-    EXPECT_EQ(liveness->dead_among(PeRange::one(3)), 3);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 1);
-    EXPECT_EQ(block(0).blames.load(), 4);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(3)), 3);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 1);
+    EXPECT_EQ(block(0).first_dead_pe.load(), 4);
 }
 
 TEST_F(JobLivenessTest, NotesThatGoRoundEnd) {
     watch({1, 2});
     note(1, 2);
     note(2, 1);
-    const auto blamed = liveness->dead_among(PeRange::one(1));
+    const auto blamed = liveness->find_dead(PeRange::one(1));
     EXPECT_TRUE(blamed == 1 || blamed == 2);
 }
 
 TEST_F(JobLivenessTest, ANoteThatNamesTheAskerOrNobodyIsNotFollowed) {
     watch({1});
     note(1, 0);
-    EXPECT_EQ(liveness->dead_among(everybody), 1);
+    EXPECT_EQ(liveness->find_dead(everybody), 1);
     note(1, 17);
-    EXPECT_EQ(liveness->dead_among(everybody), 1);
+    EXPECT_EQ(liveness->find_dead(everybody), 1);
 }
 
 TEST_F(JobLivenessTest, WithoutAMappedBlockTheDeadOneIsAllThatIsKnown) {
     unmapped = {2};
     watch({2});
-    EXPECT_EQ(liveness->dead_among(everybody), 2);
+    EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
 TEST_F(JobLivenessTest, APeOfAnotherHostThatHasSentItsDepartureWillNotCome) {
     unmapped = {2};
     watch({});
     departed(2, 5);
-    EXPECT_EQ(liveness->dead_among({0, 1, 4}), 2);
-    EXPECT_EQ(liveness->dead_among({0, 1, 2}), std::nullopt) << "it is not needed there";
+    EXPECT_EQ(liveness->find_dead({0, 1, 4}), 2);
+    EXPECT_EQ(liveness->find_dead({0, 1, 2}), std::nullopt) << "it is not needed there";
 }
 
 TEST_F(JobLivenessTest, EachPeOfOtherHostsThatHasSentItsDepartureIsFound) {
@@ -126,40 +126,40 @@ TEST_F(JobLivenessTest, EachPeOfOtherHostsThatHasSentItsDepartureIsFound) {
     watch({});
     departed(1, 5);
     departed(2, 5);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(1)), 1);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(2)), 2);
-    EXPECT_EQ(liveness->dead_among(PeRange::one(3)), std::nullopt);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 1);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 2);
+    EXPECT_EQ(liveness->find_dead(PeRange::one(3)), std::nullopt);
 }
 
 TEST_F(JobLivenessTest, ADepartureThatAnotherOfItsSlotReplacedIsNotTakenForThatOne) {
     unmapped = {2};
     watch({});
     departed(2 + static_cast<int>(departure_slots), 5);
-    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
+    EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
 }
 
 TEST_F(JobLivenessTest, ADepartureBehindAMeetingThatIsStillGoingOnIsNotYetOne) {
     unmapped = {2};
     watch({});
     departed(2, 6);
-    EXPECT_EQ(liveness->dead_among(everybody), std::nullopt);
-    meetings = 6;
-    EXPECT_EQ(liveness->dead_among(everybody), 2);
+    EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
+    barriers = 6;
+    EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
 TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheCountOfMeetingsHasOverflownItsField) {
     unmapped = {2};
     watch({});
-    meetings = (std::uint64_t{1} << 32) + 1;
+    barriers = (std::uint64_t{1} << 32) + 1;
     departed(2, 0xffffffffU);
-    EXPECT_EQ(liveness->dead_among(everybody), 2);
+    EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
 TEST_F(JobLivenessTest, BeforeItWatchesItKnowsProcessesOnly) {
     std::vector<ProcessId> processes(2, this_process());
     processes[1].start += 1;
     JobLiveness early(processes);
-    EXPECT_EQ(early.dead_among({0, 1, 2}), 1);
+    EXPECT_EQ(early.find_dead({0, 1, 2}), 1);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ protected:
     StaticVariablesTest() {
         image.begin = reinterpret_cast<std::uintptr_t>(fake_variables);
         image.bytes = sizeof fake_variables;
-        image.parts = {{{0, sizeof fake_variables}, 4096}};
+        image.segments = {{{0, sizeof fake_variables}, 4096}};
         image.identity = 0x1234;
         records.resize(3);
         for (std::size_t pe = 0; pe < records.size(); ++pe) {

@@ -12,9 +12,9 @@ using ::testing::Not;
 TEST(StatisticsReport, WhatIsPublishedIsRead) {
     WaitCounters waits;
     waits.waits = 1, waits.time = 14, waits.spins = 2, waits.yields = 3, waits.sleeps = 4, waits.parks = 5,
-    waits.asks = 6, waits.wakes = 7;
-    MeetingCounts counts{};
-    counts.meetings = 8, counts.timed = 9, counts.nanoseconds = 10, counts.longest = 11, counts.last = 12,
+    waits.liveness_checks = 6, waits.wakes = 7;
+    BarrierCounters counts{};
+    counts.barriers = 8, counts.timed = 9, counts.nanoseconds = 10, counts.longest = 11, counts.entered_last = 12,
     counts.late_nanoseconds = 13;
     publish(waits, counts);
     const PeStatistics expected{8, 9, 10, 11, 12, 13, 1, 14, 2, 3, 4, 5, 6, 7};
@@ -22,9 +22,9 @@ TEST(StatisticsReport, WhatIsPublishedIsRead) {
 }
 
 TEST(StatisticsReport, GivesALineToEachPeAndTheSum) {
-    PeStatistics one{.meetings = 32, .timed = 2, .nanoseconds = 5000, .longest = 3000};
+    PeStatistics one{.barriers = 32, .timed = 2, .nanoseconds = 5000, .longest = 3000};
     PeStatistics other{
-        .meetings = 32, .timed = 2, .nanoseconds = 1000, .longest = 600, .last = 2, .late_nanoseconds = 800};
+        .barriers = 32, .timed = 2, .nanoseconds = 1000, .longest = 600, .last = 2, .late_nanoseconds = 800};
     const std::string text = describe_statistics({one, other}, 16);
     EXPECT_THAT(text, HasSubstr("2 PEs; one barrier in 16 was timed"));
     EXPECT_THAT(text, ContainsRegex("\n +0 +32 +2.50 +3.0 +0 +0.00 "));

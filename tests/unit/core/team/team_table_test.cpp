@@ -14,12 +14,12 @@ using ::testing::HasSubstr;
 
 // PEs start, start + stride, ... of a parent; its name, where this PE is a member.
 Status split(TeamTable& table, Team& parent, int start, int stride, int count, TeamName& made,
-             TeamTable::Given given = TeamTable::Given::triplets) {
-    const TeamTable::Wish wishes[] = {{parent.members().every(start, stride, count), 0}};
+             TeamTable::ArgumentRule rule = TeamTable::ArgumentRule::triplets) {
+    const TeamTable::TeamSpec specs[] = {{parent.members().every(start, stride, count), 0}};
     return table.split(
         parent,
         {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride), static_cast<std::uint64_t>(count)},
-        {given}, wishes, std::span(&made, 1));
+        {rule}, specs, std::span(&made, 1));
 }
 
 TEST(TeamTable, PredefinedTeamsAreThere) {
@@ -28,7 +28,7 @@ TEST(TeamTable, PredefinedTeamsAreThere) {
     EXPECT_EQ(world.table(2).world().index(), 2);
     EXPECT_EQ(world.table(1).shared().members().text(), "PEs 0 to 2, every 1");
     EXPECT_EQ(world.table(0).find({}), nullptr);
-    EXPECT_FALSE(world.table(0).was_there({}));
+    EXPECT_FALSE(world.table(0).existed({}));
 }
 
 // A name is never given twice, and that of a team that is gone names nothing, though its place serves another.
@@ -45,9 +45,9 @@ TEST(TeamTable, PlacesAreUsedAgainAndNamesAreNot) {
             if (pe >= count) continue;
             ASSERT_TRUE(names.insert(made.value).second);
             ASSERT_EQ(table.find(last), nullptr);
-            ASSERT_EQ(last.value == 0, !table.was_there(last));
+            ASSERT_EQ(last.value == 0, !table.existed(last));
             ASSERT_NE(table.find(made), nullptr);
-            ASSERT_FALSE(table.was_there(made));
+            ASSERT_FALSE(table.existed(made));
             ASSERT_TRUE(table.find(made)->sync().ok());
             ASSERT_TRUE(table.destroy(made).ok());
             ASSERT_EQ(table.destroy(made).code(), Code::argument);
@@ -117,32 +117,32 @@ TEST(TeamTable, RefusesASplitWhoseMembersDisagree) {
     });
 }
 
-Status at_least_one(const TeamTable::Arguments& arguments) {
+Status first_is_positive(const TeamTable::Arguments& arguments) {
     return arguments[0] >= 1 ? Status{} : Status{Code::range, "the first is 0"};
 }
 
-// The one that is wrong by itself comes without wishes, and does not leave the others waiting.
+// The one that is wrong by itself comes without specs, and does not leave the others waiting.
 TEST(TeamTable, ARefusalOfOneIsToldToAll) {
     TeamWorld world(3);
-    const PlaceSet before = world.table(0).free_places();
-    const TeamTable::Terms terms{TeamTable::Given::alike, at_least_one};
+    const TeamSlotSet before = world.table(0).free_slots();
+    const TeamTable::SplitRules rules{TeamTable::ArgumentRule::alike, first_is_positive};
     world.run([&](TeamTable& table, int pe) {
-        const TeamTable::Wish wishes[] = {{table.world().members().every(0, 1, 3), 0}};
+        const TeamTable::TeamSpec specs[] = {{table.world().members().every(0, 1, 3), 0}};
         TeamName made;
-        const std::span<const TeamTable::Wish> mine = pe == 1 ? std::span<const TeamTable::Wish>() : wishes;
-        const Status refused = table.split(table.world(), {pe == 1 ? 0U : 4U, 0, 0}, terms, mine, std::span(&made, 1));
+        const std::span<const TeamTable::TeamSpec> mine = pe == 1 ? std::span<const TeamTable::TeamSpec>() : specs;
+        const Status refused = table.split(table.world(), {pe == 1 ? 0U : 4U, 0, 0}, rules, mine, std::span(&made, 1));
         EXPECT_EQ(refused.code(), Code::range);
         EXPECT_THAT(refused.message(), AllOf(HasSubstr("PE 1 of the team world"), HasSubstr("the first is 0")));
         const auto where = pe == 2 ? std::span<TeamName>() : std::span(&made, 1);
-        const Status nowhere = table.split(table.world(), {4, 0, 0}, terms, wishes, where);
+        const Status nowhere = table.split(table.world(), {4, 0, 0}, rules, specs, where);
         EXPECT_EQ(nowhere.code(), Code::argument);
         EXPECT_THAT(nowhere.message(), HasSubstr("PE 2 of the team world gave NULL"));
         EXPECT_EQ(made.value, 0U);
-        ASSERT_TRUE(table.split(table.world(), {4, 0, 0}, terms, wishes, std::span(&made, 1)).ok());
+        ASSERT_TRUE(table.split(table.world(), {4, 0, 0}, rules, specs, std::span(&made, 1)).ok());
         ASSERT_TRUE(table.find(made)->sync().ok());
         ASSERT_TRUE(table.destroy(made).ok());
     });
-    for (int pe = 0; pe < 3; ++pe) EXPECT_EQ(world.table(pe).free_places(), before);
+    for (int pe = 0; pe < 3; ++pe) EXPECT_EQ(world.table(pe).free_slots(), before);
 }
 
 TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
@@ -153,7 +153,7 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
         EXPECT_EQ(table.find(made)->size(), 2);
         EXPECT_EQ(table.find(made)->index(), pe % 2);
         TeamName none;
-        const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, TeamTable::Given::alike);
+        const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, TeamTable::ArgumentRule::alike);
         EXPECT_EQ(refused.code(), Code::mismatch);
         // Each is in what its left neighbour names.
         EXPECT_EQ(split(table, table.world(), (pe + 1) % 4, 1, 1, none).code(), Code::mismatch);
@@ -164,16 +164,16 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
 TEST(TeamTable, GivesOutPlacesOneByOne) {
     TeamWorld world(1);
     TeamTable& table = world.table(0);
-    EXPECT_FALSE(table.take(0)) << "the world's";
-    EXPECT_TRUE(table.take(7));
-    EXPECT_FALSE(table.take(7));
+    EXPECT_FALSE(table.claim_slot(0)) << "the world's";
+    EXPECT_TRUE(table.claim_slot(7));
+    EXPECT_FALSE(table.claim_slot(7));
     ASSERT_TRUE(table.prepare(7).ok());
     const TeamName name = table.begin(7, {PeRange::one(0), 3}, true);
     ASSERT_NE(table.find(name), nullptr);
     EXPECT_EQ(table.find(name)->contexts_wanted, 3);
     ASSERT_TRUE(table.destroy(name).ok());
-    EXPECT_TRUE(table.take(7));
-    table.give_back(7);
+    EXPECT_TRUE(table.claim_slot(7));
+    table.release_slot(7);
 }
 
 }  // namespace

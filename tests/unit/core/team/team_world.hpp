@@ -36,7 +36,7 @@ private:
     // Relaxed: the number alone matters.
     struct Watch final : Liveness {
         explicit Watch(const std::atomic<int>& dead) : dead_(dead) {}
-        std::optional<int> dead_among(const PeRange& pes) override {
+        std::optional<int> find_dead(const PeRange& pes) override {
             const int dead = dead_.load(std::memory_order_relaxed);
             for (int i = 0; i < pes.count; ++i)
                 if (pes.at(i) == dead) return dead;

@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, UnorderedTeam, ::testing::Values(2, 3, 4, 5, 8, 
 
 struct DeadPe final : Liveness {
     explicit DeadPe(int pe) : dead(pe) {}
-    std::optional<int> dead_among(const PeRange& pes) override {
+    std::optional<int> find_dead(const PeRange& pes) override {
         for (int i = 0; i < pes.count; ++i) {
             if (pes.at(i) == dead) return dead;
         }

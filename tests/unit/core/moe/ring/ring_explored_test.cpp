@@ -49,7 +49,7 @@ public:
 
     // "Lots of room" is what a sender believes that does not look.
     std::uint64_t head() { return mistake_ == Mistake::ignores_the_head ? position_ : memory_.load(head_word); }
-    Result<std::uint64_t> await_head(std::uint64_t position) { return memory_.wait_at_least(head_word, position); }
+    Result<std::uint64_t> await_head(std::uint64_t position) { return memory_.wait_reaches(head_word, position); }
     void copy(const RingPiece& piece) {
         if (mistake_ == Mistake::tail_before_data)
             held_back_.push_back(piece);
@@ -100,7 +100,7 @@ public:
     }
 
     std::uint64_t tail() { return memory_.load(tail_word); }
-    Result<std::uint64_t> await_tail(std::uint64_t position) { return memory_.wait_at_least(tail_word, position); }
+    Result<std::uint64_t> await_tail(std::uint64_t position) { return memory_.wait_reaches(tail_word, position); }
     void release(std::uint64_t head) {
         for (const auto& [piece, position] : std::exchange(under_way_, {})) read(memory_, piece, position);
         if (mistake_ != Mistake::waits_without_release) memory_.store(head_word, head);

@@ -14,7 +14,7 @@ TEST(ReadableEnvironment, IsEverythingWhenNothingIsMalformed) {
     const FakeEnvironment all{{"NPUSHMEM_PLUGIN_PATH", "/mine"}, {"NPUSHMEM_NO_SUCH", "1"}};
     const ReadableEnvironment readable(all);
     EXPECT_TRUE(readable.mistakes().empty());
-    EXPECT_EQ(readable.ours(), all.ours());
+    EXPECT_EQ(readable.npushmem_variables(), all.npushmem_variables());
     EXPECT_EQ(readable.get("NPUSHMEM_PLUGIN_PATH"), "/mine");
     EXPECT_EQ(readable.get("NPUSHMEM_PE"), std::nullopt);
 }

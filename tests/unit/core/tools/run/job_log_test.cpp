@@ -142,8 +142,8 @@ TEST_F(JobLogTest, CountsFailedCallsOfEachPe) {
 }
 
 TEST_F(JobLogTest, APeKnowsWhetherItsStandardErrorIsTheLaunchers) {
-    EXPECT_TRUE(channel_of(0).has_launchers_errors());
-    EXPECT_FALSE(channel_of(0, writing_.get()).has_launchers_errors());
+    EXPECT_TRUE(channel_of(0).has_launcher_stderr());
+    EXPECT_FALSE(channel_of(0, writing_.get()).has_launcher_stderr());
 }
 
 void set_file_limit(rlim_t bytes) {

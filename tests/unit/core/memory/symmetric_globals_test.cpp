@@ -1,5 +1,5 @@
 // The pages of a fake executable, some memory of the test, become those of a file and come back.
-#include "core/memory/static_data.hpp"
+#include "core/memory/symmetric_globals.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -19,9 +19,9 @@ namespace {
 constexpr std::uint64_t page_size = 4096;
 constexpr std::uint64_t one_mib = 1ULL << 20;
 
-class StaticDataTest : public ::testing::Test {
+class SymmetricGlobalsTest : public ::testing::Test {
 protected:
-    ~StaticDataTest() override {
+    ~SymmetricGlobalsTest() override {
         data.reset();
         if (variables != nullptr) munmap(variables, image.bytes);
         if (alias != nullptr) munmap(alias, image.bytes);
@@ -35,7 +35,7 @@ protected:
         ASSERT_NE(variables, MAP_FAILED);
         image.begin = reinterpret_cast<std::uintptr_t>(variables);
         image.bytes = bytes;
-        image.parts = {{{0, bytes}, initialised}};
+        image.segments = {{{0, bytes}, initialised}};
         file = memfd_create("test-static-data", MFD_CLOEXEC);
         ASSERT_EQ(ftruncate(file, static_cast<off_t>(before + bytes)), 0);
         alias = static_cast<std::byte*>(
@@ -44,11 +44,11 @@ protected:
     }
 
     Status share() {
-        auto made =
-            StaticData::share(image, {file, before, [this](std::uint64_t offset, std::uint64_t bytes) {
-                                          committed += bytes;
-                                          return offset >= fails_from ? Status{Code::memory, "no room"} : Status{};
-                                      }});
+        auto made = SymmetricGlobals::share(
+            image, {file, before, [this](std::uint64_t offset, std::uint64_t bytes) {
+                        committed += bytes;
+                        return offset >= fails_from ? Status{Code::memory, "no room"} : Status{};
+                    }});
         if (!made.ok()) return made.status();
         data = std::move(made).value();
         return {};
@@ -65,12 +65,12 @@ protected:
     std::byte* alias = nullptr;  // the same in the file
     int file = -1;
     ProgramImage image;
-    std::unique_ptr<StaticData> data;
+    std::unique_ptr<SymmetricGlobals> data;
     std::uint64_t committed = 0;
     std::uint64_t fails_from = ~std::uint64_t{0};
 };
 
-TEST_F(StaticDataTest, KeepsContentsAndAddresses) {
+TEST_F(SymmetricGlobalsTest, KeepsContentsAndAddresses) {
     make_program(10 * page_size, 2 * page_size);
     std::strcpy(reinterpret_cast<char*>(variables + 100), "initialised");
     std::strcpy(reinterpret_cast<char*>(variables + 7 * page_size), "touched since");
@@ -86,11 +86,11 @@ TEST_F(StaticDataTest, KeepsContentsAndAddresses) {
     EXPECT_EQ(alias[9 * page_size + 5], std::byte{8});
 }
 
-TEST_F(StaticDataTest, GivesBackWhatThePeersWrote) {
+TEST_F(SymmetricGlobalsTest, GivesBackWhatThePeersWrote) {
     make_program(10 * page_size, page_size);
     ASSERT_TRUE(share().ok());
     alias[3 * page_size] = std::byte{1};
-    ASSERT_TRUE(data->give_back().ok());
+    ASSERT_TRUE(data->restore_private().ok());
     EXPECT_EQ(variables[3 * page_size], std::byte{1});
     alias[3 * page_size] = std::byte{2};
     EXPECT_EQ(variables[3 * page_size], std::byte{1}) << "private again";
@@ -100,7 +100,7 @@ TEST_F(StaticDataTest, GivesBackWhatThePeersWrote) {
     EXPECT_EQ(variables[3 * page_size], std::byte{1}) << "once is enough";
 }
 
-TEST_F(StaticDataTest, LeavesUntouchedPagesAlone) {
+TEST_F(SymmetricGlobalsTest, LeavesUntouchedPagesAlone) {
     constexpr std::uint64_t bytes = 1ULL << 30;
     make_program(bytes, page_size);
     for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) variables[at + 5 * page_size] = std::byte{1};
@@ -108,12 +108,12 @@ TEST_F(StaticDataTest, LeavesUntouchedPagesAlone) {
     for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) EXPECT_EQ(alias[at + 5 * page_size], std::byte{1});
     EXPECT_LE(bytes_in_file(), 2 * one_mib);
     EXPECT_LE(committed, 2 * one_mib);
-    ASSERT_TRUE(data->give_back().ok());
+    ASSERT_TRUE(data->restore_private().ok());
     for (std::uint64_t at = 0; at < bytes; at += 64 * one_mib) EXPECT_EQ(variables[at + 5 * page_size], std::byte{1});
     EXPECT_LE(bytes_in_file(), 2 * one_mib) << "looking for what to give back fills no holes";
 }
 
-TEST_F(StaticDataTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
+TEST_F(SymmetricGlobalsTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
     make_program(12 * one_mib, page_size);
     variables[0] = std::byte{1};
     variables[9 * one_mib] = std::byte{2};
@@ -128,7 +128,7 @@ TEST_F(StaticDataTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
 }
 
 // Each writer counts in a page of its own; a write into a page that had been copied but not yet replaced would be lost.
-TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
+TEST_F(SymmetricGlobalsTest, LosesNoWriteOfOtherThreads) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the thread sanitizer's own signal handling is inside the atomics that fault here";
 #endif
@@ -148,7 +148,7 @@ TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
         });
     for (int round = 0; round < rounds; ++round) {
         EXPECT_TRUE(share().ok());
-        EXPECT_TRUE(data->give_back().ok());
+        EXPECT_TRUE(data->restore_private().ok());
         std::this_thread::yield();  // before the watch ends
         data.reset();
     }
@@ -160,7 +160,7 @@ TEST_F(StaticDataTest, LosesNoWriteOfOtherThreads) {
         EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(variables + (5 * i) * page_size), done[i].load());
 }
 
-TEST_F(StaticDataTest, AChildOfForkHasItsOwn) {
+TEST_F(SymmetricGlobalsTest, AChildOfForkHasItsOwn) {
     make_program(10 * page_size, page_size);
     auto& value = *reinterpret_cast<volatile int*>(variables + 2 * page_size);
     ASSERT_TRUE(share().ok());
@@ -183,7 +183,7 @@ TEST_F(StaticDataTest, AChildOfForkHasItsOwn) {
 }
 
 // Whoever else handles the signal goes on doing so.
-TEST(HeldWrites, LeavesOtherFaultsToWhoHandlesThem) {
+TEST(WriteFaultGuard, LeavesOtherFaultsToWhoHandlesThem) {
     static std::byte* memory;
     static volatile int handled;
     memory = static_cast<std::byte*>(mmap(nullptr, 2 * page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -198,7 +198,7 @@ TEST(HeldWrites, LeavesOtherFaultsToWhoHandlesThem) {
     own.sa_flags = SA_SIGINFO;
     sigaction(SIGSEGV, &own, &before);
     {
-        const HeldWrites held(reinterpret_cast<std::uintptr_t>(memory + page_size), page_size);
+        const WriteFaultGuard held(reinterpret_cast<std::uintptr_t>(memory + page_size), page_size);
         *reinterpret_cast<volatile std::byte*>(memory) = std::byte{1};
     }
     EXPECT_EQ(handled, 1);

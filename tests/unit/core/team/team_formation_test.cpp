@@ -1,4 +1,4 @@
-#include "core/team/team_gathering.hpp"
+#include "core/team/team_formation.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -36,12 +36,12 @@ private:
 };
 
 Status gather(TeamTable& table, Note& note, int leader, int npes, int index, TeamName& made) {
-    if (table.parts().my_pe == leader) note.set(table.make_id());
-    return table.gather(note.get(), npes, index, 0, made);
+    if (table.resources().my_pe == leader) note.set(table.make_id());
+    return table.form_team(note.get(), npes, index, 0, made);
 }
 
 // Every order of four PEs, and each of them as the leader.
-TEST(TeamGathering, MakesATeamInAnyOrder) {
+TEST(TeamFormation, MakesATeamInAnyOrder) {
     TeamWorld world(4);
     Pes order{0, 1, 2, 3};
     std::vector<Pes> orders;
@@ -57,14 +57,14 @@ TEST(TeamGathering, MakesATeamInAnyOrder) {
             for (int member = 0; member < 4; ++member)
                 ASSERT_EQ(team.members().at(member), orders[i][static_cast<std::size_t>(member)]);
             ASSERT_TRUE(team.all_found());
-            for (int meeting = 0; meeting < 3; ++meeting) ASSERT_TRUE(team.sync().ok());
+            for (int round = 0; round < 3; ++round) ASSERT_TRUE(team.sync().ok());
             ASSERT_TRUE(table.destroy(made).ok());
         }
     });
 }
 
 // PEs that are no members do nothing; teams that have no PE in common are made at the same time.
-TEST(TeamGathering, NeedsNobodyElse) {
+TEST(TeamFormation, NeedsNobodyElse) {
     TeamWorld world(6);
     const Pes some{4, 0, 1};
     const Pes others{5, 2};
@@ -84,18 +84,18 @@ TEST(TeamGathering, NeedsNobodyElse) {
     });
 }
 
-TEST(TeamGathering, MakesATeamOfOne) {
+TEST(TeamFormation, MakesATeamOfOne) {
     TeamWorld world(2);
     TeamTable& table = world.table(1);
     TeamName made;
-    ASSERT_TRUE(table.gather(table.make_id(), 1, 0, 5, made).ok());
+    ASSERT_TRUE(table.form_team(table.make_id(), 1, 0, 5, made).ok());
     EXPECT_EQ(table.find(made)->size(), 1);
     EXPECT_EQ(table.find(made)->contexts_wanted, 5);
     EXPECT_TRUE(table.destroy(made).ok());
 }
 
 // What is split from a listed team is by its numbers, with a list or without.
-TEST(TeamGathering, ItsTeamsCanBeSplit) {
+TEST(TeamFormation, ItsTeamsCanBeSplit) {
     TeamWorld world(4);
     const Pes order{2, 0, 3, 1};
     Note note;
@@ -103,9 +103,9 @@ TEST(TeamGathering, ItsTeamsCanBeSplit) {
         TeamName made;
         ASSERT_TRUE(gather(table, note, 3, 4, index_in(order, pe), made).ok());
         Team& parent = *table.find(made);
-        const TeamTable::Wish wishes[] = {{parent.members().every(0, 1, 3), 0}};
+        const TeamTable::TeamSpec specs[] = {{parent.members().every(0, 1, 3), 0}};
         TeamName child;
-        ASSERT_TRUE(table.split(parent, {0, 1, 3}, {TeamTable::Given::alike}, wishes, std::span(&child, 1)).ok());
+        ASSERT_TRUE(table.split(parent, {0, 1, 3}, {TeamTable::ArgumentRule::alike}, specs, std::span(&child, 1)).ok());
         ASSERT_EQ(child.value == 0, pe == 1);
         if (child.value == 0) return;
         EXPECT_EQ(table.find(child)->members().text(), "PEs 2, 0, 3");
@@ -114,7 +114,7 @@ TEST(TeamGathering, ItsTeamsCanBeSplit) {
 }
 
 // All hear the same sentence, and can go on.
-TEST(TeamGathering, ContradictionsAreEverybodysFailure) {
+TEST(TeamFormation, ContradictionsAreEverybodysFailure) {
     struct Wrong {
         int sizes[3];
         int indices[3];
@@ -143,7 +143,7 @@ TEST(TeamGathering, ContradictionsAreEverybodysFailure) {
     });
 }
 
-TEST(TeamGathering, DifferentSizesAreNamed) {
+TEST(TeamFormation, DifferentSizesAreNamed) {
     TeamWorld world(2);
     Note note;
     world.run([&](TeamTable& table, int pe) {
@@ -154,7 +154,7 @@ TEST(TeamGathering, DifferentSizesAreNamed) {
     });
 }
 
-TEST(TeamGathering, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
+TEST(TeamFormation, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
     TeamWorld world(3, std::chrono::milliseconds{50});
     Note note;
     world.run([&](TeamTable& table, int pe) {
@@ -166,35 +166,35 @@ TEST(TeamGathering, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
     });
 }
 
-TEST(TeamGathering, ALeaderThatIsDeadIsNamed) {
+TEST(TeamFormation, ALeaderThatIsDeadIsNamed) {
     TeamWorld world(2);
     const std::uint64_t id = world.table(0).make_id();
     world.kill(0);
     TeamName made;
-    const Status done = world.table(1).gather(id, 2, 1, 0, made);
+    const Status done = world.table(1).form_team(id, 2, 1, 0, made);
     EXPECT_EQ(done.code(), Code::peer_dead);
     EXPECT_THAT(done.message(), HasSubstr("PE 0 has died"));
 }
 
-TEST(TeamGathering, AnIdServesOnceAndOnlyIfItWasMade) {
+TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
     TeamWorld world(2);
     TeamTable& table = world.table(0);
     TeamName made;
     const std::uint64_t id = table.make_id();
     EXPECT_NE(id, table.make_id());
-    ASSERT_TRUE(table.gather(id, 1, 0, 0, made).ok());
-    EXPECT_THAT(table.gather(id, 1, 0, 0, made).message(), HasSubstr("has been used"));
-    EXPECT_EQ(table.gather(TeamGathering::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
+    ASSERT_TRUE(table.form_team(id, 1, 0, 0, made).ok());
+    EXPECT_THAT(table.form_team(id, 1, 0, 0, made).message(), HasSubstr("has been used"));
+    EXPECT_EQ(table.form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
     for (const std::uint64_t wrong :
-         {std::uint64_t{0}, std::uint64_t{5}, TeamGathering::id_of(2, 1), ~std::uint64_t{0}})
-        EXPECT_THAT(table.gather(wrong, 1, 0, 0, made).message(), HasSubstr("is no id")) << wrong;
-    EXPECT_EQ(table.gather(table.make_id(), 3, 0, 0, made).code(), Code::range);
-    EXPECT_EQ(table.gather(table.make_id(), 0, 0, 0, made).code(), Code::range);
-    EXPECT_THAT(world.table(1).gather(TeamGathering::id_of(0, 77), 1, 0, 0, made).message(), HasSubstr("is no id"));
+         {std::uint64_t{0}, std::uint64_t{5}, TeamFormation::id_of(2, 1), ~std::uint64_t{0}})
+        EXPECT_THAT(table.form_team(wrong, 1, 0, 0, made).message(), HasSubstr("is no id")) << wrong;
+    EXPECT_EQ(table.form_team(table.make_id(), 3, 0, 0, made).code(), Code::range);
+    EXPECT_EQ(table.form_team(table.make_id(), 0, 0, 0, made).code(), Code::range);
+    EXPECT_THAT(world.table(1).form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).message(), HasSubstr("is no id"));
 }
 
 // Whoever comes when all is over is told what became of it, though nobody answers any more.
-TEST(TeamGathering, WhoComesAfterTheEndIsToldWhatItWas) {
+TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
     TeamWorld world(4);
     Note sizes, made_without, range;
     world.run([&](TeamTable& table, int pe) {
@@ -207,12 +207,12 @@ TEST(TeamGathering, WhoComesAfterTheEndIsToldWhatItWas) {
             EXPECT_EQ(gather(table, range, 0, 5, pe, made).code(), Code::range);
         }
     });
-    // More than there is room for in the box of one that does not look there.
-    for (int round = 0; round < 2 * TeamMail::slots; ++round)
+    // More than there is room for in the mailbox_offset of one that does not look there.
+    for (int round = 0; round < 2 * TeamMailbox::slots; ++round)
         for (const int pe : {2, 3}) {
             TeamName made;
             const auto failure = [&](Note& note) {
-                return world.table(pe).gather(note.get(), 4, pe, 0, made).message();
+                return world.table(pe).form_team(note.get(), 4, pe, 0, made).message();
             };
             EXPECT_THAT(failure(sizes), HasSubstr("npes is 4 on PE 0 and 3 on PE 1"));
             EXPECT_THAT(failure(made_without),
@@ -222,7 +222,7 @@ TEST(TeamGathering, WhoComesAfterTheEndIsToldWhatItWas) {
 }
 
 // The same while the others are under way, in whatever order they come: nobody waits for what will not be.
-TEST(TeamGathering, ARefusalReachesEverybodyWhenever) {
+TEST(TeamFormation, ARefusalReachesEverybodyWhenever) {
     TeamWorld world(4);
     std::vector<Note> notes(200);
     world.run([&](TeamTable& table, int pe) {
@@ -238,14 +238,14 @@ TEST(TeamGathering, ARefusalReachesEverybodyWhenever) {
 }
 
 // Two threads of one PE are not two members; neither they nor the others are left waiting.
-TEST(TeamGathering, OnePeIsNotCountedTwice) {
+TEST(TeamFormation, OnePeIsNotCountedTwice) {
     for (const int twice : {0, 1}) {
         TeamWorld world(3);
         const std::uint64_t id = world.table(0).make_id();
         std::atomic<int> named{0};
         const auto come = [&](int pe, int index) {
             TeamName made;
-            const Status done = world.table(pe).gather(id, 3, index, 0, made);
+            const Status done = world.table(pe).form_team(id, 3, index, 0, made);
             EXPECT_FALSE(done.ok());
             if (done.message().find(fmt::format("PE {} has come", twice)) != std::string::npos)
                 named.fetch_add(1, std::memory_order_relaxed);
@@ -259,10 +259,10 @@ TEST(TeamGathering, OnePeIsNotCountedTwice) {
     }
 }
 
-// A PE that came and gave up leaves nothing behind: its places are free, and later letters find their way.
-TEST(TeamGathering, NothingIsLeftOfAnAttemptThatFailed) {
+// A PE that came and gave up leaves nothing behind: its places are free, and later messages find their way.
+TEST(TeamFormation, NothingIsLeftOfAnAttemptThatFailed) {
     TeamWorld world(2, std::chrono::seconds{60});
-    const PlaceSet before = world.table(0).free_places();
+    const TeamSlotSet before = world.table(0).free_slots();
     std::vector<Note> notes(20);
     world.run([&](TeamTable& table, int) {
         for (std::size_t i = 0; i < notes.size(); ++i) {
@@ -270,8 +270,8 @@ TEST(TeamGathering, NothingIsLeftOfAnAttemptThatFailed) {
             EXPECT_EQ(gather(table, notes[i], static_cast<int>(i % 2), 2, 0, made).code(), Code::mismatch);
         }
     });
-    EXPECT_EQ(world.table(0).free_places(), before);
-    EXPECT_EQ(world.table(1).free_places(), before);
+    EXPECT_EQ(world.table(0).free_slots(), before);
+    EXPECT_EQ(world.table(1).free_slots(), before);
 }
 
 }  // namespace

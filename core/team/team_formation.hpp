@@ -1,14 +1,14 @@
 // How PEs that have nothing in common but an id become a team, in an order that each says for itself. The PE that made
-// the id leads: it hears who comes and as which member, tells all who they are, and proposes places until all have one.
+// the id leads: it hears who comes and as which member, tells all who they are, and proposes slots until all have one.
 //
 //     a member                          the leader
 //     hello: size, index, free  ---->   all have come, or somebody contradicts
-//                               <----   roster: the members' PEs, in parts; or refusal: why
-//                               <----   proposal: a place
+//                               <----   roster: the members' PEs, in pieces; or refusal: why
+//                               <----   proposal: a slot
 //     vote: taken, mapped, free ---->
 //                               <----   verdict: begin, or wait for another proposal; or refusal
 //
-// Then the id is closed: who comes later finds out by the leader's board (ClosedIds).
+// Then the id is closed: who comes later finds out from the leader's table (TeamFormationOutcomes).
 //
 // One of these is one PE's part in one team; one thread.
 #pragma once
@@ -17,13 +17,13 @@
 #include <span>
 #include <vector>
 
-#include "core/team/closed_ids.hpp"
-#include "core/team/team_mail.hpp"
+#include "core/team/team_formation_outcomes.hpp"
+#include "core/team/team_mailbox.hpp"
 #include "core/team/team_table.hpp"
 
 namespace npushmem {
 
-class TeamGathering {
+class TeamFormation {
 public:
     // The leader of a team of this id.
     static int leader_of(std::uint64_t id) { return static_cast<int>(id >> 32) - 1; }
@@ -33,13 +33,14 @@ public:
     }
 
     // `size`: of the team; `index`: of this PE there.
-    TeamGathering(TeamTable& table, TeamMail& mail, ClosedIds& closed, std::uint64_t id, int size, int index)
-        : table_(table), mail_(mail), closed_(closed), id_(id), size_(size), index_(index) {}
+    TeamFormation(TeamTable& table, TeamMailbox& mailbox, TeamFormationOutcomes& outcomes, std::uint64_t id, int size,
+                  int index)
+        : table_(table), mailbox_(mailbox), outcomes_(outcomes), id_(id), size_(size), index_(index) {}
 
-    // Collective over the members to be. The letters of the id are expected, and will be forgotten by the caller.
+    // Collective over the members to be. The messages of the id are expected, and will be forgotten by the caller.
     Status run(int contexts_wanted, TeamName& made);
     // Instead, when this PE has come with the id before: fails, and so does what is under way with it.
-    Status come_again();
+    Status reject_reuse();
 
 private:
     enum Kind : std::uint32_t { hello, roster, proposal, vote, verdict, refusal };
@@ -52,9 +53,9 @@ private:
         index_range,
         twice,
         missing,
-        places,
+        slots,
         memory,
-        one_more,
+        surplus,
         failed
     };
     struct Refusal {
@@ -65,61 +66,61 @@ private:
         int pe;
         int size;
         int index;
-        PlaceSet free;
+        TeamSlotSet free;
     };
     struct Vote {
         Granted granted;
         bool mapped;
-        PlaceSet free;
+        TeamSlotSet free;
     };
 
     // The leader's part.
     Status lead();
-    Status hear_all();
+    Status receive_hellos();
     [[nodiscard]] std::optional<Refusal> contradiction() const;
-    Status tell_roster();
-    Status choose_place();
-    Status hear_votes();
+    Status send_roster();
+    Status choose_slot();
+    Status receive_votes();
     Status refuse(const Refusal& why);
-    Status refuse_one_more(int pe);
-    Status tell_all(Letter letter);
+    Status refuse_surplus(int pe);
+    Status send_to_all(TeamMessage message);
     void close(const Status& done);
-    [[nodiscard]] bool has_come(int pe) const;
-    [[nodiscard]] Letter letter_of(const Refusal& why) const;
+    [[nodiscard]] bool has_arrived(int pe) const;
+    [[nodiscard]] TeamMessage refusal_message(const Refusal& why) const;
 
     // The others'.
     Status follow();
-    [[nodiscard]] Letter hello_letter() const;
-    Status say_hello();
+    [[nodiscard]] TeamMessage hello_message() const;
+    Status send_hello();
     // The failure, where the leader has closed the id.
-    [[nodiscard]] Status look_whether_closed() const;
-    Status act_on(const Letter& letter, bool& finished);
+    [[nodiscard]] Status check_closed() const;
+    Status handle(const TeamMessage& message, bool& finished);
 
     // Both.
-    Vote try_place(int place);
-    void give_back();
-    [[nodiscard]] Refusal said_in(std::span<const std::uint32_t> words) const;
+    Vote try_slot(int slot);
+    void release_slot();
+    [[nodiscard]] Refusal parse_refusal(std::span<const std::uint32_t> words) const;
     [[nodiscard]] Status text_of(const Refusal& why) const;
-    [[nodiscard]] Letter letter(Kind kind) const;
+    [[nodiscard]] TeamMessage message(Kind kind) const;
     // Waits for one; `what.needs` may grow meanwhile.
-    Result<Letter> next(const WaitFor& what, std::optional<std::uint32_t> number = {});
+    Result<TeamMessage> next(const WaitFor& what, std::optional<std::uint32_t> number = {});
 
     TeamTable& table_;
-    TeamMail& mail_;
-    ClosedIds& closed_;
+    TeamMailbox& mailbox_;
+    TeamFormationOutcomes& outcomes_;
     std::uint64_t id_;
     int size_;
     int index_;
-    int place_ = -1;
+    int slot_ = -1;
     bool taken_ = false;
     bool mapped_ = true;              // by all
     std::optional<Refusal> refusal_;  // of the leader: why there is no team
     Members members_;
-    std::vector<int> pes_;       // the members, as far as known
-    std::uint32_t letters_ = 0;  // the leader's so far
-    std::vector<Arrival> come_;  // of the leader: itself first
-    std::vector<int> come_pes_;  // the same, for waits
-    std::vector<Vote> votes_;    // of the leader: itself first
+    std::vector<int> pes_;           // the members, as far as known
+    std::uint32_t messages_ = 0;     // the leader's so far
+    std::vector<Arrival> arrivals_;  // of the leader: itself first
+    std::vector<int> arrived_pes_;   // the same, for waits
+    std::vector<Vote> votes_;        // of the leader: itself first
 };
 
 }  // namespace npushmem

@@ -10,7 +10,7 @@
 
 namespace npushmem {
 
-class ObjectBook {
+class AllocationTracker {
 public:
     // An object now lives there, whatever was there before.
     void add(std::uint64_t offset, std::uint64_t bytes);

@@ -1,4 +1,4 @@
-// A counter in memory shared between processes on which they can sleep: a ParkingLine over a futex. 64 bytes:
+// A counter in memory shared between processes on which they can sleep: a ParkingCounter over a futex. 64 bytes:
 //     0..7   the counter     8..11  how many sleep on it     12..15  unused     16..63  for who owns the line
 // both in native byte order and zero at first. Someone who dies in its sleep stays counted: later writers then make a
 // system call that wakes nobody, and nothing else is wrong.
@@ -13,12 +13,12 @@
 
 namespace npushmem {
 
-class SharedLine {
+class FutexCounter {
 public:
     static constexpr std::size_t bytes = 64;
 
     // `line`: aligned to `bytes`; it must outlive this.
-    explicit SharedLine(std::byte* line) : line_(line) {}
+    explicit FutexCounter(std::byte* line) : line_(line) {}
 
     [[nodiscard]] std::atomic_ref<std::uint64_t> counter() const {
         return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line_));

@@ -1,4 +1,4 @@
-#include "core/base/shared_line.hpp"
+#include "core/base/futex_counter.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -15,17 +15,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct alignas(SharedLine::bytes) Memory {
-    std::byte bytes[SharedLine::bytes] = {};
+struct alignas(FutexCounter::bytes) Memory {
+    std::byte bytes[FutexCounter::bytes] = {};
 };
 
 // Longer than anybody has to wait for a waker, shorter than a test may take.
 constexpr std::chrono::seconds too_long{30};
 
 // Whether a waker has ended each sleep.
-bool sleep_until(SharedLine line, std::uint64_t wanted) {
+bool sleep_until(FutexCounter line, std::uint64_t wanted) {
     SystemWaitOs os;
-    ParkingOn parking(line);
+    FutexParking parking(line);
     for (;;) {
         parking.announce();
         const bool reached = line.value() >= wanted;
@@ -37,15 +37,15 @@ bool sleep_until(SharedLine line, std::uint64_t wanted) {
     }
 }
 
-void store_when_asleep(SharedLine line, std::uint32_t sleepers, std::uint64_t value) {
+void store_when_asleep(FutexCounter line, std::uint32_t sleepers, std::uint64_t value) {
     while (line.sleepers() < sleepers) std::this_thread::yield();
     line.store(value);
     wake_sleepers(line);
 }
 
-TEST(SharedLine, AWriterWakesManySleepers) {
+TEST(FutexCounter, AWriterWakesManySleepers) {
     Memory memory;
-    const SharedLine line(memory.bytes);
+    const FutexCounter line(memory.bytes);
     constexpr int count = 9;
     std::vector<std::thread> sleepers;
     sleepers.reserve(count);
@@ -55,7 +55,7 @@ TEST(SharedLine, AWriterWakesManySleepers) {
     EXPECT_EQ(line.sleepers(), 0U);
 }
 
-TEST(SharedLine, WakesAcrossProcessesAndMappings) {
+TEST(FutexCounter, WakesAcrossProcessesAndMappings) {
     const int file = memfd_create("test-line", 0);
     ASSERT_GE(file, 0);
     ASSERT_EQ(ftruncate(file, 4096), 0);
@@ -68,9 +68,9 @@ TEST(SharedLine, WakesAcrossProcessesAndMappings) {
     ASSERT_GE(child, 0);
     if (child == 0) {
         std::byte* there = map();
-        _exit(there != MAP_FAILED && sleep_until(SharedLine(there), 7) ? 0 : 1);
+        _exit(there != MAP_FAILED && sleep_until(FutexCounter(there), 7) ? 0 : 1);
     }
-    store_when_asleep(SharedLine(here), 1, 7);
+    store_when_asleep(FutexCounter(here), 1, 7);
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
@@ -78,9 +78,9 @@ TEST(SharedLine, WakesAcrossProcessesAndMappings) {
     close(file);
 }
 
-TEST(SharedLine, AnotherValueThanExpectedIsNotSleptOn) {
+TEST(FutexCounter, AnotherValueThanExpectedIsNotSleptOn) {
     Memory memory;
-    SharedLine line(memory.bytes);
+    FutexCounter line(memory.bytes);
     line.store(5);
     SystemWaitOs os;
     line.sleep(os, 4, 1h);

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/proxy/asker.hpp"
+#include "core/proxy/requester.hpp"
 
 namespace npushmem::proxy {
 
-struct QuietWait {
-    std::shared_ptr<Asker> asker;
-    std::uint64_t number = 0;  // the asker's
+struct QuietRequest {
+    std::shared_ptr<RequesterState> requester;
+    std::uint64_t number = 0;  // the requester's
     int open = 0;              // PEs that are still to complete
     Status first;              // failure of those that have
 };

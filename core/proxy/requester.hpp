@@ -13,11 +13,11 @@
 
 namespace npushmem::proxy {
 
-class Asker {
+class RequesterState {
 public:
-    Asker() = default;
-    Asker(const Asker&) = delete;
-    Asker& operator=(const Asker&) = delete;
+    RequesterState() = default;
+    RequesterState(const RequesterState&) = delete;
+    RequesterState& operator=(const RequesterState&) = delete;
 
     // ---- the core's side ----
     // How many of its requests are over.
@@ -27,7 +27,7 @@ public:
     }
     // Whether the answer to the request of this number, 1 or more, is there; then it is in answer() and value().
     [[nodiscard]] bool answered(std::uint64_t number) const {
-        // Pairs with the store in tell(): answer, value and what was fetched are seen.
+        // Pairs with the store in report(): answer, value and what was fetched are seen.
         return answered_.load(std::memory_order_acquire) == number;
     }
     [[nodiscard]] Status answer() { return std::move(answer_); }
@@ -42,12 +42,12 @@ public:
     }
 
     // ---- the proxy's side ----
-    void tell(std::uint64_t number, Status answer, std::uint64_t value) {
+    void report(std::uint64_t number, Status answer, std::uint64_t value) {
         answer_ = std::move(answer);
         value_ = value;
         answered_.store(number, std::memory_order_release);  // pairs with answered()
     }
-    void note_failure(Status failure) {
+    void record_failure(Status failure) {
         const std::lock_guard guard(lock_);
         if (failure_.ok()) failure_ = std::move(failure);
         failed_.store(true, std::memory_order_relaxed);  // a hint, see take_failure()

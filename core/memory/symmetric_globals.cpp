@@ -1,4 +1,4 @@
-#include "core/memory/static_data.hpp"
+#include "core/memory/symmetric_globals.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -20,13 +20,13 @@ namespace {
 // Replaced at a time: bounds how long another thread's write waits, and what is there twice.
 constexpr std::uint64_t piece_bytes = 4ULL << 20;
 // Above this the kernel is asked which pages exist; below, reading all of them is faster.
-constexpr std::uint64_t little = 256ULL << 10;
+constexpr std::uint64_t pagemap_threshold = 256ULL << 10;
 // Runs of pages with less between them are committed as one.
 constexpr std::uint64_t small_gap = 64ULL << 10;
 
 // System calls without their wrappers: sanitizers would take the copies for accesses between variables, and forget what
 // they know of them when the pages are replaced; and a function that is called for the first time while writes are held
-// would be looked up, and noted in the executable's pages, where this code is part of it.
+// would be looked up, and noted in the executable's pages, where this code belongs to it.
 void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int descriptor, std::uint64_t offset) {
     return reinterpret_cast<void*>(
         syscall(SYS_mmap, address, bytes, protection, flags, descriptor, static_cast<off_t>(offset)));
@@ -59,15 +59,15 @@ void append(std::vector<Range>& runs, const Range& range) {
 
 }  // namespace
 
-Result<std::unique_ptr<StaticData>> StaticData::share(const ProgramImage& image, Home home) {
-    std::unique_ptr<StaticData> data(new StaticData(image, std::move(home)));
-    if (HeldWrites::needed()) data->held_.emplace(image.begin, image.bytes);
-    Notes notes;
-    notes.states.resize(piece_bytes / page_bytes());
-    notes.runs.reserve(piece_bytes / page_bytes());
-    data->shared_.reserve(image.bytes / piece_bytes + image.parts.size());
-    for (const auto& part : image.parts)
-        if (Status shared = data->share_part(part, notes); !shared.ok())
+Result<std::unique_ptr<SymmetricGlobals>> SymmetricGlobals::share(const ProgramImage& image, Backing backing) {
+    std::unique_ptr<SymmetricGlobals> data(new SymmetricGlobals(image, std::move(backing)));
+    if (WriteFaultGuard::needed()) data->write_guard_.emplace(image.begin, image.bytes);
+    PageScan scan;
+    scan.states.resize(piece_bytes / page_bytes());
+    scan.runs.reserve(piece_bytes / page_bytes());
+    data->shared_.reserve(image.bytes / piece_bytes + image.segments.size());
+    for (const auto& segment : image.segments)
+        if (Status shared = data->share_segment(segment, scan); !shared.ok())
             return shared.within(
                 fmt::format("cannot make {} of the executable's variables symmetric "
                             "(NPUSHMEM_STATIC_DATA=0 does without)",
@@ -75,70 +75,71 @@ Result<std::unique_ptr<StaticData>> StaticData::share(const ProgramImage& image,
     return data;
 }
 
-StaticData::~StaticData() { (void)give_back(); }
+SymmetricGlobals::~SymmetricGlobals() { (void)restore_private(); }
 
-Status StaticData::share_part(const ProgramImage::Part& part, Notes& notes) {
-    for (std::uint64_t done = 0; done < part.pages.size; done += piece_bytes) {
-        const Range piece{part.pages.offset + done, std::min(piece_bytes, part.pages.size - done)};
-        const std::uint64_t initialised = part.initialised > done ? part.initialised - done : 0;
-        if (Status shared = share_piece(piece, initialised, notes); !shared.ok()) return shared;
+Status SymmetricGlobals::share_segment(const ProgramImage::LoadSegment& segment, PageScan& scan) {
+    for (std::uint64_t done = 0; done < segment.pages.size; done += piece_bytes) {
+        const Range piece{segment.pages.offset + done, std::min(piece_bytes, segment.pages.size - done)};
+        const std::uint64_t initialised = segment.initialised > done ? segment.initialised - done : 0;
+        if (Status shared = share_piece(piece, initialised, scan); !shared.ok()) return shared;
     }
     return {};
 }
 
-void StaticData::find_runs(const Range& piece, std::uint64_t initialised, Notes& notes) const {
-    notes.runs.clear();
+void SymmetricGlobals::find_runs(const Range& piece, std::uint64_t initialised, PageScan& scan) const {
+    scan.runs.clear();
     const std::uint64_t first = std::min(initialised, piece.size);
-    if (first > 0) notes.runs.push_back({piece.offset, first});
+    if (first > 0) scan.runs.push_back({piece.offset, first});
     const std::uint64_t rest = piece.size - first;
-    const bool told = rest > little && read_page_states(at(piece.offset + first), rest / page_bytes(), notes.states);
+    const bool told =
+        rest > pagemap_threshold && read_page_states(at(piece.offset + first), rest / page_bytes(), scan.states);
     for (std::uint64_t done = 0; done < rest; done += page_bytes()) {
         const std::uint64_t offset = piece.offset + first + done;
-        const bool exists = !told || notes.states[done / page_bytes()] >> 62 != 0;
-        if (exists && !is_zero(at(offset), page_bytes())) append(notes.runs, {offset, page_bytes()});
+        const bool exists = !told || scan.states[done / page_bytes()] >> 62 != 0;
+        if (exists && !is_zero(at(offset), page_bytes())) append(scan.runs, {offset, page_bytes()});
     }
 }
 
-Status StaticData::commit(const std::vector<Range>& runs) const {
+Status SymmetricGlobals::commit(const std::vector<Range>& runs) const {
     for (std::size_t i = 0; i < runs.size();) {
         Range wanted = runs[i++];
         for (; i < runs.size() && runs[i].offset - wanted.end() < small_gap; ++i)
             wanted.size = runs[i].end() - wanted.offset;
-        if (Status room = home_.commit(wanted.offset, wanted.size); !room.ok()) return room;
+        if (Status room = backing_.commit(wanted.offset, wanted.size); !room.ok()) return room;
     }
     return {};
 }
 
-Status StaticData::share_piece(const Range& piece, std::uint64_t initialised, Notes& notes) {
-    find_runs(piece, initialised, notes);
-    if (Status room = commit(notes.runs); !room.ok()) return room;
-    hold_writes(piece, true);
-    find_runs(piece, initialised, notes);  // again: what has been touched since
-    if (replace(piece, notes)) {
+Status SymmetricGlobals::share_piece(const Range& piece, std::uint64_t initialised, PageScan& scan) {
+    find_runs(piece, initialised, scan);
+    if (Status room = commit(scan.runs); !room.ok()) return room;
+    block_writes(piece, true);
+    find_runs(piece, initialised, scan);  // again: what has been touched since
+    if (replace(piece, scan)) {
         shared_.push_back(piece);
         return {};
     }
     const int error = errno;
-    hold_writes(piece, false);
+    block_writes(piece, false);
     return {error == ENOSPC || error == ENOMEM ? Code::memory : Code::system,
             fmt::format("{} at {}: {}", format_size(piece.size), static_cast<void*>(at(piece.offset)),
                         std::strerror(error))};
 }
 
-bool StaticData::replace(const Range& piece, const Notes& notes) const {
-    return std::all_of(notes.runs.begin(), notes.runs.end(), [this](const Range& run) { return copy_out(run); }) &&
-           map_at(at(piece.offset), piece.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, home_.descriptor,
-                  home_.offset + piece.offset) != MAP_FAILED;
+bool SymmetricGlobals::replace(const Range& piece, const PageScan& scan) const {
+    return std::all_of(scan.runs.begin(), scan.runs.end(), [this](const Range& run) { return copy_out(run); }) &&
+           map_at(at(piece.offset), piece.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, backing_.descriptor,
+                  backing_.offset + piece.offset) != MAP_FAILED;
 }
 
-void StaticData::hold_writes(const Range& piece, bool hold) const {
-    if (held_) syscall(SYS_mprotect, at(piece.offset), piece.size, hold ? PROT_READ : PROT_READ | PROT_WRITE);
+void SymmetricGlobals::block_writes(const Range& piece, bool hold) const {
+    if (write_guard_) syscall(SYS_mprotect, at(piece.offset), piece.size, hold ? PROT_READ : PROT_READ | PROT_WRITE);
 }
 
-bool StaticData::copy_out(const Range& run) const {
+bool SymmetricGlobals::copy_out(const Range& run) const {
     for (std::uint64_t done = 0; done < run.size;) {
-        const long written = syscall(SYS_pwrite64, home_.descriptor, at(run.offset + done), run.size - done,
-                                     static_cast<off_t>(home_.offset + run.offset + done));
+        const long written = syscall(SYS_pwrite64, backing_.descriptor, at(run.offset + done), run.size - done,
+                                     static_cast<off_t>(backing_.offset + run.offset + done));
         if (written > 0)
             done += static_cast<std::uint64_t>(written);
         else if (errno != EINTR)
@@ -147,22 +148,23 @@ bool StaticData::copy_out(const Range& run) const {
     return true;
 }
 
-// Between the copy and the replacement: no allocation, see Notes.
-bool StaticData::take_back(const Range& piece) {
+// Between the copy and the replacement: no allocation, see PageScan.
+bool SymmetricGlobals::restore_piece(const Range& piece) {
     void* const copy = map_at(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
-    hold_writes(piece, true);
-    const auto first = static_cast<off_t>(home_.offset + piece.offset);
+    block_writes(piece, true);
+    const auto first = static_cast<off_t>(backing_.offset + piece.offset);
     const off_t end = first + static_cast<off_t>(piece.size);
     bool whole = true;
     for (off_t from = first; whole && from < end;) {
-        const off_t data = syscall(SYS_lseek, home_.descriptor, from, SEEK_DATA);
+        const off_t data = syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA);
         if (data < 0 && errno == ENXIO) break;  // nothing but holes
         from = data < 0 ? from : data;          // a file system that cannot tell: everything is data
         if (from >= end) break;
-        const off_t hole = data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, home_.descriptor, from, SEEK_HOLE));
+        const off_t hole =
+            data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, backing_.descriptor, from, SEEK_HOLE));
         while (whole && from < hole) {
-            const long got = syscall(SYS_pread64, home_.descriptor, static_cast<std::byte*>(copy) + (from - first),
+            const long got = syscall(SYS_pread64, backing_.descriptor, static_cast<std::byte*>(copy) + (from - first),
                                      static_cast<std::size_t>(hole - from), from);
             if (got > 0) from += got;
             whole = got > 0 || (got < 0 && errno == EINTR);
@@ -171,18 +173,18 @@ bool StaticData::take_back(const Range& piece) {
     if (whole &&
         syscall(SYS_mremap, copy, piece.size, piece.size, MREMAP_MAYMOVE | MREMAP_FIXED, at(piece.offset)) != -1)
         return true;
-    hold_writes(piece, false);
+    block_writes(piece, false);
     syscall(SYS_munmap, copy, piece.size);
     return false;
 }
 
-Status StaticData::give_back() {
+Status SymmetricGlobals::restore_private() {
     if (shared_.empty()) return {};
-    if (!held_ && HeldWrites::needed())
-        held_.emplace(reinterpret_cast<std::uintptr_t>(at(shared_.front().offset)),
-                      shared_.back().end() - shared_.front().offset);
+    if (!write_guard_ && WriteFaultGuard::needed())
+        write_guard_.emplace(reinterpret_cast<std::uintptr_t>(at(shared_.front().offset)),
+                             shared_.back().end() - shared_.front().offset);
     while (!shared_.empty()) {
-        if (!take_back(shared_.back()))
+        if (!restore_piece(shared_.back()))
             return {Code::memory, fmt::format("cannot give the executable {} of its variables back: {}",
                                               format_size(shared_.back().end()), std::strerror(errno))};
         shared_.pop_back();
@@ -190,13 +192,13 @@ Status StaticData::give_back() {
     return {};
 }
 
-void StaticData::before_fork() {
+void SymmetricGlobals::before_fork() {
     fork_lock_.lock();
     if (pipe2(fork_pipe_, O_CLOEXEC) != 0) fork_pipe_[0] = fork_pipe_[1] = -1;
 }
 
 // Reads the end of the pipe when the child has its copy, or is gone.
-void StaticData::after_fork_in_parent() {
+void SymmetricGlobals::after_fork_in_parent() {
     if (fork_pipe_[1] >= 0) {
         const int error = errno;
         close(fork_pipe_[1]);
@@ -209,9 +211,9 @@ void StaticData::after_fork_in_parent() {
     fork_lock_.unlock();
 }
 
-void StaticData::after_fork_in_child() {
-    held_.reset();  // of the parent's threads, which are not here
-    while (!shared_.empty() && take_back(shared_.back())) shared_.pop_back();
+void SymmetricGlobals::after_fork_in_child() {
+    write_guard_.reset();  // of the parent's threads, which are not here
+    while (!shared_.empty() && restore_piece(shared_.back())) shared_.pop_back();
     if (!shared_.empty()) {
         static constexpr char complaint[] = "npushmem: a child of fork has no memory for its own static data\n";
         (void)!write(STDERR_FILENO, complaint, sizeof complaint - 1);

@@ -11,12 +11,12 @@
 
 namespace npushmem {
 
-class HeldWrites {
+class WriteFaultGuard {
 public:
-    HeldWrites(std::uintptr_t begin, std::uint64_t bytes);
-    HeldWrites(const HeldWrites&) = delete;
-    HeldWrites& operator=(const HeldWrites&) = delete;
-    ~HeldWrites();
+    WriteFaultGuard(std::uintptr_t begin, std::uint64_t bytes);
+    WriteFaultGuard(const WriteFaultGuard&) = delete;
+    WriteFaultGuard& operator=(const WriteFaultGuard&) = delete;
+    ~WriteFaultGuard();
 
     // Has this process any other thread?
     static bool needed();

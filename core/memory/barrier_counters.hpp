@@ -8,18 +8,18 @@
 
 namespace npushmem {
 
-struct MeetingCounts {
-    // By the PE itself. A meeting is a barrier of the team or a call that contains one.
-    alignas(64) std::atomic<std::uint64_t> meetings;
+struct BarrierCounters {
+    // By the PE itself. Collective calls that contain a barrier count as well.
+    alignas(64) std::atomic<std::uint64_t> barriers;
     std::atomic<std::uint64_t> timed;  // of them
     std::atomic<std::uint64_t> nanoseconds;
     std::atomic<std::uint64_t> longest;  // nanoseconds
-    // When it came to the last two timed meetings, by parity: a PE may be at the next one already while another still
+    // When it entered the last two timed barriers, by parity: a PE may be at the next one already while another still
     // reads, and nobody gets to the one after that before the reader has come to the next.
-    std::atomic<std::int64_t> came[2];
+    std::atomic<std::int64_t> entered_at[2];
 
-    // By whoever looked who came last to a timed meeting.
-    alignas(64) std::atomic<std::uint64_t> last;
+    // By whoever looked who came last to a timed barrier.
+    alignas(64) std::atomic<std::uint64_t> entered_last;
     std::atomic<std::uint64_t> late_nanoseconds;  // after the last but one
 
     // By the PE itself at finalize, see WaitCounters.
@@ -29,9 +29,9 @@ struct MeetingCounts {
     std::atomic<std::uint64_t> yields;
     std::atomic<std::uint64_t> sleeps;
     std::atomic<std::uint64_t> parks;
-    std::atomic<std::uint64_t> asks;
+    std::atomic<std::uint64_t> liveness_checks;
     std::atomic<std::uint64_t> wakes;
 };
-static_assert(sizeof(MeetingCounts) == 192);
+static_assert(sizeof(BarrierCounters) == 192);
 
 }  // namespace npushmem

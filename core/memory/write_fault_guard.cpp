@@ -1,4 +1,4 @@
-#include "core/memory/held_writes.hpp"
+#include "core/memory/write_fault_guard.hpp"
 
 #include <dirent.h>
 #include <sys/syscall.h>
@@ -18,20 +18,20 @@ namespace npushmem {
 namespace {
 
 // What a signal handler can know is static. One at a time: start and end of the library hold its lock.
-struct Held {
+struct GuardedRange {
     // Release when set, acquire in the handler: `before` is complete when the range is seen.
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::uint64_t> bytes{0};
     struct sigaction before {};
 };
 
-Held& held() {
-    static constinit Held instance;
+GuardedRange& guarded_range() {
+    static constinit GuardedRange instance;
     return instance;
 }
 
 void on_fault(int signal, siginfo_t* info, void*) {
-    Held& range = held();
+    GuardedRange& range = guarded_range();
     const std::uint64_t bytes = range.bytes.load(std::memory_order_acquire);
     const std::uintptr_t begin = range.begin.load(std::memory_order_relaxed);
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -47,7 +47,7 @@ void on_fault(int signal, siginfo_t* info, void*) {
 }
 
 // Has a thread met a page that was read-only, and not come to the handler yet?
-bool a_fault_is_pending() {
+bool has_pending_fault() {
     std::error_code gone;
     for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
          task.increment(gone)) {
@@ -63,8 +63,8 @@ bool a_fault_is_pending() {
 
 }  // namespace
 
-HeldWrites::HeldWrites(std::uintptr_t begin, std::uint64_t bytes) {
-    Held& range = held();
+WriteFaultGuard::WriteFaultGuard(std::uintptr_t begin, std::uint64_t bytes) {
+    GuardedRange& range = guarded_range();
     // Bound now: a function that is called for the first time is looked up, and where it was found is written into a
     // page of the executable, if this code is part of it.
     const int error = errno;
@@ -80,16 +80,16 @@ HeldWrites::HeldWrites(std::uintptr_t begin, std::uint64_t bytes) {
 }
 
 // The program may have set a handler of its own meanwhile, which stays.
-HeldWrites::~HeldWrites() {
-    constexpr int most_looks = 10'000;  // a thread that a debugger has stopped never comes
-    for (int i = 0; i < most_looks && a_fault_is_pending(); ++i) syscall(SYS_sched_yield);
+WriteFaultGuard::~WriteFaultGuard() {
+    constexpr int max_polls = 10'000;  // a thread that a debugger has stopped never comes
+    for (int i = 0; i < max_polls && has_pending_fault(); ++i) syscall(SYS_sched_yield);
     struct sigaction now {};
     sigaction(SIGSEGV, nullptr, &now);
-    if (now.sa_sigaction == on_fault) sigaction(SIGSEGV, &held().before, nullptr);
-    held().bytes.store(0, std::memory_order_release);
+    if (now.sa_sigaction == on_fault) sigaction(SIGSEGV, &guarded_range().before, nullptr);
+    guarded_range().bytes.store(0, std::memory_order_release);
 }
 
-bool HeldWrites::needed() {
+bool WriteFaultGuard::needed() {
     DIR* const tasks = opendir("/proc/self/task");
     if (tasks == nullptr) return true;
     int count = 0;

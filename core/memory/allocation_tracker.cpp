@@ -1,4 +1,4 @@
-#include "core/memory/object_book.hpp"
+#include "core/memory/allocation_tracker.hpp"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 
 namespace npushmem {
 
-void ObjectBook::add(std::uint64_t offset, std::uint64_t bytes) {
+void AllocationTracker::add(std::uint64_t offset, std::uint64_t bytes) {
     const std::lock_guard guard(lock_);
     auto old = freed_.lower_bound(offset);
     if (old != freed_.begin() && std::prev(old)->first + std::prev(old)->second > offset) --old;
@@ -14,7 +14,7 @@ void ObjectBook::add(std::uint64_t offset, std::uint64_t bytes) {
     live_[offset] = bytes;
 }
 
-void ObjectBook::remove(std::uint64_t offset) {
+void AllocationTracker::remove(std::uint64_t offset) {
     const std::lock_guard guard(lock_);
     const auto found = live_.find(offset);
     if (found == live_.end()) return;
@@ -22,14 +22,14 @@ void ObjectBook::remove(std::uint64_t offset) {
     live_.erase(found);
 }
 
-ObjectBook::Ranges::const_iterator ObjectBook::holding(const Ranges& ranges, std::uint64_t offset) {
+AllocationTracker::Ranges::const_iterator AllocationTracker::holding(const Ranges& ranges, std::uint64_t offset) {
     const auto after = ranges.upper_bound(offset);
     if (after == ranges.begin()) return ranges.end();
     const auto last = std::prev(after);
     return offset - last->first < last->second ? last : ranges.end();
 }
 
-Status ObjectBook::check(std::uint64_t offset, std::uint64_t bytes) const {
+Status AllocationTracker::check(std::uint64_t offset, std::uint64_t bytes) const {
     const std::lock_guard guard(lock_);
     if (const auto object = holding(live_, offset); object != live_.end()) {
         const std::uint64_t left = object->second - (offset - object->first);

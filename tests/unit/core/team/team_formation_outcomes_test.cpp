@@ -1,4 +1,4 @@
-#include "core/team/closed_ids.hpp"
+#include "core/team/team_formation_outcomes.hpp"
 
 #include <gmock/gmock.h>
 
@@ -11,42 +11,43 @@ namespace npushmem {
 namespace {
 
 // The boards of two PEs, beside those of their tables.
-class ClosedIdsTest : public ::testing::Test {
+class TeamFormationOutcomesTest : public ::testing::Test {
 protected:
-    static constexpr std::uint64_t board = 1U << 20;
+    static constexpr std::uint64_t table_offset = 1U << 20;
 
-    ClosedIdsTest() {
-        for (const int pe : {0, 1}) std::memset(world.table(pe).parts().own_slice + board, 0, ClosedIds::bytes);
+    TeamFormationOutcomesTest() {
+        for (const int pe : {0, 1})
+            std::memset(world.table(pe).resources().own_slice + table_offset, 0, TeamFormationOutcomes::bytes);
     }
-    [[nodiscard]] std::optional<ClosedIds::Words> seen(std::uint32_t number) const {
-        const auto looked = there.look(0, number);
+    [[nodiscard]] std::optional<TeamFormationOutcomes::Words> seen(std::uint32_t number) const {
+        const auto looked = there.find(0, number);
         EXPECT_TRUE(looked.ok());
         return looked.value();
     }
 
     TeamWorld world{2};
-    ClosedIds here{world.table(0).parts(), board};
-    ClosedIds there{world.table(1).parts(), board};
+    TeamFormationOutcomes here{world.table(0).resources(), table_offset};
+    TeamFormationOutcomes there{world.table(1).resources(), table_offset};
 };
 
-TEST_F(ClosedIdsTest, TellsWhatBecameOfAnId) {
+TEST_F(TeamFormationOutcomesTest, TellsWhatBecameOfAnId) {
     EXPECT_EQ(seen(3), std::nullopt);
     here.close(3, {1, 2, 3, 4, 5});
-    EXPECT_EQ(seen(3), (ClosedIds::Words{1, 2, 3, 4, 5}));
+    EXPECT_EQ(seen(3), (TeamFormationOutcomes::Words{1, 2, 3, 4, 5}));
     EXPECT_EQ(seen(4), std::nullopt);
-    EXPECT_EQ(there.look(1, 3).value(), std::nullopt) << "an id of another PE";
+    EXPECT_EQ(there.find(1, 3).value(), std::nullopt) << "an id of another PE";
 }
 
-TEST_F(ClosedIdsTest, AnEntryServesAnotherIdLater) {
+TEST_F(TeamFormationOutcomesTest, AnEntryServesAnotherIdLater) {
     here.close(3, {1});
-    here.close(3 + ClosedIds::entries, {2});
+    here.close(3 + TeamFormationOutcomes::entries, {2});
     EXPECT_EQ(seen(3), std::nullopt);
-    EXPECT_EQ(seen(3 + ClosedIds::entries)->front(), 2U);
+    EXPECT_EQ(seen(3 + TeamFormationOutcomes::entries)->front(), 2U);
 }
 
-TEST_F(ClosedIdsTest, KnowsWhichIdsWereMade) {
+TEST_F(TeamFormationOutcomesTest, KnowsWhichIdsWereMade) {
     EXPECT_FALSE(there.was_made(0, 1).value());
-    here.note_made(2);
+    here.publish_made(2);
     EXPECT_TRUE(there.was_made(0, 1).value());
     EXPECT_TRUE(there.was_made(0, 2).value());
     EXPECT_FALSE(there.was_made(0, 3).value());
@@ -55,10 +56,10 @@ TEST_F(ClosedIdsTest, KnowsWhichIdsWereMade) {
 }
 
 // What is read is of the id that was asked for, or nothing; ids of one entry are closed in their order.
-TEST_F(ClosedIdsTest, IsReadWholeWhileItIsWritten) {
+TEST_F(TeamFormationOutcomesTest, IsReadWholeWhileItIsWritten) {
     constexpr std::uint32_t rounds = 20000;
     const auto number_of = [](std::uint32_t round) {
-        return 1 + round * static_cast<std::uint32_t>(ClosedIds::entries);
+        return 1 + round * static_cast<std::uint32_t>(TeamFormationOutcomes::entries);
     };
     std::atomic<std::uint32_t> next{0};  // relaxed: which one may be looked for
     std::thread writer([&] {

@@ -1,0 +1,134 @@
+#include "core/team/team_mailbox.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace npushmem {
+
+namespace {
+
+std::atomic_ref<std::uint64_t> state_at(std::byte* slot) {
+    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(slot));
+}
+
+constexpr std::uint64_t message_offset = sizeof(std::uint64_t);
+static_assert(message_offset + sizeof(TeamMessage) <= TeamMailbox::slot_bytes);
+
+// What another process has written: never more than a message holds.
+TeamMessage read_message(const std::byte* slot) {
+    TeamMessage message;
+    std::memcpy(static_cast<void*>(&message), slot + message_offset, offsetof(TeamMessage, words));
+    message.count = std::min<std::uint32_t>(message.count, TeamMessage::max_words);
+    std::memcpy(message.words.data(), slot + message_offset + offsetof(TeamMessage, words),
+                message.count * sizeof(std::uint32_t));
+    return message;
+}
+
+}  // namespace
+
+bool TeamMailbox::expect(std::uint64_t id) {
+    bool first = false;
+    {
+        const std::lock_guard guard(lock_);
+        first = inbox_.try_emplace(id).second;
+    }
+    drain();
+    return first;
+}
+
+void TeamMailbox::forget(std::uint64_t id) {
+    const std::lock_guard guard(lock_);
+    inbox_.erase(id);
+}
+
+void TeamMailbox::deliver_locally(const TeamMessage& message) {
+    const std::lock_guard guard(lock_);
+    const auto found = inbox_.find(message.id);
+    if (found != inbox_.end()) found->second.push_back(message);
+}
+
+void TeamMailbox::drain() {
+    const std::lock_guard guard(lock_);
+    for (int slot = 0; slot < slots; ++slot) {
+        std::byte* const here = resources_.own_slice + offset_of(slot);
+        // Pairs with the store in try_slot, or with the transport's delivery of the signal. Sequentially consistent: a
+        // message that is not found here was not there yet when its writer looked at TeamFormationOutcomes.
+        if ((state_at(here).load(std::memory_order_seq_cst) & full) == 0) continue;
+        const TeamMessage message = read_message(here);
+        const auto found = inbox_.find(message.id);
+        if (found != inbox_.end()) found->second.push_back(message);
+        // Release: pairs with the acquire of the claim; the message has been read.
+        state_at(here).store(0, std::memory_order_release);
+    }
+}
+
+std::optional<TeamMessage> TeamMailbox::take(std::uint64_t id, std::optional<std::uint32_t> number) {
+    drain();
+    const std::lock_guard guard(lock_);
+    const auto found = inbox_.find(id);
+    if (found == inbox_.end()) return std::nullopt;
+    std::deque<TeamMessage>& messages = found->second;
+    const auto wanted = std::ranges::find_if(
+        messages, [&](const TeamMessage& message) { return !number || message.number == *number; });
+    if (wanted == messages.end()) return std::nullopt;
+    const TeamMessage message = *wanted;
+    messages.erase(wanted);
+    return message;
+}
+
+Status TeamMailbox::try_slot(int pe, int slot, const TeamMessage& message, bool& done) {
+    std::byte* const slice = slice_of(resources_, pe);
+    if (slice == nullptr) return try_remote_slot(pe, slot, message, done);
+    std::byte* const there = slice + offset_of(slot);
+    const std::uint64_t claimed = static_cast<std::uint64_t>(resources_.my_pe) + 1;
+    std::uint64_t state = 0;
+    // Acquire: pairs with the release of the owner, who has read what was there.
+    if (!state_at(there).compare_exchange_strong(state, claimed, std::memory_order_acquire, std::memory_order_relaxed))
+        return {};
+    std::memcpy(there + message_offset, &message, message.bytes());
+    // Pairs with the load in drain.
+    state_at(there).store(claimed | full, std::memory_order_seq_cst);
+    done = true;
+    return {};
+}
+
+Status TeamMailbox::try_remote_slot(int pe, int slot, const TeamMessage& message, bool& done) {
+    const std::uint64_t claimed = static_cast<std::uint64_t>(resources_.my_pe) + 1;
+    std::uint64_t before = 0;
+    npushmem_atomic claim{};
+    claim.pe = pe;
+    claim.operation = NPUSHMEM_ATOMIC_COMPARE_SWAP;
+    claim.width = 8;
+    claim.offset = offset_of(slot);
+    claim.operand = claimed;
+    claim.result = &before;
+    Status tried = resources_.remote.atomic(claim, RemoteAccess::Completion::local);
+    if (!tried.ok() || before != 0) return tried;
+    done = true;
+    Status sent =
+        resources_.remote.put_signal(pe, offset_of(slot) + message_offset, &message, message.bytes(), offset_of(slot),
+                                     claimed | full, NPUSHMEM_SIGNAL_SET, RemoteAccess::Completion::local);
+    // Nobody may drive the transport for this PE after its last message.
+    return sent.ok() ? resources_.remote.quiet(std::span(&pe, 1)) : sent;
+}
+
+Status TeamMailbox::send(int pe, const TeamMessage& message, const std::function<bool()>& cancelled) {
+    const WaitFor what{
+        .what = "room for a message about a team", .needs = PeRange::one(pe), .timeout = resources_.timeout};
+    WaitFailure failure;
+    Status tried;
+    bool done = false;
+    const auto put = [&] {
+        // Not all begin to look for room at the same slot.
+        for (int i = 0; i < slots && !done && tried.ok(); ++i)
+            tried = try_slot(pe, (resources_.my_pe + i) % slots, message, done);
+        if (!done) drain();
+        return done || !tried.ok() || (cancelled && cancelled());
+    };
+    const Code code = resources_.waiter.until(put, what, &failure);
+    return code == Code::ok ? tried : Status{code, describe(what, failure)};
+}
+
+}  // namespace npushmem
