@@ -119,7 +119,7 @@ NPUSHMEM_API int npushmemx_team_set_barrier(npushmem_team_t team, const char* al
 NPUSHMEM_API const char* npushmemx_describe_barriers(void);
 /* What automatic choices go by: PEs per node (the largest number) and per core (of the most crowded machine). Returns
  * 0, or the code for "not initialised". Either pointer may be NULL. */
-NPUSHMEM_API int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core);
+NPUSHMEM_API int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core);
 
 /* ---- Statistics ----------------------------------------------------------------------------------------------------
  */
@@ -132,17 +132,17 @@ typedef struct npushmemx_statistics {
     uint64_t timed_barriers;
     uint64_t barrier_time; /* in the timed ones together */
     uint64_t longest_barrier;
-    uint64_t came_last;  /* timed barriers to which this PE came last of those on its host; another PE finds that
-                          * out, and writes it down a moment later. 0 where PEs do not map each other */
-    uint64_t late_time;  /* how long after the last but one, in those together */
-    uint64_t waits;      /* of any kind, that did not find their condition true at once */
-    uint64_t wait_time;  /* in those that took longer than a few polls */
-    uint64_t spins;      /* polls with a pause */
-    uint64_t yields;     /* times that the core was given to another thread */
-    uint64_t sleeps;     /* times that the thread slept */
-    uint64_t parks;      /* of them on a flag whose writer wakes the sleeper */
-    uint64_t life_looks; /* times that PEs were asked about, whether they are alive */
-    uint64_t wakes;      /* sleepers that this PE has woken */
+    uint64_t last_arrivals; /* timed barriers to which this PE came last of those on its host; another PE finds that
+                             * out, and writes it down a moment later. 0 where PEs do not map each other */
+    uint64_t last_arrival_delay; /* how long after the last but one, in those together */
+    uint64_t waits;              /* of any kind, that did not find their condition true at once */
+    uint64_t wait_time;          /* in those that took longer than a few polls */
+    uint64_t spins;              /* polls with a pause */
+    uint64_t yields;             /* times that the core was given to another thread */
+    uint64_t sleeps;             /* times that the thread slept */
+    uint64_t parks;              /* of them on a flag whose writer wakes the sleeper */
+    uint64_t liveness_checks;    /* times that PEs were asked about, whether they are alive */
+    uint64_t wakes;              /* sleepers that this PE has woken */
 } npushmemx_statistics_t;
 
 /* Fills *statistics. Between init and finalize; any thread, though what other threads count at that moment may be

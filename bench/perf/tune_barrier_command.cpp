@@ -87,7 +87,7 @@ private:
         std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.median() < b.median(); });
         int per_node = 0;
         double per_core = 0;
-        (void)npushmemx_job_crowd(&per_node, &per_core);
+        (void)npushmemx_get_pe_density(&per_node, &per_core);
         std::string text =
             fmt::format("# {} PEs, {} per node, {:.3g} per core; medians of {} rounds of {} calls, in us\n", pes,
                         per_node, per_core, rounds_, calls_);

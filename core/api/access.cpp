@@ -15,8 +15,8 @@ namespace npushmem::api {
 
 namespace {
 
-RemoteAccess::Completion completion_of(bool later) {
-    return later ? RemoteAccess::Completion::deferred : RemoteAccess::Completion::local;
+RemoteAccess::Completion completion_of(bool deferred) {
+    return deferred ? RemoteAccess::Completion::deferred : RemoteAccess::Completion::local;
 }
 
 Status check_pe(const Runtime& runtime, int pe) {
@@ -38,7 +38,8 @@ Status copied(const Runtime& up, bool same_pe, StridedBuffer<std::byte> to, Stri
               const StridedBlocks& blocks) {
     Status apart;
     for (std::uint64_t i = 0; same_pe && up.settings().check && i < blocks.count && apart.ok(); ++i)
-        apart = check_apart(up, to.first + i * to.stride, blocks.bytes, from.first + i * from.stride, blocks.bytes);
+        apart =
+            check_no_overlap(up, to.first + i * to.stride, blocks.bytes, from.first + i * from.stride, blocks.bytes);
     if (apart.ok()) copy_blocks(to, from, blocks.bytes, blocks.count);
     return apart;
 }
@@ -64,7 +65,8 @@ struct RemoteObject {
 };
 
 // Where a call may go at once, without the checks one by one: nothing when one of them could fail, or the PE is mapped.
-std::optional<RemoteObject> straight(const Context& context, const void* object, std::uint64_t bytes, int number) {
+std::optional<RemoteObject> unmapped_fast_path(const Context& context, const void* object, std::uint64_t bytes,
+                                               int number) {
     const Runtime* const up = runtime();
     if (up == nullptr || up->settings().check || context.use != nullptr) return std::nullopt;
     if (static_cast<std::uint32_t>(number) >= static_cast<std::uint32_t>(context.members.count)) return std::nullopt;
@@ -84,12 +86,12 @@ Status check_transfer(const Runtime& up, const void* object, const void* local, 
 
 void put(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
          RemoteAccess::Completion completion) {
-    if (const auto there = straight(context, dest, bytes, number); there && source != nullptr)
+    if (const auto there = unmapped_fast_path(context, dest, bytes, number); there && source != nullptr)
         return report(function, context.remote->put(there->pe, there->offset, source, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
-        if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
+        if (checked.ok() && pe == up.my_pe()) checked = check_no_overlap(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
         const std::uint64_t offset = up.offset_of(dest);
         if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
@@ -99,12 +101,12 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
 
 void get(void* dest, const void* source, std::uint64_t bytes, int number, const char* function, const Context& context,
          RemoteAccess::Completion completion) {
-    if (const auto there = straight(context, source, bytes, number); there && dest != nullptr)
+    if (const auto there = unmapped_fast_path(context, source, bytes, number); there && dest != nullptr)
         return report(function, context.remote->get(there->pe, there->offset, dest, bytes, completion));
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (bytes == 0) return {};
         Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
-        if (checked.ok() && pe == up.my_pe()) checked = check_apart(up, dest, bytes, source, bytes);
+        if (checked.ok() && pe == up.my_pe()) checked = check_no_overlap(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
         const std::uint64_t offset = up.offset_of(source);
         if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
@@ -119,7 +121,7 @@ namespace {
 Status not_symmetric(const Runtime& runtime, const char* what, const void* object) {
     const FastMap& map = runtime.fast_map();
     const StaticVariables& statics = runtime.statics();
-    const std::string why = statics.why_not();
+    const std::string why = statics.reason_not_symmetric();
     return {Code::not_symmetric,
             fmt::format("{} {} is not symmetric: it {}; symmetric is memory from npushmem_malloc and its like, which "
                         "is at {:#x} to {:#x}, {}",
@@ -129,7 +131,8 @@ Status not_symmetric(const Runtime& runtime, const char* what, const void* objec
                                     : fmt::format("but not the executable's variables, because {}", why))};
 }
 
-Status beyond_heap(const FastMap& map, const char* what, const void* object, std::uint64_t bytes, std::uint64_t left) {
+Status check_heap_range(const FastMap& map, const char* what, const void* object, std::uint64_t bytes,
+                        std::uint64_t left) {
     if (bytes == std::numeric_limits<std::uint64_t>::max())
         return {Code::range, fmt::format("the number of bytes at {} {} overflows", what, object)};
     if (bytes <= left) return {};
@@ -143,7 +146,7 @@ Status check_memory(const Runtime& runtime, const char* what, const void* object
     if (object == nullptr) return {Code::argument, fmt::format("{} is NULL", what)};
     const FastMap& map = runtime.fast_map();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - map.heap;
-    if (offset < map.heap_bytes) return beyond_heap(map, what, object, bytes, map.heap_bytes - offset);
+    if (offset < map.heap_bytes) return check_heap_range(map, what, object, bytes, map.heap_bytes - offset);
     if (runtime.statics().holds(object)) return runtime.statics().check(what, object, bytes, pe);
     return not_symmetric(runtime, what, object);
 }
@@ -153,12 +156,12 @@ Status check_memory(const Runtime& runtime, const char* what, const void* object
 Status check_object(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
     if (Status checked = check_pe(runtime, pe); !checked.ok()) return checked;
     Status checked = check_memory(runtime, what, object, bytes, pe);
-    return checked.ok() ? check_alive(runtime, what, object, bytes, pe) : checked;
+    return checked.ok() ? check_allocated(runtime, what, object, bytes, pe) : checked;
 }
 
-Status check_everywhere(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes) {
+Status check_object_on_all_pes(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes) {
     Status checked = check_memory(runtime, what, object, bytes, -1);
-    return checked.ok() ? check_alive(runtime, what, object, bytes, runtime.my_pe()) : checked;
+    return checked.ok() ? check_allocated(runtime, what, object, bytes, runtime.my_pe()) : checked;
 }
 
 Result<int> world_pe(const Context& context, int pe) {
@@ -169,28 +172,28 @@ Result<int> world_pe(const Context& context, int pe) {
                                            of_world ? "" : " in the context's team", context.members.count - 1)};
 }
 
-void put_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
-                const Context& context) {
+void put_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                   const Context& context) {
     put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
 }
 
-void put_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
-                      const Context& context) {
+void put_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                       const Context& context) {
     put(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
-void get_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
-                const Context& context) {
+void get_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                   const Context& context) {
     get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::local);
 }
 
-void get_later_slowly(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
-                      const Context& context) {
+void get_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int pe, const char* function,
+                       const Context& context) {
     get(dest, source, bytes, pe, function, context, RemoteAccess::Completion::deferred);
 }
 
-void put_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
-                       StridedBlocks blocks, int number) {
+void put_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
+                          StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         blocks.offset = up.offset_of(dest);
         void* const target = up.mapped(pe, blocks.offset);
@@ -200,8 +203,8 @@ void put_blocks_slowly(const Context& context, const char* function, void* dest,
     });
 }
 
-void get_blocks_slowly(const Context& context, const char* function, void* dest, const void* source,
-                       StridedBlocks blocks, int number) {
+void get_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
+                          StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         blocks.offset = up.offset_of(source);
         const void* const target = up.mapped(pe, blocks.offset);
@@ -214,25 +217,26 @@ void get_blocks_slowly(const Context& context, const char* function, void* dest,
 namespace {
 
 // True: it has been done, or its failure reported.
-bool put_signal_straight(const Context& context, const char* function, const void* dest, const void* source,
+bool put_signal_unmapped(const Context& context, const char* function, const void* dest, const void* source,
                          std::uint64_t bytes, const std::uint64_t* signal_word, std::uint64_t signal, int operation,
-                         int number, bool later) {
-    const auto word = straight(context, signal_word, sizeof *signal_word, number);
-    const auto there = bytes > 0 ? straight(context, dest, bytes, number) : word;
+                         int number, bool deferred) {
+    const auto word = unmapped_fast_path(context, signal_word, sizeof *signal_word, number);
+    const auto there = bytes > 0 ? unmapped_fast_path(context, dest, bytes, number) : word;
     const bool known = operation == NPUSHMEM_SIGNAL_OP_SET || operation == NPUSHMEM_SIGNAL_OP_ADD;
     const bool usable = word && there && known && word->offset % sizeof *signal_word == 0;
     if (!usable || (source == nullptr && bytes > 0)) return false;
-    report(function, context.remote->put_signal(word->pe, bytes > 0 ? there->offset : 0, source, bytes, word->offset,
-                                                signal, static_cast<std::uint32_t>(operation), completion_of(later)));
+    report(function,
+           context.remote->put_signal(word->pe, bytes > 0 ? there->offset : 0, source, bytes, word->offset, signal,
+                                      static_cast<std::uint32_t>(operation), completion_of(deferred)));
     return true;
 }
 
 }  // namespace
 
-void put_signal_slowly(const Context& context, const char* function, void* dest, const void* source,
-                       std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation, int number,
-                       bool later) {
-    if (put_signal_straight(context, function, dest, source, bytes, signal_word, signal, operation, number, later))
+void put_signal_slow_path(const Context& context, const char* function, void* dest, const void* source,
+                          std::uint64_t bytes, std::uint64_t* signal_word, std::uint64_t signal, int operation,
+                          int number, bool deferred) {
+    if (put_signal_unmapped(context, function, dest, source, bytes, signal_word, signal, operation, number, deferred))
         return;
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         if (operation != NPUSHMEM_SIGNAL_OP_SET && operation != NPUSHMEM_SIGNAL_OP_ADD)
@@ -251,17 +255,17 @@ void put_signal_slowly(const Context& context, const char* function, void* dest,
         }
         return context.remote->put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes,
                                           up.offset_of(signal_word), signal, static_cast<std::uint32_t>(operation),
-                                          completion_of(later));
+                                          completion_of(deferred));
     });
 }
 
-void atomic_slowly(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
-                   bool later) {
-    const auto there = straight(context, object, op.width, number);
+void atomic_slow_path(const Context& context, const char* function, const void* object, npushmem_atomic op, int number,
+                      bool deferred) {
+    const auto there = unmapped_fast_path(context, object, op.width, number);
     if (there && there->offset % op.width == 0) {
         op.pe = there->pe;
         op.offset = there->offset;
-        return report(function, context.remote->atomic(op, completion_of(later)));
+        return report(function, context.remote->atomic(op, completion_of(deferred)));
     }
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
         Status checked = check_object(up, "the object", object, op.width, pe);
@@ -275,7 +279,7 @@ void atomic_slowly(const Context& context, const char* function, const void* obj
             const Code done = apply_atomic(target, op);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }
-        return context.remote->atomic(op, completion_of(later));
+        return context.remote->atomic(op, completion_of(deferred));
     });
 }
 

@@ -40,7 +40,7 @@ Cache& cache() {
 
 // All members have come. Leaves pSync as it was: the first member takes the count back before it releases, and each
 // takes its release back before it can come again.
-Status meet(const Set& set) {
+Status sync_members(const Set& set) {
     Runtime* up = runtime();
     const auto wait_for = [&](long* word, long value) -> Status {
         const WaitFor what{.what = "the PEs of an active set", .needs = set.members, .timeout = up->settings().timeout};
@@ -75,44 +75,45 @@ int common_place(const Set& set) {
 }
 
 // The largest of what the members say in this word.
-long worst_of(const Set& set, const long* word) {
+long max_over_members(const Set& set, const long* word) {
     long worst = 0;
     for (int i = 0; i < set.members.count; ++i) worst = std::max(worst, npushmem_long_g(word, set.members.at(i)));
     return worst;
 }
 
 // What a member says of the place: it has it, somebody else was faster, or it has no memory there and never will.
-enum Granted : long { yes = 1, no = 2, never = 3 };
+enum PlaceOutcome : long { place_taken = 1, place_contended = 2, place_unavailable = 3 };
 
 // One attempt: everybody says what is free, then whether the common one could be taken. False: try again.
 Result<bool> attempt(const Set& set, TeamName& made) {
     TeamTable& teams = runtime()->teams();
     const TeamSlotSet free = teams.free_slots();
     for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
-    if (Status met = meet(set); !met.ok()) return met;
+    if (Status met = sync_members(set); !met.ok()) return met;
     const int place = common_place(set);
     const bool taken = place >= 0 && teams.claim_slot(place);
     Status prepared = taken ? teams.prepare(place) : Status{};
-    set.sync[6] = !prepared.ok() ? never : taken ? yes : no;
-    set.sync[7] = teams.maps(set.members) ? yes : no;
-    if (Status met = meet(set); !met.ok()) return met;
-    const long worst = worst_of(set, set.sync + 6);
-    const bool granted = worst == yes;
-    const bool mapped = worst_of(set, set.sync + 7) == yes;
-    if (Status met = meet(set); !met.ok()) return met;  // nobody reads pSync any more
+    set.sync[6] = !prepared.ok() ? place_unavailable : taken ? place_taken : place_contended;
+    set.sync[7] = teams.maps(set.members) ? place_taken : place_contended;
+    if (Status met = sync_members(set); !met.ok()) return met;
+    const long worst = max_over_members(set, set.sync + 6);
+    const bool granted = worst == place_taken;
+    const bool mapped = max_over_members(set, set.sync + 7) == place_taken;
+    if (Status met = sync_members(set); !met.ok()) return met;  // nobody reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
     if (taken && !granted) teams.release_slot(place);
     if (place < 0) return Status{Code::memory, "there is no place for the team of another active set"};
     if (!prepared.ok()) return prepared;
-    if (worst == never) return Status{Code::memory, "another PE has no memory for the team of an active set"};
+    if (worst == place_unavailable)
+        return Status{Code::memory, "another PE has no memory for the team of an active set"};
     if (granted) made = teams.begin(place, {set.members, 0}, mapped);
     return granted;
 }
 
 Result<Team*> make_team(const Set& set) {
-    constexpr int most_attempts = 1000;
+    constexpr int max_attempts = 1000;
     TeamName made;
-    for (int i = 0; i < most_attempts; ++i) {
+    for (int i = 0; i < max_attempts; ++i) {
         const auto granted = attempt(set, made);
         if (!granted.ok()) return granted.status();
         if (!granted.value()) continue;
@@ -134,7 +135,7 @@ Status check_set(const Runtime& up, int start, int log_stride, int size, const l
         return {Code::argument,
                 fmt::format("PE {} is not in the active set of PE_start {}, logPE_stride {}, PE_size {}", up.my_pe(),
                             start, log_stride, size)};
-    return check_everywhere(up, "pSync", sync, NPUSHMEM_SYNC_SIZE * sizeof(long));
+    return check_object_on_all_pes(up, "pSync", sync, NPUSHMEM_SYNC_SIZE * sizeof(long));
 }
 
 Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
@@ -169,7 +170,7 @@ void reduce_set(const char* function, coll::Operation operation, T* dest, const 
 
 }  // namespace
 
-void forget_active_sets() {
+void clear_active_sets() {
     const std::lock_guard guard(cache().lock);
     cache().teams.clear();
 }

@@ -4,6 +4,6 @@
 namespace npushmem::api {
 
 // When the library ends: they are gone with the runtime.
-void forget_active_sets();
+void clear_active_sets();
 
 }  // namespace npushmem::api

@@ -86,24 +86,24 @@ NPUSHMEM_OPERATION(Xor, xor, NPUSHMEM_ATOMIC_FETCH_XOR, NPUSHMEM_ATOMIC_XOR)
 #undef NPUSHMEM_OPERATION
 
 template <class T>
-[[gnu::noinline]] T fetch_slowly(const Context& context, const char* function, std::uint8_t operation, const T* object,
-                                 T operand, T compare, int pe) {
+[[gnu::noinline]] T fetch_slow_path(const Context& context, const char* function, std::uint8_t operation,
+                                    const T* object, T operand, T compare, int pe) {
     T old{};
-    atomic_slowly(context, function, object, operation_on(operation, operand, compare, &old), pe, false);
+    atomic_slow_path(context, function, object, operation_on(operation, operand, compare, &old), pe, false);
     return old;
 }
 
 template <class T>
-[[gnu::noinline]] void fetch_later(const Context& context, const char* function, std::uint8_t operation, T* fetch,
-                                   const T* object, T operand, T compare, int pe) {
+[[gnu::noinline]] void fetch_nbi_slow_path(const Context& context, const char* function, std::uint8_t operation,
+                                           T* fetch, const T* object, T operand, T compare, int pe) {
     if (fetch == nullptr) return fail(function, {Code::argument, "fetch is NULL"});
-    atomic_slowly(context, function, object, operation_on(operation, operand, compare, fetch), pe, true);
+    atomic_slow_path(context, function, object, operation_on(operation, operand, compare, fetch), pe, true);
 }
 
 template <class T>
-[[gnu::noinline]] void update_slowly(const Context& context, const char* function, std::uint8_t operation,
-                                     const T* object, T operand, int pe) {
-    atomic_slowly(context, function, object, operation_on<T>(operation, operand, T{}, nullptr), pe, true);
+[[gnu::noinline]] void update_slow_path(const Context& context, const char* function, std::uint8_t operation,
+                                        const T* object, T operand, int pe) {
+    atomic_slow_path(context, function, object, operation_on<T>(operation, operand, T{}, nullptr), pe, true);
 }
 
 template <class Operation, class T>
@@ -111,7 +111,7 @@ template <class Operation, class T>
                                          T compare, int pe) {
     if (T* target = target_of(context, object, pe)) [[likely]]
         return Operation::on(std::atomic_ref<T>(*target), operand, compare);
-    return fetch_slowly<T>(context, function, Operation::fetching, object, operand, compare, pe);
+    return fetch_slow_path<T>(context, function, Operation::fetching, object, operand, compare, pe);
 }
 
 template <class Operation, class T>
@@ -121,7 +121,7 @@ template <class Operation, class T>
     if (target != nullptr && fetch != nullptr) [[likely]]
         *fetch = Operation::on(std::atomic_ref<T>(*target), operand, compare);
     else
-        fetch_later<T>(context, function, Operation::fetching, fetch, object, operand, compare, pe);
+        fetch_nbi_slow_path<T>(context, function, Operation::fetching, fetch, object, operand, compare, pe);
 }
 
 template <class Operation, class T>
@@ -130,7 +130,7 @@ template <class Operation, class T>
     if (T* target = target_of(context, object, pe)) [[likely]]
         (void)Operation::on(std::atomic_ref<T>(*target), operand, T{});
     else
-        update_slowly<T>(context, function, Operation::updating, object, operand, pe);
+        update_slow_path<T>(context, function, Operation::updating, object, operand, pe);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 
 namespace npushmem::api {
 
-void hide_from_fast_paths(const Runtime& runtime, FastMap& map) {
+void disable_fast_paths(const Runtime& runtime, FastMap& map) {
     if (runtime.settings().check) map.mapped_pes = 0;
 }
 
-Status check_alive(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
+Status check_allocated(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
     const AllocationTracker* tracker = runtime.heap().allocation_tracker();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - runtime.fast_map().heap;
     if (tracker == nullptr || offset >= runtime.fast_map().heap_bytes) return {};
@@ -21,8 +21,8 @@ Status check_alive(const Runtime& runtime, const char* what, const void* object,
     return {alive.code(), fmt::format("{} {}, for PE {}: {} bytes there {}", what, object, pe, bytes, alive.message())};
 }
 
-Status check_apart(const Runtime& runtime, const void* dest, std::uint64_t dest_bytes, const void* source,
-                   std::uint64_t source_bytes) {
+Status check_no_overlap(const Runtime& runtime, const void* dest, std::uint64_t dest_bytes, const void* source,
+                        std::uint64_t source_bytes) {
     if (!runtime.settings().check || dest_bytes == 0 || source_bytes == 0) return {};
     const auto to = reinterpret_cast<std::uintptr_t>(dest);
     const auto from = reinterpret_cast<std::uintptr_t>(source);

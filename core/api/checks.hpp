@@ -10,14 +10,14 @@
 namespace npushmem::api {
 
 // Takes the mapped PEs out of a context's map where calls are to be checked.
-void hide_from_fast_paths(const Runtime& runtime, FastMap& map);
+void disable_fast_paths(const Runtime& runtime, FastMap& map);
 
 // Do these bytes of the symmetric heap belong to one object that lives? `pe`: where they are used, for the message.
-Status check_alive(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe);
+Status check_allocated(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe);
 
 // Source and dest on the same PE must not overlap.
-Status check_apart(const Runtime& runtime, const void* dest, std::uint64_t dest_bytes, const void* source,
-                   std::uint64_t source_bytes);
+Status check_no_overlap(const Runtime& runtime, const void* dest, std::uint64_t dest_bytes, const void* source,
+                        std::uint64_t source_bytes);
 
 // What the members of a team must give alike to a collective call, besides its function.
 struct Call {

@@ -12,7 +12,7 @@ namespace {
 
 Result<std::uint64_t> offset_of(const Runtime& up, const Array& array) {
     if (array.bytes == 0) return 0;
-    Status checked = check_everywhere(up, array.name, array.memory, array.bytes);
+    Status checked = check_object_on_all_pes(up, array.name, array.memory, array.bytes);
     if (!checked.ok()) return checked;
     return up.offset_of(array.memory);
 }
@@ -37,7 +37,7 @@ int run_collective(const char* function, const Result<Team*>& team, const Array&
         const auto from = offset_of(*runtime(), source);
         done = !to.ok() ? to.status() : from.status();
         if (done.ok() && !(in_place && dest.memory == source.memory))
-            done = check_apart(*runtime(), dest.memory, dest.bytes, source.memory, source.bytes);
+            done = check_no_overlap(*runtime(), dest.memory, dest.bytes, source.memory, source.bytes);
         if (to.ok()) call.dest = to.value();
         if (from.ok()) call.source = from.value();
         done = check_same_call(*team.value(), function, call, done);
@@ -68,7 +68,7 @@ int collect_any(const char* function, const Result<Team*>& team, void* dest, con
     return run_collective(function, team, {"dest", dest, none ? 0U : 1U}, {"source", source, bytes},
                           {.count = count, .counts_differ = true},
                           [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::collect(group, to, from, bytes, none ? 0 : runtime()->room_from(to));
+                              return coll::collect(group, to, from, bytes, none ? 0 : runtime()->bytes_to_end(to));
                           });
 }
 

@@ -14,15 +14,15 @@ class ContextSlots {
 public:
     // An empty context; null when all are taken. One that was given back is taken only if `min_unused` of them are, or
     // no other is left, so that handles of contexts that were destroyed name none for as long.
-    Context* take(std::size_t min_unused);
+    Context* acquire(std::size_t min_unused);
     // Leaves a context there that was destroyed.
-    void give_back(Context& context);
+    void release(Context& context);
 
     // All that have been taken hold nothing from now on.
     void clear();
 
 private:
-    std::size_t begun_ = 0;
+    std::size_t used_ = 0;
     std::deque<Context*> unused_;  // in the order in which they were given back
 };
 

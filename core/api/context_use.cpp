@@ -6,9 +6,9 @@ namespace npushmem::api {
 
 ContextUse::Call::Call(const Context& context) : use_(context.use) {
     if (use_ == nullptr) return;
-    const int others = use_->inside_.fetch_add(1, std::memory_order_relaxed);
+    const int others = use_->active_calls_.fetch_add(1, std::memory_order_relaxed);
     const char* wrong = nullptr;
-    if ((use_->options_ & NPUSHMEM_CTX_PRIVATE) != 0 && std::this_thread::get_id() != use_->maker_)
+    if ((use_->options_ & NPUSHMEM_CTX_PRIVATE) != 0 && std::this_thread::get_id() != use_->owner_thread_)
         wrong = "was made with NPUSHMEM_CTX_PRIVATE, by another thread; each thread makes its own";
     else if (others > 0)
         wrong = "was made with NPUSHMEM_CTX_SERIALIZED or _PRIVATE, and another thread is inside a call on it";
@@ -18,7 +18,7 @@ ContextUse::Call::Call(const Context& context) : use_(context.use) {
 }
 
 ContextUse::Call::~Call() {
-    if (use_ != nullptr) use_->inside_.fetch_sub(1, std::memory_order_relaxed);
+    if (use_ != nullptr) use_->active_calls_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace npushmem::api

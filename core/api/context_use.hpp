@@ -37,9 +37,9 @@ public:
 private:
     long options_;
     int my_pe_;
-    std::thread::id maker_ = std::this_thread::get_id();
+    std::thread::id owner_thread_ = std::this_thread::get_id();
     // Relaxed: the number alone matters; what it finds is a mistake that the calls themselves do not depend on.
-    std::atomic<int> inside_{0};
+    std::atomic<int> active_calls_{0};
 };
 
 }  // namespace npushmem::api

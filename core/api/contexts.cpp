@@ -20,7 +20,7 @@ namespace npushmem::api {
 namespace {
 
 // A context, what its members point into, and what it has on the way to PEs that are not mapped.
-struct Made {
+struct LiveContext {
     Context* context = nullptr;
     Members members;
     std::unique_ptr<RemoteAccess> remote;
@@ -30,9 +30,9 @@ struct Made {
 struct Contexts {
     std::mutex lock;  // of everything here; nobody waits while holding it
     ContextSlots slots;
-    std::unordered_map<npushmem_ctx_t, Made> live;
+    std::unordered_map<npushmem_ctx_t, LiveContext> live;
     // With NPUSHMEM_CHECK: of contexts that were destroyed, which calls of other threads may be about to write.
-    std::vector<std::unique_ptr<ContextUse>> old_uses;
+    std::vector<std::unique_ptr<ContextUse>> retired_uses;
 };
 
 // Never destroyed: as the library itself.
@@ -45,9 +45,9 @@ Contexts& contexts() {
 // as there can be.
 constexpr std::size_t min_destroyed = 1024;
 
-Context* take_slot() {
+Context* acquire_slot() {
     const std::lock_guard guard(contexts().lock);
-    return contexts().slots.take(runtime()->settings().check ? max_contexts : min_destroyed);
+    return contexts().slots.acquire(runtime()->settings().check ? max_contexts : min_destroyed);
 }
 
 std::size_t number_of_contexts() {
@@ -68,17 +68,18 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    Made made{take_slot(), team.value()->members(), std::make_unique<RemoteAccess>(runtime()->remote_peers()), nullptr};
+    LiveContext made{acquire_slot(), team.value()->members(), std::make_unique<RemoteAccess>(runtime()->remote_peers()),
+                     nullptr};
     if (made.context == nullptr)
-        return returned(function, {Code::memory, fmt::format("no context can be made beside the {} that there are; "
-                                                             "destroy some first",
-                                                             number_of_contexts())});
+        return report_code(function, {Code::memory, fmt::format("no context can be made beside the {} that there are; "
+                                                                "destroy some first",
+                                                                number_of_contexts())});
     constexpr long promises = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE;
     const bool checked_use = runtime()->settings().check && (options & promises) != 0;
     if (checked_use) made.use = std::make_unique<ContextUse>(options, runtime()->my_pe());
     Context& context = *made.context;
     context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
-    hide_from_fast_paths(*runtime(), context.map);
+    disable_fast_paths(*runtime(), context.map);
     if (checked_use) context.map.all_mapped = 0;  // so that fence and quiet look at the use
     context.members = made.members.range();
     context.team = handle;
@@ -93,8 +94,8 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
 
 // Takes those of which `ends` is true from those that live.
 template <class Ends>
-std::vector<Made> take(Ends&& ends) {
-    std::vector<Made> taken;
+std::vector<LiveContext> take(Ends&& ends) {
+    std::vector<LiveContext> taken;
     const std::lock_guard guard(contexts().lock);
     auto& live = contexts().live;
     for (auto one = live.begin(); one != live.end();) {
@@ -105,20 +106,20 @@ std::vector<Made> take(Ends&& ends) {
 }
 
 // That one; nothing when it does not live.
-Made take(npushmem_ctx_t handle) {
+LiveContext take(npushmem_ctx_t handle) {
     const std::lock_guard guard(contexts().lock);
     auto found = contexts().live.extract(handle);
-    return found ? std::move(found.mapped()) : Made{};
+    return found ? std::move(found.mapped()) : LiveContext{};
 }
 
 Status use_of(const Context& context) { return ContextUse::Call(context).status(); }
 
-Status end(Made made) {
+Status end(LiveContext made) {
     Status done = made.remote->quiet();
     full_fence();  // for what was stored to mapped PEs
     const std::lock_guard guard(contexts().lock);
-    contexts().slots.give_back(*made.context);
-    if (made.use) contexts().old_uses.push_back(std::move(made.use));
+    contexts().slots.release(*made.context);
+    if (made.use) contexts().retired_uses.push_back(std::move(made.use));
     return done;
 }
 
@@ -138,13 +139,13 @@ constexpr Context invalid() {
     return context;
 }
 
-struct Unknown {
+struct UnknownHandle {
     Context context;
     npushmem_ctx_t handle;
 };
 
-Unknown& unknown() {
-    thread_local Unknown instance{};
+UnknownHandle& unknown() {
+    thread_local UnknownHandle instance{};
     return instance;
 }
 
@@ -176,9 +177,9 @@ Status check_context(const Context& context) {
                         handle_of(context))};
 }
 
-Status end_contexts_of(npushmem_team_t team) {
+Status destroy_contexts_of(npushmem_team_t team) {
     Status first;
-    for (Made& made : take([&](const Context& context) { return context.team == team; })) {
+    for (LiveContext& made : take([&](const Context& context) { return context.team == team; })) {
         Status ended = end(std::move(made));
         if (first.ok()) first = std::move(ended);
     }
@@ -199,14 +200,14 @@ Status complete_contexts() {
     return first;
 }
 
-void end_contexts() {
+void destroy_contexts() {
     const std::lock_guard guard(contexts().lock);
-    for (auto& [handle, made] : contexts().live) contexts().slots.give_back(*made.context);
+    for (auto& [handle, made] : contexts().live) contexts().slots.release(*made.context);
     contexts().live.clear();
-    contexts().old_uses.clear();
+    contexts().retired_uses.clear();
 }
 
-void forget_contexts() { contexts().slots.clear(); }
+void clear_contexts() { contexts().slots.clear(); }
 
 }  // namespace npushmem::api
 
@@ -228,7 +229,7 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
     if (ctx == NPUSHMEM_CTX_DEFAULT) return fail(__func__, {Code::argument, "the default context cannot be destroyed"});
     if (runtime() == nullptr) return fail(__func__, not_running());
-    Made made = take(ctx);
+    LiveContext made = take(ctx);
     if (made.context == nullptr) return fail(__func__, check_context(context_of(ctx)));
     Status ended = use_of(*made.context);
     Status done = end(std::move(made));
@@ -237,13 +238,13 @@ void npushmem_ctx_destroy(npushmem_ctx_t ctx) {
 }
 
 int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {
-    if (team == nullptr) return returned(__func__, {Code::argument, "team is NULL"});
+    if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
     *team = NPUSHMEM_TEAM_INVALID;
     if (ctx == NPUSHMEM_CTX_INVALID) return static_cast<int>(Code::argument);
     const Context& context = context_of(ctx);
     const Status checked = runtime() != nullptr ? check_context(context) : not_running();
     if (checked.ok()) *team = context.team;
-    return returned(__func__, checked);
+    return report_code(__func__, checked);
 }
 
 // Transfers begin when they are asked for, so there is nothing to gather.

@@ -10,14 +10,14 @@ namespace npushmem::api {
 Status check_context(const Context& context);
 
 // Completes and ends those that were made from the team.
-Status end_contexts_of(npushmem_team_t team);
+Status destroy_contexts_of(npushmem_team_t team);
 
 // When the library ends: completes those that are left, while the PEs still meet; then ends them.
 Status complete_contexts();
-void end_contexts();
+void destroy_contexts();
 
 // In a child that a PE made by fork: without a lock, which a thread of the PE may have held, makes all handles name
 // nothing.
-void forget_contexts();
+void clear_contexts();
 
 }  // namespace npushmem::api

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/api/launcher_note.hpp"
+#include "core/api/launcher_report.hpp"
 #include "core/api/library.hpp"
 
 namespace npushmem::api {
@@ -27,9 +27,9 @@ void end_local_pes(const Runtime& runtime) {
 void exit_job(Runtime* runtime, int status) {
     if (runtime != nullptr) {
         // The launcher first: a PE that ends because of the abort must not be taken for the cause.
-        const bool told = note_exit(status, program_speaks_openshmem());
+        const bool reported = report_exit(status, uses_openshmem_names());
         runtime->abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
-        if (!told) end_local_pes(*runtime);
+        if (!reported) end_local_pes(*runtime);
     }
     // Not exit(): other threads of this process may be inside the library.
     std::fflush(nullptr);

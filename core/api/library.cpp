@@ -13,7 +13,7 @@
 #include "core/api/active_sets.hpp"
 #include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
-#include "core/api/launcher_note.hpp"
+#include "core/api/launcher_report.hpp"
 #include "core/base/strings.hpp"
 #include "core/runtime/plugin_sources.hpp"
 
@@ -31,14 +31,14 @@ struct Library {
     int starts = 0;
     StartRequest request;  // of the start that succeeded
     std::atomic<int> reports{0};
-    std::atomic<Names> names{Names::npushmem};
+    std::atomic<ApiNames> names{ApiNames::npushmem};
     std::atomic<int> thread_level{0};
-    std::atomic<bool> start_failed{false};    // the last one did
-    std::atomic<bool> absence_logged{false};  // a call after it has been reported
-    std::mutex text_lock;                     // of the line below
-    std::string speaker;                      // of the last runtime, for what is reported after its end
-    std::once_flag watches_forks;
-    std::once_flag watches_exit;
+    std::atomic<bool> start_failed{false};        // the last one did
+    std::atomic<bool> not_running_logged{false};  // a call after it has been reported
+    std::mutex text_lock;                         // of the line below
+    std::string log_prefix;                       // of the last runtime, for what is reported after its end
+    std::once_flag fork_handlers_installed;
+    std::once_flag exit_handler_installed;
     pid_t process = 0;  // that started last; a child of fork ends alone
     pthread_t starter{};
     std::atomic<bool> in_job{false};        // from the beginning of a start that succeeds to the end of the last stop
@@ -57,21 +57,21 @@ Status& thread_failure() {
 }
 
 // Failed calls of this thread, since its failure was last cleared, that the job counts.
-int& thread_unasked() {
-    thread_local int unasked = 0;
-    return unasked;
+int& thread_unchecked_failures() {
+    thread_local int unchecked = 0;
+    return unchecked;
 }
 
-constexpr int most_reports = 50;
+constexpr int max_reports = 50;
 
 }  // namespace
 
-void use_names(Names names) { library().names.store(names, std::memory_order_relaxed); }
-bool program_speaks_openshmem() { return library().names.load(std::memory_order_relaxed) == Names::openshmem; }
+void set_api_names(ApiNames names) { library().names.store(names, std::memory_order_relaxed); }
+bool uses_openshmem_names() { return library().names.load(std::memory_order_relaxed) == ApiNames::openshmem; }
 
 // Relaxed: a number of its own, which tells nothing about other memory.
 int thread_level() { return library().thread_level.load(std::memory_order_relaxed); }
-void note_thread_level(int requested) {
+void raise_thread_level(int requested) {
     const std::lock_guard guard(library().lock);
     library().thread_level.store(std::max(requested, thread_level()), std::memory_order_relaxed);
 }
@@ -102,14 +102,14 @@ thread_local SymmetricGlobals* forked = nullptr;
 
 // A child of a PE is no PE: it has the parent's connections, but none of the threads that drive them. Its calls fail,
 // as before a start; what they would lock may be locked by a thread that is not here, so none of that is touched.
-void leave_job_in_child() {
+void detach_forked_child() {
     Library& lib = library();
     if (!lib.in_job.load(std::memory_order_relaxed)) return;
     lib.forked_child.store(true, std::memory_order_relaxed);
     lib.current.store(nullptr, std::memory_order_relaxed);
     default_context = {};
-    forget_contexts();
-    thread_unasked() = 0;  // the parent's failures are its own
+    clear_contexts();
+    thread_unchecked_failures() = 0;  // the parent's failures are its own
 }
 
 void before_fork() {
@@ -126,10 +126,10 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
     library().text_lock.unlock();
     if (forked != nullptr) forked->after_fork_in_child();
-    leave_job_in_child();
+    detach_forked_child();
 }
 
-void watch_forks() { (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
+void install_fork_handlers() { (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
 
 bool is_forked_child() { return library().forked_child.load(std::memory_order_relaxed); }
 
@@ -141,7 +141,7 @@ void finalize_at_exit(int status, void* /*none*/) {
     if (is_forked_child()) return;
     {
         const std::unique_lock guard(lib.lock, std::try_to_lock);
-        if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !program_speaks_openshmem() ||
+        if (!guard || status != 0 || lib.starts == 0 || lib.process != getpid() || !uses_openshmem_names() ||
             pthread_equal(lib.starter, pthread_self()) == 0)
             return;
         lib.starts = 1;
@@ -150,17 +150,17 @@ void finalize_at_exit(int status, void* /*none*/) {
 }
 
 // Fails for want of memory only; then nothing happens at the end.
-void watch_exit() { (void)on_exit(finalize_at_exit, nullptr); }
+void install_exit_handler() { (void)on_exit(finalize_at_exit, nullptr); }
 
 Status start_first(Library& lib, const StartRequest& request) {
     auto config = Config::read(ProcessEnvironment{});
     if (!config.ok()) return config.status();
-    std::call_once(lib.watches_forks, watch_forks);
+    std::call_once(lib.fork_handlers_installed, install_fork_handlers);
     PluginSources sources;
     auto started = Runtime::start(std::move(config).value(), sources, request);
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
-    std::call_once(lib.watches_exit, watch_exit);
+    std::call_once(lib.exit_handler_installed, install_exit_handler);
     lib.starter = pthread_self();
     lib.request = request;
     lib.starts = 1;
@@ -168,16 +168,16 @@ Status start_first(Library& lib, const StartRequest& request) {
     return {};
 }
 
-void remember(Library& lib, const Status& started) {
+void record_start(Library& lib, const Status& started) {
     lib.start_failed.store(!started.ok(), std::memory_order_relaxed);
-    lib.absence_logged.store(false, std::memory_order_relaxed);
+    lib.not_running_logged.store(false, std::memory_order_relaxed);
     const std::lock_guard guard(lib.text_lock);
-    if (started.ok()) lib.speaker = fmt::format("pe {}/{}", lib.runtime->my_pe(), lib.runtime->npes());
+    if (started.ok()) lib.log_prefix = fmt::format("pe {}/{}", lib.runtime->my_pe(), lib.runtime->npes());
 }
 
-std::string speaker_of(Library& lib) {
+std::string log_prefix_of(Library& lib) {
     const std::lock_guard guard(lib.text_lock);
-    return lib.speaker;
+    return lib.log_prefix;
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ namespace {
 
 void use_default_context(Runtime& up) {
     default_context.map = up.fast_map();
-    hide_from_fast_paths(up, default_context.map);
+    disable_fast_paths(up, default_context.map);
     default_context.members = {0, 1, up.npes()};
     default_context.team = NPUSHMEM_TEAM_WORLD;
     default_context.state = Context::State::alive;
@@ -203,7 +203,7 @@ Status start(const StartRequest& request) {
     lib.process = getpid();
     lib.in_job.store(true, std::memory_order_relaxed);
     Status started = start_first(lib, request);
-    remember(lib, started);
+    record_start(lib, started);
     lib.in_job.store(started.ok(), std::memory_order_relaxed);
     if (!started.ok()) return started;
     use_default_context(*lib.runtime);
@@ -222,8 +222,8 @@ Status stop() {
     if (finished.ok()) finished = completed;
     lib.current.store(nullptr, std::memory_order_release);
     default_context = {};
-    end_contexts();
-    forget_active_sets();
+    destroy_contexts();
+    clear_active_sets();
     lib.runtime.reset();
     lib.in_job.store(false, std::memory_order_relaxed);
     return finished;
@@ -247,48 +247,48 @@ Status not_running() {
 namespace {
 
 // NPUSHMEM_ON_ERROR, also when there is no runtime that has read it.
-std::string reaction(const Runtime* up) {
+std::string on_error_policy(const Runtime* up) {
     if (up != nullptr) return up->settings().on_error;
     return lowercase(trimmed(ProcessEnvironment{}.get("NPUSHMEM_ON_ERROR").value_or("job")));
 }
 
 // Failures after which the PEs no longer agree on anything, unlike a mistake in one call.
-bool loses_the_job(Code code) {
+bool is_fatal_to_job(Code code) {
     return code == Code::peer_dead || code == Code::timeout || code == Code::aborted || code == Code::protocol;
 }
 
 // After a failed start one line says that nothing can be called; more of them would bury the cause.
-bool only_repeats(Library& lib, const Status& failure) {
+bool repeats_not_running(Library& lib, const Status& failure) {
     return failure.code() == Code::not_initialized && lib.start_failed.load(std::memory_order_relaxed) &&
-           lib.absence_logged.exchange(true, std::memory_order_relaxed);
+           lib.not_running_logged.exchange(true, std::memory_order_relaxed);
 }
 
 void log_failure(const Runtime* up, const Status& failure) {
     Library& lib = library();
-    if (only_repeats(lib, failure)) return;
+    if (repeats_not_running(lib, failure)) return;
     const int reported = lib.reports.fetch_add(1, std::memory_order_relaxed);
     Log fallback;
-    if (up == nullptr) fallback.set_prefix(speaker_of(lib));
+    if (up == nullptr) fallback.set_prefix(log_prefix_of(lib));
     const Log& log = up != nullptr ? up->log() : fallback;
-    if (reported < most_reports) log.line(LogLevel::error, "api", failure.message());
-    if (reported == most_reports) log.line(LogLevel::error, "api", "further failures are not logged");
+    if (reported < max_reports) log.line(LogLevel::error, "api", failure.message());
+    if (reported == max_reports) log.line(LogLevel::error, "api", "further failures are not logged");
 }
 
-void react(Runtime* up, const Status& failure, bool lost) {
-    const std::string how = reaction(up);
+void apply_on_error(Runtime* up, const Status& failure, bool lost) {
+    const std::string how = on_error_policy(up);
     if (how == "exit") {
         if (up != nullptr) up->abort(failure.message());
         _exit(EXIT_FAILURE);
     }
     // A malformed word as well: the job that could not start because of it must not end as a success. But a child of a
     // PE has no part in the job's start.
-    if (lost && !is_forked_child() && how != "report") (void)note_failure(EXIT_FAILURE);
+    if (lost && !is_forked_child() && how != "report") (void)report_job_failure(EXIT_FAILURE);
 }
 
-void count_unasked(const Runtime* up) {
-    if (reaction(up) == "report") return;
-    ++thread_unasked();
-    note_failed_calls(1);
+void count_unchecked_failure(const Runtime* up) {
+    if (on_error_policy(up) == "report") return;
+    ++thread_unchecked_failures();
+    report_failed_calls(1);
 }
 
 }  // namespace
@@ -296,9 +296,9 @@ void count_unasked(const Runtime* up) {
 namespace {
 
 // In the words that the user knows.
-void remember_failure(std::string_view function, const Status& status) {
+void record_failure(std::string_view function, const Status& status) {
     Status failure = status.within(function);
-    if (program_speaks_openshmem()) failure = {failure.code(), in_openshmem_names(failure.message())};
+    if (uses_openshmem_names()) failure = {failure.code(), to_openshmem_names(failure.message())};
     thread_failure() = std::move(failure);
 }
 
@@ -306,45 +306,45 @@ void remember_failure(std::string_view function, const Status& status) {
 
 void fail(std::string_view function, const Status& status) {
     fail_by_value(function, status);
-    count_unasked(runtime());
+    count_unchecked_failure(runtime());
 }
 
 void fail_by_value(std::string_view function, const Status& status) {
-    remember_failure(function, status);
+    record_failure(function, status);
     Runtime* up = runtime();
     log_failure(up, thread_failure());
-    react(up, thread_failure(), loses_the_job(status.code()));
+    apply_on_error(up, thread_failure(), is_fatal_to_job(status.code()));
 }
 
-int returned(std::string_view function, const Status& status) {
+int report_code(std::string_view function, const Status& status) {
     if (!status.ok()) fail_returned(function, status);
     return static_cast<int>(status.code());
 }
 
 void fail_returned(std::string_view function, const Status& status) {
-    remember_failure(function, status);
+    record_failure(function, status);
     log_failure(runtime(), thread_failure());
-    react(runtime(), thread_failure(), false);
+    apply_on_error(runtime(), thread_failure(), false);
 }
 
 void fail_start(std::string_view function, const Status& status) {
-    remember_failure(function, status);
+    record_failure(function, status);
     log_failure(runtime(), thread_failure());
-    react(runtime(), thread_failure(), true);
+    apply_on_error(runtime(), thread_failure(), true);
 }
 
 void fail_program(std::string_view function, const Status& status) {
     fail_start(function, status);
-    if (reaction(nullptr) != "report") std::exit(EXIT_FAILURE);
+    if (on_error_policy(nullptr) != "report") std::exit(EXIT_FAILURE);
 }
 
 const Status& last_failure() {
-    if (const int known = std::exchange(thread_unasked(), 0); known > 0) note_failed_calls(-known);
+    if (const int known = std::exchange(thread_unchecked_failures(), 0); known > 0) report_failed_calls(-known);
     return thread_failure();
 }
 
 void clear_failure() {
-    thread_unasked() = 0;
+    thread_unchecked_failures() = 0;
     thread_failure() = {};
 }
 

@@ -14,13 +14,13 @@ namespace npushmem::api {
 
 // The names in which failures are reported from now on. A jump from a shmem_ name leaves no trace of itself, so it is
 // the library through which the program started (or, before any start, loaded) the runtime that decides.
-void use_names(Names names);
+void set_api_names(ApiNames names);
 
-bool program_speaks_openshmem();
+bool uses_openshmem_names();
 
 // The level of thread support that the program has asked for, the highest so far; the library itself serves them all.
 int thread_level();
-void note_thread_level(int requested);
+void raise_thread_level(int requested);
 
 // Null outside init..finalize.
 Runtime* runtime();
@@ -41,7 +41,7 @@ void fail_by_value(std::string_view function, const Status& status);
 // As fail_by_value, for a function that returns the failure: what becomes of the job is its caller's choice.
 void fail_returned(std::string_view function, const Status& status);
 // The number to return: 0, or that of a failure, after fail_returned.
-int returned(std::string_view function, const Status& status);
+int report_code(std::string_view function, const Status& status);
 
 // As fail, for a start whose caller gets no return value: the job is lost.
 void fail_start(std::string_view function, const Status& status);

@@ -36,7 +36,7 @@ static_assert(coll::TicketMemory<Lock>);
 Result<Lock> lock_at(long* lock) {
     Runtime* up = runtime();
     if (up == nullptr) return not_running();
-    Status checked = check_everywhere(*up, "the lock", lock, sizeof *lock);
+    Status checked = check_object_on_all_pes(*up, "the lock", lock, sizeof *lock);
     const auto address = reinterpret_cast<std::uintptr_t>(lock);
     if (checked.ok() && address % sizeof *lock != 0)
         checked = {Code::argument,

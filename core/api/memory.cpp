@@ -30,7 +30,7 @@ void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::ui
     const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
     if (!same.ok()) return report(function, same);
     // Programs from before OpenSHMEM 1.2 may ask for different sizes on different PEs.
-    const bool may_differ = program_speaks_openshmem() && !up->settings().check;
+    const bool may_differ = uses_openshmem_names() && !up->settings().check;
     return report(function, up->collective_heap().allocate(call, bytes, alignment,
                                                            may_differ ? Sizes::may_differ : Sizes::alike));
 }

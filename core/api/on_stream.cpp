@@ -31,12 +31,12 @@ Result<Stream*> stream_of(npushmemx_stream_t handle) {
 template <class Operation>
 int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
     const auto stream = stream_of(handle);
-    if (!stream.ok()) return returned(function, stream.status());
+    if (!stream.ok()) return report_code(function, stream.status());
     npu::LaunchConfig config(1, no_line);
     config.name = function;
-    return returned(function, npu::launch(*stream.value(), config, [operation](Core& core) {
-                        if (core.index() == 0) operation(core);
-                    }));
+    return report_code(function, npu::launch(*stream.value(), config, [operation](Core& core) {
+                           if (core.index() == 0) operation(core);
+                       }));
 }
 
 // `call` is a plain call, whose failure is this thread's last one.
@@ -88,22 +88,22 @@ extern "C" {
 
 int npushmemx_stream_create(npushmemx_stream_t* stream) {
     Runtime* up = runtime();
-    if (up == nullptr) return returned(__func__, not_running());
-    if (stream == nullptr) return returned(__func__, {Code::argument, "the place for the stream is NULL"});
+    if (up == nullptr) return report_code(__func__, not_running());
+    if (stream == nullptr) return report_code(__func__, {Code::argument, "the place for the stream is NULL"});
     auto device = up->npu_device();
     if (device.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(new Stream(*device.value()));
-    return returned(__func__, device.status());
+    return report_code(__func__, device.status());
 }
 
 int npushmemx_stream_destroy(npushmemx_stream_t stream) {
-    if (stream == nullptr) return returned(__func__, {Code::argument, "the default stream is not the caller's"});
+    if (stream == nullptr) return report_code(__func__, {Code::argument, "the default stream is not the caller's"});
     const std::unique_ptr<Stream> owned(reinterpret_cast<Stream*>(stream));
-    return returned(__func__, owned->close());
+    return report_code(__func__, owned->close());
 }
 
 int npushmemx_stream_synchronize(npushmemx_stream_t stream) {
     const auto found = stream_of(stream);
-    return returned(__func__, found.ok() ? found.value()->synchronize() : found.status());
+    return report_code(__func__, found.ok() ? found.value()->synchronize() : found.status());
 }
 
 int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream) {
@@ -139,8 +139,8 @@ int npushmemx_putmem_signal_on_stream(void* dest, const void* source, size_t byt
 int npushmemx_signal_wait_until_on_stream(uint64_t* sig_addr, int comparison, uint64_t value,
                                           npushmemx_stream_t stream) {
     const auto compare = compare_of(comparison);
-    if (!compare.ok()) return returned(__func__, compare.status());
-    if (sig_addr == nullptr) return returned(__func__, {Code::argument, "sig_addr is NULL"});
+    if (!compare.ok()) return report_code(__func__, compare.status());
+    if (sig_addr == nullptr) return report_code(__func__, {Code::argument, "sig_addr is NULL"});
     return queue(__func__, stream, [=, test = compare.value()](Core& core) {
         core.signal_wait_until(sig_addr, test, value, -1, no_line);
     });

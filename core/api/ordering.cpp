@@ -24,11 +24,11 @@ void report_failure(const char* function, Call&& call) {
 }
 
 // A meeting of the world.
-template <class Meet>
-void meet_all(const char* function, Meet&& meet) {
+template <class Sync>
+void sync_world(const char* function, Sync&& run_sync) {
     report_failure(function, [&](Runtime& up) {
         Status same = check_same_call(up.teams().world(), function);
-        return same.ok() ? meet(up) : same;
+        return same.ok() ? run_sync(up) : same;
     });
 }
 
@@ -113,11 +113,11 @@ void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, NPUSHM
 void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) { pe_quiet(__func__, ctx, pes, count); }
 
 void npushmem_barrier_all(void) {
-    meet_all(__func__, [](Runtime& up) { return up.barrier_all(); });
+    sync_world(__func__, [](Runtime& up) { return up.barrier_all(); });
 }
 
 void npushmem_sync_all(void) {
-    meet_all(__func__, [](Runtime& up) { return up.sync_all(); });
+    sync_world(__func__, [](Runtime& up) { return up.sync_all(); });
 }
 
 int npushmemx_barrier_all_by(const char* algorithm) {
@@ -134,7 +134,7 @@ const char* npushmemx_describe_barriers(void) {
     return text.c_str();
 }
 
-int npushmemx_job_crowd(int* pes_per_node, double* pes_per_core) {
+int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core) {
     const Runtime* up = runtime();
     if (up == nullptr) {
         fail_returned(__func__, not_running());

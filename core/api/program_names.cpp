@@ -31,7 +31,7 @@ std::string translated(std::string_view word) {
 
 }  // namespace
 
-std::string in_openshmem_names(std::string_view text) {
+std::string to_openshmem_names(std::string_view text) {
     std::string out;
     while (!text.empty()) {
         std::size_t end = 0;

@@ -6,10 +6,10 @@
 
 namespace npushmem::api {
 
-enum class Names { npushmem, openshmem };
+enum class ApiNames { npushmem, openshmem };
 
 // A report of the library in the names of OpenSHMEM: functions and constants, not variables of the environment, tools
 // and extensions (npushmemx_), which have no other names.
-std::string in_openshmem_names(std::string_view text);
+std::string to_openshmem_names(std::string_view text);
 
 }  // namespace npushmem::api

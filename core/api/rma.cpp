@@ -32,7 +32,7 @@ template <std::size_t Unit>
 }
 
 // Releases: the data before it are visible to whoever sees the signal (acquire in the waits and tests).
-inline void raise(std::uint64_t* word, std::uint64_t signal, int operation) {
+inline void update_signal(std::uint64_t* word, std::uint64_t signal, int operation) {
     std::atomic_ref target(*word);
     if (operation == NPUSHMEM_SIGNAL_OP_SET)
         target.store(signal, std::memory_order_release);
@@ -42,28 +42,29 @@ inline void raise(std::uint64_t* word, std::uint64_t signal, int operation) {
 
 // The single-element forms' way out, by value: the fast path then needs no stack of its own.
 template <class T>
-[[gnu::noinline]] void p_slowly(T* dest, T value, int pe, const char* function, const Context& context) {
-    put_slowly(dest, &value, sizeof value, pe, function, context);
+[[gnu::noinline]] void p_slow_path(T* dest, T value, int pe, const char* function, const Context& context) {
+    put_slow_path(dest, &value, sizeof value, pe, function, context);
 }
 
 template <class T>
-[[gnu::noinline]] T g_slowly(const T* source, int pe, const char* function, const Context& context) {
+[[gnu::noinline]] T g_slow_path(const T* source, int pe, const char* function, const Context& context) {
     T value{};
-    get_slowly(&value, source, sizeof value, pe, function, context);
+    get_slow_path(&value, source, sizeof value, pe, function, context);
     return value;
 }
 
-void put_and_raise(const Context& context, const char* function, void* dest, const void* source, std::uint64_t bytes,
-                   std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool later) {
+void put_and_signal(const Context& context, const char* function, void* dest, const void* source, std::uint64_t bytes,
+                    std::uint64_t* signal_word, std::uint64_t signal, int operation, int pe, bool deferred) {
     void* target = context.map.address(dest, bytes, pe);
     void* word = context.map.address(signal_word, sizeof *signal_word, pe);
     const bool usable = word != nullptr && (target != nullptr || bytes == 0) && (source != nullptr || bytes == 0) &&
                         (operation == NPUSHMEM_SIGNAL_OP_SET || operation == NPUSHMEM_SIGNAL_OP_ADD) &&
                         reinterpret_cast<std::uintptr_t>(word) % sizeof *signal_word == 0;
     if (!usable) [[unlikely]]
-        return put_signal_slowly(context, function, dest, source, bytes, signal_word, signal, operation, pe, later);
+        return put_signal_slow_path(context, function, dest, source, bytes, signal_word, signal, operation, pe,
+                                    deferred);
     if (bytes > 0) copy<sizeof(std::uint64_t)>(target, source, bytes);
-    raise(static_cast<std::uint64_t*>(word), signal, operation);
+    update_signal(static_cast<std::uint64_t*>(word), signal, operation);
 }
 
 // Strided blocks of `block` elements of `size` bytes, `count` of them, whose beginnings are `stride` elements apart.
@@ -83,8 +84,8 @@ struct Shape {
 };
 
 // The strides' check, and the remote side's extent: reported at most once, before anything moves.
-bool strided_ok(const Context& context, const char* function, const void* object, const void* local,
-                std::ptrdiff_t object_stride, std::ptrdiff_t local_stride, const Shape& shape, int pe) {
+bool check_strided(const Context& context, const char* function, const void* object, const void* local,
+                   std::ptrdiff_t object_stride, std::ptrdiff_t local_stride, const Shape& shape, int pe) {
     Runtime* up = runtime();
     Result<int> world = up != nullptr ? world_pe(context, pe) : Result<int>(not_running());
     Status checked = world.status();
@@ -112,14 +113,14 @@ template <class T>
     if (void* target = context.map.address(dest, sizeof(T), pe)) [[likely]]
         *static_cast<T*>(target) = value;
     else
-        p_slowly(dest, value, pe, function, context);
+        p_slow_path(dest, value, pe, function, context);
 }
 
 template <class T>
 [[gnu::always_inline]] inline T g(const Context& context, const char* function, const T* source, int pe) {
     if (const void* target = context.map.address(source, sizeof(T), pe)) [[likely]]
         return *static_cast<const T*>(target);
-    return g_slowly(source, pe, function, context);
+    return g_slow_path(source, pe, function, context);
 }
 
 template <class T>
@@ -130,7 +131,7 @@ template <class T>
     if (target != nullptr && source != nullptr) [[likely]]
         copy<unit<T>>(target, source, bytes);
     else
-        put_slowly(dest, source, bytes, pe, function, context);
+        put_slow_path(dest, source, bytes, pe, function, context);
 }
 
 template <class T>
@@ -141,7 +142,7 @@ template <class T>
     if (target != nullptr && dest != nullptr) [[likely]]
         copy<unit<T>>(dest, target, bytes);
     else
-        get_slowly(dest, source, bytes, pe, function, context);
+        get_slow_path(dest, source, bytes, pe, function, context);
 }
 
 // The _nbi forms on mapped memory are complete when they return.
@@ -153,7 +154,7 @@ template <class T>
     if (target != nullptr && source != nullptr) [[likely]]
         copy<unit<T>>(target, source, bytes);
     else
-        put_later_slowly(dest, source, bytes, pe, function, context);
+        put_nbi_slow_path(dest, source, bytes, pe, function, context);
 }
 
 template <class T>
@@ -164,50 +165,51 @@ template <class T>
     if (target != nullptr && dest != nullptr) [[likely]]
         copy<unit<T>>(dest, target, bytes);
     else
-        get_later_slowly(dest, source, bytes, pe, function, context);
+        get_nbi_slow_path(dest, source, bytes, pe, function, context);
 }
 
 template <class T>
 void put_signal(const Context& context, const char* function, void* dest, const void* source, std::size_t count,
                 std::uint64_t* word, std::uint64_t signal, int operation, int pe) {
-    put_and_raise(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, false);
+    put_and_signal(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, false);
 }
 
 template <class T>
 void put_signal_nbi(const Context& context, const char* function, void* dest, const void* source, std::size_t count,
                     std::uint64_t* word, std::uint64_t signal, int operation, int pe) {
-    put_and_raise(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, true);
+    put_and_signal(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, true);
 }
 
 // The source is the caller's again on return.
 template <class T>
 void iput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {
-    if (!strided_ok(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
+    if (!check_strided(context, function, dest, source, dst, sst, {count, 1, sizeof(T)}, pe)) return;
     const T* from = static_cast<const T*>(source);
     if (T* target = static_cast<T*>(context.map.address(dest, pe)))
         for (std::size_t i = 0; i < count; ++i, target += dst, from += sst) *target = *from;
     else
-        put_blocks_slowly(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
+        put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, 1, sizeof(T)}), pe);
 }
 
 template <class T>
 void iget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {
-    if (!strided_ok(context, function, source, dest, sst, dst, {count, 1, sizeof(T)}, pe)) return;
+    if (!check_strided(context, function, source, dest, sst, dst, {count, 1, sizeof(T)}, pe)) return;
     T* to = static_cast<T*>(dest);
     if (const T* target = static_cast<const T*>(context.map.address(source, pe)))
         for (std::size_t i = 0; i < count; ++i, to += dst, target += sst) *to = *target;
     else
-        get_blocks_slowly(context, function, dest, source, blocks<T>(sst, dst, {count, 1, sizeof(T)}), pe);
+        get_blocks_slow_path(context, function, dest, source, blocks<T>(sst, dst, {count, 1, sizeof(T)}), pe);
 }
 
 template <class T>
 void ibput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
-    if (!strided_ok(context, function, dest, source, dst, sst, {count, block, sizeof(T)}, pe)) return;
+    if (!check_strided(context, function, dest, source, dst, sst, {count, block, sizeof(T)}, pe)) return;
     if (context.map.address(dest, pe) == nullptr)
-        return put_blocks_slowly(context, function, dest, source, blocks<T>(dst, sst, {count, block, sizeof(T)}), pe);
+        return put_blocks_slow_path(context, function, dest, source, blocks<T>(dst, sst, {count, block, sizeof(T)}),
+                                    pe);
     T* to = static_cast<T*>(dest);
     const T* from = static_cast<const T*>(source);
     for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) put<T>(context, function, to, from, block, pe);
@@ -216,9 +218,10 @@ void ibput(const Context& context, const char* function, void* dest, const void*
 template <class T>
 void ibget(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
            std::ptrdiff_t sst, std::size_t block, std::size_t count, int pe) {
-    if (!strided_ok(context, function, source, dest, sst, dst, {count, block, sizeof(T)}, pe)) return;
+    if (!check_strided(context, function, source, dest, sst, dst, {count, block, sizeof(T)}, pe)) return;
     if (context.map.address(source, pe) == nullptr)
-        return get_blocks_slowly(context, function, dest, source, blocks<T>(sst, dst, {count, block, sizeof(T)}), pe);
+        return get_blocks_slow_path(context, function, dest, source, blocks<T>(sst, dst, {count, block, sizeof(T)}),
+                                    pe);
     T* to = static_cast<T*>(dest);
     const T* from = static_cast<const T*>(source);
     for (std::size_t i = 0; i < count; ++i, to += dst, from += sst) get<T>(context, function, to, from, block, pe);

@@ -39,7 +39,7 @@ int start_thread(int requested, int* provided, const StartRequest& request) {
         return refuse(function, Code::argument,
                       fmt::format("thread level {} is none of SINGLE (0) to MULTIPLE (3)", requested));
     const int code = start_or_report(function, request);
-    if (code == 0) note_thread_level(requested);
+    if (code == 0) raise_thread_level(requested);
     if (provided != nullptr) *provided = thread_level();
     return code;
 }
@@ -59,39 +59,39 @@ struct IdService {
 
 extern "C" {
 
-void npushmemx_openshmem_names(void) { use_names(Names::openshmem); }
+void npushmemx_openshmem_names(void) { set_api_names(ApiNames::openshmem); }
 
 void npushmemx_openshmem_init(void) {
-    use_names(Names::openshmem);
+    set_api_names(ApiNames::openshmem);
     const Status started = start({});
     if (!started.ok()) fail_program("npushmem_init", started);
 }
 
 int npushmemx_openshmem_init_thread(int requested, int* provided) {
-    use_names(Names::openshmem);
+    set_api_names(ApiNames::openshmem);
     return start_thread(requested, provided, {});
 }
 
 void npushmemx_init_from(int major, int minor, int patch) {
-    use_names(Names::npushmem);
+    set_api_names(ApiNames::npushmem);
     const Status started = start(compiled_with(major, minor, patch));
     if (!started.ok()) fail_start("npushmem_init", started);
 }
 
 int npushmemx_init_thread_from(int requested, int* provided, int major, int minor, int patch) {
-    use_names(Names::npushmem);
+    set_api_names(ApiNames::npushmem);
     return start_thread(requested, provided, compiled_with(major, minor, patch));
 }
 
 // In brackets: the header's macros of the same names are not meant.
 void(npushmem_init)(void) {
-    use_names(Names::npushmem);
+    set_api_names(ApiNames::npushmem);
     const Status started = start({});
     if (!started.ok()) fail_start(__func__, started);
 }
 
 int(npushmem_init_thread)(int requested, int* provided) {
-    use_names(Names::npushmem);
+    set_api_names(ApiNames::npushmem);
     return start_thread(requested, provided, {});
 }
 

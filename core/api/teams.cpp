@@ -34,7 +34,7 @@ Status check_triplet(const Team& parent, int start, int stride, int size) {
 
 // Does something with a team and the plan that a text stands for there; the world has its own ways.
 template <class Action>
-Status by_algorithm(npushmem_team_t handle, const char* algorithm, Action&& action) {
+Status with_barrier_plan(npushmem_team_t handle, const char* algorithm, Action&& action) {
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
     if (algorithm == nullptr) return {Code::argument, "algorithm is NULL"};
@@ -162,7 +162,7 @@ int npushmem_team_get_config(npushmem_team_t team, long config_mask, npushmem_te
     const auto found = team_of(team);
     if (found.ok() && config != nullptr && (config_mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0)
         config->num_contexts = found.value()->contexts_wanted;
-    return returned(__func__, found.status());
+    return report_code(__func__, found.status());
 }
 
 int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_team_t dest_team) {
@@ -175,7 +175,7 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
                                 const npushmem_team_config_t* config, long config_mask, npushmem_team_t* new_team) {
     if (new_team != nullptr) *new_team = NPUSHMEM_TEAM_INVALID;
-    return returned(__func__, split_strided(parent_team, start, stride, size, config, config_mask, new_team));
+    return report_code(__func__, split_strided(parent_team, start, stride, size, config, config_mask, new_team));
 }
 
 int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushmem_team_config_t* xaxis_config,
@@ -183,8 +183,8 @@ int npushmem_team_split_2d(npushmem_team_t parent_team, int xrange, const npushm
                            long yaxis_mask, npushmem_team_t* yaxis_team) {
     for (npushmem_team_t* team : {xaxis_team, yaxis_team})
         if (team != nullptr) *team = NPUSHMEM_TEAM_INVALID;
-    return returned(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
-                                       {yaxis_config, yaxis_mask, yaxis_team}));
+    return report_code(__func__, split_2d(parent_team, xrange, {xaxis_config, xaxis_mask, xaxis_team},
+                                          {yaxis_config, yaxis_mask, yaxis_team}));
 }
 
 void npushmem_team_destroy(npushmem_team_t team) {
@@ -196,7 +196,7 @@ void npushmem_team_destroy(npushmem_team_t team) {
                                 : team_of(team).status();
     if (done.ok()) done = check_same_call(*find_team(team), __func__);
     if (done.ok()) {
-        done = end_contexts_of(team);
+        done = destroy_contexts_of(team);
         // In any case: the other members wait for it.
         Status destroyed = up->teams().destroy({number_of(team)});
         if (done.ok()) done = std::move(destroyed);
@@ -212,32 +212,32 @@ void* npushmem_team_ptr(npushmem_team_t team, const void* object, int pe) {
 
 int npushmemx_team_get_uniqueid(npushmemx_team_uniqueid_t* uniqueid) {
     Runtime* up = runtime();
-    if (up == nullptr) return returned(__func__, not_running());
-    if (uniqueid == nullptr) return returned(__func__, {Code::argument, "uniqueid is NULL"});
+    if (up == nullptr) return report_code(__func__, not_running());
+    if (uniqueid == nullptr) return report_code(__func__, {Code::argument, "uniqueid is NULL"});
     *uniqueid = up->teams().make_id();
     return 0;
 }
 
 int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* config, long config_mask, int npes,
                         int pe_idx_in_team) {
-    if (team == nullptr) return returned(__func__, {Code::argument, "team is NULL"});
+    if (team == nullptr) return report_code(__func__, {Code::argument, "team is NULL"});
     *team = NPUSHMEM_TEAM_INVALID;
-    return returned(__func__, init_team(*team, config, config_mask, npes, pe_idx_in_team));
+    return report_code(__func__, init_team(*team, config, config_mask, npes, pe_idx_in_team));
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
-    const auto take = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
+    const auto set = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
         world ? up.set_barrier(plan) : found.set_plan(plan);
         return Status{};
     };
-    return returned(__func__, by_algorithm(team, algorithm, take));
+    return report_code(__func__, with_barrier_plan(team, algorithm, set));
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
-    const auto meet = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
+    const auto run_sync = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
         return world ? up.sync_all(plan) : found.sync(plan);
     };
-    return returned(__func__, by_algorithm(team, algorithm, meet));
+    return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
 }
 
 int npushmem_team_sync(npushmem_team_t team) {

@@ -124,7 +124,7 @@ std::size_t find_any(const Objects<T>& objects) {
     return found;
 }
 
-// The arguments' check; false also when there is nothing to look at.
+// The arguments' check; false also when there is nothing to test.
 template <class T>
 bool usable(const char* function, const Objects<T>& objects, const std::size_t* indices) {
     if (runtime() != nullptr && valid(objects.comparison) && objects.count == 0) return false;
@@ -154,7 +154,7 @@ bool wait_among(const char* function, const Objects<T>& objects, Found&& found) 
 
 // Looks, drives what may bring the value, looks again: a program may loop over a test alone.
 template <class Found>
-bool look(const char* function, Found&& found) {
+bool test_with_progress(const char* function, Found&& found) {
     if (found()) return true;
     Runtime* up = runtime();
     if (fast.all_mapped == 0)
@@ -188,21 +188,22 @@ std::size_t wait_some(const char* function, const Objects<T>& objects, std::size
 template <class T>
 int test_whether_all(const char* function, const Objects<T>& objects) {
     if (!usable(function, objects, &no_indices)) return runtime() != nullptr && objects.empty() ? 1 : 0;
-    return look(function, [&] { return objects.all(); }) ? 1 : 0;
+    return test_with_progress(function, [&] { return objects.all(); }) ? 1 : 0;
 }
 
 template <class T>
 std::size_t test_for_any(const char* function, const Objects<T>& objects) {
     std::size_t found = nothing_found;
     if (usable(function, objects, &no_indices))
-        (void)look(function, [&] { return (found = find_any(objects)) != nothing_found; });
+        (void)test_with_progress(function, [&] { return (found = find_any(objects)) != nothing_found; });
     return found;
 }
 
 template <class T>
 std::size_t test_for_some(const char* function, const Objects<T>& objects, std::size_t* indices) {
     std::size_t found = 0;
-    if (usable(function, objects, indices)) (void)look(function, [&] { return (found = objects.some(indices)) != 0; });
+    if (usable(function, objects, indices))
+        (void)test_with_progress(function, [&] { return (found = objects.some(indices)) != 0; });
     return found;
 }
 
@@ -220,7 +221,7 @@ int test(const char* function, T* object, int comparison, T value) {
         fail(function, checked);
         return 0;
     }
-    return look(function, [&] { return compares(load(object), comparison, value); }) ? 1 : 0;
+    return test_with_progress(function, [&] { return compares(load(object), comparison, value); }) ? 1 : 0;
 }
 
 // Deprecated: until the object is no longer `value`.

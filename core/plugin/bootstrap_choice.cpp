@@ -13,75 +13,75 @@ namespace npushmem {
 namespace {
 
 // A variable that a launcher leaves in the environment whether or not a bootstrap can talk to it.
-struct LauncherSign {
+struct LauncherVariable {
     const char* variable;
     bool counts;           // its value is the number of processes
     const char* launcher;  // null: none
     const char* remedy;
 };
 // The first that is set decides. Those that count come first.
-constexpr std::array signs{
-    LauncherSign{"OMPI_COMM_WORLD_SIZE", true, "mpirun of Open MPI", "the bootstrap for it is pmix"},
-    LauncherSign{"PMI_SIZE", true, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
-    LauncherSign{"SLURM_STEP_NUM_TASKS", true, "srun", "start with srun --mpi=pmi2 or --mpi=pmix"},
-    LauncherSign{"PMIX_NAMESPACE", false, "a PMIx launcher", "the bootstrap for it is pmix"},
-    LauncherSign{"PMI_PORT", false, "a PMI launcher", "the bootstrap for it is pmi"},
-    LauncherSign{"PMI_FD", false, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
+constexpr std::array launcher_variables{
+    LauncherVariable{"OMPI_COMM_WORLD_SIZE", true, "mpirun of Open MPI", "the bootstrap for it is pmix"},
+    LauncherVariable{"PMI_SIZE", true, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
+    LauncherVariable{"SLURM_STEP_NUM_TASKS", true, "srun", "start with srun --mpi=pmi2 or --mpi=pmix"},
+    LauncherVariable{"PMIX_NAMESPACE", false, "a PMIx launcher", "the bootstrap for it is pmix"},
+    LauncherVariable{"PMI_PORT", false, "a PMI launcher", "the bootstrap for it is pmi"},
+    LauncherVariable{"PMI_FD", false, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
 };
-constexpr LauncherSign own_launcher{"NPUSHMEM_NPES", true, "npushmem-run", "the bootstrap for it is uid"};
+constexpr LauncherVariable own_launcher{"NPUSHMEM_NPES", true, "npushmem-run", "the bootstrap for it is uid"};
 // The user wants several processes and has started this one without a launcher that is known.
-constexpr LauncherSign requested_number{"NPUSHMEM_NPES", true, nullptr,
-                                        "start the program with npushmem-run, or unset NPUSHMEM_NPES"};
-constexpr int most_processes = 1 << 30;
+constexpr LauncherVariable requested_number{"NPUSHMEM_NPES", true, nullptr,
+                                            "start the program with npushmem-run, or unset NPUSHMEM_NPES"};
+constexpr int max_processes = 1 << 30;
 
-// What a sign says of this process.
-struct Launched {
-    const LauncherSign* sign;
-    std::int64_t count;  // of processes; 0: the sign does not say
+// What a row says of this process.
+struct DetectedLauncher {
+    const LauncherVariable* row;
+    std::int64_t count;  // of processes; 0: the row does not say
 };
 
-std::string describe(const Launched& launched) {
-    if (launched.sign->launcher == nullptr) return fmt::format("{} is {}", launched.sign->variable, launched.count);
-    const std::string number = launched.count == 0 ? "" : fmt::format(" as one of {}", launched.count);
-    return fmt::format("{} has started this process{} ({} is set)", launched.sign->launcher, number,
-                       launched.sign->variable);
+std::string describe(const DetectedLauncher& detected) {
+    if (detected.row->launcher == nullptr) return fmt::format("{} is {}", detected.row->variable, detected.count);
+    const std::string number = detected.count == 0 ? "" : fmt::format(" as one of {}", detected.count);
+    return fmt::format("{} has started this process{} ({} is set)", detected.row->launcher, number,
+                       detected.row->variable);
 }
 
-std::optional<Launched> read_sign(const LauncherSign& sign, const Environment& environment) {
-    const auto text = environment.get(sign.variable);
+std::optional<DetectedLauncher> detect_launcher(const LauncherVariable& row, const Environment& environment) {
+    const auto text = environment.get(row.variable);
     if (!text) return std::nullopt;
-    if (!sign.counts) return Launched{&sign, 0};
-    const auto count = parse_integer(*text, 1, most_processes);
-    return count.ok() ? std::optional(Launched{&sign, count.value()}) : std::nullopt;
+    if (!row.counts) return DetectedLauncher{&row, 0};
+    const auto count = parse_integer(*text, 1, max_processes);
+    return count.ok() ? std::optional(DetectedLauncher{&row, count.value()}) : std::nullopt;
 }
 
-// The launcher that has started several processes, as far as its signs say; none for a process that is alone.
-std::optional<Launched> launcher_of_several(const Environment& environment) {
-    for (const LauncherSign& sign : signs)
-        if (const auto launched = read_sign(sign, environment))
-            return launched->count == 1 ? std::nullopt : std::optional(*launched);
+// The launcher that has started several processes, as far as the environment shows; none for a process that is alone.
+std::optional<DetectedLauncher> launcher_of_several(const Environment& environment) {
+    for (const LauncherVariable& row : launcher_variables)
+        if (const auto detected = detect_launcher(row, environment))
+            return detected->count == 1 ? std::nullopt : std::optional(*detected);
     return std::nullopt;
 }
 
-constexpr const char* how_to_be_alone =
+constexpr const char* single_process_hint =
     "NPUSHMEM_BOOTSTRAP=UID with NPUSHMEM_NPES=1 makes each process a job of its own";
 
-Status lost_launcher(const Environment& environment) {
-    const auto launched = launcher_of_several(environment);
-    if (!launched) return {};
+Status check_unserved_launcher(const Environment& environment) {
+    const auto detected = launcher_of_several(environment);
+    if (!detected) return {};
     return {Code::config, fmt::format("{}, but no bootstrap here can talk to it: {}; npushmem-info -p shows which "
                                       "bootstraps there are, and {}",
-                                      describe(*launched), launched->sign->remedy, how_to_be_alone)};
+                                      describe(*detected), detected->row->remedy, single_process_hint)};
 }
 
-BootstrapChoice ask(std::shared_ptr<const LoadedBootstrap> plugin, const Environment& environment,
-                    const npushmem_host& host, const npushmem_bootstrap_params& params) {
+BootstrapChoice query_plugin(std::shared_ptr<const LoadedBootstrap> plugin, const Environment& environment,
+                             const npushmem_host& host, const npushmem_bootstrap_params& params) {
     const PluginHost its_host(host, plugin->config_rows(), environment);
     npushmem_bootstrap_params own = params;
     own.struct_size = sizeof own;
     npushmem_error why{};
-    const int sure = plugin->table().recognise(&its_host.table(), &own, &why);
-    return {std::move(plugin), text_of(why.message), sure};
+    const int confidence = plugin->table().recognise(&its_host.table(), &own, &why);
+    return {std::move(plugin), text_of(why.message), confidence};
 }
 
 std::string value_of(const npushmem_host& host, const char* name) {
@@ -89,36 +89,36 @@ std::string value_of(const npushmem_host& host, const char* name) {
     return value != nullptr ? value : "";
 }
 
-bool id_is_given(const npushmem_host& host, const npushmem_bootstrap_params& params) {
+bool has_unique_id(const npushmem_host& host, const npushmem_bootstrap_params& params) {
     return params.uniqueid != nullptr || !value_of(host, "UNIQUEID").empty();
 }
 
 // A bootstrap that has recognised a launcher knows better than any variable how many processes there are.
-bool has_asked_the_launcher(const BootstrapChoice& choice) {
-    return choice.sure > NPUSHMEM_RECOGNISED_NOTHING && choice.sure < NPUSHMEM_RECOGNISED_LIBRARY;
+bool has_detected_launcher(const BootstrapChoice& choice) {
+    return choice.confidence > NPUSHMEM_RECOGNISED_NOTHING && choice.confidence < NPUSHMEM_RECOGNISED_LIBRARY;
 }
 
-std::optional<Launched> ignored_launcher(const Environment& environment, const npushmem_host& host) {
-    const auto told = parse_integer(value_of(host, "NPES"), 1, most_processes);
-    if (!told.ok()) return launcher_of_several(environment);
-    if (told.value() == 1) return std::nullopt;
-    if (environment.get("NPUSHMEM_LAUNCHER_FD")) return Launched{&own_launcher, told.value()};
-    const auto launched = launcher_of_several(environment);
-    return launched ? launched : std::optional(Launched{&requested_number, told.value()});
+std::optional<DetectedLauncher> ignored_launcher(const Environment& environment, const npushmem_host& host) {
+    const auto requested = parse_integer(value_of(host, "NPES"), 1, max_processes);
+    if (!requested.ok()) return launcher_of_several(environment);
+    if (requested.value() == 1) return std::nullopt;
+    if (environment.get("NPUSHMEM_LAUNCHER_FD")) return DetectedLauncher{&own_launcher, requested.value()};
+    const auto detected = launcher_of_several(environment);
+    return detected ? detected : std::optional(DetectedLauncher{&requested_number, requested.value()});
 }
 
-std::string advice(const BootstrapChoice& choice, const LauncherSign& sign) {
-    if (sign.launcher == nullptr) return sign.remedy;
-    if (choice.sure >= NPUSHMEM_RECOGNISED_LIBRARY)
+std::string advice(const BootstrapChoice& choice, const LauncherVariable& row) {
+    if (row.launcher == nullptr) return row.remedy;
+    if (choice.confidence >= NPUSHMEM_RECOGNISED_LIBRARY)
         return "the library that runs in this program is not the launcher's: start the program with its own launcher";
-    return fmt::format("unset NPUSHMEM_BOOTSTRAP to use the launcher: {}", sign.remedy);
+    return fmt::format("unset NPUSHMEM_BOOTSTRAP to use the launcher: {}", row.remedy);
 }
 
 }  // namespace
 
 Result<BootstrapChoice> choose_bootstrap(const PluginFinder& finder, const Environment& environment,
                                          const npushmem_host& host, const npushmem_bootstrap_params& params) {
-    if (id_is_given(host, params)) {
+    if (has_unique_id(host, params)) {
         auto loaded = load_bootstrap(finder, id_bootstrap);
         if (!loaded.ok()) return loaded.status();
         return BootstrapChoice{loaded.value(), "there is a unique id", NPUSHMEM_RECOGNISED_BY_USER};
@@ -127,11 +127,11 @@ Result<BootstrapChoice> choose_bootstrap(const PluginFinder& finder, const Envir
     for (const auto& found : finder.scan(PluginKind::bootstrap)) {
         auto loaded = load_bootstrap(finder, found.path);
         if (!loaded.ok()) continue;  // nobody asked for it; npushmem-info shows why
-        BootstrapChoice answer = ask(std::move(loaded).value(), environment, host, params);
-        if (answer.sure > best.sure) best = std::move(answer);
+        BootstrapChoice answer = query_plugin(std::move(loaded).value(), environment, host, params);
+        if (answer.confidence > best.confidence) best = std::move(answer);
     }
-    if (best.sure <= NPUSHMEM_RECOGNISED_NOTHING)
-        if (Status lost = lost_launcher(environment); !lost.ok()) return lost;
+    if (best.confidence <= NPUSHMEM_RECOGNISED_NOTHING)
+        if (Status unserved = check_unserved_launcher(environment); !unserved.ok()) return unserved;
     if (best.plugin == nullptr) return load_bootstrap(finder, id_bootstrap).status();
     return best;
 }
@@ -141,21 +141,22 @@ Result<BootstrapChoice> named_bootstrap(const PluginFinder& finder, const std::s
                                         const npushmem_bootstrap_params& params) {
     auto loaded = load_bootstrap(finder, name);
     if (!loaded.ok()) return loaded.status();
-    BootstrapChoice choice = ask(std::move(loaded).value(), environment, host, params);
+    BootstrapChoice choice = query_plugin(std::move(loaded).value(), environment, host, params);
     choice.why.clear();
     return choice;
 }
 
-Status check_job_of_one(const BootstrapChoice& choice, int nranks, const Environment& environment,
-                        const npushmem_host& host, const npushmem_bootstrap_params& params) {
+Status check_single_process_job(const BootstrapChoice& choice, int nranks, const Environment& environment,
+                                const npushmem_host& host, const npushmem_bootstrap_params& params) {
     const bool asked_for =
-        choice.sure >= NPUSHMEM_RECOGNISED_BY_USER || id_is_given(host, params) || params.attribute != nullptr;
-    if (nranks != 1 || asked_for || has_asked_the_launcher(choice)) return {};
-    const auto launched = ignored_launcher(environment, host);
-    if (!launched) return {};
-    return {Code::config,
-            fmt::format("{}, but bootstrap {} ignores that and has made a job of this process alone; {}; {}",
-                        describe(*launched), choice.plugin->name(), advice(choice, *launched->sign), how_to_be_alone)};
+        choice.confidence >= NPUSHMEM_RECOGNISED_BY_USER || has_unique_id(host, params) || params.attribute != nullptr;
+    if (nranks != 1 || asked_for || has_detected_launcher(choice)) return {};
+    const auto detected = ignored_launcher(environment, host);
+    if (!detected) return {};
+    return {
+        Code::config,
+        fmt::format("{}, but bootstrap {} ignores that and has made a job of this process alone; {}; {}",
+                    describe(*detected), choice.plugin->name(), advice(choice, *detected->row), single_process_hint)};
 }
 
 }  // namespace npushmem

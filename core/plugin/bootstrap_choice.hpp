@@ -13,8 +13,8 @@ namespace npushmem {
 
 struct BootstrapChoice {
     std::shared_ptr<const LoadedBootstrap> plugin;
-    std::string why;  // the sign that the plugin saw
-    int sure = 0;     // the plugin's own answer: 0 or one of NPUSHMEM_RECOGNISED_x
+    std::string why;     // the sign that the plugin saw
+    int confidence = 0;  // the plugin's own answer: 0 or one of NPUSHMEM_RECOGNISED_x
 };
 
 // The bootstrap that makes and uses unique ids.
@@ -34,7 +34,7 @@ Result<BootstrapChoice> named_bootstrap(const PluginFinder& finder, const std::s
 // Code::config when the chosen bootstrap ignores the launcher of this process: it has made a job of one process where
 // the launcher has started several, or where NPUSHMEM_NPES asks for several. NPUSHMEM_NPES=1, a unique id or an
 // attribute ask for such a job.
-Status check_job_of_one(const BootstrapChoice& choice, int nranks, const Environment& environment,
-                        const npushmem_host& host, const npushmem_bootstrap_params& params);
+Status check_single_process_job(const BootstrapChoice& choice, int nranks, const Environment& environment,
+                                const npushmem_host& host, const npushmem_bootstrap_params& params);
 
 }  // namespace npushmem

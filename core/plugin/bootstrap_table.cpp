@@ -13,10 +13,10 @@
 namespace npushmem {
 namespace {
 
-constexpr std::uint32_t most_rows = 1024;
+constexpr std::uint32_t max_rows = 1024;
 
-void abort_nobody(void*, const char*) {}
-std::int32_t nothing_failed(void*, npushmem_error*) { return NPUSHMEM_OK; }
+void no_abort(void*, const char*) {}
+std::int32_t no_failure(void*, npushmem_error*) { return NPUSHMEM_OK; }
 std::int32_t no_uniqueid(const npushmem_host*, void*, npushmem_error* error) {
     return report(Code::unsupported, "this bootstrap makes no unique ids", error);
 }
@@ -26,7 +26,7 @@ std::int32_t waits_for_every_rank(const npushmem_host*, const void*, std::int32_
     return report(Code::unsupported, "this bootstrap waits for every rank until its time-out", error);
 }
 
-std::int32_t recognises_nothing(const npushmem_host*, const npushmem_bootstrap_params*, npushmem_error*) { return 0; }
+std::int32_t no_recognise(const npushmem_host*, const npushmem_bootstrap_params*, npushmem_error*) { return 0; }
 
 std::string unreadable_row(const npushmem_config_row* rows, std::uint32_t count) {
     if (!is_readable(rows, count * sizeof *rows))
@@ -45,7 +45,7 @@ bool is_variable_name(std::string_view name) {
     });
 }
 
-std::string row_complaint(const npushmem_config_row& row, std::uint32_t number, std::set<std::string>& seen) {
+std::string row_error(const npushmem_config_row& row, std::uint32_t number, std::set<std::string>& seen) {
     if (row.name == nullptr || row.default_value == nullptr || row.type == nullptr || row.meaning == nullptr)
         return fmt::format("configuration row {} lacks its name, default, type or meaning", number);
     if (!is_variable_name(row.name))
@@ -72,23 +72,23 @@ std::string TableTraits<npushmem_bootstrap_v1>::missing_function(const npushmem_
 
 std::string TableTraits<npushmem_bootstrap_v1>::capability_conflict(const npushmem_bootstrap_v1&) { return {}; }
 
-void TableTraits<npushmem_bootstrap_v1>::fill_gaps(npushmem_bootstrap_v1& t) {
-    if (t.abort == nullptr) t.abort = abort_nobody;
-    if (t.check == nullptr) t.check = nothing_failed;
+void TableTraits<npushmem_bootstrap_v1>::fill_defaults(npushmem_bootstrap_v1& t) {
+    if (t.abort == nullptr) t.abort = no_abort;
+    if (t.check == nullptr) t.check = no_failure;
     if (t.get_uniqueid == nullptr) t.get_uniqueid = no_uniqueid;
-    if (t.recognise == nullptr) t.recognise = recognises_nothing;
+    if (t.recognise == nullptr) t.recognise = no_recognise;
     if (t.rank_ended == nullptr) t.rank_ended = waits_for_every_rank;
     if (t.summary == nullptr) t.summary = "";
 }
 
-std::string config_row_complaint(const npushmem_config_row* rows, std::uint32_t count) {
+std::string config_row_error(const npushmem_config_row* rows, std::uint32_t count) {
     if (rows == nullptr) return count == 0 ? "" : fmt::format("it claims {} configuration rows but has none", count);
-    if (count > most_rows)
-        return fmt::format("it claims {} configuration rows; more than {} is taken for garbage", count, most_rows);
+    if (count > max_rows)
+        return fmt::format("it claims {} configuration rows; more than {} is taken for garbage", count, max_rows);
     if (std::string unreadable = unreadable_row(rows, count); !unreadable.empty()) return unreadable;
     std::set<std::string> seen;
     for (std::uint32_t i = 0; i < count; ++i)
-        if (std::string complaint = row_complaint(rows[i], i + 1, seen); !complaint.empty()) return complaint;
+        if (std::string fault = row_error(rows[i], i + 1, seen); !fault.empty()) return fault;
     return {};
 }
 

@@ -12,7 +12,7 @@ namespace npushmem {
 namespace {
 
 // Tables of any version stay far below this; a larger size is a pointer to something else.
-constexpr std::uint32_t largest_table = 16 * 1024;
+constexpr std::uint32_t max_table_bytes = 16 * 1024;
 constexpr int oldest_major = 0;
 constexpr int newest_major = 64;
 
@@ -107,12 +107,12 @@ template <class Table>
 Status check_size(const TableHeader& header) {
     using Traits = TableTraits<Table>;
     const auto version = fmt::format("table version {}.{}", header.major, header.minor);
-    if (header.struct_size < Traits::smallest)
+    if (header.struct_size < Traits::min_bytes)
         return refused(
             fmt::format("its {} has {} bytes; the mandatory functions alone need {}: rebuild it with the "
                         "published headers",
-                        version, header.struct_size, Traits::smallest));
-    if (header.struct_size > largest_table || header.struct_size % alignof(Table) != 0)
+                        version, header.struct_size, Traits::min_bytes));
+    if (header.struct_size > max_table_bytes || header.struct_size % alignof(Table) != 0)
         return refused(
             fmt::format("its {} claims {} bytes, which cannot be true (this runtime's has {}): struct_size "
                         "must be sizeof of the table",
@@ -138,7 +138,7 @@ Status check_name(const Table& table, const FoundPlugin& found) {
                                found.name, plugin_file_name(found.kind, table.name)));
 }
 
-Status none_or(std::string complaint) { return complaint.empty() ? Status{} : refused(std::move(complaint)); }
+Status refused_if(std::string complaint) { return complaint.empty() ? Status{} : refused(std::move(complaint)); }
 
 template <class Table>
 Status check_functions(const Table& table) {
@@ -148,7 +148,7 @@ Status check_functions(const Table& table) {
 
 // The stages between the library and `open`, in order; `stage` follows.
 template <class Table>
-Result<Table> sound_table(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
+Result<Table> validated_table(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
     using Traits = TableTraits<Table>;
     const auto pass = [&stage](LoadStage next) { stage = next; };
     pass(LoadStage::entry);
@@ -171,10 +171,10 @@ Result<Table> sound_table(const SharedLibrary& library, const FoundPlugin& found
     pass(LoadStage::functions);
     if (Status s = check_functions(table); !s.ok()) return s;
     pass(LoadStage::capabilities);
-    if (Status s = none_or(Traits::capability_conflict(table)); !s.ok()) return s;
+    if (Status s = refused_if(Traits::capability_conflict(table)); !s.ok()) return s;
     pass(LoadStage::configuration);
-    if (Status s = none_or(config_row_complaint(table.config, table.config_count)); !s.ok()) return s;
-    Traits::fill_gaps(table);
+    if (Status s = refused_if(config_row_error(table.config, table.config_count)); !s.ok()) return s;
+    Traits::fill_defaults(table);
     return copied;
 }
 
@@ -186,7 +186,7 @@ Loaded<Table> load_file(const FoundPlugin& found, LoadStage& stage) {
     stage = LoadStage::opened;
     auto library = SharedLibrary::open(found.path);
     if (!library.ok()) return at_stage(found, stage, library.status());
-    auto table = sound_table<Table>(library.value(), found, stage);
+    auto table = validated_table<Table>(library.value(), found, stage);
     if (!table.ok()) return at_stage(found, stage, table.status());
     const std::uint16_t minor = table.value().minor;
     return std::make_shared<const LoadedPlugin<Table>>(found, std::move(library).value(), table.value(), minor);

@@ -26,7 +26,7 @@ PluginEntry entry_of(const LoadedPlugin<Table>& plugin) {
 }
 
 template <class Load>
-PluginEntry tried(const FoundPlugin& found, LoadStage& stage, Load load) {
+PluginEntry examine_with(const FoundPlugin& found, LoadStage& stage, Load load) {
     const auto loaded = load(found, stage);
     if (loaded.ok()) return describe(*loaded.value());
     PluginEntry entry{};
@@ -51,8 +51,8 @@ PluginEntry examine_plugin(const FoundPlugin& found) {
 }
 
 PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage) {
-    return found.kind == PluginKind::transport ? tried(found, stage, load_transport_file)
-                                               : tried(found, stage, load_bootstrap_file);
+    return found.kind == PluginKind::transport ? examine_with(found, stage, load_transport_file)
+                                               : examine_with(found, stage, load_bootstrap_file);
 }
 
 PluginCatalogue PluginCatalogue::scan(const PluginFinder& finder) {

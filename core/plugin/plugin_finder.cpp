@@ -39,14 +39,14 @@ std::vector<std::string> names_of(const std::vector<FoundPlugin>& plugins) {
     return out;
 }
 
-std::string with_its_state(const std::string& directory) {
+std::string with_state(const std::string& directory) {
     std::error_code error;
     return fs::is_directory(directory, error) ? directory : directory + " (no such directory)";
 }
 
 std::string listed(const std::vector<std::string>& directories) {
     std::vector<std::string> out(directories.size());
-    std::ranges::transform(directories, out.begin(), with_its_state);
+    std::ranges::transform(directories, out.begin(), with_state);
     return out.empty() ? "no directory" : fmt::format("{}", fmt::join(out, ", "));
 }
 
@@ -61,7 +61,7 @@ void scan_directory(PluginKind kind, const std::string& directory, std::map<std:
         if (inserted) continue;
         // As find() does: what is no regular file hides none.
         if (!is_file(place->second.path) && is_file(path)) std::swap(place->second.path, path);
-        place->second.hidden.push_back(std::move(path));
+        place->second.shadowed.push_back(std::move(path));
     }
 }
 

@@ -13,8 +13,8 @@ namespace npushmem {
 struct FoundPlugin {
     PluginKind kind;
     std::string name;
-    std::string path;                 // absolute
-    std::vector<std::string> hidden;  // files of the same name in later directories; scan() fills it, find() does not
+    std::string path;                   // absolute
+    std::vector<std::string> shadowed;  // files of the same name in later directories; scan() fills it, find() does not
 };
 
 // An immutable value; any thread.

@@ -15,7 +15,8 @@ PluginHost::PluginHost(const npushmem_host& outer, std::span<const npushmem_conf
                        const Environment& environment)
     : PluginHost(outer, rows) {
     for (const auto& row : rows)
-        if (auto text = environment.get(fmt::format("NPUSHMEM_{}", row.name))) given_.emplace(row.name, *text);
+        if (auto text = environment.get(fmt::format("NPUSHMEM_{}", row.name)))
+            environment_values_.emplace(row.name, *text);
 }
 
 Status PluginHost::check_values() const {
@@ -39,7 +40,8 @@ const char* PluginHost::config(void* context, const char* name) {
 const char* PluginHost::value(const char* name) const {
     if (outer_.config != nullptr)
         if (const char* found = outer_.config(outer_.context, name); found != nullptr) return found;
-    if (const auto given = given_.find(name); given != given_.end()) return given->second.c_str();
+    if (const auto given = environment_values_.find(name); given != environment_values_.end())
+        return given->second.c_str();
     for (const auto& row : rows_)
         if (std::string_view(row.name) == name) return row.default_value;
     return nullptr;

@@ -33,7 +33,7 @@ private:
 
     const npushmem_host& outer_;
     std::span<const npushmem_config_row> rows_;
-    std::map<std::string, std::string, std::less<>> given_;  // by the environment, without NPUSHMEM_
+    std::map<std::string, std::string, std::less<>> environment_values_;  // by the environment, without NPUSHMEM_
     npushmem_host table_;
 };
 

@@ -28,14 +28,14 @@ struct TableTraits<npushmem_transport_v1> {
     static constexpr std::uint16_t major = NPUSHMEM_TRANSPORT_MAJOR;
     static constexpr std::uint16_t minor = NPUSHMEM_TRANSPORT_MINOR;
     // A table must reach to the end of the mandatory functions.
-    static constexpr std::size_t smallest = offsetof(npushmem_transport_v1, devices);
+    static constexpr std::size_t min_bytes = offsetof(npushmem_transport_v1, devices);
 
     // The first mandatory function that is not there, or "".
     static std::string missing_function(const npushmem_transport_v1& table);
     // The first contradiction between capabilities and functions, as a clause, or "".
     static std::string capability_conflict(const npushmem_transport_v1& table);
     // Puts a stub in the place of every absent function: nobody needs to check for null again.
-    static void fill_gaps(npushmem_transport_v1& table);
+    static void fill_defaults(npushmem_transport_v1& table);
 };
 
 template <>
@@ -43,17 +43,17 @@ struct TableTraits<npushmem_bootstrap_v1> {
     static constexpr PluginKind kind = PluginKind::bootstrap;
     static constexpr std::uint16_t major = NPUSHMEM_BOOTSTRAP_MAJOR;
     static constexpr std::uint16_t minor = NPUSHMEM_BOOTSTRAP_MINOR;
-    static constexpr std::size_t smallest = offsetof(npushmem_bootstrap_v1, abort);
+    static constexpr std::size_t min_bytes = offsetof(npushmem_bootstrap_v1, abort);
 
     static std::string missing_function(const npushmem_bootstrap_v1& table);
     static std::string capability_conflict(const npushmem_bootstrap_v1& table);
-    static void fill_gaps(npushmem_bootstrap_v1& table);
+    static void fill_defaults(npushmem_bootstrap_v1& table);
 };
 
 // The first thing wrong with the rows (a pointer to memory that cannot be read, no name, a repeated name, an unknown
 // type, a default that does not parse), or
 // "".
-std::string config_row_complaint(const npushmem_config_row* rows, std::uint32_t count);
+std::string config_row_error(const npushmem_config_row* rows, std::uint32_t count);
 
 // "map, put, get" for a capability set; "none" for 0. Unknown bits are shown as numbers.
 std::string capability_names(std::uint64_t capabilities);

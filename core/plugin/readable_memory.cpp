@@ -12,7 +12,7 @@ namespace npushmem {
 namespace {
 
 constexpr std::uintptr_t step = 4096;  // no page is smaller
-constexpr std::size_t longest_text = 64 * 1024;
+constexpr std::size_t max_text_bytes = 64 * 1024;
 
 // The kernel reads a signal set of 8 bytes from there before it looks at the first argument, which is none of its
 // commands: the call changes nothing, and fails with EFAULT where no memory can be read.
@@ -35,7 +35,7 @@ bool is_readable(const void* address, std::size_t bytes) {
 }
 
 bool is_readable_text(const char* text) {
-    for (std::size_t known = 0; known < longest_text;) {
+    for (std::size_t known = 0; known < max_text_bytes;) {
         const std::size_t piece = step - (reinterpret_cast<std::uintptr_t>(text) + known) % step;
         if (!is_readable(text + known, piece)) return false;
         if (std::memchr(text + known, '\0', piece) != nullptr) return true;

@@ -22,9 +22,9 @@ std::string last_error() {
 // status 1: a signal that comes meanwhile waits for the program's own handler. Signals of faults are not blocked: the
 // kernel ends a process without its handler when a fault raises a blocked signal. A thread that the library starts
 // keeps this mask; process-directed signals then go to the program's threads.
-class KeptSignals {
+class SignalHandlerGuard {
 public:
-    KeptSignals() {
+    SignalHandlerGuard() {
         sigset_t blocked;
         ::sigfillset(&blocked);
         for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS}) ::sigdelset(&blocked, fault);
@@ -32,7 +32,7 @@ public:
         for (int signal = 1; signal < NSIG; ++signal)
             known_[signal] = ::sigaction(signal, nullptr, &before_[signal]) == 0;
     }
-    ~KeptSignals() {
+    ~SignalHandlerGuard() {
         for (int signal = 1; signal < NSIG; ++signal) {
             struct sigaction now {};
             if (!known_[signal] || ::sigaction(signal, nullptr, &now) != 0) continue;
@@ -42,8 +42,8 @@ public:
         }
         if (blocked_) (void)::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
     }
-    KeptSignals(const KeptSignals&) = delete;
-    KeptSignals& operator=(const KeptSignals&) = delete;
+    SignalHandlerGuard(const SignalHandlerGuard&) = delete;
+    SignalHandlerGuard& operator=(const SignalHandlerGuard&) = delete;
 
 private:
     std::array<struct sigaction, NSIG> before_{};
@@ -58,7 +58,7 @@ void SharedLibrary::Closer::operator()(void* handle) const { dlclose(handle); }
 
 Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
     if (Status whole = check_elf_file(path); !whole.ok()) return whole;
-    const KeptSignals kept;
+    const SignalHandlerGuard guard;
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return Status{Code::plugin_refused, last_error()};
     return SharedLibrary(handle);

@@ -7,44 +7,46 @@
 namespace npushmem {
 namespace {
 
-// Recursive descent over: list = nest {"," nest}; nest = name | name "(" nest ")".
+// Recursive descent over: list = stack {"," stack}; stack = name | name "(" stack ")".
 class SelectionParser {
 public:
     explicit SelectionParser(std::string_view text) : text_(text) {}
 
-    Result<std::vector<TransportNest>> list() {
-        std::vector<TransportNest> out;
+    Result<std::vector<TransportStack>> list() {
+        std::vector<TransportStack> out;
         do {
             const std::size_t begin = at_;
-            TransportNest nest;
-            if (Status s = parse_nest(nest); !s.ok()) return s;
-            if (listed(out, nest)) return wrong(begin, fmt::format("'{}' is listed twice", nest.text()));
-            out.push_back(std::move(nest));
+            TransportStack stack;
+            if (Status s = parse_stack(stack); !s.ok()) return s;
+            if (listed(out, stack)) return wrong(begin, fmt::format("'{}' is listed twice", stack.text()));
+            out.push_back(std::move(stack));
         } while (accept(','));
         if (at_ != text_.size()) return wrong(at_, fmt::format("unexpected '{}'", text_[at_]));
         return out;
     }
 
 private:
-    static constexpr std::size_t deepest = 16;
+    static constexpr std::size_t max_depth = 16;
 
-    Status parse_nest(TransportNest& nest) {
+    Status parse_stack(TransportStack& stack) {
         std::size_t open = 0;
         do {
-            if (nest.parts.size() == deepest) return wrong(at_, fmt::format("more than {} decorators", deepest - 1));
-            if (Status s = parse_name(nest); !s.ok()) return s;
+            if (stack.layers.size() == max_depth)
+                return wrong(at_, fmt::format("more than {} decorators", max_depth - 1));
+            if (Status s = parse_name(stack); !s.ok()) return s;
         } while (accept('(') && ++open > 0);
         for (; open > 0; --open)
-            if (!accept(')')) return wrong(at_, fmt::format("expected ')' to close '{}('", nest.parts[open - 1].name));
+            if (!accept(')'))
+                return wrong(at_, fmt::format("expected ')' to close '{}('", stack.layers[open - 1].name));
         return {};
     }
 
-    Status parse_name(TransportNest& nest) {
+    Status parse_name(TransportStack& stack) {
         skip_blanks();
         const std::size_t begin = at_;
         at_ = std::min(text_.find_first_of(",() \t", begin), text_.size());
         if (at_ == begin) return wrong(begin, "expected the name of a transport");
-        nest.parts.push_back({std::string(text_.substr(begin, at_ - begin)), begin + 1});
+        stack.layers.push_back({std::string(text_.substr(begin, at_ - begin)), begin + 1});
         return {};
     }
 
@@ -57,8 +59,8 @@ private:
         return true;
     }
 
-    static bool listed(const std::vector<TransportNest>& list, const TransportNest& nest) {
-        const auto same = [&](const TransportNest& other) { return other.text() == nest.text(); };
+    static bool listed(const std::vector<TransportStack>& list, const TransportStack& stack) {
+        const auto same = [&](const TransportStack& other) { return other.text() == stack.text(); };
         return std::any_of(list.begin(), list.end(), same);
     }
 
@@ -74,13 +76,13 @@ private:
 
 }  // namespace
 
-std::string TransportNest::text() const {
+std::string TransportStack::text() const {
     std::string out;
-    for (const auto& part : parts) out.append(out.empty() ? "" : "(").append(part.name);
-    return out.append(parts.empty() ? 0 : parts.size() - 1, ')');
+    for (const auto& layer : layers) out.append(out.empty() ? "" : "(").append(layer.name);
+    return out.append(layers.empty() ? 0 : layers.size() - 1, ')');
 }
 
-Result<std::vector<TransportNest>> parse_transport_selection(std::string_view text) {
+Result<std::vector<TransportStack>> parse_transport_selection(std::string_view text) {
     return SelectionParser(text).list();
 }
 

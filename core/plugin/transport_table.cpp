@@ -36,7 +36,7 @@ struct NamedPresence {
 };
 
 // A capability and a function that it promises.
-struct Promise {
+struct CapabilityFunction {
     std::uint64_t capability;
     const char* function;
     bool present;
@@ -47,7 +47,7 @@ std::string first_absent(std::span<const NamedPresence> functions) {
     return absent == functions.end() ? "" : absent->name;
 }
 
-std::array<Promise, 7> promises_of(const npushmem_transport_v1& t) {
+std::array<CapabilityFunction, 7> capability_functions(const npushmem_transport_v1& t) {
     return {{{NPUSHMEM_CAP_MAP, "map", t.map != nullptr},
              {NPUSHMEM_CAP_PUT, "put", t.put != nullptr},
              {NPUSHMEM_CAP_GET, "get", t.get != nullptr},
@@ -84,7 +84,7 @@ std::int32_t connected_already(void*, const npushmem_peer*, npushmem_error*) { r
 std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
     return token == 0 ? NPUSHMEM_OK : NPUSHMEM_E_ARGUMENT;
 }
-std::int32_t nothing_happened(void*) { return NPUSHMEM_AGAIN; }
+std::int32_t no_progress(void*) { return NPUSHMEM_AGAIN; }
 std::int32_t no_event(void*, npushmem_event*) { return NPUSHMEM_AGAIN; }
 
 template <class Function>
@@ -121,7 +121,7 @@ std::string TableTraits<npushmem_transport_v1>::missing_function(const npushmem_
 }
 
 std::string TableTraits<npushmem_transport_v1>::capability_conflict(const npushmem_transport_v1& t) {
-    for (const auto& [capability, function, present] : promises_of(t))
+    for (const auto& [capability, function, present] : capability_functions(t))
         if ((t.capabilities & capability) != 0 && !present)
             return fmt::format("it declares the capability '{}' but has no function '{}'", capability_names(capability),
                                function);
@@ -131,7 +131,7 @@ std::string TableTraits<npushmem_transport_v1>::capability_conflict(const npushm
     return {};
 }
 
-void TableTraits<npushmem_transport_v1>::fill_gaps(npushmem_transport_v1& t) {
+void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t) {
     fill(t.devices, no_devices);
     fill(t.use_devices, use_no_devices);
     fill(t.map, no_map);
@@ -142,7 +142,7 @@ void TableTraits<npushmem_transport_v1>::fill_gaps(npushmem_transport_v1& t) {
     fill(t.address, empty_address);
     fill(t.connect, connected_already);
     fill(t.test, always_complete);
-    fill(t.progress, nothing_happened);
+    fill(t.progress, no_progress);
     fill(t.poll_event, no_event);
     if (t.summary == nullptr) t.summary = "";
 }

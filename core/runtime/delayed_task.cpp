@@ -8,8 +8,8 @@ namespace npushmem {
 
 std::unique_ptr<DelayedTask> DelayedTask::start(std::chrono::milliseconds delay, Work work) {
     std::unique_ptr<DelayedTask> task(new DelayedTask);
-    auto thread = start_service_thread("npushmem-later", [delay, own = task.get(), work = std::move(work)] {
-        if (!own->is_cancelled_within(delay)) work(*own);
+    auto thread = start_service_thread("npushmem-delay", [delay, own = task.get(), work = std::move(work)] {
+        if (!own->wait_for_cancel(delay)) work(*own);
     });
     if (!thread.ok()) return nullptr;
     task->thread_ = std::move(thread).value();
@@ -25,7 +25,7 @@ DelayedTask::~DelayedTask() {
     if (thread_.joinable()) thread_.join();
 }
 
-bool DelayedTask::is_cancelled_within(std::chrono::milliseconds limit) const {
+bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
     std::unique_lock guard(lock_);
     return changed_.wait_for(guard, limit, [this] { return cancelled_; });
 }

@@ -22,7 +22,7 @@ public:
     ~DelayedTask();
 
     // For the work: waits so long, or until the task is cancelled.
-    [[nodiscard]] bool is_cancelled_within(std::chrono::milliseconds limit) const;
+    [[nodiscard]] bool wait_for_cancel(std::chrono::milliseconds limit) const;
 
 private:
     DelayedTask() = default;

@@ -2,15 +2,15 @@
 
 namespace npushmem {
 
-void JobLiveness::watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
+void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                         std::function<std::uint64_t()> barriers) {
     my_pe_ = my_pe;
     control_ = std::move(control);
-    anybody_left_ = std::move(anybody_left);
+    any_departed_ = std::move(any_departed);
     barriers_ = std::move(barriers);
 }
 
-bool JobLiveness::has_left(int pe) const {
+bool JobLiveness::has_finalized(int pe) const {
     const ControlBlock* block = control_(pe);
     // Acquire: pairs with the release store in Runtime::finish, behind which last_barrier was written.
     if (block == nullptr) return has_sent_departure(pe);
@@ -26,7 +26,7 @@ bool JobLiveness::has_sent_departure(int pe) const {
     return sent.pe == pe && sent.is_before(barriers_());
 }
 
-void JobLiveness::note_lost(int pe) {
+void JobLiveness::mark_lost(int pe) {
     const std::lock_guard guard(lost_lock_);
     lost_.insert(pe);
 }
@@ -38,12 +38,12 @@ std::optional<int> JobLiveness::lost_among(const PeRange& pes) {
     return std::nullopt;
 }
 
-std::optional<int> JobLiveness::gone_among(const PeRange& pes) {
+std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
     if (const auto lost = lost_among(pes)) return lost;
     if (const auto dead = processes_.find_dead(pes)) return dead;
-    if (!control_ || !anybody_left_()) return std::nullopt;
+    if (!control_ || !any_departed_()) return std::nullopt;
     for (int i = 0; i < pes.count; ++i)
-        if (has_left(pes.at(i))) return pes.at(i);
+        if (has_finalized(pes.at(i))) return pes.at(i);
     return std::nullopt;
 }
 
@@ -61,7 +61,7 @@ int JobLiveness::cause_of(int gone) const {
 }
 
 std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
-    const auto gone = gone_among(pes);
+    const auto gone = lost_or_dead_among(pes);
     if (!gone || !control_) return gone;
     const int cause = cause_of(*gone);
     // The first one stays: what goes later may be a consequence of this PE's own end. Relaxed: see cause_of.

@@ -14,17 +14,17 @@ namespace npushmem {
 class JobLiveness final : public Liveness {
 public:
     // A PE's control block, null for a PE of another host.
-    using ControlOf = std::function<ControlBlock*(int pe)>;
+    using ControlBlockLookup = std::function<ControlBlock*(int pe)>;
 
     explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
 
-    // From here on finalized PEs are found too. `anybody_left`: whether there is one to be found. `barriers`: the
+    // From here on finalized PEs are found too. `any_departed`: whether there is one to be found. `barriers`: the
     // number of barriers that this PE has left. Before the first wait.
-    void watch(int my_pe, ControlOf control, std::function<bool()> anybody_left,
+    void watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                std::function<std::uint64_t()> barriers);
 
     // A transport has lost its way to this PE: whoever waits for it waits in vain. Any thread.
-    void note_lost(int pe);
+    void mark_lost(int pe);
 
     // A PE that went because of another one is not blamed for it: the answer is the one that went first, as far as the
     // PEs of this host have noted it, which may be a PE outside `pes`.
@@ -32,15 +32,15 @@ public:
 
 private:
     [[nodiscard]] std::optional<int> lost_among(const PeRange& pes);
-    [[nodiscard]] std::optional<int> gone_among(const PeRange& pes);
-    [[nodiscard]] bool has_left(int pe) const;
+    [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
+    [[nodiscard]] bool has_finalized(int pe) const;
     [[nodiscard]] bool has_sent_departure(int pe) const;
     [[nodiscard]] int cause_of(int gone) const;
 
     ProcessLiveness processes_;
     int my_pe_ = -1;
-    ControlOf control_;
-    std::function<bool()> anybody_left_;
+    ControlBlockLookup control_;
+    std::function<bool()> any_departed_;
     std::function<std::uint64_t()> barriers_;
     std::mutex lost_lock_;
     std::set<int> lost_;  // under lost_lock_

@@ -12,8 +12,8 @@ namespace npushmem {
 
 namespace {
 
-std::vector<std::optional<std::uint32_t>> wanted_npus(const NicDemand& demand) {
-    return demand.npus.empty() ? std::vector<std::optional<std::uint32_t>>(demand.pes.size()) : demand.npus;
+std::vector<std::optional<std::uint32_t>> requested_npus(const NicRequest& wanted) {
+    return wanted.npus.empty() ? std::vector<std::optional<std::uint32_t>>(wanted.pes.size()) : wanted.npus;
 }
 
 // What the host's devices get when all of them work, now or later, for whatever job: NICs that were taken by a job that
@@ -27,9 +27,9 @@ std::size_t fair_share(const topology::Machine& machine, std::size_t rails, std:
 }
 
 // In the machine's order, in which hosts that are built alike number their NICs alike, however a transport lists them.
-std::vector<topology::Rail> ordered_rails(const topology::Machine& machine, const NicDemand& demand) {
+std::vector<topology::Rail> ordered_rails(const topology::Machine& machine, const NicRequest& wanted) {
     const auto rails =
-        demand.devices.empty() ? topology::rails_of(machine) : topology::rails_of(machine, demand.devices);
+        wanted.devices.empty() ? topology::rails_of(machine) : topology::rails_of(machine, wanted.devices);
     std::vector<std::size_t> order(rails.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::vector<topology::Rail> out;
@@ -38,22 +38,22 @@ std::vector<topology::Rail> ordered_rails(const topology::Machine& machine, cons
     return out;
 }
 
-bool any_named(const NicDemand& demand) {
-    return std::any_of(demand.npus.begin(), demand.npus.end(), [](const auto& npu) { return npu.has_value(); });
+bool any_named(const NicRequest& wanted) {
+    return std::any_of(wanted.npus.begin(), wanted.npus.end(), [](const auto& npu) { return npu.has_value(); });
 }
 
 }  // namespace
 
-Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine& machine, const NicDemand& demand,
+Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine& machine, const NicRequest& wanted,
                                std::span<const topology::NicClaim> others) {
-    auto rails = ordered_rails(machine, demand);
-    const auto numbers = topology::npu_numbers(wanted_npus(demand), others);
+    auto rails = ordered_rails(machine, wanted);
+    const auto numbers = topology::npu_numbers(requested_npus(wanted), others);
     auto places = topology::place_emulated(machine, numbers);
     auto made = topology::request_from(settings, places, std::move(rails));
     if (!made.ok()) return made.status();
     auto& request = made.value();
-    request.pe_numbers.assign(demand.pes.begin(), demand.pes.end());
-    request.numbers_of_host = any_named(demand) || !others.empty();
+    request.pe_numbers.assign(wanted.pes.begin(), wanted.pes.end());
+    request.numbers_of_host = any_named(wanted) || !others.empty();
     auto use = topology::use_of(others, request.rails);
     request.used_by_others = std::move(use.firsts);
     request.further_for_others = std::move(use.further);

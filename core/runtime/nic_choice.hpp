@@ -16,7 +16,7 @@
 namespace npushmem {
 
 // The PEs of one job on this host that want NICs.
-struct NicDemand {
+struct NicRequest {
     std::vector<int> pes;
     // The NPU of the host that each PE says it drives (NPUSHMEM_DEVICE); empty: none says so.
     std::vector<std::optional<std::uint32_t>> npus;
@@ -26,11 +26,11 @@ struct NicDemand {
 
 struct NicChoices {
     topology::Assignment assignment;
-    std::vector<topology::DevicePlace> places;  // of the PEs of the demand, in their order
+    std::vector<topology::DevicePlace> places;  // of the PEs that `wanted` lists, in their order
 };
 
 // `others`: what other jobs say that they use. A machine without NICs gives an assignment without any, not a failure.
-Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine& machine, const NicDemand& demand,
+Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine& machine, const NicRequest& wanted,
                                std::span<const topology::NicClaim> others);
 
 }  // namespace npushmem

@@ -14,7 +14,7 @@ namespace npushmem {
 namespace {
 
 // Longer than any assignment takes, shorter than anybody waits for a start.
-constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds lock_timeout{5};
 
 std::uint64_t job_of(std::span<const ProcessId> processes) {
     return hash_bytes(fmt::format("{} {}", processes.front().pid, processes.front().start));
@@ -58,43 +58,43 @@ Result<NicChoices> preview_nics(const Settings& settings, const topology::Machin
     return choose_nics(settings, machine, {pes, {}, {}}, others);
 }
 
-Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t most_described) {
+Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t max_described) {
     auto machine = topology::machine_of(settings.topo_file);
     if (!machine.ok()) return machine.status();
     auto choices = preview_nics(settings, machine.value(), pes);
     if (!choices.ok()) return choices.status();
-    return topology::describe(choices.value().assignment, most_described);
+    return topology::describe(choices.value().assignment, max_described);
 }
 
 NicClaims::NicClaims(HostTablePlace place, std::uint64_t job)
-    : place_(std::move(place)), job_(job), maker_(::getpid()) {}
+    : place_(std::move(place)), job_(job), owner_(::getpid()) {}
 
 NicClaims::NicClaims(NicClaims&& other) noexcept
-    : place_(std::move(other.place_)), job_(std::exchange(other.job_, 0)), maker_(other.maker_) {}
+    : place_(std::move(other.place_)), job_(std::exchange(other.job_, 0)), owner_(other.owner_) {}
 
 NicClaims& NicClaims::operator=(NicClaims&& other) noexcept {
     std::swap(place_, other.place_);
     std::swap(job_, other.job_);
-    std::swap(maker_, other.maker_);
+    std::swap(owner_, other.owner_);
     return *this;
 }
 
 NicClaims::~NicClaims() {
-    if (job_ == 0 || maker_ != ::getpid()) return;
-    auto table = HostTable::lock(place_, patience);
+    if (job_ == 0 || owner_ != ::getpid()) return;
+    auto table = HostTable::lock(place_, lock_timeout);
     if (table.ok()) table.value().remove(job_);
 }
 
-Result<NicClaims::Outcome> NicClaims::take(const Settings& settings, const topology::Machine& machine,
-                                           const NicDemand& demand, std::span<const ProcessId> processes,
-                                           const HostTablePlace& place) {
-    auto table = settings.nic_arbitration ? HostTable::lock(place, patience)
+Result<NicClaims::Outcome> NicClaims::acquire(const Settings& settings, const topology::Machine& machine,
+                                              const NicRequest& wanted, std::span<const ProcessId> processes,
+                                              const HostTablePlace& place) {
+    auto table = settings.nic_arbitration ? HostTable::lock(place, lock_timeout)
                                           : Result<HostTable>(Status{Code::state, "NPUSHMEM_NIC_ARBITRATION is off"});
     const std::uint64_t job = job_of(processes);
     const std::uint64_t key = topology::machine_key(machine, settings.emulated_host);
     std::vector<topology::NicClaim> others;
     if (table.ok()) others = topology::claims_of_others(peek_host_tables(place), key, job);
-    auto chosen = choose_nics(settings, machine, demand, others);
+    auto chosen = choose_nics(settings, machine, wanted, others);
     if (!chosen.ok()) return chosen.status();
     const Status claimed =
         table.ok() ? table.value().add(rows_of(chosen.value(), machine, key, processes)) : table.status();

@@ -20,7 +20,7 @@ std::vector<topology::NicClaim> all_nic_claims();
 // NPUSHMEM_TOPO_FILE names, and returns the text for people.
 Result<NicChoices> preview_nics(const Settings& settings, const topology::Machine& machine,
                                 const std::vector<int>& pes);
-Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t most_described);
+Result<std::string> preview_nics(const Settings& settings, const std::vector<int>& pes, std::size_t max_described);
 
 // Gives the claims back when it is destroyed, in the process that made them: a copy in a forked child gives back
 // nothing. A process that dies gives its own back by dying.
@@ -32,18 +32,18 @@ public:
     ~NicClaims();
 
     struct Outcome;
-    // Chooses for `demand` beside the claims of others, and claims what it chose, while no other job can do the same.
-    // `processes`: of the PEs of the demand. Without NPUSHMEM_NIC_ARBITRATION, and where the table cannot be used,
-    // other jobs are not seen: the outcome's warning says so. Fails as choose_nics does.
-    static Result<Outcome> take(const Settings& settings, const topology::Machine& machine, const NicDemand& demand,
-                                std::span<const ProcessId> processes, const HostTablePlace& place);
+    // Chooses for `wanted` beside the claims of others, and claims what it chose, while no other job can do the same.
+    // `processes`: of the PEs that `wanted` lists. Without NPUSHMEM_NIC_ARBITRATION, and where the table cannot be
+    // used, other jobs are not seen: the outcome's warning says so. Fails as choose_nics does.
+    static Result<Outcome> acquire(const Settings& settings, const topology::Machine& machine, const NicRequest& wanted,
+                                   std::span<const ProcessId> processes, const HostTablePlace& place);
 
 private:
     NicClaims(HostTablePlace place, std::uint64_t job);
 
     HostTablePlace place_;
     std::uint64_t job_ = 0;  // 0: nothing is claimed
-    pid_t maker_ = 0;
+    pid_t owner_ = 0;
 };
 
 struct NicClaims::Outcome {

@@ -37,7 +37,7 @@ Status check_settings(const Settings& settings, bool first_of_host) {
     return topology::machine_of(settings.topo_file, topology::Detail::cpus).status();
 }
 
-constexpr std::size_t most_pes_in_note = 16;
+constexpr std::size_t max_pes_in_text = 16;
 
 }  // namespace
 
@@ -51,18 +51,18 @@ Result<NicClaims::Outcome> NicStep::assign(const std::vector<int>& users, const 
                                            std::span<const npushmem_device> devices) const {
     auto machine = topology::machine_of(settings.topo_file);
     if (!machine.ok()) return machine.status();
-    NicDemand demand{users, {}, devices};
+    NicRequest wanted{users, {}, devices};
     std::vector<ProcessId> processes;
     for (const int pe : users) {
         const auto npu = needs[static_cast<std::size_t>(pe)].npu;
-        demand.npus.push_back(npu < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(npu)));
+        wanted.npus.push_back(npu < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(npu)));
         processes.push_back(records[static_cast<std::size_t>(pe)].process_id());
     }
-    return NicClaims::take(settings, machine.value(), demand, processes, nic_table_place());
+    return NicClaims::acquire(settings, machine.value(), wanted, processes, nic_table_place());
 }
 
 // What the host's first PE decided for this one, told to the transport.
-Status NicStep::take_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const {
+Status NicStep::apply_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const {
     auto assignment = topology::assignment_from(memory.published());
     if (!assignment.ok()) return assignment.status();
     auto& pes = assignment.value().pes;
@@ -74,7 +74,7 @@ Status NicStep::take_own(const NamedTransport& user, std::span<const npushmem_de
     if (!indices.ok()) return indices.status();
     const Status used = user.transport->use_devices(indices.value());
     if (!used.ok()) return used.within(fmt::format("transport {}", user.name));
-    into.text = topology::describe(assignment.value(), most_pes_in_note);
+    into.text = topology::describe(assignment.value(), max_pes_in_text);
     return {};
 }
 
@@ -101,7 +101,7 @@ Result<NicStep::Outcome> NicStep::run() {
     }
     if (Status met = bootstrap.barrier(); !met.ok()) return met;
     if (has_nics)
-        if (Status taken = take_own(*user.value().transport, user.value().devices, out); !taken.ok()) return taken;
+        if (Status taken = apply_own(*user.value().transport, user.value().devices, out); !taken.ok()) return taken;
     return out;
 }
 

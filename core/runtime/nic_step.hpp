@@ -38,7 +38,7 @@ struct NicStep {
 
 private:
     struct Need;
-    Status take_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const;
+    Status apply_own(const NamedTransport& user, std::span<const npushmem_device> devices, Outcome& into) const;
     Result<NicClaims::Outcome> assign(const std::vector<int>& users, const std::vector<Need>& needs,
                                       std::span<const npushmem_device> devices) const;
 };

@@ -28,12 +28,13 @@ npu::Window window_of(const Runtime& runtime) {
 
 }  // namespace
 
-NpuBinding::MapFabric::MapFabric(Runtime& runtime, Waiting& waiting) : runtime_(runtime), window_(window_of(runtime)) {
+NpuBinding::MapFabric::MapFabric(Runtime& runtime, WaitServices& waiting)
+    : runtime_(runtime), window_(window_of(runtime)) {
     if (runtime.fast_map().all_mapped != 0) return;
     static_assert(npu::RemoteOperations::no_offset == Runtime::no_offset);
-    const SlicePlaces places{[&runtime](const void* address) { return runtime.offset_of(address); },
-                             [&runtime](std::uint64_t offset) { return runtime.room_from(offset); }};
-    chosen_ = runtime.remote_way().way;
+    const SliceAddressing places{[&runtime](const void* address) { return runtime.offset_of(address); },
+                                 [&runtime](std::uint64_t offset) { return runtime.bytes_to_end(offset); }};
+    chosen_ = runtime.remote_mode().mode;
     direct_ = std::make_unique<NpuDirect>(places, runtime.remote_peers(), runtime.npes());
     proxied_ = std::make_unique<NpuProxied>(places, runtime.remote_peers(), waiting.budget, waiting.os);
 }
@@ -57,12 +58,12 @@ void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
     return inside ? runtime_.mapped(pe, offset) : nullptr;
 }
 
-NpuBinding::NpuBinding(Runtime& runtime, Waiting& waiting)
+NpuBinding::NpuBinding(Runtime& runtime, WaitServices& waiting)
     : fabric_(runtime, waiting),
       waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
       policy_(waiter_, waiting.os, &waiting.liveness, runtime.npes(), &waiting.progress) {}
 
-Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, Waiting& waiting) {
+Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, WaitServices& waiting) {
     const Settings& settings = runtime.settings();
     std::unique_ptr<NpuBinding> binding(new NpuBinding(runtime, waiting));
     npu::DeviceConfig config;

@@ -7,7 +7,7 @@
 #include "core/npu/waiter_policy.hpp"
 #include "core/runtime/npu_direct.hpp"
 #include "core/runtime/npu_proxied.hpp"
-#include "core/runtime/waiting.hpp"
+#include "core/runtime/wait_services.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem {
@@ -17,14 +17,14 @@ class Runtime;
 class NpuBinding {
 public:
     // Both outlive the binding.
-    static Result<std::unique_ptr<NpuBinding>> create(Runtime& runtime, Waiting& waiting);
+    static Result<std::unique_ptr<NpuBinding>> create(Runtime& runtime, WaitServices& waiting);
 
     [[nodiscard]] npu::Device& device() { return *device_; }
 
 private:
     class MapFabric final : public npu::Fabric {
     public:
-        MapFabric(Runtime& runtime, Waiting& waiting);
+        MapFabric(Runtime& runtime, WaitServices& waiting);
         [[nodiscard]] int my_pe() const override;
         [[nodiscard]] int n_pes() const override;
         [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
@@ -40,7 +40,7 @@ private:
         std::unique_ptr<NpuProxied> proxied_;
     };
 
-    NpuBinding(Runtime& runtime, Waiting& waiting);
+    NpuBinding(Runtime& runtime, WaitServices& waiting);
 
     MapFabric fabric_;
     Waiter waiter_;  // makes progress; knows no liveness: which PE matters differs from core to core

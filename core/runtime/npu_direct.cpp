@@ -22,15 +22,15 @@ public:
     }
     // No more than one core has queues. Takes no lock, as signals ask for it. Acquire: pairs with exchange_all(), so
     // that a core that has put something and told this one of it is counted.
-    [[nodiscard]] bool at_most_one() const { return count_.load(std::memory_order_acquire) <= 1; }
-    void enter(std::shared_ptr<Queues> queues) {
+    [[nodiscard]] bool one_or_none() const { return count_.load(std::memory_order_acquire) <= 1; }
+    void add(std::shared_ptr<Queues> queues) {
         const std::lock_guard guard(lock_);
         auto more = std::make_shared<All>(*all_);
         more->push_back(std::move(queues));
         (void)exchange_all(std::move(more));
     }
     // Closes them, unless somebody still completes what they have put.
-    void leave(const Queues* queues) {
+    void remove(const Queues* queues) {
         std::shared_ptr<const All> before;  // let go of without the lock: closing may wait
         const std::lock_guard guard(lock_);
         before = without(queues);
@@ -53,7 +53,7 @@ private:
         return exchange_all(std::move(fewer));
     }
     std::shared_ptr<const All> exchange_all(std::shared_ptr<const All> now) {
-        count_.store(now->size(), std::memory_order_release);  // pairs with at_most_one()
+        count_.store(now->size(), std::memory_order_release);  // pairs with one_or_none()
         return std::exchange(all_, std::move(now));
     }
 
@@ -66,17 +66,17 @@ private:
 // Of one core. Other cores complete what it has put.
 class NpuDirect::Queues {
 public:
-    Queues(RemotePeers& peers, int pes) : access(peers), to_(static_cast<std::size_t>(pes)) {}
+    Queues(RemotePeers& peers, int pes) : access(peers), per_pe_(static_cast<std::size_t>(pes)) {}
     Queues(const Queues&) = delete;
     Queues& operator=(const Queues&) = delete;
 
     // After something was posted to the PE that may come later than what others begin. Release, for posted(): a core
     // that has heard from this one completes what was posted before.
-    void note_posted(int pe) { to(pe).posted.fetch_add(1, std::memory_order_release); }
+    void count_posted(int pe) { to(pe).posted.fetch_add(1, std::memory_order_release); }
     // So much has been posted to the PE.
     [[nodiscard]] std::uint64_t posted(int pe) const { return to(pe).posted.load(std::memory_order_acquire); }
-    // What was posted when posted() was `count` is complete. Release, for is_loose(): after that was found out.
-    void note_complete(int pe, std::uint64_t count) {
+    // What was posted when posted() was `count` is complete. Release, for is_pending(): after that was found out.
+    void record_complete(int pe, std::uint64_t count) {
         auto& complete = to(pe).complete;
         std::uint64_t before = complete.load(std::memory_order_relaxed);
         while (before < count &&
@@ -84,24 +84,27 @@ public:
         }
     }
     // Its own core, which posts nothing meanwhile, has found everything complete.
-    void note_all_complete() {
-        for (std::size_t pe = 0; pe < to_.size(); ++pe)
-            note_complete(static_cast<int>(pe), posted(static_cast<int>(pe)));
+    void record_all_complete() {
+        for (std::size_t pe = 0; pe < per_pe_.size(); ++pe)
+            record_complete(static_cast<int>(pe), posted(static_cast<int>(pe)));
     }
-    // Has something been posted to the PE that is not known to be complete? Pairs with both notes.
-    [[nodiscard]] bool is_loose(int pe) const { return to(pe).complete.load(std::memory_order_acquire) != posted(pe); }
+    // Has something been posted to the PE that is not known to be complete? Pairs with count_posted and
+    // record_complete.
+    [[nodiscard]] bool is_pending(int pe) const {
+        return to(pe).complete.load(std::memory_order_acquire) != posted(pe);
+    }
     // For other cores than its own, which hears of a failure at its next quiet. Meanwhile its own posts nothing more
     // to the PE: see may_post().
-    Status complete(int pe, const By& by) {
+    Status complete(int pe, const WaitFunction& wait_function) {
         const std::uint64_t count = posted(pe);
         if (to(pe).complete.load(std::memory_order_acquire) >= count) return {};
         to(pe).completing.fetch_add(1, std::memory_order_relaxed);  // nothing is published by it
-        Status done = access.quiet(std::array{pe}, &by);
+        Status done = access.quiet(std::array{pe}, &wait_function);
         to(pe).completing.fetch_sub(1, std::memory_order_relaxed);
         if (done.ok())
-            note_complete(pe, count);
+            record_complete(pe, count);
         else if (done.code() != Code::timeout && done.code() != Code::aborted)  // those are the caller's own
-            keep_failure(done);
+            record_failure(done);
         return done;
     }
     // A quiet ends when nothing is under way: one that posts on and on would keep those for ever who wait for that.
@@ -113,9 +116,9 @@ public:
         return std::exchange(failure_, {});
     }
     // A launch has left something here: posted and not complete, or failed.
-    [[nodiscard]] bool left_over() {
-        for (std::size_t pe = 0; pe < to_.size(); ++pe)
-            if (is_loose(static_cast<int>(pe))) return true;
+    [[nodiscard]] bool has_unfinished() {
+        for (std::size_t pe = 0; pe < per_pe_.size(); ++pe)
+            if (is_pending(static_cast<int>(pe))) return true;
         const std::lock_guard guard(lock_);
         return !failure_.ok();
     }
@@ -123,20 +126,20 @@ public:
     RemoteAccess access;
 
 private:
-    struct To {
+    struct PerPe {
         std::atomic<std::uint64_t> posted{0};
         std::atomic<std::uint64_t> complete{0};
         std::atomic<int> completing{0};  // cores that wait until it is complete
     };
 
-    [[nodiscard]] To& to(int pe) { return to_[static_cast<std::size_t>(pe)]; }
-    [[nodiscard]] const To& to(int pe) const { return to_[static_cast<std::size_t>(pe)]; }
-    void keep_failure(const Status& failure) {
+    [[nodiscard]] PerPe& to(int pe) { return per_pe_[static_cast<std::size_t>(pe)]; }
+    [[nodiscard]] const PerPe& to(int pe) const { return per_pe_[static_cast<std::size_t>(pe)]; }
+    void record_failure(const Status& failure) {
         const std::lock_guard guard(lock_);
         if (failure_.ok()) failure_ = failure;
     }
 
-    std::vector<To> to_;  // by PE
+    std::vector<PerPe> per_pe_;  // by PE
     std::mutex lock_;
     Status failure_;  // under lock_
 };
@@ -145,11 +148,11 @@ class NpuDirect::Core final : public npu::RemoteCore {
 public:
     explicit Core(const std::shared_ptr<Registry>& registry) : registry_(registry) {}
     ~Core() override {
-        if (const auto registry = registry_.lock(); registry && queues_ != nullptr) registry->leave(queues_);
+        if (const auto registry = registry_.lock(); registry && queues_ != nullptr) registry->remove(queues_);
     }
     void begin_launch() override {
         const auto registry = registry_.lock();
-        if (!registry || queues_ == nullptr || !queues_->left_over()) return;
+        if (!registry || queues_ == nullptr || !queues_->has_unfinished()) return;
         registry->retire(queues_);
         queues_ = nullptr;
     }
@@ -157,7 +160,7 @@ public:
         if (queues_ == nullptr) {
             auto made = std::make_shared<Queues>(registry.peers, registry.pes);
             queues_ = made.get();
-            registry.enter(std::move(made));
+            registry.add(std::move(made));
         }
         return *queues_;
     }
@@ -167,7 +170,7 @@ private:
     Queues* queues_ = nullptr;  // the registry's, and gone with it
 };
 
-NpuDirect::NpuDirect(SlicePlaces places, RemotePeers& peers, int pes)
+NpuDirect::NpuDirect(SliceAddressing places, RemotePeers& peers, int pes)
     : NpuRemote(std::move(places)), pes_(pes), registry_(std::make_shared<Registry>(peers, pes)) {}
 
 NpuDirect::~NpuDirect() = default;
@@ -178,44 +181,44 @@ NpuDirect::Queues& NpuDirect::queues_of(npu::RemoteWait& wait) {
     return static_cast<Core&>(*own).queues(*registry_);
 }
 
-Status NpuDirect::complete_others(const Queues& mine, int first_pe, int pes, const By& by) {
-    if (registry_->at_most_one()) return {};  // `mine`
+Status NpuDirect::complete_others(const Queues& mine, int first_pe, int pes, const WaitFunction& wait_function) {
+    if (registry_->one_or_none()) return {};  // `mine`
     const auto all = registry_->all();
     Status first;
     for (const auto& queues : *all) {
         if (queues.get() == &mine) continue;
         for (int pe = first_pe; pe < first_pe + pes; ++pe) {
-            Status done = queues->complete(pe, by);
+            Status done = queues->complete(pe, wait_function);
             if (first.ok()) first = std::move(done);
         }
     }
     return first;
 }
 
-Status NpuDirect::order(Queues& mine, int pe, const By& by) {
-    Status others = complete_others(mine, pe, 1, by);
-    return others.ok() ? mine.access.fence(pe, &by) : others;
+Status NpuDirect::order(Queues& mine, int pe, const WaitFunction& wait_function) {
+    Status others = complete_others(mine, pe, 1, wait_function);
+    return others.ok() ? mine.access.fence(pe, &wait_function) : others;
 }
 
-Status NpuDirect::await_turn(const Queues& mine, int pe, npu::RemoteWait& wait) {
+Status NpuDirect::wait_until_may_post(const Queues& mine, int pe, npu::RemoteWait& wait) {
     if (mine.may_post(pe)) return {};
     return wait.until([&] { return mine.may_post(pe); }, "other cores, which complete what this one has put", pe);
 }
 
 Status NpuDirect::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
     if (Status inside = check(target, bytes); !inside.ok()) return inside;
-    const auto by = waiting_by(wait);
+    const auto wait_function = wait_function_for(wait);
     Queues& mine = queues_of(wait);
-    if (Status turn = await_turn(mine, pe, wait); !turn.ok()) return turn;
-    Status done = mine.access.put(pe, offset_of(target), source, bytes, Completion::local, &by);
-    mine.note_posted(pe);
+    if (Status turn = wait_until_may_post(mine, pe, wait); !turn.ok()) return turn;
+    Status done = mine.access.put(pe, offset_of(target), source, bytes, Completion::local, &wait_function);
+    mine.count_posted(pe);
     return done;
 }
 
 Status NpuDirect::get(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
     if (Status inside = check(source, bytes); !inside.ok()) return inside;
-    const auto by = waiting_by(wait);
-    return queues_of(wait).access.get(pe, offset_of(source), target, bytes, Completion::local, &by);
+    const auto wait_function = wait_function_for(wait);
+    return queues_of(wait).access.get(pe, offset_of(source), target, bytes, Completion::local, &wait_function);
 }
 
 Status NpuDirect::put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
@@ -223,49 +226,49 @@ Status NpuDirect::put_signal(void* target, const void* source, std::size_t bytes
     Status done = check(target, bytes);
     if (done.ok()) done = check(signal, sizeof *signal);
     if (!done.ok()) return done;
-    const auto by = waiting_by(wait);
+    const auto wait_function = wait_function_for(wait);
     Queues& mine = queues_of(wait);
-    done = order(mine, pe, by);
-    if (done.ok()) done = await_turn(mine, pe, wait);
+    done = order(mine, pe, wait_function);
+    if (done.ok()) done = wait_until_may_post(mine, pe, wait);
     if (!done.ok()) return done;
     done = mine.access.put_signal(pe, offset_of(target), source, bytes, offset_of(signal), value, NPUSHMEM_SIGNAL_SET,
-                                  Completion::local, &by);
-    mine.note_posted(pe);
+                                  Completion::local, &wait_function);
+    mine.count_posted(pe);
     return done;
 }
 
 Status NpuDirect::atomic(const npu::RemoteAtomic& operation, std::uint64_t* before, int pe, npu::RemoteWait& wait) {
     if (Status inside = check(operation.object, operation.width); !inside.ok()) return inside;
-    const auto by = waiting_by(wait);
+    const auto wait_function = wait_function_for(wait);
     Queues& mine = queues_of(wait);
     if (updates(operation.kind))
-        if (Status ordered = order(mine, pe, by); !ordered.ok()) return ordered;
-    if (Status turn = await_turn(mine, pe, wait); !turn.ok()) return turn;
-    npushmem_atomic op = table_form(operation, pe);
+        if (Status ordered = order(mine, pe, wait_function); !ordered.ok()) return ordered;
+    if (Status turn = wait_until_may_post(mine, pe, wait); !turn.ok()) return turn;
+    npushmem_atomic op = as_transport_atomic(operation, pe);
     if (!fetches(operation.kind)) {
-        Status posted = mine.access.atomic(op, Completion::deferred, &by);
-        mine.note_posted(pe);
+        Status posted = mine.access.atomic(op, Completion::deferred, &wait_function);
+        mine.count_posted(pe);
         return posted;
     }
     *before = 0;  // of 32 bits only the lower half is written
     op.result = before;
-    return mine.access.atomic(op, Completion::local, &by);
+    return mine.access.atomic(op, Completion::local, &wait_function);
 }
 
 Status NpuDirect::fence(npu::RemoteWait& wait) {
-    const auto by = waiting_by(wait);
+    const auto wait_function = wait_function_for(wait);
     Queues& mine = queues_of(wait);
-    Status first = mine.access.fence(&by);
-    Status others = complete_others(mine, 0, pes_, by);
+    Status first = mine.access.fence(&wait_function);
+    Status others = complete_others(mine, 0, pes_, wait_function);
     return first.ok() ? others : first;
 }
 
 Status NpuDirect::quiet(npu::RemoteWait& wait) {
-    const auto by = waiting_by(wait);
+    const auto wait_function = wait_function_for(wait);
     Queues& mine = queues_of(wait);
-    Status first = mine.access.quiet(&by);
-    if (first.ok()) mine.note_all_complete();
-    Status others = complete_others(mine, 0, pes_, by);
+    Status first = mine.access.quiet(&wait_function);
+    if (first.ok()) mine.record_all_complete();
+    Status others = complete_others(mine, 0, pes_, wait_function);
     if (first.ok()) first = std::move(others);
     Status told = mine.take_failure();
     return first.ok() ? told : first;

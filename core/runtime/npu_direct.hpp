@@ -15,7 +15,7 @@ namespace npushmem {
 class NpuDirect final : public NpuRemote {
 public:
     // `peers` outlives this.
-    NpuDirect(SlicePlaces places, RemotePeers& peers, int pes);
+    NpuDirect(SliceAddressing places, RemotePeers& peers, int pes);
     ~NpuDirect() override;
 
     Status put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) override;
@@ -27,7 +27,7 @@ public:
     Status quiet(npu::RemoteWait& wait) override;
 
 private:
-    using By = RemoteAccess::WaitFunction;
+    using WaitFunction = RemoteAccess::WaitFunction;
     using Completion = RemoteAccess::Completion;
     class Queues;
     class Registry;
@@ -35,11 +35,11 @@ private:
 
     Queues& queues_of(npu::RemoteWait& wait);
     // Everything that this core and others put to the PE comes before what this core begins next.
-    Status order(Queues& mine, int pe, const By& by);
+    Status order(Queues& mine, int pe, const WaitFunction& wait_function);
     // While others complete what this core has put to the PE, it puts nothing more.
-    static Status await_turn(const Queues& mine, int pe, npu::RemoteWait& wait);
+    static Status wait_until_may_post(const Queues& mine, int pe, npu::RemoteWait& wait);
     // What cores other than `mine` have put to these PEs is complete.
-    Status complete_others(const Queues& mine, int first_pe, int pes, const By& by);
+    Status complete_others(const Queues& mine, int first_pe, int pes, const WaitFunction& wait_function);
 
     const int pes_;
     std::shared_ptr<Registry> registry_;  // cores that outlive this find it gone

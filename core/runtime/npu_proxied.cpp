@@ -6,33 +6,33 @@ namespace npushmem {
 
 struct NpuProxied::Core final : npu::RemoteCore {
     void begin_launch() override {
-        if (!requester->take_failure().ok() || requester->finished() != asked) forget();
+        if (!requester->take_failure().ok() || requester->finished() != posted) reset();
     }
     // What is under way is told to nobody.
-    void forget() {
+    void reset() {
         requester = std::make_shared<RequesterState>();
-        asked = 0;
-        concerns = -1;
-        concerned = false;
+        posted = 0;
+        target = -1;
+        has_target = false;
     }
 
     // A request that concerns this PE is being made; -1: all of them.
-    void concern(int pe) {
-        if (std::exchange(concerned, true) && pe != concerns)
-            concerns = -1;
+    void add_target(int pe) {
+        if (std::exchange(has_target, true) && pe != target)
+            target = -1;
         else
-            concerns = pe;
+            target = pe;
     }
 
     std::shared_ptr<RequesterState> requester = std::make_shared<RequesterState>();
-    std::uint64_t asked = 0;  // requests so far
+    std::uint64_t posted = 0;  // requests so far
     // The one PE that requests since the last quiet concern, -1: several or none. Without it what is waited for cannot
     // come; the death of others is nothing to this core.
-    int concerns = -1;
-    bool concerned = false;
+    int target = -1;
+    bool has_target = false;
 };
 
-NpuProxied::NpuProxied(SlicePlaces places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os)
+NpuProxied::NpuProxied(SliceAddressing places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os)
     : NpuRemote(std::move(places)), peers_(peers), budget_(budget), os_(os) {}
 
 NpuProxied::~NpuProxied() = default;
@@ -56,46 +56,46 @@ NpuProxied::Core& NpuProxied::core_of(npu::RemoteWait& wait) {
     return static_cast<Core&>(*own);
 }
 
-Status NpuProxied::hand_over(Request& request, Core& core, npu::RemoteWait& wait) {
-    if (request.kind != Request::Kind::fence && request.kind != Request::Kind::quiet) core.concern(request.pe());
+Status NpuProxied::enqueue(Request& request, Core& core, npu::RemoteWait& wait) {
+    if (request.kind != Request::Kind::fence && request.kind != Request::Kind::quiet) core.add_target(request.pe());
 
     const auto to = proxy();
     if (!to.ok()) return to.status();
     request.requester = core.requester;
     const auto pushed = [&] {
-        return core.asked - core.requester->finished() < most_unfinished && to.value()->try_push(request);
+        return core.posted - core.requester->finished() < max_unfinished && to.value()->try_push(request);
     };
-    Status waited = wait.until(pushed, "room for a request to the proxy", core.concerns);
-    ++core.asked;
-    if (!waited.ok()) core.forget();  // it may have been handed over all the same
+    Status waited = wait.until(pushed, "room for a request to the proxy", core.target);
+    ++core.posted;
+    if (!waited.ok()) core.reset();  // it may have been enqueued all the same
     return waited;
 }
 
-Status NpuProxied::post(Request& request, const Asked& asked, npu::RemoteWait& wait) {
+Status NpuProxied::post(Request& request, const RequestLabel& label, npu::RemoteWait& wait) {
     Core& core = core_of(wait);
     if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
-    return hand_over(request, core, wait).within(asked.what);
+    return enqueue(request, core, wait).within(label.what);
 }
 
-Status NpuProxied::call(Request& request, const Asked& asked, npu::RemoteWait& wait, std::uint64_t* value) {
+Status NpuProxied::call(Request& request, const RequestLabel& label, npu::RemoteWait& wait, std::uint64_t* value) {
     Core& core = core_of(wait);
     if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
-    const std::uint64_t number = request.number = core.asked + 1;
-    if (Status handed = hand_over(request, core, wait); !handed.ok()) return handed.within(asked.what);
+    const std::uint64_t number = request.number = core.posted + 1;
+    if (Status queued = enqueue(request, core, wait); !queued.ok()) return queued.within(label.what);
     const std::shared_ptr<RequesterState> requester = core.requester;
-    Status waited = wait.until([&] { return requester->answered(number); }, asked.what, asked.pe);
+    Status waited = wait.until([&] { return requester->answered(number); }, label.what, label.pe);
     if (!waited.ok()) {
-        core.forget();
+        core.reset();
         return waited;
     }
     if (value != nullptr) *value = requester->value();
     return requester->answer();
 }
 
-Status NpuProxied::send_data(Request& request, const Asked& asked, npu::RemoteWait& wait) {
-    if (request.transfer.data.bytes > Request::max_inline_bytes) return call(request, asked, wait);
+Status NpuProxied::send_data(Request& request, const RequestLabel& label, npu::RemoteWait& wait) {
+    if (request.transfer.data.bytes > Request::max_inline_bytes) return call(request, label, wait);
     request.copy_inline(request.transfer.data.local);
-    return post(request, asked, wait);
+    return post(request, label, wait);
 }
 
 Status NpuProxied::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
@@ -135,9 +135,9 @@ Status NpuProxied::atomic(const npu::RemoteAtomic& operation, std::uint64_t* bef
     if (Status inside = check(operation.object, operation.width); !inside.ok()) return inside;
     Request request;
     request.kind = Request::Kind::atomic;
-    request.atomic = table_form(operation, pe);
-    const Asked asked{"an atomic", pe};
-    return fetches(operation.kind) ? call(request, asked, wait, before) : post(request, asked, wait);
+    request.atomic = as_transport_atomic(operation, pe);
+    const RequestLabel label{"an atomic", pe};
+    return fetches(operation.kind) ? call(request, label, wait, before) : post(request, label, wait);
 }
 
 Status NpuProxied::fence(npu::RemoteWait& wait) {
@@ -150,10 +150,10 @@ Status NpuProxied::quiet(npu::RemoteWait& wait) {
     Request request;
     request.kind = Request::Kind::quiet;
     Core& core = core_of(wait);
-    Status done = call(request, {"quiet", core.concerns}, wait);
+    Status done = call(request, {"quiet", core.target}, wait);
     if (!done.ok()) return done;
-    core.concerns = -1;
-    core.concerned = false;
+    core.target = -1;
+    core.has_target = false;
     return core.requester->take_failure();
 }
 

@@ -13,10 +13,10 @@ namespace npushmem {
 class NpuProxied final : public NpuRemote {
 public:
     // Requests of one core that may be unfinished; then it waits, and nobody else does.
-    static constexpr std::uint64_t most_unfinished = 64;
+    static constexpr std::uint64_t max_unfinished = 64;
 
     // All but `places` outlive this.
-    NpuProxied(SlicePlaces places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os);
+    NpuProxied(SliceAddressing places, RemotePeers& peers, const WaitBudget& budget, WaitOs& os);
     ~NpuProxied() override;
 
     // A source of up to Request::max_inline_bytes bytes is copied: then nothing is waited for.
@@ -33,7 +33,7 @@ private:
     using Request = proxy::Request;
     struct Core;
     // How the request is called by who waits for it.
-    struct Asked {
+    struct RequestLabel {
         const char* what;
         int pe = -1;
     };
@@ -41,11 +41,11 @@ private:
     Result<proxy::Proxy*> proxy();
     static Core& core_of(npu::RemoteWait& wait);
     // Hands the request over and does not wait for its end.
-    Status post(Request& request, const Asked& asked, npu::RemoteWait& wait);
+    Status post(Request& request, const RequestLabel& label, npu::RemoteWait& wait);
     // Hands the request over and waits for its end; `*value` becomes what came with the answer.
-    Status call(Request& request, const Asked& asked, npu::RemoteWait& wait, std::uint64_t* value = nullptr);
-    Status send_data(Request& request, const Asked& asked, npu::RemoteWait& wait);
-    Status hand_over(Request& request, Core& core, npu::RemoteWait& wait);
+    Status call(Request& request, const RequestLabel& label, npu::RemoteWait& wait, std::uint64_t* value = nullptr);
+    Status send_data(Request& request, const RequestLabel& label, npu::RemoteWait& wait);
+    Status enqueue(Request& request, Core& core, npu::RemoteWait& wait);
 
     RemotePeers& peers_;
     const WaitBudget budget_;

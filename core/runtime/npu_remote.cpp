@@ -11,7 +11,7 @@ constexpr std::uint8_t operations[] = {NPUSHMEM_ATOMIC_SET,       NPUSHMEM_ATOMI
 
 }  // namespace
 
-RemoteAccess::WaitFunction waiting_by(npu::RemoteWait& wait) {
+RemoteAccess::WaitFunction wait_function_for(npu::RemoteWait& wait) {
     return [&wait](const std::function<bool()>& ready, const WaitFor& what) {
         return wait.until(ready, what.what, what.needs.count == 1 ? what.needs.first : -1);
     };
@@ -20,13 +20,13 @@ RemoteAccess::WaitFunction waiting_by(npu::RemoteWait& wait) {
 Status NpuRemote::check(const void* address, std::size_t bytes) const {
     const std::uint64_t offset = offset_of(address);
     if (offset == no_offset) return {Code::not_symmetric, fmt::format("{} is not in symmetric memory", address)};
-    const std::uint64_t room = places_.room_from(offset);
+    const std::uint64_t room = addressing_.bytes_to_end(offset);
     if (bytes <= room) return {};
     return {Code::range, fmt::format("{} bytes at {} reach beyond symmetric memory, which ends {} bytes after it",
                                      bytes, address, room)};
 }
 
-npushmem_atomic NpuRemote::table_form(const npu::RemoteAtomic& operation, int pe) const {
+npushmem_atomic NpuRemote::as_transport_atomic(const npu::RemoteAtomic& operation, int pe) const {
     npushmem_atomic op{};
     op.pe = pe;
     op.operation = operations[static_cast<std::size_t>(operation.kind)];

@@ -8,30 +8,30 @@
 namespace npushmem {
 
 // This PE's slice, which offsets count from.
-struct SlicePlaces {
+struct SliceAddressing {
     // RemoteOperations::no_offset: not symmetric.
     std::function<std::uint64_t(const void* address)> offset_of;
     // Bytes from such an offset to the end of its part.
-    std::function<std::uint64_t(std::uint64_t offset)> room_from;
+    std::function<std::uint64_t(std::uint64_t offset)> bytes_to_end;
 };
 
 class NpuRemote : public npu::RemoteOperations {
 public:
-    [[nodiscard]] std::uint64_t offset_of(const void* address) const final { return places_.offset_of(address); }
+    [[nodiscard]] std::uint64_t offset_of(const void* address) const final { return addressing_.offset_of(address); }
 
 protected:
-    explicit NpuRemote(SlicePlaces places) : places_(std::move(places)) {}
+    explicit NpuRemote(SliceAddressing places) : addressing_(std::move(places)) {}
 
     // Whether `bytes` there are symmetric memory.
     [[nodiscard]] Status check(const void* address, std::size_t bytes) const;
-    [[nodiscard]] npushmem_atomic table_form(const npu::RemoteAtomic& operation, int pe) const;
+    [[nodiscard]] npushmem_atomic as_transport_atomic(const npu::RemoteAtomic& operation, int pe) const;
 
 private:
-    SlicePlaces places_;
+    SliceAddressing addressing_;
 };
 
 // As an access waits on behalf of a core.
-RemoteAccess::WaitFunction waiting_by(npu::RemoteWait& wait);
+RemoteAccess::WaitFunction wait_function_for(npu::RemoteWait& wait);
 
 inline bool fetches(npu::RemoteAtomic::Kind kind) { return kind >= npu::RemoteAtomic::Kind::fetch; }
 inline bool updates(npu::RemoteAtomic::Kind kind) { return kind != npu::RemoteAtomic::Kind::fetch; }

@@ -10,7 +10,7 @@
 
 namespace npushmem {
 
-Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticOffer& statics) {
+Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics) {
     auto host = host_identity(static_cast<int>(settings.emulated_host));
     if (!host.ok()) return host.status();
     PeRecord record;

@@ -32,14 +32,14 @@ struct PeRecord {
     double cpu_quota = 0;
     std::uint64_t check = 0;  // NPUSHMEM_CHECK
     char host_name[64] = {};
-    StaticOffer statics;
+    StaticVariablesRecord statics;
 
     [[nodiscard]] ProcessId process_id() const { return {process, process_start}; }
     [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
 };
 
 // Of this process. `tuning`: of its decision file.
-Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticOffer& statics);
+Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics);
 
 // Same library, same heap size, same way to choose a barrier, same record on all PEs? The error names the first PE that
 // differs and both values.

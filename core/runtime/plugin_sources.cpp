@@ -7,7 +7,7 @@
 #include "core/plugin/opened_bootstrap.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/plugin/search_path.hpp"
-#include "core/plugin/transport_nest.hpp"
+#include "core/plugin/transport_stack.hpp"
 
 namespace npushmem {
 
@@ -15,19 +15,19 @@ namespace {
 
 PluginFinder finder_of(const Settings& settings) { return PluginFinder(plugin_search_path(settings.plugin_path)); }
 
-bool wraps_p2p(const TransportNest& nest) { return nest.innermost() == "p2p"; }
+bool wraps_p2p(const TransportStack& stack) { return stack.innermost() == "p2p"; }
 
-Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportNest& nest, Config& config,
+Result<OwnedTransport> open_one(const PluginFinder& finder, const TransportStack& stack, Config& config,
                                 const npushmem_host& host, const npushmem_transport_params& params) {
-    auto loaded = load_nest(finder, nest);
+    auto loaded = load_stack(finder, stack);
     if (!loaded.ok()) return loaded.status();
-    for (const auto& part : loaded.value())
-        if (Status declared = config.declare(part->name().c_str(), part->config_rows()); !declared.ok())
+    for (const auto& layer : loaded.value())
+        if (Status declared = config.declare(layer->name().c_str(), layer->config_rows()); !declared.ok())
             return declared;
-    auto opened = open_nest(loaded.value(), host, params);
+    auto opened = open_stack(loaded.value(), host, params);
     if (!opened.ok()) return opened.status();
     const std::uint64_t innermost = loaded.value().back()->table().capabilities;
-    return OwnedTransport{nest.text(), std::move(opened).value(), (innermost & NPUSHMEM_CAP_REMOTE) != 0,
+    return OwnedTransport{stack.text(), std::move(opened).value(), (innermost & NPUSHMEM_CAP_REMOTE) != 0,
                           (innermost & NPUSHMEM_CAP_PINS) != 0};
 }
 
@@ -45,28 +45,28 @@ Result<std::string> selected_bootstrap(const Settings& settings) {
 
 namespace {
 
-// One nest of a selection, and the variable that names it.
-struct SelectedNest {
-    TransportNest nest;
+// One stack of a selection, and the variable that names it.
+struct SelectedStack {
+    TransportStack stack;
     const char* variable;
 };
 
-Status append_selection(const char* variable, const std::string& text, std::vector<SelectedNest>& out) {
+Status append_selection(const char* variable, const std::string& text, std::vector<SelectedStack>& out) {
     auto parsed = parse_transport_selection(text);
     if (!parsed.ok()) return parsed.status().within(variable);
-    for (TransportNest& nest : parsed.value()) {
-        for (const SelectedNest& earlier : out)
-            if (earlier.nest.text() == nest.text())
+    for (TransportStack& stack : parsed.value()) {
+        for (const SelectedStack& earlier : out)
+            if (earlier.stack.text() == stack.text())
                 return {Code::config,
-                        fmt::format("{}: '{}' is listed twice, first in {}", variable, nest.text(), earlier.variable)};
-        out.push_back({std::move(nest), variable});
+                        fmt::format("{}: '{}' is listed twice, first in {}", variable, stack.text(), earlier.variable)};
+        out.push_back({std::move(stack), variable});
     }
     return {};
 }
 
-// TRANSPORTS, then REMOTE_TRANSPORT unless that is left to choose_remote().
-Result<std::vector<SelectedNest>> selected_transports(const Settings& settings) {
-    std::vector<SelectedNest> out;
+// TRANSPORTS, then REMOTE_TRANSPORT unless that is left to choose_remote_transport().
+Result<std::vector<SelectedStack>> selected_transports(const Settings& settings) {
+    std::vector<SelectedStack> out;
     const std::string word = lowercase(settings.remote_transport);
     const bool remote = !word.empty() && word != "none" && word != "auto";
     Status appended;
@@ -74,7 +74,7 @@ Result<std::vector<SelectedNest>> selected_transports(const Settings& settings) 
         appended = append_selection("NPUSHMEM_TRANSPORTS", settings.transports, out);
     if (remote && appended.ok())
         appended = append_selection("NPUSHMEM_REMOTE_TRANSPORT", settings.remote_transport, out);
-    return appended.ok() ? Result<std::vector<SelectedNest>>(std::move(out)) : appended;
+    return appended.ok() ? Result<std::vector<SelectedStack>>(std::move(out)) : appended;
 }
 
 }  // namespace
@@ -131,12 +131,13 @@ Result<std::unique_ptr<Bootstrap>> PluginSources::open_bootstrap(Config& config,
                                                                  const npushmem_bootstrap_params& params) {
     auto chosen = load_selected_bootstrap(config, host, params);
     if (!chosen.ok()) return chosen.status();
-    bootstrap_note_ = fmt::format("{} ({})", chosen.value().plugin->name(), chosen.value().why);
+    bootstrap_description_ = fmt::format("{} ({})", chosen.value().plugin->name(), chosen.value().why);
     auto opened = npushmem::open_bootstrap(chosen.value().plugin, host, params);
     if (!opened.ok() && lowercase(config.settings().bootstrap) == "auto")
         return opened.status().within(chosen.value().why);
     if (!opened.ok()) return opened.status();
-    Status several = check_job_of_one(chosen.value(), opened.value()->nranks(), ProcessEnvironment(), host, params);
+    Status several =
+        check_single_process_job(chosen.value(), opened.value()->nranks(), ProcessEnvironment(), host, params);
     if (!several.ok()) return several;
     return std::unique_ptr<Bootstrap>(std::move(opened).value());
 }
@@ -156,9 +157,9 @@ Result<std::vector<OwnedTransport>> PluginSources::open_transports(Config& confi
     if (!selection.ok()) return selection.status();
     const PluginFinder finder = finder_of(settings);
     std::vector<OwnedTransport> opened;
-    for (const auto& [nest, variable] : selection.value()) {
-        if (settings.disable_p2p && wraps_p2p(nest)) continue;
-        auto one = open_one(finder, nest, config, host, params);
+    for (const auto& [stack, variable] : selection.value()) {
+        if (settings.disable_p2p && wraps_p2p(stack)) continue;
+        auto one = open_one(finder, stack, config, host, params);
         if (!one.ok()) return one.status().within(variable);
         opened.push_back(std::move(one).value());
     }

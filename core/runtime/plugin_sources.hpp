@@ -16,10 +16,10 @@ public:
     Result<OwnedTransport> open_transport(const std::string& name, Config& config, const npushmem_host& host,
                                           const npushmem_transport_params& params) override;
     void declare_all(Config& config) override;
-    [[nodiscard]] std::string bootstrap_note() const override { return bootstrap_note_; }
+    [[nodiscard]] std::string bootstrap_description() const override { return bootstrap_description_; }
 
 private:
-    std::string bootstrap_note_;
+    std::string bootstrap_description_;
 };
 
 // The file or name of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN name.

@@ -11,7 +11,7 @@
 #include "core/base/os_facts.hpp"
 #include "core/runtime/exchange.hpp"
 #include "core/runtime/nic_step.hpp"
-#include "core/runtime/remote_choice.hpp"
+#include "core/runtime/remote_transport.hpp"
 
 namespace npushmem {
 
@@ -19,7 +19,7 @@ namespace {
 
 // As which failure another PE's can show here first. What a PE finds out by itself keeps its own name, though others,
 // who found the same, have given up before.
-bool may_be_anothers(Code code) {
+bool may_be_symptom(Code code) {
     return code == Code::system || code == Code::memory || code == Code::protocol || code == Code::peer_dead ||
            code == Code::timeout || code == Code::aborted;
 }
@@ -35,13 +35,13 @@ struct Runtime::Step {
 Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources, const StartRequest& request) {
     static constexpr Step steps[] = {
         {"logging", &Runtime::open_log},
-        {"bootstrap", &Runtime::join_job},              // rank, size; allgather and barrier from here on
-        {"meeting the other PEs", &Runtime::meet_pes},  // versions, host identities, who shares a host
-        {"symmetric memory", &Runtime::make_memory},    // one shared segment per host, this PE's heap and variables
-        {"transports", &Runtime::open_transports},      // in the order of NPUSHMEM_TRANSPORTS
-        {"remote transport", &Runtime::choose_remote},  // for PEs of other hosts, if there are any
-        {"NIC assignment", &Runtime::assign_nics},      // once per host, then each PE takes its own
-        {"exchange of contacts", &Runtime::exchange_contacts},
+        {"bootstrap", &Runtime::join_job},                          // rank, size; allgather and barrier from here on
+        {"exchange of PE records", &Runtime::exchange_pe_records},  // versions, host identities, who shares a host
+        {"symmetric memory", &Runtime::make_memory},  // one shared segment per host, this PE's heap and variables
+        {"transports", &Runtime::open_transports},    // in the order of NPUSHMEM_TRANSPORTS
+        {"remote transport", &Runtime::choose_remote_transport},  // for PEs of other hosts, if there are any
+        {"NIC assignment", &Runtime::assign_nics},                // once per host, then each PE takes its own
+        {"exchange of endpoints", &Runtime::exchange_endpoints},
         {"transport map", &Runtime::build_map},     // which transport serves which PE
         {"mapping of peers", &Runtime::map_peers},  // where the CPU finds the mapped ones
         {"world team", &Runtime::make_world},       // its barrier, used by everything collective from here on
@@ -61,7 +61,7 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
         Status done = (runtime.get()->*step.run)();
         runtime->log_.write(LogLevel::debug, "start", "{}: {}", step.name, done.ok() ? "done" : done.message());
         if (done.ok()) continue;
-        return runtime->give_up(step.name, done);
+        return runtime->abort_start(step.name, done);
     }
     runtime->statics_.release_write_guard();
     runtime->sources_ = nullptr;
@@ -72,19 +72,19 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
 // Another PE's failure can show here first as something else, a memory that is gone for instance: what that PE said of
 // it is the cause. And those that wait for this PE at the world's barrier, where no word of the bootstrap reaches them,
 // must find it gone.
-Status Runtime::give_up(const char* step, const Status& found) {
+Status Runtime::abort_start(const char* step, const Status& found) {
     Status failure = found.within(fmt::format("start-up failed at {}", step));
     if (!bootstrap_) return failure;
-    const Status told = bootstrap_->check();
-    if (!told.ok() && failure.message().find(told.message()) == std::string::npos)
-        failure = {may_be_anothers(found.code()) ? told.code() : found.code(),
-                   fmt::format("{}; because {}", failure.message(), told.message())};
+    const Status cause = bootstrap_->check();
+    if (!cause.ok() && failure.message().find(cause.message()) == std::string::npos)
+        failure = {may_be_symptom(found.code()) ? cause.code() : found.code(),
+                   fmt::format("{}; because {}", failure.message(), cause.message())};
     bootstrap_->abort(failure.message());
-    if (heap_) say_finalized();
+    if (heap_) publish_finalized();
     return failure;
 }
 
-void Runtime::say_finalized() {
+void Runtime::publish_finalized() {
     // Release: pairs with the acquire load in JobLiveness.
     heap_->control().state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_release);
     memory_->record_departure();
@@ -92,12 +92,14 @@ void Runtime::say_finalized() {
 
 Runtime::~Runtime() {
     if (SymmetricGlobals* const data = statics_.data())
-        if (Status given = data->restore_private(); !given.ok()) log_.line(LogLevel::warn, "memory", given.message());
+        if (Status restored = data->restore_private(); !restored.ok())
+            log_.line(LogLevel::warn, "memory", restored.message());
     teams_.reset();
     world_.reset();
     remote_.reset();
     remote_peers_.reset();
-    for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
+    for (std::size_t i = 0; i < regions_.size(); ++i)
+        (void)named_transports_[i].transport->deregister_memory(regions_[i]);
 }
 
 Status Runtime::open_log() {
@@ -126,12 +128,12 @@ Status Runtime::join_job() {
     return {};
 }
 
-Status Runtime::meet_pes() {
+Status Runtime::exchange_pe_records() {
     auto tuning = barrier::Tuning::read(settings().coll_tuning_file);
     if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
     tuning_ = std::move(tuning).value();
     ProgramImage image = image_of_this_program();
-    auto mine = make_pe_record(settings(), tuning_.hash(), StaticVariables::offer(settings(), image));
+    auto mine = make_pe_record(settings(), tuning_.hash(), StaticVariables::record_of(settings(), image));
     if (!mine.ok()) return mine.status();
     auto all = gather(*bootstrap_, mine.value());
     if (!all.ok()) return all.status();
@@ -140,7 +142,7 @@ Status Runtime::meet_pes() {
     std::vector<npushmem_host_id> identities;
     for (const auto& record : records_) identities.push_back(record.host);
     layout_ = HostLayout(identities);
-    waiting_ = std::make_unique<Waiting>(records_, layout_, my_pe_);
+    wait_services_ = std::make_unique<WaitServices>(records_, layout_, my_pe_);
     statics_ = {std::move(image), records_, my_pe_};
     return {};
 }
@@ -164,29 +166,30 @@ Status Runtime::open_transports() {
     return {};
 }
 
-Status Runtime::choose_remote() {
+Status Runtime::choose_remote_transport() {
     if (layout_.hosts() > 1) {
         const bool served =
             std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.remote; });
-        auto choice = npushmem::choose_remote(settings(), served, *bootstrap_, [this](const std::string& name) {
-            return sources_->open_transport(name, config_, services_->table(), transport_params());
-        });
+        auto choice =
+            npushmem::choose_remote_transport(settings(), served, *bootstrap_, [this](const std::string& name) {
+                return sources_->open_transport(name, config_, services_->table(), transport_params());
+            });
         if (!choice.ok()) return choice.status();
-        remote_note_ = std::move(choice.value().note);
+        remote_transport_text_ = std::move(choice.value().explanation);
         if (choice.value().transport) transports_.push_back(std::move(*choice.value().transport));
     }
-    constexpr std::size_t most = 64;  // one bit each in the map's set
-    if (transports_.size() > most)
-        return {Code::config,
-                fmt::format("{} transports were selected; at most {} are possible", transports_.size(), most)};
-    for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
+    constexpr std::size_t max_transports = 64;  // one bit each in the map's set
+    if (transports_.size() > max_transports)
+        return {Code::config, fmt::format("{} transports were selected; at most {} are possible", transports_.size(),
+                                          max_transports)};
+    for (const auto& owned : transports_) named_transports_.push_back({owned.name, owned.transport.get()});
     if (std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.pins; }))
         heap_->retain_pages();
     return {};
 }
 
 Status Runtime::assign_nics() {
-    auto done = NicStep{settings(), *bootstrap_, *memory_, layout_, named_, records_, my_pe_}.run();
+    auto done = NicStep{settings(), *bootstrap_, *memory_, layout_, named_transports_, records_, my_pe_}.run();
     if (!done.ok()) return done.status();
     nic_text_ = std::move(done.value().text);
     nic_claims_ = std::move(done.value().claims);
@@ -194,37 +197,38 @@ Status Runtime::assign_nics() {
     return {};
 }
 
-Result<Contact> Runtime::contact_of(const NamedTransport& named) {
-    Contact contact;
-    contact.transport = hash_bytes(named.name);
+Result<EndpointRecord> Runtime::endpoint_of(const NamedTransport& named) {
+    EndpointRecord endpoint;
+    endpoint.transport = hash_bytes(named.name);
     auto address = named.transport->address();
     if (!address.ok()) return address.status().within(fmt::format("transport {}", named.name));
-    contact.address = std::move(address).value();
+    endpoint.address = std::move(address).value();
     auto registered =
         named.transport->register_memory(memory_->describe_slice(layout_.local_index(my_pe_), heap_->bytes()));
     if (!registered.ok())
         return registered.status().within(fmt::format("transport {} cannot use the symmetric heap", named.name));
     regions_.push_back(registered.value().region);
-    contact.handle = std::move(registered.value().handle);
-    return contact;
+    endpoint.handle = std::move(registered.value().handle);
+    return endpoint;
 }
 
-Status Runtime::exchange_contacts() {
-    std::vector<Contact> mine;
-    for (const auto& named : named_) {
-        auto contact = contact_of(named);
-        if (!contact.ok()) return contact.status();
-        mine.push_back(std::move(contact).value());
+Status Runtime::exchange_endpoints() {
+    std::vector<EndpointRecord> mine;
+    for (const auto& named : named_transports_) {
+        auto endpoint = endpoint_of(named);
+        if (!endpoint.ok()) return endpoint.status();
+        mine.push_back(std::move(endpoint).value());
     }
-    auto gathered = GatheredBytes::gather(*bootstrap_, pack_contacts(mine));
+    auto gathered = GatheredBytes::gather(*bootstrap_, pack_endpoints(mine));
     if (!gathered.ok()) return gathered.status();
-    contacts_ = ContactBook(std::move(gathered).value(), npes_);
+    peer_addresses_ = PeerAddressTable(std::move(gathered).value(), npes_);
     return {};
 }
 
 npushmem_peer Runtime::peer_of(int transport, int pe) const {
     const PeRecord& record = records_[static_cast<std::size_t>(pe)];
-    const auto address = contacts_.address(hash_bytes(named_[static_cast<std::size_t>(transport)].name), pe);
+    const auto address =
+        peer_addresses_.address(hash_bytes(named_transports_[static_cast<std::size_t>(transport)].name), pe);
     npushmem_peer peer{};
     peer.struct_size = sizeof peer;
     peer.pe = pe;
@@ -239,22 +243,24 @@ npushmem_peer Runtime::peer_of(int transport, int pe) const {
 PeerDirectory Runtime::directory() const {
     return {[this](int transport, int pe) { return peer_of(transport, pe); },
             [this](int transport, int pe) {
-                return contacts_.handle(hash_bytes(named_[static_cast<std::size_t>(transport)].name), pe);
+                return peer_addresses_.handle(hash_bytes(named_transports_[static_cast<std::size_t>(transport)].name),
+                                              pe);
             }};
 }
 
 Status Runtime::build_map() {
-    auto built =
-        TransportMap::build(named_, layout_, my_pe_, [this](int transport, int pe) { return peer_of(transport, pe); });
-    if (!built.ok() && !remote_note_.empty())
+    auto built = TransportMap::build(named_transports_, layout_, my_pe_,
+                                     [this](int transport, int pe) { return peer_of(transport, pe); });
+    if (!built.ok() && !remote_transport_text_.empty())
         return {built.status().code(),
-                fmt::format("{}\n  transport between hosts: {}", built.status().message(), remote_note_)};
+                fmt::format("{}\n  transport between hosts: {}", built.status().message(), remote_transport_text_)};
     if (!built.ok()) return built.status();
     map_ = std::make_unique<TransportMap>(std::move(built).value());
-    remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory(), waiting_->inner, settings().timeout);
+    remote_peers_ = std::make_unique<RemotePeers>(named_transports_, *map_, directory(),
+                                                  wait_services_->transport_waiter, settings().timeout);
     remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
     remote_peers_->on_event([this](int pe, Code code) {
-        if (pe >= 0 && ends_a_peer(code)) waiting_->liveness.note_lost(pe);
+        if (pe >= 0 && ends_a_peer(code)) wait_services_->liveness.mark_lost(pe);
     });
     return {};
 }
@@ -264,7 +270,7 @@ Status Runtime::build_map() {
 Status Runtime::map_peers() {
     fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
     fast_.heap_bytes = heap_->tail();  // what lies behind is the runtime's
-    if (statics_.everywhere()) {
+    if (statics_.same_on_all_pes()) {
         fast_.statics = statics_.image().begin;
         fast_.statics_bytes = statics_.image().bytes;
         fast_.statics_offset = statics_.offset();
@@ -283,9 +289,9 @@ Status Runtime::map_peers() {
     }
     std::vector<bool> mapped;
     for (const std::byte* slice : local_slices_) mapped.push_back(slice != nullptr);
-    auto sharers = find_sharers(*bootstrap_, layout_, my_pe_, std::move(mapped));
-    if (!sharers.ok()) return sharers.status();
-    sharers_ = std::move(sharers).value();
+    auto sharing_pes = find_sharing_pes(*bootstrap_, layout_, my_pe_, std::move(mapped));
+    if (!sharing_pes.ok()) return sharing_pes.status();
+    sharing_pes_ = std::move(sharing_pes).value();
     const bool self = map_->route(my_pe_).maps();
     if (self) local_slices_[static_cast<std::size_t>(layout_.local_index(my_pe_))] = heap_->base();
     fast_.peers = all ? memory_->slices() : heap_->base();
@@ -298,27 +304,28 @@ Status Runtime::map_peers() {
 }
 
 Status Runtime::make_world() {
-    const double crowded = most_pes_per_core(records_);
+    const double pes_per_core = max_pes_per_core(records_);
     const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
-    auto made = WorldTeam::make(
-        {my_pe_, npes_, crowded, layout_, sharers_.everybody, fast_, [this](int pe) { return slice_of(pe); }, *remote_,
-         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, sample_every, &waiting_->os},
-        *heap_);
+    auto made =
+        WorldTeam::make({my_pe_, npes_, pes_per_core, layout_, sharing_pes_.all_map_all, fast_,
+                         [this](int pe) { return slice_of(pe); }, *remote_, wait_services_->driving_waiter,
+                         settings().timeout, settings().barrier_algo, tuning_, sample_every, &wait_services_->os},
+                        *heap_);
     if (!made.ok()) return made.status();
     world_ = std::move(made).value();
     const int local = layout_.local_index(my_pe_);
     auto teams = TeamTable::make(
-        {my_pe_, npes_, crowded, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
-         waiting_->user, settings().timeout, settings().barrier_algo, tuning_, [this] { return world_->sync(); },
-         sample_every, &waiting_->os},
+        {my_pe_, npes_, pes_per_core, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
+         wait_services_->driving_waiter, settings().timeout, settings().barrier_algo, tuning_,
+         [this] { return world_->sync(); }, sample_every, &wait_services_->os},
         heap_->tail(),
         [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
-        Members::listed(sharers_.pes), sharers_.everybody);
+        Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     teams_ = std::move(teams).value();
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
-    if (fast_.all_mapped == 0) waiting_->progress = [this] { make_progress(); };
-    waiting_->liveness.watch(
+    if (fast_.all_mapped == 0) wait_services_->progress = [this] { make_progress(); };
+    wait_services_->liveness.watch(
         my_pe_, [this](int pe) { return control_of(pe); }, [this] { return has_departures(); },
         [this] { return world_->barriers(); });
     // Release: pairs with the acquire load in JobLiveness.
@@ -373,7 +380,7 @@ Status Runtime::barrier_all(std::string_view text) {
 Result<npu::Device*> Runtime::npu_device() {
     const std::lock_guard guard(npu_lock_);
     if (!npu_) {
-        auto made = NpuBinding::create(*this, *waiting_);
+        auto made = NpuBinding::create(*this, *wait_services_);
         if (!made.ok()) return made.status();
         npu_ = std::move(made).value();
     }
@@ -384,27 +391,27 @@ Status Runtime::finish() {
     // Kernels that are still queued belong to what finalize completes; their failures are the program's to ask for.
     if (npu_) (void)npu_->device().synchronize();
     npu_.reset();
-    publish(waiting_->counters, heap_->control().counts);
+    publish(wait_services_->counters, heap_->control().counts);
     world_->disable_statistics();  // so that nobody writes what PE 0 reads after the last barrier
     Status met = barrier_all();
     if (met.ok()) {
         passed_last_barrier_.store(true, std::memory_order_relaxed);
         heap_->control().last_barrier.store(world_->barriers(), std::memory_order_relaxed);
-        say_finalized();
+        publish_finalized();
     }
     if (met.ok() && settings().stats && my_pe_ == 0)
-        if (Status told = print_statistics(); !told.ok()) log_.line(LogLevel::warn, "report", told.message());
+        if (Status printed = print_statistics(); !printed.ok()) log_.line(LogLevel::warn, "report", printed.message());
     // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
     // has its own connections, so it can say when all are through.
-    return met.ok() ? leave() : met;
+    return met.ok() ? wait_for_others() : met;
 }
 
 // The others are here within moments, unless they have not come to finalize: then they wait at a barrier for this PE.
-Status Runtime::leave() {
-    constexpr std::chrono::milliseconds patience{500};
+Status Runtime::wait_for_others() {
+    constexpr std::chrono::milliseconds departure_delay{500};
     std::unique_ptr<DelayedTask> departure;
     if (layout_.hosts() > 1)
-        departure = DelayedTask::start(patience, [this](const DelayedTask& task) { send_departure(task); });
+        departure = DelayedTask::start(departure_delay, [this](const DelayedTask& task) { send_departure(task); });
     return bootstrap_->barrier();
 }
 
@@ -413,7 +420,7 @@ void Runtime::send_departure(const DelayedTask& task) {
     const Departure own{my_pe_, static_cast<std::uint32_t>(world_->barriers())};
     const RemoteAccess::WaitFunction until_cancelled = [&task](const std::function<bool()>& ready, const WaitFor&) {
         while (!ready())
-            if (task.is_cancelled_within(std::chrono::milliseconds(1)))
+            if (task.wait_for_cancel(std::chrono::milliseconds(1)))
                 return Status{Code::timeout, "the other PEs have come"};
         return Status{};
     };

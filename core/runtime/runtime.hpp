@@ -16,18 +16,18 @@
 #include "core/memory/host_memory.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
-#include "core/runtime/contact_book.hpp"
 #include "core/runtime/delayed_task.hpp"
 #include "core/runtime/nic_claims.hpp"
 #include "core/runtime/npu_binding.hpp"
 #include "core/runtime/pe_record.hpp"
+#include "core/runtime/peer_address_table.hpp"
 #include "core/runtime/plugin_services.hpp"
-#include "core/runtime/remote_way.hpp"
-#include "core/runtime/sharing_step.hpp"
+#include "core/runtime/remote_mode.hpp"
+#include "core/runtime/sharing_pes.hpp"
 #include "core/runtime/start_request.hpp"
 #include "core/runtime/static_variables.hpp"
 #include "core/runtime/statistics_report.hpp"
-#include "core/runtime/waiting.hpp"
+#include "core/runtime/wait_services.hpp"
 #include "core/team/team_table.hpp"
 #include "core/team/world_team.hpp"
 
@@ -49,7 +49,7 @@ public:
     [[nodiscard]] const Log& log() const { return log_; }
     [[nodiscard]] const FastMap& fast_map() const { return fast_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
-    [[nodiscard]] const Waiter& waiter() const { return waiting_->user; }
+    [[nodiscard]] const Waiter& waiter() const { return wait_services_->driving_waiter; }
     // Of the default context, and of what the library does itself.
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }
     // From which other contexts get theirs; those end before the runtime.
@@ -73,7 +73,7 @@ public:
     // What this PE has counted so far; of barriers only with NPUSHMEM_STATS. Any thread.
     [[nodiscard]] PeStatistics statistics();
     // How kernels reach PEs that are not mapped, and why.
-    [[nodiscard]] RemoteWayChoice remote_way() const;
+    [[nodiscard]] RemoteModeChoice remote_mode() const;
     // This PE's emulated NPU, made when first asked for. Any thread.
     Result<npu::Device*> npu_device();
     // Tells the other PEs that this one gives up.
@@ -83,7 +83,7 @@ public:
     static constexpr std::uint64_t no_offset = ~std::uint64_t{0};
     [[nodiscard]] std::uint64_t offset_of(const void* object) const;
     // Bytes from such an offset to the end of the heap, or of the variables.
-    [[nodiscard]] std::uint64_t room_from(std::uint64_t offset) const;
+    [[nodiscard]] std::uint64_t bytes_to_end(std::uint64_t offset) const;
     [[nodiscard]] const StaticVariables& statics() const { return statics_; }
 
     // Where the slice of `pe` (0 <= pe < npes) is mapped; null where it is not.
@@ -103,31 +103,31 @@ private:
     struct Step;
     Status open_log();
     Status join_job();
-    Status meet_pes();
+    Status exchange_pe_records();
     Status make_memory();
     Status open_transports();
-    Status choose_remote();
+    Status choose_remote_transport();
     Status assign_nics();
-    Status exchange_contacts();
+    Status exchange_endpoints();
     Status build_map();
     Status map_peers();
     Status make_world();
     Status report();
 
     // Tells the others that `step` failed; returns that with the cause, which another PE may have told.
-    Status give_up(const char* step, const Status& found);
+    Status abort_start(const char* step, const Status& found);
 
     [[nodiscard]] npushmem_transport_params transport_params() const;
     [[nodiscard]] npushmem_peer peer_of(int transport, int pe) const;
     [[nodiscard]] PeerDirectory directory() const;
-    [[nodiscard]] Result<Contact> contact_of(const NamedTransport& named);
+    [[nodiscard]] Result<EndpointRecord> endpoint_of(const NamedTransport& named);
     Status barrier_all(const barrier::Plan& plan);
     void describe_job();
-    void say_finalized();
+    void publish_finalized();
     // Null for a PE of another host.
     [[nodiscard]] ControlBlock* control_of(int pe) const;
     [[nodiscard]] bool has_departures() const;
-    Status leave();
+    Status wait_for_others();
     void send_departure(const DelayedTask& task);
     void make_progress();
     Status print_statistics();
@@ -147,20 +147,20 @@ private:
     std::vector<PeRecord> records_;
     barrier::Tuning tuning_;
     HostLayout layout_{std::span<const npushmem_host_id>{}};
-    std::unique_ptr<Waiting> waiting_;
+    std::unique_ptr<WaitServices> wait_services_;
     std::unique_ptr<HostMemory> memory_;
     std::unique_ptr<SymmetricHeap> heap_;
     StaticVariables statics_;
     std::vector<OwnedTransport> transports_;
-    std::vector<NamedTransport> named_;
+    std::vector<NamedTransport> named_transports_;
     std::vector<std::uint64_t> regions_;  // of the own slice, per transport
-    ContactBook contacts_;
+    PeerAddressTable peer_addresses_;
     std::unique_ptr<TransportMap> map_;
     std::unique_ptr<RemotePeers> remote_peers_;
     std::unique_ptr<RemoteAccess> remote_;
     FastMap fast_;
     std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
-    Sharers sharers_;
+    SharingPes sharing_pes_;
     std::unique_ptr<WorldTeam> world_;
     std::unique_ptr<TeamTable> teams_;
     std::unique_ptr<CollectiveHeap> collective_heap_;
@@ -168,8 +168,8 @@ private:
     std::mutex npu_lock_;
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
     std::string job_text_;
-    std::string remote_note_;  // what was chosen for other hosts, and why; empty: nothing was to be chosen
-    NicClaims nic_claims_;     // of the PEs of this host, when this one assigned
+    std::string remote_transport_text_;  // what was chosen for other hosts, and why; empty: nothing was to be chosen
+    NicClaims nic_claims_;               // of the PEs of this host, when this one assigned
     std::mutex text_lock_;
     std::string nic_text_;  // under text_lock_ after start-up
 };

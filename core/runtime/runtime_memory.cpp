@@ -10,7 +10,7 @@ namespace npushmem {
 Status Runtime::make_memory() {
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
     const auto local_pes = static_cast<int>(local.size());
-    const std::uint64_t statics_bytes = rounded_up(statics_.room(), CommitMap::unit);
+    const std::uint64_t statics_bytes = rounded_up(statics_.max_bytes(), CommitMap::unit);
     const std::uint64_t statics_offset =
         SymmetricHeap::slice_bytes(settings().symmetric_size.value) + TeamTable::pool_bytes;
     const std::uint64_t slice = statics_offset + statics_bytes;
@@ -50,7 +50,7 @@ std::byte* Runtime::slice_of(int pe) const {
 
 void* Runtime::mapped(int pe, std::uint64_t offset) const {
     std::byte* const slice = slice_of(pe);
-    const bool inside = offset < fast_.heap_bytes || offset - statics_.offset() < statics_.room();
+    const bool inside = offset < fast_.heap_bytes || offset - statics_.offset() < statics_.max_bytes();
     return slice != nullptr && inside ? slice + offset : nullptr;
 }
 
@@ -61,7 +61,7 @@ std::uint64_t Runtime::offset_of(const void* object) const {
     return statics_.offset() + (reinterpret_cast<std::uintptr_t>(object) - statics_.image().begin);
 }
 
-std::uint64_t Runtime::room_from(std::uint64_t offset) const {
+std::uint64_t Runtime::bytes_to_end(std::uint64_t offset) const {
     if (offset < fast_.heap_bytes) return fast_.heap_bytes - offset;
     return offset - statics_.offset() < statics_.image().bytes ? statics_.offset() + statics_.image().bytes - offset
                                                                : 0;

@@ -12,10 +12,10 @@ namespace npushmem {
 
 namespace {
 
-constexpr std::size_t most_described_pes = 16;
+constexpr std::size_t max_described_pes = 16;
 
 // A job does not fail because nobody can read what it says.
-void say(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
+void print_error(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
 }  // namespace
 
@@ -26,11 +26,11 @@ void Runtime::describe_job() {
                             layout_.even() ? "" : ", uneven", format_size(settings().symmetric_size.value));
     job_text_ += config_.describe_standard();
     job_text_ += fmt::format("static data: {}\n", statics_.describe());
-    job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_note());
-    if (!remote_note_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_note_);
-    if (fast_.all_mapped == 0) job_text_ += fmt::format("kernels: {}\n", remote_way().text);
+    job_text_ += fmt::format("bootstrap: {}\n", sources_->bootstrap_description());
+    if (!remote_transport_text_.empty()) job_text_ += fmt::format("between hosts: {}\n", remote_transport_text_);
+    if (fast_.all_mapped == 0) job_text_ += fmt::format("kernels: {}\n", remote_mode().text);
     job_text_ += fmt::format("barrier: {}\n", world_->choice());
-    job_text_ += fmt::format("waiting: {}\n", describe(waiting_->share, waiting_->budget));
+    job_text_ += fmt::format("waiting: {}\n", describe(wait_services_->share, wait_services_->budget));
 }
 
 Status Runtime::report() {
@@ -41,21 +41,22 @@ Status Runtime::report() {
     for (const auto& sentence : missing_directories(settings().plugin_path))
         log_.line(LogLevel::warn, "config", sentence);
     if (settings().version && !settings().info)
-        say(fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
+        print_error(
+            fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
     if (settings().info)
-        say(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
-                        config_.is_standard_variable_set("INFO") ? describe_standard_variables() : "", job_text_,
-                        map_text(), nic_text()));
+        print_error(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
+                                config_.is_standard_variable_set("INFO") ? describe_standard_variables() : "",
+                                job_text_, map_text(), nic_text()));
     return {};
 }
 
-RemoteWayChoice Runtime::remote_way() const {
+RemoteModeChoice Runtime::remote_mode() const {
     bool other_hosts = false;
     for (int pe = 0; pe < npes_ && !other_hosts; ++pe) {
         const Route& route = map_->route(pe);
         other_hosts = !route.maps() && route.reach.has(NPUSHMEM_CAP_REMOTE);
     }
-    return choose_remote_way(settings().ib_enable_ibgda, other_hosts, waiting_->share);
+    return choose_remote_mode(settings().ib_enable_ibgda, other_hosts, wait_services_->share);
 }
 
 const std::string& Runtime::nic_text() {
@@ -63,14 +64,14 @@ const std::string& Runtime::nic_text() {
     if (!nic_text_.empty()) return nic_text_;
     // No transport of this job drives a NIC, so none was looked for at start; this is what one that does would get.
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
-    const auto text = preview_nics(settings(), {local.begin(), local.end()}, most_described_pes);
+    const auto text = preview_nics(settings(), {local.begin(), local.end()}, max_described_pes);
     nic_text_ = text.ok() ? text.value() + "  (no transport in use drives a NIC)\n"
                           : fmt::format("NIC assignment: none; {}\n", text.status().message());
     return nic_text_;
 }
 
 PeStatistics Runtime::statistics() {
-    publish(waiting_->counters, heap_->control().counts);
+    publish(wait_services_->counters, heap_->control().counts);
     return read_statistics(heap_->control().counts);
 }
 
@@ -89,7 +90,7 @@ Status Runtime::print_statistics() {
         }
         all.push_back(read_statistics(*static_cast<const BarrierCounters*>(counts)));
     }
-    say(describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
+    print_error(describe_statistics(all, static_cast<std::uint64_t>(settings().stats_every)));
     return {};
 }
 

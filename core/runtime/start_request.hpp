@@ -45,7 +45,7 @@ public:
     virtual Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
                                                               const npushmem_bootstrap_params& params) = 0;
     // Which bootstrap was opened, and why that one; for people.
-    [[nodiscard]] virtual std::string bootstrap_note() const { return "given"; }
+    [[nodiscard]] virtual std::string bootstrap_description() const { return "given"; }
     // In the order in which they are to be tried.
     virtual Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
                                                                 const npushmem_transport_params& params) = 0;

@@ -30,29 +30,29 @@ bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
 
 }  // namespace
 
-StaticOffer StaticVariables::offer(const Settings& settings, const ProgramImage& image) {
-    if (!settings.static_data) return {0, 0, StaticOffer::switched_off};
-    if (image.bytes == 0) return {0, 0, StaticOffer::no_variables};
-    if (on_huge_pages(settings.heap_dir)) return {0, 0, StaticOffer::huge_pages};
-    return {image.identity, image.bytes, StaticOffer::offered};
+StaticVariablesRecord StaticVariables::record_of(const Settings& settings, const ProgramImage& image) {
+    if (!settings.static_data) return {0, 0, StaticVariablesRecord::switched_off};
+    if (image.bytes == 0) return {0, 0, StaticVariablesRecord::no_variables};
+    if (on_huge_pages(settings.heap_dir)) return {0, 0, StaticVariablesRecord::huge_pages};
+    return {image.identity, image.bytes, StaticVariablesRecord::shareable};
 }
 
 StaticVariables::StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe)
     : image_(std::move(image)), records_(records), my_pe_(my_pe) {
-    const StaticOffer& mine = records[static_cast<std::size_t>(my_pe)].statics;
+    const StaticVariablesRecord& mine = records[static_cast<std::size_t>(my_pe)].statics;
     for (std::size_t pe = 0; pe < records.size(); ++pe) {
-        const StaticOffer& other = records[pe].statics;
-        room_ = std::max(room_, other.bytes);
-        const bool same =
-            other.identity == mine.identity && other.bytes == mine.bytes && why_not(static_cast<int>(pe)).empty();
-        if (!same && stranger_ < 0) stranger_ = static_cast<int>(pe);
+        const StaticVariablesRecord& other = records[pe].statics;
+        max_bytes_ = std::max(max_bytes_, other.bytes);
+        const bool same = other.identity == mine.identity && other.bytes == mine.bytes &&
+                          reason_not_symmetric(static_cast<int>(pe)).empty();
+        if (!same && first_differing_pe_ < 0) first_differing_pe_ = static_cast<int>(pe);
     }
 }
 
 Status StaticVariables::share(HostMemory& memory, int local_pe, std::uint64_t offset) {
     offset_ = offset;
-    if (!why_not().empty()) return {};
-    const npushmem_memory slice = memory.describe_slice(local_pe, offset + room_);
+    if (!reason_not_symmetric().empty()) return {};
+    const npushmem_memory slice = memory.describe_slice(local_pe, offset + max_bytes_);
     auto made = SymmetricGlobals::share(image_, {slice.fd, slice.fd_offset + offset,
                                                  [&memory, local_pe, offset](std::uint64_t at, std::uint64_t bytes) {
                                                      return memory.commit(local_pe, offset + at, bytes);
@@ -62,15 +62,15 @@ Status StaticVariables::share(HostMemory& memory, int local_pe, std::uint64_t of
     return {};
 }
 
-std::string StaticVariables::why_not() const { return why_not(my_pe_); }
+std::string StaticVariables::reason_not_symmetric() const { return reason_not_symmetric(my_pe_); }
 
-std::string StaticVariables::why_not(int pe) const {
+std::string StaticVariables::reason_not_symmetric(int pe) const {
     const auto at = static_cast<std::size_t>(pe);
     switch (records_[at].statics.state) {
-        case StaticOffer::switched_off: return "NPUSHMEM_STATIC_DATA is 0";
-        case StaticOffer::no_variables: return "the executable has none";
-        case StaticOffer::huge_pages: return "NPUSHMEM_HEAP_DIR is a mount of huge pages";
-        case StaticOffer::offered: break;
+        case StaticVariablesRecord::switched_off: return "NPUSHMEM_STATIC_DATA is 0";
+        case StaticVariablesRecord::no_variables: return "the executable has none";
+        case StaticVariablesRecord::huge_pages: return "NPUSHMEM_HEAP_DIR is a mount of huge pages";
+        case StaticVariablesRecord::shareable: break;
     }
     return shares_process(records_, at) ? "it is a thread of a process that has several PEs" : "";
 }
@@ -81,11 +81,11 @@ Status StaticVariables::check(const char* what, const void* object, std::uint64_
         return {Code::range, fmt::format("{} bytes at {} {} reach beyond the executable's variables, which end {} "
                                          "bytes after it",
                                          bytes, what, object, image_.bytes - offset)};
-    if (pe == my_pe_ || everywhere()) return {};
-    const int other = pe < 0 ? stranger_ : pe;
+    if (pe == my_pe_ || same_on_all_pes()) return {};
+    const int other = pe < 0 ? first_differing_pe_ : pe;
     const PeRecord& theirs = records_[static_cast<std::size_t>(other)];
     const PeRecord& mine = records_[static_cast<std::size_t>(my_pe_)];
-    if (const std::string why = why_not(other); !why.empty())
+    if (const std::string why = reason_not_symmetric(other); !why.empty())
         return {Code::not_symmetric,
                 fmt::format("{} {} is a global or static variable, and those of PE {} are not symmetric: {}", what,
                             object, other, why)};
@@ -98,11 +98,12 @@ Status StaticVariables::check(const char* what, const void* object, std::uint64_
 }
 
 std::string StaticVariables::describe() const {
-    if (const std::string why = why_not(); !why.empty()) return fmt::format("not symmetric: {}", why);
+    if (const std::string why = reason_not_symmetric(); !why.empty()) return fmt::format("not symmetric: {}", why);
     std::string here = fmt::format("{} of the executable are symmetric", format_size(image_.bytes));
-    if (stranger_ < 0) return here;
-    const std::string why = why_not(stranger_);
-    return fmt::format("{}, but not with PE {}: {}", here, stranger_, why.empty() ? "another executable" : why);
+    if (first_differing_pe_ < 0) return here;
+    const std::string why = reason_not_symmetric(first_differing_pe_);
+    return fmt::format("{}, but not with PE {}: {}", here, first_differing_pe_,
+                       why.empty() ? "another executable" : why);
 }
 
 }  // namespace npushmem

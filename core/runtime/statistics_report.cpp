@@ -84,15 +84,15 @@ PeStatistics read_statistics(const BarrierCounters& counts) {
             .wakes = of(counts.wakes)};
 }
 
-std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t most) {
+std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t max_shown) {
     std::vector<std::size_t> shown(pes.size());
     std::iota(shown.begin(), shown.end(), std::size_t{0});
     std::string text = fmt::format("npushmem statistics of {} PEs; one barrier in {} was timed\n", pes.size(), every);
-    if (pes.size() > most) {
+    if (pes.size() > max_shown) {
         std::stable_sort(shown.begin(), shown.end(),
                          [&](std::size_t a, std::size_t b) { return pes[a].last > pes[b].last; });
-        shown.resize(most);
-        text += fmt::format("the {} that came last most often:\n", most);
+        shown.resize(max_shown);
+        text += fmt::format("the {} that came last most often:\n", max_shown);
     }
     text += header();
     for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);

@@ -34,8 +34,8 @@ struct PeStatistics {
 void publish(const WaitCounters& waits, BarrierCounters& counts);
 PeStatistics read_statistics(const BarrierCounters& counts);
 
-// A table with a line per PE and the sum; of more than `most` PEs those that came last most often, and what PEs of a
-// host waited for them. `pes`: by PE; `every`: of how many barriers one was timed.
-std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t most = 16);
+// A table with a line per PE and the sum; of more than `max_shown` PEs those that came last most often, and what PEs of
+// a host waited for them. `pes`: by PE; `every`: of how many barriers one was timed.
+std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t max_shown = 16);
 
 }  // namespace npushmem

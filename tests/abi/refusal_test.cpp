@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPlugin{bootstrap, "no_barrier", LoadStage::functions, {"'barrier'"}}),
     test_name);
 
-TEST(RefusedAtFound, SaysWhereItLookedAndWhatIsNear) {
+TEST(RefusedAtFound, ReportsTheSearchPathAndSimilarNames) {
     const auto loaded = load_transport(wrong_plugins(), "sounds");
     ASSERT_FALSE(loaded.ok());
     EXPECT_EQ(loaded.status().code(), Code::plugin_missing);

@@ -32,7 +32,7 @@ std::unique_ptr<OpenedTransport> opened(const char* name, const fakes::FakeHost&
     return std::move(out).value();
 }
 
-TEST(Robust, AbsentFunctionsAnswerAsTheHeaderSays) {
+TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     const fakes::FakeHost host;
     const auto sound = opened("sound", host);
     EXPECT_TRUE(sound->devices().value().empty());
@@ -186,14 +186,14 @@ TEST(Catalogue, ShowsUsableAndRefusedPlugins) {
 }
 
 // AUTO asks plugins before the runtime knows their rows.
-TEST(BuildTree, APluginSeesItsVariablesWhenItIsAsked) {
+TEST(BuildTree, APluginSeesItsVariablesInRecognise) {
     const fakes::FakeHost host;
     const FakeEnvironment environment{{"NPUSHMEM_BOOTSTRAP_UID_SESSION_ID", "host:1"}};
     npushmem_bootstrap_params params{sizeof params, -1, -1, 0, nullptr, nullptr};
     const auto chosen = choose_bootstrap(PluginFinder(plugin_search_path("")), environment, host.table(), params);
     ASSERT_TRUE(chosen.ok()) << chosen.status().message();
     EXPECT_EQ(chosen.value().plugin->name(), "uid");
-    EXPECT_EQ(chosen.value().sure, NPUSHMEM_RECOGNISED_BY_USER);
+    EXPECT_EQ(chosen.value().confidence, NPUSHMEM_RECOGNISED_BY_USER);
     EXPECT_EQ(chosen.value().why, "NPUSHMEM_BOOTSTRAP_UID_SESSION_ID is set");
 }
 

@@ -68,7 +68,7 @@ Status Fabric::assign(int pe, Transport& transport) const {
 Status Fabric::open(int npes) {
     auto slices = make_slices(subject_.layout, npes, pe_bytes);
     for (int pe = 0; pe < npes; ++pe) {
-        auto opened = open_nest(subject_.nest, subject_.host->table(), params_of(pe, npes));
+        auto opened = open_stack(subject_.stack, subject_.host->table(), params_of(pe, npes));
         if (!opened.ok()) return opened.status();
         if (Status s = assign(pe, *opened.value()); !s.ok()) return s;
         pes_.push_back(

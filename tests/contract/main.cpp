@@ -19,7 +19,7 @@ namespace npushmem::contract {
 namespace {
 
 struct Options {
-    std::vector<std::string> nests;
+    std::vector<std::string> stacks;
     std::vector<std::string> without;  // names
     std::vector<std::string> config;   // NAME=VALUE
     std::string plugin_path;
@@ -80,12 +80,12 @@ Status add_subjects(const PluginFinder& finder, const std::string& text, const f
                     const std::vector<std::string>& command, std::deque<Subject>& out) {
     auto parsed = parse_transport_selection(text);
     if (!parsed.ok()) return parsed.status();
-    for (const auto& nest : parsed.value()) {
-        auto loaded = load_nest(finder, nest);
+    for (const auto& stack : parsed.value()) {
+        auto loaded = load_stack(finder, stack);
         if (!loaded.ok()) return loaded.status();
-        out.push_back({nest.text() + ", one file", loaded.value(), Layout::one_file, &host, command, out.size()});
+        out.push_back({stack.text() + ", one file", loaded.value(), Layout::one_file, &host, command, out.size()});
         out.push_back(
-            {nest.text() + ", own files", std::move(loaded).value(), Layout::own_files, &host, command, out.size()});
+            {stack.text() + ", own files", std::move(loaded).value(), Layout::own_files, &host, command, out.size()});
     }
     return {};
 }
@@ -106,9 +106,9 @@ int run(const Options& options) {
     Status status = configure(options, host);
     const PluginFinder finder(plugin_search_path(options.plugin_path));
     std::deque<Subject> subjects;
-    const auto nests = options.nests.empty() ? everything(finder, options.without) : options.nests;
-    for (const auto& nest : nests)
-        if (status.ok()) status = add_subjects(finder, nest, host, options.command, subjects);
+    const auto stacks = options.stacks.empty() ? everything(finder, options.without) : options.stacks;
+    for (const auto& stack : stacks)
+        if (status.ok()) status = add_subjects(finder, stack, host, options.command, subjects);
     for (auto& subject : subjects) subject.devices = options.devices;
     if (!status.ok()) {
         std::cerr << status.message() << "\n";
@@ -133,8 +133,8 @@ int run_program(int argc, char** argv) {
     options.plugin_path = ProcessEnvironment().get("NPUSHMEM_PLUGIN_PATH").value_or("");
     CLI::App app("Runs the transport contract over plugins.");
     app.footer("GoogleTest's options work as well: --gtest_list_tests, --gtest_filter=*fence*, --gtest_brief=1.");
-    app.add_option("transports", options.nests,
-                   "names, paths of .so files, or nests such as fault(p2p); default: every transport that is found");
+    app.add_option("transports", options.stacks,
+                   "names, paths of .so files, or stacks such as fault(p2p); default: every transport that is found");
     app.add_option("--without", options.without, "name of a transport that the default leaves out, repeatable")
         ->allow_extra_args(false);
     app.add_option("-c,--config", options.config, "NAME=VALUE of a configuration variable of the plugins, repeatable")

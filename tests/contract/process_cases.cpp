@@ -200,7 +200,7 @@ void processes_reach_each_other(Fabric& fabric) {
 }  // namespace
 
 int run_child(const Subject& subject, const ChildArguments& arguments) {
-    auto opened = open_nest(subject.nest, subject.host->table(), params_of(arguments.pe, npes));
+    auto opened = open_stack(subject.stack, subject.host->table(), params_of(arguments.pe, npes));
     if (!opened.ok()) return 10;
     const ControlChannel channel(arguments.channel);
     const Group group(channel);

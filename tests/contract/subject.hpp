@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/transport_nest.hpp"
+#include "core/plugin/transport_stack.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {
@@ -16,7 +16,7 @@ enum class Layout { one_file, own_files };
 
 struct Subject {
     std::string label;  // "fault(p2p)", with what distinguishes it
-    LoadedNest nest;
+    LoadedStack stack;
     Layout layout;
     const fakes::FakeHost* host;
     // The command line of this program, and the subject's number in what that makes: for processes of their own.
@@ -24,7 +24,7 @@ struct Subject {
     std::size_t number;
     std::uint32_t devices = 0;  // of the transport's, that each PE is to use; 0: what it takes by itself
 
-    [[nodiscard]] std::uint64_t declared_capabilities() const { return nest.front()->table().capabilities; }
+    [[nodiscard]] std::uint64_t declared_capabilities() const { return stack.front()->table().capabilities; }
 };
 
 }  // namespace npushmem::contract

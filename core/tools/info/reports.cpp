@@ -9,7 +9,7 @@
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_table.hpp"
 #include "core/plugin/search_path.hpp"
-#include "core/runtime/remote_way.hpp"
+#include "core/runtime/remote_mode.hpp"
 #include "core/tools/info/absent_plugins.hpp"
 #include "npushmem.h"
 #include "topology/describe.hpp"
@@ -79,7 +79,7 @@ std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector
     text += "plugins:\n";
     for (const auto& entry : catalogue.entries()) {
         text += entry.usable() ? usable_lines(entry) : refused_lines(entry);
-        for (const auto& path : entry.found.hidden) text += fmt::format("             hides {}\n", path);
+        for (const auto& path : entry.found.shadowed) text += fmt::format("             hides {}\n", path);
     }
     for (const auto& absent : absent_plugins(folders))
         if (catalogue.find(absent.kind, absent.name) == nullptr)
@@ -96,7 +96,7 @@ std::string describe_topology(const JobView& job, std::span<const topology::NicC
 std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores) {
     const HostOccupancy share{cores, (pes + nodes - 1) / nodes};
     return fmt::format("Kernels, on hosts like this: {}\n",
-                       choose_remote_way(settings.ib_enable_ibgda, nodes > 1, share).text);
+                       choose_remote_mode(settings.ib_enable_ibgda, nodes > 1, share).text);
 }
 
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores) {

@@ -74,14 +74,15 @@ concept RecognisesItsJobs = requires(const Host& host, const npushmem_bootstrap_
 template <class Class>
 std::int32_t recognise_job(const npushmem_host* host, const npushmem_bootstrap_params* params, npushmem_error* why,
                            const char* name) noexcept {
-    std::int32_t sure = 0;
+    std::int32_t confidence = 0;
     std::string seen;
     (void)guarded(why, [&]() -> Status {
-        if constexpr (RecognisesItsJobs<Class>) sure = Class::recognise(Host{host, name}, full_size(*params), seen);
+        if constexpr (RecognisesItsJobs<Class>)
+            confidence = Class::recognise(Host{host, name}, full_size(*params), seen);
         return {};
     });
-    if (sure > 0) (void)report(Code::ok, seen, why);
-    return sure;
+    if (confidence > 0) (void)report(Code::ok, seen, why);
+    return confidence;
 }
 
 template <class Class>

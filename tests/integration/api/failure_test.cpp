@@ -29,22 +29,22 @@ constexpr Call calls[] = {
     {"malloc", "malloc=64"}, {"free", "free"}, {"finalize", "finalize"},
 };
 
-struct Way {
+struct TransportSetup {
     std::string name;
     std::vector<std::string> environment;
 };
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+void PrintTo(const TransportSetup& transport_setup, std::ostream* out) { *out << transport_setup.name; }
 
-std::vector<Way> ways() {
-    std::vector<Way> ways{{"mapped", {}},
-                          {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
-                          {"faulty", {"NPUSHMEM_TRANSPORTS=self,fault(p2p)"}}};
+std::vector<TransportSetup> transport_setups() {
+    std::vector<TransportSetup> transport_setups{{"mapped", {}},
+                                                 {"not_mapped", {"NPUSHMEM_TRANSPORTS=self,nomap(p2p)"}},
+                                                 {"faulty", {"NPUSHMEM_TRANSPORTS=self,fault(p2p)"}}};
     for (const std::string& selection : unmapped_self_selections())
-        ways.push_back({name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection}});
-    return ways;
+        transport_setups.push_back({name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection}});
+    return transport_setups;
 }
 
-class Failure : public ::testing::TestWithParam<std::tuple<Call, Way>> {
+class Failure : public ::testing::TestWithParam<std::tuple<Call, TransportSetup>> {
 protected:
     ~Failure() override { EXPECT_EQ(leftovers_.found(), ""); }
 
@@ -53,11 +53,11 @@ protected:
 
 // "killed" is rank 0 as well: it serves the id.
 TEST_P(Failure, AKilledPeIsNamedToThoseThatWaitForIt) {
-    const auto& [call, way] = GetParam();
+    const auto& [call, transport_setup] = GetParam();
     for (const int victim : {0, 2}) {
         SCOPED_TRACE("victim " + std::to_string(victim));
         WorldSettings settings;
-        settings.environment = way.environment;
+        settings.environment = transport_setup.environment;
         const std::string rank = std::to_string(victim);
         PlainWorld world(4,
                          {"id", "attr", "calloc=64", "barrier", "report=up", rank + ":pause", call.step, "print",
@@ -82,10 +82,10 @@ TEST_P(Failure, AKilledPeIsNamedToThoseThatWaitForIt) {
 }
 
 // The deadline ends a wait for a PE that lives but does not come; afterwards the process can end in order.
-TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotCome) {
-    const auto& [call, way] = GetParam();
+TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotArrive) {
+    const auto& [call, transport_setup] = GetParam();
     WorldSettings settings;
-    settings.environment = way.environment;
+    settings.environment = transport_setup.environment;
     settings.environment.push_back("NPUSHMEM_TIMEOUT=200ms");
     PlainWorld world(3, {"id", "attr", "calloc=64", "report=up", "1:hold", "1:exit=0", call.step, "print"}, settings);
     for (const int rank : {0, 2}) {
@@ -103,7 +103,8 @@ TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotCome) {
     EXPECT_EQ(world.status(1), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Api, Failure, ::testing::Combine(::testing::ValuesIn(calls), ::testing::ValuesIn(ways())),
+INSTANTIATE_TEST_SUITE_P(Api, Failure,
+                         ::testing::Combine(::testing::ValuesIn(calls), ::testing::ValuesIn(transport_setups())),
                          [](const auto& parameter) {
                              return std::string(std::get<0>(parameter.param).name) + "_" +
                                     std::get<1>(parameter.param).name;
@@ -173,7 +174,7 @@ TEST_F(Failures, GlobalExitWithoutLauncher) {
     for (const int rank : {0, 2}) EXPECT_EQ(world.status(rank), 128 + SIGTERM) << world.errors(rank);
 }
 
-TEST_F(Failures, AFailedCallEndsTheJobWhereThatWasAskedFor) {
+TEST_F(Failures, AFailedCallEndsTheJobWhereConfigured) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_ON_ERROR=exit"};

@@ -1,4 +1,4 @@
-// Every family of functions, with 1 to 8 PEs, over every way to reach a PE: mapped memory, the same without the map,
+// Every family of functions, with 1 to 8 PEs, over every transport: mapped memory, the same without the map,
 // calls that are traced, and calls that are late, out of order and refused for want of room.
 #include <gmock/gmock.h>
 
@@ -14,15 +14,15 @@
 namespace npushmem::api_test {
 namespace {
 
-struct Way {
+struct TransportSetup {
     std::string name;
     std::vector<std::string> environment;
     std::vector<int> pes{1, 2, 3, 4, 8};
 };
 
-void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+void PrintTo(const TransportSetup& transport_setup, std::ostream* out) { *out << transport_setup.name; }
 
-std::vector<Way> ways() {
+std::vector<TransportSetup> transport_setups() {
     const std::string fault = "NPUSHMEM_TRANSPORTS=self,fault(p2p)";
     return {
         {"default", {}},
@@ -42,12 +42,12 @@ std::vector<Way> ways() {
 }
 
 // A transport that does not map memory serves each PE itself.
-std::vector<Way> ways_with_unmapped_self() {
-    std::vector<Way> ways;
+std::vector<TransportSetup> setups_with_unmapped_self() {
+    std::vector<TransportSetup> transport_setups;
     for (const std::string& selection : unmapped_self_selections())
-        ways.push_back(
+        transport_setups.push_back(
             {name_of_selection(selection), {"NPUSHMEM_TRANSPORTS=" + selection, "NPUSHMEM_FAULT_SEED=17"}, {1, 3}});
-    return ways;
+    return transport_setups;
 }
 
 constexpr const char* families[] = {
@@ -57,7 +57,7 @@ constexpr const char* families[] = {
     "openshmem_habits"};
 
 // Programs whose failing calls are reported on standard error.
-bool makes_mistakes(std::string_view family) {
+bool reports_errors(std::string_view family) {
     return family == "heap" || family == "checks" || family == "handles" || family == "teams" || family == "setup" ||
            family == "errors" || family == "statics" || family == "statics_fixed" || family == "streams";
 }
@@ -71,36 +71,37 @@ std::string differences(const std::string& errors) {
     return out;
 }
 
-class Families : public ::testing::TestWithParam<std::tuple<const char*, Way>> {};
+class Families : public ::testing::TestWithParam<std::tuple<const char*, TransportSetup>> {};
 
 TEST_P(Families, Pass) {
-    const auto& [family, way] = GetParam();
+    const auto& [family, transport_setup] = GetParam();
     const Leftovers leftovers;
-    for (const int npes : way.pes) {
+    for (const int npes : transport_setup.pes) {
         SCOPED_TRACE(std::to_string(npes) + " PEs");
         run::JobSettings settings;
         settings.with_bootstrap = true;
-        settings.environment = way.environment;
+        settings.environment = transport_setup.environment;
         settings.environment.emplace_back("NPUSHMEM_SYMMETRIC_SIZE=16M");  // one of them uses it up
         const std::string program = std::string(API_TEST_FOLDER) + "/api_" + family;
         run::JobUnderTest job({"-n", std::to_string(npes), program}, settings);
         EXPECT_EQ(job.end(), 0) << differences(job.errors());
-        if (!makes_mistakes(family)) {
+        if (!reports_errors(family)) {
             EXPECT_EQ(job.errors(), "");
         }
         EXPECT_EQ(leftovers.found(), "");
     }
 }
 
-std::string name_of_case(const ::testing::TestParamInfo<std::tuple<const char*, Way>>& info) {
+std::string name_of_case(const ::testing::TestParamInfo<std::tuple<const char*, TransportSetup>>& info) {
     return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Api, Families, ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(ways())),
+INSTANTIATE_TEST_SUITE_P(Api, Families,
+                         ::testing::Combine(::testing::ValuesIn(families), ::testing::ValuesIn(transport_setups())),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(UnmappedSelf, Families,
                          ::testing::Combine(::testing::ValuesIn(families),
-                                            ::testing::ValuesIn(ways_with_unmapped_self())),
+                                            ::testing::ValuesIn(setups_with_unmapped_self())),
                          name_of_case);
 
 // What kernels do to PEs that are mapped and that are not is without a hazard, and checked mode says so.
@@ -193,7 +194,7 @@ TEST(HccsLink, ThatIsDownIsNamedWithBothEnds) {
                                  ::testing::HasSubstr("HCCS link 0-1 (NPU 1 of PE 1 to NPU 0 of PE 0) is down")));
 }
 
-TEST(HccsLink, ThatIsDownIsGoneRoundByTheNextTransport) {
+TEST(HccsLink, ThatIsDownIsReplacedByTheNextTransport) {
     int status = 0;
     EXPECT_EQ(errors_with_failing_link("hccs,p2p", "0-1", status), "");
     EXPECT_EQ(status, 0);

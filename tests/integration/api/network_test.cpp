@@ -69,7 +69,7 @@ TEST_P(RemoteTransport, KeepsContextsAndThreadsApart) {
 }
 
 // The last PE exits with 0 while the PEs of the other hosts wait for it.
-TEST_P(RemoteTransport, FindsAPeOfAnotherHostGoneThatHasExited) {
+TEST_P(RemoteTransport, ReportsAPeOfAnotherHostThatHasExited) {
     const auto [status, report] =
         run_job({"-n", "3", "--nodes", "3", std::string(API_TEST_FOLDER) + "/api_openshmem_mistakes", "leave", "0"},
                 {"NPUSHMEM_REMOTE_TRANSPORT=" + GetParam(), "NPUSHMEM_INFO=0", "NPUSHMEM_TIMEOUT=30s"});
@@ -77,7 +77,7 @@ TEST_P(RemoteTransport, FindsAPeOfAnotherHostGoneThatHasExited) {
     EXPECT_THAT(report, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr("time for it is over"))));
 }
 
-TEST_P(RemoteTransport, KernelsReachOtherHostsByBothWays) {
+TEST_P(RemoteTransport, KernelsReachOtherHostsInBothModes) {
     const std::pair<const char*, const char*> ways[] = {{"0", "by a proxy thread"}, {"1", "direct"}};
     for (const auto& [ibgda, way] : ways) {
         const auto [status, report] =
@@ -98,7 +98,7 @@ TEST_P(RemoteTransport, ServesBesideAnUnmappedSelf) {
     }
 }
 
-TEST_P(RemoteTransport, AutoFindsItAndSaysWhich) {
+TEST_P(RemoteTransport, AutoSelectsItAndReportsIt) {
     const auto [status, report] =
         run_rma({"NPUSHMEM_REMOTE_TRANSPORT=auto", "NPUSHMEM_REMOTE_ORDER=nosuch," + GetParam()});
     EXPECT_EQ(status, 0) << report;
@@ -154,7 +154,7 @@ bool has_rdma_devices() {
     return !failed && devices != std::filesystem::directory_iterator();
 }
 
-TEST(RemoteTransportVerbs, AMachineWithoutDevicesSaysSo) {
+TEST(RemoteTransportVerbs, ReportsAMachineWithoutDevices) {
     if (has_rdma_devices()) GTEST_SKIP() << "this machine has RDMA devices";
     const auto [status, report] = run_rma({"NPUSHMEM_REMOTE_TRANSPORT=verbs"});
     EXPECT_NE(status, 0);

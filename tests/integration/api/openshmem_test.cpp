@@ -12,13 +12,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-struct Ended {
+struct JobResult {
     int status;
     std::string output;
     std::string errors;
 };
 
-Ended run_mistakes(std::vector<std::string> environment, std::vector<std::string> arguments = {}, int npes = 2) {
+JobResult run_mistakes(std::vector<std::string> environment, std::vector<std::string> arguments = {}, int npes = 2) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = std::move(environment);
@@ -34,7 +34,7 @@ TEST(OpenshmemPrograms, GetReportsInTheirOwnNames) {
     std::vector<std::string> selections = unmapped_self_selections();
     selections.insert(selections.end(), {"self,p2p", "self,nomap(p2p)"});
     for (const std::string& transports : selections) {
-        const Ended job = run_mistakes({"NPUSHMEM_TRANSPORTS=" + transports});
+        const JobResult job = run_mistakes({"NPUSHMEM_TRANSPORTS=" + transports});
         EXPECT_EQ(job.status, 0) << job.errors;
         EXPECT_THAT(job.output, IsEmpty());
         EXPECT_THAT(job.errors, AllOf(HasSubstr("shmem_long_atomic_fetch_add: PE 2"), Not(HasSubstr("npushmem_"))));
@@ -42,7 +42,7 @@ TEST(OpenshmemPrograms, GetReportsInTheirOwnNames) {
 }
 
 TEST(OpenshmemPrograms, TakeTheStandardsVariables) {
-    const Ended job = run_mistakes({"SHMEM_SYMMETRIC_SIZE=3.1m", "SHMEM_INFO=1", "SMA_VERSION="}, {"size"});
+    const JobResult job = run_mistakes({"SHMEM_SYMMETRIC_SIZE=3.1m", "SHMEM_INFO=1", "SMA_VERSION="}, {"size"});
     EXPECT_EQ(job.status, 0) << job.errors;
     EXPECT_THAT(job.output, HasSubstr("capacity="));
     const auto capacity = std::stoull(job.output.substr(job.output.find('=') + 1));
@@ -54,7 +54,7 @@ TEST(OpenshmemPrograms, TakeTheStandardsVariables) {
 }
 
 TEST(OpenshmemPrograms, AreOverruledByOurVariables) {
-    const Ended job =
+    const JobResult job =
         run_mistakes({"SHMEM_SYMMETRIC_SIZE=32M", "NPUSHMEM_SYMMETRIC_SIZE=1M", "NPUSHMEM_INFO=1"}, {"size"});
     EXPECT_EQ(job.status, 0) << job.errors;
     EXPECT_LT(std::stoull(job.output.substr(job.output.find('=') + 1)), 8U << 20);
@@ -63,22 +63,22 @@ TEST(OpenshmemPrograms, AreOverruledByOurVariables) {
 }
 
 TEST(OpenshmemPrograms, DebugAndVersionAreSwitchedOnByAnyValue) {
-    const Ended job = run_mistakes({"SHMEM_DEBUG=0", "SHMEM_VERSION=0"}, {"size"}, 1);
+    const JobResult job = run_mistakes({"SHMEM_DEBUG=0", "SHMEM_VERSION=0"}, {"size"}, 1);
     EXPECT_EQ(job.status, 0) << job.errors;
     EXPECT_THAT(job.errors, AllOf(HasSubstr("npushmem "), HasSubstr("world team: done")));
 }
 
 TEST(OpenshmemPrograms, AreNotHeldUpAtTheEndWhenTheyEndBadly) {
-    const Ended job = run_mistakes({}, {"leave", "3"}, 3);
+    const JobResult job = run_mistakes({}, {"leave", "3"}, 3);
     EXPECT_EQ(job.status, 3) << job.errors;
     EXPECT_THAT(job.errors, HasSubstr("PE 2"));
 }
 
 // A PE that has not found it gone would report that the time is over.
-TEST(OpenshmemPrograms, FindAPeThatHasExitedGoneWhateverTheTransport) {
+TEST(OpenshmemPrograms, ReportAnExitedPeOverEveryTransport) {
     for (const char* transports : {"self,p2p", "self,nomap(p2p)", "nomap(p2p)", "trace(p2p)", "fault(p2p)", "hccs",
                                    "nomap(hccs)", "trace(nomap(p2p))"}) {
-        const Ended job =
+        const JobResult job =
             run_mistakes({std::string("NPUSHMEM_TRANSPORTS=") + transports, "NPUSHMEM_TIMEOUT=30s"}, {"leave", "0"}, 3);
         EXPECT_NE(job.status, 0) << transports;
         EXPECT_THAT(job.errors, AllOf(HasSubstr("PE 2 has died or finalized"), Not(HasSubstr("time for it is over"))))
@@ -87,20 +87,20 @@ TEST(OpenshmemPrograms, FindAPeThatHasExitedGoneWhateverTheTransport) {
 }
 
 TEST(OpenshmemPrograms, EndTheJobByTheStandardsName) {
-    const Ended job = run_mistakes({}, {"end"}, 3);
+    const JobResult job = run_mistakes({}, {"end"}, 3);
     EXPECT_EQ(job.status, 5) << job.errors;
     EXPECT_THAT(job.errors,
                 AllOf(HasSubstr("PE 2 ended the job by shmem_global_exit(5)"), Not(HasSubstr("npushmem_"))));
 }
 
 TEST(OpenshmemPrograms, HaveChildrenThatEndAlone) {
-    const Ended job = run_mistakes({}, {"fork"}, 3);
+    const JobResult job = run_mistakes({}, {"fork"}, 3);
     EXPECT_EQ(job.status, 0) << job.errors;
     EXPECT_THAT(job.errors, IsEmpty());
 }
 
 TEST(OpenshmemPrograms, EndWhenTheSizeIsNone) {
-    const Ended job = run_mistakes({"SHMEM_SYMMETRIC_SIZE=20q"}, {"size"}, 1);
+    const JobResult job = run_mistakes({"SHMEM_SYMMETRIC_SIZE=20q"}, {"size"}, 1);
     EXPECT_NE(job.status, 0);
     EXPECT_THAT(job.output, IsEmpty());
     EXPECT_THAT(job.errors, AllOf(HasSubstr("shmem_init"), HasSubstr("SHMEM_SYMMETRIC_SIZE='20q'")));

@@ -106,7 +106,7 @@ TEST_F(Start, SessionByHostAndPort) {
 }
 
 // Whoever comes first waits for rank 0 to listen.
-TEST_F(Start, SessionWhoseRankZeroComesLast) {
+TEST_F(Start, SessionWhoseRankZeroStartsLast) {
     PlainWorld world(3, {"0:hold", "report=starting", "init", "ring", "finalize", "code=0"}, session_settings(3));
     world.wait_for_reports(2);
     world.release();
@@ -173,7 +173,7 @@ TEST_F(Start, RanksThatDisagreeAboutTheHeapsSize) {
 }
 
 // A step of the start that fails on one rank only fails on all, with its cause.
-TEST_F(Start, AFailureOfOneRankIsToldToAll) {
+TEST_F(Start, AFailureOfOneRankIsReportedToAll) {
     for (const char* variable : {"NPUSHMEM_TRANSPORTS=self,nosuch", "NPUSHMEM_FAULT_FAIL=register_memory:1:system",
                                  "NPUSHMEM_DISABLE_P2P=1"}) {
         for (const int culprit : {0, 2}) {

@@ -8,14 +8,14 @@
 namespace npushmem::api_test {
 namespace {
 
-constexpr int most_lines = 20;
+constexpr int max_lines = 20;
 
 }  // namespace
 
 void Checker::fail(const std::string& text) {
-    if (++failures_ > most_lines) return;
+    if (++failures_ > max_lines) return;
     fmt::print(stderr, "{}, pe {}: {}\n", family_, pe_, text);
-    if (failures_ == most_lines) fmt::print(stderr, "{}, pe {}: further differences are not shown\n", family_, pe_);
+    if (failures_ == max_lines) fmt::print(stderr, "{}, pe {}: further differences are not shown\n", family_, pe_);
 }
 
 void Checker::failed_with(std::string_view what, int code, std::initializer_list<std::string_view> words) {

@@ -132,7 +132,7 @@ void test_misuse(Scene& s) {
 }
 
 // What another thread finds when it uses the context, while this one waits.
-void fails_elsewhere(Scene& s, const char* what, npushmem_ctx_t ctx) {
+void fails_on_other_thread(Scene& s, const char* what, npushmem_ctx_t ctx) {
     std::thread([&] {
         npushmem_ctx_long_p(ctx, s.words, 1, s.job.right());
         s.failed(what, NPUSHMEM_E_ARGUMENT,
@@ -150,7 +150,7 @@ void test_promises(Scene& s) {
     npushmem_ctx_long_p(ctx, s.words + 1, 5, s.job.right());
     npushmem_ctx_quiet(ctx);
     s.check.no_error("a private context of this thread");
-    fails_elsewhere(s, "a private context of another thread", ctx);
+    fails_on_other_thread(s, "a private context of another thread", ctx);
     npushmem_ctx_destroy(ctx);
     for (const long options : {NPUSHMEM_CTX_SERIALIZED, NPUSHMEM_CTX_NOSTORE, 0L}) {
         npushmem_ctx_create(options, &ctx);

@@ -175,10 +175,10 @@ void test_pointer_stores(Checker& check, const Job& job) {
     npushmem_free(data);
 }
 
-void test_crowd(Checker& check, const Job& job) {
+void test_pe_density(Checker& check, const Job& job) {
     int per_node = 0;
     double per_core = 0;
-    check.equal("job_crowd", 0, npushmemx_job_crowd(&per_node, &per_core));
+    check.equal("get_pe_density", 0, npushmemx_get_pe_density(&per_node, &per_core));
     check.that(fmt::format("{} PEs per node, {} per core", per_node, per_core),
                per_node >= 1 && per_node <= job.npes && per_core > 0);
     check.that("describe_barriers",
@@ -195,7 +195,7 @@ void test_ordering(Checker& check, const Job& job) {
     test_quiet(check, job);
     test_barriers(check, job);
     test_pointer_stores(check, job);
-    test_crowd(check, job);
+    test_pe_density(check, job);
     check.no_error("ordering");
 }
 

@@ -15,29 +15,29 @@
 namespace npushmem::api_test {
 namespace {
 
-constexpr int crew = 3;  // threads of a PE
+constexpr int threads_per_pe = 3;  // threads of a PE
 constexpr int rounds = 24;
 constexpr std::size_t block = 33;  // words; no transport's favourite
 
 // One PE's symmetric memory, a part of its own for each thread.
-struct Board {
-    struct Part {
+struct PeMemory {
+    struct ThreadMemory {
         std::uint64_t blocks[rounds][block];
         std::uint64_t signal;
         std::uint64_t sum;
         std::uint64_t word;
     };
-    Part parts[crew];
+    ThreadMemory parts[threads_per_pe];
     std::uint64_t tickets;  // PE 0's is everybody's
 };
 
 struct Member {
     Checker& check;
     const Job& job;
-    Board& board;
+    PeMemory& pe_memory;
     int thread;
 
-    [[nodiscard]] Board::Part& part() const { return board.parts[thread]; }
+    [[nodiscard]] PeMemory::ThreadMemory& part() const { return pe_memory.parts[thread]; }
     [[nodiscard]] std::uint64_t value(int pe, int round, std::size_t i) const {
         return static_cast<std::uint64_t>(pe) * 1'000'000 + static_cast<std::uint64_t>(thread) * 100'000 +
                static_cast<std::uint64_t>(round) * 1'000 + i;
@@ -51,25 +51,26 @@ struct Member {
 
 using Body = std::function<void(const Member&)>;
 
-// Runs the body in all threads of the crew, on a board that is zero at all PEs before; `after` looks at it when all
+// Runs the body in all threads of the PE, on memory that is zero at all PEs before; `after` looks at it when all
 // threads of all PEs are through.
-void with_crew(
-    Checker& check, const Job& job, const Body& body, const std::function<void(const Board&)>& after = [](auto&) {}) {
-    auto* board = static_cast<Board*>(npushmem_calloc(1, sizeof(Board)));
-    if (!check.that("memory for the board", board != nullptr)) return;
-    std::vector<Checker> reports(crew, Checker("threads"));
+void with_threads(
+    Checker& check, const Job& job, const Body& body,
+    const std::function<void(const PeMemory&)>& after = [](auto&) {}) {
+    auto* pe_memory = static_cast<PeMemory*>(npushmem_calloc(1, sizeof(PeMemory)));
+    if (!check.that("symmetric memory", pe_memory != nullptr)) return;
+    std::vector<Checker> reports(threads_per_pe, Checker("threads"));
     std::vector<std::thread> threads;
-    for (int i = 0; i < crew; ++i)
+    for (int i = 0; i < threads_per_pe; ++i)
         threads.emplace_back([&, i, &report = reports[static_cast<std::size_t>(i)]] {
             report.set_pe(job.me);
-            body({report, job, *board, i});
+            body({report, job, *pe_memory, i});
             report.no_error("at the thread's end");
         });
     for (std::thread& thread : threads) thread.join();
     for (const Checker& report : reports) check.that("what a thread has reported", report.exit_status() == 0);
     npushmem_barrier_all();
-    after(*board);
-    npushmem_free(board);
+    after(*pe_memory);
+    npushmem_free(pe_memory);
 }
 
 // Puts to the right neighbour, reads it back after quiet, and takes a ticket from PE 0: those of one thread rise.
@@ -87,16 +88,16 @@ void use(const Member& m, npushmem_ctx_t ctx) {
         npushmem_ctx_uint64_get_nbi(ctx, seen.data(), m.part().blocks[round], block, to);
         npushmem_ctx_quiet(ctx);
         m.check.that("a block read back", seen == sent);
-        const std::uint64_t ticket = npushmem_ctx_uint64_atomic_fetch_inc(ctx, &m.board.tickets, 0);
+        const std::uint64_t ticket = npushmem_ctx_uint64_atomic_fetch_inc(ctx, &m.pe_memory.tickets, 0);
         m.check.that("tickets rise", round == 0 || ticket > last);
         last = ticket;
     }
 }
 
-void check_after_use(Checker& check, const Job& job, const Board& board) {
-    const auto total = static_cast<std::uint64_t>(crew) * rounds * static_cast<std::uint64_t>(job.npes);
-    check.equal("tickets of all", total, npushmem_uint64_atomic_fetch(&board.tickets, 0));
-    for (const Board::Part& part : board.parts)
+void check_after_use(Checker& check, const Job& job, const PeMemory& pe_memory) {
+    const auto total = static_cast<std::uint64_t>(threads_per_pe) * rounds * static_cast<std::uint64_t>(job.npes);
+    check.equal("tickets of all", total, npushmem_uint64_atomic_fetch(&pe_memory.tickets, 0));
+    for (const PeMemory::ThreadMemory& part : pe_memory.parts)
         check.equal("updates of the left neighbour", std::uint64_t{rounds},
                     npushmem_uint64_atomic_fetch(&part.sum, job.me));
 }
@@ -109,7 +110,7 @@ void test_use(Checker& check, const Job& job, const std::function<npushmem_ctx_t
         use(m, ctx);
         take_back(ctx);
     };
-    with_crew(check, job, body, [&](const Board& board) { check_after_use(check, job, board); });
+    with_threads(check, job, body, [&](const PeMemory& pe_memory) { check_after_use(check, job, pe_memory); });
 }
 
 npushmem_ctx_t created(long options) {
@@ -135,7 +136,7 @@ void test_contexts(Checker& check, const Job& job) {
 
 // Contexts that come and go, while those of other threads are in use: destroying one completes what was put through it.
 void test_short_lives(Checker& check, const Job& job) {
-    with_crew(check, job, [](const Member& m) {
+    with_threads(check, job, [](const Member& m) {
         const int to = m.job.right();
         for (std::uint64_t round = 1; round <= rounds; ++round) {
             const npushmem_ctx_t ctx = created(round % 2 == 0 ? NPUSHMEM_CTX_SERIALIZED : 0);
@@ -148,7 +149,7 @@ void test_short_lives(Checker& check, const Job& job) {
 
 // From thread to thread of the same number, around all PEs; each waits for its own signal.
 void test_signals(Checker& check, const Job& job) {
-    with_crew(check, job, [](const Member& m) {
+    with_threads(check, job, [](const Member& m) {
         const npushmem_ctx_t ctx = m.thread == 0 ? NPUSHMEM_CTX_DEFAULT : created(0);
         std::vector<std::array<std::uint64_t, block>> sent;
         for (int round = 0; round < rounds; ++round) sent.push_back(m.values(m.job.me, round));
@@ -173,7 +174,7 @@ void test_teams(Checker& check, const Job& job) {
                 npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, job.npes - 1, -1, job.npes, nullptr, 0, &team));
     const int index = npushmem_team_my_pe(team);
     const int to = (index + 1) % job.npes;
-    with_crew(check, job, [&](const Member& m) {
+    with_threads(check, job, [&](const Member& m) {
         npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
         m.check.equal("team_create_ctx", 0, npushmem_team_create_ctx(team, 0, &ctx));
         for (std::uint64_t round = 1; round <= rounds; ++round) npushmem_ctx_uint64_p(ctx, &m.part().word, round, to);
@@ -196,11 +197,12 @@ void test_turns(Checker& check, const Job& job, bool all) {
         if (all || std::this_thread::get_id() == first) npushmem_uint64_atomic_inc(word, job.right());
     };
     std::vector<std::thread> threads;
-    for (int i = 0; i < crew; ++i) threads.emplace_back(count);
+    for (int i = 0; i < threads_per_pe; ++i) threads.emplace_back(count);
     count();
     for (std::thread& thread : threads) thread.join();
     npushmem_barrier_all();
-    check.equal("counted in turns", std::uint64_t{1} + (all ? crew : 0), npushmem_uint64_atomic_fetch(word, job.me));
+    check.equal("counted in turns", std::uint64_t{1} + (all ? threads_per_pe : 0),
+                npushmem_uint64_atomic_fetch(word, job.me));
     npushmem_barrier_all();
     npushmem_free(word);
 }

@@ -65,7 +65,7 @@ void counted() {
     npushmem_team_sync(team);
     npushmemx_team_get_statistics(team, &after);
     auto* last = static_cast<std::uint64_t*>(npushmem_calloc(1, sizeof(std::uint64_t)));
-    npushmem_uint64_atomic_add(last, after.came_last, 0);
+    npushmem_uint64_atomic_add(last, after.last_arrivals, 0);
     npushmem_barrier_all();
     if (npushmem_my_pe() == 0) report("last-" + std::to_string(*last));
     npushmem_finalize();
@@ -145,8 +145,8 @@ void cleared() {
 void returned() {
     npushmem_init();
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
-    const bool shown = npushmem_align(3, 64) == nullptr && npushmem_ptr(&team, 0) == nullptr &&
-                       npushmemx_heap_info(nullptr) != 0;
+    const bool shown =
+        npushmem_align(3, 64) == nullptr && npushmem_ptr(&team, 0) == nullptr && npushmemx_heap_info(nullptr) != 0;
     report(shown ? "shown" : "hidden");
     npushmem_finalize();
 }

@@ -14,7 +14,7 @@ protected:
 
     // A context as the library makes it.
     Context& make(std::size_t min_unused = max_contexts) {
-        Context* const context = slots.take(min_unused);
+        Context* const context = slots.acquire(min_unused);
         context->state = Context::State::alive;
         context->map.mapped_pes = 1;
         return *context;
@@ -33,7 +33,7 @@ TEST_F(ContextSlotsTest, AContextIsKnownByItsAddress) {
 
 TEST_F(ContextSlotsTest, WhereAContextWasThereIsOneThatReachesNobody) {
     Context& context = make();
-    slots.give_back(context);
+    slots.release(context);
     const Context* const found = known_context(handle_of(bits_of(&context)));
     ASSERT_EQ(found, &context);
     EXPECT_EQ(found->state, Context::State::destroyed);
@@ -44,11 +44,11 @@ TEST_F(ContextSlotsTest, WhereAContextWasThereIsOneThatReachesNobody) {
 TEST_F(ContextSlotsTest, ASlotIsUsedAgainOnlyAfterSoManyOthers) {
     constexpr std::size_t min_unused = 10;
     Context& first = make(min_unused);
-    slots.give_back(first);
+    slots.release(first);
     for (std::size_t i = 0; i < min_unused; ++i) {
         Context& next = make(min_unused);
         EXPECT_NE(&next, &first) << i;
-        slots.give_back(next);
+        slots.release(next);
     }
     EXPECT_EQ(&make(min_unused), &first);
     EXPECT_EQ(first.state, Context::State::alive);
@@ -80,11 +80,11 @@ TEST_F(ContextSlotsTest, NoOtherBitsNameAContext) {
 
 TEST_F(ContextSlotsTest, ThereAreSoManyAndNoMore) {
     Context& first = make();
-    for (std::size_t i = 1; i < max_contexts; ++i) ASSERT_NE(slots.take(max_contexts), nullptr) << i;
-    EXPECT_EQ(slots.take(max_contexts), nullptr);
-    slots.give_back(first);
-    EXPECT_EQ(slots.take(max_contexts), &first);
-    EXPECT_EQ(slots.take(max_contexts), nullptr);
+    for (std::size_t i = 1; i < max_contexts; ++i) ASSERT_NE(slots.acquire(max_contexts), nullptr) << i;
+    EXPECT_EQ(slots.acquire(max_contexts), nullptr);
+    slots.release(first);
+    EXPECT_EQ(slots.acquire(max_contexts), &first);
+    EXPECT_EQ(slots.acquire(max_contexts), nullptr);
 }
 
 TEST_F(ContextSlotsTest, AfterClearNoHandleNamesAContext) {

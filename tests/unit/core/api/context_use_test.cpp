@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Status elsewhere(const Context& context) {
+Status on_other_thread(const Context& context) {
     Status found;
     std::thread([&] { found = ContextUse::Call(context).status(); }).join();
     return found;
@@ -28,16 +28,16 @@ protected:
     Context context;
 };
 
-TEST_F(ContextUseTest, WithoutItAnythingGoes) {
+TEST_F(ContextUseTest, WithoutItEveryCallIsAllowed) {
     const ContextUse::Call one(context);
-    EXPECT_TRUE(elsewhere(context).ok());
+    EXPECT_TRUE(on_other_thread(context).ok());
     EXPECT_TRUE(one.status().ok());
 }
 
 TEST_F(ContextUseTest, APrivateOneIsItsMakersAlone) {
     with(NPUSHMEM_CTX_PRIVATE);
     EXPECT_TRUE(ContextUse::Call(context).status().ok());
-    const Status found = elsewhere(context);
+    const Status found = on_other_thread(context);
     EXPECT_EQ(found.code(), Code::argument);
     EXPECT_THAT(found.message(), AllOf(HasSubstr("on PE 3"), HasSubstr("NPUSHMEM_CTX_PRIVATE, by another thread")));
     EXPECT_TRUE(ContextUse::Call(context).status().ok());
@@ -45,15 +45,15 @@ TEST_F(ContextUseTest, APrivateOneIsItsMakersAlone) {
 
 TEST_F(ContextUseTest, ASerializedOneIsUsedInTurn) {
     with(NPUSHMEM_CTX_SERIALIZED);
-    EXPECT_TRUE(elsewhere(context).ok());
+    EXPECT_TRUE(on_other_thread(context).ok());
     {
         const ContextUse::Call one(context);
         EXPECT_TRUE(one.status().ok());
-        const Status found = elsewhere(context);
+        const Status found = on_other_thread(context);
         EXPECT_EQ(found.code(), Code::argument);
         EXPECT_THAT(found.message(), HasSubstr("another thread is inside a call"));
     }
-    EXPECT_TRUE(elsewhere(context).ok());
+    EXPECT_TRUE(on_other_thread(context).ok());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(BootstrapChoice, ProcessesOfALauncherThatNobodyKnowsAreNoJobsOfOne) {
     }
 }
 
-TEST(BootstrapChoice, ALauncherThatDoesNotSayHowManyIsNotIgnored) {
+TEST(BootstrapChoice, ALauncherWithoutAProcessCountIsNotIgnored) {
     const fakes::FakeHost host;
     for (const char* variable : {"PMIX_NAMESPACE", "PMI_PORT", "PMI_FD"}) {
         const Status refused = choose_without_plugins({{variable, "x"}}, host);

@@ -50,7 +50,7 @@ TEST_F(Finder, TheFirstDirectoryWins) {
     EXPECT_EQ(finder_.find(transport, "verbs").value().path, at("b/libnpushmem_transport_verbs.so"));
 }
 
-TEST_F(Finder, APathIsTakenWhateverTheDirectoriesSay) {
+TEST_F(Finder, APathIsUsedWhateverTheSearchPath) {
     EXPECT_EQ(finder_.find(transport, at("b/libnpushmem_transport_p2p.so")).value().path,
               at("b/libnpushmem_transport_p2p.so"));
     EXPECT_EQ(finder_.find(transport, at("a/libnpushmem_bootstrap_uid.so")).status().code(), Code::plugin_missing);
@@ -81,7 +81,7 @@ TEST_F(Finder, WhatIsNoFileIsNamedAndHidesNone) {
     for (const auto& plugin : finder_.scan(transport)) {
         if (plugin.name != "verbs") continue;
         EXPECT_EQ(plugin.path, at("b/libnpushmem_transport_verbs.so"));
-        EXPECT_THAT(plugin.hidden, ElementsAre(at("a/libnpushmem_transport_verbs.so")));
+        EXPECT_THAT(plugin.shadowed, ElementsAre(at("a/libnpushmem_transport_verbs.so")));
     }
 }
 
@@ -95,9 +95,9 @@ TEST_F(Finder, ScanListsEachNameOnceAndNotesWhatIsHidden) {
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].name, "p2p");
     EXPECT_EQ(found[0].path, at("a/libnpushmem_transport_p2p.so"));
-    EXPECT_THAT(found[0].hidden, ElementsAre(at("b/libnpushmem_transport_p2p.so")));
+    EXPECT_THAT(found[0].shadowed, ElementsAre(at("b/libnpushmem_transport_p2p.so")));
     EXPECT_EQ(found[1].name, "verbs");
-    EXPECT_THAT(found[1].hidden, IsEmpty());
+    EXPECT_THAT(found[1].shadowed, IsEmpty());
 }
 
 TEST(PluginNames, AreWhatAFileNameCanHoldWithoutSurprises) {

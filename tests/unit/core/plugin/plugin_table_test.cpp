@@ -72,7 +72,7 @@ TEST(TransportTable, GapsAreFilledAndTheRestIsLeftAlone) {
     const auto put = table.put;
     table.get = nullptr;
     table.progress = nullptr;
-    Traits::fill_gaps(table);
+    Traits::fill_defaults(table);
     EXPECT_EQ(table.put, put);
     EXPECT_EQ(table.get(nullptr, 0, nullptr, nullptr), NPUSHMEM_E_UNSUPPORTED);
     EXPECT_EQ(table.progress(nullptr), NPUSHMEM_AGAIN);
@@ -99,7 +99,7 @@ TEST(TransportTable, LayoutIsLocked) {
 
 TEST(BootstrapTable, WithoutItsOptionalFunctionsItRefusesWhatOnlyTheyCanDo) {
     npushmem_bootstrap_v1 table{};
-    TableTraits<npushmem_bootstrap_v1>::fill_gaps(table);
+    TableTraits<npushmem_bootstrap_v1>::fill_defaults(table);
     npushmem_error error{};
     EXPECT_EQ(table.get_uniqueid(nullptr, nullptr, &error), NPUSHMEM_E_UNSUPPORTED);
     EXPECT_EQ(table.rank_ended(nullptr, nullptr, 1, 2, "PE 1 ended", &error), NPUSHMEM_E_UNSUPPORTED);
@@ -116,9 +116,9 @@ TEST(CapabilityNames, AreWordsAndUnknownBitsNumbers) {
 
 TEST(ConfigRows, GarbageCountsAreRefusedBeforeTheyAreRead) {
     const npushmem_config_row row{"A", "1", "uint", "a"};
-    EXPECT_EQ(config_row_complaint(&row, 1), "");
-    EXPECT_EQ(config_row_complaint(nullptr, 0), "");
-    EXPECT_THAT(config_row_complaint(&row, 4'000'000'000U), HasSubstr("garbage"));
+    EXPECT_EQ(config_row_error(&row, 1), "");
+    EXPECT_EQ(config_row_error(nullptr, 0), "");
+    EXPECT_THAT(config_row_error(&row, 4'000'000'000U), HasSubstr("garbage"));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ std::vector<std::string> texts(std::string_view selection) {
     const auto parsed = parse_transport_selection(selection);
     if (!parsed.ok()) return {parsed.status().message()};
     std::vector<std::string> out;
-    for (const auto& nest : parsed.value()) out.push_back(nest.text());
+    for (const auto& stack : parsed.value()) out.push_back(stack.text());
     return out;
 }
 
@@ -28,12 +28,12 @@ TEST(TransportSelection, ReadsListsAndNests) {
 TEST(TransportSelection, RemembersPositionsAndOrder) {
     const auto parsed = parse_transport_selection("self,trace(p2p)");
     ASSERT_TRUE(parsed.ok());
-    const TransportNest& nest = parsed.value()[1];
-    ASSERT_EQ(nest.parts.size(), 2U);
-    EXPECT_EQ(nest.parts[0].name, "trace");
-    EXPECT_EQ(nest.parts[0].position, 6U);
-    EXPECT_EQ(nest.innermost(), "p2p");
-    EXPECT_EQ(nest.parts[1].position, 12U);
+    const TransportStack& stack = parsed.value()[1];
+    ASSERT_EQ(stack.layers.size(), 2U);
+    EXPECT_EQ(stack.layers[0].name, "trace");
+    EXPECT_EQ(stack.layers[0].position, 6U);
+    EXPECT_EQ(stack.innermost(), "p2p");
+    EXPECT_EQ(stack.layers[1].position, 12U);
 }
 
 struct Malformed {
@@ -42,7 +42,7 @@ struct Malformed {
     const char* says;
 };
 
-TEST(TransportSelection, SaysWhereAndWhatIsWrong) {
+TEST(TransportSelection, ReportsThePositionAndTheError) {
     const Malformed all[] = {{"", "character 1 (the end)", "expected the name"},
                              {"self,", "character 6 (the end)", "expected the name"},
                              {",self", "character 1", "expected the name"},

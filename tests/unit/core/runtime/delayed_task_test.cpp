@@ -29,7 +29,7 @@ TEST(DelayedTask, WorkThatHasBegunSeesThatItIsCancelled) {
     bool seen = false;
     auto task = DelayedTask::start(milliseconds(0), [&](const DelayedTask& own) {
         begun.set_value();
-        seen = own.is_cancelled_within(hours(1));
+        seen = own.wait_for_cancel(hours(1));
     });
     ASSERT_NE(task, nullptr);
     begun.get_future().wait();

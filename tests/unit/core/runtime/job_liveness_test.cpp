@@ -21,19 +21,19 @@ protected:
         liveness.emplace(processes);
         liveness->watch(
             0, [this](int pe) { return unmapped.contains(pe) ? nullptr : &blocks[static_cast<std::size_t>(pe)]; },
-            [this] { return anybody_left; }, [this] { return barriers; });
+            [this] { return any_departed; }, [this] { return barriers; });
     }
 
     ControlBlock& block(int pe) { return blocks[static_cast<std::size_t>(pe)]; }
     void finalized(int pe, std::uint64_t last_barrier) {
         block(pe).state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_relaxed);
         block(pe).last_barrier.store(last_barrier, std::memory_order_relaxed);
-        anybody_left = true;
+        any_departed = true;
     }
     // As a PE of another host writes it.
     void departed(int pe, std::uint32_t last_barrier) {
         block(0).departures[departure_slot(pe)].store(Departure{pe, last_barrier}.packed(), std::memory_order_relaxed);
-        anybody_left = true;
+        any_departed = true;
     }
     void note(int writer, int blamed) { block(writer).first_dead_pe.store(blamed + 1, std::memory_order_relaxed); }
 
@@ -41,7 +41,7 @@ protected:
     std::optional<JobLiveness> liveness;
     std::uint64_t barriers = 5;
     std::set<int> unmapped;
-    bool anybody_left = false;
+    bool any_departed = false;
 };
 
 TEST_F(JobLivenessTest, NobodyIsBlamedWhileAllRun) {
@@ -56,26 +56,26 @@ TEST_F(JobLivenessTest, TheDeadOneIsBlamedAndTheBlameNoted) {
     EXPECT_EQ(block(0).first_dead_pe.load(), 3);
 }
 
-TEST_F(JobLivenessTest, APeThatFinalizedWillNotCome) {
+TEST_F(JobLivenessTest, FindsAPeThatHasFinalized) {
     watch({});
     finalized(3, 5);
     EXPECT_EQ(liveness->find_dead(everybody), 3);
 }
 
-TEST_F(JobLivenessTest, APeThatFinalizedBehindAMeetingThatIsStillGoingOnHasComeToIt) {
+TEST_F(JobLivenessTest, APeThatFinalizedAfterTheCurrentBarrierIsNotMissing) {
     watch({});
     finalized(3, 6);
     EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
 }
 
-TEST_F(JobLivenessTest, APeToWhichTheWayIsLostWillNotCome) {
+TEST_F(JobLivenessTest, FindsAPeWhoseConnectionIsLost) {
     watch({});
-    liveness->note_lost(3);
+    liveness->mark_lost(3);
     EXPECT_EQ(liveness->find_dead(everybody), 3);
     EXPECT_EQ(liveness->find_dead({0, 1, 3}), std::nullopt) << "it is not needed there";
 }
 
-TEST_F(JobLivenessTest, WhoWentBecauseOfAnotherIsNotBlamed) {
+TEST_F(JobLivenessTest, APeThatFailedBecauseOfAnotherIsNotBlamed) {
     watch({1, 3});
     note(1, 3);
     EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 3);
@@ -113,7 +113,7 @@ TEST_F(JobLivenessTest, WithoutAMappedBlockTheDeadOneIsAllThatIsKnown) {
     EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
-TEST_F(JobLivenessTest, APeOfAnotherHostThatHasSentItsDepartureWillNotCome) {
+TEST_F(JobLivenessTest, FindsAPeOfAnotherHostThatSentItsDeparture) {
     unmapped = {2};
     watch({});
     departed(2, 5);
@@ -138,7 +138,7 @@ TEST_F(JobLivenessTest, ADepartureThatAnotherOfItsSlotReplacedIsNotTakenForThatO
     EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
 }
 
-TEST_F(JobLivenessTest, ADepartureBehindAMeetingThatIsStillGoingOnIsNotYetOne) {
+TEST_F(JobLivenessTest, ADepartureAfterTheCurrentBarrierIsIgnored) {
     unmapped = {2};
     watch({});
     departed(2, 6);
@@ -147,7 +147,7 @@ TEST_F(JobLivenessTest, ADepartureBehindAMeetingThatIsStillGoingOnIsNotYetOne) {
     EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
-TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheCountOfMeetingsHasOverflownItsField) {
+TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheBarrierCountHasWrapped) {
     unmapped = {2};
     watch({});
     barriers = (std::uint64_t{1} << 32) + 1;

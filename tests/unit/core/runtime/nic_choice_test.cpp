@@ -20,8 +20,8 @@ Settings balanced() {
     return settings;
 }
 
-topology::Assignment chosen(const Settings& settings, const char* machine, const NicDemand& demand) {
-    auto choices = choose_nics(settings, topology::machine_from(machine), demand, {});
+topology::Assignment chosen(const Settings& settings, const char* machine, const NicRequest& wanted) {
+    auto choices = choose_nics(settings, topology::machine_from(machine), wanted, {});
     EXPECT_TRUE(choices.ok()) << choices.status().message();
     return choices.ok() ? std::move(choices.value().assignment) : topology::Assignment{};
 }
@@ -64,7 +64,7 @@ TEST(ChooseNics, LeavesNvshmemsAlgorithmItsOwnShare) {
     EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(1));
 }
 
-TEST(ChooseNics, NumbersRailsAsTheUserSays) {
+TEST(ChooseNics, NumbersRailsAsConfigured) {
     auto settings = balanced();
     settings.nic_rails = "mlx5_1=9";
     const auto assignment = chosen(settings, "switch-pairs", {{0, 1}, {}, {}});
@@ -75,7 +75,7 @@ TEST(ChooseNics, NumbersRailsAsTheUserSays) {
                 HasSubstr("NPUSHMEM_NIC_RAILS entry 2 \"mlx5_8=1\""));
 }
 
-TEST(ChooseNics, GivesAsManyAsTheUserAllows) {
+TEST(ChooseNics, AssignsUpToTheConfiguredNumber) {
     auto settings = balanced();
     settings.nics_per_pe = 2;
     EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(2));
@@ -83,7 +83,7 @@ TEST(ChooseNics, GivesAsManyAsTheUserAllows) {
     EXPECT_THAT(chosen(settings, "switch-pairs", {{0}, {}, {}}).pes[0].nics, SizeIs(2)) << "all of the nearest class";
 }
 
-TEST(ChooseNics, GoesByTheDeviceThatAPeNames) {
+TEST(ChooseNics, UsesTheDeviceThatAPeNames) {
     const auto assignment = chosen(balanced(), "dgx-h100", {{4, 5}, {6, 2}, {}});
     EXPECT_THAT(nics_of(assignment.pes[0]), ElementsAre("mlx5_6"));
     EXPECT_THAT(nics_of(assignment.pes[1]), ElementsAre("mlx5_2"));

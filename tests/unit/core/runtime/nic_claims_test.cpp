@@ -30,8 +30,8 @@ protected:
 
     // A job of one PE, which is `process`.
     Result<NicClaims::Outcome> job(const ProcessId& process, std::optional<std::uint32_t> npu = std::nullopt) {
-        const NicDemand demand{{0}, {npu}, {}};
-        return NicClaims::take(settings, machine, demand, std::vector{process}, place);
+        const NicRequest wanted{{0}, {npu}, {}};
+        return NicClaims::acquire(settings, machine, wanted, std::vector{process}, place);
     }
     static std::string first_nic(const NicClaims::Outcome& outcome) {
         return outcome.assignment.pes.at(0).nics.at(0).nic;
@@ -101,14 +101,14 @@ TEST_F(NicClaimsTest, EightJobsOfOnePeUseEightNicsByVariable) {
 TEST_F(NicClaimsTest, AJobOfEightBesideEightJobsOfOneSharesEveryNicOnce) {
     std::vector<NicClaims::Outcome> jobs;
     for (int i = 0; i < 8; ++i) jobs.push_back(job(sleeper()).value());
-    NicDemand demand;
+    NicRequest wanted;
     std::vector<ProcessId> processes;
     for (int pe = 0; pe < 8; ++pe) {
-        demand.pes.push_back(pe);
-        demand.npus.emplace_back(pe);
+        wanted.pes.push_back(pe);
+        wanted.npus.emplace_back(pe);
         processes.push_back(sleeper());
     }
-    const auto all = NicClaims::take(settings, machine, demand, processes, place);
+    const auto all = NicClaims::acquire(settings, machine, wanted, processes, place);
     ASSERT_TRUE(all.ok()) << all.status().message();
     std::set<std::string> nics;
     for (const auto& pe : all.value().assignment.pes) {
@@ -130,7 +130,7 @@ TEST_F(NicClaimsTest, JobsShareOneMappingByTheirDevices) {
     EXPECT_THAT(job(sleeper(), 2).status().message(), HasSubstr("no port for PE 2 of this host"));
 }
 
-TEST_F(NicClaimsTest, WithoutArbitrationJobsMeetOnOneNic) {
+TEST_F(NicClaimsTest, WithoutArbitrationJobsShareOneNic) {
     settings.nic_arbitration = false;
     const auto one = job(sleeper()).value();
     const auto two = job(sleeper()).value();
@@ -139,7 +139,7 @@ TEST_F(NicClaimsTest, WithoutArbitrationJobsMeetOnOneNic) {
     EXPECT_EQ(one.warning, "");
 }
 
-TEST_F(NicClaimsTest, ADeadJobGivesItsNicBack) {
+TEST_F(NicClaimsTest, ADeadJobReleasesItsNic) {
     const auto process = sleeper();
     auto lost = job(process).value();
     const auto nic = first_nic(lost);
@@ -150,7 +150,7 @@ TEST_F(NicClaimsTest, ADeadJobGivesItsNicBack) {
     EXPECT_EQ(first_nic(job(sleeper()).value()), nic);
 }
 
-TEST_F(NicClaimsTest, AJobThatEndsInOrderGivesItsNicBack) {
+TEST_F(NicClaimsTest, AJobThatEndsNormallyReleasesItsNic) {
     std::string nic;
     {
         const auto ended = job(sleeper()).value();
@@ -159,7 +159,7 @@ TEST_F(NicClaimsTest, AJobThatEndsInOrderGivesItsNicBack) {
     EXPECT_EQ(first_nic(job(sleeper()).value()), nic);
 }
 
-TEST_F(NicClaimsTest, AForkedCopyGivesNothingBack) {
+TEST_F(NicClaimsTest, AForkedCopyReleasesNothing) {
     auto made = job(sleeper()).value();
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -185,7 +185,7 @@ TEST_F(NicClaimsTest, ExclusiveRefusesTheNinthJob) {
     EXPECT_THAT(ninth.status().message(), HasSubstr("8 are in use by other jobs"));
 }
 
-TEST_F(NicClaimsTest, ATableThatCannotBeUsedIsSaidAndDoesNotStopTheJob) {
+TEST_F(NicClaimsTest, AnUnusableTableIsReportedAndDoesNotStopTheJob) {
     place.folder += "/missing";
     const auto made = job(sleeper());
     ASSERT_TRUE(made.ok()) << made.status().message();

@@ -142,7 +142,7 @@ TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
     puts.own().reset();
 }
 
-TEST_F(DirectCores, DoNotHearOfWhatAnEarlierLaunchHasLeft) {
+TEST_F(DirectCores, DoNotWaitForOperationsOfEarlierLaunches) {
     put(1, first, 1);
     first.own()->begin_launch();
     EXPECT_CALL(transport, quiet(1)).Times(0);

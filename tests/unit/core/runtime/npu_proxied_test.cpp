@@ -57,17 +57,17 @@ TEST_F(ProxiedCores, WaitForRoomByThemselves) {
     Wait first;
     Wait second;
     std::thread stuck([&] {
-        for (std::uint64_t i = 0; i < 3 * NpuProxied::most_unfinished; ++i) EXPECT_TRUE(put(1, first).ok());
+        for (std::uint64_t i = 0; i < 3 * NpuProxied::max_unfinished; ++i) EXPECT_TRUE(put(1, first).ok());
         EXPECT_TRUE(npu->quiet(first).ok());
     });
     await(first.waiting);
-    for (std::uint64_t i = 0; i < 3 * NpuProxied::most_unfinished; ++i) EXPECT_TRUE(put(2, second).ok());
+    for (std::uint64_t i = 0; i < 3 * NpuProxied::max_unfinished; ++i) EXPECT_TRUE(put(2, second).ok());
     open.store(true, std::memory_order_release);
     stuck.join();
     EXPECT_TRUE(npu->quiet(second).ok());
 }
 
-TEST_F(ProxiedCores, AreToldOfTheirOwnFailures) {
+TEST_F(ProxiedCores, ReceiveTheirOwnFailures) {
     answer_pe_1([] { return Code::peer_dead; });
     Wait first;
     Wait second;
@@ -80,7 +80,7 @@ TEST_F(ProxiedCores, AreToldOfTheirOwnFailures) {
     EXPECT_TRUE(npu->quiet(first).ok()) << "once";
 }
 
-TEST_F(ProxiedCores, DoNotHearOfWhatAnEarlierLaunchHasFailedIn) {
+TEST_F(ProxiedCores, DoNotReceiveFailuresOfEarlierLaunches) {
     answer_pe_1([] { return Code::peer_dead; });
     Wait wait;
     Wait other;
@@ -91,7 +91,7 @@ TEST_F(ProxiedCores, DoNotHearOfWhatAnEarlierLaunchHasFailedIn) {
 }
 
 // A peer that dies, or a launch that is given up, ends the wait of its core; what comes late is told to nobody.
-TEST_F(ProxiedCores, StopWaitingWhenToldTo) {
+TEST_F(ProxiedCores, StopWaitingWhenCancelled) {
     for (const Code reason : {Code::peer_dead, Code::aborted, Code::timeout}) {
         std::atomic<bool> late{false};
         EXPECT_CALL(transport, atomic(_, Field(&npushmem_atomic::pe, 1), _))
@@ -132,7 +132,7 @@ TEST_F(ProxiedCores, StopWaitingWhenToldTo) {
 TEST_F(ProxiedCores, MayEndWithRequestsPending) {
     EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly(Return(Code::again));
     Wait wait;
-    for (std::uint64_t i = 0; i < NpuProxied::most_unfinished; ++i) EXPECT_TRUE(put(1, wait).ok());
+    for (std::uint64_t i = 0; i < NpuProxied::max_unfinished; ++i) EXPECT_TRUE(put(1, wait).ok());
 }
 
 }  // namespace

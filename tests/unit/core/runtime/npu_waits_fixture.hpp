@@ -37,7 +37,7 @@ protected:
         EXPECT_CALL(transport, quiet(_)).Times(AnyNumber()).WillRepeatedly(Return(Code::ok));
     }
 
-    SlicePlaces places() {
+    SliceAddressing places() {
         return {[this](const void* address) {
                     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(slice.data());
                 },

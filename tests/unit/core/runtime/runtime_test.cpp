@@ -144,12 +144,12 @@ TEST_F(RuntimeTest, AProgramCompiledWithANewerLibraryIsRefusedBeforeAnythingIsOp
     EXPECT_THAT(refused.status().message(), HasSubstr("compile it again or install the other library"));
 }
 
-TEST_F(RuntimeTest, ABootstrapThatFailsIsSaid) {
+TEST_F(RuntimeTest, ReportsAFailedBootstrap) {
     sources.bootstrap_failure = {Code::timeout, "nobody came"};
     EXPECT_THAT(start().status().message(), HasSubstr("start-up failed at bootstrap: nobody came"));
 }
 
-TEST_F(RuntimeTest, AFailureAfterTheBootstrapIsToldToTheOthersAndUndone) {
+TEST_F(RuntimeTest, AFailureAfterTheBootstrapIsReportedToTheOthersAndUndone) {
     const std::size_t before = open_descriptors();
     sources.transport_failure = {Code::plugin_missing, "no such plugin"};
     EXPECT_CALL(*sources.bootstrap, abort(HasSubstr("start-up failed at transports: no such plugin")));
@@ -187,7 +187,7 @@ TEST_F(RuntimeTest, AnAddressThatIsNotTheComputedOneIsNotTakenForTheFastPath) {
     EXPECT_EQ(started.value()->mapped(0, 0), started.value()->heap().base());
 }
 
-TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndGivenBack) {
+TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
     npushmem_device nic{};
     nic.struct_size = sizeof nic;
     nic.port = 1;
@@ -215,7 +215,7 @@ TEST_F(RuntimeTest, AMalformedNicMappingEndsTheStart) {
     EXPECT_THAT(failed.status().message(), HasSubstr("nic9"));
 }
 
-TEST_F(RuntimeTest, WhatTheUserSaysOfNicsIsCheckedEvenWhereNoneAreUsed) {
+TEST_F(RuntimeTest, NicVariablesAreCheckedEvenWithoutNics) {
     const auto no_file = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_TOPO_FILE", "/nowhere.xml"}});
     EXPECT_EQ(no_file.status().code(), Code::config);
     EXPECT_THAT(no_file.status().message(), HasSubstr("NPUSHMEM_TOPO_FILE: cannot read topology file"));
@@ -244,7 +244,7 @@ TEST_F(RuntimeTest, ABootstrapWithAnImpossibleRankIsRefused) {
     EXPECT_THAT(start().status().message(), HasSubstr("the bootstrap gave rank 3 of 1"));
 }
 
-TEST_F(RuntimeTest, TheNpuIsMadeWhenItIsAskedFor) {
+TEST_F(RuntimeTest, TheNpuIsCreatedOnFirstUse) {
     auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}});
     ASSERT_TRUE(started.ok());
     auto device = started.value()->npu_device();
@@ -330,26 +330,26 @@ TEST(PeRecord, DifferencesNameBothPes) {
     EXPECT_THAT(check_pe_records(records, 2).message(), HasSubstr("incompatible"));
 }
 
-TEST(ContactBook, FindsByTransportAndSurvivesGarbage) {
+TEST(PeerAddressTable, FindsByTransportAndSurvivesGarbage) {
     NiceMock<MockBootstrap> bootstrap;
     alone(bootstrap);
-    const std::vector<Contact> contacts{{11, Bytes(3, std::byte{1}), Bytes(5, std::byte{2})},
-                                        {12, {}, Bytes(1, std::byte{3})}};
-    auto gathered = GatheredBytes::gather(bootstrap, pack_contacts(contacts));
+    const std::vector<EndpointRecord> contacts{{11, Bytes(3, std::byte{1}), Bytes(5, std::byte{2})},
+                                               {12, {}, Bytes(1, std::byte{3})}};
+    auto gathered = GatheredBytes::gather(bootstrap, pack_endpoints(contacts));
     ASSERT_TRUE(gathered.ok());
-    const ContactBook book(std::move(gathered).value(), 1);
+    const PeerAddressTable book(std::move(gathered).value(), 1);
     EXPECT_EQ(book.address(11, 0).size(), 3U);
     EXPECT_EQ(book.handle(11, 0).size(), 5U);
     EXPECT_EQ(book.handle(12, 0)[0], std::byte{3});
     EXPECT_FALSE(book.has(13, 0));
     EXPECT_FALSE(book.has(11, 1)) << "there is one PE";
     EXPECT_FALSE(book.has(11, -1));
-    EXPECT_FALSE(ContactBook().has(11, 0));
+    EXPECT_FALSE(PeerAddressTable().has(11, 0));
 
-    Bytes damaged = pack_contacts(contacts);
+    Bytes damaged = pack_endpoints(contacts);
     damaged[8] = std::byte{0xff};  // a length beyond the end
     auto bad = GatheredBytes::gather(bootstrap, damaged);
-    const ContactBook suspicious(std::move(bad).value(), 1);
+    const PeerAddressTable suspicious(std::move(bad).value(), 1);
     EXPECT_FALSE(suspicious.has(12, 0));
 }
 

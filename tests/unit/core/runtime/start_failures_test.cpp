@@ -29,12 +29,12 @@ constexpr const char* cause = "the cable is cut";
 
 // A rank that fails a call before it has met the others leaves them waiting; one that fails it afterwards, as one whose
 // connection breaks on the way back, has let them through.
-enum class When { before_meeting, after_meeting };
+enum class When { before_call, after_call };
 
 struct Fault {
     int rank = -1;
     int call = -1;  // 1: the first of allgather and barrier
-    When when = When::before_meeting;
+    When when = When::before_call;
 };
 
 // Counts the calls of one rank and fails one of them.
@@ -45,7 +45,7 @@ struct Script {
     template <class Call>
     Status run(Call call) {
         const bool now = ++calls == fault.call && real.rank() == fault.rank;
-        if (now && fault.when == When::before_meeting) return {Code::system, cause};
+        if (now && fault.when == When::before_call) return {Code::system, cause};
         Status done = call();
         return now ? Status{Code::system, cause} : done;
     }
@@ -118,13 +118,13 @@ private:
     Script& script_;
 };
 
-struct Ending {
+struct RankOutcome {
     Status status;
     int calls = 0;
     std::vector<std::string> aborts;
 };
 
-Status live_one_life(Sources& sources) {
+Status start_and_finish(Sources& sources) {
     const FakeEnvironment environment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_TIMEOUT", "20s"}};
     auto config = Config::read(environment);
     if (!config.ok()) return config.status();
@@ -132,16 +132,16 @@ Status live_one_life(Sources& sources) {
     return started.ok() ? started.value()->finish() : started.status();
 }
 
-std::array<Ending, npes> run_job(const Fault& fault) {
+std::array<RankOutcome, npes> run_job(const Fault& fault) {
     auto job = std::make_shared<fakes::FakeJob>(npes);
-    std::array<Ending, npes> outcomes;
+    std::array<RankOutcome, npes> outcomes;
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < npes; ++rank) {
         ranks.emplace_back([&, rank] {
             Script script(job, rank, fault);
             ScriptedSources sources(script);
-            Ending& mine = outcomes[static_cast<std::size_t>(rank)];
-            mine.status = live_one_life(sources);
+            RankOutcome& mine = outcomes[static_cast<std::size_t>(rank)];
+            mine.status = start_and_finish(sources);
             mine.calls = script.calls;
             mine.aborts = script.aborts;
         });
@@ -151,7 +151,7 @@ std::array<Ending, npes> run_job(const Fault& fault) {
 }
 
 // What the process holds: descriptors, threads, and mappings of shared memory.
-struct Holdings {
+struct ProcessResources {
     long descriptors = 0;
     long threads = 0;
     long shared_mappings = 0;
@@ -160,18 +160,18 @@ struct Holdings {
         const std::filesystem::directory_iterator all(folder);
         return std::distance(begin(all), end(all));
     }
-    static Holdings now() {
-        Holdings found{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
+    static ProcessResources now() {
+        ProcessResources found{entries("/proc/self/fd"), entries("/proc/self/task"), 0};
         std::ifstream maps("/proc/self/maps");
         for (std::string line; std::getline(maps, line);)
             found.shared_mappings += line.find("memfd:") != std::string::npos ? 1 : 0;
         return found;
     }
-    friend bool operator==(const Holdings&, const Holdings&) = default;
+    friend bool operator==(const ProcessResources&, const ProcessResources&) = default;
     // A thread that has been joined stays in the kernel's list for a moment.
-    static Holdings settled_at(const Holdings& wanted) {
+    static ProcessResources wait_for(const ProcessResources& wanted) {
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-        Holdings found = now();
+        ProcessResources found = now();
         while (found != wanted && std::chrono::steady_clock::now() < until) {
             std::this_thread::yield();
             found = now();
@@ -180,13 +180,13 @@ struct Holdings {
     }
 };
 
-void expect_failed_start(const std::array<Ending, npes>& outcomes, const Fault& fault) {
+void expect_failed_start(const std::array<RankOutcome, npes>& outcomes, const Fault& fault) {
     for (int rank = 0; rank < npes; ++rank) {
-        const Ending& outcome = outcomes[static_cast<std::size_t>(rank)];
+        const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
         EXPECT_THAT(outcome.status.message(), HasSubstr("start-up failed at ")) << "rank " << rank;
         EXPECT_THAT(outcome.status.message(), HasSubstr(cause)) << "rank " << rank;
     }
-    const Ending& broken = outcomes[static_cast<std::size_t>(fault.rank)];
+    const RankOutcome& broken = outcomes[static_cast<std::size_t>(fault.rank)];
     EXPECT_EQ(broken.calls, fault.call) << "it went on after the failure";
     EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause)));
 }
@@ -201,12 +201,12 @@ int calls_of_a_start() {
 void fail_each_call_of(int rank, When when) {
     const int calls = calls_of_a_start();
     ASSERT_GE(calls, 5);
-    const Holdings before = Holdings::now();
+    const ProcessResources before = ProcessResources::now();
     for (int call = 1; call <= calls; ++call) {
         SCOPED_TRACE(::testing::Message() << "rank " << rank << ", call " << call);
         const Fault fault{rank, call, when};
         expect_failed_start(run_job(fault), fault);
-        const Holdings after = Holdings::settled_at(before);
+        const ProcessResources after = ProcessResources::wait_for(before);
         EXPECT_EQ(after.descriptors, before.descriptors);
         EXPECT_EQ(after.threads, before.threads);
         EXPECT_EQ(after.shared_mappings, before.shared_mappings);
@@ -222,12 +222,10 @@ TEST(StartFailures, AllRanksMakeTheSameCalls) {
     }
 }
 
-TEST(StartFailures, EveryCallOfTheFirstRankMayFailBeforeTheMeeting) { fail_each_call_of(0, When::before_meeting); }
-TEST(StartFailures, EveryCallOfTheLastRankMayFailBeforeTheMeeting) {
-    fail_each_call_of(npes - 1, When::before_meeting);
-}
-TEST(StartFailures, EveryCallOfTheFirstRankMayFailAfterTheMeeting) { fail_each_call_of(0, When::after_meeting); }
-TEST(StartFailures, EveryCallOfTheLastRankMayFailAfterTheMeeting) { fail_each_call_of(npes - 1, When::after_meeting); }
+TEST(StartFailures, EveryCallOfTheFirstRankMayFailBeforeItRuns) { fail_each_call_of(0, When::before_call); }
+TEST(StartFailures, EveryCallOfTheLastRankMayFailBeforeItRuns) { fail_each_call_of(npes - 1, When::before_call); }
+TEST(StartFailures, EveryCallOfTheFirstRankMayFailAfterItRan) { fail_each_call_of(0, When::after_call); }
+TEST(StartFailures, EveryCallOfTheLastRankMayFailAfterItRan) { fail_each_call_of(npes - 1, When::after_call); }
 
 }  // namespace
 }  // namespace npushmem

@@ -25,7 +25,7 @@ protected:
         records.resize(3);
         for (std::size_t pe = 0; pe < records.size(); ++pe) {
             records[pe].process = 100 + static_cast<int>(pe);
-            records[pe].statics = StaticVariables::offer(settings, image);
+            records[pe].statics = StaticVariables::record_of(settings, image);
         }
     }
 
@@ -33,7 +33,7 @@ protected:
     StaticVariables made() { return {image, records, 0}; }
     StaticVariables shared() {
         StaticVariables variables = made();
-        auto created = HostMemory::create(variables.room() + 4096, 1, "");
+        auto created = HostMemory::create(variables.max_bytes() + 4096, 1, "");
         EXPECT_TRUE(created.ok());
         memory = std::make_unique<HostMemory>(std::move(created).value());
         EXPECT_TRUE(variables.share(*memory, 0, 4096).ok());
@@ -49,8 +49,8 @@ protected:
 TEST_F(StaticVariablesTest, AreEverywhereWhenAllPesRunTheSame) {
     fake_variables[5] = std::byte{42};
     const StaticVariables variables = shared();
-    EXPECT_TRUE(variables.everywhere());
-    EXPECT_EQ(variables.room(), sizeof fake_variables);
+    EXPECT_TRUE(variables.same_on_all_pes());
+    EXPECT_EQ(variables.max_bytes(), sizeof fake_variables);
     EXPECT_EQ(memory->slice(0)[4096 + 5], std::byte{42});
     EXPECT_TRUE(variables.holds(fake_variables + 5));
     EXPECT_FALSE(variables.holds(fake_variables + sizeof fake_variables));
@@ -61,13 +61,13 @@ TEST_F(StaticVariablesTest, AreEverywhereWhenAllPesRunTheSame) {
     EXPECT_THAT(beyond.message(), HasSubstr("which end 2 bytes after it"));
 }
 
-TEST_F(StaticVariablesTest, OfAnotherExecutableAreToldApart) {
+TEST_F(StaticVariablesTest, OfAnotherExecutableAreDistinguished) {
     records[2].statics.identity = 0x99;
     records[2].statics.bytes = 3 * 4096;
     const StaticVariables variables = shared();
-    EXPECT_EQ(variables.room(), 3U * 4096) << "the most that any PE needs";
+    EXPECT_EQ(variables.max_bytes(), 3U * 4096) << "the most that any PE needs";
     EXPECT_TRUE(variables.shared());
-    EXPECT_FALSE(variables.everywhere());
+    EXPECT_FALSE(variables.same_on_all_pes());
     EXPECT_TRUE(variables.check("dest", fake_variables, 8, 0).ok());
     EXPECT_TRUE(variables.check("dest", fake_variables, 8, 1).ok()) << "which runs the same";
     const Status other = variables.check("dest", fake_variables, 8, 2);
@@ -79,7 +79,7 @@ TEST_F(StaticVariablesTest, OfAnotherExecutableAreToldApart) {
 
 TEST_F(StaticVariablesTest, OfAPeThatHasThemSwitchedOffAreNotReached) {
     settings.static_data = false;
-    records[1].statics = StaticVariables::offer(settings, image);
+    records[1].statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
     EXPECT_THAT(variables.check("source", fake_variables, 8, 1).message(),
                 HasSubstr("those of PE 1 are not symmetric: NPUSHMEM_STATIC_DATA is 0"));
@@ -88,9 +88,9 @@ TEST_F(StaticVariablesTest, OfAPeThatHasThemSwitchedOffAreNotReached) {
 
 TEST_F(StaticVariablesTest, SwitchedOffTakeNoRoom) {
     settings.static_data = false;
-    for (auto& record : records) record.statics = StaticVariables::offer(settings, image);
+    for (auto& record : records) record.statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
-    EXPECT_EQ(variables.room(), 0U);
+    EXPECT_EQ(variables.max_bytes(), 0U);
     EXPECT_FALSE(variables.shared());
     EXPECT_FALSE(variables.holds(fake_variables));
     EXPECT_EQ(variables.describe(), "not symmetric: NPUSHMEM_STATIC_DATA is 0");
@@ -104,8 +104,8 @@ TEST_F(StaticVariablesTest, OfPesThatAreThreadsAreNot) {
 }
 
 TEST_F(StaticVariablesTest, OfAProgramWithoutAnyAreNone) {
-    EXPECT_EQ(StaticVariables::offer(settings, ProgramImage{}).state, StaticOffer::no_variables);
-    EXPECT_EQ(StaticVariables::offer(settings, ProgramImage{}).bytes, 0U);
+    EXPECT_EQ(StaticVariables::record_of(settings, ProgramImage{}).state, StaticVariablesRecord::no_variables);
+    EXPECT_EQ(StaticVariables::record_of(settings, ProgramImage{}).bytes, 0U);
 }
 
 }  // namespace

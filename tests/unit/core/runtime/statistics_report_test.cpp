@@ -21,7 +21,7 @@ TEST(StatisticsReport, WhatIsPublishedIsRead) {
     EXPECT_EQ(read_statistics(counts), expected);
 }
 
-TEST(StatisticsReport, GivesALineToEachPeAndTheSum) {
+TEST(StatisticsReport, HasALineForEachPeAndTheSum) {
     PeStatistics one{.barriers = 32, .timed = 2, .nanoseconds = 5000, .longest = 3000};
     PeStatistics other{
         .barriers = 32, .timed = 2, .nanoseconds = 1000, .longest = 600, .last = 2, .late_nanoseconds = 800};
@@ -32,7 +32,7 @@ TEST(StatisticsReport, GivesALineToEachPeAndTheSum) {
     EXPECT_THAT(text, ContainsRegex("\n +all +64 +1.50 +3.0 +2 +0.40 "));
 }
 
-TEST(StatisticsReport, SaysWhenNobodyCouldSeeWhoCameLast) {
+TEST(StatisticsReport, ReportsThatLastArrivalsAreUnknown) {
     std::vector<PeStatistics> pes(2);
     pes[0].timed = pes[1].timed = 3;
     EXPECT_THAT(describe_statistics(pes, 1), HasSubstr("who came last is not known"));

@@ -16,7 +16,7 @@ TEST(Report, CutsWhatDoesNotFitAndEndsIt) {
     EXPECT_EQ(report(Status{Code::system, "x"}, nullptr), NPUSHMEM_E_SYSTEM);
 }
 
-TEST(StatusFrom, ReadsNoFurtherThanTheMessageGoes) {
+TEST(StatusFrom, ReadsNoFurtherThanTheMessage) {
     npushmem_error error{};
     std::memset(error.message, 'x', sizeof error.message);
     EXPECT_EQ(status_from(NPUSHMEM_E_MEMORY, error).message().size(), sizeof error.message);

@@ -13,15 +13,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class JobOfOne : public ::testing::Test {
+class SingleProcessJob : public ::testing::Test {
 protected:
-    [[nodiscard]] Status check(const FakeEnvironment& environment, int sure = 0, int nranks = 1) const {
+    [[nodiscard]] Status check(const FakeEnvironment& environment, int confidence = 0, int nranks = 1) const {
         const PluginFinder finder({ABI_PLUGIN_DIR});
         auto choice = named_bootstrap(finder, "sound", environment, host_.table(), params_);
         EXPECT_TRUE(choice.ok()) << choice.status().message();
-        EXPECT_EQ(choice.value().sure, 0) << "this plugin recognises nothing";
-        choice.value().sure = sure;
-        return check_job_of_one(choice.value(), nranks, environment, host_.table(), params_);
+        EXPECT_EQ(choice.value().confidence, 0) << "this plugin recognises nothing";
+        choice.value().confidence = confidence;
+        return check_single_process_job(choice.value(), nranks, environment, host_.table(), params_);
     }
 
     fakes::FakeHost host_;
@@ -29,7 +29,7 @@ protected:
     const FakeEnvironment two_{{"OMPI_COMM_WORLD_SIZE", "2"}};
 };
 
-TEST_F(JobOfOne, IsRefusedBelowALauncherOfSeveral) {
+TEST_F(SingleProcessJob, IsRefusedBelowALauncherOfSeveral) {
     const Status refused = check(two_);
     EXPECT_EQ(refused.code(), Code::config);
     EXPECT_THAT(refused.message(),
@@ -40,26 +40,26 @@ TEST_F(JobOfOne, IsRefusedBelowALauncherOfSeveral) {
         EXPECT_THAT(check({{variable, "3"}}).message(), HasSubstr(variable));
 }
 
-TEST_F(JobOfOne, OfALibraryThatIsNotTheLaunchersIsRefused) {
+TEST_F(SingleProcessJob, OfALibraryThatIsNotTheLaunchersIsRefused) {
     EXPECT_THAT(check(two_, NPUSHMEM_RECOGNISED_LIBRARY).message(), HasSubstr("is not the launcher's"));
 }
 
-TEST_F(JobOfOne, IsRefusedBelowNpushmemRun) {
+TEST_F(SingleProcessJob, IsRefusedBelowNpushmemRun) {
     host_.set("NPES", "2");
     EXPECT_THAT(
         check({{"NPUSHMEM_LAUNCHER_FD", "3:5"}}).message(),
         AllOf(HasSubstr("npushmem-run has started this process as one of 2"), HasSubstr("unset NPUSHMEM_BOOTSTRAP")));
 }
 
-TEST_F(JobOfOne, IsRefusedBelowAnotherLauncherWhereTheUserWantsSeveral) {
+TEST_F(SingleProcessJob, IsRefusedBelowAnotherLauncherWhereTheUserWantsSeveral) {
     host_.set("NPES", "2");
     EXPECT_THAT(check(two_).message(), HasSubstr("mpirun of Open MPI has started this process as one of 2"));
 }
 
-TEST_F(JobOfOne, IsRefusedWhereTheUserWantsSeveral) {
+TEST_F(SingleProcessJob, IsRefusedWhereTheUserWantsSeveral) {
     host_.set("NPES", "2");
-    for (const int sure : {0, NPUSHMEM_RECOGNISED_LIBRARY}) {
-        const Status refused = check({}, sure);
+    for (const int confidence : {0, NPUSHMEM_RECOGNISED_LIBRARY}) {
+        const Status refused = check({}, confidence);
         EXPECT_EQ(refused.code(), Code::config);
         EXPECT_THAT(refused.message(), AllOf(HasSubstr("NPUSHMEM_NPES is 2"), HasSubstr("bootstrap sound ignores that"),
                                              HasSubstr("with npushmem-run, or unset NPUSHMEM_NPES"),
@@ -67,18 +67,18 @@ TEST_F(JobOfOne, IsRefusedWhereTheUserWantsSeveral) {
     }
 }
 
-TEST_F(JobOfOne, IsRightForAProcessThatIsAlone) {
+TEST_F(SingleProcessJob, IsRightForAProcessThatIsAlone) {
     EXPECT_TRUE(check({}).ok());
     EXPECT_TRUE(check({{"OMPI_COMM_WORLD_SIZE", "1"}, {"SLURM_STEP_NUM_TASKS", "3"}}).ok());
     EXPECT_TRUE(check(two_, 0, 2).ok()) << "this is a job of two";
 }
 
-TEST_F(JobOfOne, IsRightWhenABootstrapHasAskedTheLauncher) {
-    for (const int sure : {NPUSHMEM_RECOGNISED_LAUNCHER - 5, NPUSHMEM_RECOGNISED_LAUNCHER + 5})
-        EXPECT_TRUE(check(two_, sure).ok());
+TEST_F(SingleProcessJob, IsAllowedWhenABootstrapDetectedTheLauncher) {
+    for (const int confidence : {NPUSHMEM_RECOGNISED_LAUNCHER - 5, NPUSHMEM_RECOGNISED_LAUNCHER + 5})
+        EXPECT_TRUE(check(two_, confidence).ok());
 }
 
-TEST_F(JobOfOne, IsRightWhenTheUserAsksForIt) {
+TEST_F(SingleProcessJob, IsAllowedWhenTheUserRequestsIt) {
     EXPECT_TRUE(check(two_, NPUSHMEM_RECOGNISED_BY_USER).ok());
     params_.attribute = &host_;
     EXPECT_TRUE(check(two_).ok());

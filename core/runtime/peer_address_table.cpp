@@ -1,4 +1,4 @@
-#include "core/runtime/contact_book.hpp"
+#include "core/runtime/peer_address_table.hpp"
 
 #include <cstring>
 
@@ -6,8 +6,8 @@ namespace npushmem {
 
 namespace {
 
-// Packed form of a contact: this head, then the address, then the handle.
-struct Head {
+// Packed form of an endpoint: this header, then the address, then the handle.
+struct EndpointHeader {
     std::uint64_t transport;
     std::uint32_t address_bytes;
     std::uint32_t handle_bytes;
@@ -17,22 +17,22 @@ void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), b
 
 }  // namespace
 
-Bytes pack_contacts(std::span<const Contact> contacts) {
+Bytes pack_endpoints(std::span<const EndpointRecord> endpoints) {
     Bytes packed;
-    for (const auto& contact : contacts) {
-        const Head head{contact.transport, static_cast<std::uint32_t>(contact.address.size()),
-                        static_cast<std::uint32_t>(contact.handle.size())};
+    for (const auto& endpoint : endpoints) {
+        const EndpointHeader head{endpoint.transport, static_cast<std::uint32_t>(endpoint.address.size()),
+                                  static_cast<std::uint32_t>(endpoint.handle.size())};
         append(packed, std::as_bytes(std::span(&head, 1)));
-        append(packed, contact.address);
-        append(packed, contact.handle);
+        append(packed, endpoint.address);
+        append(packed, endpoint.handle);
     }
     return packed;
 }
 
-ContactBook::Found ContactBook::find(std::uint64_t transport, int pe) const {
+PeerAddressTable::Entry PeerAddressTable::find(std::uint64_t transport, int pe) const {
     if (pe < 0 || pe >= npes_) return {};
-    for (auto rest = gathered_.of(pe); rest.size() >= sizeof(Head);) {
-        Head head{};
+    for (auto rest = gathered_.of(pe); rest.size() >= sizeof(EndpointHeader);) {
+        EndpointHeader head{};
         std::memcpy(&head, rest.data(), sizeof head);
         rest = rest.subspan(sizeof head);
         const std::uint64_t body = std::uint64_t{head.address_bytes} + head.handle_bytes;
@@ -44,11 +44,11 @@ ContactBook::Found ContactBook::find(std::uint64_t transport, int pe) const {
     return {};
 }
 
-std::span<const std::byte> ContactBook::address(std::uint64_t transport, int pe) const {
+std::span<const std::byte> PeerAddressTable::address(std::uint64_t transport, int pe) const {
     return find(transport, pe).address;
 }
 
-std::span<const std::byte> ContactBook::handle(std::uint64_t transport, int pe) const {
+std::span<const std::byte> PeerAddressTable::handle(std::uint64_t transport, int pe) const {
     return find(transport, pe).handle;
 }
 

@@ -12,14 +12,15 @@
 
 namespace npushmem {
 
-struct RemoteChoice {
-    std::optional<OwnedTransport> transport;  // none: this PE got none, and `note` says why
-    std::string note;                         // for people
+struct RemoteTransportChoice {
+    std::optional<OwnedTransport> transport;  // none: this PE got none, and `explanation` says why
+    std::string explanation;                  // for people
 };
 
 // Collective over the job, which has several hosts. `served`: this PE's selection has a transport for other hosts
 // already. `open` opens a transport by name. Where any PE's user decided otherwise, nothing is chosen for anybody.
-Result<RemoteChoice> choose_remote(const Settings& settings, bool served, Bootstrap& bootstrap,
-                                   const std::function<Result<OwnedTransport>(const std::string& name)>& open);
+Result<RemoteTransportChoice> choose_remote_transport(
+    const Settings& settings, bool served, Bootstrap& bootstrap,
+    const std::function<Result<OwnedTransport>(const std::string& name)>& open);
 
 }  // namespace npushmem

@@ -4,7 +4,7 @@
 
 #include "core/runtime/npu_direct.hpp"
 #include "core/runtime/npu_proxied.hpp"
-#include "core/runtime/remote_way.hpp"
+#include "core/runtime/remote_mode.hpp"
 #include "tests/fakes/fake_slices.hpp"
 
 namespace npushmem {
@@ -16,7 +16,7 @@ using npu::Core;
 using npu::RemoteWay;
 using ::testing::HasSubstr;
 
-SlicePlaces places_of(fakes::SymmetricArray& array) {
+SliceAddressing addressing_of(fakes::SymmetricArray& array) {
     return {[&array](const void* address) {
                 const auto offset =
                     reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(array.base(0));
@@ -26,13 +26,13 @@ SlicePlaces places_of(fakes::SymmetricArray& array) {
 }
 
 // PE 0 of three.
-class NpuWays : public ::testing::TestWithParam<RemoteWay> {
+class NpuRemoteModes : public ::testing::TestWithParam<RemoteWay> {
 protected:
-    NpuWays() {
+    NpuRemoteModes() {
         if (GetParam() == RemoteWay::proxy)
-            remote = std::make_unique<NpuProxied>(places_of(array), *slices.peers, WaitBudget{}, os);
+            remote = std::make_unique<NpuProxied>(addressing_of(array), *slices.peers, WaitBudget{}, os);
         else
-            remote = std::make_unique<NpuDirect>(places_of(array), *slices.peers, array.pes());
+            remote = std::make_unique<NpuDirect>(addressing_of(array), *slices.peers, array.pes());
         pe.emplace(array, 0, npu::DeviceConfig{.blocks = 4, .vector_cores = 1});
         pe->fabric.unmap_others(*remote);
     }
@@ -49,7 +49,7 @@ protected:
     std::optional<ArrayPe> pe;  // after what its cores keep
 };
 
-TEST_P(NpuWays, EveryOperationArrives) {
+TEST_P(NpuRemoteModes, EveryOperationArrives) {
     theirs[20] = 5;
     auto* narrow = reinterpret_cast<std::int32_t*>(mine + 40);
     const Status status = run(1, [&](Core& core) {
@@ -82,7 +82,7 @@ TEST_P(NpuWays, EveryOperationArrives) {
     EXPECT_EQ(theirs[32], 3U);
 }
 
-TEST_P(NpuWays, ManyCoresAtOnceAndMoreThanMayBeUnfinished) {
+TEST_P(NpuRemoteModes, ManyCoresAtOnceAndMoreThanMayBeUnfinished) {
     constexpr std::uint64_t rounds = 500;
     const Status status = run(4, [&](Core& core) {
         const auto at = static_cast<std::size_t>(core.index());
@@ -100,7 +100,7 @@ TEST_P(NpuWays, ManyCoresAtOnceAndMoreThanMayBeUnfinished) {
     EXPECT_EQ(theirs[30] + array.at<std::uint64_t>(2)[30], 4 * rounds);
 }
 
-TEST_P(NpuWays, MistakesAreToldWhereTheyWereMade) {
+TEST_P(NpuRemoteModes, ErrorsAreReportedToTheCallingCore) {
     const Status beyond = run(1, [&](Core& core) { core.put(mine + 500, mine, 20, 1); });
     EXPECT_EQ(beyond.code(), Code::range);
     EXPECT_THAT(beyond.message(), HasSubstr("reach beyond symmetric memory"));
@@ -110,7 +110,7 @@ TEST_P(NpuWays, MistakesAreToldWhereTheyWereMade) {
     EXPECT_TRUE(run(1, [&](Core& core) { core.put(mine + 8, mine, 1, 1); }).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NpuWays, ::testing::Values(RemoteWay::proxy, RemoteWay::direct),
+INSTANTIATE_TEST_SUITE_P(All, NpuRemoteModes, ::testing::Values(RemoteWay::proxy, RemoteWay::direct),
                          [](const auto& way) { return way.param == RemoteWay::proxy ? "proxy" : "direct"; });
 
 }  // namespace

@@ -9,13 +9,13 @@
 
 namespace npushmem {
 
-struct RemoteWayChoice {
-    npu::RemoteWay way;  // not `chosen`
-    std::string text;    // for people: which, and why
+struct RemoteModeChoice {
+    npu::RemoteWay mode;  // not `chosen`
+    std::string text;     // for people: which, and why
 };
 
 // `ibgda`: of NPUSHMEM_IB_ENABLE_IBGDA, auto, 0 or 1. `other_hosts`: some PE is reached by a transport that reaches
 // other hosts. A proxy that must share a CPU with the core that waits for it costs turns of the scheduler.
-RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const HostOccupancy& share);
+RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, const HostOccupancy& share);
 
 }  // namespace npushmem

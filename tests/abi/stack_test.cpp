@@ -1,5 +1,5 @@
 // Opening what the user selected: decorators outside, transports inside.
-#include "core/plugin/transport_nest.hpp"
+#include "core/plugin/transport_stack.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,24 +12,24 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class Nest : public ::testing::Test {
+class Stack : public ::testing::Test {
 protected:
     Result<std::unique_ptr<OpenedTransport>> open(const char* selection) {
         auto parsed = parse_transport_selection(selection);
         if (!parsed.ok()) return parsed.status();
-        auto loaded = load_nest(finder_, parsed.value().at(0));
+        auto loaded = load_stack(finder_, parsed.value().at(0));
         if (!loaded.ok()) return loaded.status();
         npushmem_transport_params params{};
         params.struct_size = sizeof params;
         params.npes = 1;
-        return open_nest(loaded.value(), host_.table(), params);
+        return open_stack(loaded.value(), host_.table(), params);
     }
 
     fakes::FakeHost host_;
     PluginFinder finder_{plugin_search_path("")};
 };
 
-TEST_F(Nest, OpensFromTheInsideOut) {
+TEST_F(Stack, OpensFromTheInsideOut) {
     auto opened = open("trace(fault(nomap(p2p)))");
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     EXPECT_EQ(opened.value()->label(), "trace(fault(nomap(p2p)))");
@@ -42,18 +42,18 @@ TEST_F(Nest, OpensFromTheInsideOut) {
                                  HasSubstr("traced")));
 }
 
-TEST_F(Nest, NamesTheCharacterOfAnUnknownPart) {
+TEST_F(Stack, NamesTheCharacterOfAnUnknownPart) {
     EXPECT_THAT(open("trace(p2q)").status().message(),
                 AllOf(HasSubstr("character 7"), HasSubstr("did you mean 'p2p'"), HasSubstr("trace(p2q)")));
 }
 
-TEST_F(Nest, RefusesWhatIsInTheWrongPlace) {
+TEST_F(Stack, RefusesWhatIsInTheWrongPlace) {
     EXPECT_THAT(open("fault").status().message(), AllOf(HasSubstr("wraps another"), HasSubstr("fault(<transport>)")));
     EXPECT_THAT(open("p2p(self)").status().message(), HasSubstr("'p2p' cannot wrap"));
     EXPECT_EQ(open("fault").status().code(), Code::config);
 }
 
-TEST_F(Nest, AFailureOutsideClosesWhatIsInside) {
+TEST_F(Stack, AFailureOutsideClosesWhatIsInside) {
     host_.set("FAULT_FAIL", "put:x:y");
     for (int i = 0; i < 100; ++i) {
         const auto opened = open("fault(trace(p2p))");

@@ -5,14 +5,14 @@ namespace npushmem::api {
 
 // "exit": the program ends the job with this status. False: there is no launcher, or it did not listen.
 // `openshmem`: the program uses the names of OpenSHMEM, and so does the launcher's report.
-bool note_exit(int status, bool openshmem);
+bool report_exit(int status, bool openshmem);
 
 // "failed": the library cannot serve this PE any more (its start failed, or a peer is lost), so the job cannot be a
 // success whatever the program returns.
-bool note_failure(int status);
+bool report_job_failure(int status);
 
 // Calls of this PE that failed although the program cannot know it, or fewer again where it has asked after all: with
 // one of them left the job is no success.
-void note_failed_calls(int by);
+void report_failed_calls(int by);
 
 }  // namespace npushmem::api

@@ -1,4 +1,4 @@
-#include "core/runtime/waiting.hpp"
+#include "core/runtime/wait_services.hpp"
 
 #include <algorithm>
 #include <set>
@@ -30,20 +30,20 @@ std::vector<ProcessId> visible_processes(std::span<const PeRecord> records, cons
 
 }  // namespace
 
-double most_pes_per_core(std::span<const PeRecord> records) {
-    double most = 0;
+double max_pes_per_core(std::span<const PeRecord> records) {
+    double max = 0;
     std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
     for (const PeRecord& record : records)
         if (seen.emplace(record.host.machine, record.host.space).second)
-            most = std::max(most, share_of(records, record.host).pes_per_core());
-    return most;
+            max = std::max(max, share_of(records, record.host).pes_per_core());
+    return max;
 }
 
-Waiting::Waiting(std::span<const PeRecord> records, const HostLayout& layout, int my_pe)
+WaitServices::WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe)
     : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
       budget(choose_wait_budget(share)),
       liveness(visible_processes(records, layout, my_pe)),
-      inner(budget, os, counters, &liveness),
-      user(budget, os, counters, &liveness, &progress) {}
+      transport_waiter(budget, os, counters, &liveness),
+      driving_waiter(budget, os, counters, &liveness, &progress) {}
 
 }  // namespace npushmem

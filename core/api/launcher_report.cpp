@@ -1,4 +1,4 @@
-#include "core/api/launcher_note.hpp"
+#include "core/api/launcher_report.hpp"
 
 #include <fmt/core.h>
 
@@ -17,10 +17,10 @@ bool write_line(std::string_view verb, int status, std::string_view rest = {}) {
 
 }  // namespace
 
-bool note_exit(int status, bool openshmem) { return write_line("exit", status, openshmem ? " shmem" : ""); }
+bool report_exit(int status, bool openshmem) { return write_line("exit", status, openshmem ? " shmem" : ""); }
 
-bool note_failure(int status) { return write_line("failed", status); }
+bool report_job_failure(int status) { return write_line("failed", status); }
 
-void note_failed_calls(int by) { (void)LauncherChannel::of_process().count_failed_calls(by); }
+void report_failed_calls(int by) { (void)LauncherChannel::of_process().count_failed_calls(by); }
 
 }  // namespace npushmem::api

@@ -1,4 +1,4 @@
-#include "core/runtime/sharing_step.hpp"
+#include "core/runtime/sharing_pes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@ namespace npushmem {
 namespace {
 
 // What each of the PEs finds. `host_of`: by PE; `maps`: of two PEs of one host.
-std::vector<Sharers> find(const std::vector<unsigned>& host_of, const std::function<bool(int, int)>& maps) {
+std::vector<SharingPes> find(const std::vector<unsigned>& host_of, const std::function<bool(int, int)>& maps) {
     std::vector<npushmem_host_id> ids(host_of.size());
     for (std::size_t pe = 0; pe < ids.size(); ++pe) ids[pe].machine = host_of[pe];
     const HostLayout layout(ids);
     const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(ids.size()));
-    std::vector<Sharers> found(ids.size());
+    std::vector<SharingPes> found(ids.size());
     {
         std::vector<std::jthread> threads;
         for (int pe = 0; pe < job->nranks(); ++pe)
@@ -24,7 +24,7 @@ std::vector<Sharers> find(const std::vector<unsigned>& host_of, const std::funct
                 fakes::FakeBootstrap bootstrap(job, pe);
                 std::vector<bool> mapped;
                 for (const int other : layout.pes_of(layout.host_of(pe))) mapped.push_back(maps(pe, other));
-                auto sharers = find_sharers(bootstrap, layout, pe, std::move(mapped));
+                auto sharers = find_sharing_pes(bootstrap, layout, pe, std::move(mapped));
                 EXPECT_TRUE(sharers.ok()) << sharers.status().message();
                 found[static_cast<std::size_t>(pe)] = std::move(sharers).value();
             });
@@ -36,13 +36,13 @@ TEST(FindSharers, AreThePesOfTheHostHoweverTheyAreDealt) {
     const auto found = find({1, 2, 1, 1, 2}, [](int, int) { return true; });
     for (const int pe : {0, 2, 3}) EXPECT_EQ(found[static_cast<std::size_t>(pe)].pes, (std::vector<int>{0, 2, 3}));
     for (const int pe : {1, 4}) EXPECT_EQ(found[static_cast<std::size_t>(pe)].pes, (std::vector<int>{1, 4}));
-    for (const Sharers& one : found) EXPECT_FALSE(one.everybody);
+    for (const SharingPes& one : found) EXPECT_FALSE(one.all_map_all);
 }
 
 TEST(FindSharers, AllOfOneHostMapEverybody) {
-    for (const Sharers& one : find({1, 1, 1}, [](int, int) { return true; })) {
+    for (const SharingPes& one : find({1, 1, 1}, [](int, int) { return true; })) {
         EXPECT_EQ(one.pes, (std::vector<int>{0, 1, 2}));
-        EXPECT_TRUE(one.everybody);
+        EXPECT_TRUE(one.all_map_all);
     }
 }
 
@@ -50,7 +50,7 @@ TEST(FindSharers, OfAPeThatMapsNobodyAreItself) {
     const auto found = find({1, 1}, [](int, int) { return false; });
     EXPECT_EQ(found[0].pes, std::vector<int>{0});
     EXPECT_EQ(found[1].pes, std::vector<int>{1});
-    EXPECT_FALSE(found[0].everybody);
+    EXPECT_FALSE(found[0].all_map_all);
 }
 
 // More PEs of a host than one round tells; the other host has fewer. The last maps nobody.

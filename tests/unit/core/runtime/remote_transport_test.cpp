@@ -1,4 +1,4 @@
-#include "core/runtime/remote_choice.hpp"
+#include "core/runtime/remote_transport.hpp"
 
 #include <gmock/gmock.h>
 
@@ -21,7 +21,7 @@ struct Pe {
 
 struct Outcome {
     std::string transport;  // empty: none
-    std::string note;
+    std::string explanation;
 };
 
 // What each PE of the job gets.
@@ -39,36 +39,36 @@ std::vector<Outcome> choose(const std::vector<Pe>& pes, const std::string& order
                 if (!pes[pe].has.contains(name)) return Status{Code::plugin_missing, "no " + name + " here"};
                 return OwnedTransport{name, nullptr, true};
             };
-            auto choice = choose_remote(settings, pes[pe].served, bootstrap, open);
+            auto choice = choose_remote_transport(settings, pes[pe].served, bootstrap, open);
             ASSERT_TRUE(choice.ok()) << choice.status().message();
             if (choice.value().transport) out[pe].transport = choice.value().transport->name;
-            out[pe].note = choice.value().note;
+            out[pe].explanation = choice.value().explanation;
         });
     for (auto& thread : threads) thread.join();
     return out;
 }
 
-TEST(RemoteChoice, TakesTheFirstThatAllHave) {
+TEST(RemoteTransportChoice, TakesTheFirstThatAllHave) {
     for (const auto& outcome : choose({{}, {}, {}})) EXPECT_EQ(outcome.transport, "fast");
     const auto mixed = choose({{}, {"auto", false, {"slow"}}, {}});
     for (const auto& outcome : mixed) EXPECT_EQ(outcome.transport, "slow");
-    EXPECT_THAT(mixed[0].note, HasSubstr("fast: PE 1 cannot open it"));
-    EXPECT_THAT(mixed[1].note, HasSubstr("fast: no fast here"));
+    EXPECT_THAT(mixed[0].explanation, HasSubstr("fast: PE 1 cannot open it"));
+    EXPECT_THAT(mixed[1].explanation, HasSubstr("fast: no fast here"));
 }
 
-TEST(RemoteChoice, SaysWhatWasTriedWhenThereIsNone) {
+TEST(RemoteTransportChoice, ListsWhatWasTriedWhenNoneCanBeOpened) {
     const auto none = choose({{}, {"auto", false, {}}});
     EXPECT_EQ(none[0].transport, "");
-    EXPECT_THAT(none[1].note, AllOf(HasSubstr("no fast here"), HasSubstr("no slow here")));
-    EXPECT_THAT(choose({{}, {}}, " , ")[0].note, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
+    EXPECT_THAT(none[1].explanation, AllOf(HasSubstr("no fast here"), HasSubstr("no slow here")));
+    EXPECT_THAT(choose({{}, {}}, " , ")[0].explanation, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
 }
 
-TEST(RemoteChoice, ChoosesNothingWhereAnybodyDecidedOtherwise) {
+TEST(RemoteTransportChoice, ChoosesNothingWhereAnybodyDecidedOtherwise) {
     for (const Pe& other : {Pe{"none", false, {}}, Pe{"libfabric", false, {}}, Pe{"auto", true, {}}}) {
         const auto outcome = choose({{}, other});
         EXPECT_EQ(outcome[0].transport, "");
-        EXPECT_THAT(outcome[0].note, HasSubstr("PE 1 selected its own"));
-        EXPECT_EQ(outcome[1].note, "");
+        EXPECT_THAT(outcome[0].explanation, HasSubstr("PE 1 selected its own"));
+        EXPECT_EQ(outcome[1].explanation, "");
     }
 }
 

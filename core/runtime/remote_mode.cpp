@@ -1,10 +1,10 @@
-#include "core/runtime/remote_way.hpp"
+#include "core/runtime/remote_mode.hpp"
 
 #include <fmt/format.h>
 
 namespace npushmem {
 
-RemoteWayChoice choose_remote_way(std::string_view ibgda, bool other_hosts, const HostOccupancy& share) {
+RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, const HostOccupancy& share) {
     if (!other_hosts)
         return {npu::RemoteWay::direct, "direct to PEs that are not mapped (their transports work within a host)"};
     const bool automatic = ibgda == "auto";

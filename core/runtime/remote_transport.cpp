@@ -1,4 +1,4 @@
-#include "core/runtime/remote_choice.hpp"
+#include "core/runtime/remote_transport.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::vector<std::string> names_in(std::string_view list) {
 }
 
 // The first PE that says no; -1: all say yes.
-Result<int> first_no(Bootstrap& bootstrap, bool yes) {
+Result<int> first_refusing_pe(Bootstrap& bootstrap, bool yes) {
     const auto answers = gather(bootstrap, static_cast<std::uint8_t>(yes ? 1 : 0));
     if (!answers.ok()) return answers.status();
     const auto no = std::find(answers.value().begin(), answers.value().end(), 0);
@@ -32,26 +32,27 @@ Result<int> first_no(Bootstrap& bootstrap, bool yes) {
 
 }  // namespace
 
-Result<RemoteChoice> choose_remote(const Settings& settings, bool served, Bootstrap& bootstrap,
-                                   const std::function<Result<OwnedTransport>(const std::string& name)>& open) {
-    RemoteChoice out;
+Result<RemoteTransportChoice> choose_remote_transport(
+    const Settings& settings, bool served, Bootstrap& bootstrap,
+    const std::function<Result<OwnedTransport>(const std::string& name)>& open) {
+    RemoteTransportChoice out;
     const bool wanted = lowercase(settings.remote_transport) == "auto" && !served;
-    auto decided = first_no(bootstrap, wanted);
+    auto decided = first_refusing_pe(bootstrap, wanted);
     if (!decided.ok()) return decided.status();
     if (decided.value() >= 0) {
         if (wanted)
-            out.note = fmt::format("none: PE {} selected its own, so NPUSHMEM_REMOTE_TRANSPORT=auto chose nothing",
-                                   decided.value());
+            out.explanation = fmt::format(
+                "none: PE {} selected its own, so NPUSHMEM_REMOTE_TRANSPORT=auto chose nothing", decided.value());
         return out;
     }
     std::string tried;
     for (const std::string& name : names_in(settings.remote_order)) {
         auto opened = open(name);
-        auto refused = first_no(bootstrap, opened.ok());
+        auto refused = first_refusing_pe(bootstrap, opened.ok());
         if (!refused.ok()) return refused.status();
         if (refused.value() < 0) {
             out.transport = std::move(opened).value();
-            out.note =
+            out.explanation =
                 fmt::format("{} (NPUSHMEM_REMOTE_TRANSPORT=auto{}{})", name, tried.empty() ? "" : "; not ", tried);
             return out;
         }
@@ -59,8 +60,8 @@ Result<RemoteChoice> choose_remote(const Settings& settings, bool served, Bootst
         tried += opened.ok() ? fmt::format("{}: PE {} cannot open it", name, refused.value())
                              : fmt::format("{}: {}", name, opened.status().message());
     }
-    out.note = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
-                           tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
+    out.explanation = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
+                                  tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
     return out;
 }
 

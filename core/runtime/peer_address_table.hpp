@@ -11,18 +11,18 @@
 
 namespace npushmem {
 
-struct Contact {
+struct EndpointRecord {
     std::uint64_t transport = 0;  // hash of the transport's name: PEs may have selected different ones
     Bytes address;
     Bytes handle;
 };
 
-Bytes pack_contacts(std::span<const Contact> contacts);
+Bytes pack_endpoints(std::span<const EndpointRecord> endpoints);
 
-class ContactBook {
+class PeerAddressTable {
 public:
-    ContactBook() = default;
-    ContactBook(GatheredBytes gathered, int npes) : gathered_(std::move(gathered)), npes_(npes) {}
+    PeerAddressTable() = default;
+    PeerAddressTable(GatheredBytes gathered, int npes) : gathered_(std::move(gathered)), npes_(npes) {}
 
     // Null span with no data when there is no such PE, it has not opened a transport of this name, or sent bytes that
     // do not parse.
@@ -31,12 +31,12 @@ public:
     [[nodiscard]] bool has(std::uint64_t transport, int pe) const { return find(transport, pe).present; }
 
 private:
-    struct Found {
+    struct Entry {
         bool present = false;
         std::span<const std::byte> address;
         std::span<const std::byte> handle;
     };
-    [[nodiscard]] Found find(std::uint64_t transport, int pe) const;
+    [[nodiscard]] Entry find(std::uint64_t transport, int pe) const;
 
     GatheredBytes gathered_;
     int npes_ = 0;

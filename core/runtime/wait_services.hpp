@@ -13,12 +13,12 @@
 namespace npushmem {
 
 // Of the most crowded machine of the job: the same number on every PE, for what all must choose alike.
-double most_pes_per_core(std::span<const PeRecord> records);
+double max_pes_per_core(std::span<const PeRecord> records);
 
-struct Waiting {
-    Waiting(std::span<const PeRecord> records, const HostLayout& layout, int my_pe);
-    Waiting(const Waiting&) = delete;
-    Waiting& operator=(const Waiting&) = delete;
+struct WaitServices {
+    WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe);
+    WaitServices(const WaitServices&) = delete;
+    WaitServices& operator=(const WaitServices&) = delete;
 
     HostOccupancy share;
     WaitBudget budget;
@@ -26,10 +26,10 @@ struct Waiting {
     WaitCounters counters;
     JobLiveness liveness;
     // For waits inside the transports' code, which make progress themselves.
-    Waiter inner;
+    Waiter transport_waiter;
     // For everything else; calls `progress`, which may be set until the first wait.
     std::function<void()> progress;
-    Waiter user;
+    Waiter driving_waiter;
 };
 
 }  // namespace npushmem
