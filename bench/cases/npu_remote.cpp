@@ -14,9 +14,9 @@ namespace {
 constexpr std::size_t block = 64 * 1024;
 constexpr int many_cores = 8;
 
-std::shared_ptr<npu::Device> device_by(npu::RemoteWay way, int vector_cores) {
+std::shared_ptr<npu::Device> device_by(npu::RemoteMode way, int vector_cores) {
     npu::DeviceConfig config;
-    config.remote_way = way;
+    config.remote_mode = way;
     return device_of(vector_cores, config);
 }
 
@@ -28,8 +28,8 @@ Point point_of(const char* name, std::size_t bytes, int cores, OnCore on_core, O
         for (auto i = static_cast<std::uint64_t>(core.index()); i < iterations; i += static_cast<std::uint64_t>(cores))
             on_core(core, i);
     };
-    point.variants.push_back({"proxy", launched(device_by(npu::RemoteWay::proxy, cores), share), false});
-    point.variants.push_back({"direct", launched(device_by(npu::RemoteWay::direct, cores), share), true});
+    point.variants.push_back({"proxy", launched(device_by(npu::RemoteMode::proxy, cores), share), false});
+    point.variants.push_back({"direct", launched(device_by(npu::RemoteMode::direct, cores), share), true});
     point.variants.push_back({"host",
                               [on_host](std::uint64_t iterations) {
                                   for (std::uint64_t i = 0; i < iterations; ++i) on_host(i);

@@ -107,7 +107,7 @@ private:
         launch.hooks = time.hooks();
         static_cast<void>(job.value()->run(launch, [&](npu::Core& core) {
             for (int i = 0; i < calls; ++i)
-                npu::sync_by(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
+                npu::sync_with_choice(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
         }));
     }
 
@@ -194,7 +194,7 @@ private:
             if (job.pe() < pes) {
                 npu::Stream& stream = npu::device().default_stream();
                 Status status = npu::launch(stream, blocks(), [=, calls = calls_](npu::Core& core) {
-                    for (int i = 0; i < calls; ++i) npu::sync_by(core, choice, {0, 1, pes}, state);
+                    for (int i = 0; i < calls; ++i) npu::sync_with_choice(core, choice, {0, 1, pes}, state);
                 });
                 if (status.ok()) status = stream.synchronize();
                 if (!status.ok()) return status;
@@ -215,7 +215,7 @@ private:
         if (!job.ok()) return {};
         auto* state = job.value()->allocate<npu::BarrierState>(1);
         const npu::CheckReport report = job.value()->run(config.device.blocks, [&](npu::Core& core) {
-            npu::sync_by(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
+            npu::sync_with_choice(core, choice, {0, 1, pes}, job.value()->at(core.my_pe(), state));
         });
         const auto members = static_cast<std::uint64_t>(pes);
         return {report.remote_signals / members, report.remote_waits / members};

@@ -79,7 +79,7 @@ private:
 
     [[nodiscard]] Result<std::string> explored() const {
         npu::CheckedJobConfig config{.pes = 3, .heap_bytes = 2 * sizeof(npu::BarrierState)};
-        config.schedule = {.kind = npu::Schedule::Kind::explore, .deferrals = 2, .most = schedules_};
+        config.schedule = {.kind = npu::Schedule::Kind::explore, .deferrals = 2, .max_schedules = schedules_};
         config.device.stack_bytes = 64 * 1024;
         auto job = npu::CheckedJob::create(config);
         if (!job.ok()) return job.status();

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using simulate::Model;
 
-constexpr int most_members = 1'000'000;
+constexpr int max_members = 1'000'000;
 
 // Every algorithm; of those with a radix, those that are ever best.
 std::vector<std::string> all_algorithms() {
@@ -63,11 +63,11 @@ public:
         CLI::Option* pes = app->add_option("--pes", members_,
                                            "Sizes of the team, up to 1000000 (a minute and 2 GB for all algorithms)")
                                ->delimiter(',')
-                               ->check(CLI::Range(2, most_members))
+                               ->check(CLI::Range(2, max_members))
                                ->capture_default_str();
         CLI::Option* per_node =
             app->add_option("--pes-per-node", per_node_, "PEs of a node; more than --pes: all on one")
-                ->check(CLI::Range(1, most_members))
+                ->check(CLI::Range(1, max_members))
                 ->capture_default_str();
         CLI::Option* algorithms =
             app->add_option("--algorithms", algorithms_, "As in NPUSHMEM_BARRIER_ALGO; without it, all")

@@ -13,8 +13,8 @@ namespace npushmem::simulate {
 namespace {
 
 using barrier::Algorithms;
-using barrier::Awaited;
-using barrier::Turn;
+using barrier::AwaitedSlot;
+using barrier::BarrierCall;
 
 // Picoseconds: whole numbers, so that what happens at one time has one key, and nothing depends on rounding.
 using Time = std::int64_t;
@@ -39,7 +39,7 @@ struct Member {
     std::uint32_t done = 0;     // operations of its program
     std::uint64_t fetched = 0;  // by its add; a schedule makes at most one in a call
     int first_value = -1;       // first of its slots that have a value
-    Awaited awaited;            // what it waits for, if it does
+    AwaitedSlot awaited;        // what it waits for, if it does
     std::uint64_t wanted = 0;
     bool waits = false;
     bool is_runnable = true;  // has been released from its wait, or has not begun
@@ -73,7 +73,7 @@ struct Core {
 
 struct Operation {
     enum class Kind : std::uint8_t { signal, wait, complete } kind;
-    Awaited awaited;
+    AwaitedSlot awaited;
     std::uint64_t value = 0;
 };
 
@@ -115,7 +115,7 @@ public:
     }
 
 private:
-    // Replays what a member has done, then goes on. See Fabric in turn.hpp for the functions.
+    // Replays what a member has done, then goes on. See Fabric in core/coll/barrier/schedule.hpp for the functions.
     class ReplayFabric {
     public:
         ReplayFabric(Simulation& simulation, int self) : simulation_(simulation), self_(self) {}
@@ -131,7 +131,7 @@ private:
             simulation_.send(self_, {Event::Kind::add, member, slot, self_, value});
             return Code::again;  // until the reply has come
         }
-        Code wait(const Awaited& awaited, std::uint64_t value) {
+        Code wait(const AwaitedSlot& awaited, std::uint64_t value) {
             if (replayed()) return Code::ok;
             return simulation_.wait(self_, awaited, value) ? advance() : Code::again;
         }
@@ -167,7 +167,7 @@ private:
             before = 0;
             return Code::ok;
         }
-        Code wait(const Awaited& awaited, std::uint64_t value) {
+        Code wait(const AwaitedSlot& awaited, std::uint64_t value) {
             operations.push_back({Operation::Kind::wait, awaited, value});
             return Code::ok;
         }
@@ -188,9 +188,9 @@ private:
     [[nodiscard]] bool polls_others() const {
         constexpr int few = 64;
         for (int member = 0; member < std::min(few, team_.members); ++member) {
-            barrier::Nodes nodes;
+            barrier::NodeLayout nodes;
             RecordingFabric recorder(mapped());
-            (void)Algorithms::run(plan_.id, recorder, turn_of(member, nodes));
+            (void)Algorithms::run(plan_.id, recorder, call_of(member, nodes));
             for (const Operation& one : recorder.operations)
                 if (one.kind == Operation::Kind::wait && one.awaited.member != member) return true;
         }
@@ -341,7 +341,7 @@ private:
         return nullptr;
     }
 
-    bool wait(int self, const Awaited& awaited, std::uint64_t value) {
+    bool wait(int self, const AwaitedSlot& awaited, std::uint64_t value) {
         Member& me = at(self);
         const bool by_message = awaited.member != self && !mapped();
         const LinkTimes& times = link(self, awaited.member);
@@ -417,7 +417,7 @@ private:
         outcome_.nanoseconds = std::max(outcome_.nanoseconds, static_cast<double>(me.clock) / picoseconds);
     }
 
-    [[nodiscard]] Turn turn_of(int member, barrier::Nodes& nodes) const {
+    [[nodiscard]] BarrierCall call_of(int member, barrier::NodeLayout& nodes) const {
         const int first = node_of(member) * team_.per_node;
         const auto count = static_cast<std::size_t>(std::min(team_.per_node, team_.members - first));
         nodes = {std::span(everyone_).subspan(static_cast<std::size_t>(first), count), member - first, leaders_,
@@ -430,19 +430,19 @@ private:
         constexpr std::uint32_t long_program = 256;
         if (at(member).done > long_program)
             if (const std::vector<Operation>* script = script_of(member)) return run_script(member, *script);
-        barrier::Nodes nodes;
-        const Turn turn = turn_of(member, nodes);
+        barrier::NodeLayout nodes;
+        const BarrierCall call = call_of(member, nodes);
         ReplayFabric fabric(*this, member);
-        return Algorithms::run(plan_.id, fabric, turn);
+        return Algorithms::run(plan_.id, fabric, call);
     }
 
     const std::vector<Operation>* script_of(int member) {
         const auto known = scripts_.find(member);
         if (known != scripts_.end()) return known->second.empty() ? nullptr : &known->second;
-        barrier::Nodes nodes;
-        const Turn turn = turn_of(member, nodes);
+        barrier::NodeLayout nodes;
+        const BarrierCall call = call_of(member, nodes);
         RecordingFabric recorder(mapped());
-        (void)Algorithms::run(plan_.id, recorder, turn);
+        (void)Algorithms::run(plan_.id, recorder, call);
         auto& script = scripts_[member];
         if (!recorder.fetches) script = std::move(recorder.operations);
         return script.empty() ? nullptr : &script;

@@ -162,7 +162,7 @@ void sync_set(const char* function, bool complete, int start, int log_stride, in
 }
 
 template <class T>
-void reduce_set(const char* function, coll::Operation operation, T* dest, const T* source, int count, int start,
+void reduce_set(const char* function, coll::ReduceOperation operation, T* dest, const T* source, int count, int start,
                 int log_stride, int size, long* sync) {
     (void)reduce_any(function, team_of_set(start, log_stride, size, sync), dest, source,
                      count > 0 ? static_cast<std::size_t>(count) : 0, operation, element_of<T>());
@@ -180,7 +180,7 @@ void clear_active_sets() {
     template <class T>                                                                                                 \
     void NAME##_to_all(const char* function, T* dest, const T* source, int count, int start, int log_stride, int size, \
                        T*, long* sync) {                                                                               \
-        reduce_set(function, coll::Operation::OPERATION, dest, source, count, start, log_stride, size, sync);          \
+        reduce_set(function, coll::ReduceOperation::OPERATION, dest, source, count, start, log_stride, size, sync);    \
     }
 NPUSHMEM_TO_ALL(and, and_)
 NPUSHMEM_TO_ALL(or, or_)

@@ -100,8 +100,8 @@ int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, c
 }
 
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
-               coll::Operation operation, coll::Element element) {
-    const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
+               coll::ReduceOperation operation, coll::ReduceElement element) {
+    const std::uint64_t bytes = byte_count(count, coll::element_bytes(element));
     return run_collective(
         function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count},
         [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
@@ -111,8 +111,8 @@ int reduce_any(const char* function, const Result<Team*>& team, void* dest, cons
 }
 
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
-             bool inclusive, coll::Element element) {
-    const std::uint64_t bytes = byte_count(count, coll::bytes_of(element));
+             bool inclusive, coll::ReduceElement element) {
+    const std::uint64_t bytes = byte_count(count, coll::element_bytes(element));
     return run_collective(
         function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count},
         [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
@@ -144,10 +144,11 @@ int alltoalls(const char* function, npushmem_team_t team, void* dest, const void
     return alltoalls_any(function, team_of(team), dest, source, dst, sst, count, sizeof(T));
 }
 
-#define NPUSHMEM_REDUCE(NAME, OPERATION)                                                                              \
-    template <class T>                                                                                                \
-    int NAME(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {               \
-        return reduce_any(function, team_of(team), dest, source, count, coll::Operation::OPERATION, element_of<T>()); \
+#define NPUSHMEM_REDUCE(NAME, OPERATION)                                                                  \
+    template <class T>                                                                                    \
+    int NAME(const char* function, npushmem_team_t team, T* dest, const T* source, std::size_t count) {   \
+        return reduce_any(function, team_of(team), dest, source, count, coll::ReduceOperation::OPERATION, \
+                          element_of<T>());                                                               \
     }
 NPUSHMEM_REDUCE(and_reduce, and_)
 NPUSHMEM_REDUCE(or_reduce, or_)

@@ -27,26 +27,26 @@ int run_collective(const char* function, const Result<Team*>& team, const Array&
 
 // How a type is represented, for the kernels.
 template <class T>
-constexpr coll::Element element_of() {
-    using coll::Element;
+constexpr coll::ReduceElement element_of() {
+    using coll::ReduceElement;
     if constexpr (std::is_same_v<T, float>)
-        return Element::f32;
+        return ReduceElement::f32;
     else if constexpr (std::is_same_v<T, double>)
-        return Element::f64;
+        return ReduceElement::f64;
     else if constexpr (std::is_same_v<T, long double>)
-        return Element::f80;
+        return ReduceElement::f80;
     else if constexpr (std::is_same_v<T, npushmem_complexf>)
-        return Element::c32;
+        return ReduceElement::c32;
     else if constexpr (std::is_same_v<T, npushmem_complexd>)
-        return Element::c64;
+        return ReduceElement::c64;
     else if constexpr (sizeof(T) == 1)
-        return std::is_signed_v<T> ? Element::i8 : Element::u8;
+        return std::is_signed_v<T> ? ReduceElement::i8 : ReduceElement::u8;
     else if constexpr (sizeof(T) == 2)
-        return std::is_signed_v<T> ? Element::i16 : Element::u16;
+        return std::is_signed_v<T> ? ReduceElement::i16 : ReduceElement::u16;
     else if constexpr (sizeof(T) == 4)
-        return std::is_signed_v<T> ? Element::i32 : Element::u32;
+        return std::is_signed_v<T> ? ReduceElement::i32 : ReduceElement::u32;
     else
-        return std::is_signed_v<T> ? Element::i64 : Element::u64;
+        return std::is_signed_v<T> ? ReduceElement::i64 : ReduceElement::u64;
 }
 
 // The operations themselves, untyped; `size` is an element's.
@@ -59,8 +59,8 @@ int fcollect_any(const char* function, const Result<Team*>& team, void* dest, co
 int alltoalls_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::ptrdiff_t dst,
                   std::ptrdiff_t sst, std::size_t count, std::size_t size);
 int reduce_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
-               coll::Operation operation, coll::Element element);
+               coll::ReduceOperation operation, coll::ReduceElement element);
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
-             bool inclusive, coll::Element element);
+             bool inclusive, coll::ReduceElement element);
 
 }  // namespace npushmem::api

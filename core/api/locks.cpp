@@ -18,7 +18,7 @@ struct Lock {
     int home;
 
     std::uint32_t take_ticket() { return npushmem_uint32_atomic_fetch_inc(next, home); }
-    bool take_this_ticket(std::uint32_t ticket) {
+    bool try_take_ticket(std::uint32_t ticket) {
         return npushmem_uint32_atomic_compare_swap(next, ticket, ticket + 1, home) == ticket;
     }
     // The order of the fetch acquires what the one before released.

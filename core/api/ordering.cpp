@@ -140,9 +140,9 @@ int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core) {
         fail_returned(__func__, not_running());
         return static_cast<int>(Code::not_initialized);
     }
-    const barrier::Situation& situation = up->world().situation();
-    if (pes_per_node != nullptr) *pes_per_node = situation.pes_per_node();
-    if (pes_per_core != nullptr) *pes_per_core = situation.pes_per_core;
+    const barrier::BarrierSelectionInput& selection_input = up->world().selection_input();
+    if (pes_per_node != nullptr) *pes_per_node = selection_input.pes_per_node();
+    if (pes_per_core != nullptr) *pes_per_core = selection_input.pes_per_core;
     return 0;
 }
 

@@ -11,19 +11,19 @@ namespace npushmem::coll {
 namespace {
 
 // What a member says, and where from, in words.
-struct Side {
+struct MemberCall {
     int member;
     const CallRecord& record;
 };
 
-Status differ(const std::string& group, const char* argument, const Side& a, const std::string& first, const Side& b,
-              const std::string& second) {
+Status differ(const std::string& group, const char* argument, const MemberCall& a, const std::string& first,
+              const MemberCall& b, const std::string& second) {
     return {Code::mismatch, fmt::format("{} is {} on PE {} and {} on PE {} of the team {}; all must give the same",
                                         argument, first, a.member, second, b.member, group)};
 }
 
 template <class T>
-Status same(const std::string& group, const char* argument, const Side& a, T first, const Side& b, T second,
+Status same(const std::string& group, const char* argument, const MemberCall& a, T first, const MemberCall& b, T second,
             bool address = false) {
     if (first == second) return {};
     const auto text = [&](T value) { return address ? fmt::format("offset {:#x}", value) : fmt::format("{}", value); };
@@ -37,14 +37,14 @@ std::string members_of(const CallRecord& record) {
     return fmt::format("{} PEs from {} by {}", record.members[2], record.members[0], record.members[1]);
 }
 
-Status compare_arrays(const std::string& group, const Side& a, const Side& b) {
+Status compare_arrays(const std::string& group, const MemberCall& a, const MemberCall& b) {
     Status done;
     if (a.record.count == 0 || b.record.count == 0) return done;
     done = same(group, "dest", a, a.record.dest, b, b.record.dest, true);
     return done.ok() ? same(group, "source", a, a.record.source, b, b.record.source, true) : done;
 }
 
-Status compare(const std::string& group, const Side& a, const Side& b) {
+Status compare(const std::string& group, const MemberCall& a, const MemberCall& b) {
     const std::string_view first(a.record.function);
     const std::string_view second(b.record.function);
     if (first != second) return differ(group, "the function", a, std::string(first), b, std::string(second));
@@ -60,13 +60,13 @@ Status compare(const std::string& group, const Side& a, const Side& b) {
 
 // All members' records, as of this call; what another has told of an earlier one, or not at all, has another sequence.
 Result<std::vector<CallRecord>> exchange(Group& group, const CallRecord& mine) {
-    const std::uint64_t at = group.workspace() + group.next_half() * Workspace::contribution_bytes;
-    std::memcpy(group.find(group.index(), at), &mine, sizeof mine);
+    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+    std::memcpy(group.mapped_address(group.index(), at), &mine, sizeof mine);
     Status done = group.sync();
     std::vector<CallRecord> all(static_cast<std::size_t>(group.size()));
     for (int member = 0; member < group.size() && done.ok(); ++member) {
         CallRecord& theirs = all[static_cast<std::size_t>(member)];
-        if (const std::byte* there = group.find(member, at))
+        if (const std::byte* there = group.mapped_address(member, at))
             std::memcpy(&theirs, there, sizeof theirs);
         else
             done = group.get(member, at, &theirs, sizeof theirs);
@@ -89,12 +89,12 @@ Status check_call(Group& group, const CallRecord& mine, const std::string& group
         const CallRecord& theirs = all.value()[static_cast<std::size_t>(member)];
         if (theirs.magic != CallRecord::magic_value || theirs.sequence != mine.sequence)
             return {Code::mismatch,
-                    fmt::format("PE {} of the team {} does not make this call, but meets the others in another one",
+                    fmt::format("PE {} of the team {} does not make this call: it is in another collective call",
                                 member, group_name)};
     }
-    const Side first{0, all.value()[0]};
+    const MemberCall first{0, all.value()[0]};
     for (int member = 1; member < group.size(); ++member) {
-        const Side other{member, all.value()[static_cast<std::size_t>(member)]};
+        const MemberCall other{member, all.value()[static_cast<std::size_t>(member)]};
         if (Status done = compare(group_name, first, other); !done.ok()) return done;
     }
     for (int member = 0; member < group.size(); ++member) {

@@ -1,4 +1,4 @@
-// NPUSHMEM_CHECK: before a collective call does anything, its members tell each other what they call, and compare.
+// NPUSHMEM_CHECK: before a collective call does anything, its members exchange records of the call and compare them.
 #pragma once
 
 #include <cstdint>

@@ -15,14 +15,14 @@ constexpr std::uint64_t block_bytes = 8192;
 constexpr std::uint64_t pull_broadcast_bytes = 32768;
 
 // Members in the order in which this one turns to them: itself last, and no two to the same one at a time.
-int turn_of(const Group& group, int step) {
+int member_at_step(const Group& group, int step) {
     const int next = group.index() + 1 + step;
     return next < group.size() ? next : next - group.size();
 }
 
 Status write(Group& group, int member, std::uint64_t offset, const void* source, std::uint64_t bytes) {
     if (bytes == 0) return {};
-    std::byte* const there = group.find(member, offset);
+    std::byte* const there = group.mapped_address(member, offset);
     if (there == nullptr) return group.put(member, offset, source, bytes);
     if (there != source) std::memcpy(there, source, bytes);
     return {};
@@ -30,17 +30,19 @@ Status write(Group& group, int member, std::uint64_t offset, const void* source,
 
 Status read(Group& group, int member, std::uint64_t offset, void* dest, std::uint64_t bytes) {
     if (bytes == 0) return {};
-    const std::byte* const there = group.find(member, offset);
+    const std::byte* const there = group.mapped_address(member, offset);
     if (there == nullptr) return group.get(member, offset, dest, bytes);
     if (there != dest) std::memcpy(dest, there, bytes);
     return {};
 }
 
-std::byte* own(const Group& group, std::uint64_t offset) { return group.find(group.index(), offset); }
+std::byte* local_address(const Group& group, std::uint64_t offset) {
+    return group.mapped_address(group.index(), offset);
+}
 
 // What was written to others lands, and everybody knows.
-Status finish(Group& group) {
-    if (!group.all_found())
+Status complete_and_sync(Group& group) {
+    if (!group.all_mapped())
         if (Status done = group.complete(); !done.ok()) return done;
     return group.sync();
 }
@@ -49,16 +51,16 @@ Status finish(Group& group) {
 template <class Step>
 Status for_all(const Group& group, Step&& step) {
     Status done;
-    for (int i = 0; i < group.size() && done.ok(); ++i) done = step(turn_of(group, i));
+    for (int i = 0; i < group.size() && done.ok(); ++i) done = step(member_at_step(group, i));
     return done;
 }
 
-// Part `index` of `count` elements dealt out to the members.
-struct Part {
+// Chunk `index` of `count` elements dealt out to the members.
+struct Chunk {
     std::uint64_t first;
     std::uint64_t count;
 };
-Part part_of(std::uint64_t count, int members, int index) {
+Chunk chunk_of(std::uint64_t count, int members, int index) {
     const auto n = static_cast<std::uint64_t>(members);
     const auto i = static_cast<std::uint64_t>(index);
     const std::uint64_t each = count / n;
@@ -66,50 +68,51 @@ Part part_of(std::uint64_t count, int members, int index) {
     return {i * each + std::min(i, more), each + (i < more ? 1 : 0)};
 }
 
-Status broadcast_by_writing(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
-                            bool to_root) {
+Status broadcast_push(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                      bool to_root) {
     Status done;
     if (group.index() == root)
         done = for_all(group, [&](int member) {
-            return member != root || to_root ? write(group, member, dest, own(group, source), bytes) : Status{};
+            return member != root || to_root ? write(group, member, dest, local_address(group, source), bytes)
+                                             : Status{};
         });
-    return done.ok() ? finish(group) : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
-Status broadcast_by_reading(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
-                            bool to_root) {
-    if (Status met = group.sync(); !met.ok()) return met;
+Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
+                      bool to_root) {
+    if (Status synced = group.sync(); !synced.ok()) return synced;
     Status done;
-    if (group.index() != root || to_root) done = read(group, root, source, own(group, dest), bytes);
+    if (group.index() != root || to_root) done = read(group, root, source, local_address(group, dest), bytes);
     return done.ok() ? group.sync() : done;
 }
 
 // The root's link carries the array once, not once for each member.
-Status broadcast_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root,
-                          bool to_root) {
-    if (Status met = group.sync(); !met.ok()) return met;
+Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes,
+                                   int root, bool to_root) {
+    if (Status synced = group.sync(); !synced.ok()) return synced;
     const bool is_root = group.index() == root;
-    const Part mine = part_of(bytes, group.size(), group.index());
+    const Chunk mine = chunk_of(bytes, group.size(), group.index());
     Status done;
-    if (!is_root) done = read(group, root, source + mine.first, own(group, dest + mine.first), mine.count);
-    if (is_root && to_root) done = read(group, root, source, own(group, dest), bytes);
+    if (!is_root) done = read(group, root, source + mine.first, local_address(group, dest + mine.first), mine.count);
+    if (is_root && to_root) done = read(group, root, source, local_address(group, dest), bytes);
     if (done.ok()) done = group.sync();
     if (done.ok() && !is_root)
         done = for_all(group, [&](int member) {
-            const Part part = part_of(bytes, group.size(), member);
+            const Chunk chunk = chunk_of(bytes, group.size(), member);
             const std::uint64_t from = member == root ? source : dest;
-            return read(group, member, from + part.first, own(group, dest + part.first), part.count);
+            return read(group, member, from + chunk.first, local_address(group, dest + chunk.first), chunk.count);
         });
     return done.ok() ? group.sync() : done;
 }
 
 // Combines elements [first, first + count) of all sources into `result`, which has room for a block.
-Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::size_t count, Kernel kernel,
+Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::size_t count, ReduceKernel kernel,
                std::byte* result) {
     alignas(64) std::array<std::byte, block_bytes> fetched;
     Status done = read(group, 0, source, result, bytes);
     for (int member = 1; member < group.size() && done.ok(); ++member) {
-        const std::byte* with = group.find(member, source);
+        const std::byte* with = group.mapped_address(member, source);
         if (with == nullptr) {
             done = group.get(member, source, fetched.data(), bytes);
             with = fetched.data();
@@ -119,43 +122,43 @@ Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::siz
     return done;
 }
 
-// Own part of all arrays, block by block. Nobody else reads or writes that part of anybody, so dest may be source.
-Status reduce_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Kernel kernel,
-                       std::uint64_t size) {
-    if (Status met = group.sync(); !met.ok()) return met;
+// Own chunk of all arrays, block by block. Nobody else reads or writes that chunk of anybody, so dest may be source.
+Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceKernel kernel,
+                      std::uint64_t size) {
+    if (Status synced = group.sync(); !synced.ok()) return synced;
     alignas(64) std::array<std::byte, block_bytes> result;
-    const Part part = part_of(count, group.size(), group.index());
+    const Chunk chunk = chunk_of(count, group.size(), group.index());
     const std::uint64_t step = block_bytes / size;
     Status done;
-    for (std::uint64_t i = 0; i < part.count && done.ok(); i += step) {
-        const std::uint64_t elements = std::min(step, part.count - i);
-        const std::uint64_t at = (part.first + i) * size;
+    for (std::uint64_t i = 0; i < chunk.count && done.ok(); i += step) {
+        const std::uint64_t elements = std::min(step, chunk.count - i);
+        const std::uint64_t at = (chunk.first + i) * size;
         done = combine(group, source + at, elements * size, elements, kernel, result.data());
         if (done.ok())
             done = for_all(group,
                            [&](int member) { return write(group, member, dest + at, result.data(), elements * size); });
     }
-    return done.ok() ? finish(group) : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
-// Copies the own array to where the others look for it, and meets them. The offset of everybody's copy, or failure.
+// Copies this member's array into its workspace and synchronises. Returns the offset, which is the same on all members.
 Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
-    const std::uint64_t at = group.workspace() + group.next_half() * Workspace::contribution_bytes;
-    std::memcpy(own(group, at), source, bytes);
-    Status met = group.sync();
-    return met.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(met);
+    const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
+    std::memcpy(local_address(group, at), source, bytes);
+    Status synced = group.sync();
+    return synced.ok() ? Result<std::uint64_t>(at) : Result<std::uint64_t>(synced);
 }
 
-Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Kernel kernel,
-                        std::uint64_t size) {
-    const auto at = publish(group, own(group, source), count * size);
+Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count,
+                        ReduceKernel kernel, std::uint64_t size) {
+    const auto at = publish(group, local_address(group, source), count * size);
     if (!at.ok()) return at.status();
-    return combine(group, at.value(), count * size, count, kernel, own(group, dest));
+    return combine(group, at.value(), count * size, count, kernel, local_address(group, dest));
 }
 
 // One block of all arrays from the first member's to the last one's: each gets what has come together up to it.
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
-                  Kernel kernel, std::uint64_t size) {
+                  ReduceKernel kernel, std::uint64_t size) {
     alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the sum of nothing for every type
     alignas(64) std::array<std::byte, block_bytes> fetched;
     const std::uint64_t bytes = count * size;
@@ -170,58 +173,58 @@ Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::s
     return done;
 }
 
-Status scan_in_parts(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-                     Kernel kernel, std::uint64_t size) {
-    if (Status met = group.sync(); !met.ok()) return met;
-    const Part part = part_of(count, group.size(), group.index());
+Status scan_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
+                    ReduceKernel kernel, std::uint64_t size) {
+    if (Status synced = group.sync(); !synced.ok()) return synced;
+    const Chunk chunk = chunk_of(count, group.size(), group.index());
     const std::uint64_t step = block_bytes / size;
     Status done;
-    for (std::uint64_t i = 0; i < part.count && done.ok(); i += step) {
-        const std::uint64_t at = (part.first + i) * size;
-        done = scan_block(group, dest + at, source + at, std::min(step, part.count - i), inclusive, kernel, size);
+    for (std::uint64_t i = 0; i < chunk.count && done.ok(); i += step) {
+        const std::uint64_t at = (chunk.first + i) * size;
+        done = scan_block(group, dest + at, source + at, std::min(step, chunk.count - i), inclusive, kernel, size);
     }
-    return done.ok() ? finish(group) : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-                      Kernel kernel, std::uint64_t size) {
+                      ReduceKernel kernel, std::uint64_t size) {
     const std::uint64_t bytes = count * size;
-    const auto at = publish(group, own(group, source), bytes);
+    const auto at = publish(group, local_address(group, source), bytes);
     if (!at.ok()) return at.status();
-    std::memset(own(group, dest), 0, bytes);
+    std::memset(local_address(group, dest), 0, bytes);
     alignas(64) std::array<std::byte, Workspace::contribution_bytes> fetched;
     const int last = inclusive ? group.index() : group.index() - 1;
     Status done;
     for (int member = 0; member <= last && done.ok(); ++member) {
         done = read(group, member, at.value(), fetched.data(), bytes);
-        if (done.ok()) kernel(own(group, dest), fetched.data(), count);
+        if (done.ok()) kernel(local_address(group, dest), fetched.data(), count);
     }
     return done;
 }
 
 // The lines, where they carry this many bytes from each member to each other.
-LineExchange* lines_for(Group& group, std::uint64_t bytes) {
-    LineExchange* const lines = group.lines();
-    return bytes <= LineExchange::room ? lines : nullptr;
+CacheLineExchange* lines_for(Group& group, std::uint64_t bytes) {
+    CacheLineExchange* const lines = group.line_exchange();
+    return bytes <= CacheLineExchange::max_payload ? lines : nullptr;
 }
 
 // Block `member` of dest from each member's lines; what each sent began at source + receiver * step.
-Status gather_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source, std::uint64_t step,
-                       std::uint64_t bytes) {
-    if (Status done = lines.run(own(group, source), step, bytes); !done.ok()) return done;
-    std::byte* to = own(group, dest);
+Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
+                       std::uint64_t step, std::uint64_t bytes) {
+    if (Status done = lines.run(local_address(group, source), step, bytes); !done.ok()) return done;
+    std::byte* to = local_address(group, dest);
     for (int member = 0; member < group.size(); ++member, to += bytes) std::memcpy(to, lines.of(member), bytes);
     return {};
 }
 
 // Of the members before `end`, in their order; zero, which is the sum of nothing, when there are none.
-Status combine_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, std::uint64_t source,
-                        std::uint64_t count, Kernel kernel, std::uint64_t bytes, int end) {
-    if (Status done = lines.run(own(group, source), 0, bytes); !done.ok()) return done;
-    alignas(64) std::array<std::byte, LineExchange::room> result{};
+Status combine_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
+                        std::uint64_t count, ReduceKernel kernel, std::uint64_t bytes, int end) {
+    if (Status done = lines.run(local_address(group, source), 0, bytes); !done.ok()) return done;
+    alignas(64) std::array<std::byte, CacheLineExchange::max_payload> result{};
     if (end > 0) std::memcpy(result.data(), lines.of(0), bytes);
     for (int member = 1; member < end; ++member) kernel(result.data(), lines.of(member), count);
-    std::memcpy(own(group, dest), result.data(), bytes);
+    std::memcpy(local_address(group, dest), result.data(), bytes);
     return {};
 }
 
@@ -229,22 +232,24 @@ Status combine_by_lines(Group& group, LineExchange& lines, std::uint64_t dest, s
 
 Status broadcast(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, int root, bool to_root) {
     if (bytes == 0) return {};
-    if (BroadcastRing* const ring = bytes <= BroadcastRing::room ? group.ring() : nullptr) {
+    if (BroadcastRing* const ring = bytes <= BroadcastRing::max_payload ? group.broadcast_ring() : nullptr) {
         const bool written = group.index() != root || to_root;
-        return ring->run(own(group, source), written ? own(group, dest) : nullptr, bytes, root);
+        return ring->run(local_address(group, source), written ? local_address(group, dest) : nullptr, bytes, root);
     }
     if (bytes < pull_broadcast_bytes || group.size() == 1)
-        return broadcast_by_writing(group, dest, source, bytes, root, to_root);
-    if (group.all_found() || group.size() == 2) return broadcast_by_reading(group, dest, source, bytes, root, to_root);
-    return broadcast_in_parts(group, dest, source, bytes, root, to_root);
+        return broadcast_push(group, dest, source, bytes, root, to_root);
+    if (group.all_mapped() || group.size() == 2) return broadcast_pull(group, dest, source, bytes, root, to_root);
+    return broadcast_scatter_allgather(group, dest, source, bytes, root, to_root);
 }
 
 Status fcollect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
-    if (LineExchange* lines = lines_for(group, bytes)) return gather_by_lines(group, *lines, dest, source, 0, bytes);
+    if (CacheLineExchange* lines = lines_for(group, bytes))
+        return gather_by_lines(group, *lines, dest, source, 0, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
-    Status done = for_all(group, [&](int member) { return write(group, member, at, own(group, source), bytes); });
-    return done.ok() ? finish(group) : done;
+    Status done =
+        for_all(group, [&](int member) { return write(group, member, at, local_address(group, source), bytes); });
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes, std::uint64_t room) {
@@ -265,20 +270,22 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
     if (done.ok() && !fits)
         return {Code::range, "the members' contributions together are more than there is room for behind dest"};
     if (done.ok())
-        done =
-            for_all(group, [&](int member) { return write(group, member, dest + before, own(group, source), bytes); });
-    return done.ok() ? finish(group) : done;
+        done = for_all(group, [&](int member) {
+            return write(group, member, dest + before, local_address(group, source), bytes);
+        });
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status alltoall(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes) {
     if (bytes == 0) return {};
-    if (LineExchange* lines = lines_for(group, bytes))
+    if (CacheLineExchange* lines = lines_for(group, bytes))
         return gather_by_lines(group, *lines, dest, source, bytes, bytes);
     const std::uint64_t at = dest + static_cast<std::uint64_t>(group.index()) * bytes;
     Status done = for_all(group, [&](int member) {
-        return write(group, member, at, own(group, source + static_cast<std::uint64_t>(member) * bytes), bytes);
+        return write(group, member, at, local_address(group, source + static_cast<std::uint64_t>(member) * bytes),
+                     bytes);
     });
-    return done.ok() ? finish(group) : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
 Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const Strides& strides) {
@@ -288,41 +295,41 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
     const StridedBlocks blocks{dest + to, strides.dst * strides.size, strides.sst * strides.size, strides.size,
                                strides.count};
     Status done = for_all(group, [&](int member) {
-        const std::byte* from =
-            own(group, source + static_cast<std::uint64_t>(member) * strides.count * strides.sst * strides.size);
-        std::byte* const there = group.find(member, blocks.offset);
+        const std::byte* from = local_address(
+            group, source + static_cast<std::uint64_t>(member) * strides.count * strides.sst * strides.size);
+        std::byte* const there = group.mapped_address(member, blocks.offset);
         if (there == nullptr) return group.put_blocks(member, blocks, from);
         copy_blocks({there, blocks.remote_stride}, {from, blocks.local_stride}, blocks.bytes, blocks.count);
         return Status{};
     });
-    return done.ok() ? finish(group) : done;
+    return done.ok() ? complete_and_sync(group) : done;
 }
 
-Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Operation operation,
-              Element element) {
-    const Kernel kernel = kernel_of(operation, element);
-    const std::size_t size = bytes_of(element);
+Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
+              ReduceElement element) {
+    const ReduceKernel kernel = reduce_kernel_of(operation, element);
+    const std::size_t size = element_bytes(element);
     if (count == 0) return {};
-    if (count <= LineExchange::room / size)
-        if (LineExchange* lines = group.lines())
+    if (count <= CacheLineExchange::max_payload / size)
+        if (CacheLineExchange* lines = group.line_exchange())
             return combine_by_lines(group, *lines, dest, source, count, kernel, count * size, group.size());
     if (count <= Workspace::contribution_bytes / size)
         return reduce_published(group, dest, source, count, kernel, size);
-    return reduce_in_parts(group, dest, source, count, kernel, size);
+    return reduce_chunked(group, dest, source, count, kernel, size);
 }
 
 Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-            Element element) {
-    const Kernel kernel = kernel_of(Operation::sum, element);
-    const std::size_t size = bytes_of(element);
+            ReduceElement element) {
+    const ReduceKernel kernel = reduce_kernel_of(ReduceOperation::sum, element);
+    const std::size_t size = element_bytes(element);
     if (count == 0) return {};
-    if (count <= LineExchange::room / size)
-        if (LineExchange* lines = group.lines())
+    if (count <= CacheLineExchange::max_payload / size)
+        if (CacheLineExchange* lines = group.line_exchange())
             return combine_by_lines(group, *lines, dest, source, count, kernel, count * size,
                                     group.index() + (inclusive ? 1 : 0));
     if (count <= Workspace::contribution_bytes / size)
         return scan_published(group, dest, source, count, inclusive, kernel, size);
-    return scan_in_parts(group, dest, source, count, inclusive, kernel, size);
+    return scan_chunked(group, dest, source, count, inclusive, kernel, size);
 }
 
 }  // namespace npushmem::coll

@@ -1,15 +1,15 @@
 // The collective operations over a group. Every member calls the same function with equal arguments (but where said),
 // and gets the same Status unless a peer or a transport failed. `dest` and `source` are offsets of symmetric memory.
 //
-// All of them meet as seldom as they can, because with more PEs than cores a meeting costs more than the bytes: writing
-// into the others' dest, which is ready by contract, needs one meeting; reading from their source needs two, one before
-// and one after. Which way a size goes is said at each function. Up to LineExchange::room bytes from member to
-// member travel, in groups that have lines, in the lines that say that they have come, and nobody meets; so do
-// broadcasts of up to BroadcastRing::room bytes in groups that have rings.
+// All of them use as few barriers as they can, because with more PEs than cores a barrier costs more than the bytes:
+// writing into the others' dest, which is ready by contract, needs one barrier; reading from their source needs two,
+// one before and one after. Which way a size goes is said at each function. Up to CacheLineExchange::max_payload bytes
+// from member to member travel, in groups that have lines, in the lines that say that they have come, and there is no
+// barrier; so do broadcasts of up to BroadcastRing::max_payload bytes in groups that have rings.
 #pragma once
 
 #include "core/coll/group.hpp"
-#include "core/coll/kernel.hpp"
+#include "core/coll/reduce_kernel.hpp"
 
 namespace npushmem::coll {
 
@@ -36,10 +36,10 @@ Status alltoalls(Group& group, std::uint64_t dest, std::uint64_t source, const S
 // The same bits on every member: operands are combined in the members' order. dest may be source.
 // Small: everybody publishes its array in its workspace and combines all. Large: each combines one part of all arrays
 // and writes the result to all.
-Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, Operation operation,
-              Element element);
+Status reduce(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceOperation operation,
+              ReduceElement element);
 // Sums of the members up to this one, or of those before it. dest may be source.
 Status scan(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, bool inclusive,
-            Element element);
+            ReduceElement element);
 
 }  // namespace npushmem::coll

@@ -1,5 +1,5 @@
-// What a collective algorithm needs of the PEs that take part: their numbers, their memory, and a way to meet. The same
-// algorithms run over mapped memory, over transports, and over threads of a unit test.
+// What a collective algorithm needs of the PEs that take part: their numbers, their memory, and a way to synchronise.
+// The same algorithms run over mapped memory, over transports, and over threads of a unit test.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "core/base/blocks.hpp"
 #include "core/coll/broadcast_ring.hpp"
-#include "core/coll/line_exchange.hpp"
+#include "core/coll/cache_line_exchange.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::coll {
@@ -35,9 +35,9 @@ public:
     virtual Status complete() = 0;
 
     // Where the CPU finds a member's memory; null when it does not. The own one is always found.
-    [[nodiscard]] virtual std::byte* find(int member, std::uint64_t offset) const = 0;
+    [[nodiscard]] virtual std::byte* mapped_address(int member, std::uint64_t offset) const = 0;
     // Every member's memory is found by every member.
-    [[nodiscard]] virtual bool all_found() const = 0;
+    [[nodiscard]] virtual bool all_mapped() const = 0;
     // For those that are not found. The source may be reused on return; the put has landed after complete().
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
@@ -50,17 +50,17 @@ public:
         return done;
     }
 
-    // A way for a few bytes that is faster than a meeting and a look; null where there is none. The same at every
+    // A way for a few bytes that is faster than a barrier and a read; null where there is none. The same at every
     // member.
-    [[nodiscard]] virtual LineExchange* lines() { return nullptr; }
+    [[nodiscard]] virtual CacheLineExchange* line_exchange() { return nullptr; }
     // The same for small broadcasts.
-    [[nodiscard]] virtual BroadcastRing* ring() { return nullptr; }
+    [[nodiscard]] virtual BroadcastRing* broadcast_ring() { return nullptr; }
 
     // The workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;
     // Half of the workspace that this call may write: 0 and 1 in turn. Between two uses of one half lies a sync of the
     // use of the other, which every member enters only after it has read what was there.
-    virtual unsigned next_half() = 0;
+    virtual unsigned next_workspace_half() = 0;
 };
 
 }  // namespace npushmem::coll

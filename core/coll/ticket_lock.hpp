@@ -15,7 +15,7 @@ concept TicketMemory = requires(M memory, std::uint32_t ticket) {
     // Adds one to the tickets handed out; returns what was there.
     { memory.take_ticket() } -> std::same_as<std::uint32_t>;
     // As take_ticket, if no more than `ticket` have been handed out; false otherwise.
-    { memory.take_this_ticket(ticket) } -> std::same_as<bool>;
+    { memory.try_take_ticket(ticket) } -> std::same_as<bool>;
     // The ticket being served (acquire: what was done under the lock before is seen).
     { memory.served() } -> std::same_as<std::uint32_t>;
     // Serves the next one, after everything that the caller did before (release).
@@ -32,7 +32,7 @@ Code set_lock(M& memory, WaitFor&& wait_for) {
 template <TicketMemory M>
 bool try_lock(M& memory) {
     // Free: the next ticket is the one being served, and taking it is taking the lock. Tickets never run behind.
-    return memory.take_this_ticket(memory.served());
+    return memory.try_take_ticket(memory.served());
 }
 
 template <TicketMemory M>

@@ -7,12 +7,12 @@
 #include <cstdio>
 
 #include "core/npu/core_context.hpp"
-#include "core/npu/place.hpp"
 #include "core/npu/runner.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu {
 
-void* Core::find_slow(const void* symmetric, int pe, const Where& where) const {
+void* Core::find_slow_path(const void* symmetric, int pe, const Where& where) const {
     const Fabric& fabric = *state_.fabric;
     if (pe < 0 || pe >= fabric.n_pes()) {
         throw KernelError(Code::range,
@@ -32,15 +32,15 @@ void* Core::find_slow(const void* symmetric, int pe, const Where& where) const {
                       symmetric_here ? Hazard::none : Hazard::bad_address, where);
 }
 
-void* Core::remote_slow(const void* symmetric, int pe, const Where& where) const {
-    if (void* there = find_slow(symmetric, pe, where); there != nullptr) return there;
+void* Core::remote_slow_path(const void* symmetric, int pe, const Where& where) const {
+    if (void* there = find_slow_path(symmetric, pe, where); there != nullptr) return there;
     throw KernelError(Code::unreachable,
                       fmt::format("remote: {} of PE {} cannot be loaded, stored or copied from PE {}: that PE's memory "
                                   "is not mapped here; use put, get, put_signal, signal_*_on and atomic_*_on ({})",
                                   fmt::ptr(symmetric), pe, my_pe(), text_of(where)));
 }
 
-std::uint64_t Core::wait_slow(const detail::Condition& condition, const Where& where) {
+std::uint64_t Core::wait_slow_path(const detail::Condition& condition, const Where& where) {
     if (state_.hooks != nullptr) state_.hooks->before_wait();
     return state_.context->runner->await_word(*state_.context, condition, std::chrono::nanoseconds{0}, where);
 }
@@ -64,7 +64,9 @@ Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare c
     return seen;
 }
 
-void Core::core_barrier_slow(const Where& where) { state_.context->runner->await_cores(*state_.context, where); }
+void Core::core_barrier_slow_path(const Where& where) {
+    state_.context->runner->await_core_barrier(*state_.context, where);
+}
 
 void Core::poll_point(std::uint64_t round, const Where& where) {
     dcci_left_ = dcci_burst;
@@ -73,13 +75,13 @@ void Core::poll_point(std::uint64_t round, const Where& where) {
 }
 
 void Core::printf(const char* format, ...) {
-    constexpr std::size_t most = 1024;
-    char text[most];
+    constexpr std::size_t max_length = 1024;
+    char text[max_length];
     std::va_list arguments;
     va_start(arguments, format);
-    const int length = std::vsnprintf(text, most, format, arguments);
+    const int length = std::vsnprintf(text, max_length, format, arguments);
     va_end(arguments);
-    const std::size_t kept = length < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(length), most - 1);
+    const std::size_t kept = length < 0 ? 0 : std::min<std::size_t>(static_cast<std::size_t>(length), max_length - 1);
     std::string line = fmt::format("[PE {} core {}] {}", my_pe(), index(), std::string_view(text, kept));
     if (!line.ends_with('\n')) line += '\n';
     if (state_.print != nullptr && *state_.print) return (*state_.print)(line);

@@ -15,14 +15,14 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * 
 
 Result<std::unique_ptr<CoreSet>> CoreSet::create(const DeviceConfig& config) {
     const auto cores = static_cast<std::size_t>(config.cores());
-    auto ub = Mapping::create(cores * config.ub_bytes, "the unified buffers");
+    auto ub = AnonymousMapping::create(cores * config.ub_bytes, "the unified buffers");
     if (!ub.ok()) return ub.status();
-    auto stacks = Mapping::create(cores * (page + whole_pages(config.stack_bytes)), "the stacks of the cores");
+    auto stacks = AnonymousMapping::create(cores * (page + whole_pages(config.stack_bytes)), "the stacks of the cores");
     if (!stacks.ok()) return stacks.status();
     return std::unique_ptr<CoreSet>(new CoreSet(config, std::move(ub).value(), std::move(stacks).value()));
 }
 
-CoreSet::CoreSet(const DeviceConfig& config, Mapping ub, Mapping stacks)
+CoreSet::CoreSet(const DeviceConfig& config, AnonymousMapping ub, AnonymousMapping stacks)
     : ub_bytes_(config.ub_bytes),
       ub_reserved_(config.ub_reserved),
       stack_bytes_(whole_pages(config.stack_bytes)),
@@ -33,7 +33,7 @@ CoreSet::CoreSet(const DeviceConfig& config, Mapping ub, Mapping stacks)
 Status CoreSet::prepare(int count) {
     for (; prepared_ < count; ++prepared_) {
         const std::size_t guard = static_cast<std::size_t>(prepared_) * (page + stack_bytes_);
-        if (Status status = stacks_.forbid(guard, page); !status.ok()) return status;
+        if (Status status = stacks_.protect(guard, page); !status.ok()) return status;
     }
     return {};
 }

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/npu/anonymous_mapping.hpp"
 #include "core/npu/core_context.hpp"
-#include "core/npu/mapping.hpp"
 #include "npushmem/npu/device_config.hpp"
 
 namespace npushmem::npu::detail {
@@ -24,7 +24,7 @@ public:
     void start(int index, Entry&& entry);
 
 private:
-    CoreSet(const DeviceConfig& config, Mapping ub, Mapping stacks);
+    CoreSet(const DeviceConfig& config, AnonymousMapping ub, AnonymousMapping stacks);
 
     struct Stack {
         std::byte* bottom;
@@ -43,8 +43,8 @@ private:
     std::size_t ub_bytes_;
     std::size_t ub_reserved_;
     std::size_t stack_bytes_;
-    Mapping ub_;
-    Mapping stacks_;  // per core: one guard page below, then the stack
+    AnonymousMapping ub_;
+    AnonymousMapping stacks_;  // per core: one guard page below, then the stack
     int prepared_ = 0;
     std::vector<CoreContext> cores_;
 };

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/npu/core_wait.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::npu {
@@ -29,7 +29,7 @@ bool changes(const RemoteAtomic& what, std::uint64_t before) {
 
 // How modes that watch call `pe`'s copy.
 void* name_of(const RemoteOperations& unmapped, const void* symmetric, int pe) {
-    return reinterpret_cast<void*>(unmapped_name::of(pe, unmapped.offset_of(symmetric)));
+    return reinterpret_cast<void*>(synthetic_address::of(pe, unmapped.offset_of(symmetric)));
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::uint64_t Core::atomic_unmapped(const char* operation, const RemoteAtomic& w
     return before;
 }
 
-std::uint64_t Core::look_unmapped(const std::uint64_t* word, int pe, const Where& where) {
+std::uint64_t Core::poll_unmapped(const std::uint64_t* word, int pe, const Where& where) {
     check_scalar("signal_fetch_on", word, where);
     std::uint64_t seen = 0;
     CoreWait wait(*state_.context, where);
@@ -116,18 +116,18 @@ std::uint64_t Core::look_unmapped(const std::uint64_t* word, int pe, const Where
 }
 
 std::uint64_t Core::fetch_unmapped(const std::uint64_t* word, int pe, const Where& where) {
-    const std::uint64_t seen = look_unmapped(word, pe, where);
+    const std::uint64_t seen = poll_unmapped(word, pe, where);
     if (state_.hooks != nullptr) state_.hooks->after_wait(name_of(*state_.unmapped, word, pe), seen, where);
     return seen;
 }
 
 std::uint64_t Core::wait_unmapped(const detail::Condition& condition, const Where& where) {
-    detail::Polling polling{std::chrono::steady_clock::now().time_since_epoch()};
-    std::uint64_t seen = look_unmapped(condition.word, condition.pe, where);
+    detail::PollState polling{std::chrono::steady_clock::now().time_since_epoch()};
+    std::uint64_t seen = poll_unmapped(condition.word, condition.pe, where);
     while (!satisfied(seen, condition.compare, condition.value)) {
         if (state_.hooks != nullptr) state_.hooks->before_wait();
-        state_.context->runner->poll_for(*state_.context, condition, seen, polling, where);
-        seen = look_unmapped(condition.word, condition.pe, where);
+        state_.context->runner->poll_condition(*state_.context, condition, seen, polling, where);
+        seen = poll_unmapped(condition.word, condition.pe, where);
     }
     const void* name = name_of(*state_.unmapped, condition.word, condition.pe);
     if (state_.hooks != nullptr) state_.hooks->after_wait(name, seen, where);

@@ -9,14 +9,14 @@ namespace npushmem::npu::detail {
 // For the current core of a runner; `where` is what the kernel is doing.
 class CoreWait final : public RemoteWait {
 public:
-    CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) { core.went_remote = true; }
+    CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) { core.used_transport = true; }
 
     Status until(const std::function<bool()>& ready, const char* what, int pe) override {
         if (ready()) return {};
-        Event event{ready, what, pe};
-        return core_.runner->await_event(core_, event, where_);
+        WaitPredicate predicate{ready, what, pe};
+        return core_.runner->await_predicate(core_, predicate, where_);
     }
-    [[nodiscard]] std::unique_ptr<RemoteCore>& own() override { return core_.remote; }
+    [[nodiscard]] std::unique_ptr<RemoteCoreState>& core_state() override { return core_.remote; }
 
 private:
     CoreContext& core_;

@@ -18,12 +18,12 @@ constexpr int empty_ticks_before_sleep = 10;
 
 }  // namespace
 
-Executor::Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& waiting)
-    : config_(config), fabric_(fabric), waiting_(waiting) {}
+Executor::Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy)
+    : config_(config), fabric_(fabric), wait_policy_(wait_policy) {}
 
 Executor::~Executor() = default;
 
-Status Executor::refusal(const StreamState& stream) const {
+Status Executor::rejection(const StreamState& stream) const {
     if (stopping()) return {Code::state, "the device of this stream was destroyed"};
     if (stream.closed) return {Code::state, "the stream was closed"};
     return {};
@@ -32,21 +32,21 @@ Status Executor::refusal(const StreamState& stream) const {
 Status Executor::enqueue(const StreamRef& stream, StreamState::Entry entry) {
     Discarded discarded;
     const Lock lock(mutex_);
-    if (Status status = refusal(*stream); !status.ok()) return status;
+    if (Status status = rejection(*stream); !status.ok()) return status;
     if (!std::exchange(stream->listed, true)) active_.push_back(stream);
     stream->entries.push_back(std::move(entry));
     ++stream->queued;
     ++enqueued_;
-    settle(discarded);
+    process_entries(discarded);
     wake_worker();
     return {};
 }
 
-void Executor::settle(Discarded& discarded) {
+void Executor::process_entries(Discarded& discarded) {
     bool changed = true;
     while (changed) {
         changed = false;
-        for (const StreamRef& stream : active_) changed = settle_stream(*stream, discarded) || changed;
+        for (const StreamRef& stream : active_) changed = process_stream(*stream, discarded) || changed;
     }
     std::erase_if(active_, [](const StreamRef& stream) {
         if (stream->busy || !stream->entries.empty() || !stream->failure.ok()) return false;
@@ -58,7 +58,7 @@ void Executor::settle(Discarded& discarded) {
     claimable_.store(static_cast<int>(claimable), std::memory_order_relaxed);
 }
 
-bool Executor::settle_stream(StreamState& stream, Discarded& discarded) {
+bool Executor::process_stream(StreamState& stream, Discarded& discarded) {
     bool changed = false;
     while (!stream.busy && !stream.entries.empty()) {
         StreamState::Entry& head = stream.entries.front();
@@ -77,12 +77,12 @@ void Executor::wake_worker() {
     const int claimable = claimable_.load(std::memory_order_relaxed);
     if (claimable == 0 || (host_claims_ >= host_claims_before_ticking && ticking_workers_ > 0)) return;
     if (sleeping_workers_ == 0 && static_cast<int>(workers_.size()) < config_.workers) {
-        workers_.emplace_back([this] { work(); });
+        workers_.emplace_back([this] { run_worker(); });
     }
     work_.notify_one();
 }
 
-void Executor::work() {
+void Executor::run_worker() {
     LaunchThread thread(*this, true);
     for (;;) {
         std::optional<Claim> next;
@@ -140,12 +140,12 @@ void Executor::complete(Claim claim, const Status& outcome) {
     stream.busy = false;
     ++stream.completed;
     if (stream.failure.ok()) stream.failure = outcome;
-    settle(discarded);
+    process_entries(discarded);
     ended_.notify_all();
     wake_worker();
 }
 
-void Executor::help(const StreamRef& stream, std::uint64_t sequence, Lock& lock) {
+void Executor::run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock) {
     while (stream->completed < sequence) {
         auto claim = claim_locked(stream.get());
         if (!claim) {
@@ -163,14 +163,14 @@ Status Executor::take_failure(StreamState& stream) { return std::exchange(stream
 
 Status Executor::synchronize(const StreamRef& stream) {
     Lock lock(mutex_);
-    if (Status status = refusal(*stream); !status.ok()) return status;
-    help(stream, stream->queued, lock);
+    if (Status status = rejection(*stream); !status.ok()) return status;
+    run_launches_until(stream, stream->queued, lock);
     return take_failure(*stream);
 }
 
 Status Executor::synchronize(const StreamRef& stream, std::chrono::nanoseconds timeout) {
     Lock lock(mutex_);
-    if (Status status = refusal(*stream); !status.ok()) return status;
+    if (Status status = rejection(*stream); !status.ok()) return status;
     work_.notify_one();
     const std::uint64_t target = stream->queued;
     const auto ended = [&] { return stream->completed >= target; };
@@ -186,13 +186,13 @@ Status Executor::close(const StreamRef& stream) {
     Lock lock(mutex_);
     if (stream->closed || stopping()) return {};
     stream->closed = true;
-    help(stream, stream->queued, lock);
+    run_launches_until(stream, stream->queued, lock);
     return take_failure(*stream);
 }
 
 Status Executor::await(const StreamRef& stream, std::uint64_t sequence) {
     Lock lock(mutex_);
-    help(stream, sequence, lock);
+    run_launches_until(stream, sequence, lock);
     return stream->failure;
 }
 
@@ -203,7 +203,7 @@ bool Executor::ended(const StreamState& stream, std::uint64_t sequence) const {
 
 Code Executor::query(const StreamState& stream) const {
     const Lock lock(mutex_);
-    if (Status status = refusal(stream); !status.ok()) return status.code();
+    if (Status status = rejection(stream); !status.ok()) return status.code();
     if (stream.completed < stream.queued) return Code::again;
     return stream.failure.code();
 }
@@ -220,7 +220,7 @@ Status Executor::synchronize_all() {
         const auto found = std::find_if(active_.begin(), active_.end(), unfinished);
         if (found == active_.end()) break;
         const StreamRef stream = *found;
-        help(stream, stream->queued, lock);
+        run_launches_until(stream, stream->queued, lock);
     }
     Status first;
     for (const StreamRef& stream : active_) {
@@ -236,7 +236,7 @@ void Executor::stop() {
         Discarded discarded;
         const Lock lock(mutex_);
         stopping_.store(true, std::memory_order_relaxed);
-        settle(discarded);
+        process_entries(discarded);
         workers.swap(workers_);
         work_.notify_all();
     }
@@ -247,7 +247,7 @@ void Executor::stop() {
     released.swap(active_);
 }
 
-Result<std::unique_ptr<CoreSet>> Executor::take_cores() {
+Result<std::unique_ptr<CoreSet>> Executor::acquire_cores() {
     {
         const Lock lock(mutex_);
         if (!idle_cores_.empty()) {
@@ -259,7 +259,7 @@ Result<std::unique_ptr<CoreSet>> Executor::take_cores() {
     return CoreSet::create(config_);
 }
 
-void Executor::give_back_cores(std::unique_ptr<CoreSet> cores) {
+void Executor::release_cores(std::unique_ptr<CoreSet> cores) {
     const Lock lock(mutex_);
     idle_cores_.push_back(std::move(cores));
 }

@@ -1,4 +1,4 @@
-// The queues of a device and the threads that work them off.
+// The queues of a device and the threads that process them.
 //
 // Threads: workers, started when a launch finds none free, and hosts that synchronize, which run a launch of their
 // stream themselves if no worker has begun it (that saves two hand-overs between threads). Everything here is guarded
@@ -28,17 +28,17 @@ public:
     // A launch that a thread has taken on; its stream is busy until complete().
     struct Claim {
         StreamRef stream;
-        std::unique_ptr<LaunchJob> job;
+        std::unique_ptr<QueuedLaunch> job;
     };
 
-    Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& waiting);
+    Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy);
     Executor(const Executor&) = delete;
     Executor& operator=(const Executor&) = delete;
     ~Executor();
 
     [[nodiscard]] const DeviceConfig& config() const { return config_; }
     [[nodiscard]] const Fabric& fabric() const { return fabric_; }
-    [[nodiscard]] WaitPolicy& waiting() const { return waiting_; }
+    [[nodiscard]] WaitPolicy& wait_policy() const { return wait_policy_; }
 
     // For streams and events.
     Status enqueue(const StreamRef& stream, StreamState::Entry entry);
@@ -56,8 +56,8 @@ public:
     // For the threads that run launches. `only`: of this stream; null: of any.
     std::optional<Claim> claim(const StreamState* only);
     void complete(Claim claim, const Status& outcome);
-    Result<std::unique_ptr<CoreSet>> take_cores();
-    void give_back_cores(std::unique_ptr<CoreSet> cores);
+    Result<std::unique_ptr<CoreSet>> acquire_cores();
+    void release_cores(std::unique_ptr<CoreSet> cores);
     // Relaxed: a hint between polls; what it announces is looked for under the mutex.
     [[nodiscard]] bool has_work() const { return claimable_.load(std::memory_order_relaxed) != 0 || stopping(); }
     [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
@@ -65,22 +65,22 @@ public:
 private:
     using Lock = std::unique_lock<std::mutex>;
     // Kernels whose destructors must run after the mutex is released.
-    using Discarded = std::vector<std::unique_ptr<LaunchJob>>;
+    using Discarded = std::vector<std::unique_ptr<QueuedLaunch>>;
 
     [[nodiscard]] std::optional<Claim> claim_locked(const StreamState* only);
     // Works off entries that need no thread, and counts the streams that a thread could serve.
-    void settle(Discarded& discarded);
-    bool settle_stream(StreamState& stream, Discarded& discarded);
+    void process_entries(Discarded& discarded);
+    bool process_stream(StreamState& stream, Discarded& discarded);
     void wake_worker();
-    void work();
+    void run_worker();
     [[nodiscard]] bool wait_for_work(Lock& lock);
-    void help(const StreamRef& stream, std::uint64_t sequence, Lock& lock);
+    void run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock);
     static Status take_failure(StreamState& stream);
-    Status refusal(const StreamState& stream) const;
+    Status rejection(const StreamState& stream) const;
 
     const DeviceConfig config_;
     const Fabric& fabric_;
-    WaitPolicy& waiting_;
+    WaitPolicy& wait_policy_;
 
     mutable std::mutex mutex_;
     std::condition_variable work_;   // for workers

@@ -1,7 +1,7 @@
 // The messages of violated rules. Out of line and cold, so that the operations stay small.
 #include <fmt/format.h>
 
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/copy_shape.hpp"
 #include "npushmem/npu/core_state.hpp"
 #include "npushmem/npu/error.hpp"

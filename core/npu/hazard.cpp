@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 namespace npushmem::npu {
 namespace {
 

@@ -27,11 +27,11 @@ private:
     struct Active {
         Executor::Claim claim;
         std::unique_ptr<CoreSet> cores;
-        std::unique_ptr<LaunchRun> run;
+        std::unique_ptr<RunningLaunch> run;
     };
 
     void start(Executor::Claim claim);
-    void finish(const LaunchRun& run);
+    void finish(const RunningLaunch& run);
 
     Executor& executor_;
     bool adopts_;

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::detail {
 namespace {
@@ -23,11 +23,11 @@ constexpr std::uint32_t switches_per_check = 4096;
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 std::string describe(const CoreContext& core) {
-    if (core.status == CoreStatus::awaiting_cores)
+    if (core.status == CoreStatus::awaiting_core_barrier)
         return fmt::format("waited in core_barrier ({})", text_of(core.where));
-    if (core.status == CoreStatus::awaiting_event) {
-        const std::string to = core.event->pe < 0 ? "" : fmt::format(" to PE {}", core.event->pe);
-        return fmt::format("waited for the end of {}{} ({})", core.event->what, to, text_of(core.where));
+    if (core.status == CoreStatus::awaiting_predicate) {
+        const std::string to = core.predicate->pe < 0 ? "" : fmt::format(" to PE {}", core.predicate->pe);
+        return fmt::format("waited for the end of {}{} ({})", core.predicate->what, to, text_of(core.where));
     }
     if (core.status == CoreStatus::polling || core.status == CoreStatus::runnable) {
         const std::string word = core.polled == nullptr ? std::string{}
@@ -41,7 +41,7 @@ std::string describe(const CoreContext& core) {
 }
 
 // Every core of a launch, with where it is; cores at the same place together.
-std::string describe_all(LaunchRun& run) {
+std::string describe_all(RunningLaunch& run) {
     std::map<std::string, std::vector<int>> cores;
     for (int i = 0; i < run.size(); ++i)
         if (run.core(i).next != nullptr) cores[describe(run.core(i))].push_back(i);
@@ -52,11 +52,11 @@ std::string describe_all(LaunchRun& run) {
     return text;
 }
 
-Status given_up(const CoreContext& core) {
+Status launch_aborted(const CoreContext& core) {
     return {Code::aborted, "the launch is being given up: " + core.run->failure().message()};
 }
 
-Status too_late(const CoreContext& core, nanoseconds timeout) {
+Status timed_out(const CoreContext& core, nanoseconds timeout) {
     const std::chrono::duration<double> limit = timeout;
     return {Code::timeout, fmt::format("no longer than {} s: {}", limit.count(), describe(core))};
 }
@@ -69,25 +69,25 @@ bool CoreContext::ready() {
         case CoreStatus::awaiting_word:
             seen = acquire_word(condition.word);
             return satisfied(seen, condition.compare, condition.value);
-        case CoreStatus::awaiting_event: return event->happened || (event->happened = event->ready());
-        case CoreStatus::awaiting_cores: return run->barriers_passed() > barrier;
+        case CoreStatus::awaiting_predicate: return predicate->fulfilled || (predicate->fulfilled = predicate->ready());
+        case CoreStatus::awaiting_core_barrier: return run->barriers_passed() > barrier;
         case CoreStatus::runnable:
         case CoreStatus::polling: return true;
     }
     return true;
 }
 
-Runner::Runner(WaitPolicy& waiting, WorkSource& source, Scheduler* scheduler)
-    : waiting_(waiting),
+Runner::Runner(WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler)
+    : wait_policy_(wait_policy),
       source_(source),
       scheduler_(scheduler),
-      polls_(scheduler == nullptr ? waiting.polls() : 0),
+      polls_(scheduler == nullptr ? wait_policy.polls() : 0),
       exceptions_(&ExceptionState::current()),
       check_interval_(first_check) {
     main_.sanitizer.adopt_thread();
 }
 
-void Runner::arrived_from(boost::context::fiber&& from, Context& self) {
+void Runner::finish_switch(boost::context::fiber&& from, Context& self) {
     Context& other = switched_from_ != nullptr ? *switched_from_ : ended_context_;
     self.sanitizer.after_switch(other.sanitizer);
     if (switched_from_ != nullptr) switched_from_->handle = std::move(from);
@@ -100,26 +100,26 @@ void Runner::switch_to(Context& to) {
     switched_from_ = &self;
     const ExceptionState mine = *exceptions_;
     self.sanitizer.before_switch(to.sanitizer);
-    arrived_from(std::move(to.handle).resume(), self);
+    finish_switch(std::move(to.handle).resume(), self);
     *exceptions_ = mine;
 }
 
-bool Runner::pass(CoreContext& self) {
+bool Runner::yield_until_resumed(CoreContext& self) {
     switch_to(next_after(self).context);
     self.status = CoreStatus::runnable;
     return self.failure.ok() && !self.run->failed();
 }
 
-Status Runner::why_over(CoreContext& self) {
-    return self.failure.ok() ? given_up(self) : std::exchange(self.failure, Status{});
+Status Runner::wait_failure(CoreContext& self) {
+    return self.failure.ok() ? launch_aborted(self) : std::exchange(self.failure, Status{});
 }
 
-void Runner::give_way(CoreContext& self) {
-    if (!pass(self)) [[unlikely]]
-        throw KernelError(why_over(self));
+void Runner::yield_or_throw(CoreContext& self) {
+    if (!yield_until_resumed(self)) [[unlikely]]
+        throw KernelError(wait_failure(self));
 }
 
-void Runner::add(LaunchRun& run, CoreSet& cores) {
+void Runner::add(RunningLaunch& run, CoreSet& cores) {
     for (int i = 0; i < run.size(); ++i) {
         CoreContext& core = run.core(i);
         core.runner = this;
@@ -129,10 +129,10 @@ void Runner::add(LaunchRun& run, CoreSet& cores) {
     if (run.timeout().count() != 0) run.fix_deadline(now());
 }
 
-void Runner::run(const std::function<void(LaunchRun&)>& on_end) {
+void Runner::run(const std::function<void(RunningLaunch&)>& on_end) {
     while (ring_ != nullptr || !ended_.empty()) {
         while (!ended_.empty()) {
-            LaunchRun* run = ended_.back();
+            RunningLaunch* run = ended_.back();
             ended_.pop_back();
             on_end(*run);
         }
@@ -141,7 +141,7 @@ void Runner::run(const std::function<void(LaunchRun&)>& on_end) {
 }
 
 boost::context::fiber Runner::begin(CoreContext& self, boost::context::fiber&& from) {
-    arrived_from(std::move(from), self.context);
+    finish_switch(std::move(from), self.context);
     *exceptions_ = {};
     self.run->execute(self);
     return end(self);
@@ -177,7 +177,7 @@ void Runner::remove(CoreContext& core) {
     --ring_size_;
 }
 
-bool Runner::comes_at_once(CoreContext& self) {
+bool Runner::poll_briefly(CoreContext& self) {
     // Neither other launches nor deadlines may starve: where it is their turn, the wait takes the long way.
     if (ring_size_ != 1 || source_.has_work() || (switches_ + 1) % switches_per_check == 0) return false;
     for (int i = 0; i < polls_; ++i) {
@@ -192,39 +192,39 @@ bool Runner::comes_at_once(CoreContext& self) {
 std::uint64_t Runner::await_word(CoreContext& self, const Condition& condition, nanoseconds timeout,
                                  const Where& where) {
     self.condition = condition;
-    if (comes_at_once(self)) return self.seen;
+    if (poll_briefly(self)) return self.seen;
     self.status = CoreStatus::awaiting_word;
     self.timeout = timeout.count() != 0 ? timeout : self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
-    give_way(self);
+    yield_or_throw(self);
     return self.seen;
 }
 
-void Runner::await_cores(CoreContext& self, const Where& where) {
+void Runner::await_core_barrier(CoreContext& self, const Where& where) {
     if (self.run->failed()) [[unlikely]]
-        throw KernelError(given_up(self));
+        throw KernelError(launch_aborted(self));
     self.barrier = self.run->barriers_passed();
     if (self.run->arrive(self)) return;
-    self.status = CoreStatus::awaiting_cores;
+    self.status = CoreStatus::awaiting_core_barrier;
     self.timeout = self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
-    give_way(self);
+    yield_or_throw(self);
 }
 
-Status Runner::await_event(CoreContext& self, Event& event, const Where& where) {
-    self.status = CoreStatus::awaiting_event;
-    self.event = &event;
+Status Runner::await_predicate(CoreContext& self, WaitPredicate& predicate, const Where& where) {
+    self.status = CoreStatus::awaiting_predicate;
+    self.predicate = &predicate;
     self.timeout = self.run->default_wait_timeout();
     self.deadline = nanoseconds{0};
     self.where = where;
-    return pass(self) ? Status{} : why_over(self);
+    return yield_until_resumed(self) ? Status{} : wait_failure(self);
 }
 
 // A poll over a network takes longer than a look at the clock. Asking who is dead may not.
-void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, Polling& polling,
-                      const Where& where) {
+void Runner::poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
+                            const Where& where) {
     self.condition = condition;
     self.seen = seen;
     self.where = where;
@@ -233,16 +233,17 @@ void Runner::poll_for(CoreContext& self, const Condition& condition, std::uint64
     poll(self, ++polling.round, where);
 }
 
-void Runner::check_poll(CoreContext& self, int pe, Polling& polling) const {
+void Runner::check_poll(CoreContext& self, int pe, PollState& polling) const {
     const nanoseconds time = now();
     const nanoseconds timeout = self.run->default_wait_timeout();
-    if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(too_late(self, timeout));
-    if (time < std::max(polling.began, polling.asked) + first_check) return;
-    polling.asked = time;
-    if (Status verdict = waiting_.verdict(pe); !verdict.ok()) throw KernelError(verdict.within(describe(self)));
+    if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(timed_out(self, timeout));
+    if (time < std::max(polling.began, polling.liveness_checked) + first_check) return;
+    polling.liveness_checked = time;
+    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+        throw KernelError(peer_status.within(describe(self)));
 }
 
-void Runner::poll_again(CoreContext& self, Polling& polling, const Where& where) {
+void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& where) {
     self.where = where;
     self.status = CoreStatus::polling;
     self.polls = ++polling.round;
@@ -250,32 +251,32 @@ void Runner::poll_again(CoreContext& self, Polling& polling, const Where& where)
         if (polling.round == 1) polling = {now(), 1};
         check_poll(self, -1, polling);
     } else {
-        self.polls_in_vain = most_polls_in_vain;
+        self.idle_polls = max_idle_polls;
         self.polled_version = scheduler_->version();
     }
-    give_way(self);
+    yield_or_throw(self);
 }
 
 void Runner::poll(CoreContext& self, std::uint64_t round, const Where& where) {
     // A yield is no poll, and says nothing of what is polled afterwards.
-    if ((round == 0) != (self.polls == 0)) self.polls_in_vain = 0;
+    if ((round == 0) != (self.polls == 0)) self.idle_polls = 0;
     self.status = CoreStatus::polling;
     self.polls = round;
     self.where = where;
     if (scheduler_ != nullptr) count_poll(self);
-    give_way(self);
+    yield_or_throw(self);
 }
 
 void Runner::count_poll(CoreContext& self) const {
     const std::uint64_t version = scheduler_->version();
-    self.polls_in_vain = version == self.polled_version ? self.polls_in_vain + 1 : 0;
+    self.idle_polls = version == self.polled_version ? self.idle_polls + 1 : 0;
     self.polled_version = version;
 }
 
 void Runner::reschedule(CoreContext& self, const Where& where) {
     self.status = CoreStatus::runnable;
     self.where = where;
-    give_way(self);
+    yield_or_throw(self);
 }
 
 void Runner::preempt(CoreContext& self, const Where& where) {
@@ -303,20 +304,20 @@ CoreContext& Runner::next_after(CoreContext& self) {
     return *found;
 }
 
-bool Runner::able(CoreContext& core) const {
+bool Runner::can_run(CoreContext& core) const {
     if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
     // Round 0 is a plain yield: what that core looks at is not known. Some polls in vain may be no loop.
-    return core.polls == 0 || core.polls_in_vain < most_polls_in_vain || core.polled_version != scheduler_->version();
+    return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler_->version();
 }
 
 CoreContext& Runner::scheduled_after(CoreContext& self) {
     for (;;) {
-        able_.clear();
+        runnable_.clear();
         CoreContext* core = self.next;
         for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
-            if (able(*core)) able_.push_back(core);
+            if (can_run(*core)) runnable_.push_back(core);
         }
-        if (!able_.empty()) return scheduler_->choose(able_);
+        if (!runnable_.empty()) return scheduler_->choose(runnable_);
         scheduler_->unblock();
     }
 }
@@ -336,7 +337,7 @@ CoreContext* Runner::find_ready(CoreContext& after) {
 }
 
 void Runner::pause(const CoreContext& polling) {
-    waiting_.pause(polling.polls);
+    wait_policy_.pause(polling.polls);
     if (source_.has_work()) source_.adopt();
     if (polling.polls % 256 == 0 || source_.stopping()) check_limits(nanoseconds{0});
 }
@@ -354,7 +355,7 @@ CoreContext* Runner::idle(CoreContext& after) {
     const nanoseconds interval = std::min(check_interval_, shortest_timeout());
     CoreContext* found = nullptr;
     const auto changed = [&] { return (found = find_ready(after)) != nullptr || source_.has_work(); };
-    if (waiting_.until(changed, interval) == Code::ok) {
+    if (wait_policy_.until(changed, interval) == Code::ok) {
         check_interval_ = first_check;
         return found;
     }
@@ -385,21 +386,22 @@ void Runner::check_limits(nanoseconds waited) {
 
 void Runner::check_launch(CoreContext& core, nanoseconds time) {
     if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
-    if (scheduler_ != nullptr && scheduler_->overdue()) return;
+    if (scheduler_ != nullptr && scheduler_->on_deadline()) return;
     const std::chrono::duration<double> limit = core.run->timeout();
     core.run->fail(&core, {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(),
                                                       describe_all(*core.run))});
 }
 
 void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
-    const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_event;
-    if (!on_peer && (core.status != CoreStatus::awaiting_cores || core.run->awaits_peer())) return;
+    const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
+    if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
     // The clock is read only for waits that last: a wait's time is counted from its first check backwards.
     if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
-    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = too_late(core, core.timeout);
+    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = timed_out(core, core.timeout);
     if (!on_peer) return;
-    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.event->pe;
-    if (Status verdict = waiting_.verdict(pe); !verdict.ok()) core.failure = verdict.within(describe(core));
+    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.predicate->pe;
+    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+        core.failure = peer_status.within(describe(core));
 }
 
 }  // namespace npushmem::npu::detail

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/npu/core_context.hpp"
-#include "core/npu/launch_run.hpp"
+#include "core/npu/running_launch.hpp"
 #include "core/npu/scheduler.hpp"
 #include "npushmem/npu/wait_policy.hpp"
 
@@ -33,39 +33,39 @@ public:
 };
 
 // A wait whose polls a core makes by means of its own.
-struct Polling {
+struct PollState {
     std::chrono::nanoseconds began;
     std::uint64_t round = 0;
-    std::chrono::nanoseconds asked{0};  // when it was last asked whether somebody is dead; 0: never
+    std::chrono::nanoseconds liveness_checked{0};  // time of the last liveness check; 0: never
 };
 
 // Used by the thread that made it, only.
 class Runner {
 public:
     // With a scheduler, nothing from outside the ring ends a wait: when nobody can go on, the scheduler must see to it.
-    Runner(WaitPolicy& waiting, WorkSource& source, Scheduler* scheduler = nullptr);
+    Runner(WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler = nullptr);
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() = default;
 
     // Its cores join the ring. `run` must live until on_end(run) was called.
-    void add(LaunchRun& run, CoreSet& cores);
+    void add(RunningLaunch& run, CoreSet& cores);
     // Until no core is left; calls `on_end` on the thread's own stack for each launch that has ended.
-    void run(const std::function<void(LaunchRun&)>& on_end);
+    void run(const std::function<void(RunningLaunch&)>& on_end);
 
     // For the current core. They return when it may go on, and throw KernelError when it shall not.
     std::uint64_t await_word(CoreContext& self, const Condition& condition, std::chrono::nanoseconds timeout,
                              const Where& where);
-    void await_cores(CoreContext& self, const Where& where);
+    void await_core_barrier(CoreContext& self, const Where& where);
     // As await_word, but returns why it shall not go on.
-    Status await_event(CoreContext& self, Event& event, const Where& where);
+    Status await_predicate(CoreContext& self, WaitPredicate& predicate, const Where& where);
     void poll(CoreContext& self, std::uint64_t round, const Where& where);
     // Between two polls of `condition`, the last of which found `seen`. Throws as await_word does.
-    void poll_for(CoreContext& self, const Condition& condition, std::uint64_t seen, Polling& polling,
-                  const Where& where);
+    void poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
+                        const Where& where);
     // In a wait loop that checked mode recognised: `self.polled` does not change. With a scheduler, until the memory
     // changes or no other core can run. Throws as await_word does.
-    void poll_again(CoreContext& self, Polling& polling, const Where& where);
+    void poll_unchanged(CoreContext& self, PollState& polling, const Where& where);
     // Lets the scheduler choose again; `self` could go on.
     void reschedule(CoreContext& self, const Where& where);
     // The same for a core that has run for long; launches beyond their deadline end.
@@ -80,19 +80,19 @@ private:
     // context's caller than the processor predicts, and costs more than all the rest.
     [[gnu::always_inline]] inline void switch_to(Context& to);
     // Inlined for the thread sanitizer's sake as well: see SanitizerFiber.
-    [[gnu::always_inline]] inline void arrived_from(boost::context::fiber&& from, Context& self);
-    // Gives way until the current wait of `self` is over. False: not by its condition, see why_over().
-    [[gnu::always_inline]] inline bool pass(CoreContext& self);
-    static Status why_over(CoreContext& self);
-    // pass(), and throws why the wait is over.
-    [[gnu::always_inline]] inline void give_way(CoreContext& self);
+    [[gnu::always_inline]] inline void finish_switch(boost::context::fiber&& from, Context& self);
+    // Gives way until the current wait of `self` is over. False: not by its condition, see wait_failure().
+    [[gnu::always_inline]] inline bool yield_until_resumed(CoreContext& self);
+    static Status wait_failure(CoreContext& self);
+    // yield_until_resumed(), and throws why the wait is over.
+    [[gnu::always_inline]] inline void yield_or_throw(CoreContext& self);
     // Polls a little where no other core could run meanwhile, and nobody else is to be looked after.
-    [[nodiscard]] bool comes_at_once(CoreContext& self);
+    [[nodiscard]] bool poll_briefly(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
     CoreContext& scheduled_after(CoreContext& self);
-    [[nodiscard]] bool able(CoreContext& core) const;
+    [[nodiscard]] bool can_run(CoreContext& core) const;
     void count_poll(CoreContext& self) const;
-    void check_poll(CoreContext& self, int pe, Polling& polling) const;
+    void check_poll(CoreContext& self, int pe, PollState& polling) const;
     CoreContext* find_ready(CoreContext& after);
     CoreContext* idle(CoreContext& after);
     void pause(const CoreContext& polling);
@@ -103,11 +103,11 @@ private:
     void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
     [[nodiscard]] std::chrono::nanoseconds shortest_timeout();
 
-    WaitPolicy& waiting_;
+    WaitPolicy& wait_policy_;
     WorkSource& source_;
     Scheduler* scheduler_;
     int polls_;  // before until() of the policy
-    std::vector<CoreContext*> able_;
+    std::vector<CoreContext*> runnable_;
     Context main_;
     Context ended_context_;  // stands for contexts that are no more
     Context* running_ = &main_;
@@ -118,7 +118,7 @@ private:
     std::size_t polls_in_a_row_ = 0;
     std::uint32_t switches_ = 0;
     std::chrono::nanoseconds check_interval_;
-    std::vector<LaunchRun*> ended_;
+    std::vector<RunningLaunch*> ended_;
 };
 
 }  // namespace npushmem::npu::detail

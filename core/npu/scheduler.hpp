@@ -16,13 +16,13 @@ public:
     Scheduler& operator=(const Scheduler&) = delete;
     virtual ~Scheduler() = default;
 
-    // One of `able`, which is not empty and in ring order behind the core that ran last.
-    virtual CoreContext& choose(const std::vector<CoreContext*>& able) = 0;
+    // One of `runnable`, which is not empty and in ring order behind the core that ran last.
+    virtual CoreContext& choose(const std::vector<CoreContext*>& runnable) = 0;
     // No core can go on. Makes something happen that may change that, or fails the launches.
     virtual void unblock() = 0;
     // The deadline of a launch has passed. True: the scheduler has failed the launches. False: the runner fails this
     // one.
-    virtual bool overdue() { return false; }
+    virtual bool on_deadline() { return false; }
     // Changes with the memory: a core that polls need not look again before.
     [[nodiscard]] virtual std::uint64_t version() const = 0;
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/npu/executor.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 
@@ -63,13 +63,13 @@ Status Event::synchronize() const { return stream_ ? stream_->executor->await(st
 
 Status detail::enqueue(Stream& stream, const LaunchConfig& config, std::unique_ptr<KernelBody> body) {
     if (!stream.state_) return no_stream().within("launch");
-    const int most = stream.state_->executor->config().blocks;
-    if (config.block_dim < 1 || config.block_dim > most) {
+    const int max_blocks = stream.state_->executor->config().blocks;
+    if (config.block_dim < 1 || config.block_dim > max_blocks) {
         return {Code::range, fmt::format("launch at {}: block_dim {} must be 1 to {}, the blocks of the device",
-                                         text_of(config.where), config.block_dim, most)};
+                                         text_of(config.where), config.block_dim, max_blocks)};
     }
     StreamState::Entry entry;
-    entry.job = std::make_unique<LaunchJob>(LaunchJob{config, std::move(body)});
+    entry.job = std::make_unique<QueuedLaunch>(QueuedLaunch{config, std::move(body)});
     return stream.state_->executor->enqueue(stream.state_, std::move(entry)).within("launch");
 }
 

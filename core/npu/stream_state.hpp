@@ -5,7 +5,7 @@
 #include <deque>
 #include <memory>
 
-#include "core/npu/launch_job.hpp"
+#include "core/npu/queued_launch.hpp"
 
 namespace npushmem::npu::detail {
 
@@ -15,7 +15,7 @@ class StreamState {
 public:
     // Either a launch, or "wait until `awaited` has completed its entry number `sequence`".
     struct Entry {
-        std::unique_ptr<LaunchJob> job;
+        std::unique_ptr<QueuedLaunch> job;
         std::shared_ptr<StreamState> awaited;
         std::uint64_t sequence = 0;
 

@@ -29,7 +29,7 @@ void WaiterPolicy::pause(std::uint64_t round) {
     os_.sleep(sleep_between_polls);
 }
 
-Status WaiterPolicy::verdict(int pe) const {
+Status WaiterPolicy::peer_status(int pe) const {
     if (liveness_ == nullptr) return {};
     const auto dead = liveness_->find_dead(pe < 0 ? PeRange{0, 1, n_pes_} : PeRange::one(pe));
     if (!dead) return {};

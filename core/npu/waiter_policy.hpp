@@ -18,7 +18,7 @@ public:
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override;
     [[nodiscard]] int polls() const override;
     void pause(std::uint64_t round) override;
-    [[nodiscard]] Status verdict(int pe) const override;
+    [[nodiscard]] Status peer_status(int pe) const override;
 
 private:
     const Waiter& waiter_;

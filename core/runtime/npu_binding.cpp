@@ -39,8 +39,8 @@ NpuBinding::MapFabric::MapFabric(Runtime& runtime, WaitServices& waiting)
     proxied_ = std::make_unique<NpuProxied>(places, runtime.remote_peers(), waiting.budget, waiting.os);
 }
 
-npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteWay way) const {
-    if ((way == npu::RemoteWay::chosen ? chosen_ : way) == npu::RemoteWay::proxy) return proxied_.get();
+npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteMode way) const {
+    if ((way == npu::RemoteMode::configured ? chosen_ : way) == npu::RemoteMode::proxy) return proxied_.get();
     return direct_.get();
 }
 

@@ -29,12 +29,12 @@ private:
         [[nodiscard]] int n_pes() const override;
         [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
         [[nodiscard]] npu::Window window() const override { return window_; }
-        [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteWay way) const override;
+        [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteMode way) const override;
 
     private:
         const Runtime& runtime_;
         npu::Window window_;
-        npu::RemoteWay chosen_ = npu::RemoteWay::direct;
+        npu::RemoteMode chosen_ = npu::RemoteMode::direct;
         // Null: every PE is mapped.
         std::unique_ptr<NpuDirect> direct_;
         std::unique_ptr<NpuProxied> proxied_;

@@ -144,7 +144,7 @@ private:
     Status failure_;  // under lock_
 };
 
-class NpuDirect::Core final : public npu::RemoteCore {
+class NpuDirect::Core final : public npu::RemoteCoreState {
 public:
     explicit Core(const std::shared_ptr<Registry>& registry) : registry_(registry) {}
     ~Core() override {
@@ -176,7 +176,7 @@ NpuDirect::NpuDirect(SliceAddressing places, RemotePeers& peers, int pes)
 NpuDirect::~NpuDirect() = default;
 
 NpuDirect::Queues& NpuDirect::queues_of(npu::RemoteWait& wait) {
-    auto& own = wait.own();
+    auto& own = wait.core_state();
     if (own == nullptr) own = std::make_unique<Core>(registry_);
     return static_cast<Core&>(*own).queues(*registry_);
 }

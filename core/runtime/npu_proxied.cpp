@@ -4,7 +4,7 @@
 
 namespace npushmem {
 
-struct NpuProxied::Core final : npu::RemoteCore {
+struct NpuProxied::Core final : npu::RemoteCoreState {
     void begin_launch() override {
         if (!requester->take_failure().ok() || requester->finished() != posted) reset();
     }
@@ -51,7 +51,7 @@ Result<proxy::Proxy*> NpuProxied::proxy() {
 }
 
 NpuProxied::Core& NpuProxied::core_of(npu::RemoteWait& wait) {
-    auto& own = wait.own();
+    auto& own = wait.core_state();
     if (own == nullptr) own = std::make_unique<Core>();
     return static_cast<Core&>(*own);
 }

@@ -6,7 +6,7 @@ namespace npushmem {
 
 RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, const HostOccupancy& share) {
     if (!other_hosts)
-        return {npu::RemoteWay::direct, "direct to PEs that are not mapped (their transports work within a host)"};
+        return {npu::RemoteMode::direct, "direct to PEs that are not mapped (their transports work within a host)"};
     const bool automatic = ibgda == "auto";
     const bool room = 2 * share.pes <= share.cores;
     const bool proxied = automatic ? room : ibgda == "0";
@@ -14,8 +14,8 @@ RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, co
                                                     room ? "have room on" : "would share", share.cores)
                                       : std::string();
     const std::string by = fmt::format("(NPUSHMEM_IB_ENABLE_IBGDA={}{})", ibgda, why);
-    if (proxied) return {npu::RemoteWay::proxy, "by a proxy thread to PEs that are not mapped " + by};
-    return {npu::RemoteWay::direct, "direct to PEs that are not mapped, each core by itself " + by};
+    if (proxied) return {npu::RemoteMode::proxy, "by a proxy thread to PEs that are not mapped " + by};
+    return {npu::RemoteMode::direct, "direct to PEs that are not mapped, each core by itself " + by};
 }
 
 }  // namespace npushmem

@@ -10,8 +10,8 @@
 namespace npushmem {
 
 struct RemoteModeChoice {
-    npu::RemoteWay mode;  // not `chosen`
-    std::string text;     // for people: which, and why
+    npu::RemoteMode mode;  // not `configured`
+    std::string text;      // for people: which, and why
 };
 
 // `ibgda`: of NPUSHMEM_IB_ENABLE_IBGDA, auto, 0 or 1. `other_hosts`: some PE is reached by a transport that reaches

@@ -49,7 +49,7 @@ Code RemoteSignals::load_slot(int pe, int slot, std::uint64_t& value) {
     return Code::ok;
 }
 
-Code RemoteSignals::wait(const barrier::Awaited& awaited, std::uint64_t value) {
+Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t value) {
     const int pe = members_.at(awaited.member);
     std::uint64_t seen = 0;
     const auto arrived = [&] { return load_slot(pe, awaited.slot, seen) != Code::ok || barrier::reached(seen, value); };

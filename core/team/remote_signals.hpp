@@ -32,7 +32,7 @@ public:
     Code signal(int member, int slot, std::uint64_t value) override;
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) override;
 
-    Code wait(const barrier::Awaited& awaited, std::uint64_t value) override;
+    Code wait(const barrier::AwaitedSlot& awaited, std::uint64_t value) override;
     Code complete() override;
     [[nodiscard]] barrier::FabricFailure failure() const override { return failure_; }
 

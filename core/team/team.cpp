@@ -29,22 +29,22 @@ Team::Team(const TeamResources& resources, Members members, std::uint64_t state_
       state_offset_(state_offset),
       layout_(resources.npes),
       name_(std::move(name)),
-      all_found_(mapped),
+      all_mapped_(mapped),
       is_strided_(mapped && in_fast_map(resources.map, members_.range())) {
     find_slices();
-    if (all_found_ && size_ > 1 && size_ <= coll::LineExchange::most_members)
-        lines_ = std::make_unique<coll::LineExchange>(states().behind(layout_.lines()), members_.range(), index_,
-                                                      resources.waiter, resources.timeout);
-    if (all_found_ && size_ > 1 && size_ <= coll::BroadcastRing::most_members)
+    if (all_mapped_ && size_ > 1 && size_ <= coll::CacheLineExchange::max_members)
+        lines_ = std::make_unique<coll::CacheLineExchange>(states().behind(layout_.lines()), members_.range(), index_,
+                                                           resources.waiter, resources.timeout);
+    if (all_mapped_ && size_ > 1 && size_ <= coll::BroadcastRing::max_members)
         ring_ = std::make_unique<coll::BroadcastRing>(states().behind(layout_.ring()), members_.range(), index_,
                                                       resources.pes_per_core > 1, resources.waiter, resources.timeout);
     if (!own_barrier) return;
     barrier_ = std::make_unique<TeamBarrier>(
-        TeamBarrier::Options{members_, resources.my_pe, index_, state_offset, all_found_, states()}, resources.slice_of,
-        resources.remote, resources.own_slice, resources.waiter, resources.timeout);
+        TeamBarrier::Options{members_, resources.my_pe, index_, state_offset, all_mapped_, states()},
+        resources.slice_of, resources.remote, resources.own_slice, resources.waiter, resources.timeout);
     const auto wanted = choose(resources.algorithm);
     // What serves the world need not serve every team of it.
-    plan_ = wanted.ok() ? wanted.value().plan : barrier::choose_automatically(situation()).plan;
+    plan_ = wanted.ok() ? wanted.value().plan : barrier::choose_automatically(selection_input()).plan;
     if (resources.sample_every != 0) count();
 }
 
@@ -64,10 +64,12 @@ barrier::MemberStates Team::states() const {
     return barrier::TabledStates{slices_, state_offset_};
 }
 
-barrier::Situation Team::situation() const { return {size_, resources_.pes_per_core, 1, all_found_}; }
+barrier::BarrierSelectionInput Team::selection_input() const {
+    return {size_, resources_.pes_per_core, 1, all_mapped_};
+}
 
 Result<barrier::Choice> Team::choose(std::string_view text) const {
-    return barrier::choose(text, situation(), resources_.tuning);
+    return barrier::choose(text, selection_input(), resources_.tuning);
 }
 
 Status Team::sync(const barrier::Plan& plan) {
@@ -79,16 +81,16 @@ Status Team::sync(const barrier::Plan& plan) {
 }
 
 BarrierCounters* Team::counts_of(int member) const {
-    return reinterpret_cast<BarrierCounters*>(find(member, state_offset_ + layout_.counts()));
+    return reinterpret_cast<BarrierCounters*>(mapped_address(member, state_offset_ + layout_.counts()));
 }
 
 // Who came last is found where every member sees every member's counts; else the own ones are all there is.
 void Team::count() {
     std::vector<BarrierCounters*> counts;
-    for (int member = 0; all_found_ && member < size_; ++member) counts.push_back(counts_of(member));
-    if (!all_found_) counts.push_back(counts_of(index_));
+    for (int member = 0; all_mapped_ && member < size_; ++member) counts.push_back(counts_of(member));
+    if (!all_mapped_) counts.push_back(counts_of(index_));
     statistics_ = std::make_unique<BarrierStatistics>(
-        std::move(counts), all_found_ ? static_cast<std::size_t>(index_) : 0, resources_.sample_every, *resources_.os);
+        std::move(counts), all_mapped_ ? static_cast<std::size_t>(index_) : 0, resources_.sample_every, *resources_.os);
 }
 
 FastMap Team::map() const {

@@ -70,21 +70,21 @@ public:
     [[nodiscard]] int index() const override { return index_; }
     Status sync() override { return barrier_ ? sync(plan_) : resources_.sync_world(); }
     Status complete() override { return resources_.remote.quiet(); }
-    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+    [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
         if (member == index_) return resources_.own_slice + offset;
         if (is_strided_) [[likely]]
             return first_slice_ + member * distance_ + offset;
         std::byte* const slice = slices_[static_cast<std::size_t>(member)];
         return slice != nullptr ? slice + offset : nullptr;
     }
-    [[nodiscard]] bool all_found() const override { return all_found_; }
+    [[nodiscard]] bool all_mapped() const override { return all_mapped_; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override;
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override;
     Status put_blocks(int member, const StridedBlocks& blocks, const void* source) override;
     [[nodiscard]] std::uint64_t workspace() const override { return state_offset_ + layout_.workspace(); }
-    unsigned next_half() override { return uses_++ % 2; }
-    [[nodiscard]] coll::LineExchange* lines() override { return lines_.get(); }
-    [[nodiscard]] coll::BroadcastRing* ring() override { return ring_.get(); }
+    unsigned next_workspace_half() override { return uses_++ % 2; }
+    [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_.get(); }
+    [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_.get(); }
 
 private:
     const TeamResources& resources_;
@@ -94,23 +94,23 @@ private:
     std::uint64_t state_offset_;
     TeamLayout layout_;
     std::string name_;
-    bool all_found_;
+    bool all_mapped_;
     bool is_strided_;  // all are found, and at equal distances
     std::byte* first_slice_ = nullptr;
     std::ptrdiff_t distance_ = 0;
     std::vector<std::byte*> slices_;  // by member, null where not mapped; empty when equally far
     void find_slices();
     [[nodiscard]] barrier::MemberStates states() const;
-    [[nodiscard]] barrier::Situation situation() const;
+    [[nodiscard]] barrier::BarrierSelectionInput selection_input() const;
     [[nodiscard]] BarrierCounters* counts_of(int member) const;
     void count();
 
     std::unique_ptr<TeamBarrier> barrier_;  // null: the world's
     barrier::Plan plan_;
     std::uint64_t barriers_ = 0;
-    std::unique_ptr<BarrierStatistics> statistics_;  // null: none wanted
-    std::unique_ptr<coll::LineExchange> lines_;      // null: not all mapped, or too many
-    std::unique_ptr<coll::BroadcastRing> ring_;      // likewise
+    std::unique_ptr<BarrierStatistics> statistics_;   // null: none wanted
+    std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many
+    std::unique_ptr<coll::BroadcastRing> ring_;       // likewise
     unsigned uses_ = 0;
     unsigned split_records_ = 0;
 };

@@ -46,7 +46,7 @@ struct TeamLayout {
     [[nodiscard]] std::uint64_t counts() const { return split_record(2); }
     [[nodiscard]] std::uint64_t workspace() const { return counts() + sizeof(BarrierCounters); }
     [[nodiscard]] std::uint64_t lines() const { return workspace() + coll::Workspace::bytes; }
-    [[nodiscard]] std::uint64_t ring() const { return lines() + coll::LineExchange::bytes; }
+    [[nodiscard]] std::uint64_t ring() const { return lines() + coll::CacheLineExchange::bytes; }
     [[nodiscard]] std::uint64_t bytes() const { return ring() + coll::BroadcastRing::bytes; }
 };
 

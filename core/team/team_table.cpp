@@ -257,12 +257,12 @@ private:
 
     Status exchange() {
         const std::uint64_t at = parent_.state_offset() + parent_.layout().split_record(parent_.next_split_record());
-        std::memcpy(parent_.find(parent_.index(), at), &mine_, sizeof mine_);
+        std::memcpy(parent_.mapped_address(parent_.index(), at), &mine_, sizeof mine_);
         all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
         Status done = parent_.sync();
         for (int member = 0; member < parent_.size() && done.ok(); ++member) {
             SplitRecord& theirs = all_[static_cast<std::size_t>(member)];
-            if (const std::byte* there = parent_.find(member, at))
+            if (const std::byte* there = parent_.mapped_address(member, at))
                 std::memcpy(&theirs, there, sizeof theirs);
             else
                 done = parent_.get(member, at, &theirs, sizeof theirs);
@@ -342,7 +342,7 @@ Status TeamTable::leave(Team& team) {
     const std::uint64_t word = team.state_offset() + team.layout().departed();
     for (int i = 1; i < team.size(); ++i) {
         const int member = (team.index() + i) % team.size();
-        if (std::byte* there = team.find(member, word)) {
+        if (std::byte* there = team.mapped_address(member, word)) {
             // Release: pairs with the acquire load below, at the member.
             std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(there))
                 .fetch_add(1, std::memory_order_acq_rel);

@@ -20,7 +20,7 @@ Result<std::unique_ptr<WorldTeam>> WorldTeam::make(const WorldResources& resourc
     team->choice_ = fmt::format("{} ({})", name_of(plan), choice.value().why);
     team->set_nodes(resources.layout, resources.my_pe);
     if (resources.sample_every != 0) team->count(resources);
-    if (team->situation_.mapped) {
+    if (team->selection_input_.mapped) {
         const barrier::StridedStates states{resources.map.peers + state.value(),
                                             static_cast<std::ptrdiff_t>(resources.map.stride)};
         team->mapped_ =

@@ -66,9 +66,9 @@ public:
 
     // The plan that this text (as in NPUSHMEM_BARRIER_ALGO) stands for in this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
-        return barrier::choose(text, situation_, tuning_);
+        return barrier::choose(text, selection_input_, tuning_);
     }
-    [[nodiscard]] const barrier::Situation& situation() const { return situation_; }
+    [[nodiscard]] const barrier::BarrierSelectionInput& selection_input() const { return selection_input_; }
 
     // Barriers that this PE has left; the same number on all PEs between two barriers.
     [[nodiscard]] std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
@@ -81,8 +81,9 @@ private:
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
     WorldTeam(SymmetricHeap& heap, const WorldResources& resources)
-        : situation_{resources.npes, resources.pes_per_core, resources.layout.hosts(),
-                     resources.all_mapped && resources.map.mapped_pes == static_cast<std::uint32_t>(resources.npes)},
+        : selection_input_{resources.npes, resources.pes_per_core, resources.layout.hosts(),
+                           resources.all_mapped &&
+                               resources.map.mapped_pes == static_cast<std::uint32_t>(resources.npes)},
           tuning_(resources.tuning),
           control_(&heap.control()),
           members_{0, 1, resources.npes},
@@ -93,7 +94,7 @@ private:
     void set_nodes(const HostLayout& layout, int my_pe);
     void count(const WorldResources& resources);
 
-    barrier::Situation situation_;
+    barrier::BarrierSelectionInput selection_input_;
     const barrier::Tuning& tuning_;
     barrier::Plan default_plan_;
     ControlBlock* control_;  // the own one
@@ -103,7 +104,7 @@ private:
     std::atomic<std::uint64_t> barriers_{0};
     std::string choice_;
     std::vector<int> leaders_;  // the first PE of each host
-    barrier::Nodes nodes_;
+    barrier::NodeLayout nodes_;
     std::unique_ptr<Mapped> mapped_;
     std::unique_ptr<RemoteSignals> signals_;
     std::unique_ptr<Remote> remote_;

@@ -59,7 +59,7 @@ public:
                 remote_ != nullptr ? pe_ : 0,
                 remote_ != nullptr ? 1 : array_.pes()};
     }
-    [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteWay /*way*/) const override { return remote_; }
+    [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteMode /*mode*/) const override { return remote_; }
     // From here on the others are not mapped: `remote` reaches them.
     void unmap_others(npu::RemoteOperations& remote) { remote_ = &remote; }
 

@@ -18,16 +18,16 @@ struct ThreadGroupWorld {
     static constexpr std::uint64_t room = 1U << 20;
 
     static constexpr std::uint64_t lines_at = room + coll::Workspace::bytes;
-    static constexpr std::uint64_t ring_at = lines_at + coll::LineExchange::bytes;
+    static constexpr std::uint64_t ring_at = lines_at + coll::CacheLineExchange::bytes;
     static constexpr std::uint64_t part = ring_at + coll::BroadcastRing::bytes;
 
     // `with_lines`: the group has lines and rings, where it can.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)
         : members(size),
           mapped(found),
-          lines(found && with_lines && size > 1 && size <= coll::LineExchange::most_members),
+          lines(found && with_lines && size > 1 && size <= coll::CacheLineExchange::max_members),
           memory(part / sizeof(Line) * static_cast<std::size_t>(size)),
-          meeting(size) {}
+          thread_barrier(size) {}
 
     struct alignas(64) Line {
         std::byte bytes[64] = {};
@@ -38,7 +38,7 @@ struct ThreadGroupWorld {
     bool mapped;
     bool lines;
     std::vector<Line> memory;
-    std::barrier<> meeting;
+    std::barrier<> thread_barrier;
     // More members than cores, for all that is known: yields, then sleeps, and is woken.
     SystemWaitOs os;
     WaitCounters counters;
@@ -60,17 +60,17 @@ public:
     [[nodiscard]] int index() const override { return index_; }
     Status sync() override {
         EXPECT_EQ(outstanding_, 0) << "a put was not completed before the synchronisation";
-        world_.meeting.arrive_and_wait();
+        world_.thread_barrier.arrive_and_wait();
         return {};
     }
     Status complete() override {
         outstanding_ = 0;
         return {};
     }
-    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+    [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
         return world_.mapped || member == index_ ? at(member, offset) : nullptr;
     }
-    [[nodiscard]] bool all_found() const override { return world_.mapped; }
+    [[nodiscard]] bool all_mapped() const override { return world_.mapped; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
         ++outstanding_;
         std::memcpy(at(member, offset), source, bytes);
@@ -81,9 +81,9 @@ public:
         return {};
     }
     [[nodiscard]] std::uint64_t workspace() const override { return ThreadGroupWorld::room; }
-    unsigned next_half() override { return uses_++ % 2; }
-    [[nodiscard]] coll::LineExchange* lines() override { return lines_ ? &*lines_ : nullptr; }
-    [[nodiscard]] coll::BroadcastRing* ring() override { return ring_ ? &*ring_ : nullptr; }
+    unsigned next_workspace_half() override { return uses_++ % 2; }
+    [[nodiscard]] coll::CacheLineExchange* line_exchange() override { return lines_ ? &*lines_ : nullptr; }
+    [[nodiscard]] coll::BroadcastRing* broadcast_ring() override { return ring_ ? &*ring_ : nullptr; }
 
 private:
     [[nodiscard]] std::byte* at(int member, std::uint64_t offset) const { return world_.of(member) + offset; }
@@ -92,7 +92,7 @@ private:
     int index_;
     int outstanding_ = 0;
     unsigned uses_ = 0;
-    std::optional<coll::LineExchange> lines_;
+    std::optional<coll::CacheLineExchange> lines_;
     std::optional<coll::BroadcastRing> ring_;
 };
 

@@ -21,13 +21,13 @@ public:
         }
         return {};
     }
-    [[nodiscard]] std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
+    [[nodiscard]] std::unique_ptr<npu::RemoteCoreState>& core_state() override { return own_; }
 
     std::atomic<Code> end_with{Code::ok};
     std::atomic<bool> waiting{false};  // has found out that it has to
 
 private:
-    std::unique_ptr<npu::RemoteCore> own_;
+    std::unique_ptr<npu::RemoteCoreState> own_;
 };
 
 }  // namespace npushmem::fakes

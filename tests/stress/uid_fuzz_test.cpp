@@ -96,24 +96,24 @@ private:
 
 // One connection: a few messages, then it hangs up or stays open among the last `kept`.
 void attack_once(Attacker& attacker, const Address& where, std::vector<RawClient>& kept) {
-    constexpr std::size_t most_kept = 64;
+    constexpr std::size_t max_open_clients = 64;
     RawClient client(where);
     for (std::size_t messages = attacker.below(4); messages > 0; --messages) client.send(attacker.message());
     if (attacker.below(3) != 0) return;
-    if (kept.size() >= most_kept) kept.erase(kept.begin());
+    if (kept.size() >= max_open_clients) kept.erase(kept.begin());
     kept.push_back(std::move(client));
 }
 
 class UidFuzz : public ::testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Seeds, UidFuzz, ::testing::Values(1U, 2U, 3U, 4U));
 
-TEST_P(UidFuzz, AJobStartsWhileStrangersTalkNonsense) {
+TEST_P(UidFuzz, AJobStartsWhileUnauthenticatedPeersSendGarbage) {
     constexpr int attacks = 2000;
-    constexpr int fewest_starts = 3;
+    constexpr int min_starts = 3;
     const ThreadJob job;
     const UniqueId id = job.id();
     std::atomic<bool> done = false;
-    std::thread strangers([&] {
+    std::thread unauthenticated_peers([&] {
         Attacker attacker(GetParam(), id.credentials.job);
         std::vector<RawClient> kept;
         for (int i = 0; i < attacks; ++i) attack_once(attacker, id.service, kept);
@@ -121,17 +121,17 @@ TEST_P(UidFuzz, AJobStartsWhileStrangersTalkNonsense) {
     });
     const auto body = [](Bootstrap& rank) { return rank.barrier(); };
     bool sound = true;
-    for (int start = 0; sound && (start < fewest_starts || !done.load(std::memory_order_relaxed)); ++start) {
+    for (int start = 0; sound && (start < min_starts || !done.load(std::memory_order_relaxed)); ++start) {
         const auto outcomes = job.run(5, body);
         EXPECT_THAT(outcomes, Each(Succeeded())) << "seed " << GetParam() << ", start " << start;
         sound = std::ranges::all_of(outcomes, &Status::ok);
     }
-    strangers.join();
+    unauthenticated_peers.join();
     EXPECT_THAT(job.run(5, body), Each(Succeeded())) << "after the attack, seed " << GetParam();
 }
 
 // Those who hold the secret may be broken too: their start may fail, the service must live.
-TEST_P(UidFuzz, MembersThatTalkNonsenseDoNotKillTheService) {
+TEST_P(UidFuzz, MembersThatSendGarbageDoNotKillTheService) {
     constexpr int attacks = 300;
     const ThreadJob job;
     const UniqueId id = job.id();

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -15,14 +15,14 @@ struct AlgorithmInfo {
     std::string_view name;
     std::string_view summary;
     int (*slots)(int n);
-    int most_members;
+    int max_members;
     bool has_radix;
 };
 
 template <class Algorithm>
 constexpr AlgorithmInfo info_of() {
     AlgorithmInfo info{Algorithm::name, Algorithm::summary, &Algorithm::slots, std::numeric_limits<int>::max(), false};
-    if constexpr (requires { Algorithm::most_members; }) info.most_members = Algorithm::most_members;
+    if constexpr (requires { Algorithm::max_members; }) info.max_members = Algorithm::max_members;
     if constexpr (requires { Algorithm::has_radix; }) info.has_radix = Algorithm::has_radix;
     return info;
 }
@@ -55,10 +55,10 @@ struct AlgorithmList {
     }
 
     template <Fabric F>
-    static Code run(AlgorithmId id, F& fabric, const Turn& turn) {
+    static Code run(AlgorithmId id, F& fabric, const BarrierCall& call) {
         std::size_t i = 0;
         Code code = Code::argument;
-        (void)((i++ == static_cast<std::size_t>(id) && (code = Algorithm::run(fabric, turn), true)) || ...);
+        (void)((i++ == static_cast<std::size_t>(id) && (code = Algorithm::run(fabric, call), true)) || ...);
         return code;
     }
 };

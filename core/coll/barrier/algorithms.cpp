@@ -32,10 +32,10 @@ Status unknown_algorithm(std::string_view text) {
 Result<int> parse_radix(std::string_view name, std::string_view text) {
     int radix = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), radix);
-    if (error == std::errc{} && end == text.data() + text.size() && radix >= least_radix && radix <= most_radix)
+    if (error == std::errc{} && end == text.data() + text.size() && radix >= min_radix && radix <= max_radix)
         return radix;
     return Status{Code::config,
-                  fmt::format("\"{}\" is no radix for {}; it takes {} to {}", text, name, least_radix, most_radix)};
+                  fmt::format("\"{}\" is no radix for {}; it takes {} to {}", text, name, min_radix, max_radix)};
 }
 
 std::optional<AlgorithmId> find(std::string_view name) {
@@ -45,11 +45,11 @@ std::optional<AlgorithmId> find(std::string_view name) {
 }
 
 // The rule of the adaptive component: everybody close, or few of them: basic.
-Choice choose_adaptively(const Situation& situation) {
+Choice choose_adaptively(const BarrierSelectionInput& selection_input) {
     constexpr int few = 32;
-    if (situation.nodes == 1) return {{basic_id}, "adaptive: all on one node"};
-    if (situation.members < few) return {{basic_id}, fmt::format("adaptive: fewer than {} PEs", few)};
-    return {{recursive_doubling_id}, fmt::format("adaptive: {} PEs on several nodes", situation.members)};
+    if (selection_input.nodes == 1) return {{basic_id}, "adaptive: all on one node"};
+    if (selection_input.members < few) return {{basic_id}, fmt::format("adaptive: fewer than {} PEs", few)};
+    return {{recursive_doubling_id}, fmt::format("adaptive: {} PEs on several nodes", selection_input.members)};
 }
 
 }  // namespace
@@ -85,37 +85,37 @@ std::string describe_algorithms() {
 
 Status check_members(const Plan& plan, int n) {
     const AlgorithmInfo& info = Algorithms::info(plan.id);
-    if (n <= info.most_members) return {};
+    if (n <= info.max_members) return {};
     return {Code::range, fmt::format("barrier algorithm {} serves teams of at most {} PEs; this one has {}", info.name,
-                                     info.most_members, n)};
+                                     info.max_members, n)};
 }
 
-Result<Choice> choose(std::string_view text, const Situation& situation, const Tuning& tuning) {
+Result<Choice> choose(std::string_view text, const BarrierSelectionInput& selection_input, const Tuning& tuning) {
     const std::string_view name = trimmed(text);
     if (name.empty() || name == automatic) {
-        const TuningRule* rule = tuning.find(situation);
-        if (rule == nullptr) return choose_automatically(situation);
+        const TuningRule* rule = tuning.find(selection_input);
+        if (rule == nullptr) return choose_automatically(selection_input);
         return Choice{rule->plan, fmt::format("line {} of {}", rule->line, tuning.name())};
     }
-    if (name == adaptive) return choose_adaptively(situation);
+    if (name == adaptive) return choose_adaptively(selection_input);
     auto plan = parse_plan(name);
     if (!plan.ok()) return plan.status();
-    if (Status fits = check_members(plan.value(), situation.members); !fits.ok()) return fits;
+    if (Status fits = check_members(plan.value(), selection_input.members); !fits.ok()) return fits;
     return Choice{plan.value(), "NPUSHMEM_BARRIER_ALGO"};
 }
 
 // Measured on two cores over mapped memory, medians in us for 4, 8, 16, 32, 64 PEs: shared_counter 1.3, 3.3, 9.3, 20,
 // 43; dissemination 1.6, 5.4, 21, 56, 148; tree 3.2, 9.7, 37, 97, 240 and more (a chain of wakings twice the tree's
 // depth). With a core each, dissemination needs log2(n) hand-overs of a line, the counter n.
-Choice choose_automatically(const Situation& situation) {
-    if (situation.mapped && situation.pes_per_core <= 1.0)
+Choice choose_automatically(const BarrierSelectionInput& selection_input) {
+    if (selection_input.mapped && selection_input.pes_per_core <= 1.0)
         return {{dissemination_id}, "every PE has a core: the fewest rounds win"};
-    const std::string crowd = fmt::format("{:.3g} PEs share a core", situation.pes_per_core);
-    if (situation.mapped) return {{shared_counter_id}, crowd + ": one switch per PE wins"};
-    if (situation.nodes > 1 && situation.nodes < situation.members)
-        return {
-            {hierarchical_id},
-            fmt::format("{} PEs on {} nodes: only the leaders use the network", situation.members, situation.nodes)};
+    const std::string crowd = fmt::format("{:.3g} PEs share a core", selection_input.pes_per_core);
+    if (selection_input.mapped) return {{shared_counter_id}, crowd + ": one switch per PE wins"};
+    if (selection_input.nodes > 1 && selection_input.nodes < selection_input.members)
+        return {{hierarchical_id},
+                fmt::format("{} PEs on {} nodes: only the leaders use the network", selection_input.members,
+                            selection_input.nodes)};
     return {{dissemination_id}, crowd + ", but not all memory is mapped: no member may serve all others"};
 }
 

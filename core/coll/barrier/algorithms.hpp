@@ -48,9 +48,9 @@ struct Plan {
 std::string name_of(const Plan& plan);
 
 // What automatic choices go by. All members of a team must come to the same choice, so give values that they share.
-struct Situation {
+struct BarrierSelectionInput {
     int members = 2;
-    double pes_per_core = 1.0;  // the most crowded host of the team
+    double pes_per_core = 1.0;  // the most oversubscribed host of the team
     int nodes = 1;
     bool mapped = true;  // every member can load and store every member's state
 
@@ -67,7 +67,7 @@ class Tuning;
 // What the user asked for: the text of NPUSHMEM_BARRIER_ALGO, "auto", "adaptive" or an algorithm, with ":radix" where
 // it has one. Code::config for any other text (the message lists what there is and names the nearest), for a radix out
 // of range or where none belongs; Code::range for a team that the algorithm cannot serve.
-Result<Choice> choose(std::string_view text, const Situation& situation, const Tuning& tuning);
+Result<Choice> choose(std::string_view text, const BarrierSelectionInput& selection_input, const Tuning& tuning);
 
 // One algorithm by its name, as in choose, without "auto" and "adaptive".
 Result<Plan> parse_plan(std::string_view text);
@@ -79,6 +79,6 @@ std::string describe_algorithms();
 Status check_members(const Plan& plan, int n);
 
 // What `auto` does where no rule fits.
-Choice choose_automatically(const Situation& situation);
+Choice choose_automatically(const BarrierSelectionInput& selection_input);
 
 }  // namespace npushmem::barrier

@@ -9,7 +9,7 @@
 
 #include "core/coll/barrier/algorithms.hpp"
 #include "core/coll/barrier/fabric_failure.hpp"
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -18,15 +18,15 @@ namespace npushmem::barrier {
 template <Fabric F>
 class Barrier {
 public:
-    // `members`: world PEs by team index; `index`: the caller's. `standard`: the plan of run() without argument.
+    // `members`: world PEs by team index; `index`: the caller's. `default_plan`: the plan of run() without argument.
     // `nodes`: how the members are spread, null for one node; it must outlive the barrier.
-    Barrier(F fabric, PeRange members, int index, Plan standard, const Nodes* nodes = nullptr)
+    Barrier(F fabric, PeRange members, int index, Plan default_plan, const NodeLayout* nodes = nullptr)
         : fabric_(std::move(fabric)),
           members_(members),
           index_(index),
           nodes_(nodes),
-          standard_(standard),
-          last_(standard.id) {
+          default_plan_(default_plan),
+          last_(default_plan.id) {
         for (std::size_t i = 0; i < Algorithms::count; ++i) {
             first_slot_[i] = Algorithms::first_slot(AlgorithmId{i}, members.count);
         }
@@ -35,7 +35,7 @@ public:
     // Returns ok when every member has come. What a member wrote to mapped memory before it came is visible to all
     // after; completing transfers that a transport still carries is the caller's business (quiet first).
     // After a failure the members no longer agree on the count, so every later call fails with the same code.
-    Code run() { return run(standard_); }
+    Code run() { return run(default_plan_); }
 
     // All members with the same plan, one that check_members finds right.
     Code run(const Plan& plan) {
@@ -45,20 +45,20 @@ public:
         // The count is read here and written only after the last wait: a call that fails has not happened.
         const auto algorithm = static_cast<std::size_t>(plan.id);
         std::uint64_t& calls = calls_[algorithm];
-        const Turn turn{members_.count, index_, first_slot_[algorithm], calls + 1, plan.radix, nodes_};
-        const Code code = Algorithms::run(plan.id, fabric_, turn);
+        const BarrierCall call{members_.count, index_, first_slot_[algorithm], calls + 1, plan.radix, nodes_};
+        const Code code = Algorithms::run(plan.id, fabric_, call);
         if (code != Code::ok) [[unlikely]]
             return fail(plan.id, code);
-        calls = turn.generation;
+        calls = call.generation;
         return Code::ok;
     }
 
     // The sentence about the failure, when run() did not return ok.
     [[nodiscard]] std::string failure_text(std::string_view team) const {
-        return describe(CallName{team, Algorithms::info(last_).name, members_, index_}, fabric_.failure());
+        return describe(BarrierIdentity{team, Algorithms::info(last_).name, members_, index_}, fabric_.failure());
     }
     [[nodiscard]] FabricFailure failure() const { return fabric_.failure(); }
-    [[nodiscard]] const Plan& standard() const { return standard_; }
+    [[nodiscard]] const Plan& default_plan() const { return default_plan_; }
 
 private:
     Code fail(AlgorithmId algorithm, Code code) {
@@ -70,8 +70,8 @@ private:
     F fabric_;
     PeRange members_;
     int index_;
-    const Nodes* nodes_;
-    Plan standard_;
+    const NodeLayout* nodes_;
+    Plan default_plan_;
     AlgorithmId last_;  // whose call failed
     Code failed_ = Code::ok;
     std::array<std::uint64_t, Algorithms::count> calls_{};  // completed, by algorithm

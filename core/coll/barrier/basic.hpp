@@ -15,8 +15,8 @@ struct Basic {
     static constexpr int slots(int n) { return Linear::slots(n); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        return Linear::run(fabric, turn);
+    static Code run(F& fabric, const BarrierCall& call) {
+        return Linear::run(fabric, call);
     }
 };
 

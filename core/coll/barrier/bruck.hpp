@@ -15,8 +15,8 @@ struct Bruck {
     static constexpr int slots(int n) { return Dissemination::slots(n); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        return Dissemination::run(fabric, turn);
+    static Code run(F& fabric, const BarrierCall& call) {
+        return Dissemination::run(fabric, call);
     }
 };
 

@@ -8,36 +8,36 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
 struct CentralCounter {
     static constexpr std::string_view name = "central_counter";
-    static constexpr std::string_view summary = "member 0 looks at everybody's flag, then releases: n-1 round trips";
+    static constexpr std::string_view summary = "member 0 polls everybody's flag, then releases: n-1 round trips";
 
     static constexpr int slots(int /*n*/) { return 2; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        return turn.index == 0 ? lead(fabric, turn) : follow(fabric, turn);
+    static Code run(F& fabric, const BarrierCall& call) {
+        return call.index == 0 ? lead(fabric, call) : follow(fabric, call);
     }
 
 private:
     template <Fabric F>
-    static Code lead(F& fabric, const Turn& turn) {
+    static Code lead(F& fabric, const BarrierCall& call) {
         Code code = Code::ok;
-        for (int member = 1; member < turn.n && code == Code::ok; ++member)
-            code = fabric.wait({member, turn.first_slot, member, 0}, turn.generation);
-        for (int member = 1; member < turn.n && code == Code::ok; ++member)
-            code = fabric.signal(member, turn.first_slot + 1, turn.generation);
+        for (int member = 1; member < call.n && code == Code::ok; ++member)
+            code = fabric.wait({member, call.first_slot, member, 0}, call.generation);
+        for (int member = 1; member < call.n && code == Code::ok; ++member)
+            code = fabric.signal(member, call.first_slot + 1, call.generation);
         return code == Code::ok ? fabric.complete() : code;
     }
 
     template <Fabric F>
-    static Code follow(F& fabric, const Turn& turn) {
-        const Code code = fabric.signal(turn.index, turn.first_slot, turn.generation);
-        return code == Code::ok ? fabric.wait({turn.index, turn.first_slot + 1, 0, 1}, turn.generation) : code;
+    static Code follow(F& fabric, const BarrierCall& call) {
+        const Code code = fabric.signal(call.index, call.first_slot, call.generation);
+        return code == Code::ok ? fabric.wait({call.index, call.first_slot + 1, 0, 1}, call.generation) : code;
     }
 };
 

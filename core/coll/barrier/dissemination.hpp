@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -20,11 +20,11 @@ struct Dissemination {
     static constexpr int slots(int n) { return 2 * ceil_log2(n); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        const int rounds = ceil_log2(turn.n);
-        const int first = turn.first_slot + (turn.generation % 2 == 0 ? 0 : rounds);
+    static Code run(F& fabric, const BarrierCall& call) {
+        const int rounds = ceil_log2(call.n);
+        const int first = call.first_slot + (call.generation % 2 == 0 ? 0 : rounds);
         for (int round = 0; round < rounds; ++round) {
-            const Code code = exchange(fabric, turn, first + round, round);
+            const Code code = exchange(fabric, call, first + round, round);
             if (code != Code::ok) return code;
         }
         return Code::ok;
@@ -32,12 +32,12 @@ struct Dissemination {
 
 private:
     template <Fabric F>
-    static Code exchange(F& fabric, const Turn& turn, int slot, int round) {
+    static Code exchange(F& fabric, const BarrierCall& call, int slot, int round) {
         const int distance = 1 << round;  // < n
-        const Code code = fabric.signal(around(turn.n, turn.index, distance), slot, turn.generation);
+        const Code code = fabric.signal(wrapped_index(call.n, call.index, distance), slot, call.generation);
         if (code != Code::ok) return code;
-        const int before = around(turn.n, turn.index, -distance);
-        return fabric.wait({.member = turn.index, .slot = slot, .from = before, .round = round}, turn.generation);
+        const int before = wrapped_index(call.n, call.index, -distance);
+        return fabric.wait({.member = call.index, .slot = slot, .from = before, .round = round}, call.generation);
     }
 };
 

@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -20,34 +20,34 @@ struct DisseminationK {
     static constexpr int slots(int n) { return 2 * slots_of_any_radix(n); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        int slot = turn.first_slot + (turn.generation % 2 == 0 ? 0 : slots_of_any_radix(turn.n));
+    static Code run(F& fabric, const BarrierCall& call) {
+        int slot = call.first_slot + (call.generation % 2 == 0 ? 0 : slots_of_any_radix(call.n));
         int round = 0;
-        for (std::int64_t reach = 1; reach < turn.n; reach *= turn.radix, ++round) {
-            Code code = signal_all(fabric, turn, slot, reach);
-            if (code == Code::ok) code = wait_for_all(fabric, turn, slot, reach, round);
+        for (std::int64_t reach = 1; reach < call.n; reach *= call.radix, ++round) {
+            Code code = signal_all(fabric, call, slot, reach);
+            if (code == Code::ok) code = wait_for_all(fabric, call, slot, reach, round);
             if (code != Code::ok) return code;
-            slot += turn.radix - 1;
+            slot += call.radix - 1;
         }
         return Code::ok;
     }
 
 private:
     template <Fabric F>
-    static Code signal_all(F& fabric, const Turn& turn, int slot, std::int64_t reach) {
-        for (int j = 1; j < turn.radix && j * reach < turn.n; ++j) {
-            const int member = around(turn.n, turn.index, static_cast<int>(j * reach));
-            const Code code = fabric.signal(member, slot + j - 1, turn.generation);
+    static Code signal_all(F& fabric, const BarrierCall& call, int slot, std::int64_t reach) {
+        for (int j = 1; j < call.radix && j * reach < call.n; ++j) {
+            const int member = wrapped_index(call.n, call.index, static_cast<int>(j * reach));
+            const Code code = fabric.signal(member, slot + j - 1, call.generation);
             if (code != Code::ok) return code;
         }
         return Code::ok;
     }
 
     template <Fabric F>
-    static Code wait_for_all(F& fabric, const Turn& turn, int slot, std::int64_t reach, int round) {
-        for (int j = 1; j < turn.radix && j * reach < turn.n; ++j) {
-            const int from = around(turn.n, turn.index, -static_cast<int>(j * reach));
-            const Code code = fabric.wait({turn.index, slot + j - 1, from, round}, turn.generation);
+    static Code wait_for_all(F& fabric, const BarrierCall& call, int slot, std::int64_t reach, int round) {
+        for (int j = 1; j < call.radix && j * reach < call.n; ++j) {
+            const int from = wrapped_index(call.n, call.index, -static_cast<int>(j * reach));
+            const Code code = fabric.wait({call.index, slot + j - 1, from, round}, call.generation);
             if (code != Code::ok) return code;
         }
         return Code::ok;

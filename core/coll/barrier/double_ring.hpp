@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -19,25 +19,25 @@ struct DoubleRing {
     static constexpr int slots(int /*n*/) { return 1; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        Code code = pass(fabric, turn, 0);
-        if (code == Code::ok) code = pass(fabric, turn, 1);
+    static Code run(F& fabric, const BarrierCall& call) {
+        Code code = pass(fabric, call, 0);
+        if (code == Code::ok) code = pass(fabric, call, 1);
         return code;
     }
 
 private:
     // Member 0 sends the token and sees it come back, in both rounds; the others hand it on.
     template <Fabric F>
-    static Code pass(F& fabric, const Turn& turn, int round) {
-        const std::uint64_t token = 2 * turn.generation - 1 + static_cast<std::uint64_t>(round);
-        const int right = around(turn.n, turn.index, 1);
-        const Awaited left{turn.index, turn.first_slot, around(turn.n, turn.index, -1), round};
-        if (turn.index == 0) {
-            const Code code = fabric.signal(right, turn.first_slot, token);
+    static Code pass(F& fabric, const BarrierCall& call, int round) {
+        const std::uint64_t token = 2 * call.generation - 1 + static_cast<std::uint64_t>(round);
+        const int right = wrapped_index(call.n, call.index, 1);
+        const AwaitedSlot left{call.index, call.first_slot, wrapped_index(call.n, call.index, -1), round};
+        if (call.index == 0) {
+            const Code code = fabric.signal(right, call.first_slot, token);
             return code == Code::ok ? fabric.wait(left, token) : code;
         }
         const Code code = fabric.wait(left, token);
-        return code == Code::ok ? fabric.signal(right, turn.first_slot, token) : code;
+        return code == Code::ok ? fabric.signal(right, call.first_slot, token) : code;
     }
 };
 

@@ -5,14 +5,14 @@
 namespace npushmem::barrier {
 namespace {
 
-WaitFor named(const CallName& call, const Awaited& awaited) {
-    if (awaited.from == anyone) return {.what = "the release", .needs = call.members};
+WaitFor named(const BarrierIdentity& call, const AwaitedSlot& awaited) {
+    if (awaited.from == any_member) return {.what = "the release", .needs = call.members};
     return {.what = "the signal", .needs = PeRange::one(call.members.at(awaited.from))};
 }
 
 }  // namespace
 
-std::string describe(const CallName& call, const FabricFailure& failure) {
+std::string describe(const BarrierIdentity& call, const FabricFailure& failure) {
     const std::string wait =
         npushmem::describe(named(call, failure.awaited), failure.wait, failure.expected, failure.seen);
     return fmt::format("barrier of team {} ({} PEs, algorithm {}, call {}) at PE {}, round {}: {}", call.team,

@@ -1,4 +1,4 @@
-// Two levels: a tree gathers each node's members at its leader, the leaders meet by dissemination over the network, and
+// Two levels: a tree gathers each node's members at its leader, the leaders run dissemination over the network, and
 // the tree releases. The network carries leaders * ceil(log2 leaders) messages, however many members a node has.
 //
 // Slots: the tree's, then dissemination's, both for teams of n.
@@ -7,24 +7,24 @@
 #include <string_view>
 
 #include "core/coll/barrier/dissemination.hpp"
+#include "core/coll/barrier/schedule.hpp"
 #include "core/coll/barrier/tree.hpp"
-#include "core/coll/barrier/turn.hpp"
 
 namespace npushmem::barrier {
 
 // The fabric of some members of a team, numbered by their places in `members`.
 template <class F>
-class Subset {
+class SubsetFabric {
 public:
-    Subset(F& fabric, std::span<const int> members) : fabric_(fabric), members_(members) {}
+    SubsetFabric(F& fabric, std::span<const int> members) : fabric_(fabric), members_(members) {}
 
     Code signal(int member, int slot, std::uint64_t value) { return fabric_.signal(of(member), slot, value); }
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
         return fabric_.add(of(member), slot, value, before);
     }
-    Code wait(Awaited awaited, std::uint64_t value) {
+    Code wait(AwaitedSlot awaited, std::uint64_t value) {
         awaited.member = of(awaited.member);
-        if (awaited.from != anyone) awaited.from = of(awaited.from);
+        if (awaited.from != any_member) awaited.from = of(awaited.from);
         return fabric_.wait(awaited, value);
     }
     Code complete() { return fabric_.complete(); }
@@ -44,22 +44,23 @@ struct Hierarchical {
     static constexpr int slots(int n) { return Tree::slots(n) + Dissemination::slots(n); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        if (turn.nodes == nullptr) return Tree::run(fabric, turn);
-        const Nodes& nodes = *turn.nodes;
-        Subset<F> node(fabric, nodes.mine);
-        const Turn inside{static_cast<int>(nodes.mine.size()), nodes.place, turn.first_slot, turn.generation};
+    static Code run(F& fabric, const BarrierCall& call) {
+        if (call.nodes == nullptr) return Tree::run(fabric, call);
+        const NodeLayout& nodes = *call.nodes;
+        SubsetFabric<F> node(fabric, nodes.node_members);
+        const BarrierCall inside{static_cast<int>(nodes.node_members.size()), nodes.index_in_node, call.first_slot,
+                                 call.generation};
         Code code = Tree::arrive(node, inside);
-        if (code == Code::ok && nodes.place == 0) code = meet_leaders(fabric, turn);
+        if (code == Code::ok && nodes.index_in_node == 0) code = sync_leaders(fabric, call);
         return code == Code::ok ? Tree::leave(node, inside) : code;
     }
 
 private:
     template <Fabric F>
-    static Code meet_leaders(F& fabric, const Turn& turn) {
-        Subset<F> leaders(fabric, turn.nodes->leaders);
-        return Dissemination::run(leaders, {static_cast<int>(turn.nodes->leaders.size()), turn.nodes->node,
-                                            turn.first_slot + Tree::slots(turn.n), turn.generation});
+    static Code sync_leaders(F& fabric, const BarrierCall& call) {
+        SubsetFabric<F> leaders(fabric, call.nodes->leaders);
+        return Dissemination::run(leaders, {static_cast<int>(call.nodes->leaders.size()), call.nodes->node,
+                                            call.first_slot + Tree::slots(call.n), call.generation});
     }
 };
 

@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -22,42 +22,42 @@ struct KnomialTree {
     static constexpr int slots(int n) { return slots_of_any_radix(n) + 1; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        const Place place = place_of(turn);
-        Code code = gather(fabric, turn, place);
-        if (code == Code::ok && turn.index != 0) code = report(fabric, turn, place);
-        return code == Code::ok ? release_children(fabric, turn, place) : code;
+    static Code run(F& fabric, const BarrierCall& call) {
+        const TreePosition position = position_of(call);
+        Code code = gather(fabric, call, position);
+        if (code == Code::ok && call.index != 0) code = report(fabric, call, position);
+        return code == Code::ok ? release_children(fabric, call, position) : code;
     }
 
 private:
     // Where a member hangs: children are index + j * k^l for the levels l below `level`.
-    struct Place {
+    struct TreePosition {
         int level = 0;
         int digit = 0;           // the one that is cleared to come to the parent; 0: the root
         std::int64_t reach = 1;  // k^level
     };
 
-    static Place place_of(const Turn& turn) {
-        Place place;
-        for (std::int64_t rest = turn.index; place.reach < turn.n; rest /= turn.radix) {
-            place.digit = static_cast<int>(rest % turn.radix);
-            if (place.digit != 0) break;
-            place.reach *= turn.radix;
-            ++place.level;
+    static TreePosition position_of(const BarrierCall& call) {
+        TreePosition position;
+        for (std::int64_t rest = call.index; position.reach < call.n; rest /= call.radix) {
+            position.digit = static_cast<int>(rest % call.radix);
+            if (position.digit != 0) break;
+            position.reach *= call.radix;
+            ++position.level;
         }
-        return place;
+        return position;
     }
 
-    static int release_slot(const Turn& turn) { return turn.first_slot + slots_of_any_radix(turn.n); }
+    static int release_slot(const BarrierCall& call) { return call.first_slot + slots_of_any_radix(call.n); }
 
     template <Fabric F>
-    static Code gather(F& fabric, const Turn& turn, const Place& place) {
+    static Code gather(F& fabric, const BarrierCall& call, const TreePosition& position) {
         std::int64_t reach = 1;
-        for (int level = 0; level < place.level; ++level, reach *= turn.radix) {
-            for (int j = 1; j < turn.radix && turn.index + j * reach < turn.n; ++j) {
-                const int slot = turn.first_slot + level * (turn.radix - 1) + j - 1;
-                const int child = turn.index + static_cast<int>(j * reach);
-                const Code code = fabric.wait({turn.index, slot, child, level}, turn.generation);
+        for (int level = 0; level < position.level; ++level, reach *= call.radix) {
+            for (int j = 1; j < call.radix && call.index + j * reach < call.n; ++j) {
+                const int slot = call.first_slot + level * (call.radix - 1) + j - 1;
+                const int child = call.index + static_cast<int>(j * reach);
+                const Code code = fabric.wait({call.index, slot, child, level}, call.generation);
                 if (code != Code::ok) return code;
             }
         }
@@ -65,22 +65,22 @@ private:
     }
 
     template <Fabric F>
-    static Code report(F& fabric, const Turn& turn, const Place& place) {
-        const int parent = turn.index - static_cast<int>(place.digit * place.reach);
-        const int slot = turn.first_slot + place.level * (turn.radix - 1) + place.digit - 1;
-        const Code code = fabric.signal(parent, slot, turn.generation);
+    static Code report(F& fabric, const BarrierCall& call, const TreePosition& position) {
+        const int parent = call.index - static_cast<int>(position.digit * position.reach);
+        const int slot = call.first_slot + position.level * (call.radix - 1) + position.digit - 1;
+        const Code code = fabric.signal(parent, slot, call.generation);
         if (code != Code::ok) return code;
-        return fabric.wait({turn.index, release_slot(turn), parent, place.level}, turn.generation);
+        return fabric.wait({call.index, release_slot(call), parent, position.level}, call.generation);
     }
 
     template <Fabric F>
-    static Code release_children(F& fabric, const Turn& turn, const Place& place) {
-        std::int64_t reach = place.reach;
-        for (int level = place.level; level > 0; --level) {
-            reach /= turn.radix;
-            for (int j = 1; j < turn.radix && turn.index + j * reach < turn.n; ++j) {
-                const int child = turn.index + static_cast<int>(j * reach);
-                const Code code = fabric.signal(child, release_slot(turn), turn.generation);
+    static Code release_children(F& fabric, const BarrierCall& call, const TreePosition& position) {
+        std::int64_t reach = position.reach;
+        for (int level = position.level; level > 0; --level) {
+            reach /= call.radix;
+            for (int j = 1; j < call.radix && call.index + j * reach < call.n; ++j) {
+                const int child = call.index + static_cast<int>(j * reach);
+                const Code code = fabric.signal(child, release_slot(call), call.generation);
                 if (code != Code::ok) return code;
             }
         }

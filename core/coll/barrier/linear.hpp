@@ -7,37 +7,37 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
 struct Linear {
     static constexpr std::string_view name = "linear";
-    static constexpr std::string_view summary = "all tell member 0, which releases all: 2(n-1) messages";
+    static constexpr std::string_view summary = "all signal member 0, which releases all: 2(n-1) messages";
 
     static constexpr int slots(int /*n*/) { return 2; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        return turn.index == 0 ? lead(fabric, turn) : follow(fabric, turn);
+    static Code run(F& fabric, const BarrierCall& call) {
+        return call.index == 0 ? lead(fabric, call) : follow(fabric, call);
     }
 
 private:
     template <Fabric F>
-    static Code lead(F& fabric, const Turn& turn) {
-        const auto others = static_cast<std::uint64_t>(turn.n - 1);
-        Code code = fabric.wait({.member = 0, .slot = turn.first_slot}, turn.generation * others);
-        for (int member = 1; member < turn.n && code == Code::ok; ++member)
-            code = fabric.signal(member, turn.first_slot + 1, turn.generation);
+    static Code lead(F& fabric, const BarrierCall& call) {
+        const auto others = static_cast<std::uint64_t>(call.n - 1);
+        Code code = fabric.wait({.member = 0, .slot = call.first_slot}, call.generation * others);
+        for (int member = 1; member < call.n && code == Code::ok; ++member)
+            code = fabric.signal(member, call.first_slot + 1, call.generation);
         return code;
     }
 
     template <Fabric F>
-    static Code follow(F& fabric, const Turn& turn) {
+    static Code follow(F& fabric, const BarrierCall& call) {
         std::uint64_t before = 0;
-        const Code code = fabric.add(0, turn.first_slot, 1, before);
+        const Code code = fabric.add(0, call.first_slot, 1, before);
         if (code != Code::ok) return code;
-        return fabric.wait({.member = turn.index, .slot = turn.first_slot + 1, .from = 0, .round = 1}, turn.generation);
+        return fabric.wait({.member = call.index, .slot = call.first_slot + 1, .from = 0, .round = 1}, call.generation);
     }
 };
 

@@ -8,8 +8,8 @@
 
 #include "core/base/wait.hpp"
 #include "core/coll/barrier/fabric_failure.hpp"
+#include "core/coll/barrier/schedule.hpp"
 #include "core/coll/barrier/state.hpp"
-#include "core/coll/barrier/turn.hpp"
 
 namespace npushmem::barrier {
 
@@ -71,9 +71,9 @@ public:
         return Code::ok;
     }
 
-    Code wait(const Awaited& awaited, std::uint64_t value) {
+    Code wait(const AwaitedSlot& awaited, std::uint64_t value) {
         if (reached(load(awaited), value)) return Code::ok;
-        return wait_slowly(awaited, value);
+        return wait_slow_path(awaited, value);
     }
 
     // Stores need nothing more to land.
@@ -83,7 +83,7 @@ public:
     [[nodiscard]] const FabricFailure& failure() const { return failure_; }
 
 private:
-    [[nodiscard]] std::uint64_t load(const Awaited& awaited) const {
+    [[nodiscard]] std::uint64_t load(const AwaitedSlot& awaited) const {
         // Acquire: pairs with the release store in signal().
         return slot_at(states_.of(awaited.member), awaited.slot).load(std::memory_order_acquire);
     }
@@ -93,7 +93,7 @@ private:
             waiter_->count_woken(woken);
     }
 
-    [[gnu::noinline]] Code wait_slowly(const Awaited& awaited, std::uint64_t value) {
+    [[gnu::noinline]] Code wait_slow_path(const AwaitedSlot& awaited, std::uint64_t value) {
         FutexParking parking(line_at(states_.of(awaited.member), awaited.slot));
         // A member that nobody signals because another one is dead must hear of it too, so the wait needs all of them.
         const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking};

@@ -9,44 +9,44 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/fold.hpp"
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/power_of_two_fold.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
 struct RecursiveDoublingShmem {
     static constexpr std::string_view name = "recursive_doubling_shmem";
-    static constexpr std::string_view summary = "pairwise exchange that looks before it puts: log2(n) round trips";
+    static constexpr std::string_view summary = "pairwise exchange that polls before it puts: log2(n) round trips";
 
-    static constexpr int slots(int n) { return Fold::slots + 1 + ceil_log2(Fold::kept(n)); }
+    static constexpr int slots(int n) { return PowerOfTwoFold::slots + 1 + ceil_log2(PowerOfTwoFold::base_size(n)); }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        return Fold::around_exchange(fabric, turn, [&] { return exchange_all(fabric, turn); });
+    static Code run(F& fabric, const BarrierCall& call) {
+        return PowerOfTwoFold::run_with_fold(fabric, call, [&] { return exchange_all(fabric, call); });
     }
 
 private:
     template <Fabric F>
-    static Code exchange_all(F& fabric, const Turn& turn) {
-        const int rounds = ceil_log2(Fold::kept(turn.n));
+    static Code exchange_all(F& fabric, const BarrierCall& call) {
+        const int rounds = ceil_log2(PowerOfTwoFold::base_size(call.n));
         for (int round = 0; round < rounds; ++round) {
-            const Code code = exchange(fabric, turn, round, rounds);
+            const Code code = exchange(fabric, call, round, rounds);
             if (code != Code::ok) return code;
         }
         return Code::ok;
     }
 
     template <Fabric F>
-    static Code exchange(F& fabric, const Turn& turn, int round, int rounds) {
-        const int stage = turn.first_slot + Fold::slots;
+    static Code exchange(F& fabric, const BarrierCall& call, int round, int rounds) {
+        const int stage = call.first_slot + PowerOfTwoFold::slots;
         const int slot = stage + 1 + round;
-        const int partner = turn.index ^ (1 << round);
+        const int partner = call.index ^ (1 << round);
         const std::uint64_t here =
-            turn.generation * static_cast<std::uint64_t>(rounds) + static_cast<std::uint64_t>(round);
-        Code code = fabric.signal(turn.index, stage, here);
+            call.generation * static_cast<std::uint64_t>(rounds) + static_cast<std::uint64_t>(round);
+        Code code = fabric.signal(call.index, stage, here);
         if (code == Code::ok) code = fabric.wait({partner, stage, partner, round}, here);
-        if (code == Code::ok) code = fabric.signal(partner, slot, turn.generation);
-        return code == Code::ok ? fabric.wait({turn.index, slot, partner, round}, turn.generation) : code;
+        if (code == Code::ok) code = fabric.signal(partner, slot, call.generation);
+        return code == Code::ok ? fabric.wait({call.index, slot, partner, round}, call.generation) : code;
     }
 };
 

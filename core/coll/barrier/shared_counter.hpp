@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -20,13 +20,13 @@ struct SharedCounter {
     static constexpr int slots(int /*n*/) { return 3; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
+    static Code run(F& fabric, const BarrierCall& call) {
         std::uint64_t before = 0;
-        const Code code = fabric.add(root, turn.first_slot + counter, 1, before);
+        const Code code = fabric.add(root, call.first_slot + counter, 1, before);
         if (code != Code::ok) return code;
-        const bool last = before + 1 == turn.generation * static_cast<std::uint64_t>(turn.n);
-        if (fabric.polls_peers()) return last ? release_word(fabric, turn) : wait_for_word(fabric, turn);
-        return last ? release_each(fabric, turn) : wait_for_own(fabric, turn);
+        const bool last = before + 1 == call.generation * static_cast<std::uint64_t>(call.n);
+        if (fabric.polls_peers()) return last ? release_word(fabric, call) : wait_for_word(fabric, call);
+        return last ? release_each(fabric, call) : wait_for_own(fabric, call);
     }
 
 private:
@@ -36,28 +36,28 @@ private:
     static constexpr int own = 2;
 
     template <Fabric F>
-    static Code release_word(F& fabric, const Turn& turn) {
-        return fabric.signal(root, turn.first_slot + word, turn.generation);
+    static Code release_word(F& fabric, const BarrierCall& call) {
+        return fabric.signal(root, call.first_slot + word, call.generation);
     }
 
     template <Fabric F>
-    static Code wait_for_word(F& fabric, const Turn& turn) {
-        return fabric.wait({.member = root, .slot = turn.first_slot + word}, turn.generation);
+    static Code wait_for_word(F& fabric, const BarrierCall& call) {
+        return fabric.wait({.member = root, .slot = call.first_slot + word}, call.generation);
     }
 
     template <Fabric F>
-    static Code release_each(F& fabric, const Turn& turn) {
-        for (int member = 0; member < turn.n; ++member) {
-            if (member == turn.index) continue;
-            const Code code = fabric.signal(member, turn.first_slot + own, turn.generation);
+    static Code release_each(F& fabric, const BarrierCall& call) {
+        for (int member = 0; member < call.n; ++member) {
+            if (member == call.index) continue;
+            const Code code = fabric.signal(member, call.first_slot + own, call.generation);
             if (code != Code::ok) return code;
         }
         return Code::ok;
     }
 
     template <Fabric F>
-    static Code wait_for_own(F& fabric, const Turn& turn) {
-        return fabric.wait({.member = turn.index, .slot = turn.first_slot + own}, turn.generation);
+    static Code wait_for_own(F& fabric, const BarrierCall& call) {
+        return fabric.wait({.member = call.index, .slot = call.first_slot + own}, call.generation);
     }
 };
 

@@ -1,11 +1,11 @@
 // The fabric of members behind a transport, as an interface: what a schedule needs, one virtual call each. See the
-// concept Fabric in turn.hpp for what each function promises.
+// concept Fabric in schedule.hpp for what each function promises.
 #pragma once
 
 #include <cstdint>
 
 #include "core/coll/barrier/fabric_failure.hpp"
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -19,7 +19,7 @@ public:
     virtual Code signal(int member, int slot, std::uint64_t value) = 0;
     virtual Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) = 0;
     // Until a slot, the own one or another member's, has been reached; through a Waiter that drives the transport.
-    virtual Code wait(const Awaited& awaited, std::uint64_t value) = 0;
+    virtual Code wait(const AwaitedSlot& awaited, std::uint64_t value) = 0;
     // Until all signals have landed.
     virtual Code complete() = 0;
     [[nodiscard]] virtual bool polls_peers() const { return false; }
@@ -36,7 +36,7 @@ public:
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
         return fabric_->add(member, slot, value, before);
     }
-    Code wait(const Awaited& awaited, std::uint64_t value) { return fabric_->wait(awaited, value); }
+    Code wait(const AwaitedSlot& awaited, std::uint64_t value) { return fabric_->wait(awaited, value); }
     Code complete() { return fabric_->complete(); }
     [[nodiscard]] bool polls_peers() const { return fabric_->polls_peers(); }
     [[nodiscard]] FabricFailure failure() const { return fabric_->failure(); }

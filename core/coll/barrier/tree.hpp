@@ -9,7 +9,7 @@
 #include <bit>
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
@@ -20,56 +20,56 @@ struct Tree {
     static constexpr int slots(int n) { return ceil_log2(n) + 1; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        const Code code = arrive(fabric, turn);
-        return code == Code::ok ? leave(fabric, turn) : code;
+    static Code run(F& fabric, const BarrierCall& call) {
+        const Code code = arrive(fabric, call);
+        return code == Code::ok ? leave(fabric, call) : code;
     }
 
     // The two halves, for schedules that do something at the root in between. After arrive the root knows that all
     // members have come, the others have told so.
     template <Fabric F>
-    static Code arrive(F& fabric, const Turn& turn) {
-        const Code code = gather(fabric, turn);
-        if (code != Code::ok || turn.index == 0) return code;
-        return fabric.signal(parent(turn), turn.first_slot + height(turn), turn.generation);
+    static Code arrive(F& fabric, const BarrierCall& call) {
+        const Code code = gather(fabric, call);
+        if (code != Code::ok || call.index == 0) return code;
+        return fabric.signal(parent(call), call.first_slot + height(call), call.generation);
     }
 
     template <Fabric F>
-    static Code leave(F& fabric, const Turn& turn) {
-        const int release = turn.first_slot + ceil_log2(turn.n);
-        if (turn.index != 0) {
-            const Awaited awaited{turn.index, release, parent(turn), height(turn)};
-            const Code code = fabric.wait(awaited, turn.generation);
+    static Code leave(F& fabric, const BarrierCall& call) {
+        const int release = call.first_slot + ceil_log2(call.n);
+        if (call.index != 0) {
+            const AwaitedSlot awaited{call.index, release, parent(call), height(call)};
+            const Code code = fabric.wait(awaited, call.generation);
             if (code != Code::ok) return code;
         }
-        return release_children(fabric, turn, release);
+        return release_children(fabric, call, release);
     }
 
 private:
     // Children are i + 2^k for k below this.
-    static int height(const Turn& turn) {
-        return turn.index == 0 ? ceil_log2(turn.n) : std::countr_zero(static_cast<unsigned>(turn.index));
+    static int height(const BarrierCall& call) {
+        return call.index == 0 ? ceil_log2(call.n) : std::countr_zero(static_cast<unsigned>(call.index));
     }
 
-    static int parent(const Turn& turn) { return turn.index & (turn.index - 1); }
+    static int parent(const BarrierCall& call) { return call.index & (call.index - 1); }
 
-    static bool has_child(const Turn& turn, int k) { return (std::int64_t{1} << k) < turn.n - turn.index; }
+    static bool has_child(const BarrierCall& call, int k) { return (std::int64_t{1} << k) < call.n - call.index; }
 
     template <Fabric F>
-    static Code gather(F& fabric, const Turn& turn) {
-        for (int k = 0; k < height(turn) && has_child(turn, k); ++k) {
-            const Awaited child{turn.index, turn.first_slot + k, turn.index + (1 << k), k};
-            const Code code = fabric.wait(child, turn.generation);
+    static Code gather(F& fabric, const BarrierCall& call) {
+        for (int k = 0; k < height(call) && has_child(call, k); ++k) {
+            const AwaitedSlot child{call.index, call.first_slot + k, call.index + (1 << k), k};
+            const Code code = fabric.wait(child, call.generation);
             if (code != Code::ok) return code;
         }
         return Code::ok;
     }
 
     template <Fabric F>
-    static Code release_children(F& fabric, const Turn& turn, int release) {
-        for (int k = height(turn) - 1; k >= 0; --k) {
-            if (!has_child(turn, k)) continue;
-            const Code code = fabric.signal(turn.index + (1 << k), release, turn.generation);
+    static Code release_children(F& fabric, const BarrierCall& call, int release) {
+        for (int k = height(call) - 1; k >= 0; --k) {
+            if (!has_child(call, k)) continue;
+            const Code code = fabric.signal(call.index + (1 << k), release, call.generation);
             if (code != Code::ok) return code;
         }
         return Code::ok;

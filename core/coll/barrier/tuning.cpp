@@ -39,10 +39,10 @@ bool parse_range(std::string_view text, TuningRange& range) {
     range = {};
     if (text == "*") return true;
     const auto dash = text.find('-');
-    if (!parse_number(text.substr(0, dash), range.least)) return false;
-    if (dash == std::string_view::npos) range.most = range.least;
+    if (!parse_number(text.substr(0, dash), range.min)) return false;
+    if (dash == std::string_view::npos) range.max = range.min;
     const bool open = dash == std::string_view::npos || dash + 1 == text.size();
-    return (open || parse_number(text.substr(dash + 1), range.most)) && range.least <= range.most;
+    return (open || parse_number(text.substr(dash + 1), range.max)) && range.min <= range.max;
 }
 
 // One line's rule; false in `found` for a line without one. Failures name the column.
@@ -96,11 +96,11 @@ Result<Tuning> Tuning::read(const std::string& path) {
     return parse(text.value(), path);
 }
 
-const TuningRule* Tuning::find(const Situation& situation) const {
+const TuningRule* Tuning::find(const BarrierSelectionInput& selection_input) const {
     for (const TuningRule& rule : rules_)
-        if (rule.members.holds(situation.members) && rule.per_node.holds(situation.pes_per_node()) &&
-            rule.per_core.holds(situation.pes_per_core))
-            return check_members(rule.plan, situation.members).ok() ? &rule : nullptr;
+        if (rule.members.contains(selection_input.members) && rule.per_node.contains(selection_input.pes_per_node()) &&
+            rule.per_core.contains(selection_input.pes_per_core))
+            return check_members(rule.plan, selection_input.members).ok() ? &rule : nullptr;
     return nullptr;
 }
 

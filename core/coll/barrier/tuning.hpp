@@ -21,10 +21,10 @@
 namespace npushmem::barrier {
 
 struct TuningRange {
-    double least = 0;
-    double most = std::numeric_limits<double>::infinity();
+    double min = 0;
+    double max = std::numeric_limits<double>::infinity();
 
-    [[nodiscard]] bool holds(double value) const { return value >= least && value <= most; }
+    [[nodiscard]] bool contains(double value) const { return value >= min && value <= max; }
 };
 
 struct TuningRule {
@@ -45,7 +45,7 @@ public:
     static Result<Tuning> read(const std::string& path);
 
     // Null when no rule fits, also when the first that does names an algorithm that cannot serve the team.
-    [[nodiscard]] const TuningRule* find(const Situation& situation) const;
+    [[nodiscard]] const TuningRule* find(const BarrierSelectionInput& selection_input) const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::vector<TuningRule>& rules() const { return rules_; }
     // Equal for equal texts: PEs that compare it know that they will choose alike.

@@ -4,23 +4,23 @@
 
 #include <string_view>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier {
 
 struct TwoProc {
     static constexpr std::string_view name = "two_proc";
     static constexpr std::string_view summary = "one exchange between two members";
-    static constexpr int most_members = 2;
+    static constexpr int max_members = 2;
 
     static constexpr int slots(int /*n*/) { return 2; }
 
     template <Fabric F>
-    static Code run(F& fabric, const Turn& turn) {
-        const int other = 1 - turn.index;
-        const int slot = turn.first_slot + static_cast<int>(turn.generation % 2);
-        const Code code = fabric.signal(other, slot, turn.generation);
-        return code == Code::ok ? fabric.wait({turn.index, slot, other, 0}, turn.generation) : code;
+    static Code run(F& fabric, const BarrierCall& call) {
+        const int other = 1 - call.index;
+        const int slot = call.first_slot + static_cast<int>(call.generation % 2);
+        const Code code = fabric.signal(other, slot, call.generation);
+        return code == Code::ok ? fabric.wait({call.index, slot, other, 0}, call.generation) : code;
     }
 };
 

@@ -5,7 +5,7 @@
 #include <source_location>
 
 #include "core/npu/check/clock.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/pipe.hpp"
 #include "npushmem/npu/remote_operations.hpp"
 
@@ -51,7 +51,7 @@ struct Access {
 
 // The aligned word of 8 bytes there; 0 where the memory is not mapped. Relaxed: others may write at the same time.
 inline std::uint64_t word_in_memory(std::uintptr_t address) {
-    if (unmapped_name::is(address)) return 0;
+    if (synthetic_address::is(address)) return 0;
     return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(address), __ATOMIC_RELAXED);
 }
 

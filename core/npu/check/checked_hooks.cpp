@@ -9,7 +9,7 @@
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
 #include "core/npu/check/watchdog.hpp"
-#include "core/npu/launch_run.hpp"
+#include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::npu {
@@ -28,17 +28,17 @@ public:
     }
     [[nodiscard]] std::string refusal(Address, std::size_t) const override { return {}; }
     [[nodiscard]] std::string name_of(Address address) const override {
-        if (unmapped_name::is(address)) {
-            return fmt::format("symmetric heap + {} of PE {}", unmapped_name::offset_of(address),
-                               unmapped_name::pe_of(address));
+        if (synthetic_address::is(address)) {
+            return fmt::format("symmetric heap + {} of PE {}", synthetic_address::offset_of(address),
+                               synthetic_address::pe_of(address));
         }
         const int pe = pe_of(address);
         if (pe < 0) return fmt::format("memory at {:#x}", address);
-        return fmt::format("symmetric heap + {} of PE {}", address - window_.part_of(pe), pe);
+        return fmt::format("symmetric heap + {} of PE {}", address - window_.base_of(pe), pe);
     }
     [[nodiscard]] bool shared() const override { return true; }
     [[nodiscard]] int pe_of(Address address) const override {
-        return unmapped_name::is(address) ? unmapped_name::pe_of(address) : here(address);
+        return synthetic_address::is(address) ? synthetic_address::pe_of(address) : here(address);
     }
 
 private:
@@ -75,7 +75,7 @@ struct CheckedLaunch {
     }
 
     // When all cores have been made.
-    void begin(check::Watchdog& watchdog, const detail::LaunchRun& run) {
+    void begin(check::Watchdog& watchdog, const detail::RunningLaunch& run) {
         watched = watchdog.watch(run.timeout(),
                                  [this, title = run.title()](double limit) { return domain.stuck(title, limit); });
     }

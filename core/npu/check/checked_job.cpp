@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "core/npu/check/job_run.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -65,7 +65,7 @@ std::string CheckReport::text() const {
     return text;
 }
 
-class CheckedJob::Parts {
+class CheckedJob::Impl {
 public:
     check::JobParts job;
     Schedule schedule;
@@ -93,7 +93,7 @@ public:
         while (!open.empty()) {
             const std::vector<std::uint64_t> deferred = std::move(open.back());
             open.pop_back();
-            if (report.schedules == schedule.most) {
+            if (report.schedules == schedule.max_schedules) {
                 report.complete = false;
                 return;
             }
@@ -146,7 +146,7 @@ Result<std::unique_ptr<CheckedJob>> CheckedJob::create(const CheckedJobConfig& c
     if (Status status = config.device.validate(); !status.ok()) return status;
     auto heap = JobHeap::create(config.pes, config.heap_bytes);
     if (!heap.ok()) return heap.status();
-    auto parts = std::make_unique<Parts>();
+    auto parts = std::make_unique<Impl>();
     parts->schedule = config.schedule;
     parts->job.device = config.device;
     parts->job.check = config.check;
@@ -161,23 +161,23 @@ Result<std::unique_ptr<CheckedJob>> CheckedJob::create(const CheckedJobConfig& c
     return std::unique_ptr<CheckedJob>(new CheckedJob(std::move(parts)));
 }
 
-CheckedJob::CheckedJob(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+CheckedJob::CheckedJob(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
 CheckedJob::~CheckedJob() = default;
 
-int CheckedJob::pes() const { return parts_->job.heap->pes(); }
+int CheckedJob::pes() const { return impl_->job.heap->pes(); }
 
 void* CheckedJob::allocate_on(int pe, std::size_t bytes, const Where& where) {
-    return parts_->job.heap->allocate(pe, bytes, where);
+    return impl_->job.heap->allocate(pe, bytes, where);
 }
 
-void CheckedJob::release(void* of_pe_0) { parts_->job.heap->release(of_pe_0); }
+void CheckedJob::release(void* of_pe_0) { impl_->job.heap->release(of_pe_0); }
 
 void* CheckedJob::copy_of(int pe, void* of_pe_0) const {
-    const JobHeap& heap = *parts_->job.heap;
+    const JobHeap& heap = *impl_->job.heap;
     return heap.base(pe) + (static_cast<std::byte*>(of_pe_0) - heap.base(0));
 }
 
-void CheckedJob::before_each(std::function<void()> reset) { parts_->reset = std::move(reset); }
+void CheckedJob::before_each(std::function<void()> reset) { impl_->reset = std::move(reset); }
 
 CheckReport CheckedJob::run(const LaunchConfig& launch, const Kernel& kernel) {
     return run(
@@ -188,7 +188,7 @@ CheckReport CheckedJob::run(const LaunchConfig& launch, const std::function<int(
                             const Kernel& kernel) {
     JobLaunch job{launch, {}, kernel};
     for (int pe = 0; pe < pes(); ++pe) job.blocks.push_back(blocks_of(pe));
-    return parts_->run(job);
+    return impl_->run(job);
 }
 
 }  // namespace npushmem::npu

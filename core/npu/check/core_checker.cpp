@@ -133,7 +133,7 @@ std::function<void()> CoreChecker::looking(const Operand& source, std::function<
 
 bool CoreChecker::watchable(const Operand& operand) const {
     const Address at = number_of(operand.address);
-    return domain_->names().shared() && operand.address != nullptr && operand.global && !unmapped_name::is(at) &&
+    return domain_->names().shared() && operand.address != nullptr && operand.global && !synthetic_address::is(at) &&
            domain_->names().pe_of(at) >= 0;
 }
 

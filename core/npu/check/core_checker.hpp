@@ -46,13 +46,13 @@ public:
     void before_wait() override { hurry(); }
     bool poll(std::uint64_t round, Where where) override;
     void after_wait(const void* address, std::uint64_t seen, Where where) override;
-    void arrive_cores(Where where) override;
-    void leave_cores() override;
+    void enter_core_barrier(Where where) override;
+    void leave_core_barrier() override;
     void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where where) override;
     void ub_released(std::size_t mark) override { ub_shadow_.release(mark); }
     void atomic_mode(bool on, Where where) override;
-    void barrier_begins(const BarrierCall& call, Where where) override;
-    void barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where where) override;
+    void barrier_begin(const BarrierDescriptor& call, Where where) override;
+    void barrier_observed(std::uint64_t seen, const BarrierDescriptor& call, int peer, Where where) override;
     void failed(const KernelError& error) override;
     void kernel_begin() override { point(); }
     void kernel_end() override;
@@ -192,7 +192,7 @@ private:
     FindingSide atomic_at_;
     WaitLoop loop_;
     LastRead last_read_;  // since the last yield
-    detail::Polling polling_{};
+    detail::PollState polling_{};
     CorePlace* place_ = nullptr;
     std::uint64_t calls_ = 0;                             // since others could run
     std::uint64_t turns_ = 0;                             // that ended because of many calls

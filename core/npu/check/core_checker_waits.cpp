@@ -62,7 +62,7 @@ void CoreChecker::wait_for_change(const LastRead& read) {
     calls_ = 0;
     context_->polled = read.address;
     context_->polled_value = read.value;
-    context_->runner->poll_again(*context_, polling_, read.where);
+    context_->runner->poll_unchanged(*context_, polling_, read.where);
     context_->polled = nullptr;
 }
 
@@ -116,7 +116,7 @@ void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where wher
     observe(at, address, seen, where);
 }
 
-void CoreChecker::arrive_cores(Where where) {
+void CoreChecker::enter_core_barrier(Where where) {
     enter(where);
     point();
     hurry();
@@ -141,16 +141,16 @@ void CoreChecker::arrive_cores(Where where) {
     domain_->changed();
 }
 
-void CoreChecker::leave_cores() {
+void CoreChecker::leave_core_barrier() {
     outside_.acquired();
     now().join(domain_->meeting(pe_).passed);
 }
 
-void CoreChecker::barrier_begins(const BarrierCall& call, Where where) {
+void CoreChecker::barrier_begin(const BarrierDescriptor& call, Where where) {
     domain_->compare(call, side(Pipe::scalar, call.variant, where), cores_);
 }
 
-void CoreChecker::barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where where) {
+void CoreChecker::barrier_observed(std::uint64_t seen, const BarrierDescriptor& call, int peer, Where where) {
     if (seen - call.generation <= 1) return;
     domain_->report(Hazard::generation, side(Pipe::scalar, call.variant, where), FindingSide{},
                     domain_->names().name_of(number_of(call.state)),

@@ -15,17 +15,17 @@ bool same_line(const std::source_location& a, const std::source_location& b) {
     return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
-bool same_call(const BarrierCall& a, const BarrierCall& b) {
+bool same_call(const BarrierDescriptor& a, const BarrierDescriptor& b) {
     return std::strcmp(a.variant, b.variant) == 0 && a.start == b.start && a.stride == b.stride && a.size == b.size &&
            a.radix == b.radix;
 }
 
 // A stride of 0 stands for a list that is not known here.
-bool takes_part(const BarrierCall& call, int pe) {
+bool takes_part(const BarrierDescriptor& call, int pe) {
     return call.stride == 0 || TeamView{call.start, call.stride, call.size}.index_of(pe) >= 0;
 }
 
-std::string describe(const BarrierCall& call, int cores) {
+std::string describe(const BarrierDescriptor& call, int cores) {
     return fmt::format("{} of {} PEs from {} by {}, radix {}, on {} cores", call.variant, call.size, call.start,
                        call.stride, call.radix, cores);
 }
@@ -160,7 +160,7 @@ bool Domain::progress() {
     return false;
 }
 
-void Domain::compare(const BarrierCall& call, const FindingSide& here, int cores) {
+void Domain::compare(const BarrierDescriptor& call, const FindingSide& here, int cores) {
     // The state lies at the same offset of the same allocation on every PE: its name without the PE.
     std::string state = names_.name_of(reinterpret_cast<Address>(call.state));
     state.resize(std::min(state.size(), state.rfind(" of PE ")));

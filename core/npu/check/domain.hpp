@@ -123,7 +123,7 @@ public:
     bool progress();
 
     // The members of a team compare what they call.
-    void compare(const BarrierCall& call, const FindingSide& here, int cores);
+    void compare(const BarrierDescriptor& call, const FindingSide& here, int cores);
 
 private:
     struct CoreFacts {
@@ -138,7 +138,7 @@ private:
         std::uint32_t agent;
     };
     struct TeamCall {
-        BarrierCall call;
+        BarrierDescriptor call;
         FindingSide side;
         int cores;
     };

@@ -9,7 +9,7 @@ using detail::CoreContext;
 
 namespace {
 
-// In each of them all cores poll `most_polls_in_vain` times: when so many brought nothing, none will.
+// In each of them all cores poll `max_idle_polls` times: when so many brought nothing, none will.
 constexpr int most_looks_in_a_row = 1024;
 // In watched memory the cores poll once in each: no loop that gives up by itself is as long.
 constexpr int min_looks_in_a_row = 64;
@@ -51,7 +51,7 @@ bool JobControl::deliver_signal() { return run_command(); }
 bool JobControl::give_way() {
     if (kind_ == Schedule::Kind::random) return draw(4);
     if (kind_ != Schedule::Kind::explore || !defer()) return false;
-    if (running_ != nullptr) running_->set_aside = true;
+    if (running_ != nullptr) running_->deferred = true;
     return true;
 }
 
@@ -67,13 +67,13 @@ void JobControl::count_looks(const CoreContext& chosen) {
 CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
     std::size_t chosen = 0;
     if (kind_ == Schedule::Kind::random) chosen = random_() % able.size();
-    if (std::exchange(long_turn_, false)) std::ranges::for_each(able, [](auto* core) { core->set_aside = false; });
+    if (std::exchange(long_turn_, false)) std::ranges::for_each(able, [](auto* core) { core->deferred = false; });
     if (kind_ == Schedule::Kind::explore) {
-        const auto found = std::ranges::find(able, false, &CoreContext::set_aside);
+        const auto found = std::ranges::find(able, false, &CoreContext::deferred);
         if (found != able.end()) chosen = static_cast<std::size_t>(found - able.begin());
     }
     running_ = able[chosen];
-    running_->set_aside = false;
+    running_->deferred = false;
     count_looks(*running_);
     return *running_;
 }
@@ -92,9 +92,9 @@ void JobControl::unblock() {
     if (!domain_->progress() && !look_again()) ends_.deadlocked();
 }
 
-bool JobControl::overdue() {
-    if (!ends_.overdue) return false;
-    ends_.overdue();
+bool JobControl::on_deadline() {
+    if (!ends_.on_deadline) return false;
+    ends_.on_deadline();
     return true;
 }
 

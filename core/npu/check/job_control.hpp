@@ -19,7 +19,7 @@ public:
 
     struct Ends {
         std::function<void()> deadlocked;
-        std::function<void()> overdue;
+        std::function<void()> on_deadline;
     };
     // Before the first core runs. `watched`: the domain learns every change of the memory. `ends` fail the launches.
     void attach(Domain& domain, bool watched, Ends ends);
@@ -33,7 +33,7 @@ public:
 
     detail::CoreContext& choose(const std::vector<detail::CoreContext*>& able) override;
     void unblock() override;
-    bool overdue() override;
+    bool on_deadline() override;
     [[nodiscard]] std::uint64_t version() const override { return domain_->changes() + looks_; }
 
 private:

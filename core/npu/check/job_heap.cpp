@@ -1,6 +1,6 @@
 #include "core/npu/check/job_heap.hpp"
 
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 #include <fmt/format.h>
 
@@ -20,12 +20,13 @@ std::size_t whole(std::size_t bytes, std::size_t unit) { return (bytes + unit - 
 
 Result<std::unique_ptr<JobHeap>> JobHeap::create(int pes, std::size_t bytes) {
     const std::size_t part = whole(bytes, 4096);
-    auto memory = detail::Mapping::create(static_cast<std::size_t>(pes) * part, "the symmetric heaps of a checked job");
+    auto memory =
+        detail::AnonymousMapping::create(static_cast<std::size_t>(pes) * part, "the symmetric heaps of a checked job");
     if (!memory.ok()) return memory.status();
     return std::unique_ptr<JobHeap>(new JobHeap(pes, part, std::move(memory).value()));
 }
 
-JobHeap::JobHeap(int pes, std::size_t part, detail::Mapping memory)
+JobHeap::JobHeap(int pes, std::size_t part, detail::AnonymousMapping memory)
     : pes_(pes), part_(part), memory_(std::move(memory)), parts_(static_cast<std::size_t>(pes)) {}
 
 bool JobHeap::inside(Address address) const {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/npu/anonymous_mapping.hpp"
 #include "core/npu/check/memory_names.hpp"
-#include "core/npu/mapping.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"
 
@@ -48,7 +48,7 @@ private:
         std::size_t used = 64;
     };
 
-    JobHeap(int pes, std::size_t part, detail::Mapping memory);
+    JobHeap(int pes, std::size_t part, detail::AnonymousMapping memory);
     [[nodiscard]] bool inside(Address address) const;
     [[nodiscard]] std::size_t offset_of(Address address) const;
     // The last that begins at or before; null: none.
@@ -56,7 +56,7 @@ private:
 
     int pes_;
     std::size_t part_;
-    detail::Mapping memory_;
+    detail::AnonymousMapping memory_;
     std::vector<Part> parts_;
 };
 

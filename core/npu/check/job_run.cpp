@@ -49,7 +49,7 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
     // Hooks of the launch take the place of the checker's.
     const bool watched = parts.check && !launch.config.hooks;
     JobControl::Ends ends{[this] { deadlock(); }, {}};
-    if (watched) ends.overdue = [this] { overdue(); };
+    if (watched) ends.on_deadline = [this] { on_deadline(); };
     control.attach(*domain_, watched, std::move(ends));
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) add_pe(parts, launch, static_cast<int>(pe));
     if (!watched) return;
@@ -72,9 +72,9 @@ void JobRun::add_pe(JobParts& parts, const JobLaunch& launch, int number) {
         };
     LaunchConfig config = launch.config;
     config.block_dim = launch.blocks[at];
-    pe.job = std::make_unique<detail::LaunchJob>(
-        detail::LaunchJob{std::move(config), std::make_unique<SharedKernel>(launch.kernel)});
-    pe.run = std::make_unique<detail::LaunchRun>(*pe.job, pe.device, *parts.fabrics[at], *parts.cores[at]);
+    pe.job = std::make_unique<detail::QueuedLaunch>(
+        detail::QueuedLaunch{std::move(config), std::make_unique<SharedKernel>(launch.kernel)});
+    pe.run = std::make_unique<detail::RunningLaunch>(*pe.job, pe.device, *parts.fabrics[at], *parts.cores[at]);
 }
 
 void JobRun::run() {
@@ -82,7 +82,7 @@ void JobRun::run() {
     NoWork source;
     detail::Runner runner(waiting, source, &control_);
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) runner.add(*pes_[pe].run, *cores_[pe]);
-    runner.run([](const detail::LaunchRun&) {});
+    runner.run([](const detail::RunningLaunch&) {});
 }
 
 Status JobRun::status() const {
@@ -95,14 +95,16 @@ Status JobRun::status() const {
 std::string JobRun::describe(const CoreContext& core) const {
     const std::string who = fmt::format("PE {} core {}", core.core->my_pe(), core.core->index());
     switch (core.status) {
-        case CoreStatus::awaiting_cores: return fmt::format("{} waits in core_barrier ({})", who, text_of(core.where));
+        case CoreStatus::awaiting_core_barrier:
+            return fmt::format("{} waits in core_barrier ({})", who, text_of(core.where));
         case CoreStatus::polling: {
             const std::string word = core.polled == nullptr ? "" : ": " + describe_word(core.polled, core.polled_value);
             return fmt::format("{} polls memory that nobody changes any more ({}){}", who, text_of(core.where), word);
         }
         case CoreStatus::runnable: return fmt::format("{} could go on ({})", who, text_of(core.where));
         // In a job of one process every PE is mapped.
-        case CoreStatus::awaiting_event: return fmt::format("{} waits for a transport ({})", who, text_of(core.where));
+        case CoreStatus::awaiting_predicate:
+            return fmt::format("{} waits for a transport ({})", who, text_of(core.where));
         case CoreStatus::awaiting_word: break;
     }
     const std::string from = core.condition.pe < 0 ? "" : fmt::format(" from PE {}", core.condition.pe);
@@ -128,7 +130,7 @@ void JobRun::deadlock() {
     if (cause.ok()) fail_all("nobody can go on");
 }
 
-void JobRun::overdue() {
+void JobRun::on_deadline() {
     const std::chrono::duration<double> limit = pes_.front().run->timeout();
     fail_all(fmt::format("the launch has not ended within its deadline of {} s", limit.count()));
 }

@@ -48,13 +48,13 @@ public:
 private:
     struct Pe {
         DeviceConfig device;
-        std::unique_ptr<detail::LaunchJob> job;
-        std::unique_ptr<detail::LaunchRun> run;
+        std::unique_ptr<detail::QueuedLaunch> job;
+        std::unique_ptr<detail::RunningLaunch> run;
     };
 
     void add_pe(JobParts& parts, const JobLaunch& launch, int pe);
     void deadlock();
-    void overdue();
+    void on_deadline();
     // Fails all launches with H17, for this reason and with every core that has not ended.
     void fail_all(const std::string& why);
     // The core to blame: one that waits for a word, or polls one.

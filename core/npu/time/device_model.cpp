@@ -34,7 +34,7 @@ constexpr std::array rows{
 };
 
 constexpr std::string_view group_name = "group";
-constexpr int most_group = 4096;
+constexpr int max_group = 4096;
 
 bool parse_into(std::string_view text, auto& value) {
     const char* end = text.data() + text.size();
@@ -45,8 +45,8 @@ bool parse_into(std::string_view text, auto& value) {
 // Rates must be above 0: something that never arrives is no model of a device.
 Status set(DeviceModel& model, std::string_view name, std::string_view value) {
     if (name == group_name) {
-        if (parse_into(value, model.group) && model.group >= 1 && model.group <= most_group) return {};
-        return {Code::config, fmt::format("'{}' is no number of PEs, 1 to {}", value, most_group)};
+        if (parse_into(value, model.group) && model.group >= 1 && model.group <= max_group) return {};
+        return {Code::config, fmt::format("'{}' is no number of PEs, 1 to {}", value, max_group)};
     }
     for (const Row& row : rows) {
         if (name != row.name) continue;

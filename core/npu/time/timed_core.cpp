@@ -33,8 +33,11 @@ void copy_scalar(void* to, const void* from, std::size_t bytes) {
 
 }  // namespace
 
-TimedCore::TimedCore(std::shared_ptr<Board> board, Core& core)
-    : board_(std::move(board)), core_(core), pe_(core.my_pe()), begin_(board_->begin(pe_, core.index(), core.count())) {
+TimedCore::TimedCore(std::shared_ptr<SimulationState> simulation, Core& core)
+    : simulation_(std::move(simulation)),
+      core_(core),
+      pe_(core.my_pe()),
+      begin_(simulation_->begin(pe_, core.index(), core.count())) {
     clocks_.fill(begin_);
 }
 
@@ -45,13 +48,13 @@ int TimedCore::owner_of(const void* address) const {
 
 double TimedCore::drained() const { return *std::max_element(clocks_.begin(), clocks_.end()); }
 
-void TimedCore::work(double length, const char* what) {
-    board_->note({what, pe_, core_.index(), Pipe::scalar, scalar(), scalar() + length});
+void TimedCore::advance_scalar(double length, const char* what) {
+    simulation_->record({what, pe_, core_.index(), Pipe::scalar, scalar(), scalar() + length});
     scalar() += length;
 }
 
-double TimedCore::over(const Command& command, double begin) {
-    const DeviceModel& model = board_->model;
+double TimedCore::completion_time(const Command& command, double begin) {
+    const DeviceModel& model = simulation_->model;
     if (command.pipe == Pipe::vector) {
         const double bytes =
             std::max({bytes_of(command.target), bytes_of(command.source[0]), bytes_of(command.source[1])});
@@ -63,12 +66,12 @@ double TimedCore::over(const Command& command, double begin) {
         if (operand->address == nullptr || !operand->global) continue;
         const double bytes = bytes_of(*operand);
         const int owner = owner_of(operand->address);
-        end = std::max({end, begin + bytes / model.copy_rate, board_->memory(owner, begin, bytes)});
+        end = std::max({end, begin + bytes / model.copy_rate, simulation_->memory(owner, begin, bytes)});
         if (owner != pe_) {
             const bool out = operand == &command.target;
-            end = std::max(end, board_->link(out ? pe_ : owner, out ? owner : pe_, begin, bytes));
+            end = std::max(end, simulation_->link(out ? pe_ : owner, out ? owner : pe_, begin, bytes));
         }
-        latency = std::max(latency, board_->latency(pe_, owner));
+        latency = std::max(latency, simulation_->latency(pe_, owner));
     }
     return end + latency;
 }
@@ -84,93 +87,94 @@ void TimedCore::issue(const Command& command, std::function<void()> run) {
     run();
     // Cores take turns at a link: whoever asks first gets it first, and one that ran on would leave the others gaps.
     if (uses_link(command)) core_.yield();
-    work(board_->model.issue, "issue");
+    advance_scalar(simulation_->model.issue, "issue");
     const double begin = std::max(scalar(), clock(command.pipe));
-    const double end = over(command, begin);
-    board_->note({command.name, pe_, core_.index(), command.pipe, begin, end});
+    const double end = completion_time(command, begin);
+    simulation_->record({command.name, pe_, core_.index(), command.pipe, begin, end});
     clock(command.pipe) = end;
 }
 
 void TimedCore::set_flag(Pipe from, Pipe to, int id, Where) {
-    work(board_->model.issue, "set_flag");
-    flags_[{from, to, id}] = std::max(scalar(), clock(from)) + board_->model.flag;
+    advance_scalar(simulation_->model.issue, "set_flag");
+    flags_[{from, to, id}] = std::max(scalar(), clock(from)) + simulation_->model.flag;
 }
 
 void TimedCore::wait_flag(Pipe from, Pipe to, int id, Where) {
-    work(board_->model.issue, "wait_flag");
+    advance_scalar(simulation_->model.issue, "wait_flag");
     const auto flag = flags_.extract({from, to, id});
     if (!flag.empty()) clock(to) = std::max(clock(to), flag.mapped());
 }
 
 // The commands of one pipe come one after the other in any case.
 void TimedCore::pipe_barrier(Pipe pipe, Where) {
-    work(board_->model.issue, "pipe_barrier");
+    advance_scalar(simulation_->model.issue, "pipe_barrier");
     if (pipe == Pipe::all) clocks_.fill(drained());
 }
 
-void TimedCore::touch(const void* address, const char* what) {
+void TimedCore::access_line(const void* address, const char* what) {
     const bool missed = lines_.insert(line_of(address)).second;
     // There and back.
     const int owner = owner_of(address);
-    const double far = owner == pe_ ? 0 : 2 * board_->latency(pe_, owner);
-    work(missed ? board_->model.gm_latency + far : board_->model.issue, what);
+    const double far = owner == pe_ ? 0 : 2 * simulation_->latency(pe_, owner);
+    advance_scalar(missed ? simulation_->model.gm_latency + far : simulation_->model.issue, what);
 }
 
 void TimedCore::load(const void* address, void* value, std::size_t bytes, Where) {
     copy_scalar(value, address, bytes);
-    touch(address, "load");
+    access_line(address, "load");
 }
 
 void TimedCore::store(void* address, const void* value, std::size_t bytes, Where) {
     copy_scalar(address, value, bytes);
-    touch(address, "store");
+    access_line(address, "store");
 }
 
 void TimedCore::dcci(const void* address, std::size_t bytes, Where) {
     const std::uintptr_t last = line_of(static_cast<const std::byte*>(address) + std::max<std::size_t>(bytes, 1) - 1);
     for (std::uintptr_t line = line_of(address); line <= last; ++line) {
         lines_.erase(line);
-        work(board_->model.issue, "dcci");
+        advance_scalar(simulation_->model.issue, "dcci");
     }
 }
 
 void TimedCore::quiet(Where) {
     clocks_.fill(drained());
-    work(board_->model.gm_latency, "quiet");
+    advance_scalar(simulation_->model.gm_latency, "quiet");
 }
 
 void TimedCore::signal(const Signal& signal, Where) {
-    work(board_->model.issue, "signal");
+    advance_scalar(simulation_->model.issue, "signal");
     if (signal.send) return signal.send();
-    const double when = scalar() + board_->latency(pe_, owner_of(signal.word));
+    const double when = scalar() + simulation_->latency(pe_, owner_of(signal.word));
     // Release: pairs with acquire_word in the waits.
     const std::uint64_t before = signal.add ? __atomic_fetch_add(signal.word, signal.value, __ATOMIC_RELEASE) : 0;
-    board_->signal(signal.word, before + signal.value, when);
+    simulation_->signal(signal.word, before + signal.value, when);
     if (!signal.add) __atomic_store_n(signal.word, signal.value, __ATOMIC_RELEASE);
 }
 
 void TimedCore::before_atomic(const void* address, std::size_t, Where) {
-    work(2 * board_->latency(pe_, owner_of(address)), "atomic");
+    advance_scalar(2 * simulation_->latency(pe_, owner_of(address)), "atomic");
 }
 
 // A poll that finds the value has gone there and back.
 void TimedCore::after_wait(const void* address, std::uint64_t seen, Where) {
     const double begin = scalar();
     const int owner = owner_of(address);
-    const double poll = owner == pe_ ? board_->model.gm_latency : 2 * board_->latency(pe_, owner);
-    scalar() = std::max(scalar(), board_->arrival(address, seen));
+    const double poll = owner == pe_ ? simulation_->model.gm_latency : 2 * simulation_->latency(pe_, owner);
+    scalar() = std::max(scalar(), simulation_->arrival(address, seen));
     scalar() += poll;
-    board_->note({"wait", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
+    simulation_->record({"wait", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
 }
 
-void TimedCore::arrive_cores(Where) { board_->arrive(pe_, meetings_, scalar()); }
+void TimedCore::enter_core_barrier(Where) { simulation_->arrive(pe_, core_barriers_, scalar()); }
 
-void TimedCore::leave_cores() {
+void TimedCore::leave_core_barrier() {
     const double begin = scalar();
-    scalar() = board_->met(pe_, meetings_++) + (core_.count() > 1 ? board_->model.core_barrier : 0);
-    board_->note({"core_barrier", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
+    scalar() =
+        simulation_->barrier_end(pe_, core_barriers_++) + (core_.count() > 1 ? simulation_->model.core_barrier : 0);
+    simulation_->record({"core_barrier", pe_, core_.index(), Pipe::scalar, begin, scalar()}, true);
 }
 
-void TimedCore::kernel_end() { board_->end(pe_, begin_, drained()); }
+void TimedCore::kernel_end() { simulation_->end(pe_, begin_, drained()); }
 
 }  // namespace npushmem::npu::time

@@ -102,9 +102,9 @@ std::string describe_kernels(const Settings& settings, int pes, int nodes, doubl
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores) {
     const auto tuning = barrier::Tuning::read(settings.coll_tuning_file);
     if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
-    barrier::Situation situation{.members = pes, .nodes = nodes, .mapped = nodes == 1};
-    situation.pes_per_core = situation.pes_per_node() / cores;
-    const auto choice = barrier::choose(settings.barrier_algo, situation, tuning.value());
+    barrier::BarrierSelectionInput selection_input{.members = pes, .nodes = nodes, .mapped = nodes == 1};
+    selection_input.pes_per_core = selection_input.pes_per_node() / cores;
+    const auto choice = barrier::choose(settings.barrier_algo, selection_input, tuning.value());
     if (!choice.ok()) return choice.status().within("NPUSHMEM_BARRIER_ALGO");
     return fmt::format("barriers:\n{}barrier of {} PEs on {} host{} of {:.3g} usable cores: {} ({})\n",
                        barrier::describe_algorithms(), pes, nodes, nodes == 1 ? "" : "s", cores,

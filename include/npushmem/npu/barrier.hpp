@@ -75,10 +75,10 @@ NPUSHMEM_NPU_EXPORT void sync_v1(Core& core, const TeamView& team, BarrierState*
 // v2, dissemination of radix 2 to 8 (the same on every member): ceil(log_radix n) rounds of radix - 1 signals and
 // waits, shared by the cores. Code::range for another radix.
 NPUSHMEM_NPU_EXPORT void barrier_v2(Core& core, const TeamView& team, BarrierState* state,
-                                    int radix = barrier_v2_most_radix,
+                                    int radix = barrier_v2_max_radix,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_v2(Core& core, const TeamView& team, BarrierState* state,
-                                 int radix = barrier_v2_most_radix,
+                                 int radix = barrier_v2_max_radix,
                                  const std::source_location& where = std::source_location::current());
 
 // v3, centralised: each PE publishes its arrival in its own memory and up to eight cores read everybody else's. No two
@@ -100,18 +100,20 @@ struct ServerBarrierState {
     BarrierState leaders;
 };
 
-// Across servers: the PEs of each server (`per_server` neighbours in the team) meet by v3, one of each meets those of
-// the other servers by v1, and the server meets again, so that few signals go between servers: by loads and stores, or
+// Across servers: the PEs of each server (`per_server` neighbours in the team) run v3, one of each runs v1 with those
+// of the other servers, and the server runs v3 again, so that few signals go between servers: by loads and stores, or
 // by whatever transport reaches there. Code::argument when the team is not whole servers.
 NPUSHMEM_NPU_EXPORT void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                                          const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                                       const std::source_location& where = std::source_location::current());
 
-NPUSHMEM_NPU_EXPORT void barrier_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
-                                    const std::source_location& where = std::source_location::current());
-NPUSHMEM_NPU_EXPORT void sync_by(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
-                                 const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void barrier_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team,
+                                             BarrierState* state,
+                                             const std::source_location& where = std::source_location::current());
+NPUSHMEM_NPU_EXPORT void sync_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team,
+                                          BarrierState* state,
+                                          const std::source_location& where = std::source_location::current());
 
 // Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams got
 // here. The first form takes the device's choice (NPUSHMEM_NPU_BARRIER).

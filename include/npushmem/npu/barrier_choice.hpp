@@ -8,14 +8,14 @@
 
 namespace npushmem::npu {
 
-inline constexpr int barrier_v2_most_radix = 8;
+inline constexpr int barrier_v2_max_radix = 8;
 
 enum class BarrierVariant : unsigned char { automatic, v1, v2, v3 };
 
 // What NPUSHMEM_NPU_BARRIER says: v1, v2, v2:<radix>, v3 or auto.
 struct BarrierChoice {
     BarrierVariant variant = BarrierVariant::automatic;
-    int radix = barrier_v2_most_radix;  // of v2
+    int radix = barrier_v2_max_radix;  // of v2
 
     // Code::config with the forms that exist.
     NPUSHMEM_NPU_EXPORT static Result<BarrierChoice> parse(std::string_view text);

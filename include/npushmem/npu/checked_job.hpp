@@ -1,5 +1,5 @@
 // A job of several PEs inside one process and one thread, with everything checked: for finding what is wrong with a
-// kernel before it meets hardware. The kernel's source is the one that runs elsewhere.
+// kernel before it runs on hardware. The kernel's source is the one that runs elsewhere.
 //
 //   auto job = CheckedJob::create({.pes = 2}).value();
 //   auto* data = job->allocate<float>(64);
@@ -34,7 +34,7 @@ struct Schedule {
     Kind kind = Kind::lazy;
     std::uint64_t seed = 0;
     int deferrals = 1;
-    std::uint64_t most = 1'000'000;  // schedules to explore at most
+    std::uint64_t max_schedules = 1'000'000;  // schedules to explore at most
 
     // The forms above. Code::config with the forms that exist.
     NPUSHMEM_NPU_EXPORT static Result<Schedule> parse(std::string_view text);
@@ -46,7 +46,7 @@ struct CheckReport {
     Status status;                  // the first launch that failed, in that schedule
     std::string schedule;           // how to run the same again
     std::uint64_t schedules = 0;    // that were run
-    bool complete = true;           // false: `most` ended the exploration
+    bool complete = true;           // false: `max_schedules` ended the exploration
     double seconds = 0;
     std::uint64_t remote_signals = 0;  // sent to other PEs, by all cores of all PEs
     std::uint64_t remote_waits = 0;    // waits for, and fetches of, words of other PEs
@@ -105,11 +105,11 @@ public:
     CheckReport run(const LaunchConfig& launch, const std::function<int(int pe)>& blocks_of, const Kernel& kernel);
 
 private:
-    class Parts;
-    explicit CheckedJob(std::unique_ptr<Parts> parts);
+    class Impl;
+    explicit CheckedJob(std::unique_ptr<Impl> parts);
     [[nodiscard]] void* copy_of(int pe, void* of_pe_0) const;
 
-    std::unique_ptr<Parts> parts_;
+    std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace npushmem::npu

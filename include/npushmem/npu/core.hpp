@@ -53,10 +53,10 @@ public:
     ~Core() = default;
 
     // ---- who am I -------------------------------------------------------------------------------------------------
-    [[nodiscard]] int block_index() const { return state_.place.block; }
-    [[nodiscard]] int block_count() const { return state_.place.blocks; }
-    [[nodiscard]] int sub_core_index() const { return state_.place.sub_core; }
-    [[nodiscard]] int sub_core_count() const { return state_.place.sub_cores; }
+    [[nodiscard]] int block_index() const { return state_.position.block; }
+    [[nodiscard]] int block_count() const { return state_.position.blocks; }
+    [[nodiscard]] int sub_core_index() const { return state_.position.sub_core; }
+    [[nodiscard]] int sub_core_count() const { return state_.position.sub_cores; }
     // Over all vector cores of the launch: block_index * sub_core_count + sub_core_index, below count().
     [[nodiscard]] int index() const { return block_index() * sub_core_count() + sub_core_index(); }
     [[nodiscard]] int count() const { return block_count() * sub_core_count(); }
@@ -242,9 +242,9 @@ public:
                              const Where& where = Where::current());
 
     // ---- order between cores ----------------------------------------------------------------------------------------
-    // All cores of the launch meet; every core must call it equally often. What a core did before is visible to all
-    // after it (on hardware: pipes and cache as with any other communication). Throws Code::mismatch when a core that
-    // has not arrived ends its kernel, Code::timeout, Code::aborted.
+    // Barrier among all cores of the launch; every core must call it equally often. What a core did before is visible
+    // to all after it (on hardware: pipes and cache as with any other communication). Throws Code::mismatch when a core
+    // that has not arrived ends its kernel, Code::timeout, Code::aborted.
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
     void yield(const Where& where = Where::current());
@@ -268,21 +268,21 @@ private:
     // As remote(); null where only the operations for unmapped PEs reach.
     template <class T>
     [[nodiscard]] T* find(T* symmetric, int pe, const Where& where) const;
-    [[nodiscard]] void* find_slow(const void* symmetric, int pe, const Where& where) const;
-    [[nodiscard]] void* remote_slow(const void* symmetric, int pe, const Where& where) const;
+    [[nodiscard]] void* find_slow_path(const void* symmetric, int pe, const Where& where) const;
+    [[nodiscard]] void* remote_slow_path(const void* symmetric, int pe, const Where& where) const;
     void put_unmapped(void* target, const void* source, std::size_t bytes, int pe, const Where& where);
     void get_unmapped(void* target, const void* source, std::size_t bytes, int pe, const Where& where);
     void put_signal_unmapped(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
                              std::uint64_t value, int pe, const Where& where);
     void signal_unmapped(const Signal& signal, int pe, const Where& where);
-    std::uint64_t look_unmapped(const std::uint64_t* word, int pe, const Where& where);
+    std::uint64_t poll_unmapped(const std::uint64_t* word, int pe, const Where& where);
     std::uint64_t fetch_unmapped(const std::uint64_t* word, int pe, const Where& where);
     std::uint64_t atomic_unmapped(const char* operation, const RemoteAtomic& what, int pe, const Where& where);
     std::uint64_t wait_unmapped(const detail::Condition& condition, const Where& where);
     void fence_unmapped(const Where& where);
     void quiet_unmapped(const Where& where);
-    std::uint64_t wait_slow(const detail::Condition& condition, const Where& where);
-    void core_barrier_slow(const Where& where);
+    std::uint64_t wait_slow_path(const detail::Condition& condition, const Where& where);
+    void core_barrier_slow_path(const Where& where);
     // `round`: polls in a row; 0: no poll.
     void poll_point(std::uint64_t round, const Where& where);
 

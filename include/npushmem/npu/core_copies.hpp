@@ -35,12 +35,12 @@ inline void check_strided(const char* operation, const StridedShape& shape, std:
     if (shape.block_units - 1 >= max_strided_block) {
         fail_shape(Hazard::copy_shape, operation, "block_units must be 1 to 65535", shape.block_units, where);
     }
-    const std::size_t most_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
-    if (shape.source_gap_units > most_gap || strided_span(shape, shape.source_gap_units) > source_room) {
+    const std::size_t max_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
+    if (shape.source_gap_units > max_gap || strided_span(shape, shape.source_gap_units) > source_room) {
         fail_shape(source_hazard, operation, "the blocks and gaps must lie inside the source; bytes there", source_room,
                    where);
     }
-    if (shape.target_gap_units > most_gap || strided_span(shape, shape.target_gap_units) > target_room) {
+    if (shape.target_gap_units > max_gap || strided_span(shape, shape.target_gap_units) > target_room) {
         fail_shape(target_hazard, operation, "the blocks and gaps must lie inside the target; bytes there", target_room,
                    where);
     }
@@ -54,12 +54,12 @@ inline void check_pad(const char* operation, const PadShape& shape, std::size_t 
         fail_shape(Hazard::copy_shape, operation, "block_bytes must be 1 to 2097151 and whole elements",
                    shape.block_bytes, where);
     }
-    const std::size_t most_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
-    if (shape.ub_gap_units > most_gap || shape.ub_span() > ub_room) {
+    const std::size_t max_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
+    if (shape.ub_gap_units > max_gap || shape.ub_span() > ub_room) {
         fail_shape(Hazard::ub_overflow, operation,
                    "the padded blocks and gaps must lie inside the UB view; bytes there", ub_room, where);
     }
-    if (shape.gm_gap_bytes > most_gap || shape.gm_span() > gm_room) {
+    if (shape.gm_gap_bytes > max_gap || shape.gm_span() > gm_room) {
         fail_shape(Hazard::bad_address, operation, "the blocks and gaps must lie inside the GM view; bytes there",
                    gm_room, where);
     }

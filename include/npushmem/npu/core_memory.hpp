@@ -164,7 +164,7 @@ inline T* Core::remote(T* symmetric, int pe, const Where& where) const {
     const std::uintptr_t computed = state_.window.remote(detail::number_of(symmetric), pe);
     if (computed != 0) [[likely]]
         return reinterpret_cast<T*>(computed);
-    return static_cast<T*>(remote_slow(symmetric, pe, where));
+    return static_cast<T*>(remote_slow_path(symmetric, pe, where));
 }
 
 template <class T>
@@ -172,7 +172,7 @@ inline T* Core::find(T* symmetric, int pe, const Where& where) const {
     const std::uintptr_t computed = state_.window.remote(detail::number_of(symmetric), pe);
     if (computed != 0) [[likely]]
         return reinterpret_cast<T*>(computed);
-    return static_cast<T*>(find_slow(symmetric, pe, where));
+    return static_cast<T*>(find_slow_path(symmetric, pe, where));
 }
 
 template <class T>
@@ -262,7 +262,7 @@ inline std::uint64_t Core::signal_wait_until(const std::uint64_t* word, Compare 
                                              const Where& where) {
     check_scalar("signal_wait_until", word, where);
     std::uint64_t seen = detail::acquire_word(word);
-    if (!satisfied(seen, compare, value)) seen = wait_slow({word, compare, value, pe}, where);
+    if (!satisfied(seen, compare, value)) seen = wait_slow_path({word, compare, value, pe}, where);
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->after_wait(word, seen, where);
     return seen;
@@ -360,10 +360,10 @@ inline T Core::atomic_compare_swap_on(T* symmetric, std::type_identity_t<T> expe
 
 inline void Core::core_barrier(const Where& where) {
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->arrive_cores(where);
-    if (count() > 1) core_barrier_slow(where);
+        state_.hooks->enter_core_barrier(where);
+    if (count() > 1) core_barrier_slow_path(where);
     if (state_.hooks != nullptr) [[unlikely]]
-        state_.hooks->leave_cores();
+        state_.hooks->leave_core_barrier();
 }
 
 }  // namespace npushmem::npu

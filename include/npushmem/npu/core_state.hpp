@@ -26,7 +26,7 @@ namespace detail {
 class CoreContext;
 using Where = std::source_location;
 
-struct Place {
+struct CorePosition {
     int block = 0;
     int blocks = 1;
     int sub_core = 0;
@@ -40,7 +40,7 @@ struct UbRegion {
 };
 
 struct CoreState {
-    Place place;
+    CorePosition position;
     UbRegion ub;
     Window window;
     int my_pe = 0;

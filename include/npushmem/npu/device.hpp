@@ -19,11 +19,12 @@ class Executor;
 // own.
 class NPUSHMEM_NPU_EXPORT Device {
 public:
-    // `fabric` and `waiting` must outlive the device. Code::config for sizes out of range; no threads and no memory are
-    // taken before the first launch.
+    // `fabric` and `wait_policy` must outlive the device. Code::config for sizes out of range; no threads and no memory
+    // are taken before the first launch.
     static Result<std::unique_ptr<Device>> create(const DeviceConfig& config, const Fabric& fabric,
-                                                  WaitPolicy& waiting);
-    // With the waiting of a program without runtime: a short spin, then yields, then sleeps of up to a millisecond.
+                                                  WaitPolicy& wait_policy);
+    // With the wait policy of a program without a runtime: a short spin, then yields, then sleeps of up to a
+    // millisecond.
     static Result<std::unique_ptr<Device>> create(const DeviceConfig& config, const Fabric& fabric);
 
     Device(const Device&) = delete;
@@ -41,9 +42,9 @@ public:
 
 private:
     friend class Stream;
-    Device(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& waiting, std::unique_ptr<WaitPolicy> own);
+    Device(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy, std::unique_ptr<WaitPolicy> own);
 
-    std::unique_ptr<WaitPolicy> own_waiting_;
+    std::unique_ptr<WaitPolicy> standalone_wait_policy_;
     std::shared_ptr<detail::Executor> executor_;
     std::unique_ptr<Stream> default_stream_;
 };

@@ -25,7 +25,7 @@ struct DeviceConfig {
     std::function<void(std::string_view)> print = {};  // takes the lines of Core::printf; empty: standard output
     HooksFactory hooks = {};                           // empty: fast mode
     BarrierChoice barrier = {};                        // of barriers that name none
-    RemoteWay remote_way = RemoteWay::chosen;          // to PEs that are not mapped
+    RemoteMode remote_mode = RemoteMode::configured;   // to PEs that are not mapped
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
     // Code::config with the first value that is out of range.

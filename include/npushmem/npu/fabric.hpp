@@ -26,20 +26,21 @@ struct Window {
         return inside ? address + static_cast<std::uintptr_t>((pe - my_pe) * stride) : 0;
     }
     // Where the part of a PE of the window begins.
-    [[nodiscard]] std::uintptr_t part_of(int pe) const {
+    [[nodiscard]] std::uintptr_t base_of(int pe) const {
         return base + static_cast<std::uintptr_t>((pe - my_pe) * stride);
     }
     // The PE in whose part the address is; -1: in none.
     [[nodiscard]] int pe_of(std::uintptr_t address) const {
         for (int pe = first_pe; pe < first_pe + pe_count; ++pe)
-            if (address - part_of(pe) < bytes) return pe;
+            if (address - base_of(pe) < bytes) return pe;
         return -1;
     }
 };
 
 // Who carries out what a core does to PEs that are not mapped: `proxy`, a thread beside the device, to which the cores
-// hand requests; `direct`, the thread that runs the core, over a way of the core's own. `chosen`: as the fabric has it.
-enum class RemoteWay : unsigned char { chosen, proxy, direct };
+// hand requests; `direct`, the thread that runs the core, through connections of the core's own. `configured`: as the
+// fabric is configured.
+enum class RemoteMode : unsigned char { configured, proxy, direct };
 
 // Called from kernels on any thread of the device at once: implementations are immutable or synchronise themselves.
 class Fabric {
@@ -57,12 +58,12 @@ public:
     // A shortcut for most of remote(); read once per launch.
     [[nodiscard]] virtual Window window() const { return {}; }
     // How PEs are reached whose memory remote() does not give; null when there are none, or no way. A fabric that has
-    // one way only gives that. The same for the same `way`.
-    [[nodiscard]] virtual RemoteOperations* remote_operations(RemoteWay /*way*/) const { return nullptr; }
-    // In whose symmetric memory an address, also one that remote() gave, or an unmapped_name is; -1: in nobody's.
+    // one way only gives that. The same for the same `mode`.
+    [[nodiscard]] virtual RemoteOperations* remote_operations(RemoteMode /*mode*/) const { return nullptr; }
+    // In whose symmetric memory an address, also one that remote() gave, or a synthetic_address is; -1: in nobody's.
     [[nodiscard]] virtual int pe_of(const void* address) const {
         const auto number = reinterpret_cast<std::uintptr_t>(address);
-        return unmapped_name::is(number) ? unmapped_name::pe_of(number) : window().pe_of(number);
+        return synthetic_address::is(number) ? synthetic_address::pe_of(number) : window().pe_of(number);
     }
 };
 

@@ -1,4 +1,5 @@
-// The mistakes that checked mode finds, and how a finding is told. The numbers are stable: tests and notes cite them.
+// The mistakes that checked mode finds, and how a finding is reported. The numbers are stable: tests and notes cite
+// them.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ enum class Hazard : unsigned char {
 
 // "H7"; empty for none.
 NPUSHMEM_NPU_EXPORT std::string id_of(Hazard hazard);
-// One line: how to mend it.
+// One line: how to fix it.
 NPUSHMEM_NPU_EXPORT const char* advice_for(Hazard hazard);
 
 // One of the two accesses, or the one command, that a finding is about.

@@ -38,8 +38,8 @@ struct Command {
     std::source_location where;
 };
 
-// What all members of a team must agree on when they meet in a barrier.
-struct BarrierCall {
+// One call of a barrier: what all members of the team must agree on.
+struct BarrierDescriptor {
     const char* variant;
     int start;
     int stride;
@@ -51,7 +51,7 @@ struct BarrierCall {
 
 // A word of this or another PE that is to be set to `value`, or added to.
 struct Signal {
-    std::uint64_t* word;  // where the memory is not mapped, only its name: see unmapped_name
+    std::uint64_t* word;  // where the memory is not mapped, only its name: see synthetic_address
     std::uint64_t value;
     bool add;
     std::function<void()> send = {};  // not empty: does it, where the memory is not mapped
@@ -99,15 +99,15 @@ public:
     // True: the hooks have decided whether others run. False: others run now.
     virtual bool poll(std::uint64_t /*round*/, Where) { return false; }
     // Before this core counts as arrived, and when all have.
-    virtual void arrive_cores(Where) = 0;
-    virtual void leave_cores() = 0;
+    virtual void enter_core_barrier(Where) = 0;
+    virtual void leave_core_barrier() = 0;
     // `placed`: by ub_at, where the kernel wanted it.
     virtual void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where) = 0;
     virtual void ub_released(std::size_t mark) = 0;
     virtual void atomic_mode(bool on, Where) = 0;
     // A barrier among PEs begins on this core; a peer's word was seen in it.
-    virtual void barrier_begins(const BarrierCall& call, Where) = 0;
-    virtual void barrier_saw(std::uint64_t seen, const BarrierCall& call, int peer, Where) = 0;
+    virtual void barrier_begin(const BarrierDescriptor& call, Where) = 0;
+    virtual void barrier_observed(std::uint64_t seen, const BarrierDescriptor& call, int peer, Where) = 0;
     virtual void kernel_begin() = 0;
     // The kernel returned, or it threw this.
     virtual void kernel_end() = 0;

@@ -12,12 +12,12 @@ namespace npushmem::npu {
 
 // What an implementation of RemoteOperations keeps for one core: made by it at the core's first operation, kept by the
 // core from launch to launch, gone with the core's device; that may be after the implementation.
-class RemoteCore {
+class RemoteCoreState {
 public:
-    RemoteCore() = default;
-    RemoteCore(const RemoteCore&) = delete;
-    RemoteCore& operator=(const RemoteCore&) = delete;
-    virtual ~RemoteCore() = default;
+    RemoteCoreState() = default;
+    RemoteCoreState(const RemoteCoreState&) = delete;
+    RemoteCoreState& operator=(const RemoteCoreState&) = delete;
+    virtual ~RemoteCoreState() = default;
 
     // A launch begins: failures of what its predecessors began on this core, and did not wait for, are not its own.
     virtual void begin_launch() {}
@@ -36,7 +36,7 @@ public:
     // called from contexts of other cores of the same thread, and not again once it was true.
     virtual Status until(const std::function<bool()>& ready, const char* what, int pe) = 0;
     // Of the core that waits; null until the implementation has put something there.
-    [[nodiscard]] virtual std::unique_ptr<RemoteCore>& own() = 0;
+    [[nodiscard]] virtual std::unique_ptr<RemoteCoreState>& core_state() = 0;
 };
 
 // An atomic operation on `width` bytes, 4 or 8, aligned.
@@ -86,7 +86,7 @@ public:
 
 // Names for bytes that have no address here, for modes that watch what kernels do. No address of a process looks like
 // one: bit 63, then 23 bits of the PE, then 40 of the offset.
-namespace unmapped_name {
+namespace synthetic_address {
 
 inline constexpr std::uintptr_t mark = std::uintptr_t{1} << 63;
 inline constexpr int offset_bits = 40;
@@ -98,6 +98,6 @@ constexpr std::uintptr_t of(int pe, std::uint64_t offset) {
 constexpr int pe_of(std::uintptr_t name) { return static_cast<int>((name & ~mark) >> offset_bits); }
 constexpr std::uint64_t offset_of(std::uintptr_t name) { return name & ((std::uint64_t{1} << offset_bits) - 1); }
 
-}  // namespace unmapped_name
+}  // namespace synthetic_address
 
 }  // namespace npushmem::npu

@@ -63,8 +63,8 @@ public:
     void reset();
 
 private:
-    class Parts;
-    std::unique_ptr<Parts> parts_;
+    class Impl;
+    std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace npushmem::npu

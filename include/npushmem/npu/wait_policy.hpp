@@ -26,7 +26,7 @@ public:
     virtual void pause(std::uint64_t round) = 0;
     // Why a wait for a store by `pe` (-1: by any PE) must end: that PE is dead, or the job is being ended. Ok: go on.
     // Asked at intervals of 10 to 250 ms while nothing can run, never on the fast path.
-    [[nodiscard]] virtual Status verdict(int /*pe*/) const { return {}; }
+    [[nodiscard]] virtual Status peer_status(int /*pe*/) const { return {}; }
 };
 
 }  // namespace npushmem::npu

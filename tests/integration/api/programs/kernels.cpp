@@ -157,7 +157,7 @@ void test_barriers(Kernels& kernels, const Job& job) {
     };
     for (const char* text : {"v1", "v2:3", "v3", "auto"}) {
         const npu::BarrierChoice choice = npu::BarrierChoice::parse(text).value();
-        meets(text, [&](Core& core) { npu::barrier_by(core, choice, world, state); });
+        meets(text, [&](Core& core) { npu::barrier_with_choice(core, choice, world, state); });
     }
     meets("across servers", [&](Core& core) { npu::barrier_servers(core, world, per_server, across); });
     npushmem_free(told);

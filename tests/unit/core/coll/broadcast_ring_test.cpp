@@ -15,22 +15,22 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// `bool`: crowded, who waits may sleep until it is woken.
+// `bool`: oversubscribed, who waits may sleep until it is woken.
 using BroadcastRingMembers = test::ThreadsAsMembers<BroadcastRing, bool>;
 using test::sleeps_at_once;
 using test::yields;
 
 // What is sent in a round: a length that all know, and bytes that tell rounds and roots apart.
-std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::room + 1); }
+std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::max_payload + 1); }
 std::byte content(int root, int round, std::uint64_t i) {
     return static_cast<std::byte>(root * 31 + round * 5 + static_cast<int>(i));
 }
 
-// Roots of some calls in a row, in turn: nobody meets, so each runs ahead as far as it may.
+// Roots of some calls in a row, in turn: there is no barrier, so each runs ahead as far as it may.
 void broadcast_and_compare(BroadcastRing& ring, int n, int me, int rounds) {
-    std::array<std::byte, BroadcastRing::room> payload{};
-    std::array<std::byte, BroadcastRing::room> dest{};
-    const std::array<std::byte, BroadcastRing::room> wrong{};
+    std::array<std::byte, BroadcastRing::max_payload> payload{};
+    std::array<std::byte, BroadcastRing::max_payload> dest{};
+    const std::array<std::byte, BroadcastRing::max_payload> wrong{};
     for (int round = 0; round < rounds; ++round) {
         const int root = round / 53 % n;
         const std::uint64_t count = length(round);
@@ -43,7 +43,7 @@ void broadcast_and_compare(BroadcastRing& ring, int n, int me, int rounds) {
 
 class BroadcastRingOf : public ::testing::TestWithParam<int> {};
 
-TEST_P(BroadcastRingOf, BroadcastsFollowEachOtherWithoutAMeeting) {
+TEST_P(BroadcastRingOf, BroadcastsFollowEachOtherWithoutABarrier) {
     BroadcastRingMembers members(GetParam(), yields, false);
     members.run([&](BroadcastRing& ring, int me) { broadcast_and_compare(ring, GetParam(), me, 1000); });
 }
@@ -102,7 +102,7 @@ TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
     }
 }
 
-TEST(BroadcastRing, ARootThatDoesNotComeIsNamed) {
+TEST(BroadcastRing, ARootThatDoesNotCallIsNamed) {
     BroadcastRingMembers members(3, yields, false);
     BroadcastRing alone = members.member(1, std::chrono::milliseconds{5});
     std::array<std::byte, 4> dest{};

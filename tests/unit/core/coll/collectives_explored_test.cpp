@@ -1,5 +1,5 @@
 // The synchronisation of the collective operations: the real code of a few members, several calls in a row, through
-// every order in which their puts, gets and meetings can happen. Puts land in any order until they are completed.
+// every order in which their puts, gets and syncs can happen. Puts land in any order until they are completed.
 //
 // As the other explorers do it, a member is moved one operation further by running its program again from the
 // beginning; the memory that it had after each operation is kept, so that what it does to its own memory in between,
@@ -31,7 +31,7 @@ constexpr std::uint64_t memory_bytes = Workspace::bytes + 2 * area * calls;
 constexpr std::uint64_t source_of(int call) { return Workspace::bytes + 2 * area * static_cast<std::uint64_t>(call); }
 constexpr std::uint64_t dest_of(int call) { return source_of(call) + area; }
 
-struct World {
+struct ModelState {
     struct Operation {
         Kept fetched;  // by a get
         Kept memory;   // the own one after it
@@ -39,10 +39,10 @@ struct World {
     struct Member {
         std::vector<Operation> done;
         std::size_t call_begin = 0;  // how many were done when the present call began
-        int meetings = 0;            // come to
+        int syncs = 0;               // entered
         bool ended = false;
     };
-    struct Flight {
+    struct InFlightPut {
         int from;
         int to;
         std::uint64_t offset;
@@ -50,7 +50,7 @@ struct World {
     };
     std::vector<Bytes> memory;
     std::vector<Member> members;
-    std::vector<Flight> flights;
+    std::vector<InFlightPut> in_flight;
     bool wrong = false;
 
     // Equal for worlds with the same future.
@@ -67,7 +67,7 @@ struct World {
                 if (one.done[i].fetched) add_bytes(*one.done[i].fetched);
         }
         std::size_t flying = 0;  // a set
-        for (const Flight& one : flights)
+        for (const InFlightPut& one : in_flight)
             flying +=
                 std::hash<std::string_view>()({reinterpret_cast<const char*>(one.bytes.data()), one.bytes.size()}) *
                 (one.offset * 64 + static_cast<std::size_t>(one.to * 8 + one.from) + 1);
@@ -77,12 +77,12 @@ struct World {
 };
 
 // What is wrong with a group on purpose.
-enum class Fault { none, one_half, no_completion, no_meeting };
+enum class Fault { none, one_half, no_completion, no_sync };
 
 class ExploredGroup final : public Group {
 public:
-    ExploredGroup(World& world, int own, Fault fault)
-        : world_(world), own_(own), fault_(fault), real_(world.memory[static_cast<std::size_t>(own)]) {}
+    ExploredGroup(ModelState& state, int own, Fault fault)
+        : state_(state), own_(own), fault_(fault), real_(state.memory[static_cast<std::size_t>(own)]) {}
 
     // The first operation of every program.
     Status begin() {
@@ -92,43 +92,43 @@ public:
         if (!stopped_) me().call_begin = std::max(me().call_begin, at_);
     }
 
-    [[nodiscard]] int size() const override { return static_cast<int>(world_.members.size()); }
+    [[nodiscard]] int size() const override { return static_cast<int>(state_.members.size()); }
     [[nodiscard]] int index() const override { return own_; }
     Status sync() override {
-        const int meeting = ++meetings_;
-        Status come = once([&](Bytes&) {
-            ++me().meetings;
+        const int sync_number = ++syncs_;
+        Status arrived = once([&](Bytes&) {
+            ++me().syncs;
             return true;
         });
-        if (!come.ok() || fault_ == Fault::no_meeting) return come;
+        if (!arrived.ok() || fault_ == Fault::no_sync) return arrived;
         return once([&](Bytes&) {
-            return std::all_of(world_.members.begin(), world_.members.end(),
-                               [&](const World::Member& one) { return one.meetings >= meeting; });
+            return std::all_of(state_.members.begin(), state_.members.end(),
+                               [&](const ModelState::Member& one) { return one.syncs >= sync_number; });
         });
     }
     Status complete() override {
         if (fault_ == Fault::no_completion) return {};
         return once([&](Bytes&) {
-            return std::none_of(world_.flights.begin(), world_.flights.end(),
-                                [&](const World::Flight& one) { return one.from == own_; });
+            return std::none_of(state_.in_flight.begin(), state_.in_flight.end(),
+                                [&](const ModelState::InFlightPut& one) { return one.from == own_; });
         });
     }
-    [[nodiscard]] std::byte* find(int member, std::uint64_t offset) const override {
+    [[nodiscard]] std::byte* mapped_address(int member, std::uint64_t offset) const override {
         return member == own_ ? memory().data() + offset : nullptr;
     }
-    [[nodiscard]] bool all_found() const override { return false; }
+    [[nodiscard]] bool all_mapped() const override { return false; }
     Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) override {
         const auto* from = static_cast<const std::byte*>(source);
         const Bytes copy(from, from + bytes);
         return once([&](Bytes&) {
-            world_.flights.push_back({own_, member, offset, copy});
+            state_.in_flight.push_back({own_, member, offset, copy});
             return true;
         });
     }
     Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) override {
         const std::size_t number = at_;
         Status done = once([&](Bytes& fetched) {
-            const std::byte* there = world_.memory[static_cast<std::size_t>(member)].data() + offset;
+            const std::byte* there = state_.memory[static_cast<std::size_t>(member)].data() + offset;
             fetched.assign(there, there + bytes);
             return true;
         });
@@ -136,7 +136,7 @@ public:
         return done;
     }
     [[nodiscard]] std::uint64_t workspace() const override { return 0; }
-    unsigned next_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
+    unsigned next_workspace_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
 
     // After the program: its memory is what it was at the stop.
     void end() {
@@ -149,8 +149,8 @@ public:
     [[nodiscard]] bool stopped() const { return stopped_; }
 
 private:
-    [[nodiscard]] Bytes& memory() const { return world_.memory[static_cast<std::size_t>(own_)]; }
-    [[nodiscard]] World::Member& me() const { return world_.members[static_cast<std::size_t>(own_)]; }
+    [[nodiscard]] Bytes& memory() const { return state_.memory[static_cast<std::size_t>(own_)]; }
+    [[nodiscard]] ModelState::Member& me() const { return state_.members[static_cast<std::size_t>(own_)]; }
 
     template <class Operation>
     Status once(Operation&& operation) {
@@ -178,12 +178,12 @@ private:
         return {};
     }
 
-    World& world_;
+    ModelState& state_;
     int own_;
     Fault fault_;
-    Bytes real_;  // the own memory as the world has it, while the program runs over what it was
+    Bytes real_;  // the own memory as the model state has it, while the program runs over what it was
     std::size_t at_ = 0;
-    int meetings_ = 0;
+    int syncs_ = 0;
     unsigned halves_ = 0;
     bool moved_ = false;
     bool stopped_ = false;
@@ -197,36 +197,37 @@ struct Call {
     std::function<std::vector<std::int32_t>(int call, int member, int members)> expected;
 };
 
-void program(ExploredGroup& group, World& world, const Call& call) {
+void program(ExploredGroup& group, ModelState& state, const Call& call) {
     if (!group.begin().ok()) return;
     for (int number = 0; number < calls; ++number) {
         group.begin_call();
         std::vector<std::int32_t> source(static_cast<std::size_t>(group.size()), value_of(number, group.index()));
-        std::memcpy(group.find(group.index(), source_of(number)), source.data(), source.size() * sizeof(std::int32_t));
+        std::memcpy(group.mapped_address(group.index(), source_of(number)), source.data(),
+                    source.size() * sizeof(std::int32_t));
         if (!call.run(group, number).ok()) return;
         const auto expected = call.expected(number, group.index(), group.size());
-        world.wrong = world.wrong || std::memcmp(group.find(group.index(), dest_of(number)), expected.data(),
+        state.wrong = state.wrong || std::memcmp(group.mapped_address(group.index(), dest_of(number)), expected.data(),
                                                  expected.size() * sizeof(std::int32_t)) != 0;
     }
 }
 
-std::vector<World> successors(const World& world, const Call& call, Fault fault) {
-    std::vector<World> out;
-    for (std::size_t i = 0; i < world.members.size(); ++i) {
-        if (world.members[i].ended) continue;
-        World next = world;
+std::vector<ModelState> successors(const ModelState& state, const Call& call, Fault fault) {
+    std::vector<ModelState> out;
+    for (std::size_t i = 0; i < state.members.size(); ++i) {
+        if (state.members[i].ended) continue;
+        ModelState next = state;
         ExploredGroup group(next, static_cast<int>(i), fault);
         program(group, next, call);
         group.end();
         if (group.moved() || !group.stopped()) out.push_back(std::move(next));
     }
-    for (std::size_t i = 0; i < world.flights.size(); ++i) {
-        World next = world;
-        const World::Flight flight = std::move(next.flights[i]);
-        next.flights.erase(next.flights.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = 0; i < state.in_flight.size(); ++i) {
+        ModelState next = state;
+        const ModelState::InFlightPut landing = std::move(next.in_flight[i]);
+        next.in_flight.erase(next.in_flight.begin() + static_cast<std::ptrdiff_t>(i));
         std::copy(
-            flight.bytes.begin(), flight.bytes.end(),
-            next.memory[static_cast<std::size_t>(flight.to)].begin() + static_cast<std::ptrdiff_t>(flight.offset));
+            landing.bytes.begin(), landing.bytes.end(),
+            next.memory[static_cast<std::size_t>(landing.to)].begin() + static_cast<std::ptrdiff_t>(landing.offset));
         out.push_back(std::move(next));
     }
     return out;
@@ -235,21 +236,21 @@ std::vector<World> successors(const World& world, const Call& call, Fault fault)
 // "" or what is wrong.
 std::string explore(const char* what, int members, const Call& call, Fault fault = Fault::none) {
     constexpr std::size_t bound = 300'000;
-    World first;
+    ModelState first;
     first.memory.assign(static_cast<std::size_t>(members), Bytes(memory_bytes));
     first.members.resize(static_cast<std::size_t>(members));
-    std::vector<World> open{first};
+    std::vector<ModelState> open{first};
     std::unordered_set<std::size_t> seen{first.key()};
     std::string found;
     while (!open.empty() && found.empty() && seen.size() < bound) {
-        const World world = std::move(open.back());
+        const ModelState state = std::move(open.back());
         open.pop_back();
         const bool ended =
-            std::all_of(world.members.begin(), world.members.end(), [](const auto& m) { return m.ended; });
-        if (world.wrong) found = "wrong result";
-        auto next = successors(world, call, fault);
+            std::all_of(state.members.begin(), state.members.end(), [](const auto& m) { return m.ended; });
+        if (state.wrong) found = "wrong result";
+        auto next = successors(state, call, fault);
         if (next.empty() && !ended && found.empty()) found = "deadlock";
-        for (World& one : next)
+        for (ModelState& one : next)
             if (seen.insert(one.key()).second) open.push_back(std::move(one));
     }
     if (seen.size() >= bound) found = "not all explored";
@@ -271,7 +272,7 @@ const Call broadcasts{[](Group& group, int call) {
                       },
                       [](int call, int, int members) { return std::vector{value_of(call, call % members)}; }};
 const Call sums{[](Group& group, int call) {
-                    return reduce(group, dest_of(call), source_of(call), 1, Operation::sum, Element::i32);
+                    return reduce(group, dest_of(call), source_of(call), 1, ReduceOperation::sum, ReduceElement::i32);
                 },
                 [](int call, int, int members) {
                     std::int32_t sum = 0;
@@ -279,7 +280,7 @@ const Call sums{[](Group& group, int call) {
                     return std::vector{sum};
                 }};
 const Call scans{
-    [](Group& group, int call) { return scan(group, dest_of(call), source_of(call), 1, true, Element::i32); },
+    [](Group& group, int call) { return scan(group, dest_of(call), source_of(call), 1, true, ReduceElement::i32); },
     [](int call, int member, int) {
         std::int32_t sum = 0;
         for (const std::int32_t one : one_of_each(call, member + 1)) sum += one;
@@ -321,9 +322,9 @@ TEST(CollectivesExplored, FindsPutsThatNobodyCompletes) {
     EXPECT_EQ(explore("broadcast without completion", 2, broadcasts, Fault::no_completion), "wrong result");
 }
 
-TEST(CollectivesExplored, FindsAMeetingThatDoesNotWait) {
-    EXPECT_EQ(explore("reduce without meeting", 2, sums, Fault::no_meeting), "wrong result");
-    EXPECT_EQ(explore("broadcast without meeting", 3, broadcasts, Fault::no_meeting), "wrong result");
+TEST(CollectivesExplored, FindsASyncThatDoesNotWait) {
+    EXPECT_EQ(explore("reduce without sync", 2, sums, Fault::no_sync), "wrong result");
+    EXPECT_EQ(explore("broadcast without sync", 3, broadcasts, Fault::no_sync), "wrong result");
 }
 
 }  // namespace

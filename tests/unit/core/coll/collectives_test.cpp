@@ -36,7 +36,7 @@ protected:
         for (int i = 0; i < world.members; ++i)
             threads.emplace_back([&, i] {
                 ThreadGroup group(world, i);
-                body(group, group.find(i, 0));
+                body(group, group.mapped_address(i, 0));
             });
     }
 };
@@ -77,7 +77,7 @@ TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
             for (const std::uint64_t dest : {std::uint64_t{0}, dest_at}) {
                 for (std::uint64_t i = 0; i < count; ++i) words(memory, 0)[i] = number(group.index(), i);
                 ASSERT_TRUE(group.sync().ok());
-                ASSERT_TRUE(reduce(group, dest, 0, count, Operation::sum, Element::u32).ok());
+                ASSERT_TRUE(reduce(group, dest, 0, count, ReduceOperation::sum, ReduceElement::u32).ok());
                 for (std::uint64_t i = 0; i < count; ++i) {
                     std::uint32_t expected = 0;
                     for (int member = 0; member < group.size(); ++member) expected += number(member, i);
@@ -88,12 +88,12 @@ TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
     });
 }
 
-// Without a meeting between the calls: what one publishes must not be overwritten while another still reads it.
+// Without a barrier between the calls: what one publishes must not be overwritten while another still reads it.
 TEST_P(Collectives, SmallReductionsFollowEachOtherWithoutAPause) {
     run([](ThreadGroup& group, std::byte* memory) {
         for (std::uint32_t round = 0; round < 300; ++round) {
             words(memory, 0)[0] = round + static_cast<std::uint32_t>(group.index());
-            ASSERT_TRUE(reduce(group, dest_at, 0, 1, Operation::max, Element::u32).ok());
+            ASSERT_TRUE(reduce(group, dest_at, 0, 1, ReduceOperation::max, ReduceElement::u32).ok());
             ASSERT_EQ(words(memory, dest_at)[0], round + static_cast<std::uint32_t>(group.size()) - 1);
         }
     });
@@ -106,7 +106,7 @@ TEST_P(Collectives, ScansOfEverySizeAddUpToTheMemberOrBeforeIt) {
                 for (const std::uint64_t dest : {std::uint64_t{0}, dest_at}) {
                     for (std::uint64_t i = 0; i < count; ++i) words(memory, 0)[i] = number(group.index(), i);
                     ASSERT_TRUE(group.sync().ok());
-                    ASSERT_TRUE(scan(group, dest, 0, count, inclusive, Element::u32).ok());
+                    ASSERT_TRUE(scan(group, dest, 0, count, inclusive, ReduceElement::u32).ok());
                     for (std::uint64_t i = 0; i < count; ++i) {
                         std::uint32_t expected = 0;
                         for (int member = 0; member < group.index() + (inclusive ? 1 : 0); ++member)
@@ -160,31 +160,31 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                                            Shape{1, false}, Shape{2, false}, Shape{5, false}));
 
 TEST(Kernels, ExistWhereTheOperationHasAMeaning) {
-    for (int operation = 0; operation <= static_cast<int>(Operation::prod); ++operation)
-        for (int element = 0; element <= static_cast<int>(Element::c64); ++element) {
-            const auto op = static_cast<Operation>(operation);
-            const auto of = static_cast<Element>(element);
-            const bool bits = of <= Element::u64;
-            const bool ordered = of <= Element::f80;
-            const bool meant = op >= Operation::sum || (op >= Operation::max ? ordered : bits);
-            EXPECT_EQ(kernel_of(op, of) != nullptr, meant) << operation << " of " << element;
+    for (int operation = 0; operation <= static_cast<int>(ReduceOperation::prod); ++operation)
+        for (int element = 0; element <= static_cast<int>(ReduceElement::c64); ++element) {
+            const auto op = static_cast<ReduceOperation>(operation);
+            const auto of = static_cast<ReduceElement>(element);
+            const bool bits = of <= ReduceElement::u64;
+            const bool ordered = of <= ReduceElement::f80;
+            const bool meant = op >= ReduceOperation::sum || (op >= ReduceOperation::max ? ordered : bits);
+            EXPECT_EQ(reduce_kernel_of(op, of) != nullptr, meant) << operation << " of " << element;
         }
 }
 
 TEST(Kernels, WrapAroundAndKeepTheSign) {
     std::int8_t small[] = {127, -128};
     const std::int8_t with[] = {1, -1};
-    kernel_of(Operation::sum, Element::i8)(small, with, 2);
+    reduce_kernel_of(ReduceOperation::sum, ReduceElement::i8)(small, with, 2);
     EXPECT_EQ(small[0], -128);
     EXPECT_EQ(small[1], 127);
     std::int32_t large[] = {2147483647, -5};
     const std::int32_t factor[] = {2147483647, 3};
-    kernel_of(Operation::prod, Element::i32)(large, factor, 2);
+    reduce_kernel_of(ReduceOperation::prod, ReduceElement::i32)(large, factor, 2);
     EXPECT_EQ(large[0], 1);
     EXPECT_EQ(large[1], -15);
     std::uint64_t greater[] = {~std::uint64_t{0}};
     const std::uint64_t less[] = {1};
-    kernel_of(Operation::max, Element::u64)(greater, less, 1);
+    reduce_kernel_of(ReduceOperation::max, ReduceElement::u64)(greater, less, 1);
     EXPECT_EQ(greater[0], ~std::uint64_t{0});
 }
 

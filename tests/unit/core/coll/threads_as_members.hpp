@@ -17,7 +17,7 @@ namespace npushmem::coll::test {
 inline constexpr WaitBudget sleeps_at_once{0, {}, {}, std::chrono::seconds{100}, std::chrono::seconds{100}};
 inline constexpr WaitBudget yields{0, {}, std::chrono::milliseconds{1}};
 
-// Operation: LineExchange or BroadcastRing. `More`: what its constructor takes between the member's index and the
+// Operation: CacheLineExchange or BroadcastRing. `More`: what its constructor takes between the member's index and the
 // waiter.
 template <class Operation, class... More>
 struct ThreadsAsMembers {

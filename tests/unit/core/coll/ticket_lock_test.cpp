@@ -28,7 +28,7 @@ struct ExploredLock {
     InterleavedMemory* memory;
 
     std::uint32_t take_ticket() { return static_cast<std::uint32_t>(memory->add(next_word, 1)); }
-    bool take_this_ticket(std::uint32_t ticket) {
+    bool try_take_ticket(std::uint32_t ticket) {
         return memory->compare_exchange(next_word, ticket, ticket + 1) == ticket;
     }
     std::uint32_t served() { return static_cast<std::uint32_t>(memory->load(served_word)); }
@@ -119,7 +119,7 @@ TEST(TicketLockExplored, FindsATicketThatTwoCanTake) {
 }
 
 struct SplitTry : ExploredLock {
-    bool take_this_ticket(std::uint32_t ticket) {
+    bool try_take_ticket(std::uint32_t ticket) {
         if (memory->load(next_word) != ticket) return false;
         memory->raise(next_word, 1);
         return true;

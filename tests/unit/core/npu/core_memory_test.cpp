@@ -213,7 +213,7 @@ struct DeadPeer final : WaitPolicy {
         return ready() ? Code::ok : Code::timeout;
     }
     void pause(std::uint64_t) override {}
-    [[nodiscard]] Status verdict(int pe) const override {
+    [[nodiscard]] Status peer_status(int pe) const override {
         if (pe == 1 || pe == -1) return {Code::peer_dead, "PE 1 has died"};
         return {};
     }

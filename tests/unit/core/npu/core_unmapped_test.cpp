@@ -162,7 +162,7 @@ TEST(UnmappedBarriers, NobodyLeavesBeforeAllHaveEntered) {
             const Status status = pe.run(2, [&](Core& core) {
                 for (int round = 1; round <= 5; ++round) {
                     entered.fetch_add(1);
-                    barrier_by(core, choice, {0, 1, pes}, array.at<BarrierState>(me));
+                    barrier_with_choice(core, choice, {0, 1, pes}, array.at<BarrierState>(me));
                     EXPECT_GE(entered.load(), round * pes * 2) << text;
                 }
             });

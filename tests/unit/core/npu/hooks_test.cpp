@@ -54,15 +54,15 @@ public:
     void after_atomic(const AtomicResult&, Where) override { note("atomic done"); }
     void before_wait() override { note("wait"); }
     void after_wait(const void*, std::uint64_t seen, Where) override { note("saw " + std::to_string(seen)); }
-    void arrive_cores(Where) override { note("arrive"); }
-    void leave_cores() override { note("leave"); }
+    void enter_core_barrier(Where) override { note("arrive"); }
+    void leave_core_barrier() override { note("leave"); }
     void ub_allocated(std::size_t offset, std::size_t bytes, bool placed, Where) override {
         note((placed ? "ub at " : "ub ") + std::to_string(offset) + "+" + std::to_string(bytes));
     }
     void ub_released(std::size_t mark) override { note("release " + std::to_string(mark)); }
     void atomic_mode(bool on, Where) override { note(on ? "atomic on" : "atomic off"); }
-    void barrier_begins(const BarrierCall&, Where) override { note("barrier begins"); }
-    void barrier_saw(std::uint64_t, const BarrierCall&, int, Where) override { note("barrier saw"); }
+    void barrier_begin(const BarrierDescriptor&, Where) override { note("barrier begins"); }
+    void barrier_observed(std::uint64_t, const BarrierDescriptor&, int, Where) override { note("barrier saw"); }
     void failed(const KernelError&) override { note("failed"); }
     void kernel_begin() override { note("begin"); }
     void kernel_end() override {

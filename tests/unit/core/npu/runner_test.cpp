@@ -11,7 +11,7 @@ namespace npushmem::npu {
 namespace {
 
 // Enough for a deadline of milliseconds to pass; a test that fails ends, too.
-constexpr int most_waits = 100'000'000;
+constexpr int max_waits = 100'000'000;
 
 class PollingPolicy final : public WaitPolicy {
 public:
@@ -38,16 +38,16 @@ struct OneCore {
         EXPECT_TRUE(cores->prepare(1).ok());
         LaunchConfig config(1);
         config.timeout = timeout;
-        job = std::make_unique<detail::LaunchJob>(
-            detail::LaunchJob{config, std::make_unique<FunctionBody>(std::move(body))});
-        run = std::make_unique<detail::LaunchRun>(*job, device, fabric, *cores);
+        job = std::make_unique<detail::QueuedLaunch>(
+            detail::QueuedLaunch{config, std::make_unique<FunctionBody>(std::move(body))});
+        run = std::make_unique<detail::RunningLaunch>(*job, device, fabric, *cores);
     }
 
     DeviceConfig device{.blocks = 1, .vector_cores = 1};
     fakes::ArrayFabric fabric;
     std::unique_ptr<detail::CoreSet> cores;
-    std::unique_ptr<detail::LaunchJob> job;
-    std::unique_ptr<detail::LaunchRun> run;
+    std::unique_ptr<detail::QueuedLaunch> job;
+    std::unique_ptr<detail::RunningLaunch> run;
 };
 
 class OneLaunchQueued final : public detail::WorkSource {
@@ -75,7 +75,7 @@ struct RunnerTest : testing::Test {
     void run(OneCore& launch) {
         source.runner = &runner;
         runner.add(*launch.run, *launch.cores);
-        runner.run([](const detail::LaunchRun&) {});
+        runner.run([](const detail::RunningLaunch&) {});
     }
 
     fakes::SymmetricArray array{1, 4096};
@@ -86,7 +86,7 @@ struct RunnerTest : testing::Test {
 
 TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotHideFromTheDeadline) {
     OneCore launch(array, std::chrono::milliseconds(5), [&] {
-        for (int i = 0; i < most_waits; ++i) wait(launch);
+        for (int i = 0; i < max_waits; ++i) wait(launch);
     });
     run(launch);
     EXPECT_EQ(launch.run->failure().code(), Code::timeout);
@@ -97,7 +97,7 @@ TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotKeepOtherLaunchesOut) {
     OneCore other(array, std::chrono::milliseconds(0), [&] { ran = true; });
     OneCore launch(array, std::chrono::milliseconds(0), [&] {
         source.queued = &other;
-        for (int i = 0; i < most_waits && !ran; ++i) wait(launch);
+        for (int i = 0; i < max_waits && !ran; ++i) wait(launch);
         EXPECT_TRUE(ran);
     });
     run(launch);

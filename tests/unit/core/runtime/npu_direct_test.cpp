@@ -26,11 +26,11 @@ public:
             if (meanwhile_) std::exchange(meanwhile_, nullptr)();
         return {};
     }
-    std::unique_ptr<npu::RemoteCore>& own() override { return own_; }
+    std::unique_ptr<npu::RemoteCoreState>& core_state() override { return own_; }
 
 private:
     std::function<void()> meanwhile_;
-    std::unique_ptr<npu::RemoteCore> own_;
+    std::unique_ptr<npu::RemoteCoreState> own_;
 };
 
 class DirectCores : public NpuWaitsFixture {
@@ -40,7 +40,7 @@ protected:
         npu.emplace(places(), *peers, 3);
     }
     void TearDown() override {
-        for (auto* wait : {&first, &second}) wait->own().reset();
+        for (auto* wait : {&first, &second}) wait->core_state().reset();
         npu.reset();
         peers.reset();
     }
@@ -118,7 +118,7 @@ TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
     });
     MeanwhileWait waits([&] { EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, second).ok()); });
     EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, waits).ok());
-    waits.own().reset();
+    waits.core_state().reset();
 }
 
 // Else there might never be a moment in which nothing of it is under way.
@@ -138,18 +138,18 @@ TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
     EXPECT_CALL(transport, release_memory(_)).WillRepeatedly(Return(Code::ok));
     EXPECT_CALL(transport, put(1, _, _)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(npu->put(&slice[8], &slice[0], 8, 1, puts).ok());
-    waits.own().reset();
-    puts.own().reset();
+    waits.core_state().reset();
+    puts.core_state().reset();
 }
 
 TEST_F(DirectCores, DoNotWaitForOperationsOfEarlierLaunches) {
     put(1, first, 1);
-    first.own()->begin_launch();
+    first.core_state()->begin_launch();
     EXPECT_CALL(transport, quiet(1)).Times(0);
     put(2, first, 2);
     EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(npu->quiet(first).ok());
-    first.own()->begin_launch();
+    first.core_state()->begin_launch();
     put(2, first, 2);  // nothing was left: the same queue
 }
 
@@ -157,7 +157,7 @@ TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
     put(1, first, 1);
     put(1, second, 2);
     EXPECT_CALL(transport, destroy_queue(2)).WillOnce(Return(Code::ok));
-    second.own().reset();
+    second.core_state().reset();
     Mock::VerifyAndClearExpectations(&transport);
     EXPECT_CALL(transport, poll_event(_)).WillRepeatedly(Return(Code::again));
     EXPECT_CALL(transport, quiet(1)).WillOnce(Return(Code::ok));
@@ -173,7 +173,7 @@ TEST_F(DirectCores, MayOutliveIt) {
     npu.reset();
     Mock::VerifyAndClearExpectations(&transport);  // not when the device goes: then there is no transport any more
     EXPECT_CALL(transport, destroy_queue(1)).Times(0);
-    first.own().reset();
+    first.core_state().reset();
     Mock::VerifyAndClearExpectations(&transport);
     NpuWaitsFixture::expect_life();
     npu.emplace(places(), *peers, 3);

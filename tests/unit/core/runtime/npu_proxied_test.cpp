@@ -86,7 +86,7 @@ TEST_F(ProxiedCores, DoNotReceiveFailuresOfEarlierLaunches) {
     Wait other;
     EXPECT_TRUE(put(1, wait).ok());
     EXPECT_TRUE(npu->quiet(other).ok());  // the proxy has seen the put
-    wait.own()->begin_launch();
+    wait.core_state()->begin_launch();
     EXPECT_TRUE(npu->quiet(wait).ok());
 }
 

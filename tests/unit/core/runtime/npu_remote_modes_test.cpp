@@ -13,7 +13,7 @@ namespace {
 using fakes::ArrayPe;
 using fakes::FakeFabric;
 using npu::Core;
-using npu::RemoteWay;
+using npu::RemoteMode;
 using ::testing::HasSubstr;
 
 SliceAddressing addressing_of(fakes::SymmetricArray& array) {
@@ -26,10 +26,10 @@ SliceAddressing addressing_of(fakes::SymmetricArray& array) {
 }
 
 // PE 0 of three.
-class NpuRemoteModes : public ::testing::TestWithParam<RemoteWay> {
+class NpuRemoteModes : public ::testing::TestWithParam<RemoteMode> {
 protected:
     NpuRemoteModes() {
-        if (GetParam() == RemoteWay::proxy)
+        if (GetParam() == RemoteMode::proxy)
             remote = std::make_unique<NpuProxied>(addressing_of(array), *slices.peers, WaitBudget{}, os);
         else
             remote = std::make_unique<NpuDirect>(addressing_of(array), *slices.peers, array.pes());
@@ -110,8 +110,8 @@ TEST_P(NpuRemoteModes, ErrorsAreReportedToTheCallingCore) {
     EXPECT_TRUE(run(1, [&](Core& core) { core.put(mine + 8, mine, 1, 1); }).ok());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, NpuRemoteModes, ::testing::Values(RemoteWay::proxy, RemoteWay::direct),
-                         [](const auto& way) { return way.param == RemoteWay::proxy ? "proxy" : "direct"; });
+INSTANTIATE_TEST_SUITE_P(All, NpuRemoteModes, ::testing::Values(RemoteMode::proxy, RemoteMode::direct),
+                         [](const auto& way) { return way.param == RemoteMode::proxy ? "proxy" : "direct"; });
 
 }  // namespace
 }  // namespace npushmem

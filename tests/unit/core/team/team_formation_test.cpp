@@ -56,7 +56,7 @@ TEST(TeamFormation, MakesATeamInAnyOrder) {
             Team& team = *table.find(made);
             for (int member = 0; member < 4; ++member)
                 ASSERT_EQ(team.members().at(member), orders[i][static_cast<std::size_t>(member)]);
-            ASSERT_TRUE(team.all_found());
+            ASSERT_TRUE(team.all_mapped());
             for (int round = 0; round < 3; ++round) ASSERT_TRUE(team.sync().ok());
             ASSERT_TRUE(table.destroy(made).ok());
         }

@@ -83,11 +83,11 @@ TEST(AlgorithmList, AnUnknownNumberIsAnError) {
     struct NoFabric {
         Code signal(int, int, std::uint64_t) { return Code::ok; }
         Code add(int, int, std::uint64_t, std::uint64_t&) { return Code::ok; }
-        Code wait(const Awaited&, std::uint64_t) { return Code::ok; }
+        Code wait(const AwaitedSlot&, std::uint64_t) { return Code::ok; }
         Code complete() { return Code::ok; }
         bool polls_peers() { return true; }
     } fabric;
-    EXPECT_EQ(Algorithms::run(AlgorithmId{Algorithms::count}, fabric, Turn{.n = 2}), Code::argument);
+    EXPECT_EQ(Algorithms::run(AlgorithmId{Algorithms::count}, fabric, BarrierCall{.n = 2}), Code::argument);
 }
 
 // Writes down what one member does.
@@ -108,7 +108,7 @@ struct Script {
         slots.insert(slot);
         return Code::ok;
     }
-    Code wait(const Awaited& awaited, std::uint64_t) {
+    Code wait(const AwaitedSlot& awaited, std::uint64_t) {
         waited_for.insert(awaited.from);
         slots.insert(awaited.slot);
         return Code::ok;
@@ -117,7 +117,7 @@ struct Script {
     [[nodiscard]] bool polls_peers() const { return false; }
 };
 
-bool serves(AlgorithmId id, int n) { return n <= Algorithms::info(id).most_members; }
+bool serves(AlgorithmId id, int n) { return n <= Algorithms::info(id).max_members; }
 
 class Schedules : public ::testing::TestWithParam<int> {};
 
@@ -166,7 +166,7 @@ TEST_P(Schedules, SendTheMessagesOfTheTextbook) {
         }
         return static_cast<int>(sent);
     };
-    const int power = Fold::kept(n);
+    const int power = PowerOfTwoFold::base_size(n);
     EXPECT_EQ(messages(tree_id, 2), 2 * (n - 1));
     EXPECT_EQ(messages(Algorithms::id_of<KnomialTree>(), 5), 2 * (n - 1));
     EXPECT_EQ(messages(Algorithms::id_of<Linear>(), 2), 2 * (n - 1));
@@ -200,13 +200,13 @@ TEST(Reached, SurvivesTheWrap) {
     EXPECT_FALSE(reached(top, 0));
 }
 
-TEST(Around, GoesRoundWithoutOverflow) {
+TEST(WrappedIndex, GoesRoundWithoutOverflow) {
     constexpr int large = 2147483647;
-    EXPECT_EQ(around(5, 3, 4), 2);
-    EXPECT_EQ(around(5, 3, -4), 4);
-    EXPECT_EQ(around(5, 3, 0), 3);
-    EXPECT_EQ(around(large, large - 1, large - 1), large - 2);
-    EXPECT_EQ(around(large, 0, -(large - 1)), 1);
+    EXPECT_EQ(wrapped_index(5, 3, 4), 2);
+    EXPECT_EQ(wrapped_index(5, 3, -4), 4);
+    EXPECT_EQ(wrapped_index(5, 3, 0), 3);
+    EXPECT_EQ(wrapped_index(large, large - 1, large - 1), large - 2);
+    EXPECT_EQ(wrapped_index(large, 0, -(large - 1)), 1);
 }
 
 TEST(CeilLog2, OfSmallAndLargeNumbers) {

@@ -24,7 +24,7 @@ using testing::TeamMemory;
 using namespace std::chrono_literals;
 
 // Threads outnumber the cores of most machines.
-constexpr WaitBudget crowded{.polls = 0, .spin_for = 0us, .yield_for = 4ms};
+constexpr WaitBudget oversubscribed{.polls = 0, .spin_for = 0us, .yield_for = 4ms};
 
 // Every member writes the number of the call before it comes, and looks at everybody's after. The plain words are what
 // a user's data is: only the barrier orders them, and the thread sanitizer sees whether it does.
@@ -74,7 +74,7 @@ int run_mapped_team(int n, const std::vector<AlgorithmId>& algorithms, int calls
     EntryLog log(n);
     SystemWaitOs os;
     WaitCounters counters;
-    const Waiter waiter(crowded, os, counters);
+    const Waiter waiter(oversubscribed, os, counters);
     const PeRange members{0, 1, n};
     return count_successes(n, [&](int index) {
         Barrier barrier(MappedFabric(StridedStates{memory.first(), memory.distance()}, members, waiter), members, index,
@@ -87,7 +87,7 @@ int run_mapped_team(int n, const std::vector<AlgorithmId>& algorithms, int calls
 std::vector<AlgorithmId> serving(int n) {
     std::vector<AlgorithmId> ids;
     for (std::size_t i = 0; i < Algorithms::count; ++i)
-        if (n <= Algorithms::table[i].most_members) ids.push_back(AlgorithmId{i});
+        if (n <= Algorithms::table[i].max_members) ids.push_back(AlgorithmId{i});
     return ids;
 }
 
@@ -115,7 +115,7 @@ TEST(TabledStates, FindStatesThatLieAnywhere) {
     EntryLog log(n);
     SystemWaitOs os;
     WaitCounters counters;
-    const Waiter waiter(crowded, os, counters);
+    const Waiter waiter(oversubscribed, os, counters);
     const PeRange members{10, 5, n};
     EXPECT_EQ(
         count_successes(
@@ -157,7 +157,7 @@ struct DeadPe final : Liveness {
 };
 
 // Member 1 of PEs 2, 4, 6, 8, alone: nobody else ever comes.
-struct LonelyMember : ::testing::Test {
+struct SingleMember : ::testing::Test {
     using Mapped = MappedFabric<StridedStates>;
 
     Barrier<Mapped> barrier(const Waiter& waiter, AlgorithmId id, std::chrono::nanoseconds timeout = {}) {
@@ -170,8 +170,8 @@ struct LonelyMember : ::testing::Test {
     WaitCounters counters;
 };
 
-TEST_F(LonelyMember, GivesUpAtTheDeadlineAndSaysWhatItWaitedFor) {
-    const Waiter waiter(crowded, os, counters);
+TEST_F(SingleMember, FailsAtTheDeadlineAndNamesWhatItWaitedFor) {
+    const Waiter waiter(oversubscribed, os, counters);
     auto lonely = barrier(waiter, dissemination_id, 1s);
     EXPECT_EQ(lonely.run(), Code::timeout);
     EXPECT_THAT(lonely.failure_text("rows"),
@@ -180,10 +180,10 @@ TEST_F(LonelyMember, GivesUpAtTheDeadlineAndSaysWhatItWaitedFor) {
                       HasSubstr("expected 1 or later, last saw 0")));
 }
 
-TEST_F(LonelyMember, HearsOfADeadPeThatItDoesNotWaitForItself) {
+TEST_F(SingleMember, FailsWhenAPeDiesThatItDoesNotWaitForItself) {
     for (const AlgorithmId id : serving(4)) {
         DeadPe liveness(8);
-        const Waiter waiter(crowded, os, counters, &liveness);
+        const Waiter waiter(oversubscribed, os, counters, &liveness);
         auto lonely = barrier(waiter, id);
         EXPECT_EQ(lonely.run(), Code::peer_dead);
         EXPECT_EQ(lonely.failure().wait.dead_pe, 8);
@@ -192,9 +192,9 @@ TEST_F(LonelyMember, HearsOfADeadPeThatItDoesNotWaitForItself) {
     }
 }
 
-TEST_F(LonelyMember, StaysFailed) {
+TEST_F(SingleMember, StaysFailed) {
     DeadPe liveness(8);
-    const Waiter waiter(crowded, os, counters, &liveness);
+    const Waiter waiter(oversubscribed, os, counters, &liveness);
     auto lonely = barrier(waiter, shared_counter_id);
     EXPECT_EQ(lonely.run(), Code::peer_dead);
     const auto waits = counters.waits.load();
@@ -203,11 +203,11 @@ TEST_F(LonelyMember, StaysFailed) {
     EXPECT_EQ(counters.waits, waits) << "a failed barrier must not touch the team's state again";
 }
 
-TEST_F(LonelyMember, ATransportsFailureComesThrough) {
+TEST_F(SingleMember, ATransportsFailureComesThrough) {
     struct Refusing final : SignalFabric {
         Code signal(int, int, std::uint64_t) override { return Code::unreachable; }
         Code add(int, int, std::uint64_t, std::uint64_t&) override { return Code::unreachable; }
-        Code wait(const Awaited&, std::uint64_t) override { return Code::unreachable; }
+        Code wait(const AwaitedSlot&, std::uint64_t) override { return Code::unreachable; }
         Code complete() override { return Code::ok; }
         [[nodiscard]] FabricFailure failure() const override { return {}; }
     } refusing;

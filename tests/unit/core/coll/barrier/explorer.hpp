@@ -18,7 +18,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/coll/barrier/turn.hpp"
+#include "core/coll/barrier/schedule.hpp"
 
 namespace npushmem::barrier::testing {
 
@@ -28,13 +28,13 @@ enum class Delivery {
     unordered,  // in any order, also two to the same slot
 };
 
-struct World {
-    struct Flight {
+struct ModelState {
+    struct InFlightSignal {
         int from;
         int member;
         int slot;
         std::uint64_t value;
-        bool operator==(const Flight&) const = default;
+        bool operator==(const InFlightSignal&) const = default;
     };
     struct Member {
         std::vector<std::uint64_t> results;  // of the operations done
@@ -48,11 +48,11 @@ struct World {
     std::vector<Member> members;
     std::vector<std::uint64_t> slots;  // member-major
     int slots_per_member = 0;
-    std::vector<Flight> in_flight;  // in the order of making
-    bool went_back = false;         // a slot has been overwritten by an earlier value
+    std::vector<InFlightSignal> in_flight;  // in the order of making
+    bool regressed = false;                 // a slot has been overwritten by an earlier value
 
     void write(int member, int index, std::uint64_t value) {
-        went_back = went_back || !reached(value, slot(member, index));
+        regressed = regressed || !reached(value, slot(member, index));
         slot(member, index) = value;
     }
 
@@ -66,11 +66,11 @@ struct World {
 // The fabric of one member during one step.
 class ReplayFabric {
 public:
-    ReplayFabric(World& world, Delivery delivery, int own) : world_(&world), delivery_(delivery), own_(own) {}
+    ReplayFabric(ModelState& state, Delivery delivery, int own) : state_(&state), delivery_(delivery), own_(own) {}
 
     Code signal(int member, int slot, std::uint64_t value);
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before);
-    Code wait(const Awaited& awaited, std::uint64_t value);
+    Code wait(const AwaitedSlot& awaited, std::uint64_t value);
     Code complete();
     Code wait_equal(int slot, std::uint64_t value);              // for planted faults
     Code store_own(int slot, std::uint64_t value);               // for planted faults
@@ -85,13 +85,13 @@ public:
 
 private:
     // Whether an operation changes nothing for the others, so that the order between it and theirs does not matter.
-    enum class Seen { by_others, by_nobody };
+    enum class Visibility { to_others, to_nobody };
     // Runs `operation` (returns whether it could be done, and its result) if it is this step's; otherwise replays.
     template <class Operation>
-    Code once(std::uint64_t& result, Seen seen, Operation&& operation);
+    Code once(std::uint64_t& result, Visibility seen, Operation&& operation);
     [[nodiscard]] bool nothing_in_flight() const;
 
-    World* world_;
+    ModelState* state_;
     Delivery delivery_;
     int own_;
     std::size_t at_ = 0;
@@ -102,7 +102,7 @@ private:
 };
 
 // One call of one member: the schedule under test.
-using Schedule = std::function<Code(ReplayFabric&, const Turn&)>;
+using Schedule = std::function<Code(ReplayFabric&, const BarrierCall&)>;
 
 struct Exploration {
     std::string fault;  // "" when none was found
@@ -110,7 +110,7 @@ struct Exploration {
     bool complete = true;  // false: the bound on states ended it
 };
 
-struct Question {
+struct ExplorationConfig {
     Schedule schedule;
     int n = 2;
     int calls = 3;
@@ -118,7 +118,7 @@ struct Question {
     Delivery delivery = Delivery::coherent;
     bool poll_peers = true;
     int radix = 2;
-    std::vector<Nodes> nodes = {};  // by member; empty: one node
+    std::vector<NodeLayout> nodes = {};  // by member; empty: one node
     bool monotonic = true;  // slots must only grow, so that waits stay fulfilled; not so for some planted faults
     std::uint64_t first_generation = 1;  // near the wrap, to test it
     std::uint64_t initial = 0;           // what all slots hold, as if the calls before had been made
@@ -127,25 +127,25 @@ struct Question {
 
 class Explorer {
 public:
-    explicit Explorer(Question question) : question_(std::move(question)) {}
+    explicit Explorer(ExplorationConfig config) : config_(std::move(config)) {}
 
     Exploration run();
 
 private:
-    World first_world() const;
+    ModelState initial_state() const;
     struct Step {
         bool moved = false;
         bool early = false;
     };
-    Step step(World& world, int member);
-    [[nodiscard]] Turn turn_of(int member, int call) const;
-    void write_down(World& world) const;
-    std::vector<World> successors(const World& world);
-    void deliver_each(const World& world, std::vector<World>& out) const;
-    [[nodiscard]] bool may_land(const World& world, std::size_t flight) const;
-    void check(const World& world, bool stuck);
+    Step step(ModelState& state, int member);
+    [[nodiscard]] BarrierCall barrier_call(int member, int call) const;
+    void canonicalize(ModelState& state) const;
+    std::vector<ModelState> successors(const ModelState& state);
+    void deliver_each(const ModelState& state, std::vector<ModelState>& out) const;
+    [[nodiscard]] bool may_land(const ModelState& state, std::size_t flight) const;
+    void check(const ModelState& state, bool stuck);
 
-    Question question_;
+    ExplorationConfig config_;
     Exploration result_;
 };
 

@@ -18,20 +18,20 @@ using ::testing::IsEmpty;
 namespace faulty {
 
 // Dissemination without parity: the signal of one call can land after that of the next and hide it.
-Code one_slot_per_round(ReplayFabric& fabric, const Turn& turn) {
-    for (int round = 0; round < ceil_log2(turn.n); ++round) {
-        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, turn.generation);
+Code one_slot_per_round(ReplayFabric& fabric, const BarrierCall& call) {
+    for (int round = 0; round < ceil_log2(call.n); ++round) {
+        const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait({.member = turn.index, .slot = round, .round = round}, turn.generation);
+        const Code came = fabric.wait({.member = call.index, .slot = round, .round = round}, call.generation);
         if (came != Code::ok) return came;
     }
     return Code::ok;
 }
 
 // Flags of 0 and 1 that the receiver resets.
-Code reset_flags(ReplayFabric& fabric, const Turn& turn) {
-    for (int round = 0; round < ceil_log2(turn.n); ++round) {
-        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, 1);
+Code reset_flags(ReplayFabric& fabric, const BarrierCall& call) {
+    for (int round = 0; round < ceil_log2(call.n); ++round) {
+        const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, 1);
         if (sent != Code::ok) return sent;
         const Code came = fabric.wait_equal(round, 1);
         if (came != Code::ok) return came;
@@ -42,58 +42,58 @@ Code reset_flags(ReplayFabric& fabric, const Turn& turn) {
 }
 
 // Waits for exactly this call's number, which the next call may have replaced.
-Code exact_generation(ReplayFabric& fabric, const Turn& turn) {
-    for (int round = 0; round < ceil_log2(turn.n); ++round) {
-        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, round, turn.generation);
+Code exact_generation(ReplayFabric& fabric, const BarrierCall& call) {
+    for (int round = 0; round < ceil_log2(call.n); ++round) {
+        const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait_equal(round, turn.generation);
+        const Code came = fabric.wait_equal(round, call.generation);
         if (came != Code::ok) return came;
     }
     return Code::ok;
 }
 
 // One round too few.
-Code short_dissemination(ReplayFabric& fabric, const Turn& turn) {
-    for (int round = 0; round + 1 < ceil_log2(turn.n); ++round) {
-        const int slot = 2 * round + static_cast<int>(turn.generation % 2);
-        const Code sent = fabric.signal((turn.index + (1 << round)) % turn.n, slot, turn.generation);
+Code short_dissemination(ReplayFabric& fabric, const BarrierCall& call) {
+    for (int round = 0; round + 1 < ceil_log2(call.n); ++round) {
+        const int slot = 2 * round + static_cast<int>(call.generation % 2);
+        const Code sent = fabric.signal((call.index + (1 << round)) % call.n, slot, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait({.member = turn.index, .slot = slot}, turn.generation);
+        const Code came = fabric.wait({.member = call.index, .slot = slot}, call.generation);
         if (came != Code::ok) return came;
     }
     return Code::ok;
 }
 
 // A binomial tree that releases its children before the own release has come.
-Code early_release(ReplayFabric& fabric, const Turn& turn) {
-    if (turn.index == 0) {
-        const Code came = fabric.wait({.member = 0, .slot = 0}, turn.generation);
-        return came != Code::ok ? came : fabric.signal(1, 1, turn.generation);
+Code early_release(ReplayFabric& fabric, const BarrierCall& call) {
+    if (call.index == 0) {
+        const Code came = fabric.wait({.member = 0, .slot = 0}, call.generation);
+        return came != Code::ok ? came : fabric.signal(1, 1, call.generation);
     }
-    if (turn.index == 1) {
-        const Code child = fabric.wait({.member = 1, .slot = 0}, turn.generation);
+    if (call.index == 1) {
+        const Code child = fabric.wait({.member = 1, .slot = 0}, call.generation);
         if (child != Code::ok) return child;
-        const Code released = fabric.signal(2, 1, turn.generation);
+        const Code released = fabric.signal(2, 1, call.generation);
         if (released != Code::ok) return released;
-        const Code up = fabric.signal(0, 0, turn.generation);
-        return up != Code::ok ? up : fabric.wait({.member = 1, .slot = 1}, turn.generation);
+        const Code up = fabric.signal(0, 0, call.generation);
+        return up != Code::ok ? up : fabric.wait({.member = 1, .slot = 1}, call.generation);
     }
-    const Code up = fabric.signal(1, 0, turn.generation);
-    return up != Code::ok ? up : fabric.wait({.member = 2, .slot = 1}, turn.generation);
+    const Code up = fabric.signal(1, 0, call.generation);
+    return up != Code::ok ? up : fabric.wait({.member = 2, .slot = 1}, call.generation);
 }
 
 // The original central counter: member 0 lowers the flags that the others raise, and does not wait until it has. It
 // then takes a flag of the last call for one of the next.
-Code lowered_flags(ReplayFabric& fabric, const Turn& turn, bool completing) {
-    if (turn.index != 0) {
+Code lowered_flags(ReplayFabric& fabric, const BarrierCall& call, bool completing) {
+    if (call.index != 0) {
         const Code raised = fabric.store_own(0, 1);
         return raised != Code::ok ? raised : fabric.wait_equal(0, 0);
     }
-    for (int member = 1; member < turn.n; ++member) {
+    for (int member = 1; member < call.n; ++member) {
         const Code came = fabric.poll_equal(member, 0, 1);
         if (came != Code::ok) return came;
     }
-    for (int member = 1; member < turn.n; ++member) {
+    for (int member = 1; member < call.n; ++member) {
         const Code lowered = fabric.signal(member, 0, 0);
         if (lowered != Code::ok) return lowered;
     }
@@ -101,20 +101,20 @@ Code lowered_flags(ReplayFabric& fabric, const Turn& turn, bool completing) {
 }
 
 // Recursive doubling with the parities' slots in one.
-Code doubling_without_parity(ReplayFabric& fabric, const Turn& turn) {
-    return RecursiveDoubling::run(fabric, Turn{turn.n, turn.index, 0, 2 * turn.generation});
+Code doubling_without_parity(ReplayFabric& fabric, const BarrierCall& call) {
+    return RecursiveDoubling::run(fabric, BarrierCall{call.n, call.index, 0, 2 * call.generation});
 }
 
 // Radix 4 with j << round for j * 4^round.
-Code shifted_distance(ReplayFabric& fabric, const Turn& turn) {
-    for (int round = 0; (1 << (2 * round)) < turn.n; ++round) {
+Code shifted_distance(ReplayFabric& fabric, const BarrierCall& call) {
+    for (int round = 0; (1 << (2 * round)) < call.n; ++round) {
         for (int j = 1; j < 4; ++j) {
             const int slot = round * 3 + j - 1;
-            const Code sent = fabric.signal((turn.index + (j << round)) % turn.n, slot, turn.generation);
+            const Code sent = fabric.signal((call.index + (j << round)) % call.n, slot, call.generation);
             if (sent != Code::ok) return sent;
         }
         for (int j = 1; j < 4; ++j) {
-            const Code came = fabric.wait({.member = turn.index, .slot = round * 3 + j - 1}, turn.generation);
+            const Code came = fabric.wait({.member = call.index, .slot = round * 3 + j - 1}, call.generation);
             if (came != Code::ok) return came;
         }
     }
@@ -122,39 +122,39 @@ Code shifted_distance(ReplayFabric& fabric, const Turn& turn) {
 }
 
 // A double ring in which member 0 does not receive, as one finds it printed.
-Code ring_without_receiving(ReplayFabric& fabric, const Turn& turn) {
+Code ring_without_receiving(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < 2; ++round) {
-        const std::uint64_t token = 2 * turn.generation - 1 + static_cast<std::uint64_t>(round);
-        if (turn.index != 0) {
-            const Code came = fabric.wait({.member = turn.index, .slot = 0}, token);
+        const std::uint64_t token = 2 * call.generation - 1 + static_cast<std::uint64_t>(round);
+        if (call.index != 0) {
+            const Code came = fabric.wait({.member = call.index, .slot = 0}, token);
             if (came != Code::ok) return came;
         }
-        const Code sent = fabric.signal((turn.index + 1) % turn.n, 0, token);
+        const Code sent = fabric.signal((call.index + 1) % call.n, 0, token);
         if (sent != Code::ok) return sent;
     }
     return Code::ok;
 }
 
 // Recursive doubling that forgets to release the folded member's partner: the folded one leaves when it has signed in.
-Code fold_without_release(ReplayFabric& fabric, const Turn& turn) {
-    if (turn.index == 2) return fabric.signal(0, 0, turn.generation);
-    if (turn.index == 0) {
-        const Code came = fabric.wait({.member = 0, .slot = 0}, turn.generation);
+Code fold_without_release(ReplayFabric& fabric, const BarrierCall& call) {
+    if (call.index == 2) return fabric.signal(0, 0, call.generation);
+    if (call.index == 0) {
+        const Code came = fabric.wait({.member = 0, .slot = 0}, call.generation);
         if (came != Code::ok) return came;
     }
-    const int slot = 1 + static_cast<int>(turn.generation % 2);
-    const Code sent = fabric.signal(1 - turn.index, slot, turn.generation);
-    return sent != Code::ok ? sent : fabric.wait({.member = turn.index, .slot = slot}, turn.generation);
+    const int slot = 1 + static_cast<int>(call.generation % 2);
+    const Code sent = fabric.signal(1 - call.index, slot, call.generation);
+    return sent != Code::ok ? sent : fabric.wait({.member = call.index, .slot = slot}, call.generation);
 }
 
 // The generation counted before the last wait: a member that is called again counts twice.
-Code constant_generation(ReplayFabric& fabric, const Turn& turn) {
-    return Dissemination::run(fabric, Turn{turn.n, turn.index, 0, 1 + turn.generation % 2});
+Code constant_generation(ReplayFabric& fabric, const BarrierCall& call) {
+    return Dissemination::run(fabric, BarrierCall{call.n, call.index, 0, 1 + call.generation % 2});
 }
 
 }  // namespace faulty
 
-Exploration explore(Question question) { return Explorer(std::move(question)).run(); }
+Exploration explore(ExplorationConfig config) { return Explorer(std::move(config)).run(); }
 
 struct Case {
     AlgorithmId id;
@@ -172,7 +172,7 @@ std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (std::size_t id = 0; id < Algorithms::count; ++id) {
         for (const auto delivery : {Delivery::coherent, Delivery::ordered, Delivery::unordered}) {
-            for (int n = 2; n <= std::min(5, Algorithms::table[id].most_members); ++n)
+            for (int n = 2; n <= std::min(5, Algorithms::table[id].max_members); ++n)
                 cases.push_back({AlgorithmId{id}, delivery, n});
         }
     }
@@ -193,28 +193,29 @@ public:
     }
     TwoNodes(const TwoNodes&) = delete;
 
-    [[nodiscard]] const std::vector<Nodes>& nodes() const { return nodes_; }
+    [[nodiscard]] const std::vector<NodeLayout>& nodes() const { return nodes_; }
 
 private:
     int split_;
     std::vector<int> first_;
     std::vector<int> second_;
     std::vector<int> leaders_;
-    std::vector<Nodes> nodes_;
+    std::vector<NodeLayout> nodes_;
 };
 
 class Exhaustive : public ::testing::TestWithParam<Case> {
 protected:
-    [[nodiscard]] Question question(int calls) const {
+    [[nodiscard]] ExplorationConfig config(int calls) const {
         const auto [id, delivery, n] = GetParam();
-        Question question{
-            .schedule = [id = id](ReplayFabric& fabric, const Turn& turn) { return Algorithms::run(id, fabric, turn); },
+        ExplorationConfig config{
+            .schedule = [id = id](ReplayFabric& fabric,
+                                  const BarrierCall& call) { return Algorithms::run(id, fabric, call); },
             .n = n,
             .calls = calls,
             .slots = Algorithms::info(id).slots(n),
             .delivery = delivery};
-        if (id == hierarchical_id) question.nodes = two_.nodes();
-        return question;
+        if (id == hierarchical_id) config.nodes = two_.nodes();
+        return config;
     }
 
     TwoNodes two_{GetParam().n};
@@ -223,10 +224,10 @@ protected:
 // Three calls are enough to bring each slot of either parity back once. Five members: the first team in which the
 // members of a round are neither all nor a power of two.
 TEST_P(Exhaustive, BackToBackCallsInEveryInterleaving) {
-    const Exploration found = explore(question(3));
+    const Exploration found = explore(config(3));
     EXPECT_THAT(found.fault, IsEmpty());
     EXPECT_TRUE(found.complete) << "the bound ended the search after " << found.states << " states";
-    std::printf("3 calls: %zu states, bound %zu\n", found.states, question(3).bound);
+    std::printf("3 calls: %zu states, bound %zu\n", found.states, config(3).bound);
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, Exhaustive, ::testing::ValuesIn(all_cases()), name_of);
@@ -236,7 +237,7 @@ TEST(Explorer, EveryRadix) {
     for (const AlgorithmId id : {Algorithms::id_of<DisseminationK>(), Algorithms::id_of<KnomialTree>()}) {
         for (const auto& [n, radix] : {std::pair{4, 3}, std::pair{5, 4}, std::pair{3, 7}}) {
             const Exploration found =
-                explore({.schedule = [id](ReplayFabric& f, const Turn& t) { return Algorithms::run(id, f, t); },
+                explore({.schedule = [id](ReplayFabric& f, const BarrierCall& t) { return Algorithms::run(id, f, t); },
                          .n = n,
                          .slots = Algorithms::info(id).slots(n),
                          .delivery = n < 5 ? Delivery::unordered : Delivery::coherent,
@@ -250,9 +251,9 @@ TEST(Explorer, EveryRadix) {
 // The radix may change from call to call: slots then change their writers.
 TEST(Explorer, RadicesThatAlternate) {
     for (const AlgorithmId id : {Algorithms::id_of<DisseminationK>(), Algorithms::id_of<KnomialTree>()}) {
-        const auto schedule = [id](ReplayFabric& fabric, Turn turn) {
-            turn.radix = turn.generation % 2 == 0 ? 2 : 3;
-            return Algorithms::run(id, fabric, turn);
+        const auto schedule = [id](ReplayFabric& fabric, BarrierCall call) {
+            call.radix = call.generation % 2 == 0 ? 2 : 3;
+            return Algorithms::run(id, fabric, call);
         };
         const Exploration found = explore(
             {.schedule = schedule, .n = 4, .slots = Algorithms::info(id).slots(4), .delivery = Delivery::unordered});
@@ -264,7 +265,7 @@ TEST(Explorer, RadicesThatAlternate) {
 TEST(Explorer, SharedCounterWithReleaseSlotsOnCoherentMemory) {
     for (int n = 2; n <= 4; ++n) {
         const Exploration found =
-            explore({.schedule = [](ReplayFabric& f, const Turn& t) { return SharedCounter::run(f, t); },
+            explore({.schedule = [](ReplayFabric& f, const BarrierCall& t) { return SharedCounter::run(f, t); },
                      .n = n,
                      .slots = SharedCounter::slots(n),
                      .poll_peers = false});
@@ -284,9 +285,11 @@ TEST(Explorer, GenerationsWrap) {
                         .first_generation = before + 1,
                         .initial = before});
     };
-    EXPECT_THAT(wrap([](ReplayFabric& f, const Turn& t) { return Tree::run(f, t); }, Tree::slots(3)).fault, IsEmpty());
+    EXPECT_THAT(wrap([](ReplayFabric& f, const BarrierCall& t) { return Tree::run(f, t); }, Tree::slots(3)).fault,
+                IsEmpty());
     EXPECT_THAT(
-        wrap([](ReplayFabric& f, const Turn& t) { return Dissemination::run(f, t); }, Dissemination::slots(3)).fault,
+        wrap([](ReplayFabric& f, const BarrierCall& t) { return Dissemination::run(f, t); }, Dissemination::slots(3))
+            .fault,
         IsEmpty());
 }
 
@@ -294,7 +297,7 @@ TEST(Explorer, TheSharedCounterWraps) {
     // 3 * 2^63 is 2^63 modulo 2^64: after 2^63 calls of three members the counter and the release slots hold the same.
     const std::uint64_t before = std::uint64_t{1} << 63;
     const Exploration found =
-        explore({.schedule = [](ReplayFabric& f, const Turn& t) { return SharedCounter::run(f, t); },
+        explore({.schedule = [](ReplayFabric& f, const BarrierCall& t) { return SharedCounter::run(f, t); },
                  .n = 3,
                  .slots = SharedCounter::slots(3),
                  .delivery = Delivery::unordered,
@@ -304,10 +307,10 @@ TEST(Explorer, TheSharedCounterWraps) {
 }
 
 TEST(Explorer, FindsTheLostSignalOfOneSlotPerRound) {
-    const Question question{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .monotonic = false};
-    Question unordered = question;
+    const ExplorationConfig config{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .monotonic = false};
+    ExplorationConfig unordered = config;
     unordered.delivery = Delivery::unordered;
-    EXPECT_THAT(explore(question).fault, IsEmpty()) << "harmless while signals keep their order";
+    EXPECT_THAT(explore(config).fault, IsEmpty()) << "harmless while signals keep their order";
     EXPECT_THAT(explore(unordered).fault, HasSubstr("deadlock"));
 }
 
@@ -348,13 +351,14 @@ TEST(Explorer, FindsTheLostSignalOfDoublingWithoutParity) {
 
 TEST(Explorer, FindsTheStaleFlagOfACentralCounterThatDoesNotComplete) {
     const auto explore_it = [](Delivery delivery, bool completing) {
-        return explore(
-            {.schedule = [completing](ReplayFabric& fabric,
-                                      const Turn& turn) { return faulty::lowered_flags(fabric, turn, completing); },
-             .n = 3,
-             .slots = 1,
-             .delivery = delivery,
-             .monotonic = false});
+        return explore({.schedule =
+                            [completing](ReplayFabric& fabric, const BarrierCall& call) {
+                                return faulty::lowered_flags(fabric, call, completing);
+                            },
+                        .n = 3,
+                        .slots = 1,
+                        .delivery = delivery,
+                        .monotonic = false});
     };
     EXPECT_THAT(explore_it(Delivery::coherent, false).fault, IsEmpty()) << "harmless where writes are in place at once";
     EXPECT_THAT(explore_it(Delivery::unordered, false).fault, HasSubstr("too early"));
@@ -387,9 +391,9 @@ TEST(Explorer, FindsGenerationsThatDoNotGrow) {
 }
 
 TEST(Explorer, SaysWhenTheBoundEndedTheSearch) {
-    Question question{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2};
-    question.bound = 100;
-    EXPECT_FALSE(explore(question).complete);
+    ExplorationConfig config{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2};
+    config.bound = 100;
+    EXPECT_FALSE(explore(config).complete);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ public:
         return Code::ok;
     }
 
-    Code wait(const Awaited& awaited, std::uint64_t value) override {
+    Code wait(const AwaitedSlot& awaited, std::uint64_t value) override {
         // Acquire: pairs with the release store in land_one.
         const auto ready = [&] {
             return reached(slot_at(memory_.of(awaited.member), awaited.slot).load(std::memory_order_acquire), value);

@@ -24,8 +24,8 @@ Tuning parsed(std::string_view text) {
     return tuning.value();
 }
 
-std::string plan_for(const Situation& situation, const Tuning& tuning) {
-    const TuningRule* rule = tuning.find(situation);
+std::string plan_for(const BarrierSelectionInput& selection_input, const Tuning& tuning) {
+    const TuningRule* rule = tuning.find(selection_input);
     return rule != nullptr ? name_of(rule->plan) : "none";
 }
 

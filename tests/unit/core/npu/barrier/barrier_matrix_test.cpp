@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, Barrier>> barriers() {
     for (const char* text : {"v1", "v2:2", "v2:3", "v2:4", "v2:5", "v2:6", "v2:7", "v2:8", "v3", "auto"}) {
         const BarrierChoice choice = BarrierChoice::parse(text).value();
         all.emplace_back(text, [choice](Core& core, const TeamView& team, BarrierState* state) {
-            barrier_by(core, choice, team, state);
+            barrier_with_choice(core, choice, team, state);
         });
     }
     all.emplace_back("partial", [](Core& core, const TeamView& team, BarrierState* state) {
@@ -181,7 +181,7 @@ TEST(BarrierMatrix, OverlappingNestedAndRemadeTeams) {
     }
 }
 
-TEST(BarrierAcrossServers, MeetsWithFewSignalsBetweenServers) {
+TEST(BarrierAcrossServers, SynchronisesWithFewSignalsBetweenServers) {
     for (const char* schedule : {"eager", "lazy", "random:3", "explore:1"}) {
         if (test::cores_are_costly && std::string_view(schedule) == "explore:1") continue;
         for (const auto& [pes, per_server] : std::vector<std::pair<int, int>>{{4, 2}, {6, 3}, {6, 1}, {4, 4}}) {
@@ -219,7 +219,7 @@ TEST(BarrierTraffic, IsWhatTheAlgorithmsPromise) {
         auto* state = job->allocate<BarrierState>(1);
         const BarrierChoice choice = BarrierChoice::parse(name).value();
         const CheckReport report = job->run(2, [&](Core& core) {
-            sync_by(core, choice, {0, 1, pes}, job->at(core.my_pe(), state));
+            sync_with_choice(core, choice, {0, 1, pes}, job->at(core.my_pe(), state));
         });
         EXPECT_TRUE(report.clean()) << report.text();
         const auto members = static_cast<std::uint64_t>(pes);

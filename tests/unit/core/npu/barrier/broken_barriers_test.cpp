@@ -52,7 +52,7 @@ CheckReport explore(int pes, int cores, const Barrier& barrier, const char* sche
     });
 }
 
-// v2 without the meeting of the cores between rounds: each core passes on its own j only.
+// v2 without the core barrier between rounds: each core passes on its own j only.
 void v2_without_join(Core& core, const TeamView& team, BarrierState* state, int radix) {
     const int mine = team.index_of(core.my_pe());
     const int j = core.index() + 1;
@@ -67,7 +67,7 @@ void v2_without_join(Core& core, const TeamView& team, BarrierState* state, int 
     core.core_barrier();
 }
 
-// v3 without the last meeting: a core leaves when its own members have arrived.
+// v3 without the last core barrier: a core leaves when its own members have arrived.
 void v3_without_trailing(Core& core, const TeamView& team, BarrierState* state) {
     core.core_barrier();
     if (core.index() == 0) core.signal_set(&state->arrival.word, 1);
@@ -90,7 +90,7 @@ TEST(BrokenBarriers, V2WithoutTheJoinIsCaught) {
     EXPECT_THAT(report.schedule, HasSubstr("set aside at ["));
 }
 
-TEST(BrokenBarriers, V3WithoutTheTrailingMeetingIsCaught) {
+TEST(BrokenBarriers, V3WithoutTheTrailingCoreBarrierIsCaught) {
     const CheckReport report = explore(3, 2, v3_without_trailing, "explore:1");
     EXPECT_EQ(report.status.code(), Code::protocol) << report.text();
     EXPECT_THAT(report.text(), HasSubstr("of 6 cores had entered it"));

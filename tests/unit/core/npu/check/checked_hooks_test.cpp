@@ -66,7 +66,7 @@ TEST(CheckedDevice, BarriersBetweenDevicesPass) {
                 const BarrierChoice choice = BarrierChoice::parse(text).value();
                 const Status status = pe.run(2, [&](Core& core) {
                     for (int round = 0; round < 10; ++round) {
-                        sync_by(core, choice, {0, 1, pes}, array.at<BarrierState>(me));
+                        sync_with_choice(core, choice, {0, 1, pes}, array.at<BarrierState>(me));
                     }
                 });
                 EXPECT_TRUE(status.ok()) << text << " " << schedule << ": " << status.message();
@@ -76,7 +76,7 @@ TEST(CheckedDevice, BarriersBetweenDevicesPass) {
 }
 
 // What a PE of another process does is not told to this one's checker: here, whatever is not done through a Core.
-struct Outsiders : testing::Test {
+struct ExternalPeers : testing::Test {
     using Kernel = std::function<void(Core&)>;
 
     // What is found under a schedule that puts commands off.
@@ -105,7 +105,7 @@ struct Outsiders : testing::Test {
     std::uint64_t* word = mine + 256;
 };
 
-TEST_F(Outsiders, H7ALineCachedBeforeTheWait) {
+TEST_F(ExternalPeers, H7ALineCachedBeforeTheWait) {
     const auto kernel = [this](bool forget, std::uint64_t written) {
         return [=, this](Core& core) {
             static_cast<void>(core.load(mine));
@@ -120,7 +120,7 @@ TEST_F(Outsiders, H7ALineCachedBeforeTheWait) {
     expect_clean(kernel(true, 2));
 }
 
-TEST_F(Outsiders, H8ACopyThatItsSignalOvertakes) {
+TEST_F(ExternalPeers, H8ACopyThatItsSignalOvertakes) {
     std::uint64_t* data = mine + 8;
     expect_found("H8", "before a copy to it is complete", [=, this](Core& core) {
         core.put(data, mine, 8, 1);
@@ -145,7 +145,7 @@ TEST_F(Outsiders, H8ACopyThatItsSignalOvertakes) {
 }
 
 // What is under way when a signal leaves that grants something else, and is announced by somebody else later.
-TEST_F(Outsiders, H8ACreditOvertakesWhatAnotherCoreAnnounces) {
+TEST_F(ExternalPeers, H8ACreditOvertakesWhatAnotherCoreAnnounces) {
     std::uint64_t* data = mine + 8;
     const auto kernel = [=, this](bool complete, bool by_atomic) {
         return [=, this](Core& core) {
@@ -174,7 +174,7 @@ TEST_F(Outsiders, H8ACreditOvertakesWhatAnotherCoreAnnounces) {
 }
 
 // An atomic on memory of this process announces nothing to anybody.
-TEST_F(Outsiders, H8AnAtomicOnPrivateMemoryAnnouncesNothing) {
+TEST_F(ExternalPeers, H8AnAtomicOnPrivateMemoryAnnouncesNothing) {
     alignas(64) std::uint64_t own[8] = {};
     expect_found("H8", "before a copy to it is complete", [&, this](Core& core) {
         core.put(mine + 8, mine, 8, 1);
@@ -185,7 +185,7 @@ TEST_F(Outsiders, H8AnAtomicOnPrivateMemoryAnnouncesNothing) {
     });
 }
 
-TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
+TEST_F(ExternalPeers, H9ALineThatOthersWriteTo) {
     const auto kernel = [this](std::size_t theirs) {
         return [=, this](Core& core) {
             core.store(mine, 5);
@@ -197,7 +197,7 @@ TEST_F(Outsiders, H9ALineThatOthersWriteTo) {
     expect_clean(kernel(8));
 }
 
-TEST_F(Outsiders, H8AStoreThatItsSignalOvertakes) {
+TEST_F(ExternalPeers, H8AStoreThatItsSignalOvertakes) {
     const auto kernel = [this](bool flush, bool again) {
         return [=, this](Core& core) {
             core.store(core.remote(mine, 1), 5);
@@ -213,7 +213,7 @@ TEST_F(Outsiders, H8AStoreThatItsSignalOvertakes) {
     expect_clean(kernel(false, true));
 }
 
-TEST_F(Outsiders, H9HalvesOfALine) {
+TEST_F(ExternalPeers, H9HalvesOfALine) {
     for (const char* schedule : {"eager", "lazy", "random:4"}) {
         const ArrayPe pe(array, 0, checked(fabric, schedule));
         const auto halves = [&](int apart) {
@@ -230,7 +230,7 @@ TEST_F(Outsiders, H9HalvesOfALine) {
     }
 }
 
-TEST_F(Outsiders, AKernelThatThrowsKeepsItsFindings) {
+TEST_F(ExternalPeers, AKernelThatThrowsKeepsItsFindings) {
     const Status status = run([this](Core& core) {
         const auto tile = core.ub_alloc<std::uint64_t>(8);
         core.data_copy(tile, gm(mine, 8), 8);
@@ -243,7 +243,7 @@ TEST_F(Outsiders, AKernelThatThrowsKeepsItsFindings) {
 }
 
 // H7 by another process: the poll goes on with what the memory has, and the launch fails.
-TEST_F(Outsiders, H7APollWithoutDcci) {
+TEST_F(ExternalPeers, H7APollWithoutDcci) {
     const auto kernel = [this](bool refresh) {
         return [=, this](Core& core) {
             *word = 0;
@@ -258,7 +258,7 @@ TEST_F(Outsiders, H7APollWithoutDcci) {
 }
 
 // Loops of the kernel's own keep the deadline of waits, and name the line and the word.
-TEST_F(Outsiders, LoopsKeepTheDeadlineOfWaits) {
+TEST_F(ExternalPeers, LoopsKeepTheDeadlineOfWaits) {
     for (const bool yields : {false, true}) {
         DeviceConfig config = checked(fabric, "lazy");
         config.wait_timeout = std::chrono::milliseconds(5);
@@ -274,7 +274,7 @@ TEST_F(Outsiders, LoopsKeepTheDeadlineOfWaits) {
     }
 }
 
-TEST_F(Outsiders, LaunchesEndAtTheirDeadlineWhateverTheyDo) {
+TEST_F(ExternalPeers, LaunchesEndAtTheirDeadlineWhateverTheyDo) {
     DeviceConfig config = checked(fabric, "lazy");
     config.launch_timeout = std::chrono::milliseconds(5);
     const ArrayPe pe(array, 0, config);
@@ -288,7 +288,7 @@ TEST_F(Outsiders, LaunchesEndAtTheirDeadlineWhateverTheyDo) {
     }
 }
 
-TEST_F(Outsiders, H13ACopyOfWhatTheyWriteMeanwhile) {
+TEST_F(ExternalPeers, H13ACopyOfWhatTheyWriteMeanwhile) {
     const auto kernel = [this](bool complete) {
         return [=, this](Core& core) {
             core.data_copy(core.ub_alloc<std::uint64_t>(8), gm(mine, 8), 8);
@@ -301,7 +301,7 @@ TEST_F(Outsiders, H13ACopyOfWhatTheyWriteMeanwhile) {
 }
 
 // A block of 32 bytes arrives whole: a copy of it sees a signal or does not.
-TEST_F(Outsiders, ACopyOfOneBlockMayBeAPoll) {
+TEST_F(ExternalPeers, ACopyOfOneBlockMayBeAPoll) {
     expect_clean([this](Core& core) {
         const auto seen = core.ub_alloc<std::uint64_t>(4);
         for (std::uint64_t value = 0; value != 1; value = core.get(seen, 0)) {
@@ -314,7 +314,7 @@ TEST_F(Outsiders, ACopyOfOneBlockMayBeAPoll) {
 }
 
 // A poll looks for one word; what changes more of the block is what a copy must not meet.
-TEST_F(Outsiders, H13ACopyOfOneBlockOfWhichMoreThanAWordChanges) {
+TEST_F(ExternalPeers, H13ACopyOfOneBlockOfWhichMoreThanAWordChanges) {
     const auto kernel = [this](std::size_t changed) {
         return [=, this](Core& core) {
             core.data_copy(core.ub_alloc<std::uint64_t>(4), gm(word, 4), 4);
@@ -325,7 +325,7 @@ TEST_F(Outsiders, H13ACopyOfOneBlockOfWhichMoreThanAWordChanges) {
     expect_clean(kernel(1));
 }
 
-TEST_F(Outsiders, H14ACopyOverWhatTheyWriteMeanwhile) {
+TEST_F(ExternalPeers, H14ACopyOverWhatTheyWriteMeanwhile) {
     const auto kernel = [this](bool complete) {
         return [=, this](Core& core) {
             core.put(mine + 16, mine, 8, 1);

@@ -20,7 +20,7 @@ std::string page() {
 
 // Under the default schedule, the finding exists and the page has its first words.
 template <class Kernel>
-void expect_told(Hazard hazard, const test::Setup& setup, const Kernel& kernel) {
+void expect_reported(Hazard hazard, const test::Setup& setup, const Kernel& kernel) {
     const CheckReport report = test::check(setup, Schedule{}, kernel);
     const auto found = std::ranges::find(report.findings, hazard, &Finding::hazard);
     ASSERT_NE(found, report.findings.end()) << report.text();
@@ -44,7 +44,7 @@ void vector_add(Core& core, std::uint64_t* data, bool flags) {
 
 TEST(DocumentedKernels, VectorAdd) {
     test::expect_clean({}, [](Core& core, std::uint64_t* data) { vector_add(core, data, true); });
-    expect_told(Hazard::missing_flag, {}, [](Core& core, std::uint64_t* data) { vector_add(core, data, false); });
+    expect_reported(Hazard::missing_flag, {}, [](Core& core, std::uint64_t* data) { vector_add(core, data, false); });
 }
 
 void send(Core& core, std::uint64_t* data, bool ordered) {
@@ -62,7 +62,7 @@ void send(Core& core, std::uint64_t* data, bool ordered) {
 TEST(DocumentedKernels, PutWithSignal) {
     const test::Setup two{.pes = 2};
     test::expect_clean(two, [](Core& core, std::uint64_t* data) { send(core, data, true); });
-    expect_told(Hazard::unpublished, two, [](Core& core, std::uint64_t* data) { send(core, data, false); });
+    expect_reported(Hazard::unpublished, two, [](Core& core, std::uint64_t* data) { send(core, data, false); });
 }
 
 void my_barrier(Core& core, std::uint64_t* words, bool alternate) {

@@ -1,4 +1,4 @@
-// Hazards of meeting: core barriers, waits that nobody ends, barriers of PEs, symmetric allocation.
+// Hazards of synchronisation: core barriers, waits that nobody ends, barriers of PEs, symmetric allocation.
 #include "tests/unit/core/npu/check/hazards.hpp"
 
 namespace npushmem::npu {
@@ -36,7 +36,7 @@ TEST(H17Deadlock, OfAPollThatNobodyEnds) {
     }
 }
 
-TEST(H17Deadlock, GraphTellsWhoWaitsForWhatAndWhoWroteItLast) {
+TEST(H17Deadlock, GraphNamesWhoWaitsForWhatAndWhoWroteItLast) {
     const CheckReport report = test::check(two_pes, Schedule{}, [](Core& core, std::uint64_t* data) {
         if (core.my_pe() == 0) core.signal_set_on(data, 3, 1);                              // blame: H17 writer
         if (core.my_pe() == 1) core.signal_wait_until(data, Compare::greater_equal, 4, 0);  // blame: H17 graph

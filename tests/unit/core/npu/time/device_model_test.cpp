@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/npu/time/shared_rate.hpp"
+#include "core/npu/time/shared_bandwidth.hpp"
 
 namespace npushmem::npu {
 namespace {
@@ -49,20 +49,20 @@ TEST(DeviceModel, WhatIsWrongIsNamedWithItsLine) {
     EXPECT_THAT(DeviceModel::read("/").status().message(), HasSubstr("cannot read the device model /: Is a directory"));
 }
 
-TEST(SharedRate, OneUserHasItAll) {
-    time::SharedRate rate(2);
+TEST(SharedBandwidth, OneUserHasItAll) {
+    time::SharedBandwidth rate(2);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 2000), 1000);
     EXPECT_DOUBLE_EQ(rate.reserve(5000, 20), 5010);
 }
 
-TEST(SharedRate, UsersAtTheSameTimeTakeTurns) {
-    time::SharedRate rate(1);
+TEST(SharedBandwidth, UsersAtTheSameTimeTakeTurns) {
+    time::SharedBandwidth rate(1);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 1280);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 2560);
 }
 
-TEST(SharedRate, AUserThatAsksLaterForAnEarlierTimeFindsItFree) {
-    time::SharedRate rate(1);
+TEST(SharedBandwidth, AUserThatAsksLaterForAnEarlierTimeFindsItFree) {
+    time::SharedBandwidth rate(1);
     EXPECT_DOUBLE_EQ(rate.reserve(12800, 1280), 14080);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 1280);
 }

@@ -1,5 +1,5 @@
 // Launches: shape, order, failures, deadlines.
-#include "core/npu/launch_run.hpp"
+#include "core/npu/running_launch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,24 +1,24 @@
 // Barrier v3: write local, read remote.
 #include <algorithm>
 
-#include "core/npu/barrier/members.hpp"
+#include "core/npu/barrier/barrier_execution.hpp"
 
 namespace npushmem::npu {
 
 void sync_v3(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {
     const barrier::Members members(team);
-    const barrier::Round round(core, members, state, "barrier v3", 0, where);
+    const barrier::BarrierExecution execution(core, members, state, "barrier v3", 0, where);
     if (core.index() == 0) {
-        core.signal_set(&state->arrival.word, round.generation(), where);
-        round.complete();
+        core.signal_set(&state->arrival.word, execution.generation(), where);
+        execution.complete();
     }
     // Core c of `pollers` looks at the members c, c + pollers, ...
     const int pollers = std::min({barrier_v3_pollers, core.count(), team.size});
     for (int i = core.index(); i < team.size && core.index() < pollers; i += pollers) {
-        if (i != round.index()) round.await_there(&state->arrival.word, i);
+        if (i != execution.index()) execution.await_remote(&state->arrival.word, i);
     }
     // Without this one, a core whose members have all arrived would leave before those of another core have.
-    round.meet();
+    execution.sync_cores();
 }
 
 void barrier_v3(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {

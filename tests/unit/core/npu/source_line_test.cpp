@@ -1,4 +1,4 @@
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Place, NamesTheFileAndTheLineOfAKernel) {
+TEST(SourceLine, NamesTheFileAndTheLineOfAKernel) {
     const auto here = std::source_location::current();
-    EXPECT_THAT(text_of(here), EndsWith("place_test.cpp:" + std::to_string(here.line())));
+    EXPECT_THAT(text_of(here), EndsWith("source_line_test.cpp:" + std::to_string(here.line())));
     EXPECT_EQ(text_of({}), "the library");
 }
 
 // Operations in a stream's order have no line of the program's, and the library's lines say nothing to it.
-TEST(Place, OfAStreamOperationIsNoPathOfTheLibrary) {
+TEST(SourceLine, OfAStreamOperationIsNoPathOfTheLibrary) {
     fakes::SymmetricArray array(2, sizeof(BarrierState));
     const fakes::ArrayPe pe(array, 0, {.wait_timeout = std::chrono::milliseconds(3)});
     auto* state = array.at<BarrierState>(0);

@@ -1,4 +1,4 @@
-#include "core/npu/launch_run.hpp"
+#include "core/npu/running_launch.hpp"
 
 #include <fmt/format.h>
 
@@ -6,18 +6,18 @@
 #include <exception>
 
 #include "core/npu/core_wait.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::detail {
 
-std::string LaunchJob::title() const {
+std::string QueuedLaunch::title() const {
     const std::string place = text_of(config.where);
     if (config.name.empty()) return fmt::format("the kernel launched at {}", place);
     return config.where.line() == 0 ? fmt::format("kernel '{}'", config.name)
                                     : fmt::format("kernel '{}' launched at {}", config.name, place);
 }
 
-LaunchRun::LaunchRun(const LaunchJob& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores)
+RunningLaunch::RunningLaunch(const QueuedLaunch& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores)
     : job_(job),
       device_(device),
       fabric_(fabric),
@@ -29,27 +29,27 @@ LaunchRun::LaunchRun(const LaunchJob& job, const DeviceConfig& device, const Fab
     for (int i = 0; i < size_; ++i) prepare(i, window);
 }
 
-void LaunchRun::prepare(int index, const Window& window) {
+void RunningLaunch::prepare(int index, const Window& window) {
     CoreContext& context = cores_[index];
     context.run = this;
     context.status = CoreStatus::runnable;
     context.failure = {};
     context.polls = context.polled_version = 0;
-    context.polls_in_vain = 0;
+    context.idle_polls = 0;
     context.polled = nullptr;
     context.where = {};
-    context.set_aside = false;
-    context.went_remote = false;
+    context.deferred = false;
+    context.used_transport = false;
     if (context.remote) context.remote->begin_launch();
-    const Place place{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
-                      device_.vector_cores};
-    CoreState state{place,
+    const CorePosition position{index / device_.vector_cores, job_.config.block_dim, index % device_.vector_cores,
+                                device_.vector_cores};
+    CoreState state{position,
                     cores_.ub(index),
                     window,
                     fabric_.my_pe(),
                     fabric_.n_pes(),
                     &fabric_,
-                    fabric_.remote_operations(device_.remote_way),
+                    fabric_.remote_operations(device_.remote_mode),
                     &context,
                     nullptr,
                     &device_.print};
@@ -61,20 +61,20 @@ void LaunchRun::prepare(int index, const Window& window) {
     context.core.emplace(state);
 }
 
-bool LaunchRun::awaits_peer() {
+bool RunningLaunch::awaits_peer() {
     for (int i = 0; i < size_; ++i) {
         const CoreStatus status = cores_[i].status;
-        if (status == CoreStatus::awaiting_word || status == CoreStatus::awaiting_event) return true;
+        if (status == CoreStatus::awaiting_word || status == CoreStatus::awaiting_predicate) return true;
     }
     return false;
 }
 
-void LaunchRun::execute(CoreContext& context) {
+void RunningLaunch::execute(CoreContext& context) {
     if (!failed()) run_body(context);
     end(context);
 }
 
-void LaunchRun::run_body(CoreContext& context) {
+void RunningLaunch::run_body(CoreContext& context) {
     try {
         if (context.hooks) context.hooks->kernel_begin();
         job_.body->run(*context.core);
@@ -96,27 +96,27 @@ void LaunchRun::run_body(CoreContext& context) {
 
 // The end of a kernel completes what it began, as quiet does; what is mapped is complete already. A core that began
 // nothing has nothing to do with what fails elsewhere.
-void LaunchRun::complete(CoreContext& context) {
-    RemoteOperations* const unmapped = fabric_.remote_operations(device_.remote_way);
-    if (unmapped == nullptr || !context.went_remote) return;
+void RunningLaunch::complete(CoreContext& context) {
+    RemoteOperations* const unmapped = fabric_.remote_operations(device_.remote_mode);
+    if (unmapped == nullptr || !context.used_transport) return;
     CoreWait wait(context, job_.config.where);
     if (Status done = unmapped->quiet(wait); !done.ok()) throw KernelError(done);
 }
 
-void LaunchRun::end(CoreContext& context) {
+void RunningLaunch::end(CoreContext& context) {
     --live_;
     if (arrived_ > 0 && !failed()) fail_barrier(context);
     if (context.hooks) add_findings(context.hooks->launch_ended());
     context.hooks.reset();
 }
 
-void LaunchRun::add_findings(const Status& found) {
+void RunningLaunch::add_findings(const Status& found) {
     if (found.ok()) return;
     if (!failed()) return fail(nullptr, found);
     failure_ = {failure_.code(), failure_.message() + "; " + found.message()};
 }
 
-bool LaunchRun::arrive(CoreContext& context) {
+bool RunningLaunch::arrive(CoreContext& context) {
     if (live_ < size_ && !failed()) fail_barrier(context);
     if (++arrived_ < size_) return false;
     arrived_ = 0;
@@ -124,14 +124,14 @@ bool LaunchRun::arrive(CoreContext& context) {
     return true;
 }
 
-void LaunchRun::fail_barrier(const CoreContext& context) {
+void RunningLaunch::fail_barrier(const CoreContext& context) {
     fail(&context,
          {Code::mismatch, fmt::format("core_barrier was reached by {} of {} cores, and {} ended the kernel without "
                                       "it; every core must call it equally often",
                                       arrived_, size_, size_ - live_)});
 }
 
-void LaunchRun::fail(const CoreContext* context, const Status& why) {
+void RunningLaunch::fail(const CoreContext* context, const Status& why) {
     if (failed()) return;
     const std::string who = context == nullptr ? std::string{}
                                                : fmt::format(", block {} sub-core {}", context->core->block_index(),

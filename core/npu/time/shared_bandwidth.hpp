@@ -9,10 +9,10 @@ namespace npushmem::npu::time {
 
 // Time is divided into slots; a transfer takes what is free in the slots from its beginning on. Users may come in any
 // order of their virtual times: a later transfer that was asked for first leaves the slots before it free.
-class SharedRate {
+class SharedBandwidth {
 public:
     // In bytes per nanosecond.
-    explicit SharedRate(double rate) : room_(rate * slot) {}
+    explicit SharedBandwidth(double rate) : room_(rate * slot) {}
 
     // When the last of `bytes` has passed, of a transfer that begins at `start` (ns).
     double reserve(double start, double bytes) {

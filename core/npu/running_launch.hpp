@@ -5,17 +5,17 @@
 #include <cstdint>
 
 #include "core/npu/core_set.hpp"
-#include "core/npu/launch_job.hpp"
+#include "core/npu/queued_launch.hpp"
 #include "npushmem/npu/fabric.hpp"
 
 namespace npushmem::npu::detail {
 
 // Used by one thread only.
-class LaunchRun {
+class RunningLaunch {
 public:
-    LaunchRun(const LaunchJob& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores);
-    LaunchRun(const LaunchRun&) = delete;
-    LaunchRun& operator=(const LaunchRun&) = delete;
+    RunningLaunch(const QueuedLaunch& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores);
+    RunningLaunch(const RunningLaunch&) = delete;
+    RunningLaunch& operator=(const RunningLaunch&) = delete;
 
     [[nodiscard]] std::string title() const { return job_.title(); }
     [[nodiscard]] int size() const { return size_; }
@@ -50,7 +50,7 @@ private:
     void fail_barrier(const CoreContext& context);
     void add_findings(const Status& found);
 
-    const LaunchJob& job_;
+    const QueuedLaunch& job_;
     const DeviceConfig& device_;
     const Fabric& fabric_;
     CoreSet& cores_;

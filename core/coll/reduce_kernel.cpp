@@ -1,4 +1,4 @@
-#include "core/coll/kernel.hpp"
+#include "core/coll/reduce_kernel.hpp"
 
 #include <complex>
 #include <type_traits>
@@ -36,12 +36,12 @@ std::complex<T> product(const std::complex<T>& a, const std::complex<T>& b) {
 }
 
 template <class T>
-Kernel arithmetic(Operation operation) {
-    if (operation == Operation::sum)
+ReduceKernel arithmetic(ReduceOperation operation) {
+    if (operation == ReduceOperation::sum)
         return [](void* into, const void* with, std::size_t count) {
             each<T>(into, with, count, [](T a, T b) { return wrapping(a) + wrapping(b); });
         };
-    if (operation == Operation::prod)
+    if (operation == ReduceOperation::prod)
         return [](void* into, const void* with, std::size_t count) {
             if constexpr (is_complex<T>)
                 each<T>(into, with, count, [](T a, T b) { return product(a, b); });
@@ -52,12 +52,12 @@ Kernel arithmetic(Operation operation) {
 }
 
 template <class T>
-Kernel ordered(Operation operation) {
-    if (operation == Operation::max)
+ReduceKernel ordered(ReduceOperation operation) {
+    if (operation == ReduceOperation::max)
         return [](void* into, const void* with, std::size_t count) {
             each<T>(into, with, count, [](T a, T b) { return a < b ? b : a; });
         };
-    if (operation == Operation::min)
+    if (operation == ReduceOperation::min)
         return [](void* into, const void* with, std::size_t count) {
             each<T>(into, with, count, [](T a, T b) { return b < a ? b : a; });
         };
@@ -65,17 +65,17 @@ Kernel ordered(Operation operation) {
 }
 
 template <class T>
-Kernel integral(Operation operation) {
+ReduceKernel integral(ReduceOperation operation) {
     switch (operation) {
-        case Operation::and_:
+        case ReduceOperation::and_:
             return [](void* into, const void* with, std::size_t count) {
                 each<T>(into, with, count, [](T a, T b) { return a & b; });
             };
-        case Operation::or_:
+        case ReduceOperation::or_:
             return [](void* into, const void* with, std::size_t count) {
                 each<T>(into, with, count, [](T a, T b) { return a | b; });
             };
-        case Operation::xor_:
+        case ReduceOperation::xor_:
             return [](void* into, const void* with, std::size_t count) {
                 each<T>(into, with, count, [](T a, T b) { return a ^ b; });
             };
@@ -85,36 +85,36 @@ Kernel integral(Operation operation) {
 
 }  // namespace
 
-Kernel kernel_of(Operation operation, Element element) {
+ReduceKernel reduce_kernel_of(ReduceOperation operation, ReduceElement element) {
     switch (element) {
-        case Element::i8: return integral<std::int8_t>(operation);
-        case Element::i16: return integral<std::int16_t>(operation);
-        case Element::i32: return integral<std::int32_t>(operation);
-        case Element::i64: return integral<std::int64_t>(operation);
-        case Element::u8: return integral<std::uint8_t>(operation);
-        case Element::u16: return integral<std::uint16_t>(operation);
-        case Element::u32: return integral<std::uint32_t>(operation);
-        case Element::u64: return integral<std::uint64_t>(operation);
-        case Element::f32: return ordered<float>(operation);
-        case Element::f64: return ordered<double>(operation);
-        case Element::f80: return ordered<long double>(operation);
-        case Element::c32: return arithmetic<std::complex<float>>(operation);
-        case Element::c64: return arithmetic<std::complex<double>>(operation);
+        case ReduceElement::i8: return integral<std::int8_t>(operation);
+        case ReduceElement::i16: return integral<std::int16_t>(operation);
+        case ReduceElement::i32: return integral<std::int32_t>(operation);
+        case ReduceElement::i64: return integral<std::int64_t>(operation);
+        case ReduceElement::u8: return integral<std::uint8_t>(operation);
+        case ReduceElement::u16: return integral<std::uint16_t>(operation);
+        case ReduceElement::u32: return integral<std::uint32_t>(operation);
+        case ReduceElement::u64: return integral<std::uint64_t>(operation);
+        case ReduceElement::f32: return ordered<float>(operation);
+        case ReduceElement::f64: return ordered<double>(operation);
+        case ReduceElement::f80: return ordered<long double>(operation);
+        case ReduceElement::c32: return arithmetic<std::complex<float>>(operation);
+        case ReduceElement::c64: return arithmetic<std::complex<double>>(operation);
     }
     return nullptr;
 }
 
-std::size_t bytes_of(Element element) {
+std::size_t element_bytes(ReduceElement element) {
     switch (element) {
-        case Element::i8:
-        case Element::u8: return 1;
-        case Element::i16:
-        case Element::u16: return 2;
-        case Element::i32:
-        case Element::u32:
-        case Element::f32: return 4;
-        case Element::f80:
-        case Element::c64: return 16;
+        case ReduceElement::i8:
+        case ReduceElement::u8: return 1;
+        case ReduceElement::i16:
+        case ReduceElement::u16: return 2;
+        case ReduceElement::i32:
+        case ReduceElement::u32:
+        case ReduceElement::f32: return 4;
+        case ReduceElement::f80:
+        case ReduceElement::c64: return 16;
         default: return 8;
     }
 }

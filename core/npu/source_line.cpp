@@ -1,4 +1,4 @@
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr std::string_view folder_of(std::string_view file, std::string_view pat
 
 std::string text_of(const std::source_location& where) {
     if (where.line() == 0) return "the library";
-    constexpr std::string_view built_in = folder_of(__FILE__, "core/npu/place.cpp");
+    constexpr std::string_view built_in = folder_of(__FILE__, "core/npu/source_line.cpp");
     std::string_view file = where.file_name();
     const bool own = file.starts_with(built_in) && file.substr(built_in.size()).starts_with("core/");
     if (own) file.remove_prefix(built_in.size());

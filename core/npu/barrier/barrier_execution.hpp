@@ -1,4 +1,4 @@
-// What the barriers among PEs share: who takes part, how a generation begins, how a peer's word is waited for.
+// What the barriers among PEs share: who takes part, how a generation begins, how a peer's signal is waited for.
 #pragma once
 
 #include <span>
@@ -28,23 +28,24 @@ private:
 
 // One barrier, on one core. Inline: a return after a switch between cores costs more than what it returns from (see
 // Runner).
-class Round {
+class BarrierExecution {
 public:
-    // Reads the generation, and meets the other cores: from here on nobody of this PE is outside. Throws
+    // Reads the generation and passes a core barrier: from here on every core of this PE has entered. Throws
     // Code::argument when this PE is no member.
-    Round(Core& core, const Members& members, BarrierState* state, const char* variant, int radix, const Where& where)
+    BarrierExecution(Core& core, const Members& members, BarrierState* state, const char* variant, int radix,
+                     const Where& where)
         : core_(core),
           members_(members),
           state_(state),
           where_(where),
           index_(members.index_of(core.my_pe())),
           call_{variant, members.team().start, members.team().stride, members.size(), radix, state, 0} {
-        if (index_ < 0) refuse(core.my_pe());
-        // Before any core can pass the meeting below, because one core writes the generation after it.
+        if (index_ < 0) reject(core.my_pe());
+        // Before any core can pass the core barrier below, because one core writes the generation after it.
         call_.generation = core.signal_fetch(&state->generation.word, where) + 1;
         if (core.hooks() != nullptr) [[unlikely]]
-            core.hooks()->barrier_begins(call_, where);
-        meet();
+            core.hooks()->barrier_begin(call_, where);
+        sync_cores();
     }
 
     [[nodiscard]] int index() const { return index_; }
@@ -62,23 +63,23 @@ public:
     // Until the word shows that the member `index` has entered.
     void await(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
-        note(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+        observe(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
     }
     // The same for that member's copy of the word.
-    void await_there(const std::uint64_t* word, int index) const {
+    void await_remote(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
-        note(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
+        observe(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
     }
-    // Cores meet, and then nobody is still in. `end` when this was the last meeting: the generation is complete.
-    void meet() const { core_.core_barrier(where_); }
-    // By one core, before the last meeting.
+    // Barrier among this PE's cores.
+    void sync_cores() const { core_.core_barrier(where_); }
+    // Called by one core, before the last core barrier.
     void complete() const { core_.signal_set(&state_->generation.word, call_.generation, where_); }
 
 private:
-    [[noreturn]] void refuse(int pe) const;
-    void note(std::uint64_t seen, int pe) const {
+    [[noreturn]] void reject(int pe) const;
+    void observe(std::uint64_t seen, int pe) const {
         if (core_.hooks() != nullptr) [[unlikely]]
-            core_.hooks()->barrier_saw(seen, call_, pe, where_);
+            core_.hooks()->barrier_observed(seen, call_, pe, where_);
     }
 
     Core& core_;
@@ -86,7 +87,7 @@ private:
     BarrierState* state_;
     const Where& where_;
     int index_;
-    BarrierCall call_;
+    BarrierDescriptor call_;
 };
 
 }  // namespace npushmem::npu::barrier

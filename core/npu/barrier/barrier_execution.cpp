@@ -1,10 +1,10 @@
-#include "core/npu/barrier/members.hpp"
+#include "core/npu/barrier/barrier_execution.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/npu/place.hpp"
+#include "core/npu/source_line.hpp"
 namespace npushmem::npu::barrier {
 
 int Members::index_of(int pe) const {
@@ -13,7 +13,7 @@ int Members::index_of(int pe) const {
     return found == list_ + size() ? -1 : static_cast<int>(found - list_);
 }
 
-void Round::refuse(int pe) const {
+void BarrierExecution::reject(int pe) const {
     const TeamView& team = members_.team();
     throw KernelError(Code::argument,
                       fmt::format("barrier: PE {} is no member of the team of {} PEs from {} by {} ({})", pe, team.size,

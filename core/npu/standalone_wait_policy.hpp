@@ -5,10 +5,10 @@
 
 namespace npushmem::npu::detail {
 
-class OwnWaiting final : public WaitPolicy {
+class StandaloneWaitPolicy final : public WaitPolicy {
 public:
     // `pes`: PEs that share this machine.
-    explicit OwnWaiting(int pes);
+    explicit StandaloneWaitPolicy(int pes);
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
         return policy_.until(ready, timeout);

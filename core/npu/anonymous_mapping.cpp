@@ -1,4 +1,4 @@
-#include "core/npu/mapping.hpp"
+#include "core/npu/anonymous_mapping.hpp"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -25,31 +25,31 @@ void forget_former_use([[maybe_unused]] void* data, [[maybe_unused]] std::size_t
 
 }  // namespace
 
-Result<Mapping> Mapping::create(std::size_t bytes, const char* purpose) {
+Result<AnonymousMapping> AnonymousMapping::create(std::size_t bytes, const char* purpose) {
     void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
         return Status{Code::memory, fmt::format("cannot map {} bytes for {}: {}", bytes, purpose, reason())};
     }
     forget_former_use(data, bytes);
-    return Mapping(static_cast<std::byte*>(data), bytes);
+    return AnonymousMapping(static_cast<std::byte*>(data), bytes);
 }
 
-Mapping::Mapping(Mapping&& other) noexcept
+AnonymousMapping::AnonymousMapping(AnonymousMapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
+AnonymousMapping& AnonymousMapping::operator=(AnonymousMapping&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     return *this;
 }
 
-Mapping::~Mapping() {
+AnonymousMapping::~AnonymousMapping() {
     if (data_ == nullptr) return;
     forget_former_use(data_, size_);
     munmap(data_, size_);
 }
 
-Status Mapping::forbid(std::size_t offset, std::size_t bytes) const {
+Status AnonymousMapping::protect(std::size_t offset, std::size_t bytes) const {
     if (mprotect(data_ + offset, bytes, PROT_NONE) == 0) return {};
     return {Code::memory, fmt::format("cannot protect {} bytes of a stack's guard: {}", bytes, reason())};
 }

@@ -1,5 +1,5 @@
-// What the cores of all PEs share in virtual time: memory and links, signals under way, meetings of cores, the record.
-// Times are nanoseconds since the beginning. Any thread.
+// What the cores of all PEs share in virtual time: memory and links, signals in flight, core barriers, the event
+// record. Times are nanoseconds since the beginning. Any thread.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/npu/time/shared_rate.hpp"
+#include "core/npu/time/shared_bandwidth.hpp"
 #include "npushmem/npu/device_model.hpp"
 #include "npushmem/npu/pipe.hpp"
 
@@ -18,7 +18,7 @@ namespace npushmem::npu::time {
 inline constexpr std::size_t pipes = 4;
 constexpr std::size_t index_of(Pipe pipe) { return static_cast<std::size_t>(pipe); }
 
-struct Event {
+struct TraceEvent {
     const char* name;
     int pe;
     int core;
@@ -27,7 +27,7 @@ struct Event {
     double end;
 };
 
-class Board {
+class SimulationState {
 public:
     struct Pe {
         double end = 0;    // of the last launch
@@ -35,10 +35,10 @@ public:
         int cores = 0;
         std::array<double, pipes> busy{};  // of all cores together
         double core_time = 0;
-        std::vector<double> meetings;  // of the current launch: when the last core came
+        std::vector<double> barrier_arrivals;  // of the current launch: when the last core came
     };
 
-    explicit Board(const DeviceModel& given) : model(given) {}
+    explicit SimulationState(const DeviceModel& given) : model(given) {}
 
     const DeviceModel model;
 
@@ -52,30 +52,32 @@ public:
     // A value is in a word from `when` on; when the value that was seen there had come, 0: nothing is known of it.
     void signal(const void* word, std::uint64_t value, double when);
     [[nodiscard]] double arrival(const void* word, std::uint64_t seen) const;
-    // The core comes to its meeting number `meeting` of this launch; when the last one came.
-    void arrive(int pe, std::size_t meeting, double when);
-    [[nodiscard]] double met(int pe, std::size_t meeting) const;
+    // Records when a core arrived at core barrier number `barrier_index` of the launch; returns when the last one
+    // arrived.
+    void arrive(int pe, std::size_t barrier_index, double when);
+    [[nodiscard]] double barrier_end(int pe, std::size_t barrier_index) const;
     // `idle`: the pipe did nothing but wait.
-    void note(const Event& event, bool idle = false);
+    void record(const TraceEvent& event, bool idle = false);
 
     [[nodiscard]] std::map<int, Pe> pes() const;
     // Bytes of each direction of a link; of ports to the switch {PE, -1} and {-1, PE}.
     [[nodiscard]] std::map<std::pair<int, int>, double> links() const;
-    [[nodiscard]] std::vector<Event> events() const;
+    [[nodiscard]] std::vector<TraceEvent> events() const;
 
 private:
     struct Signal {
         std::uint64_t value;
         double when;
     };
-    SharedRate& rate(std::map<std::pair<int, int>, SharedRate>& rates, int from, int to, double bytes_per_ns);
+    SharedBandwidth& rate(std::map<std::pair<int, int>, SharedBandwidth>& rates, int from, int to, double bytes_per_ns);
 
     mutable std::mutex lock_;
     std::map<int, Pe> pes_;
-    std::map<int, SharedRate> memory_;
-    std::map<std::pair<int, int>, SharedRate> links_;  // directions of links; {PE, -1}, {-1, PE}: ports to the switch
+    std::map<int, SharedBandwidth> memory_;
+    std::map<std::pair<int, int>, SharedBandwidth>
+        links_;  // directions of links; {PE, -1}, {-1, PE}: ports to the switch
     std::unordered_map<const void*, Signal> signals_;
-    std::vector<Event> events_;
+    std::vector<TraceEvent> events_;
 };
 
 }  // namespace npushmem::npu::time

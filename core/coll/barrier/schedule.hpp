@@ -3,10 +3,10 @@
 // A barrier algorithm is a schedule: a class with
 //     static constexpr std::string_view name, summary;
 //     static constexpr int slots(int n);                 how many slots each member needs in a team of n
-//     template <Fabric F> static Code run(F&, const Turn&);
+//     template <Fabric F> static Code run(F&, const BarrierCall&);
 // and, where it has them,
-//     static constexpr int most_members;                 larger teams cannot use it
-//     static constexpr bool has_radix = true;            turn.radix matters
+//     static constexpr int max_members;                 larger teams cannot use it
+//     static constexpr bool has_radix = true;            call.radix matters
 // It says what a member signals to whom and what it waits for, and nothing about memory, waiting or transports; those
 // are the fabric's. It returns the first code that is not ok, at once. The same code runs over mapped memory, over a
 // transport, in the explorer and under a cost model.
@@ -15,7 +15,7 @@
 //  - slots hold the number of the call (the generation), which only grows; nobody resets anything;
 //  - a wait is for "at least", compared so that it survives the wrap of the number;
 //  - where a sender can be one call ahead of the receiver's wait, slots alternate by the generation's parity: two
-//    writes that could overtake each other never meet in one slot.
+//    writes that could overtake each other never use the same slot.
 #pragma once
 
 #include <concepts>
@@ -27,34 +27,34 @@
 namespace npushmem::barrier {
 
 // How a member's team is spread over nodes, as team indices; what `hierarchical` needs.
-struct Nodes {
-    std::span<const int> mine;     // the members on this one's node, the leader first
-    int place = 0;                 // of this member in `mine`
-    std::span<const int> leaders;  // one member of each node
-    int node = 0;                  // the leader's place in `leaders`
+struct NodeLayout {
+    std::span<const int> node_members;  // the members on this one's node, the leader first
+    int index_in_node = 0;              // of this member in `node_members`
+    std::span<const int> leaders;       // one member of each node
+    int node = 0;                       // index of the node's leader in `leaders`
 };
 
 // One call of one member. Indices are of the team; the fabric knows which PEs they are.
-struct Turn {
+struct BarrierCall {
     int n = 1;
     int index = 0;
-    int first_slot = 0;            // of this algorithm's slots
-    std::uint64_t generation = 0;  // 1 for the first call with this algorithm
-    int radix = 2;                 // of the schedules that have one, least_radix to most_radix
-    const Nodes* nodes = nullptr;  // null: all on one node
+    int first_slot = 0;                 // of this algorithm's slots
+    std::uint64_t generation = 0;       // 1 for the first call with this algorithm
+    int radix = 2;                      // of the schedules that have one, min_radix to max_radix
+    const NodeLayout* nodes = nullptr;  // null: all on one node
 };
 
-inline constexpr int least_radix = 2;
-inline constexpr int most_radix = 32;
+inline constexpr int min_radix = 2;
+inline constexpr int max_radix = 32;
 
-inline constexpr int anyone = -1;
+inline constexpr int any_member = -1;
 
 // A wait as the schedule sees it: until `slot` of `member` holds at least the generation.
-struct Awaited {
+struct AwaitedSlot {
     int member = 0;  // whose slot; another member's costs a round trip per look where polls_peers() is false
     int slot = 0;
-    int from = anyone;  // who will write it
-    int round = 0;      // for messages
+    int from = any_member;  // who will write it
+    int round = 0;          // for messages
 };
 
 // Has a counter that only grows, seen as `seen`, come to `wanted`? Right as long as they are less than 2^63 apart.
@@ -64,7 +64,8 @@ constexpr bool reached(std::uint64_t seen, std::uint64_t wanted) {
 
 // What a schedule needs of the memory or network between the members.
 template <class F>
-concept Fabric = requires(F fabric, int member, int slot, std::uint64_t value, std::uint64_t& before, Awaited awaited) {
+concept Fabric = requires(F fabric, int member, int slot, std::uint64_t value, std::uint64_t& before,
+                          AwaitedSlot awaited) {
     // Writes `value` into a member's slot, after everything that this member wrote before (release). May overtake and
     // be overtaken by other signals to the same member; one's own slot is written at once.
     { fabric.signal(member, slot, value) } -> std::same_as<Code>;
@@ -89,7 +90,7 @@ constexpr int ceil_log2(int n) {
 // different ones may alternate. Grows with log n.
 constexpr int slots_of_any_radix(int n) {
     int most = 0;
-    for (int radix = least_radix; radix <= most_radix; ++radix) {
+    for (int radix = min_radix; radix <= max_radix; ++radix) {
         int slots = 0;
         for (std::int64_t reach = 1; reach < n; reach *= radix) {
             const auto signals = static_cast<int>((n - 1) / reach);
@@ -101,7 +102,7 @@ constexpr int slots_of_any_radix(int n) {
 }
 
 // Member `index` + `distance` round the circle of n; -n < distance < n.
-constexpr int around(int n, int index, int distance) {
+constexpr int wrapped_index(int n, int index, int distance) {
     if (distance < 0) return index >= -distance ? index + distance : index + (n + distance);
     return index >= n - distance ? index - (n - distance) : index + distance;
 }

@@ -1,21 +1,22 @@
-// Barrier v1: dissemination, write remote and read local. In round r the member i tells i + 2^r; one core does it all.
-#include "core/npu/barrier/members.hpp"
+// Barrier v1: dissemination, write remote and read local. In round r member i signals member i + 2^r; one core does all
+// of it.
+#include "core/npu/barrier/barrier_execution.hpp"
 
 namespace npushmem::npu {
 namespace {
 
 void sync_members(Core& core, const barrier::Members& members, BarrierState* state, const std::source_location& where) {
-    const barrier::Round round(core, members, state, "barrier v1", 2, where);
+    const barrier::BarrierExecution execution(core, members, state, "barrier v1", 2, where);
     const int size = members.size();
     if (core.index() == 0) {
         std::size_t slot = 0;
         for (int shift = 1; shift < size; shift *= 2, ++slot) {
-            round.signal((round.index() + shift) % size, slot);
-            round.await(round.slot(slot), (round.index() - shift + size) % size);
+            execution.signal((execution.index() + shift) % size, slot);
+            execution.await(execution.slot(slot), (execution.index() - shift + size) % size);
         }
-        round.complete();
+        execution.complete();
     }
-    round.meet();
+    execution.sync_cores();
 }
 
 }  // namespace

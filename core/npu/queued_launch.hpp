@@ -8,7 +8,7 @@
 
 namespace npushmem::npu::detail {
 
-struct LaunchJob {
+struct QueuedLaunch {
     LaunchConfig config;
     std::unique_ptr<KernelBody> body;
 

@@ -1,8 +1,8 @@
-// Barrier across servers: the PEs of a server meet, one of each tells the other servers, and the PEs meet again.
+// Barrier across servers: a barrier within each server, one among one PE of each, and again one within each server.
 #include <fmt/format.h>
 
-#include "core/npu/barrier/members.hpp"
-#include "core/npu/place.hpp"
+#include "core/npu/barrier/barrier_execution.hpp"
+#include "core/npu/source_line.hpp"
 
 namespace npushmem::npu {
 
@@ -22,7 +22,7 @@ void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrie
     const TeamView leaders{team.start, team.stride * per_server, team.size / per_server};
     sync_v3(core, server, &state->server, where);
     if (mine == leader) sync_v1(core, leaders, &state->leaders, where);
-    // The others wait here until their leader comes back.
+    // The others wait here for their leader.
     sync_v3(core, server, &state->server, where);
 }
 

@@ -1,4 +1,4 @@
-#include "core/npu/own_waiting.hpp"
+#include "core/npu/standalone_wait_policy.hpp"
 
 #include <thread>
 
@@ -12,6 +12,7 @@ WaitBudget budget_for(int pes) {
 
 }  // namespace
 
-OwnWaiting::OwnWaiting(int pes) : waiter_(budget_for(pes), os_, counters_), policy_(waiter_, os_, nullptr, pes) {}
+StandaloneWaitPolicy::StandaloneWaitPolicy(int pes)
+    : waiter_(budget_for(pes), os_, counters_), policy_(waiter_, os_, nullptr, pes) {}
 
 }  // namespace npushmem::npu::detail
