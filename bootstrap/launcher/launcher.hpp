@@ -12,8 +12,8 @@ namespace npushmem::launcher {
 
 using rendezvous::Deadline;
 
-// A note is that long at most, and made of letters and digits, so that it needs no quoting anywhere.
-inline constexpr std::size_t note_characters = 513;
+// A message is that long at most, and made of letters and digits, so that it needs no quoting anywhere.
+inline constexpr std::size_t start_message_characters = 513;
 
 class Launcher {
 public:
@@ -24,8 +24,8 @@ public:
 
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual int nranks() const = 0;
-    // Collective; as often as wanted. What rank 0 gave; the others' notes are ignored.
-    virtual Result<std::string> share(const std::string& note, Deadline deadline) = 0;
+    // Collective; as often as wanted. What rank 0 gave; the others' messages are ignored.
+    virtual Result<std::string> broadcast(const std::string& message, Deadline deadline) = 0;
 };
 
 }  // namespace npushmem::launcher

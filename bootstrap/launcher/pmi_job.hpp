@@ -4,23 +4,23 @@
 #include <memory>
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/launcher/running_mpi.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "core/base/environment.hpp"
 
 namespace npushmem::launcher {
 
-// Client: as in ProcessWide, a Launcher, begun with the environment and a deadline. Collective.
+// Client: as in ProcessSingleton, a Launcher, begun with the environment and a deadline. Collective.
 template <class Client>
-Result<std::unique_ptr<Bootstrap>> open_pmi_job(ProcessWide<Client>& client_of_process, const Host& host) {
+Result<std::unique_ptr<Bootstrap>> open_pmi_job(ProcessSingleton<Client>& client_of_process, const Host& host) {
     if (mpi_is_running())
         return Status{Code::state,
                       "MPI runs in this process and owns its connection to the launcher; use "
                       "NPUSHMEM_BOOTSTRAP=MPI"};
     const auto settings = rendezvous::Settings::read(host);
-    const auto patience = (settings.ok() ? settings.value() : rendezvous::Settings::to_tell_with(host)).timeout;
-    return client_of_process.with([&] { return Client::begin(ProcessEnvironment(), Deadline::after(patience)); },
+    const auto timeout = (settings.ok() ? settings.value() : rendezvous::Settings::reporting_defaults(host)).timeout;
+    return client_of_process.with([&] { return Client::begin(ProcessEnvironment(), Deadline::after(timeout)); },
                                   [&](Client& client) { return join_launched_job(host, client); });
 }
 

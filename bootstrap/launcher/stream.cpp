@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::size_t longest_line = 64 * 1024;  // no launcher's answer is longer; more is taken for garbage
 
-Status vanished() { return {Code::peer_dead, "the launcher has closed its connection to this process; has it ended?"}; }
+Status connection_closed() {
+    return {Code::peer_dead, "the launcher has closed its connection to this process; has it ended?"};
+}
 
 Status failed(const char* what) {
     return {Code::system, fmt::format("cannot {} the launcher: {}", what, std::strerror(errno))};
@@ -63,7 +65,7 @@ Status Stream::send(std::string_view text, Deadline deadline) {
         if (Status ready = await(POLLOUT, deadline); !ready.ok()) return ready;
         const ssize_t sent = write_some(fd_, text);
         if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
-        if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return vanished();
+        if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) return connection_closed();
         if (sent < 0 && errno != EAGAIN && errno != EINTR) return failed("write to");
     }
     return {};
@@ -74,7 +76,7 @@ Status Stream::fill(Deadline deadline) {
     std::array<char, 4096> piece{};
     const ssize_t got = ::read(fd_, piece.data(), piece.size());
     if (got > 0) received_.append(piece.data(), static_cast<std::size_t>(got));
-    if (got == 0 || (got < 0 && errno == ECONNRESET)) return vanished();
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return connection_closed();
     return got > 0 || errno == EINTR || errno == EAGAIN ? Status{} : failed("read from");
 }
 

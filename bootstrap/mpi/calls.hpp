@@ -90,9 +90,9 @@ public:
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
 
-    Result<std::string> share(const std::string& note, launcher::Deadline deadline) override {
+    Result<std::string> broadcast(const std::string& message, launcher::Deadline deadline) override {
         auto buffer = std::make_unique<Buffer>();
-        note.copy(buffer->data(), buffer->size() - 1);
+        message.copy(buffer->data(), buffer->size() - 1);
         MPI_Request request{};
         const int begun =
             calls_.ibcast(buffer->data(), static_cast<int>(buffer->size()), calls_.byte, 0, communicator_, &request);
@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    using Buffer = std::array<char, launcher::note_characters + 1>;
+    using Buffer = std::array<char, launcher::start_message_characters + 1>;
 
     // MPI makes progress in its calls only.
     Status await(MPI_Request& request, launcher::Deadline deadline) const {
@@ -128,9 +128,9 @@ private:
     int nranks_;
 };
 
-class LibraryOfCalls final : public MpiLibrary {
+class LookedUpMpiLibrary final : public MpiLibrary {
 public:
-    explicit LibraryOfCalls(const Calls& calls) : calls_(calls) {}
+    explicit LookedUpMpiLibrary(const Calls& calls) : calls_(calls) {}
 
     Result<std::unique_ptr<launcher::Launcher>> communicator(const void* handle) override {
         const MPI_Comm communicator = handle != nullptr ? *static_cast<const MPI_Comm*>(handle) : calls_.world;

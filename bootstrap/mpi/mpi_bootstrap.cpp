@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/launcher/running_mpi.hpp"
 #include "bootstrap/mpi/started_mpi.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
@@ -20,8 +20,8 @@ constexpr npushmem_config_row library_row{
     "BOOTSTRAP_MPI_LIBRARY", "", "string",
     "file of the MPI library to load with BOOTSTRAP_MPI_INIT in a program without one; empty: by what has started it"};
 
-launcher::ProcessWide<StartedMpi>& started_mpi() {
-    static launcher::ProcessWide<StartedMpi> started;
+launcher::ProcessSingleton<StartedMpi>& started_mpi() {
+    static launcher::ProcessSingleton<StartedMpi> started;
     return started;
 }
 

@@ -11,7 +11,7 @@ Result<std::unique_ptr<MpiLibrary>> make_mpich_library() {
     calls.value().null = MPI_COMM_NULL;
     calls.value().errors_return = MPI_ERRORS_RETURN;
     calls.value().byte = MPI_BYTE;
-    return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
+    return std::unique_ptr<MpiLibrary>(std::make_unique<LookedUpMpiLibrary>(calls.value()));
 }
 
 }  // namespace npushmem::mpi

@@ -11,7 +11,7 @@ Result<std::unique_ptr<MpiLibrary>> make_openmpi_library() {
         !look_up("ompi_mpi_comm_null", known.null) || !look_up("ompi_mpi_errors_return", known.errors_return) ||
         !look_up("ompi_mpi_byte", known.byte))
         return Status{Code::unsupported, "this Open MPI does not have its predefined objects where its mpi.h said"};
-    return std::unique_ptr<MpiLibrary>(std::make_unique<LibraryOfCalls>(calls.value()));
+    return std::unique_ptr<MpiLibrary>(std::make_unique<LookedUpMpiLibrary>(calls.value()));
 }
 
 }  // namespace npushmem::mpi

@@ -6,8 +6,8 @@
 namespace npushmem::pmi {
 namespace {
 
-launcher::ProcessWide<PmiClient>& client_of_process() {
-    static launcher::ProcessWide<PmiClient> client;
+launcher::ProcessSingleton<PmiClient>& client_of_process() {
+    static launcher::ProcessSingleton<PmiClient> client;
     return client;
 }
 

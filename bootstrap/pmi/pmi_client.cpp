@@ -7,12 +7,12 @@
 namespace npushmem::pmi {
 namespace {
 
-constexpr int most_ranks = 1 << 22;
+constexpr int max_ranks = 1 << 22;
 
 Result<int> number_in(const Environment& environment, const char* name) {
     const auto text = environment.get(name);
     if (!text) return Status{Code::config, fmt::format("{} is not set, although a PMI launcher sets it", name)};
-    const auto parsed = parse_integer(*text, 0, most_ranks);
+    const auto parsed = parse_integer(*text, 0, max_ranks);
     if (!parsed.ok()) return Status{Code::config, fmt::format("{}='{}': {}", name, *text, parsed.status().message())};
     return static_cast<int>(parsed.value());
 }
@@ -20,22 +20,22 @@ Result<int> number_in(const Environment& environment, const char* name) {
 }  // namespace
 
 Result<PmiClient> PmiClient::begin(const Environment& environment, Deadline deadline) {
-    auto reached = reach(environment, deadline);
+    auto reached = connect(environment, deadline);
     if (!reached.ok()) return reached;
     PmiClient& client = reached.value();
-    if (Status introduced = client.introduce(deadline); !introduced.ok()) return introduced;
+    if (Status introduced = client.initialize(deadline); !introduced.ok()) return introduced;
     if (client.rank_ < 0 || client.nranks_ < 1 || client.rank_ >= client.nranks_)
         return Status{Code::protocol,
                       fmt::format("the launcher gave rank {} of {}, which cannot be", client.rank_, client.nranks_)};
     return reached;
 }
 
-Result<PmiClient> PmiClient::reach(const Environment& environment, Deadline deadline) {
+Result<PmiClient> PmiClient::connect(const Environment& environment, Deadline deadline) {
     if (environment.get("PMI_FD")) {
         const auto fd = number_in(environment, "PMI_FD");
         if (!fd.ok()) return fd.status();
         PmiClient client(launcher::Stream::borrow(fd.value()));
-        Status read = client.read_seat(environment);
+        Status read = client.read_rank_and_size(environment);
         return read.ok() ? Result<PmiClient>(std::move(client)) : Result<PmiClient>(read);
     }
     const auto port = environment.get("PMI_PORT");
@@ -47,11 +47,11 @@ Result<PmiClient> PmiClient::reach(const Environment& environment, Deadline dead
     auto stream = launcher::Stream::connect(*port, deadline);
     if (!stream.ok()) return stream.status().within("PMI_PORT");
     PmiClient client(std::move(stream).value());
-    Status seated = client.await_seat(environment.get("PMI_ID").value_or("0"), deadline);
-    return seated.ok() ? Result<PmiClient>(std::move(client)) : Result<PmiClient>(seated);
+    Status placed = client.receive_rank_and_size(environment.get("PMI_ID").value_or("0"), deadline);
+    return placed.ok() ? Result<PmiClient>(std::move(client)) : Result<PmiClient>(placed);
 }
 
-Status PmiClient::read_seat(const Environment& environment) {
+Status PmiClient::read_rank_and_size(const Environment& environment) {
     const auto rank = number_in(environment, "PMI_RANK");
     const auto nranks = number_in(environment, "PMI_SIZE");
     if (!rank.ok()) return rank.status();
@@ -62,11 +62,11 @@ Status PmiClient::read_seat(const Environment& environment) {
 }
 
 // Who comes by the port says who it is, and is told its size, rank and how much to talk, a line each.
-Status PmiClient::await_seat(const std::string& id, Deadline deadline) {
+Status PmiClient::receive_rank_and_size(const std::string& id, Deadline deadline) {
     auto answer = exchange(fmt::format("cmd=initack pmiid={}\n", id), "initack", deadline);
     constexpr int facts = 3;
     for (int i = 0; i < facts && answer.ok(); ++i) {
-        answer = hear("set", deadline);
+        answer = receive_answer("set", deadline);
         if (!answer.ok()) break;
         if (answer.value().find("size"))
             nranks_ = answer.value().number("size").ok() ? answer.value().number("size").value() : -1;
@@ -76,67 +76,67 @@ Status PmiClient::await_seat(const std::string& id, Deadline deadline) {
     return answer.status();
 }
 
-Status PmiClient::introduce(Deadline deadline) {
-    const auto version = ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", deadline);
+Status PmiClient::initialize(Deadline deadline) {
+    const auto version = call("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init", deadline);
     if (!version.ok()) return version.status();
-    const auto most = ask("cmd=get_maxes\n", "maxes", deadline);
+    const auto most = call("cmd=get_maxes\n", "maxes", deadline);
     if (!most.ok()) return most.status();
     const auto value = most.value().number("vallen_max");
     if (!value.ok()) return value.status();
-    if (value.value() < static_cast<int>(launcher::note_characters))
+    if (value.value() < static_cast<int>(launcher::start_message_characters))
         return {Code::unsupported, fmt::format("the launcher's values have {} characters at most; {} are needed",
-                                               value.value(), launcher::note_characters)};
-    const auto name = ask("cmd=get_my_kvsname\n", "my_kvsname", deadline);
-    if (name.ok()) space_ = name.value().find("kvsname").value_or("");
+                                               value.value(), launcher::start_message_characters)};
+    const auto name = call("cmd=get_my_kvsname\n", "my_kvsname", deadline);
+    if (name.ok()) kvs_name_ = name.value().find("kvsname").value_or("");
     return name.status();
 }
 
-Result<std::string> PmiClient::share(const std::string& note, Deadline deadline) {
-    const std::string key = fmt::format("npushmem-start-{}", ++shared_);
+Result<std::string> PmiClient::broadcast(const std::string& message, Deadline deadline) {
+    const std::string key = fmt::format("npushmem-start-{}", ++broadcasts_);
     if (rank_ == 0) {
         const auto put =
-            ask(fmt::format("cmd=put kvsname={} key={} value={}\n", space_, key, note), "put_result", deadline);
+            call(fmt::format("cmd=put kvsname={} key={} value={}\n", kvs_name_, key, message), "put_result", deadline);
         if (!put.ok()) return put.status();
     }
-    const auto met = ask("cmd=barrier_in\n", "barrier_out", deadline);
+    const auto met = call("cmd=barrier_in\n", "barrier_out", deadline);
     if (!met.ok()) return met.status();
-    if (rank_ == 0) return note;
-    const auto got = ask(fmt::format("cmd=get kvsname={} key={}\n", space_, key), "get_result", deadline);
+    if (rank_ == 0) return message;
+    const auto got = call(fmt::format("cmd=get kvsname={} key={}\n", kvs_name_, key), "get_result", deadline);
     if (!got.ok()) return got.status();
     return got.value().find("value").value_or("");
 }
 
 void PmiClient::end() {
-    if (broken_.ok()) (void)ask("cmd=finalize\n", "finalize_ack", Deadline::after(std::chrono::seconds(5)));
+    if (broken_.ok()) (void)call("cmd=finalize\n", "finalize_ack", Deadline::after(std::chrono::seconds(5)));
 }
 
-Result<Message> PmiClient::ask(const std::string& request, const std::string& answer, Deadline deadline) {
+Result<Message> PmiClient::call(const std::string& request, const std::string& answer, Deadline deadline) {
     if (!broken_.ok()) return broken_.within("the launcher failed before");
-    auto heard = exchange(request, answer, deadline);
-    if (!heard.ok()) broken_ = heard.status();
-    return heard;
+    auto received = exchange(request, answer, deadline);
+    if (!received.ok()) broken_ = received.status();
+    return received;
 }
 
 Result<Message> PmiClient::exchange(const std::string& request, const std::string& answer, Deadline deadline) {
     const std::string what = fmt::format("PMI request '{}'", request.substr(0, request.find_first_of(" \n")));
     if (Status sent = stream_.send(request, deadline); !sent.ok()) return sent.within(what);
-    auto heard = hear(answer, deadline);
-    return heard.ok() ? std::move(heard) : Result<Message>(heard.status().within(what));
+    auto received = receive_answer(answer, deadline);
+    return received.ok() ? std::move(received) : Result<Message>(received.status().within(what));
 }
 
-Result<Message> PmiClient::hear(const std::string& answer, Deadline deadline) {
+Result<Message> PmiClient::receive_answer(const std::string& answer, Deadline deadline) {
     const auto line = stream_.receive_line(deadline);
     if (!line.ok()) return line.status();
-    auto heard = Message::parse(line.value());
-    if (!heard.ok()) return heard;
-    if (heard.value().command() != answer)
+    auto received = Message::parse(line.value());
+    if (!received.ok()) return received;
+    if (received.value().command() != answer)
         return Status{Code::protocol,
-                      fmt::format("the launcher answered '{}' instead of '{}'", heard.value().command(), answer)};
-    const auto rc = heard.value().find("rc");
+                      fmt::format("the launcher answered '{}' instead of '{}'", received.value().command(), answer)};
+    const auto rc = received.value().find("rc");
     if (rc && *rc != "0")
         return Status{Code::protocol, fmt::format("the launcher refused: rc={} {}", *rc,
-                                                  heard.value().find("msg").value_or("without a message"))};
-    return heard;
+                                                  received.value().find("msg").value_or("without a message"))};
+    return received;
 }
 
 }  // namespace npushmem::pmi

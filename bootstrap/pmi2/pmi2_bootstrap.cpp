@@ -6,10 +6,10 @@
 namespace npushmem::pmi2 {
 namespace {
 
-constexpr int less_sure = 5;  // than pmi: a launcher that speaks both has been heard more often in the older one
+constexpr int priority_below_pmi = 5;  // a launcher that offers both is tested more often with PMI-1
 
-launcher::ProcessWide<Pmi2Client>& client_of_process() {
-    static launcher::ProcessWide<Pmi2Client> client;
+launcher::ProcessSingleton<Pmi2Client>& client_of_process() {
+    static launcher::ProcessSingleton<Pmi2Client> client;
     return client;
 }
 
@@ -22,7 +22,7 @@ Result<std::unique_ptr<Bootstrap>> Pmi2Bootstrap::open(const Host& host, const n
 int Pmi2Bootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::string& why) {
     if (!ProcessEnvironment().get("PMI_FD") || launcher::mpi_is_running()) return 0;
     why = "PMI_FD is set";
-    return NPUSHMEM_RECOGNISED_LAUNCHER - less_sure;
+    return NPUSHMEM_RECOGNISED_LAUNCHER - priority_below_pmi;
 }
 
 }  // namespace npushmem::pmi2

@@ -7,10 +7,10 @@
 namespace npushmem::pmi2 {
 namespace {
 
-constexpr std::int64_t most_ranks = 1 << 22;
+constexpr std::int64_t max_ranks = 1 << 22;
 
 Result<int> number_of(const std::string& what, const std::optional<std::string>& text) {
-    const auto parsed = text ? parse_integer(*text, 0, most_ranks) : Result<std::int64_t>(Status{Code::config, ""});
+    const auto parsed = text ? parse_integer(*text, 0, max_ranks) : Result<std::int64_t>(Status{Code::config, ""});
     if (parsed.ok()) return static_cast<int>(parsed.value());
     return Status{Code::protocol, fmt::format("{} is '{}', not a number that can be", what, text.value_or("(absent)"))};
 }
@@ -34,12 +34,12 @@ Result<Pmi2Client> Pmi2Client::begin(const Environment& environment, Deadline de
     if (client.rank_ >= client.nranks_)
         return Status{Code::protocol,
                       fmt::format("the launcher gave rank {} of {}, which cannot be", client.rank_, client.nranks_)};
-    Status introduced = client.introduce(environment.get("PMI_JOBID"), deadline);
+    Status introduced = client.initialize(environment.get("PMI_JOBID"), deadline);
     return introduced.ok() ? Result<Pmi2Client>(std::move(client)) : Result<Pmi2Client>(introduced);
 }
 
 // The first line is of the older protocol, so that a launcher can tell which one this process speaks.
-Status Pmi2Client::introduce(const std::optional<std::string>& job, Deadline deadline) {
+Status Pmi2Client::initialize(const std::optional<std::string>& job, Deadline deadline) {
     if (Status sent = stream_.send("cmd=init pmi_version=2 pmi_subversion=0\n", deadline); !sent.ok()) return sent;
     const auto answer = stream_.receive_line(deadline);
     if (!answer.ok()) return answer.status().within("PMI-2 init");
@@ -48,31 +48,31 @@ Status Pmi2Client::introduce(const std::optional<std::string>& job, Deadline dea
                                                "NPUSHMEM_BOOTSTRAP=PMI",
                                                answer.value().substr(0, 100))};
     Message::Words words;
-    if (job) words.emplace_back("pmijobid", *job);  // whoever names the job in the environment wants to hear it
+    if (job) words.emplace_back("pmijobid", *job);  // whoever names the job in the environment expects it back
     words.emplace_back("pmirank", std::to_string(rank_));
     words.emplace_back("threaded", "FALSE");
-    return ask("fullinit", words, deadline).status();
+    return call("fullinit", words, deadline).status();
 }
 
-Result<std::string> Pmi2Client::share(const std::string& note, Deadline deadline) {
-    const std::string key = fmt::format("npushmem-start-{}", ++shared_);
+Result<std::string> Pmi2Client::broadcast(const std::string& message, Deadline deadline) {
+    const std::string key = fmt::format("npushmem-start-{}", ++broadcasts_);
     if (rank_ == 0) {
-        const auto put = ask("kvs-put", {{"key", key}, {"value", note}}, deadline);
+        const auto put = call("kvs-put", {{"key", key}, {"value", message}}, deadline);
         if (!put.ok()) return put.status();
     }
-    const auto met = ask("kvs-fence", {}, deadline);
+    const auto met = call("kvs-fence", {}, deadline);
     if (!met.ok()) return met.status();
-    if (rank_ == 0) return note;
-    const auto got = ask("kvs-get", {{"jobid", ""}, {"srcid", "-1"}, {"key", key}}, deadline);
+    if (rank_ == 0) return message;
+    const auto got = call("kvs-get", {{"jobid", ""}, {"srcid", "-1"}, {"key", key}}, deadline);
     if (!got.ok()) return got.status();
     return got.value().find("value").value_or("");
 }
 
 void Pmi2Client::end() {
-    if (broken_.ok()) (void)ask("finalize", {}, Deadline::after(std::chrono::seconds(5)));
+    if (broken_.ok()) (void)call("finalize", {}, Deadline::after(std::chrono::seconds(5)));
 }
 
-Result<Message> Pmi2Client::ask(const std::string& command, const Message::Words& words, Deadline deadline) {
+Result<Message> Pmi2Client::call(const std::string& command, const Message::Words& words, Deadline deadline) {
     if (!broken_.ok()) return broken_.within("the launcher failed before");
     auto answer = exchange(command, words, deadline);
     if (!answer.ok()) broken_ = answer.status().within(fmt::format("PMI-2 request '{}'", command));
@@ -81,7 +81,7 @@ Result<Message> Pmi2Client::ask(const std::string& command, const Message::Words
 
 Result<Message> Pmi2Client::exchange(const std::string& command, const Message::Words& words, Deadline deadline) {
     if (Status sent = stream_.send(Message::encode(command, words), deadline); !sent.ok()) return sent;
-    auto answer = hear(deadline);
+    auto answer = receive_message(deadline);
     if (!answer.ok()) return answer;
     if (answer.value().command() != command + "-response")
         return Status{Code::protocol, fmt::format("the launcher answered '{}'", answer.value().command())};
@@ -92,7 +92,7 @@ Result<Message> Pmi2Client::exchange(const std::string& command, const Message::
     return answer;
 }
 
-Result<Message> Pmi2Client::hear(Deadline deadline) {
+Result<Message> Pmi2Client::receive_message(Deadline deadline) {
     const auto digits = stream_.receive(length_digits, deadline);
     if (!digits.ok()) return digits.status();
     const auto length = Message::length(digits.value());

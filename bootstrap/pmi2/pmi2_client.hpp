@@ -21,27 +21,27 @@ public:
           broken_(std::move(other.broken_)),
           rank_(other.rank_),
           nranks_(other.nranks_),
-          shared_(other.shared_) {}
+          broadcasts_(other.broadcasts_) {}
 
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
-    Result<std::string> share(const std::string& note, Deadline deadline) override;
+    Result<std::string> broadcast(const std::string& message, Deadline deadline) override;
     // The launcher takes a process that goes without this for one that has crashed.
     void end();
 
 private:
     explicit Pmi2Client(launcher::Stream stream) : stream_(std::move(stream)) {}
-    Status introduce(const std::optional<std::string>& job, Deadline deadline);
+    Status initialize(const std::optional<std::string>& job, Deadline deadline);
     // A request and its answer, which must be that command's and have no rc but 0.
-    Result<Message> ask(const std::string& command, const Message::Words& words, Deadline deadline);
+    Result<Message> call(const std::string& command, const Message::Words& words, Deadline deadline);
     Result<Message> exchange(const std::string& command, const Message::Words& words, Deadline deadline);
-    Result<Message> hear(Deadline deadline);
+    Result<Message> receive_message(Deadline deadline);
 
     launcher::Stream stream_;
     Status broken_;  // why the conversation cannot go on: an answer that did not come may still come
     int rank_ = -1;
     int nranks_ = -1;
-    std::uint64_t shared_ = 0;  // notes so far: each has a key of its own
+    std::uint64_t broadcasts_ = 0;  // messages so far: each has a key of its own
 };
 
 }  // namespace npushmem::pmi2

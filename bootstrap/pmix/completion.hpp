@@ -23,11 +23,11 @@ public:
         state.result = status;
         state.changed.notify_all();
     }
-    // The library's share of the state; given back by on_done or never_asked.
+    // The library's share of the state; given back by on_done or not_started.
     void* argument() { return given_ = new std::shared_ptr<State>(state_); }
 
     // The library has refused the operation and will not call back.
-    pmix_status_t never_asked(pmix_status_t refusal) {
+    pmix_status_t not_started(pmix_status_t refusal) {
         delete given_;
         return refusal;
     }

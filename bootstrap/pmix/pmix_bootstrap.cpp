@@ -1,7 +1,7 @@
 #include "bootstrap/pmix/pmix_bootstrap.hpp"
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/pmix/pmix_client.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "core/base/environment.hpp"
@@ -9,10 +9,10 @@
 namespace npushmem::pmix {
 namespace {
 
-constexpr int surer = 5;  // than a PMI-1 or PMI-2 of the same launcher
+constexpr int priority_bonus = 5;  // over PMI-1 and PMI-2 of the same launcher
 
-launcher::ProcessWide<PmixClient>& client_of_process() {
-    static launcher::ProcessWide<PmixClient> client;
+launcher::ProcessSingleton<PmixClient>& client_of_process() {
+    static launcher::ProcessSingleton<PmixClient> client;
     return client;
 }
 
@@ -38,7 +38,7 @@ Result<std::unique_ptr<Bootstrap>> PmixBootstrap::open(const Host& host, const n
 int PmixBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std::string& why) {
     if (!started_by_pmix()) return 0;
     why = "PMIX_NAMESPACE is set";
-    return NPUSHMEM_RECOGNISED_LAUNCHER + surer;
+    return NPUSHMEM_RECOGNISED_LAUNCHER + priority_bonus;
 }
 
 }  // namespace npushmem::pmix

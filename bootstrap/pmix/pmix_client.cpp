@@ -35,8 +35,8 @@ Result<int> job_size(const std::string& space) {
     return size;
 }
 
-Status put(const std::string& key, const std::string& note) {
-    std::string text = note;
+Status put(const std::string& key, const std::string& message) {
+    std::string text = message;
     pmix_value_t value{};
     value.type = PMIX_STRING;
     value.data.string = text.data();  // copied by the library
@@ -51,9 +51,9 @@ Result<PmixClient> PmixClient::begin() {
     const pmix_status_t begun = PMIx_Init(&me, nullptr, 0);
     if (begun != PMIX_SUCCESS) return failed("init", begun);
     PmixClient client;
-    client.space_ = me.nspace;
+    client.namespace_ = me.nspace;
     client.rank_ = static_cast<int>(me.rank);
-    const auto size = job_size(client.space_);
+    const auto size = job_size(client.namespace_);
     if (size.ok()) client.nranks_ = size.value();
     if (client.nranks_ > client.rank_) return client;
     client.end();
@@ -61,10 +61,10 @@ Result<PmixClient> PmixClient::begin() {
                      : size.status();
 }
 
-Result<std::string> PmixClient::share(const std::string& note, Deadline deadline) {
-    const std::string key = fmt::format("npushmem.start.{}", ++shared_);
+Result<std::string> PmixClient::broadcast(const std::string& message, Deadline deadline) {
+    const std::string key = fmt::format("npushmem.start.{}", ++broadcasts_);
     if (rank_ == 0)
-        if (Status stored = put(key, note); !stored.ok()) return stored;
+        if (Status stored = put(key, message); !stored.ok()) return stored;
     const pmix_status_t committed = PMIx_Commit();
     if (committed != PMIX_SUCCESS) return failed("commit", committed);
 
@@ -73,19 +73,19 @@ Result<std::string> PmixClient::share(const std::string& note, Deadline deadline
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
     Completion met;
     const pmix_status_t asked = PMIx_Fence_nb(nullptr, 0, &collect, 1, Completion::on_done, met.argument());
-    const pmix_status_t result = asked == PMIX_SUCCESS ? met.await(deadline) : met.never_asked(asked);
+    const pmix_status_t result = asked == PMIX_SUCCESS ? met.await(deadline) : met.not_started(asked);
     PMIX_INFO_DESTRUCT(&collect);
     if (result == PMIX_ERR_TIMEOUT)
         return Status{Code::timeout, fmt::format("PMIx fence: not every rank of the job came to npushmem's start "
                                                  "within {}",
                                                  format_duration(deadline.span()))};
     if (result != PMIX_SUCCESS && result != PMIX_OPERATION_SUCCEEDED) return failed("fence", result);
-    return rank_ == 0 ? Result<std::string>(note) : get(key, 0, deadline);
+    return rank_ == 0 ? Result<std::string>(message) : get(key, 0, deadline);
 }
 
 // The fence has brought the value here already, so this waits for the local server only.
 Result<std::string> PmixClient::get(const std::string& key, int from_rank, Deadline) const {
-    const pmix_proc_t from = process(space_, static_cast<pmix_rank_t>(from_rank));
+    const pmix_proc_t from = process(namespace_, static_cast<pmix_rank_t>(from_rank));
     pmix_value_t* value = nullptr;
     const pmix_status_t got = PMIx_Get(&from, key.c_str(), nullptr, 0, &value);
     if (got != PMIX_SUCCESS) return failed("get", got);

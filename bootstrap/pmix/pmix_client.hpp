@@ -14,11 +14,14 @@ public:
 
     static Result<PmixClient> begin();
     PmixClient(PmixClient&& other) noexcept
-        : space_(std::move(other.space_)), rank_(other.rank_), nranks_(other.nranks_), shared_(other.shared_) {}
+        : namespace_(std::move(other.namespace_)),
+          rank_(other.rank_),
+          nranks_(other.nranks_),
+          broadcasts_(other.broadcasts_) {}
 
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
-    Result<std::string> share(const std::string& note, Deadline deadline) override;
+    Result<std::string> broadcast(const std::string& message, Deadline deadline) override;
     // The launcher takes a process that goes without this for one that has crashed.
     void end();
 
@@ -26,10 +29,10 @@ private:
     PmixClient() = default;
     [[nodiscard]] Result<std::string> get(const std::string& key, int from_rank, Deadline deadline) const;
 
-    std::string space_;  // the job's name
+    std::string namespace_;  // the job's name
     int rank_ = -1;
     int nranks_ = -1;
-    std::uint64_t shared_ = 0;  // notes so far: each has a key of its own
+    std::uint64_t broadcasts_ = 0;  // messages so far: each has a key of its own
 };
 
 }  // namespace npushmem::pmix

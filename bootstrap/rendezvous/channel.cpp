@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t smallest_read = 8192;
 
-Status disbelieve(std::string why) { return {Code::protocol, std::move(why)}; }
+Status protocol_error(std::string why) { return {Code::protocol, std::move(why)}; }
 
 }  // namespace
 
@@ -80,8 +80,8 @@ Result<std::optional<FrameHeader>> Channel::header() const {
     auto parsed = FrameHeader::parse(bytes.first<FrameHeader::bytes>());
     if (!parsed.ok()) return parsed.status();
     if (parsed.value().length > longest_payload_)
-        return disbelieve(fmt::format("a frame of {} bytes came where at most {} are allowed", parsed.value().length,
-                                      longest_payload_));
+        return protocol_error(fmt::format("a frame of {} bytes came where at most {} are allowed",
+                                          parsed.value().length, longest_payload_));
     return std::optional(parsed.value());
 }
 
@@ -95,17 +95,17 @@ Result<std::optional<Frame>> Channel::peek() const {
     return std::optional(Frame{head.value()->type, Buffer(payload.begin(), payload.end())});
 }
 
-Status Channel::believable(const FrameHeader& header, std::span<const std::byte> payload) const {
+Status Channel::verify(const FrameHeader& header, std::span<const std::byte> payload) const {
     if (header.session != session_)
-        return disbelieve(fmt::format("a frame belongs to session {}, not to {}", header.session, session_));
+        return protocol_error(fmt::format("a frame belongs to session {}, not to {}", header.session, session_));
     if (header.sequence != receive_sequence_)
-        return disbelieve(fmt::format("frame {} came where frame {} was due", header.sequence, receive_sequence_));
+        return protocol_error(fmt::format("frame {} came where frame {} was due", header.sequence, receive_sequence_));
     if (!receive_key_) {
         const bool greeting = header.type == FrameType::hello || header.type == FrameType::challenge;
-        return greeting ? Status{} : disbelieve("a frame came before the two sides knew each other");
+        return greeting ? Status{} : protocol_error("a frame came before the two sides knew each other");
     }
     if (!equal_in_constant_time(sign(*receive_key_, header, payload), header.tag))
-        return disbelieve("a frame is not signed with this job's secret");
+        return protocol_error("a frame is not signed with this job's secret");
     return {};
 }
 
@@ -113,7 +113,7 @@ Result<std::optional<Frame>> Channel::next() {
     auto frame = peek();
     if (!frame.ok() || !frame.value()) return frame;
     const auto head = header();  // whole, since peek() gave a frame
-    if (Status belief = believable(*head.value(), frame.value()->payload); !belief.ok()) return belief;
+    if (Status verified = verify(*head.value(), frame.value()->payload); !verified.ok()) return verified;
     taken_ += FrameHeader::bytes + frame.value()->payload.size();
     ++receive_sequence_;
     return frame;

@@ -48,7 +48,7 @@ public:
 
 private:
     [[nodiscard]] Result<std::optional<FrameHeader>> header() const;
-    [[nodiscard]] Status believable(const FrameHeader& header, std::span<const std::byte> payload) const;
+    [[nodiscard]] Status verify(const FrameHeader& header, std::span<const std::byte> payload) const;
     [[nodiscard]] std::span<const std::byte> unread() const { return std::span(in_).subspan(taken_); }
     [[nodiscard]] std::size_t missing_bytes() const;
 

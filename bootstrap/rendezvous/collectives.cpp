@@ -46,8 +46,8 @@ Collectives::Collectives(LinkSet links, TreeLinks tree, TreePlace place, Millise
 
 Collectives::Deadlines Collectives::deadlines() const {
     if (timeout_.count() == 0) return {Deadline::never(), Deadline::never()};
-    const auto up = limits::verdict_step * tree_height(place_.own);
-    return {Deadline::after(timeout_, up), Deadline::after(timeout_, up + limits::verdict_grace)};
+    const auto up = limits::cause_report_step * tree_height(place_.own);
+    return {Deadline::after(timeout_, up), Deadline::after(timeout_, up + limits::cause_report_grace)};
 }
 
 Status Collectives::barrier() { return run({Kind::barrier, ++calls_, 0}, {}, deadlines()); }
@@ -62,12 +62,12 @@ Status Collectives::allgather(std::span<const std::byte> send, std::span<std::by
 }
 
 Status Collectives::run(const Call& call, std::span<std::byte> all, const Deadlines& deadlines) {
-    links_.doing("during " + call.text());
+    links_.set_activity("during " + call.text());
     if (Status up = gather(call, all, deadlines.up); !up.ok()) return up;
     if (Status down = spread(call, all, deadlines.down); !down.ok()) return down;
     // What stays queued would have to wait for this rank's next call, while its children wait for it.
     if (Status sent = links_.drain(0, deadlines.down); !sent.ok()) return sent;
-    links_.doing("after " + call.text());
+    links_.set_activity("after " + call.text());
     return {};
 }
 

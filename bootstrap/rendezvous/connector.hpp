@@ -16,36 +16,36 @@ namespace npushmem::rendezvous {
 
 class Connector {
 public:
-    // `whom` for messages: "the rendezvous service".
-    Connector(const Address& target, const Credentials& credentials, std::uint32_t session, std::string whom);
+    // `peer_name` for messages: "the rendezvous service".
+    Connector(const Address& target, const Credentials& credentials, std::uint32_t session, std::string peer_name);
 
-    // What to poll for; fd -1 during a pause.
+    // What to poll for; fd -1 between attempts.
     [[nodiscard]] pollfd interest() const;
     // When step() has something to do though nothing happened on the descriptor.
-    [[nodiscard]] Deadline next_duty() const { return Deadline::at(next_duty_); }
+    [[nodiscard]] Deadline next_timeout() const { return Deadline::at(next_timeout_); }
     // Goes as far as it can. True when the channel stands; a failure when trying again would not help.
     Result<bool> step(Moment now = Clock::now());
     [[nodiscard]] Channel take() { return std::move(*channel_); }
     // "the rendezvous service at 10.0.0.1:4000: connection refused (12 attempts)"
-    [[nodiscard]] std::string trouble() const;
+    [[nodiscard]] std::string describe_failure() const;
 
 private:
     Status begin(Moment now);
-    void pause(std::string why, Moment now);
-    Result<bool> listen_to_answer(Moment now);
+    void schedule_retry(std::string why, Moment now);
+    Result<bool> receive_challenge(Moment now);
     Result<bool> check_challenge(const Frame& challenge);
-    [[nodiscard]] Status hopeless(Code code, const std::string& why) const;
+    [[nodiscard]] Status permanent_failure(Code code, const std::string& why) const;
 
     Address target_;
     Credentials credentials_;
     std::uint32_t session_;
-    std::string whom_;
+    std::string peer_name_;
     Nonce nonce_{};
-    std::optional<Channel> channel_;  // none during a pause
-    Moment next_duty_{};              // end of the pause, or of patience with this attempt
+    std::optional<Channel> channel_;  // none between attempts
+    Moment next_timeout_{};           // the next attempt, or the time-out of this one
     Clock::duration backoff_;
     int attempts_ = 0;
-    std::string last_trouble_ = "no answer yet";
+    std::string last_error_ = "no answer yet";
 };
 
 }  // namespace npushmem::rendezvous

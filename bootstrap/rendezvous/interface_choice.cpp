@@ -30,7 +30,7 @@ public:
         names_ = split(text, ',');
     }
 
-    [[nodiscard]] bool admits(const std::string& name) const {
+    [[nodiscard]] bool matches(const std::string& name) const {
         if (names_.empty()) return true;
         const auto fits = [&](const std::string& wanted) {
             return exact_ ? name == wanted : !wanted.empty() && name.starts_with(wanted);
@@ -50,7 +50,7 @@ bool is_virtual(const std::string& name) {
 }
 
 // Smaller is better.
-int rank_of(const Interface& interface) {
+int preference_of(const Interface& interface) {
     const int family = interface.address.family() == Family::v6 ? 1 : 0;
     if (interface.address.is_loopback()) return 6 + family;
     if (interface.address.is_link_local()) return 4 + family;
@@ -81,9 +81,9 @@ Result<Address> choose_interface(const std::vector<Interface>& interfaces, const
     const Pattern wanted(pattern);
     const Interface* best = nullptr;
     for (const Interface& each : interfaces) {
-        if (!each.up || !each.address.given() || !wanted.admits(each.name)) continue;
+        if (!each.up || !each.address.given() || !wanted.matches(each.name)) continue;
         if (family != Family::none && each.address.family() != family) continue;
-        if (best == nullptr || rank_of(each) < rank_of(*best)) best = &each;
+        if (best == nullptr || preference_of(each) < preference_of(*best)) best = &each;
     }
     if (best != nullptr) return best->address.with_port(0);
     return Status{Code::config,

@@ -20,26 +20,26 @@ LinkSet::~LinkSet() {
     }
 }
 
-LinkSet::Index LinkSet::add(Channel channel, std::string peer, std::string beyond) {
+LinkSet::Index LinkSet::add(Channel channel, std::string peer, std::string peer_subtree) {
     channel.allow_payload(payload_limit(FrameType::up));
-    links_.push_back({std::move(channel), std::move(peer), std::move(beyond), {}});
+    links_.push_back({std::move(channel), std::move(peer), std::move(peer_subtree), {}});
     // Frames that came together with the introduction are in the channel already: polling would not tell of them.
-    sort_arrived(links_.back());
+    dispatch_received(links_.back());
     return links_.size() - 1;
 }
 
 void LinkSet::remove(Index link) {
     links_[link].channel->finish();
     links_[link].channel.reset();
-    if (trusted_ == link) trusted_.reset();
-    give_up_on_verdict();
+    if (arbiter_ == link) arbiter_.reset();
+    fail_as_suspected();
 }
 
 Status LinkSet::send(Index index, FrameType type, Channel::Parts payload) {
     Link& link = links_[index];
     if (!failure_.ok()) return failure_;
-    if (!link.channel && suspicion_) return {};  // the failure is on its way
-    if (link.left || !link.channel) return gone(link);
+    if (!link.channel && suspected_failure_) return {};  // the failure is on its way
+    if (link.left || !link.channel) return peer_left(link);
     link.channel->queue(type, payload);
     link.channel->flush();
     return {};
@@ -54,8 +54,8 @@ Result<Frame> LinkSet::receive(Index index, Deadline deadline) {
             link.inbox.pop_front();
             return frame;
         }
-        if (link.left) return gone(link);
-        if (deadline.passed()) return late(link.beyond, deadline);
+        if (link.left) return peer_left(link);
+        if (deadline.passed()) return timed_out(link.peer_subtree, deadline);
         if (Status now = exchange({}, deadline); !now.ok()) return now;
     }
 }
@@ -65,7 +65,7 @@ Status LinkSet::drain(std::size_t bytes, Deadline deadline) {
     for (;;) {
         const auto slow = std::ranges::find_if(links_, full);
         if (slow == links_.end()) return failure_;
-        if (deadline.passed()) return late(slow->peer, deadline);
+        if (deadline.passed()) return timed_out(slow->peer, deadline);
         if (Status now = exchange({}, deadline); !now.ok()) return now;
     }
 }
@@ -82,10 +82,10 @@ Status LinkSet::exchange(std::span<pollfd> others, Deadline deadline) {
     polled_.clear();
     for (const Link& link : links_) polled_.push_back(interest(link));
     polled_.insert(polled_.end(), others.begin(), others.end());
-    if (suspicion_) deadline = deadline.sooner(suspicion_->until);
+    if (suspected_failure_) deadline = deadline.sooner(suspected_failure_->until);
     const int ready = ::poll(polled_.data(), polled_.size(), deadline.poll_milliseconds());
     if (ready < 0 && errno != EINTR) return fail({Code::system, fmt::format("poll failed: {}", std::strerror(errno))});
-    if (suspicion_ && suspicion_->until.passed()) give_up_on_verdict();
+    if (suspected_failure_ && suspected_failure_->until.passed()) fail_as_suspected();
     if (ready <= 0) return failure_;
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const auto events = polled_[i].revents;
@@ -99,20 +99,20 @@ Status LinkSet::exchange(std::span<pollfd> others, Deadline deadline) {
 void LinkSet::read(Link& link) {
     if (!link.channel) return;
     const Channel::Input input = link.channel->fill();
-    sort_arrived(link);
+    dispatch_received(link);
     if (input == Channel::Input::end) on_end(link);
 }
 
-void LinkSet::sort_arrived(Link& link) {
+void LinkSet::dispatch_received(Link& link) {
     for (;;) {
         auto frame = link.channel->next();
         if (!frame.ok()) (void)fail(frame.status().within(fmt::format("{} to {}", link.peer, me_)));
         if (!frame.ok() || !frame.value()) return;
-        sort(link, std::move(*frame.value()));
+        dispatch(link, std::move(*frame.value()));
     }
 }
 
-void LinkSet::sort(Link& link, Frame frame) {
+void LinkSet::dispatch(Link& link, Frame frame) {
     switch (frame.type) {
         case FrameType::abort: return on_abort(link, frame);
         case FrameType::bye: link.left = true; return;
@@ -125,23 +125,24 @@ void LinkSet::on_end(Link& link) {
     if (link.left || !failure_.ok()) return;
     Status cause{Code::peer_dead,
                  fmt::format("{} closed its connection {} (it ended or was killed)", link.peer, activity_)};
-    if (!suspicion_) suspicion_ = Suspicion{std::move(cause), Deadline::after(limits::verdict_grace)};
-    if (!verdict_awaited_from(link)) give_up_on_verdict();
+    if (!suspected_failure_)
+        suspected_failure_ = SuspectedFailure{std::move(cause), Deadline::after(limits::cause_report_grace)};
+    if (!arbiter_may_report(link)) fail_as_suspected();
 }
 
-bool LinkSet::verdict_awaited_from(const Link& closed) const {
-    return trusted_ && &links_[*trusted_] != &closed && links_[*trusted_].channel;
+bool LinkSet::arbiter_may_report(const Link& closed) const {
+    return arbiter_ && &links_[*arbiter_] != &closed && links_[*arbiter_].channel;
 }
 
-void LinkSet::give_up_on_verdict() {
-    if (suspicion_) (void)fail(suspicion_->cause);
+void LinkSet::fail_as_suspected() {
+    if (suspected_failure_) (void)fail(suspected_failure_->cause);
 }
 
 void LinkSet::on_abort(const Link& from, const Frame& frame) {
     if (!failure_.ok()) return;
     const auto failure = Failure::decode(frame.payload);
     failure_ = failure ? failure->cause : Status{Code::protocol, from.peer + " sent an abort that cannot be read"};
-    tell_all(&from);
+    broadcast_failure(&from);
 }
 
 Status LinkSet::check() { return exchange({}, Deadline::now()); }
@@ -149,35 +150,35 @@ Status LinkSet::check() { return exchange({}, Deadline::now()); }
 Status LinkSet::fail(Status cause) {
     if (!failure_.ok()) return failure_;
     failure_ = std::move(cause);
-    tell_all(nullptr);
+    broadcast_failure(nullptr);
     return failure_;
 }
 
 // What a peer does not read within a moment it will find when it reads again; only data that fills its buffers can keep
 // the words from it, and then the closing link tells it that something is wrong.
-void LinkSet::tell_all(const Link* except) {
+void LinkSet::broadcast_failure(const Link* except) {
     const Buffer words = Failure{failure_}.encode();
-    const auto deadline = Deadline::after(limits::abort_patience);
+    const auto deadline = Deadline::after(limits::abort_send_timeout);
     std::vector<pollfd> waiting;
     do {
         waiting.clear();
         for (Link& link : links_) {
             if (!link.channel || &link == except) continue;
-            if (!link.told) link.channel->queue(FrameType::abort, {words});
-            link.told = true;
+            if (!link.notified) link.channel->queue(FrameType::abort, {words});
+            link.notified = true;
             link.channel->flush();
             if (link.channel->queued() > 0) waiting.push_back({link.channel->fd(), POLLOUT, 0});
         }
     } while (!waiting.empty() && ::poll(waiting.data(), waiting.size(), deadline.poll_milliseconds()) > 0);
 }
 
-Status LinkSet::gone(const Link& link) {
+Status LinkSet::peer_left(const Link& link) {
     return fail({Code::peer_dead, fmt::format("{} left the job, but {} needs it {}", link.peer, me_, activity_)});
 }
 
-Status LinkSet::late(const std::string& whom, Deadline deadline) {
+Status LinkSet::timed_out(const std::string& peer, Deadline deadline) {
     return fail(
-        {Code::timeout, fmt::format("{} waited {} for {} {}", me_, format_duration(deadline.span()), whom, activity_)});
+        {Code::timeout, fmt::format("{} waited {} for {} {}", me_, format_duration(deadline.span()), peer, activity_)});
 }
 
 }  // namespace npushmem::rendezvous

@@ -29,11 +29,12 @@ public:
     // Says bye on all links, without waiting.
     ~LinkSet();
 
-    // `peer` names the other end in messages; `beyond` says whom a delay may be due to: "rank 4 or ranks 5-7 below it".
-    Index add(Channel channel, std::string peer, std::string beyond);
+    // `peer` names the other end in messages; `peer_subtree` says whom a delay may be due to: "rank 4 or ranks 5-7
+    // below it".
+    Index add(Channel channel, std::string peer, std::string peer_subtree);
     // While this link stands, it is the one to say why another one has closed without a word: a rank that learns of the
     // failure earlier may close a connection that it has not looked at yet. It is waited for, for a moment.
-    void trust(Index link) { trusted_ = link; }
+    void set_arbiter(Index link) { arbiter_ = link; }
     // Sends what is queued as far as that needs no waiting, and closes the link without a bye.
     void remove(Index link);
 
@@ -41,7 +42,7 @@ public:
     [[nodiscard]] const std::string& peer(Index link) const { return links_[link].peer; }
     [[nodiscard]] const Status& failure() const { return failure_; }
     // Completes "rank 3 closed its connection ...": "during allgather #2".
-    void doing(std::string activity) { activity_ = std::move(activity); }
+    void set_activity(std::string activity) { activity_ = std::move(activity); }
 
     // Queues a frame and sends what the socket takes.
     Status send(Index link, FrameType type, Channel::Parts payload);
@@ -60,35 +61,36 @@ private:
     struct Link {
         std::optional<Channel> channel;  // none once it is closed or removed
         std::string peer;
-        std::string beyond;
+        std::string peer_subtree;
         std::deque<Frame> inbox;
-        bool left = false;  // it said bye
-        bool told = false;  // of the failure
+        bool left = false;      // it said bye
+        bool notified = false;  // of the failure
     };
 
     [[nodiscard]] pollfd interest(const Link& link) const;
     void read(Link& link);
-    void sort_arrived(Link& link);
-    void sort(Link& link, Frame frame);
+    void dispatch_received(Link& link);
+    void dispatch(Link& link, Frame frame);
     void on_end(Link& link);
-    [[nodiscard]] bool verdict_awaited_from(const Link& closed) const;
-    void give_up_on_verdict();
+    [[nodiscard]] bool arbiter_may_report(const Link& closed) const;
+    void fail_as_suspected();
     void on_abort(const Link& from, const Frame& frame);
-    void tell_all(const Link* except);
-    Status gone(const Link& link);
-    Status late(const std::string& whom, Deadline deadline);
+    void broadcast_failure(const Link* except);
+    Status peer_left(const Link& link);
+    Status timed_out(const std::string& peer, Deadline deadline);
 
     std::string me_;
     std::string activity_ = "while the job was starting";
     std::vector<Link> links_;
     std::vector<pollfd> polled_;  // kept for its memory
     Status failure_;
-    std::optional<Index> trusted_;
-    struct Suspicion {
+    std::optional<Index> arbiter_;
+    struct SuspectedFailure {
         Status cause;
         Deadline until;
     };
-    std::optional<Suspicion> suspicion_;  // the first link that closed without a word, while a verdict may come
+    std::optional<SuspectedFailure>
+        suspected_failure_;  // the first link that closed without a word, until the arbiter reports the cause
 };
 
 }  // namespace npushmem::rendezvous

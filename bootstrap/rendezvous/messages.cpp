@@ -43,7 +43,7 @@ Buffer Join::encode() const {
     ByteWriter out;
     who.encode(out);
     out.integer(nranks).integer(version.major).integer(version.minor).integer(version.patch);
-    out.integer(static_cast<std::int64_t>(patience.count()));
+    out.integer(static_cast<std::int64_t>(timeout.count()));
     listener.encode(out);
     return out.take();
 }
@@ -56,7 +56,7 @@ std::optional<Join> Join::decode(std::span<const std::byte> payload) {
     made.version.major = in.integer<std::int32_t>();
     made.version.minor = in.integer<std::int32_t>();
     made.version.patch = in.integer<std::int32_t>();
-    made.patience = Milliseconds{in.integer<std::int64_t>()};
+    made.timeout = Milliseconds{in.integer<std::int64_t>()};
     made.listener = Address::decode(in);
     return if_complete(in, made);
 }

@@ -34,8 +34,8 @@ struct Join {
     Identity who;
     std::int32_t nranks = 0;
     Version version{};
-    Milliseconds patience{};  // how long this rank waits for the others
-    Address listener;         // where its children connect; none for a leaf
+    Milliseconds timeout{};  // how long this rank waits for the others
+    Address listener;        // where its children connect; none for a leaf
 
     [[nodiscard]] Buffer encode() const;
     static std::optional<Join> decode(std::span<const std::byte> payload);

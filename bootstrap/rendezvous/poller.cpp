@@ -32,12 +32,12 @@ Status Poller::watch(int fd, std::uint64_t key, bool for_writing) {
     return {Code::system, fmt::format("cannot watch file descriptor {}: {}", fd, std::strerror(errno))};
 }
 
-void Poller::rewatch(int fd, std::uint64_t key, bool for_reading, bool for_writing) {
+void Poller::modify(int fd, std::uint64_t key, bool for_reading, bool for_writing) {
     epoll_event event = interest(key, for_reading, for_writing);
     (void)::epoll_ctl(handle_.get(), EPOLL_CTL_MOD, fd, &event);  // fails only for a descriptor that is not watched
 }
 
-void Poller::forget(int fd) { (void)::epoll_ctl(handle_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+void Poller::remove(int fd) { (void)::epoll_ctl(handle_.get(), EPOLL_CTL_DEL, fd, nullptr); }
 
 std::vector<Poller::Event> Poller::wait(Deadline deadline) {
     std::array<epoll_event, 256> raw;

@@ -24,9 +24,9 @@ public:
 
     Status watch(int fd, std::uint64_t key, bool for_writing = false);
     // Changes what a watched descriptor is watched for.
-    void rewatch(int fd, std::uint64_t key, bool for_reading, bool for_writing);
+    void modify(int fd, std::uint64_t key, bool for_reading, bool for_writing);
     // A descriptor that is closed leaves by itself; this is for those that live on.
-    void forget(int fd);
+    void remove(int fd);
     // Up to a few hundred events; none at the deadline or after a signal.
     std::vector<Event> wait(Deadline deadline);
 

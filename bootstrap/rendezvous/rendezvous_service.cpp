@@ -15,7 +15,7 @@
 namespace npushmem::rendezvous {
 namespace {
 
-constexpr std::uint64_t door_key = 0;
+constexpr std::uint64_t acceptor_key = 0;
 constexpr std::uint64_t wake_key = 1;
 constexpr std::uint64_t first_member_key = 2;
 constexpr std::size_t spare_files = 128;  // beyond one per rank: the program's own, and strangers
@@ -36,15 +36,16 @@ private:
     sigset_t before_{};
 };
 
-bool under_way(const Session& session) {
+bool in_progress(const Session& session) {
     return session.stage() == Session::Stage::forming || session.stage() == Session::Stage::linking;
 }
 
-bool sensible(const Join& join) { return join.nranks > 0 && join.nranks <= limits::ranks && join.patience.count() > 0; }
+bool is_valid(const Join& join) { return join.nranks > 0 && join.nranks <= limits::ranks && join.timeout.count() > 0; }
 
 }  // namespace
 
-Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Address& where, Doorman::Limits limits) {
+Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Address& where,
+                                                                     HandshakeAcceptor::Limits limits) {
     auto listener = Socket::listen(where);
     if (!listener.ok()) return listener.status().within("rendezvous service");
     auto poller = Poller::make();
@@ -53,7 +54,7 @@ Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Addre
     if (!wake.valid()) return Status{Code::system, fmt::format("cannot make an eventfd: {}", std::strerror(errno))};
     const Address address = listener.value().local_address();
     std::unique_ptr<RendezvousService> made(new RendezvousService(std::move(poller).value(), std::move(wake), address));
-    if (Status open = made->open_door(std::move(listener).value(), limits); !open.ok()) return open;
+    if (Status open = made->open_acceptor(std::move(listener).value(), limits); !open.ok()) return open;
     return made;
 }
 
@@ -76,15 +77,15 @@ RendezvousService::~RendezvousService() {
     thread_.join();
 }
 
-Status RendezvousService::open_door(Socket listener, Doorman::Limits limits) {
+Status RendezvousService::open_acceptor(Socket listener, HandshakeAcceptor::Limits limits) {
     auto find = [this](const Nonce& nonce) -> std::optional<Credentials> {
         const Job* job = find_job(nonce);
         return job != nullptr ? std::optional(job->credentials()) : std::nullopt;
     };
-    auto door = Doorman::make(std::move(listener), 0, find, limits);
-    if (!door.ok()) return door.status();
-    doorman_.emplace(std::move(door).value());
-    if (Status watched = poller_.watch(doorman_->fd(), door_key); !watched.ok()) return watched;
+    auto acceptor = HandshakeAcceptor::make(std::move(listener), 0, find, limits);
+    if (!acceptor.ok()) return acceptor.status();
+    acceptor_.emplace(std::move(acceptor).value());
+    if (Status watched = poller_.watch(acceptor_->fd(), acceptor_key); !watched.ok()) return watched;
     return poller_.watch(wake_.get(), wake_key);
 }
 
@@ -128,55 +129,55 @@ void RendezvousService::run() {
 }
 
 Deadline RendezvousService::next_deadline() {
-    Deadline next = doorman_->next_duty();
-    if (!leaving_.empty()) next = next.sooner(Deadline::at(leaving_.front().when));
+    Deadline next = acceptor_->next_timeout();
+    if (!closing_.empty()) next = next.sooner(Deadline::at(closing_.front().when));
     const std::scoped_lock lock(jobs_mutex_);
     for (const auto& [nonce, job] : jobs_) next = next.sooner(job.next_deadline());
     return next;
 }
 
 void RendezvousService::on_event(const Poller::Event& event) {
-    if (event.key == door_key) return serve_door();
+    if (event.key == acceptor_key) return serve_acceptor();
     if (event.key == wake_key) return fail_for_ended_ranks();
     const auto found = members_.find(event.key);
     if (found == members_.end()) return;
-    if (event.readable && !hear(found->second)) {
+    if (event.readable && !receive_frames(found->second)) {
         members_.erase(found);
         return;
     }
-    if (event.writable) push(event.key, found->second);
+    if (event.writable) flush_member(event.key, found->second);
 }
 
-void RendezvousService::serve_door() {
-    for (Admitted& each : doorman_->serve()) introduce(std::move(each));
+void RendezvousService::serve_acceptor() {
+    for (AuthenticatedConnection& each : acceptor_->serve()) add_member(std::move(each));
 }
 
 // The first signed frame: it must be a join, for what else could a newcomer want.
-void RendezvousService::introduce(Admitted admitted) {
+void RendezvousService::add_member(AuthenticatedConnection admitted) {
     const auto join = admitted.first.type == FrameType::join ? Join::decode(admitted.first.payload) : std::nullopt;
     Job* const job = find_job(admitted.job);
-    if (!join || job == nullptr || !sensible(*join)) return;
+    if (!join || job == nullptr || !is_valid(*join)) return;
     ensure_file_limit(static_cast<std::size_t>(join->nranks) + spare_files);
     const Id id = next_id_++;
     if (!poller_.watch(admitted.channel.fd(), id).ok()) return;
-    job->tidy(Clock::now());
+    job->prune(Clock::now());
     Session& session = job->session_for(*join, Clock::now());
-    const bool was_under_way = under_way(session);
+    const bool was_in_progress = in_progress(session);
     const Status entered = session.join(*join, id, Clock::now());
     admitted.channel.allow_payload(limits::abort_bytes);
     Member& member =
         members_.try_emplace(id, Member{std::move(admitted.channel), job, session.number(), join->who.rank})
             .first->second;
-    if (!entered.ok()) say_last(id, member, entered);
-    if (was_under_way && session.stage() == Session::Stage::failed) announce(session);
+    if (!entered.ok()) send_abort(id, member, entered);
+    if (was_in_progress && session.stage() == Session::Stage::failed) send_failure(session);
     if (entered.ok() && session.stage() == Session::Stage::linking) assign_all(session);
     fail_for_ended_ranks();
-    job->tidy(Clock::now());
+    job->prune(Clock::now());
     // What followed the join is in the channel's buffer already, so no event will tell of it.
-    if (!hear(member)) members_.erase(id);
+    if (!receive_frames(member)) members_.erase(id);
 }
 
-bool RendezvousService::hear(Member& member) {
+bool RendezvousService::receive_frames(Member& member) {
     const Channel::Input input = member.channel.fill();
     for (;;) {
         auto frame = member.channel.next();
@@ -191,10 +192,10 @@ bool RendezvousService::hear(Member& member) {
 }
 
 bool RendezvousService::on_frame(Member& member, const Frame& frame) {
-    if (member.last_words) return true;
+    if (member.abort_sent) return true;
     if (frame.type == FrameType::leave) {
         if (Session* session = member.job->find(member.session)) session->leave(member.rank);
-        member.job->tidy(Clock::now());
+        member.job->prune(Clock::now());
         return false;
     }
     if (const auto failure = frame.type == FrameType::abort ? Failure::decode(frame.payload) : std::nullopt) {
@@ -208,15 +209,15 @@ bool RendezvousService::on_frame(Member& member, const Frame& frame) {
 
 void RendezvousService::on_closed(Member& member) {
     const Session* session = member.job->find(member.session);
-    if (session != nullptr && !member.last_words) fail(member, session->closed(member.rank));
+    if (session != nullptr && !member.abort_sent) fail(member, session->closed(member.rank));
 }
 
 void RendezvousService::fail(Member& member, const Status& cause) {
     Session* session = member.job->find(member.session);
-    if (session == nullptr || !under_way(*session) || member.last_words) return;
+    if (session == nullptr || !in_progress(*session) || member.abort_sent) return;
     session->fail(cause, Clock::now());
-    announce(*session);
-    member.job->tidy(Clock::now());
+    send_failure(*session);
+    member.job->prune(Clock::now());
 }
 
 void RendezvousService::fail_for_ended_ranks() {
@@ -227,47 +228,47 @@ void RendezvousService::fail_for_ended_ranks() {
         if (const auto found = jobs_.find(each.job); found != jobs_.end())
             found->second.rank_ended(each.rank, each.nranks, std::move(each.how));
     for (auto& [nonce, job] : jobs_)
-        while (const Session* session = job.fail_for_ended_rank(Clock::now())) announce(*session);
+        while (const Session* session = job.fail_for_ended_rank(Clock::now())) send_failure(*session);
 }
 
-void RendezvousService::push(Id id, Member& member) {
+void RendezvousService::flush_member(Id id, Member& member) {
     member.channel.flush();
-    poller_.rewatch(member.channel.fd(), id, true, member.channel.queued() > 0);
+    poller_.modify(member.channel.fd(), id, true, member.channel.queued() > 0);
 }
 
 void RendezvousService::assign_all(const Session& session) {
     for (const Id id : session.present()) {
         Member& member = members_.at(id);  // a member that is gone has failed its session
         member.channel.queue(FrameType::assign, {session.assignment(member.rank).encode()});
-        push(id, member);
+        flush_member(id, member);
     }
 }
 
-void RendezvousService::announce(const Session& session) {
+void RendezvousService::send_failure(const Session& session) {
     for (const Id id : session.present()) {
         const auto found = members_.find(id);
-        if (found != members_.end()) say_last(id, found->second, session.failure());
+        if (found != members_.end()) send_abort(id, found->second, session.failure());
     }
 }
 
-void RendezvousService::say_last(Id id, Member& member, const Status& cause) {
-    if (member.last_words) return;
+void RendezvousService::send_abort(Id id, Member& member, const Status& cause) {
+    if (member.abort_sent) return;
     member.channel.queue(FrameType::abort, {Failure{cause}.encode()});
-    member.last_words = true;
-    leaving_.push_back({Clock::now() + limits::linger, id});
-    push(id, member);
+    member.abort_sent = true;
+    closing_.push_back({Clock::now() + limits::linger, id});
+    flush_member(id, member);
 }
 
 void RendezvousService::expire(Moment now) {
-    if (doorman_->next_duty().passed(now)) serve_door();
-    for (; !leaving_.empty() && leaving_.front().when <= now; leaving_.pop_front()) members_.erase(leaving_.front().id);
+    if (acceptor_->next_timeout().passed(now)) serve_acceptor();
+    for (; !closing_.empty() && closing_.front().when <= now; closing_.pop_front()) members_.erase(closing_.front().id);
     const std::scoped_lock lock(jobs_mutex_);
     for (auto& [nonce, job] : jobs_) {
-        while (Session* late = job.overdue(now)) {
+        while (Session* late = job.find_timed_out(now)) {
             late->fail(late->overdue(), now);
-            announce(*late);
+            send_failure(*late);
         }
-        job.tidy(now);
+        job.prune(now);
     }
 }
 

@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/rendezvous/doorman.hpp"
 #include "bootstrap/rendezvous/file_descriptor.hpp"
+#include "bootstrap/rendezvous/handshake_acceptor.hpp"
 #include "bootstrap/rendezvous/job.hpp"
 
 namespace npushmem::rendezvous {
@@ -27,7 +27,8 @@ namespace npushmem::rendezvous {
 class RendezvousService {
 public:
     // Listens; port 0: the kernel chooses, address() tells. Who connects waits until begin().
-    static Result<std::unique_ptr<RendezvousService>> listen(const Address& where, Doorman::Limits limits = {});
+    static Result<std::unique_ptr<RendezvousService>> listen(const Address& where,
+                                                             HandshakeAcceptor::Limits limits = {});
     // Starts to serve. A job that was added before is known to whoever connects first.
     Status begin();
     ~RendezvousService();
@@ -48,7 +49,7 @@ private:
         Job* job;
         std::uint32_t session;
         int rank;
-        bool last_words = false;  // an abort is on its way to it; nothing else matters any more
+        bool abort_sent = false;  // an abort is on its way to it; nothing else matters any more
     };
     using Id = std::uint64_t;
     struct EndedRank {
@@ -57,34 +58,34 @@ private:
         int nranks;
         std::string how;
     };
-    struct Leaving {
+    struct ClosingMember {
         Moment when;
         Id id;
     };
 
     RendezvousService(Poller poller, FileDescriptor wake, const Address& address);
 
-    Status open_door(Socket listener, Doorman::Limits limits);
+    Status open_acceptor(Socket listener, HandshakeAcceptor::Limits limits);
 
     void run();
     [[nodiscard]] Deadline next_deadline();
     void on_event(const Poller::Event& event);
-    void serve_door();
-    void introduce(Admitted admitted);
+    void serve_acceptor();
+    void add_member(AuthenticatedConnection admitted);
     // False when the member is to be dropped.
-    bool hear(Member& member);
+    bool receive_frames(Member& member);
     bool on_frame(Member& member, const Frame& frame);
     void on_closed(Member& member);
     void fail(Member& member, const Status& cause);
-    void push(Id id, Member& member);
+    void flush_member(Id id, Member& member);
     void assign_all(const Session& session);
-    void announce(const Session& session);
-    void say_last(Id id, Member& member, const Status& cause);
+    void send_failure(const Session& session);
+    void send_abort(Id id, Member& member, const Status& cause);
     void expire(Moment now);
     void fail_for_ended_ranks();
     Job* find_job(const Nonce& nonce);
 
-    std::optional<Doorman> doorman_;  // set before the thread starts
+    std::optional<HandshakeAcceptor> acceptor_;  // set before the thread starts
     Poller poller_;
     FileDescriptor wake_;
     Address address_;
@@ -94,7 +95,7 @@ private:
     std::vector<EndedRank> ended_ranks_;
     std::map<Nonce, Job> jobs_;
     std::map<Id, Member> members_;
-    std::deque<Leaving> leaving_;  // those with last words, in order of time
+    std::deque<ClosingMember> closing_;  // members that were sent an abort, in order of time
     Id next_id_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all the others

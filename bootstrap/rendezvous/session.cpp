@@ -24,10 +24,10 @@ Session::Session(std::uint32_t number, const Join& first, Moment now)
       first_(first.who),
       version_(first.version),
       slots_(static_cast<std::size_t>(first.nranks)),
-      patience_(first.patience),
-      deadline_(now + first.patience) {}
+      timeout_(first.timeout),
+      deadline_(now + first.timeout) {}
 
-bool Session::concerns(const Join& join) const {
+bool Session::matches(const Join& join) const {
     if (stage_ == Stage::forming) return true;
     if (stage_ == Stage::finished || !in_range(join.who.rank)) return false;
     const Slot& mine = slot(join.who.rank);
@@ -36,7 +36,7 @@ bool Session::concerns(const Join& join) const {
     return mine.state == Slot::State::joined && !mine.who.same_process(join.who);
 }
 
-Status Session::objection(const Join& join) const {
+Status Session::check_join(const Join& join) const {
     const auto& who = join.who;
     if (join.nranks != size())
         return {Code::mismatch, fmt::format("{} says that the job has {} ranks, {} says {}", who.text(), join.nranks,
@@ -52,28 +52,28 @@ Status Session::objection(const Join& join) const {
     return {};
 }
 
-Status Session::join(const Join& join, Member member, Moment now) {
+Status Session::join(const Join& join, ConnectionId member, Moment now) {
     if (stage_ == Stage::failed) {
-        enter(join, member);
+        record_join(join, member);
         return failure_;
     }
-    if (Status no = objection(join); !no.ok()) {
+    if (Status no = check_join(join); !no.ok()) {
         // What comes after the session was complete is an intruder's mistake, not the job's.
         if (stage_ == Stage::forming) fail(no, now);
-        if (in_range(join.who.rank) && slot(join.who.rank).state == Slot::State::absent) enter(join, member);
+        if (in_range(join.who.rank) && slot(join.who.rank).state == Slot::State::absent) record_join(join, member);
         return no;
     }
-    enter(join, member);
-    patience_ = std::min(patience_, join.patience);
-    deadline_ = std::min(deadline_, now + join.patience);
+    record_join(join, member);
+    timeout_ = std::min(timeout_, join.timeout);
+    deadline_ = std::min(deadline_, now + join.timeout);
     if (joined_ == size()) {
         stage_ = Stage::linking;
-        deadline_ = now + patience_;
+        deadline_ = now + timeout_;
     }
     return {};
 }
 
-void Session::enter(const Join& join, Member member) {
+void Session::record_join(const Join& join, ConnectionId member) {
     slot(join.who.rank) = {Slot::State::joined, join.who, join.listener, member};
     ++joined_;
 }
@@ -88,10 +88,10 @@ void Session::fail(Status cause, Moment now) {
     if (stage_ == Stage::failed) return;
     stage_ = Stage::failed;
     failure_ = std::move(cause);
-    deadline_ = now + patience_;
+    deadline_ = now + timeout_;
 }
 
-bool Session::forgettable(Moment now) const {
+bool Session::is_expired(Moment now) const {
     return stage_ == Stage::failed && (joined_ == size() || deadline_ <= now);
 }
 
@@ -100,11 +100,11 @@ Status Session::closed(int rank) const {
                                          slot(rank).who.text())};
 }
 
-bool Session::lacks(int rank) const {
+bool Session::is_missing(int rank) const {
     return stage_ == Stage::forming && in_range(rank) && slot(rank).state == Slot::State::absent;
 }
 
-Status Session::never_joins(const std::string& how) {
+Status Session::ended_without_joining(const std::string& how) {
     return {Code::peer_dead, how +
                                  " without calling npushmem_init, in which the others wait for it; every PE must call "
                                  "it, so start only as many PEs as do"};
@@ -114,7 +114,7 @@ Status Session::overdue() const {
     const bool forming = stage_ == Stage::forming;
     const auto late = rank_list(ranks_in(forming ? Slot::State::absent : Slot::State::joined));
     const auto* what = forming ? "never joined" : "did not finish connecting to their neighbours";
-    return {Code::timeout, fmt::format("{} of {} {} within {}", late, size(), what, format_duration(patience_))};
+    return {Code::timeout, fmt::format("{} of {} {} within {}", late, size(), what, format_duration(timeout_))};
 }
 
 Assign Session::assignment(int rank) const {
@@ -126,8 +126,8 @@ Assign Session::assignment(int rank) const {
     return made;
 }
 
-std::vector<Session::Member> Session::present() const {
-    std::vector<Member> members;
+std::vector<Session::ConnectionId> Session::present() const {
+    std::vector<ConnectionId> members;
     for (const Slot& each : slots_)
         if (each.state == Slot::State::joined) members.push_back(each.member);
     return members;

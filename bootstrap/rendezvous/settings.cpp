@@ -76,7 +76,7 @@ Result<Settings> Settings::read(const Host& host) {
                     host.config("BOOTSTRAP_UID_SESSION_SECRET")};
 }
 
-Settings Settings::to_tell_with(const Host& host) {
+Settings Settings::reporting_defaults(const Host& host) {
     return {"",
             Family::none,
             std::chrono::seconds(60),

@@ -27,7 +27,7 @@ struct Settings {
     static Result<Settings> read(const Host& host);
     // For a rank whose variables are malformed, and that comes to say so: the session, and what is read where nothing
     // is set.
-    static Settings to_tell_with(const Host& host);
+    static Settings reporting_defaults(const Host& host);
     // The address that the interface rows choose, port 0.
     [[nodiscard]] Result<Address> local_address() const;
 };

@@ -6,7 +6,7 @@
 
 namespace npushmem::rendezvous {
 
-std::unique_ptr<Bootstrap> TreeBootstrap::alone() {
+std::unique_ptr<Bootstrap> TreeBootstrap::single_rank() {
     LinkSet none(Identity::of_this_process(0).text());
     auto collectives = std::make_unique<Collectives>(std::move(none), TreeLinks{}, tree_place(0, 1), Milliseconds{0});
     return std::make_unique<TreeBootstrap>(std::move(collectives), 0, 1);

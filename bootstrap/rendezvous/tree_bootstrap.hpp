@@ -15,7 +15,7 @@ public:
     TreeBootstrap(std::unique_ptr<Collectives> collectives, int rank, int nranks)
         : collectives_(std::move(collectives)), rank_(rank), nranks_(nranks) {}
     // A job of one rank, which needs nobody.
-    static std::unique_ptr<Bootstrap> alone();
+    static std::unique_ptr<Bootstrap> single_rank();
 
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }

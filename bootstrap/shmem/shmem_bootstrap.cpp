@@ -1,16 +1,16 @@
 #include "bootstrap/shmem/shmem_bootstrap.hpp"
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/launcher/process_wide.hpp"
+#include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/shmem/shmem_program.hpp"
 
 namespace npushmem::shmem {
 namespace {
 
-constexpr int surer = 5;  // than mpi: some libraries run on an MPI, which is then found as well
+constexpr int priority_bonus = 5;  // over mpi: some libraries run on an MPI, which is then found as well
 
-launcher::ProcessWide<ShmemProgram>& program_of_process() {
-    static launcher::ProcessWide<ShmemProgram> program;
+launcher::ProcessSingleton<ShmemProgram>& program_of_process() {
+    static launcher::ProcessSingleton<ShmemProgram> program;
     return program;
 }
 
@@ -25,7 +25,7 @@ int ShmemBootstrap::recognise(const Host&, const npushmem_bootstrap_params&, std
     const auto calls = Calls::of_process();
     if (!calls.ok() || calls.value().running != Calls::Running::yes) return 0;
     why = "an OpenSHMEM library runs in this process";
-    return NPUSHMEM_RECOGNISED_LIBRARY + surer;
+    return NPUSHMEM_RECOGNISED_LIBRARY + priority_bonus;
 }
 
 }  // namespace npushmem::shmem

@@ -16,35 +16,35 @@ Result<ShmemProgram> ShmemProgram::begin() {
         return Status{Code::state,
                       "the OpenSHMEM library in this process is not running: call shmem_init before "
                       "npushmem's start and shmem_finalize after its end"};
-    void* const memory = calls.value().malloc(sizeof(Board));
-    if (memory == nullptr) return Status{Code::memory, fmt::format("shmem_malloc of {} bytes failed", sizeof(Board))};
+    void* const memory = calls.value().malloc(sizeof(Mailbox));
+    if (memory == nullptr) return Status{Code::memory, fmt::format("shmem_malloc of {} bytes failed", sizeof(Mailbox))};
     // Not shmem_calloc: there are libraries that clear after its barrier, and so what others have put meanwhile.
-    auto* const board = ::new (memory) Board{};
+    auto* const mailbox = ::new (memory) Mailbox{};
     calls.value().barrier_all();
-    return ShmemProgram(calls.value(), board);
+    return ShmemProgram(calls.value(), mailbox);
 }
 
-// A start ends after all PEs have got their note, so the board is free when the next one begins.
-Result<std::string> ShmemProgram::share(const std::string& note, launcher::Deadline deadline) {
-    ++shared_;
+// A start ends after all PEs have got their message, so the mailbox is free when the next one begins.
+Result<std::string> ShmemProgram::broadcast(const std::string& message, launcher::Deadline deadline) {
+    ++broadcasts_;
     if (rank_ == 0) {
-        post(note);
-        return note;
+        post(message);
+        return message;
     }
     if (Status arrived = await(deadline); !arrived.ok()) return arrived;
-    return std::string(board_->text.data());
+    return std::string(mailbox_->text.data());
 }
 
-void ShmemProgram::post(const std::string& note) const {
-    for (int pe = 1; pe < nranks_; ++pe) calls_.putmem(board_->text.data(), note.c_str(), note.size() + 1, pe);
+void ShmemProgram::post(const std::string& message) const {
+    for (int pe = 1; pe < nranks_; ++pe) calls_.putmem(mailbox_->text.data(), message.c_str(), message.size() + 1, pe);
     calls_.fence();
-    for (int pe = 1; pe < nranks_; ++pe) calls_.longlong_p(&board_->number, shared_, pe);
+    for (int pe = 1; pe < nranks_; ++pe) calls_.longlong_p(&mailbox_->number, broadcasts_, pe);
     calls_.quiet();
 }
 
-// Asked through the library, which may have to work for the note to arrive.
+// Asked through the library, which may have to work for the message to arrive.
 Status ShmemProgram::await(launcher::Deadline deadline) const {
-    while (calls_.longlong_g(&board_->number, rank_) < shared_) {
+    while (calls_.longlong_g(&mailbox_->number, rank_) < broadcasts_) {
         if (deadline.passed())
             return {Code::timeout,
                     fmt::format("PE 0 of the OpenSHMEM program did not come to npushmem's start within {}",

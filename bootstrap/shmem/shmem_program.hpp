@@ -16,33 +16,33 @@ public:
     static Result<ShmemProgram> begin();
     ShmemProgram(ShmemProgram&& other) noexcept
         : calls_(other.calls_),
-          board_(other.board_),
+          mailbox_(other.mailbox_),
           rank_(other.rank_),
           nranks_(other.nranks_),
-          shared_(other.shared_) {}
+          broadcasts_(other.broadcasts_) {}
 
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
-    Result<std::string> share(const std::string& note, launcher::Deadline deadline) override;
+    Result<std::string> broadcast(const std::string& message, launcher::Deadline deadline) override;
     void end() {}
 
 private:
     // Symmetric. The number is written after the text: the fence between them keeps the order.
-    struct Board {
-        long long number;  // of the note that is complete
-        std::array<char, launcher::note_characters + 1> text;
+    struct Mailbox {
+        long long number;  // of the message that is complete
+        std::array<char, launcher::start_message_characters + 1> text;
     };
 
-    ShmemProgram(const Calls& calls, Board* board)
-        : calls_(calls), board_(board), rank_(calls.my_pe()), nranks_(calls.n_pes()) {}
-    void post(const std::string& note) const;
+    ShmemProgram(const Calls& calls, Mailbox* mailbox)
+        : calls_(calls), mailbox_(mailbox), rank_(calls.my_pe()), nranks_(calls.n_pes()) {}
+    void post(const std::string& message) const;
     [[nodiscard]] Status await(launcher::Deadline deadline) const;
 
     Calls calls_;
-    Board* board_;
+    Mailbox* mailbox_;
     int rank_;
     int nranks_;
-    long long shared_ = 0;  // notes so far
+    long long broadcasts_ = 0;  // messages so far
 };
 
 }  // namespace npushmem::shmem

@@ -8,7 +8,7 @@
 
 #include "bootstrap/rendezvous/join.hpp"
 #include "bootstrap/rendezvous/limits.hpp"
-#include "bootstrap/rendezvous/service_shelf.hpp"
+#include "bootstrap/rendezvous/rendezvous_services.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/tree_bootstrap.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
@@ -21,7 +21,7 @@ namespace {
 using UniqueIdSpan = std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>;
 
 // Which rank of how many; -1 for what nobody said.
-struct Seat {
+struct RankAndSize {
     int rank;
     int nranks;
 };
@@ -37,25 +37,25 @@ Result<int> number_from(const Host& host, const char* name, int given) {
     return std::max(number, -1);
 }
 
-Result<Seat> find_seat(const Host& host, const npushmem_bootstrap_params& params) {
+Result<RankAndSize> find_rank_and_size(const Host& host, const npushmem_bootstrap_params& params) {
     const auto rank = number_from(host, "PE", params.rank);
     if (!rank.ok()) return rank.status();
     const auto nranks = number_from(host, "NPES", params.nranks);
     if (!nranks.ok()) return nranks.status();
-    return Seat{rank.value(), nranks.value()};
+    return RankAndSize{rank.value(), nranks.value()};
 }
 
-Status check_seat(const Seat& seat) {
-    if (seat.rank < 0 || seat.nranks < 0)
+Status check_rank_and_size(const RankAndSize& place) {
+    if (place.rank < 0 || place.nranks < 0)
         return {Code::argument, fmt::format("there is a unique id but no {}: pass it to set_attr_uniqueid_args, start "
                                             "with npushmem-run, or set NPUSHMEM_PE and NPUSHMEM_NPES",
-                                            seat.rank < 0 ? "rank" : "number of ranks")};
-    if (seat.nranks < 1 || seat.nranks > limits::ranks)
+                                            place.rank < 0 ? "rank" : "number of ranks")};
+    if (place.nranks < 1 || place.nranks > limits::ranks)
         return {Code::argument,
-                fmt::format("a job cannot have {} ranks; 1 to {} are possible", seat.nranks, limits::ranks)};
-    if (seat.rank >= seat.nranks)
-        return {Code::range,
-                fmt::format("rank {} is outside a job of {} ranks (0 to {})", seat.rank, seat.nranks, seat.nranks - 1)};
+                fmt::format("a job cannot have {} ranks; 1 to {} are possible", place.nranks, limits::ranks)};
+    if (place.rank >= place.nranks)
+        return {Code::range, fmt::format("rank {} is outside a job of {} ranks (0 to {})", place.rank, place.nranks,
+                                         place.nranks - 1)};
     return {};
 }
 
@@ -66,7 +66,7 @@ Result<UniqueId> id_of_session(const Settings& settings, int rank) {
     const auto make = [&](const Address& service) -> Result<UniqueId> {
         return UniqueId::from_session(service, settings.session, settings.session_secret);
     };
-    return rank == 0 ? ServiceShelf::of_process().serve(address.value(), make) : make(address.value());
+    return rank == 0 ? RendezvousServices::of_process().serve(address.value(), make) : make(address.value());
 }
 
 // No id at all: nothing that tells this process that it belongs to a job.
@@ -92,20 +92,20 @@ Result<MaybeId> find_id(const Host& host, const npushmem_bootstrap_params& param
 
 Result<std::unique_ptr<Bootstrap>> UidBootstrap::open(const Host& host, const npushmem_bootstrap_params& params) {
     const auto settings = Settings::read(host);
-    const Settings fallback = Settings::to_tell_with(host);
-    const auto seat = find_seat(host, params);
-    if (!seat.ok()) return seat.status();
-    const auto [rank, nranks] = seat.value();
+    const Settings fallback = Settings::reporting_defaults(host);
+    const auto place = find_rank_and_size(host, params);
+    if (!place.ok()) return place.status();
+    const auto [rank, nranks] = place.value();
     const auto id = find_id(host, params, settings.ok() ? settings.value() : fallback, rank);
     if (!id.ok()) return id.status();
     if (!id.value() && !settings.ok()) return settings.status();
-    if (!id.value() && rank < 1 && (nranks == -1 || nranks == 1)) return TreeBootstrap::alone();
+    if (!id.value() && rank < 1 && (nranks == -1 || nranks == 1)) return TreeBootstrap::single_rank();
     if (!id.value())
         return Status{Code::config, fmt::format("rank {} of {} has no unique id: pass one to init_attr, start with "
                                                 "npushmem-run, or set NPUSHMEM_BOOTSTRAP_UID_SESSION_ID=host:port",
                                                 rank, nranks)};
-    if (Status sound = check_seat(seat.value()); !sound.ok()) return sound;
-    return join_or_tell(settings, fallback, *id.value(), rank, nranks);
+    if (Status sound = check_rank_and_size(place.value()); !sound.ok()) return sound;
+    return join_or_report(settings, fallback, *id.value(), rank, nranks);
 }
 
 Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id) {
@@ -113,7 +113,7 @@ Status UidBootstrap::get_uniqueid(const Host& host, std::span<std::byte, NPUSHME
     if (!settings.ok()) return settings.status();
     const auto where = settings.value().local_address();
     if (!where.ok()) return where.status();
-    const auto made = ServiceShelf::of_process().serve(where.value(), UniqueId::make);
+    const auto made = RendezvousServices::of_process().serve(where.value(), UniqueId::make);
     if (!made.ok()) return made.status();
     std::ranges::copy(made.value().encode(), id.begin());
     return {};
@@ -123,7 +123,7 @@ Status UidBootstrap::rank_ended(const Host& /*host*/, std::span<const std::byte,
                                 int nranks, const std::string& how) {
     const auto decoded = UniqueId::decode(id);
     if (!decoded.ok()) return decoded.status();
-    return ServiceShelf::of_process().rank_ended(decoded.value(), rank, nranks, how);
+    return RendezvousServices::of_process().rank_ended(decoded.value(), rank, nranks, how);
 }
 
 int UidBootstrap::recognise(const Host& host, const npushmem_bootstrap_params& params, std::string& why) {

@@ -177,9 +177,9 @@ private:
 
     double map(double y) {
         std::istringstream text(describe_map(job_));
-        constexpr std::size_t most_lines = 24;
+        constexpr std::size_t max_lines = 24;
         std::size_t count = 0;
-        for (std::string line; std::getline(text, line) && count < most_lines; ++count) {
+        for (std::string line; std::getline(text, line) && count < max_lines; ++count) {
             // Blanks are kept by a browser only when they are of the kind that does not break.
             std::string shown;
             for (const char c : line) shown += c == ' ' ? "\u00a0" : std::string(1, c);

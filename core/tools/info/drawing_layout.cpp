@@ -15,9 +15,9 @@ int depth_of(const DeviceTree& tree) {
     return deepest;
 }
 
-class Layouter {
+class HostLayouter {
 public:
-    Layouter(Point origin, int depth)
+    HostLayouter(Point origin, int depth)
         : top_(origin.y), npu_row_(origin.y + header * (depth + 1)), nic_row_(npu_row_ + cell_height + lines_room) {
         out_.bottom = nic_row_ + cell_height + gap * (depth + 1);
     }
@@ -29,7 +29,7 @@ public:
         double inside = x + gap;
         inside += place_leaves(tree, inside);
         for (const auto& group : tree.groups) inside = place(group, inside, depth + 1) + gap;
-        const double right = std::max(inside, x + gap + least_width(tree));
+        const double right = std::max(inside, x + gap + min_width(tree));
         const double y = top_ + header * depth;
         out_.boxes[box] = {{x, y, right - x, out_.bottom - gap * depth - y}, tree.label};
         return right;
@@ -42,7 +42,7 @@ public:
 
 private:
     // The label must fit: about 6 pixels for a letter of its size.
-    static double least_width(const DeviceTree& tree) { return 6.0 * static_cast<double>(tree.label.size()); }
+    static double min_width(const DeviceTree& tree) { return 6.0 * static_cast<double>(tree.label.size()); }
 
     double place_leaves(const DeviceTree& tree, double x) {
         const double width = columns(std::max(tree.npus.size(), tree.nics.size()));
@@ -68,7 +68,7 @@ private:
 HostLayoutOnPage lay_out(const std::vector<DeviceTree>& trees, Point origin) {
     int depth = 0;
     for (const auto& tree : trees) depth = std::max(depth, depth_of(tree));
-    Layouter layouter(origin, depth);
+    HostLayouter layouter(origin, depth);
     double x = origin.x;
     for (const auto& tree : trees) x = layouter.place(tree, x, 0) + gap;
     return layouter.take(x - origin.x);

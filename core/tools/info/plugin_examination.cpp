@@ -126,7 +126,7 @@ int end_child(pid_t child) {
     return status;
 }
 
-std::string how_it_ended(int status, bool in_time, std::chrono::milliseconds limit) {
+std::string describe_termination(int status, bool in_time, std::chrono::milliseconds limit) {
     if (!in_time) return fmt::format("has not ended within {}", format_duration(limit));
     if (!WIFSIGNALED(status)) return fmt::format("has ended the process with status {}", WEXITSTATUS(status));
     return fmt::format("has ended the process with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
@@ -206,7 +206,7 @@ PluginEntry examine_in_child(const FoundPlugin& found, std::chrono::milliseconds
     bool complete = false;
     PluginEntry entry = decode_entry(found, results.bytes, complete);
     if (complete && results.in_time && status == 0) return entry;
-    return refused_entry(found, shared.stage(), "loading it " + how_it_ended(status, results.in_time, limit));
+    return refused_entry(found, shared.stage(), "loading it " + describe_termination(status, results.in_time, limit));
 }
 
 }  // namespace npushmem::info

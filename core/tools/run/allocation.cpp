@@ -9,7 +9,7 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::size_t most_hosts = 65536;
+constexpr std::size_t max_hosts = 65536;
 
 using Names = std::vector<std::string>;
 
@@ -47,7 +47,7 @@ Result<Names> expand_ranges(std::string_view text) {
         unsigned long last = first;
         if (dash != std::string::npos && !parse_number(std::string_view(range).substr(dash + 1), last))
             return malformed(text);
-        if (last < first || last - first >= most_hosts) return malformed(text);
+        if (last < first || last - first >= max_hosts) return malformed(text);
         for (unsigned long number = first; number <= last; ++number)
             out.push_back(fmt::format("{:0{}}", number, first_text.size()));
     }
@@ -96,7 +96,7 @@ Result<std::vector<std::string>> expand_host_list(std::string_view text) {
         auto names = expand_part(part);
         if (!names.ok()) return names;
         out.insert(out.end(), names.value().begin(), names.value().end());
-        if (out.size() > most_hosts) return malformed(text);
+        if (out.size() > max_hosts) return malformed(text);
     }
     return out;
 }

@@ -9,7 +9,7 @@
 namespace npushmem::run {
 namespace {
 
-using ControlBuffer = std::array<char, CMSG_SPACE(sizeof(int) * Channel::most_descriptors)>;
+using ControlBuffer = std::array<char, CMSG_SPACE(sizeof(int) * Channel::max_descriptors)>;
 
 void attach(msghdr& header, ControlBuffer& buffer, std::span<const int> descriptors) {
     if (descriptors.empty()) return;
@@ -40,7 +40,7 @@ std::vector<Fd> detach(msghdr& header) {
 Result<std::pair<Channel, Channel>> Channel::pair() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-        return Status{Code::system, std::string("socketpair for the keeper process: ") + std::strerror(errno)};
+        return Status{Code::system, std::string("socketpair for the supervisor process: ") + std::strerror(errno)};
     return std::pair(Channel(Fd(ends[0])), Channel(Fd(ends[1])));
 }
 
@@ -60,7 +60,7 @@ bool Channel::send(const Message& message, std::string_view payload, std::span<c
 
 Received Channel::receive(bool wait) const {
     Received out;
-    out.payload.resize(most_payload);
+    out.payload.resize(max_payload);
     std::array<iovec, 2> parts{{{&out.message, sizeof out.message}, {out.payload.data(), out.payload.size()}}};
     msghdr header{};
     header.msg_iov = parts.data();

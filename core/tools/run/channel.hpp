@@ -1,5 +1,5 @@
-// The socket between the launcher and the keeper: whole messages, with descriptors attached where a message hands them
-// over. Either side learns of the other's end, however it came, by the socket's end.
+// The socket between the launcher and the supervisor: whole messages, with descriptors attached where a message hands
+// them over. Either side learns of the other's end, however it came, by the socket's end.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace npushmem::run {
 
 enum class MessageKind : std::int32_t {
-    start,         // launcher → keeper; payload: NAME=value\0..., variables known only now
-    signal,        // launcher → keeper: value is sent to every PE that runs
-    look,          // launcher → keeper: answered by `looked` when every end up to now has been reported
-    started,       // keeper → launcher: pe, pid; descriptors: stdout and stderr when output is piped
-    start_failed,  // keeper → launcher: pe; value: errno; payload: what was attempted
-    ended,         // keeper → launcher: pe, pid, value, how
-    looked,        // keeper → launcher
+    start,          // launcher → supervisor; payload: NAME=value\0..., variables known only now
+    signal,         // launcher → supervisor: value is sent to every PE that runs
+    flush_exits,    // launcher → supervisor: answered by `exits_flushed` when every end up to now has been reported
+    started,        // supervisor → launcher: pe, pid; descriptors: stdout and stderr when output is piped
+    start_failed,   // supervisor → launcher: pe; value: errno; payload: what was attempted
+    ended,          // supervisor → launcher: pe, pid, value, termination
+    exits_flushed,  // supervisor → launcher
 };
 
 struct Message {
@@ -29,7 +29,7 @@ struct Message {
     std::int32_t pe = -1;
     std::int32_t pid = -1;
     std::int32_t value = 0;
-    std::int32_t how = 0;  // HowEnded
+    std::int32_t termination = 0;  // TerminationKind
 };
 
 struct Received {
@@ -41,8 +41,8 @@ struct Received {
 
 class Channel {
 public:
-    static constexpr std::size_t most_payload = 65536;
-    static constexpr std::size_t most_descriptors = 2;
+    static constexpr std::size_t max_payload = 65536;
+    static constexpr std::size_t max_descriptors = 2;
 
     static Result<std::pair<Channel, Channel>> pair();
 

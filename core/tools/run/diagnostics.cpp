@@ -56,7 +56,7 @@ bool Diagnostics::all_have_reported() const { return incomplete_ == 0; }
 std::optional<Diagnostics::Time> Diagnostics::deadline() const {
     if (empty()) return std::nullopt;
     if (lines_.empty() || all_have_reported()) return first_;
-    return std::min(latest_ + quiet, first_ + limit);
+    return std::min(latest_ + merge_window, first_ + limit);
 }
 
 std::string Diagnostics::take(Time now) {

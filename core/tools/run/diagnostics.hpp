@@ -27,7 +27,7 @@ public:
     using Time = std::chrono::steady_clock::time_point;
 
     // A line waits this long for the same line of another PE, and no longer than `limit` after the first that waits.
-    static constexpr std::chrono::milliseconds quiet{100};
+    static constexpr std::chrono::milliseconds merge_window{100};
     static constexpr std::chrono::milliseconds limit{1000};
 
     // `tagged`: a line of one PE gets the tag that the PE's output has.

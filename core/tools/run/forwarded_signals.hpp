@@ -9,13 +9,13 @@ namespace npushmem::run {
 
 inline constexpr std::array forwarded_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-// From the launcher of a job on several hosts to the part on each: end the PEs, whose ends are no failures. Users and
-// batch systems do not send it.
+// From the launcher of a job on several hosts to the host agent on each: end the PEs, whose ends are no failures. Users
+// and batch systems do not send it.
 inline constexpr int end_signal = SIGPWR;
 
-// The signals that carrier and part take.
-inline constexpr std::array part_signals{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,   SIGUSR1,
-                                         SIGUSR2, SIGTSTP, SIGCONT, end_signal};
+// The signals that the agent client and the host agent handle.
+inline constexpr std::array agent_signals{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,   SIGUSR1,
+                                          SIGUSR2, SIGTSTP, SIGCONT, end_signal};
 
 inline sigset_t set_of(std::span<const int> signals) {
     sigset_t set;

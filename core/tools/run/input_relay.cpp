@@ -19,7 +19,7 @@ bool InputRelay::in_foreground() const {
     return group < 0 || group == ::getpgrp();
 }
 
-void InputRelay::attend() {
+void InputRelay::resume_in_foreground() {
     if (!waiting_for_foreground() || !in_foreground()) return;
     reading_ = poller_.add(terminal_, EPOLLIN, [this](std::uint32_t) { read_terminal(); }).ok();
     if (!reading_) close();
@@ -44,7 +44,7 @@ void InputRelay::write_pipe() {
     waiting_.erase(0, static_cast<std::size_t>(count));
     if (!waiting_.empty()) return;
     poller_.remove(to_.get());
-    attend();
+    resume_in_foreground();
 }
 
 void InputRelay::stop_reading() {

@@ -18,8 +18,9 @@ public:
     ~InputRelay() { close(); }
 
     // Starts reading once the launcher is in the terminal's foreground: a background process that reads is stopped.
-    void attend();
-    // Is it waiting for the foreground, of which nothing gives notice? Then attend() wants to be called now and then.
+    void resume_in_foreground();
+    // Is it waiting for the foreground, of which nothing gives notice? Then resume_in_foreground() wants to be called
+    // now and then.
     [[nodiscard]] bool waiting_for_foreground() const { return to_.open() && !reading_ && waiting_.empty(); }
     void close();
 

@@ -77,7 +77,7 @@ std::vector<LauncherRecord> JobLog::read() {
 
 void JobLog::mark_shown() {
     const auto shown_to = read_to_ - static_cast<std::int64_t>(rest_.size());
-    if (position_.open() && !kept_) (void)::lseek(position_.get(), shown_to, SEEK_SET);
+    if (position_.open() && !claimed_) (void)::lseek(position_.get(), shown_to, SEEK_SET);
     free_up_to(shown_to);
 }
 
@@ -90,8 +90,8 @@ void JobLog::free_up_to(std::int64_t position) {
         freed_to_ = end;
 }
 
-void JobLog::keep_from_keeper() {
-    kept_ = true;
+void JobLog::claim_for_launcher() {
+    claimed_ = true;
     if (position_.open()) (void)::lseek(position_.get(), beyond_all_records, SEEK_SET);
 }
 

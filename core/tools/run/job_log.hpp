@@ -1,6 +1,6 @@
-// The launcher's end of the log that core/base/launcher_channel.hpp describes. Launcher, keeper and PEs share the file;
-// launcher and keeper also share a position in it: everything before has been shown to the user. When the launcher is
-// gone, the keeper shows the rest.
+// The launcher's end of the log that core/base/launcher_channel.hpp describes. Launcher, supervisor and PEs share the
+// file; launcher and supervisor also share a position in it: everything before has been shown to the user. When the
+// launcher is gone, the supervisor shows the rest.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ public:
     // Everything that was read has been shown: its memory is freed.
     void mark_shown();
     // The launcher shows all records, also those that come later.
-    void keep_from_keeper();
-    // For the keeper: the next read begins behind what has been shown.
+    void claim_for_launcher();
+    // For the supervisor: the next read begins behind what has been shown.
     void continue_after_launcher();
 
     // By index; without those of PEs that had none.
@@ -41,12 +41,12 @@ private:
     void free_up_to(std::int64_t position);
 
     Fd file_;
-    Fd position_;  // its file position is the one that launcher and keeper share; not open without /proc
+    Fd position_;  // its file position is the one that launcher and supervisor share; not open without /proc
     int pes_ = 0;
     std::int64_t read_to_ = 0;
     std::int64_t freed_to_ = 0;
     std::string rest_;  // of a record that is not complete
-    bool kept_ = false;
+    bool claimed_ = false;
 };
 
 }  // namespace npushmem::run

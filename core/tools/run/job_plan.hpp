@@ -7,7 +7,7 @@
 
 #include "core/tools/run/environment_block.hpp"
 #include "core/tools/run/fd.hpp"
-#include "core/tools/run/host_part.hpp"
+#include "core/tools/run/host_pes.hpp"
 
 namespace npushmem::run {
 
@@ -22,7 +22,7 @@ struct JobPlan {
     EnvironmentBlock environment;        // what all PEs have in common and is known by now
     std::vector<PePlan> pes;
     Numbering numbering;             // of the PEs that are started here
-    std::vector<std::string> hosts;  // not empty: what is started are the carriers of a job on these hosts
+    std::vector<std::string> hosts;  // not empty: what is started are the agent clients of a job on these hosts
     bool pipe_output = false;
     Fd first_input;          // PE 0's standard input; not open: PE 0 inherits the launcher's
     sigset_t signal_mask{};  // of the launcher before it blocked anything

@@ -86,11 +86,11 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 }
 
 // One process for each host, which is this program again.
-JobPlan plan_carriers(const Options& options, JobPlan plan) {
+JobPlan plan_agent_clients(const Options& options, JobPlan plan) {
     plan.program = "/proc/self/exe";
     plan.hosts = options.hosts;
     plan.pes.resize(options.hosts.size());
-    plan.arguments = {"npushmem-run", "--carry",
+    plan.arguments = {"npushmem-run", "--agent-client",
                       "--hosts",      joined(options.hosts, ","),
                       "--rsh",        joined(options.rsh, " "),
                       "--remote-run", options.remote_run,
@@ -111,7 +111,7 @@ JobPlan plan_carriers(const Options& options, JobPlan plan) {
 std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment) {
     JobPlan plan;
     plan.environment = common_environment(options, environment);
-    if (!options.hosts.empty()) return plan_carriers(options, std::move(plan));
+    if (!options.hosts.empty()) return plan_agent_clients(options, std::move(plan));
     const char* path = plan.environment.value("PATH");
     auto program = find_program(options.command.front(), path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
     if (const auto* error = std::get_if<ProgramError>(&program)) return refusal(error->status, error->message);

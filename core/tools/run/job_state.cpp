@@ -15,39 +15,39 @@ JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono:
     if (limit_) deadline_ = start + *limit_;
 }
 
-Orders JobState::pe_ended(const PeEnd& end, const std::string& text, Clock::time_point now) {
+Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Clock::time_point now) {
     ++ended_;
     if (phase_ == Phase::closing) return {};
-    Orders orders;
-    if (end.failed() && phase_ == Phase::running && !has_said_why(end)) {
+    Commands commands;
+    if (end.failed() && phase_ == Phase::running && !has_reported_failure(end)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
-        orders = end_job(exit_code_of(end), text + rest, now);
+        commands = end_job(exit_code_of(end), text + rest, now);
     }
-    if (ended_ < npes_) return orders;
-    if (phase_ == Phase::running && !held_.empty()) orders = end_as(held_.front(), now);
-    orders.close = close_job().close;
-    return orders;
+    if (ended_ < npes_) return commands;
+    if (phase_ == Phase::running && !deferred_failures_.empty()) commands = end_with(deferred_failures_.front(), now);
+    commands.close = close_job().close;
+    return commands;
 }
 
-Orders JobState::failed(int status, const std::string& message) {
+Commands JobState::failed(int status, const std::string& message) {
     if (phase_ == Phase::closing) return {};
     if (!status_) status_ = status;
-    Orders orders = close_job();
-    orders.messages.push_back(message);
-    return orders;
+    Commands commands = close_job();
+    commands.messages.push_back(message);
+    return commands;
 }
 
-Orders JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
+Commands JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    if (!request.failed) return end_as(request, now);
-    Orders orders;
-    orders.look = held_.empty();
-    held_.push_back(request);
-    return orders;
+    if (!request.failed) return end_with(request, now);
+    Commands commands;
+    commands.flush_exits = deferred_failures_.empty();
+    deferred_failures_.push_back(request);
+    return commands;
 }
 
-void JobState::looked(Clock::time_point now) {
-    if (phase_ == Phase::running && !held_.empty()) cause_deadline_ = now + cause_limit;
+void JobState::exits_flushed(Clock::time_point now) {
+    if (phase_ == Phase::running && !deferred_failures_.empty()) cause_deadline_ = now + cause_timeout;
 }
 
 std::optional<Clock::time_point> JobState::deadline() const {
@@ -57,44 +57,45 @@ std::optional<Clock::time_point> JobState::deadline() const {
 
 int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 : exit_launcher_failed); }
 
-bool JobState::has_said_why(const PeEnd& end) const {
-    return std::any_of(held_.begin(), held_.end(), [&](const ExitRequest& said) { return said.pe == end.pe; });
+bool JobState::has_reported_failure(const ExitRecord& end) const {
+    return std::any_of(deferred_failures_.begin(), deferred_failures_.end(),
+                       [&](const ExitRequest& said) { return said.pe == end.pe; });
 }
 
-Orders JobState::end_as(const ExitRequest& request, Clock::time_point now) {
-    Orders orders = end_job(request.status, {}, now);
-    orders.messages = {};
+Commands JobState::end_with(const ExitRequest& request, Clock::time_point now) {
+    Commands commands = end_job(request.status, {}, now);
+    commands.messages = {};
     const std::string who = request.pe < 0 ? "a PE" : fmt::format("PE {}", request.pe);
     if (request.failed)
-        orders.messages.push_back(fmt::format("{} cannot go on, as it has reported above{}", who,
-                                              running() > 0 ? fmt::format("; ending the {}", running_pes()) : ""));
+        commands.messages.push_back(fmt::format("{} cannot go on, as it has reported above{}", who,
+                                                running() > 0 ? fmt::format("; ending the {}", running_pes()) : ""));
     else if (request.status != 0)
-        orders.messages.push_back(fmt::format("{} ended the job by {}shmem_global_exit({})", who,
-                                              request.openshmem ? "" : "npu", request.status));
-    return orders;
+        commands.messages.push_back(fmt::format("{} ended the job by {}shmem_global_exit({})", who,
+                                                request.openshmem ? "" : "npu", request.status));
+    return commands;
 }
 
-Orders JobState::end_ordered(Clock::time_point now) {
+Commands JobState::stop_requested(Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    Orders orders = end_job(exit_signal_base + SIGTERM, {}, now);
-    orders.messages = {};
-    return orders;
+    Commands commands = end_job(exit_signal_base + SIGTERM, {}, now);
+    commands.messages = {};
+    return commands;
 }
 
-Orders JobState::signalled(int signal) {
+Commands JobState::signalled(int signal) {
     if (phase_ == Phase::closing) return {};
     if (signal == SIGINT || signal == SIGTERM) ++interruptions_;
     if (interruptions_ < 2) return {.messages = {}, .signals = {signal}, .close = false};
     if (!status_) status_ = exit_signal_base + signal;
-    Orders orders = close_job();
-    orders.messages.push_back(fmt::format("{} again: killing the {}", signal_name(signal), running_pes()));
-    return orders;
+    Commands commands = close_job();
+    commands.messages.push_back(fmt::format("{} again: killing the {}", signal_name(signal), running_pes()));
+    return commands;
 }
 
-Orders JobState::expired(Clock::time_point now) {
+Commands JobState::expired(Clock::time_point now) {
     if (phase_ == Phase::closing) return {};
     if (phase_ == Phase::ending) return close_job();
-    if (cause_deadline_ && now >= *cause_deadline_) return end_as(held_.front(), now);
+    if (cause_deadline_ && now >= *cause_deadline_) return end_with(deferred_failures_.front(), now);
     const double limit = std::chrono::duration<double>(*limit_).count();
     return end_job(exit_timeout,
                    fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
@@ -102,27 +103,27 @@ Orders JobState::expired(Clock::time_point now) {
 }
 
 // Before all PEs have started there is nothing to be gained from a grace: close at once.
-Orders JobState::end_job(int status, std::string message, Clock::time_point now) {
+Commands JobState::end_job(int status, std::string message, Clock::time_point now) {
     status_ = status;
     cause_deadline_.reset();
     const bool all_started = started_ == npes_;
-    Orders orders;
+    Commands commands;
     if (all_started) {
         phase_ = Phase::ending;
         deadline_ = now + grace;
-        orders.signals = {ending_signal_, SIGCONT};  // a stopped PE acts on TERM only once it continues
+        commands.signals = {ending_signal_, SIGCONT};  // a stopped PE acts on TERM only once it continues
     } else {
-        orders = close_job();
+        commands = close_job();
     }
-    orders.messages.push_back(std::move(message));
-    return orders;
+    commands.messages.push_back(std::move(message));
+    return commands;
 }
 
 std::string JobState::running_pes() const {
     return running() == 1 ? fmt::format("running {}", noun_) : fmt::format("{} running {}s", running(), noun_);
 }
 
-Orders JobState::close_job() {
+Commands JobState::close_job() {
     phase_ = Phase::closing;
     deadline_.reset();
     cause_deadline_.reset();

@@ -26,8 +26,8 @@
 namespace npushmem::run {
 namespace {
 
-// How long the keeper may take to kill and reap all that is left; its own limit is shorter.
-constexpr std::chrono::milliseconds keeper_limit{5000};
+// How long the supervisor may take to kill and reap all that is left; its own limit is shorter.
+constexpr std::chrono::milliseconds supervisor_timeout{5000};
 // How often the foreground is looked at while a terminal's input waits for it.
 constexpr std::chrono::milliseconds foreground_interval{500};
 
@@ -47,72 +47,73 @@ std::string remedy_for(int error) {
 
 }  // namespace
 
-Launcher::Launcher(const Options& options, const JobPlan& plan, Parts parts)
+Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resources)
     : options_(options),
       plan_(plan),
-      parts_(std::move(parts)),
+      resources_(std::move(resources)),
       host_(host_name()),
       begin_(Clock::now()),
-      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, plan.hosts.empty() ? "PE" : "part",
+      state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, plan.hosts.empty() ? "PE" : "host agent",
              plan.hosts.empty() ? SIGTERM : end_signal),
       output_(STDOUT_FILENO),
       errors_(STDERR_FILENO),
       diagnostics_(options.npes, options.tag_output) {
-    if (plan.pipe_output) tagged_.emplace(parts_.poller, output_, errors_);
-    if (parts_.terminal_input.open()) input_.emplace(parts_.poller, STDIN_FILENO, std::move(parts_.terminal_input));
+    if (plan.pipe_output) tagged_.emplace(resources_.poller, output_, errors_);
+    if (resources_.terminal_input.open())
+        input_.emplace(resources_.poller, STDIN_FILENO, std::move(resources_.terminal_input));
 }
 
 int Launcher::run() {
     watch();
     start_pes();
-    while (!keeper_gone_) turn();
-    (void)kill_descendants(keeper_limit);  // only after the keeper was killed there are any
+    while (!supervisor_ended_) poll_once();
+    (void)kill_descendants(supervisor_timeout);  // only after the supervisor was killed there are any
     finish_output();
     return state_.exit_status() == 0 && output_is_lost() ? exit_launcher_failed : state_.exit_status();
 }
 
 void Launcher::watch() {
-    Poller& poller = parts_.poller;
+    Poller& poller = resources_.poller;
     for (const Status& status :
-         {poller.add(parts_.keeper.fd(), EPOLLIN, [this](std::uint32_t) { hear_keeper(); }),
-          poller.add(parts_.keeper_process.get(), EPOLLIN, [this](std::uint32_t) { reap_keeper(); }),
-          poller.add(parts_.signals.get(), EPOLLIN, [this](std::uint32_t) { take_signal(); }),
-          poller.add(parts_.exit_requests.get(), EPOLLIN, [this](std::uint32_t) { take_exit_requests(); })})
-        if (!status.ok()) carry_out(state_.failed(exit_launcher_failed, status.message()));
+         {poller.add(resources_.supervisor.fd(), EPOLLIN, [this](std::uint32_t) { receive_from_supervisor(); }),
+          poller.add(resources_.supervisor_process.get(), EPOLLIN, [this](std::uint32_t) { reap_supervisor(); }),
+          poller.add(resources_.signals.get(), EPOLLIN, [this](std::uint32_t) { handle_signal(); }),
+          poller.add(resources_.exit_requests.get(), EPOLLIN, [this](std::uint32_t) { read_exit_requests(); })})
+        if (!status.ok()) execute(state_.failed(exit_launcher_failed, status.message()));
 }
 
 void Launcher::start_pes() {
     std::string late;
     if (options_.job_npes == 0 && needs_unique_id(plan_.environment)) {
         auto opened = Rendezvous::open(plan_.environment);
-        if (!opened.ok()) return carry_out(state_.failed(exit_launcher_failed, opened.status().message()));
+        if (!opened.ok()) return execute(state_.failed(exit_launcher_failed, opened.status().message()));
         rendezvous_ = std::move(opened).value();
         late = "NPUSHMEM_UNIQUEID=" + rendezvous_->unique_id() + '\0';
     }
-    if (!state_.closing()) (void)parts_.keeper.send(Message{}, late);
+    if (!state_.closing()) (void)resources_.supervisor.send(Message{}, late);
 }
 
 // One round of the event loop.
-void Launcher::turn() {
-    if (input_) input_->attend();
-    parts_.poller.run_once(time_to_wait());
+void Launcher::poll_once() {
+    if (input_) input_->resume_in_foreground();
+    resources_.poller.run_once(time_to_wait());
     const auto now = Clock::now();
-    if (state_.deadline() && now >= *state_.deadline()) carry_out(state_.expired(now));
-    if (keeper_deadline_ && now >= *keeper_deadline_) {
-        say(fmt::format(
+    if (state_.deadline() && now >= *state_.deadline()) execute(state_.expired(now));
+    if (supervisor_deadline_ && now >= *supervisor_deadline_) {
+        report(fmt::format(
             "some processes of the job do not end although they were killed; see the children of process {}",
-            parts_.keeper_pid));
-        keeper_gone_ = true;
+            resources_.supervisor_pid));
+        supervisor_ended_ = true;
     }
     errors_.text() += diagnostics_.take(now);
     pump();
 }
 
 std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
-    std::optional<Clock::time_point> next = keeper_deadline_ ? keeper_deadline_ : state_.deadline();
+    std::optional<Clock::time_point> next = supervisor_deadline_ ? supervisor_deadline_ : state_.deadline();
     if (input_ && input_->waiting_for_foreground()) {
-        const auto look = Clock::now() + foreground_interval;
-        next = next ? std::min(*next, look) : look;
+        const auto check = Clock::now() + foreground_interval;
+        next = next ? std::min(*next, check) : check;
     }
     if (const auto due = diagnostics_.deadline()) next = next ? std::min(*next, *due) : due;
     if (!next) return std::nullopt;
@@ -120,22 +121,22 @@ std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
     return std::chrono::ceil<std::chrono::milliseconds>(std::max(*next - Clock::now(), Clock::duration::zero()));
 }
 
-void Launcher::hear_keeper() {
+void Launcher::receive_from_supervisor() {
     while (!state_.closing()) {
-        Received received = parts_.keeper.receive(false);
+        Received received = resources_.supervisor.receive(false);
         if (received.state == Received::State::nothing) return;
-        // The keeper has ended; the end of its process says how.
-        if (received.state == Received::State::closed) return parts_.poller.remove(parts_.keeper.fd());
-        take(std::move(received));
+        // The supervisor has ended; the end of its process says how.
+        if (received.state == Received::State::closed) return resources_.poller.remove(resources_.supervisor.fd());
+        handle_message(std::move(received));
     }
 }
 
-void Launcher::take(Received received) {
+void Launcher::handle_message(Received received) {
     const Message& message = received.message;
     if (message.kind == MessageKind::started) pe_started(message, std::move(received.descriptors));
     if (message.kind == MessageKind::start_failed) pe_not_started(message, received.payload);
     if (message.kind == MessageKind::ended) pe_ended(message);
-    if (message.kind == MessageKind::looked) state_.looked(Clock::now());
+    if (message.kind == MessageKind::exits_flushed) state_.exits_flushed(Clock::now());
 }
 
 void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
@@ -145,7 +146,7 @@ void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
     const PePlan& place = plan_.pes[static_cast<std::size_t>(message.pe)];
     const std::string host = place.emulated_host < 0 ? "" : fmt::format(", emulated host {}", place.emulated_host);
     const std::string cpus = place.cpus.empty() ? "not bound" : "CPUs " + format_cpus(place.cpus);
-    say(fmt::format("{} started: pid {}, host {}{}, {}", name_of(message.pe), message.pid, host_, host, cpus));
+    report(fmt::format("{} started: pid {}, host {}{}, {}", name_of(message.pe), message.pid, host_, host, cpus));
 }
 
 // Descriptors that found no room in this process are lost on their way.
@@ -154,99 +155,100 @@ void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
                              ? tagged_->add(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
                              : Status{Code::system, "no descriptor is left for it"};
     if (!added.ok())
-        carry_out(state_.failed(exit_launcher_failed, fmt::format("the output of PE {} cannot be tagged: {}{}", pe,
-                                                                  added.message(), remedy_for(EMFILE))));
+        execute(state_.failed(exit_launcher_failed, fmt::format("the output of PE {} cannot be tagged: {}{}", pe,
+                                                                added.message(), remedy_for(EMFILE))));
 }
 
 void Launcher::pe_not_started(const Message& message, const std::string& attempt) {
     const bool by_exec = attempt == "execve";
     const std::string of = plan_.hosts.empty() ? fmt::format(" of {}", npes_of_job()) : "";
-    carry_out(
+    execute(
         state_.failed(by_exec ? status_for_exec_error(message.value) : exit_launcher_failed,
                       fmt::format("{}{} cannot be started: {} of '{}' failed: {}{}", name_of(message.pe), of, attempt,
                                   plan_.program, std::strerror(message.value), remedy_for(message.value))));
 }
 
 void Launcher::pe_ended(const Message& message) {
-    take_exit_requests();  // what a PE asked for before it ended counts first
-    const PeEnd end{plan_.numbering.of(message.pe), message.pid, static_cast<HowEnded>(message.how), message.value};
+    read_exit_requests();  // what a PE asked for before it ended counts first
+    const ExitRecord end{plan_.numbering.of(message.pe), message.pid, static_cast<TerminationKind>(message.termination),
+                         message.value};
     const std::string text = plan_.hosts.empty() ? describe(end, host_, emulated_host_of_pe(message.pe))
-                                                 : fmt::format("{} {}", name_of(message.pe), ending_of(end));
-    const Orders orders = state_.pe_ended(end, text, Clock::now());
-    if (orders.messages.empty()) say_if_verbose(text);
-    carry_out(orders);
+                                                 : fmt::format("{} {}", name_of(message.pe), describe_termination(end));
+    const Commands commands = state_.pe_ended(end, text, Clock::now());
+    if (commands.messages.empty()) report_if_verbose(text);
+    execute(commands);
     if (!end.failed()) report_to_rendezvous(message);
 }
 
-// A failure ends the job; who exits with 0 must not be waited for. A part of a job reports to the launcher of the whole
-// job, which has the rendezvous. With its part of the job all PEs of a host have ended.
+// A failure ends the job; who exits with 0 must not be waited for. A host agent reports to the launcher of the whole
+// job, which has the rendezvous. When a host agent has exited, all PEs of its host have.
 void Launcher::report_to_rendezvous(const Message& message) {
     if (state_.closing()) return;
     const bool local = plan_.hosts.empty();
     if (!options_.record_mark.empty()) {
         const int pe = plan_.numbering.of(message.pe);
-        return take_record({LauncherRecord::Kind::ended,
-                            pe,
-                            {},
-                            fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, host_)});
+        return handle_record({LauncherRecord::Kind::ended,
+                              pe,
+                              {},
+                              fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, host_)});
     }
     if (!rendezvous_) return;
     const auto index = static_cast<std::size_t>(message.pe);
     const auto hosts = static_cast<int>(plan_.hosts.size());
-    const HostPart part = local ? HostPart{{plan_.numbering.of(message.pe), 1}, 1}
-                                : part_of_host(message.pe, hosts, options_.npes, options_.map_by);
+    const HostPes pes = local ? HostPes{{plan_.numbering.of(message.pe), 1}, 1}
+                              : pes_of_host(message.pe, hosts, options_.npes, options_.map_by);
     const std::string host = local ? fmt::format("pid {}, host {}", message.pid, host_) : "host " + plan_.hosts[index];
-    for (int i = 0; i < part.count; ++i) {
-        const int pe = part.numbering.of(i);
+    for (int i = 0; i < pes.count; ++i) {
+        const int pe = pes.numbering.of(i);
         rendezvous_->pe_ended(pe, options_.npes, fmt::format("PE {} ({}) exited with status 0", pe, host));
     }
 }
 
-// The channel may still be open then: a PE that is being started shares the keeper's descriptors.
-void Launcher::reap_keeper() {
-    hear_keeper();  // what it said before it ended
+// The channel may still be open then: a PE that is being started shares the supervisor's descriptors.
+void Launcher::reap_supervisor() {
+    receive_from_supervisor();  // what it said before it ended
     siginfo_t info{};
-    (void)::waitid(P_PID, static_cast<id_t>(parts_.keeper_pid), &info, WEXITED);
-    parts_.poller.remove(parts_.keeper_process.get());
-    keeper_gone_ = true;
-    const PeEnd end{-1, parts_.keeper_pid, how_ended(info.si_code), info.si_status};
+    (void)::waitid(P_PID, static_cast<id_t>(resources_.supervisor_pid), &info, WEXITED);
+    resources_.poller.remove(resources_.supervisor_process.get());
+    supervisor_ended_ = true;
+    const ExitRecord end{-1, resources_.supervisor_pid, termination_kind(info.si_code), info.si_status};
     if (!state_.closing())
-        carry_out(state_.failed(exit_launcher_failed,
-                                fmt::format("the job's keeper process (pid {}) {}, and its PEs ended with it",
-                                            parts_.keeper_pid, ending_of(end))));
+        execute(state_.failed(exit_launcher_failed,
+                              fmt::format("the job's supervisor process (pid {}) {}, and its PEs ended with it",
+                                          resources_.supervisor_pid, describe_termination(end))));
 }
 
-void Launcher::take_signal() {
+void Launcher::handle_signal() {
     signalfd_siginfo info{};
-    if (::read(parts_.signals.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
+    if (::read(resources_.signals.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == end_signal) return carry_out(state_.end_ordered(Clock::now()));
-    if (keeper_gone_ && (signal == SIGINT || signal == SIGTERM)) output_abandoned_ = true;
-    say_if_verbose(fmt::format("forwarding {} to {} {}s", signal_name(signal), state_.running(),
-                               plan_.hosts.empty() ? "PE" : "part"));
-    carry_out(state_.signalled(signal));
+    if (signal == end_signal) return execute(state_.stop_requested(Clock::now()));
+    if (supervisor_ended_ && (signal == SIGINT || signal == SIGTERM)) output_abandoned_ = true;
+    report_if_verbose(fmt::format("forwarding {} to {} {}s", signal_name(signal), state_.running(),
+                                  plan_.hosts.empty() ? "PE" : "host agent"));
+    execute(state_.signalled(signal));
     if (signal == SIGTSTP) (void)::kill(::getpid(), SIGSTOP);  // the shell sees the job stop; CONT undoes both
 }
 
-void Launcher::take_exit_requests() {
+void Launcher::read_exit_requests() {
     std::array<char, 4096> bytes;
     ssize_t length = 0;
-    while ((length = ::read(parts_.exit_requests.get(), bytes.data(), bytes.size())) > 0) {
-        take_log();  // a PE reports before it asks for the job's end
+    while ((length = ::read(resources_.exit_requests.get(), bytes.data(), bytes.size())) > 0) {
+        read_log();  // a PE reports before it asks for the job's end
         for (const auto& request : exit_requests_.take({bytes.data(), static_cast<std::size_t>(length)}))
-            carry_out(state_.exit_requested(request, Clock::now()));
+            execute(state_.exit_requested(request, Clock::now()));
     }
-    take_log();  // a PE may have been killed before it woke this process
+    read_log();  // a PE may have been killed before it woke this process
     // The end: no process that could write is left.
-    if (length == 0) parts_.poller.remove(parts_.exit_requests.get());
+    if (length == 0) resources_.poller.remove(resources_.exit_requests.get());
 }
 
-void Launcher::take_log() {
-    for (const auto& record : parts_.log.read()) take_record(record);
+void Launcher::read_log() {
+    for (const auto& record : resources_.log.read()) handle_record(record);
 }
 
 // On a host of the job everything goes to the launcher of the whole job.
-void Launcher::take_record(const LauncherRecord& record) {
+void Launcher::handle_record(const LauncherRecord& record) {
     if (!options_.record_mark.empty()) {
         errors_.text() += frames_of(record, options_.record_mark);
     } else if (record.kind == LauncherRecord::Kind::ended) {
@@ -261,48 +263,50 @@ void Launcher::take_record(const LauncherRecord& record) {
 
 // A job in which calls failed, and the program cannot know it, is no success.
 void Launcher::fail_for_failed_calls() {
-    for (const auto& [index, calls] : parts_.log.failed_calls()) failed_calls_[plan_.numbering.of(index)] += calls;
+    for (const auto& [index, calls] : resources_.log.failed_calls()) failed_calls_[plan_.numbering.of(index)] += calls;
     if (failed_calls_.empty() || state_.exit_status() != 0) return;
     state_.calls_failed(options_.record_mark.empty() ? EXIT_FAILURE : exit_calls_failed);
     if (options_.record_mark.empty())
-        return say(
+        return report(
             fmt::format("{}, as reported above, and the program did not ask for these failures: the job has "
                         "failed (NPUSHMEM_ON_ERROR=report only reports them)",
                         describe_failed_calls(failed_calls_)));
     for (const auto& [pe, calls] : failed_calls_)
-        take_record({LauncherRecord::Kind::failed_calls, pe, {}, std::to_string(calls)});
+        handle_record({LauncherRecord::Kind::failed_calls, pe, {}, std::to_string(calls)});
 }
 
-void Launcher::carry_out(const Orders& orders) {
-    for (const auto& message : orders.messages) say(message);
-    for (const int signal : orders.signals) (void)parts_.keeper.send(Message{MessageKind::signal, -1, -1, signal, 0});
-    if (orders.look) (void)parts_.keeper.send(Message{MessageKind::look, -1, -1, 0, 0});
-    if (orders.close) close_job();
+void Launcher::execute(const Commands& commands) {
+    for (const auto& message : commands.messages) report(message);
+    for (const int signal : commands.signals)
+        (void)resources_.supervisor.send(Message{MessageKind::signal, -1, -1, signal, 0});
+    if (commands.flush_exits) (void)resources_.supervisor.send(Message{MessageKind::flush_exits, -1, -1, 0, 0});
+    if (commands.close) close_job();
 }
 
-// The end of the channel is what the keeper takes as the order to end everything.
+// The end of the channel is what the supervisor takes as the order to end everything.
 void Launcher::close_job() {
-    parts_.poller.remove(parts_.keeper.fd());
-    parts_.log.keep_from_keeper();
-    parts_.keeper.close();
+    resources_.poller.remove(resources_.supervisor.fd());
+    resources_.log.claim_for_launcher();
+    resources_.supervisor.close();
     if (input_) input_->close();
-    keeper_deadline_ = Clock::now() + keeper_limit;
+    supervisor_deadline_ = Clock::now() + supervisor_timeout;
 }
 
 // The reader of our output may be slow; it is waited for as any program would, until INT or TERM.
 void Launcher::finish_output() {
-    keeper_deadline_.reset();
+    supervisor_deadline_.reset();
     if (tagged_) tagged_->finish();
-    take_log();
+    read_log();
     fail_for_failed_calls();
     const std::chrono::duration<double> took = Clock::now() - begin_;
-    const std::string what = options_.job_npes == 0 ? fmt::format("the job of {} PEs", options_.npes)
-                                                    : fmt::format("the part of the job on host {}, {} of {} PEs,",
-                                                                  host_, options_.npes, options_.job_npes);
-    say_if_verbose(fmt::format("{} took {:.3f} s; exit status {}", what, took.count(), state_.exit_status()));
+    const std::string what = options_.job_npes == 0
+                                 ? fmt::format("the job of {} PEs", options_.npes)
+                                 : fmt::format("host {}, {} of {} PEs,", host_, options_.npes, options_.job_npes);
+    report_if_verbose(fmt::format("{} took {:.3f} s; exit status {}", what, took.count(), state_.exit_status()));
     write_out();
     if (!output_.broken()) return;
-    say(fmt::format("output of the job is lost: cannot write to standard output: {}", std::strerror(output_.error())));
+    report(
+        fmt::format("output of the job is lost: cannot write to standard output: {}", std::strerror(output_.error())));
     write_out();
 }
 
@@ -310,7 +314,7 @@ void Launcher::write_out() {
     errors_.text() += diagnostics_.take_all();
     pump();
     while (!output_abandoned_ && !(output_.idle() && errors_.idle())) {
-        parts_.poller.run_once(std::nullopt);
+        resources_.poller.run_once(std::nullopt);
         pump();
     }
 }
@@ -321,7 +325,7 @@ bool Launcher::output_is_lost() const { return output_.broken() || (tagged_ && e
 void Launcher::pump() {
     pump(output_, output_watched_);
     pump(errors_, errors_watched_);
-    if (errors_.idle() && diagnostics_.empty()) parts_.log.mark_shown();
+    if (errors_.idle() && diagnostics_.empty()) resources_.log.mark_shown();
     if (tagged_) tagged_->resume();
 }
 
@@ -329,22 +333,22 @@ void Launcher::pump(OutputSink& sink, bool& watched) {
     sink.flush();
     if (sink.idle() == !watched) return;
     if (watched)
-        parts_.poller.remove(sink.fd());
+        resources_.poller.remove(sink.fd());
     else
-        watched = parts_.poller.add(sink.fd(), EPOLLOUT, [](std::uint32_t) {}).ok();
+        watched = resources_.poller.add(sink.fd(), EPOLLOUT, [](std::uint32_t) {}).ok();
     if (sink.idle()) watched = false;
 }
 
 // Behind what PEs have reported.
-void Launcher::say(const std::string& message) { take_record({LauncherRecord::Kind::message, -1, {}, message}); }
+void Launcher::report(const std::string& message) { handle_record({LauncherRecord::Kind::message, -1, {}, message}); }
 
-void Launcher::say_if_verbose(const std::string& message) {
-    if (options_.verbose) say(message);
+void Launcher::report_if_verbose(const std::string& message) {
+    if (options_.verbose) report(message);
 }
 
 std::string Launcher::name_of(int index) const {
     if (plan_.hosts.empty()) return fmt::format("PE {}", plan_.numbering.of(index));
-    return fmt::format("the part of the job on host {}", plan_.hosts[static_cast<std::size_t>(index)]);
+    return fmt::format("the host agent on {}", plan_.hosts[static_cast<std::size_t>(index)]);
 }
 
 int Launcher::npes_of_job() const { return options_.job_npes > 0 ? options_.job_npes : options_.npes; }

@@ -1,5 +1,5 @@
-// The launcher's part of a running job: orders to the keeper, signals, the time limit, output, and what is said about
-// it all.
+// The launcher's part of a running job: commands to the supervisor, signals, the time limit, output, and what is said
+// about it all.
 #pragma once
 
 #include <map>
@@ -24,19 +24,19 @@ namespace npushmem::run {
 
 class Launcher {
 public:
-    // The keeper has been forked already: `keeper` is the channel to it, `signals` a signalfd of what is to be
+    // The supervisor has been forked already: `supervisor` is the channel to it, `signals` a signalfd of what is to be
     // forwarded, `terminal_input` the way to PE 0 when standard input is a terminal.
-    struct Parts {
-        Channel keeper;
-        int keeper_pid;
-        Fd keeper_process;
+    struct Resources {
+        Channel supervisor;
+        int supervisor_pid;
+        Fd supervisor_process;
         Fd signals;
         Fd terminal_input;
         Fd exit_requests;  // reading end of the pipe that PEs write to
         JobLog log;
         Poller poller;
     };
-    Launcher(const Options& options, const JobPlan& plan, Parts parts);
+    Launcher(const Options& options, const JobPlan& plan, Resources resources);
     Launcher(const Launcher&) = delete;
     Launcher& operator=(const Launcher&) = delete;
 
@@ -46,37 +46,37 @@ public:
 private:
     void watch();
     void start_pes();
-    void turn();
+    void poll_once();
     [[nodiscard]] std::optional<std::chrono::milliseconds> time_to_wait() const;
-    void hear_keeper();
-    void take(Received received);
+    void receive_from_supervisor();
+    void handle_message(Received received);
     void pe_started(const Message& message, std::vector<Fd> output);
     void tag_output_of(int pe, std::vector<Fd> output);
     void pe_not_started(const Message& message, const std::string& attempt);
     void pe_ended(const Message& message);
     void report_to_rendezvous(const Message& message);
-    void reap_keeper();
-    void take_signal();
-    void take_exit_requests();
-    void take_log();
-    void take_record(const LauncherRecord& record);
+    void reap_supervisor();
+    void handle_signal();
+    void read_exit_requests();
+    void read_log();
+    void handle_record(const LauncherRecord& record);
     void fail_for_failed_calls();
-    void carry_out(const Orders& orders);
+    void execute(const Commands& commands);
     void close_job();
     void finish_output();
     void write_out();
     [[nodiscard]] bool output_is_lost() const;
     void pump();
     void pump(OutputSink& sink, bool& watched);
-    void say(const std::string& message);
-    void say_if_verbose(const std::string& message);
+    void report(const std::string& message);
+    void report_if_verbose(const std::string& message);
     [[nodiscard]] std::string name_of(int index) const;
     [[nodiscard]] int npes_of_job() const;
     [[nodiscard]] int emulated_host_of_pe(int pe) const;
 
     const Options& options_;
     const JobPlan& plan_;
-    Parts parts_;
+    Resources resources_;
     std::string host_;
     Clock::time_point begin_;
     JobState state_;
@@ -90,8 +90,8 @@ private:
     std::optional<TaggedOutput> tagged_;
     std::optional<InputRelay> input_;
     std::unique_ptr<Rendezvous> rendezvous_;
-    std::optional<Clock::time_point> keeper_deadline_;  // set once the job has been closed
-    bool keeper_gone_ = false;
+    std::optional<Clock::time_point> supervisor_deadline_;  // set once the job has been closed
+    bool supervisor_ended_ = false;
     bool output_abandoned_ = false;
 };
 

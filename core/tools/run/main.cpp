@@ -6,17 +6,17 @@
 #include <variant>
 
 #include "core/base/standard_streams.hpp"
+#include "core/tools/run/agent_client.hpp"
 #include "core/tools/run/allocation.hpp"
-#include "core/tools/run/carrier.hpp"
 #include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/host_agent.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/part.hpp"
 #include "core/tools/run/start_job.hpp"
 
 namespace {
 
-int leave(const npushmem::run::EarlyExit& exit) {
+int print_and_exit(const npushmem::run::EarlyExit& exit) {
     exit.status == 0 ? npushmem::write_output(exit.text) : npushmem::write_error(exit.text);
     return npushmem::checked_status("npushmem-run", exit.status);
 }
@@ -27,15 +27,16 @@ int main(int argc, char** argv, char** environment) {
     namespace run = npushmem::run;
     npushmem::prepare_standard_streams();
     (void)std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, the system tells nobody how a process ended
-    if (argc == 2 && std::string_view(argv[1]) == "--part") return run::run_part(environment);
+    if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run::run_host_agent(environment);
     auto options = run::parse_options({argv + 1, argv + argc});
-    if (const auto* exit = std::get_if<run::EarlyExit>(&options)) return leave(*exit);
-    if (std::get<run::Options>(options).carry) return run::run_carrier(std::get<run::Options>(options), environment);
+    if (const auto* exit = std::get_if<run::EarlyExit>(&options)) return print_and_exit(*exit);
+    if (std::get<run::Options>(options).agent_client)
+        return run::run_agent_client(std::get<run::Options>(options), environment);
     if (const auto found = run::use_allocation(std::get<run::Options>(options), npushmem::ProcessEnvironment(),
                                                npushmem::system_files());
         !found.ok())
-        return leave({run::exit_usage, fmt::format("npushmem-run: {}\n", found.message())});
+        return print_and_exit({run::exit_usage, fmt::format("npushmem-run: {}\n", found.message())});
     auto plan = run::prepare_job(std::get<run::Options>(options), environment);
-    if (const auto* exit = std::get_if<run::EarlyExit>(&plan)) return leave(*exit);
+    if (const auto* exit = std::get_if<run::EarlyExit>(&plan)) return print_and_exit(*exit);
     return run::run_job(std::get<run::Options>(options), std::get<run::JobPlan>(std::move(plan)));
 }

@@ -15,16 +15,16 @@
 namespace npushmem::run {
 namespace {
 
-constexpr int most_pes = 1 << 20;
+constexpr int max_pes = 1 << 20;
 
 // What CLI11 fills; checked and turned into Options afterwards, so that every message names the option and the value.
-struct Raw {
+struct RawOptions {
     std::string npes = "1";
     std::string hosts;
     std::optional<std::string> rsh;
     bool local = false;
     std::string remote_run;
-    bool carry = false;
+    bool agent_client = false;
     std::string nodes;
     std::string map_by = "block";
     std::vector<std::string> exports;
@@ -61,7 +61,7 @@ public:
     }
 };
 
-void declare(CLI::App& app, Raw& raw) {
+void declare(CLI::App& app, RawOptions& raw) {
     app.prefix_command();
     app.set_help_flag("-h,--help", "Show this text");
     app.set_version_flag("-V,--version", fmt::format("npushmem-run {}.{}.{}", library_version.major,
@@ -81,7 +81,7 @@ void declare(CLI::App& app, Raw& raw) {
         ->type_name("COMMAND");
     app.add_option("--remote-run", raw.remote_run, "npushmem-run on the other hosts, if not at the path of this one")
         ->type_name("PATH");
-    app.add_flag("--carry", raw.carry)->group("");
+    app.add_flag("--agent-client", raw.agent_client)->group("");
     app.add_option("--nodes", raw.nodes, "Emulate K hosts: PEs of different ones cannot map each other's memory")
         ->type_name("K");
     app.add_option("--map-by", raw.map_by,
@@ -199,13 +199,13 @@ std::string own_path() {
     return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
-void take_hosts(Conversion& conversion, const Raw& raw, Options& options) {
+void take_hosts(Conversion& conversion, const RawOptions& raw, Options& options) {
     options.hosts = words_of(raw.hosts, ',');
     options.rsh = words_of(raw.rsh.value_or("ssh"), ' ');
     options.rsh_given = raw.rsh.has_value();
     options.local = raw.local;
     options.remote_run = raw.remote_run.empty() ? own_path() : raw.remote_run;
-    options.carry = raw.carry;
+    options.agent_client = raw.agent_client;
     if (!raw.hosts.empty() && options.hosts.empty())
         conversion.fail(fmt::format("--hosts '{}' names no host", raw.hosts));
     if (options.rsh.empty()) conversion.fail("--rsh is empty");
@@ -226,11 +226,11 @@ void check_hosts(Conversion& conversion, const Options& options) {
             conversion.fail("-x NPUSHMEM_EMULATED_HOST contradicts --nodes, which sets it for every PE");
 }
 
-Result<Options> converted(const Raw& raw) {
+Result<Options> converted(const RawOptions& raw) {
     Options options;
     Conversion conversion;
-    conversion.take(whole_number("-n", raw.npes, most_pes), options.npes);
-    if (!raw.nodes.empty()) conversion.take(whole_number("--nodes", raw.nodes, most_pes), options.nodes);
+    conversion.take(whole_number("-n", raw.npes, max_pes), options.npes);
+    if (!raw.nodes.empty()) conversion.take(whole_number("--nodes", raw.nodes, max_pes), options.nodes);
     conversion.take(choice<MapBy>("--map-by", raw.map_by, map_rules), options.map_by);
     conversion.take(choice<Bind>("--bind", raw.bind, bindings), options.bind);
     if (!raw.timeout.empty()) conversion.take(seconds("--timeout", raw.timeout), options.timeout);
@@ -281,7 +281,7 @@ std::string name_of(Bind bind) { return name_in(bindings, bind); }
 
 std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments) {
     CLI::App app{"Starts N processes as the PEs of one npushmem job, on this host or on several.", "npushmem-run"};
-    Raw raw;
+    RawOptions raw;
     declare(app, raw);
     try {
         auto words = with_np_as_n(arguments, app);

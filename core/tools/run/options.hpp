@@ -35,8 +35,8 @@ struct Options {
     bool rsh_given = false;               // by the user
     bool local = false;                   // on this host only, also in an allocation of several
     std::string remote_run;               // npushmem-run on the other hosts
-    bool carry = false;                   // this process stands for one of the hosts
-    int job_npes = 0;                     // above 0: this is a part of a job of so many PEs
+    bool agent_client = false;            // this process is an agent client
+    int job_npes = 0;                     // above 0: this is the host agent of a job of so many PEs
     std::string record_mark;              // not empty: records go to standard error, in frames that begin so
     std::vector<std::string> command;     // never empty
 };

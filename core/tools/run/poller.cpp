@@ -26,7 +26,7 @@ Status Poller::add(int fd, std::uint32_t events, Handler handler) {
     return {};
 }
 
-void Poller::change(int fd, std::uint32_t events) {
+void Poller::modify(int fd, std::uint32_t events) {
     epoll_event event{};
     event.events = events;
     event.data.fd = fd;

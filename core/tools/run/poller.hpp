@@ -21,7 +21,7 @@ public:
     // `events` as for epoll. The descriptor stays the caller's and must be removed before it is closed.
     Status add(int fd, std::uint32_t events, Handler handler);
     // No events: keep the handler but wait for nothing (hang-ups still arrive).
-    void change(int fd, std::uint32_t events);
+    void modify(int fd, std::uint32_t events);
     void remove(int fd);
 
     // Calls the handlers of all descriptors that are ready, in the order in which they became so; waits for the first

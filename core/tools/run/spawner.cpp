@@ -20,7 +20,7 @@ struct Failure {
 };
 
 // From here to execve the child shares the parent's memory (vfork): it may only make system calls.
-[[noreturn]] void give_up(int report_to, const char* attempt) {
+[[noreturn]] void report_and_exit(int report_to, const char* attempt) {
     const Failure failure{errno, attempt};
     (void)!::write(report_to, &failure, sizeof failure);
     ::_exit(127);
@@ -33,23 +33,24 @@ bool place(int from, int to) {
     return ::dup2(from, to) == to;
 }
 
-[[noreturn]] void become(const SpawnRequest& request, int parent, int report_to) {
-    if (::setpgid(0, 0) != 0) give_up(report_to, "setpgid");
-    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) give_up(report_to, "prctl(PR_SET_PDEATHSIG)");
+[[noreturn]] void exec_program(const SpawnRequest& request, int parent, int report_to) {
+    if (::setpgid(0, 0) != 0) report_and_exit(report_to, "setpgid");
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) report_and_exit(report_to, "prctl(PR_SET_PDEATHSIG)");
     if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
-    if (!place(request.input, 0)) give_up(report_to, "giving it its standard input");
-    if (!place(request.output, 1)) give_up(report_to, "giving it its standard output");
-    if (!place(request.errors, 2)) give_up(report_to, "giving it its standard error");
+    if (!place(request.input, 0)) report_and_exit(report_to, "giving it its standard input");
+    if (!place(request.output, 1)) report_and_exit(report_to, "giving it its standard output");
+    if (!place(request.errors, 2)) report_and_exit(report_to, "giving it its standard error");
     if (request.cpus != nullptr && ::sched_setaffinity(0, request.cpus_bytes, request.cpus) != 0)
-        give_up(report_to, "binding it to CPUs");
-    if (::sigprocmask(SIG_SETMASK, request.signal_mask, nullptr) != 0) give_up(report_to, "sigprocmask");
+        report_and_exit(report_to, "binding it to CPUs");
+    if (::sigprocmask(SIG_SETMASK, request.signal_mask, nullptr) != 0) report_and_exit(report_to, "sigprocmask");
     ::execve(request.program, request.arguments, request.environment);
-    give_up(report_to, "execve");
+    report_and_exit(report_to, "execve");
 }
 
 int start(const SpawnRequest& request, int parent, int report_to) {
-    const int pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): become() makes system calls only
-    if (pid == 0) become(request, parent, report_to);
+    const int pid =
+        ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): exec_program() makes system calls only
+    if (pid == 0) exec_program(request, parent, report_to);
     return pid;
 }
 

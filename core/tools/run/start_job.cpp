@@ -15,9 +15,9 @@
 #include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_codes.hpp"
 #include "core/tools/run/forwarded_signals.hpp"
-#include "core/tools/run/keeper.hpp"
 #include "core/tools/run/launcher.hpp"
 #include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/supervisor.hpp"
 
 namespace npushmem::run {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU};
 
 sigset_t signals_for(const Options& options) {
-    return options.job_npes == 0 ? set_of(forwarded_signals) : set_of(part_signals);
+    return options.job_npes == 0 ? set_of(forwarded_signals) : set_of(agent_signals);
 }
 
 // Returns the mask as it was: PEs get it back.
@@ -67,10 +67,10 @@ std::array<Fd, 2> request_pipe(EnvironmentBlock& environment) {
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
-int run_keeper(JobPlan plan, Channel channel, JobLog log) {
+int run_supervisor(JobPlan plan, Channel channel, JobLog log) {
     auto poller = Poller::open();
     if (!poller.ok()) return exit_launcher_failed;
-    return Keeper(std::move(plan), std::move(channel), std::move(log), std::move(poller).value()).run();
+    return Supervisor(std::move(plan), std::move(channel), std::move(log), std::move(poller).value()).run();
 }
 
 int fail(const std::string& message) {
@@ -79,22 +79,22 @@ int fail(const std::string& message) {
 }
 
 // PE 0 alone reads standard input from here on: its writer must see when PE 0 stops reading.
-void let_go_of_input() {
+void release_input() {
     const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);
 }
 
-int run_launcher(const Options& options, const JobPlan& plan, Channel channel, JobLog log, int keeper, Fd terminal,
+int run_launcher(const Options& options, const JobPlan& plan, Channel channel, JobLog log, int supervisor, Fd terminal,
                  Fd requests) {
-    Fd process = open_pidfd(keeper);
+    Fd process = open_pidfd(supervisor);
     const sigset_t signals = signals_for(options);
     Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     auto poller = Poller::open();
     if (!process.open() || !signal_fd.open() || !requests.open() || !poller.ok())
-        return fail(fmt::format("pidfd, signalfd, pipe or epoll for the keeper process: {}", std::strerror(errno)));
-    if (!terminal.open()) let_go_of_input();
+        return fail(fmt::format("pidfd, signalfd, pipe or epoll for the supervisor process: {}", std::strerror(errno)));
+    if (!terminal.open()) release_input();
     Launcher launcher(options, plan,
-                      {std::move(channel), keeper, std::move(process), std::move(signal_fd), std::move(terminal),
+                      {std::move(channel), supervisor, std::move(process), std::move(signal_fd), std::move(terminal),
                        std::move(requests), std::move(log), std::move(poller).value()});
     return launcher.run();
 }
@@ -107,23 +107,23 @@ int run_job(const Options& options, JobPlan plan) {
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto ends = Channel::pair();
     if (!ends.ok()) return fail(ends.status().message());
-    auto [ours, keepers] = std::move(ends).value();
+    auto [launcher_end, supervisor_end] = std::move(ends).value();
     auto terminal = terminal_pipe();
     auto requests = request_pipe(plan.environment);
     auto log = JobLog::create(static_cast<int>(plan.pes.size()));
     const int pid = ::fork();
-    if (pid < 0) return fail(fmt::format("fork of the keeper process: {}", std::strerror(errno)));
+    if (pid < 0) return fail(fmt::format("fork of the supervisor process: {}", std::strerror(errno)));
     if (pid == 0) {
-        ours.close();
+        launcher_end.close();
         terminal[1].reset();
         requests[0].reset();
         plan.first_input = std::move(terminal[0]);
-        ::_exit(run_keeper(std::move(plan), std::move(keepers), std::move(log)));
+        ::_exit(run_supervisor(std::move(plan), std::move(supervisor_end), std::move(log)));
     }
-    keepers.close();
+    supervisor_end.close();
     terminal[0].reset();
     requests[1].reset();
-    return run_launcher(options, plan, std::move(ours), std::move(log), pid, std::move(terminal[1]),
+    return run_launcher(options, plan, std::move(launcher_end), std::move(log), pid, std::move(terminal[1]),
                         std::move(requests[0]));
 }
 

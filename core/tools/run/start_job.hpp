@@ -1,4 +1,4 @@
-// From a plan to a running job: the process-wide state that a launcher needs, and the fork of the keeper.
+// From a plan to a running job: the process-wide state that a launcher needs, and the fork of the supervisor.
 #pragma once
 
 #include "core/tools/run/job_plan.hpp"
@@ -8,7 +8,7 @@ namespace npushmem::run {
 
 // Must be called while the process has one thread. Blocks the signals that are forwarded, raises the limit of open
 // files, and becomes a subreaper: the process is good for nothing but this job afterwards. Returns the exit status; in
-// the keeper's process it does not return.
+// the supervisor's process it does not return.
 int run_job(const Options& options, JobPlan plan);
 
 }  // namespace npushmem::run

@@ -46,8 +46,8 @@ PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts, const std::string
     }
     const run::Fd read_end(ends[0]);
     run::Fd write_end(ends[1]);
-    keeper_ = ::fork();
-    if (keeper_ == 0) {
+    holder_ = ::fork();
+    if (holder_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         const int error = mount_all(mounts, kept);
         (void)!::write(ends[1], &error, sizeof error);
@@ -57,19 +57,19 @@ PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts, const std::string
     write_end.reset();
     (void)!::read(ends[0], &error, sizeof error);
     if (error != 0) why_not_ = std::string("a private mount is not possible here: ") + std::strerror(error);
-    space_ = run::Fd(::open(("/proc/" + std::to_string(keeper_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+    space_ = run::Fd(::open(("/proc/" + std::to_string(holder_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 PrivateMounts::~PrivateMounts() {
-    if (keeper_ < 0) return;
-    ::kill(keeper_, SIGKILL);
-    ::waitpid(keeper_, nullptr, 0);
+    if (holder_ < 0) return;
+    ::kill(holder_, SIGKILL);
+    ::waitpid(holder_, nullptr, 0);
 }
 
 bool PrivateMounts::enter() const { return ::setns(space_.get(), CLONE_NEWNS) == 0; }
 
 std::string PrivateMounts::seen_from_outside(const std::string& folder) const {
-    return "/proc/" + std::to_string(keeper_) + "/root" + folder;
+    return "/proc/" + std::to_string(holder_) + "/root" + folder;
 }
 
 }  // namespace npushmem::api_test

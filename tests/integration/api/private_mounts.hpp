@@ -29,7 +29,7 @@ public:
     [[nodiscard]] std::string seen_from_outside(const std::string& folder) const;
 
 private:
-    int keeper_ = -1;  // a process that does nothing but stay inside
+    int holder_ = -1;  // a process that does nothing but stay inside
     run::Fd space_;
     std::string why_not_;
 };

@@ -115,34 +115,35 @@ TEST(Ending, KillOfTheLauncherWhileItStartsPesLeavesNothing) {
     EXPECT_EQ(job.end(), 128 + SIGKILL);
 }
 
-TEST(Ending, KillOfTheKeeperEndsTheJobWithAMessage) {
+TEST(Ending, KillOfTheSupervisorEndsTheJobWithAMessage) {
     JobUnderTest job(helper_job({"-n", "2"}, {"child=group", "session=session", "report=ready", "pause"}));
     EXPECT_EQ(job.reports(6).size(), 6U);
-    const int keeper = job.keeper();
-    ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+    const int supervisor = job.supervisor();
+    ASSERT_EQ(::kill(supervisor, SIGKILL), 0);
     EXPECT_EQ(job.end(), exit_launcher_failed);
-    EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid " + std::to_string(keeper)));
+    EXPECT_THAT(job.errors(), HasSubstr("supervisor process (pid " + std::to_string(supervisor)));
 }
 
-// The launcher reads its end of the channel as still open, as while the keeper is killed between vfork and execve.
-TEST(Ending, KillOfTheKeeperIsNoticedWhileItsSocketIsHeldElsewhere) {
+// The launcher reads its end of the channel as still open, as while the supervisor is killed between vfork and execve.
+TEST(Ending, KillOfTheSupervisorIsNoticedWhileItsSocketIsHeldElsewhere) {
     JobUnderTest job(helper_job({"-n", "2"}, {"report=ready", "pause"}));
     EXPECT_EQ(job.reports(2).size(), 2U);
-    const int keeper = job.keeper();
-    const std::vector<Fd> held = sockets_of(keeper);
+    const int supervisor = job.supervisor();
+    const std::vector<Fd> held = sockets_of(supervisor);
     if (held.empty()) GTEST_SKIP() << "this user may not take the descriptors of another process";
-    ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+    ASSERT_EQ(::kill(supervisor, SIGKILL), 0);
     EXPECT_EQ(job.end(), exit_launcher_failed);
-    EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid " + std::to_string(keeper) + ") was killed by signal 9"));
+    EXPECT_THAT(job.errors(),
+                HasSubstr("supervisor process (pid " + std::to_string(supervisor) + ") was killed by signal 9"));
 }
 
-TEST(Ending, KillOfTheKeeperAtAnyStageOfTheStartIsAFailure) {
+TEST(Ending, KillOfTheSupervisorAtAnyStageOfTheStartIsAFailure) {
     for (const int started : {1, 2, 3, 5, 8, 13, 21, 34, 55, 60}) {
         JobUnderTest job(helper_job({"-n", "60"}, {"report=ready", "pause"}));
         EXPECT_EQ(job.reports(started).size(), static_cast<std::size_t>(started));
-        ASSERT_EQ(::kill(job.keeper(), SIGKILL), 0);
+        ASSERT_EQ(::kill(job.supervisor(), SIGKILL), 0);
         EXPECT_EQ(job.end(), exit_launcher_failed) << started;
-        EXPECT_THAT(job.errors(), HasSubstr("keeper process (pid ")) << started;
+        EXPECT_THAT(job.errors(), HasSubstr("supervisor process (pid ")) << started;
     }
 }
 
@@ -189,7 +190,7 @@ TEST(Ending, ProgramsThatCannotRun) {
 
 TEST(Ending, TooFewDescriptorsEndTheJobWithTheReason) {
     JobSettings settings;
-    settings.most_files = 64;
+    settings.max_files = 64;
     for (const char* output : {"--tag-output", "--bind=none"}) {
         JobUnderTest job(helper_job({"-n", "100", output}, {"pause"}), settings);
         EXPECT_EQ(job.end(), exit_launcher_failed) << output;

@@ -146,14 +146,14 @@ void JobUnderTest::become_launcher(const std::vector<std::string>& arguments, co
     std::vector<char*> pointers;
     for (auto& word : words) pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    const auto most_files = static_cast<rlim_t>(settings.most_files);
-    const rlimit limit{most_files, most_files};
-    if (most_files > 0) ::setrlimit(RLIMIT_NOFILE, &limit);
+    const auto max_files = static_cast<rlim_t>(settings.max_files);
+    const rlimit limit{max_files, max_files};
+    if (max_files > 0) ::setrlimit(RLIMIT_NOFILE, &limit);
     ::execve(RUN_TEST_LAUNCHER, pointers.data(), environment.pointers().data());
     std::_Exit(97);
 }
 
-int JobUnderTest::keeper() const {
+int JobUnderTest::supervisor() const {
     std::ifstream names;
     int found = -1;
     EXPECT_TRUE(eventually([&] {

@@ -23,7 +23,7 @@ struct JobSettings {
     bool in_background = false;
     int input = -1;                        // standard input of the launcher; -1: an empty one
     int output = -1;                       // standard output; -1: collected
-    int most_files = 0;                    // limit of open files, which the launcher cannot raise; 0: as it is
+    int max_files = 0;                     // limit of open files, which the launcher cannot raise; 0: as it is
     bool own_group = false;                // the launcher leads a process group of its own
     bool children_ignored = false;         // the launcher starts with SIGCHLD ignored
     bool with_bootstrap = false;           // meet by the uid plugin; otherwise no plugin is needed
@@ -41,7 +41,7 @@ public:
 
     [[nodiscard]] int launcher() const { return launcher_; }
     // The launcher's only child.
-    [[nodiscard]] int keeper() const;
+    [[nodiscard]] int supervisor() const;
     void signal(int number) const;
 
     // The next `count` reports, in the order of their arrival.

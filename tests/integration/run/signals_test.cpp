@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "core/tools/run/pe_end.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::run {
@@ -78,7 +78,7 @@ TEST(Signals, SecondInterruptionKillsOnAllHosts) {
     EXPECT_EQ(job.reports(3)[0].word, "signal-2");
     job.signal(SIGTERM);
     EXPECT_EQ(job.end(), 128 + SIGTERM);
-    EXPECT_THAT(job.errors(), HasSubstr("SIGTERM again: killing the 2 running parts"));
+    EXPECT_THAT(job.errors(), HasSubstr("SIGTERM again: killing the 2 running host agents"));
 }
 
 TEST(Signals, UnhandledInterruptionOnHostsEndsTheJobWithItsStatus) {

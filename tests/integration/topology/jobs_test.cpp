@@ -45,7 +45,7 @@ protected:
     }
     void TearDown() override {
         std::filesystem::remove(file);
-        // The launchers' keepers sweep behind the last job, a moment after the launchers have ended.
+        // The launchers' supervisors sweep behind the last job, a moment after the launchers have ended.
         EXPECT_TRUE(run::eventually([] { return tables().empty(); })) << ::testing::PrintToString(tables());
     }
     static std::vector<std::string> tables() {

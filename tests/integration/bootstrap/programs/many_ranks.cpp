@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 struct Plan {
     int ranks;
     std::size_t bytes;
-    long most_kib;
+    long max_kib;
     std::span<std::byte> gathered;  // shared by all ranks
 };
 
@@ -74,7 +74,7 @@ int run_rank(const BootstrapSubject& subject, const Plan& plan) {
             plan.ranks, Seconds(joined - begin).count(), plan.bytes, Seconds(done - joined).count(), grown);
     const Status met = job.barrier();
     if (!met.ok()) return complain(job.rank(), met.message());
-    return job.rank() == 0 && grown > plan.most_kib ? complain(0, "rank 0 needs too much memory") : 0;
+    return job.rank() == 0 && grown > plan.max_kib ? complain(0, "rank 0 needs too much memory") : 0;
 }
 
 int run(Plan plan) {

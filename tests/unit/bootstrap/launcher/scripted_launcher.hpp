@@ -32,9 +32,11 @@ public:
 
     [[nodiscard]] std::string fd() const { return std::to_string(ends_[0]); }
 
-    static void say(int fd, const std::string& text) { (void)!::send(fd, text.data(), text.size(), MSG_NOSIGNAL); }
+    static void send_text(int fd, const std::string& text) {
+        (void)!::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    }
     // Up to and without the next `end`; empty at the conversation's end.
-    static std::string hear(int fd, char end) {
+    static std::string receive_until(int fd, char end) {
         std::string out;
         for (char c = 0; ::read(fd, &c, 1) == 1 && c != end;) out.push_back(c);
         return out;

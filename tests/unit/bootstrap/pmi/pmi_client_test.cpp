@@ -34,25 +34,25 @@ std::function<void(int)> polite(std::map<std::string, std::string> answers = {})
         {"finalize", "cmd=finalize_ack\n"}};
     answers.insert(usual.begin(), usual.end());
     return [answers](int fd) {
-        for (std::string line = ScriptedLauncher::hear(fd, '\n'); !line.empty();
-             line = ScriptedLauncher::hear(fd, '\n')) {
+        for (std::string line = ScriptedLauncher::receive_until(fd, '\n'); !line.empty();
+             line = ScriptedLauncher::receive_until(fd, '\n')) {
             const auto heard = Message::parse(line);
             const auto answer = answers.find(heard.ok() ? heard.value().command() : "");
             if (answer == answers.end() || answer->second.empty()) return;
-            ScriptedLauncher::say(fd, answer->second);
+            ScriptedLauncher::send_text(fd, answer->second);
         }
     };
 }
 
-TEST(PmiClient, LearnsItsSeatAndSharesANote) {
+TEST(PmiClient, LearnsItsRankAndBroadcastsAMessage) {
     const ScriptedLauncher launcher(polite());
     auto client = PmiClient::begin(environment_of(launcher), soon());
     ASSERT_TRUE(client.ok()) << client.status().message();
     EXPECT_EQ(client.value().rank(), 1);
     EXPECT_EQ(client.value().nranks(), 2);
-    const auto note = client.value().share("", soon());
-    ASSERT_TRUE(note.ok()) << note.status().message();
-    EXPECT_EQ(note.value(), "i0123");
+    const auto message = client.value().broadcast("", soon());
+    ASSERT_TRUE(message.ok()) << message.status().message();
+    EXPECT_EQ(message.value(), "i0123");
     client.value().end();
 }
 
@@ -95,10 +95,10 @@ TEST(PmiClient, ASilentLauncherIsNotWaitedForForEverNorAskedAgain) {
     const ScriptedLauncher launcher(polite({{"barrier_in", "\r"}}));  // no end of line: no answer
     auto client = PmiClient::begin(environment_of(launcher), soon());
     ASSERT_TRUE(client.ok()) << client.status().message();
-    const Status late = client.value().share("", Deadline::after(std::chrono::milliseconds(30))).status();
+    const Status late = client.value().broadcast("", Deadline::after(std::chrono::milliseconds(30))).status();
     EXPECT_EQ(late.code(), Code::timeout);
     EXPECT_THAT(late.message(), HasSubstr("has every rank of the job come"));
-    EXPECT_THAT(client.value().share("", soon()).status().message(), HasSubstr("the launcher failed before"));
+    EXPECT_THAT(client.value().broadcast("", soon()).status().message(), HasSubstr("the launcher failed before"));
 }
 
 TEST(PmiClient, GarbageEndsInAnError) {
@@ -106,7 +106,7 @@ TEST(PmiClient, GarbageEndsInAnError) {
     for (int round = 0; round < 300; ++round) {
         std::string bytes(random() % 200, '\0');
         for (char& c : bytes) c = static_cast<char>(random());
-        const ScriptedLauncher launcher([&](int fd) { ScriptedLauncher::say(fd, bytes); });
+        const ScriptedLauncher launcher([&](int fd) { ScriptedLauncher::send_text(fd, bytes); });
         EXPECT_FALSE(PmiClient::begin(environment_of(launcher), soon()).ok());
     }
 }

@@ -33,14 +33,14 @@ std::string hear_message(int fd) {
 std::function<void(int)> polite(std::map<std::string, Message::Words> words = {}) {
     words.insert({"kvs-get", {{"flag", "TRUE"}, {"value", "i;0;"}, {"rc", "0"}}});
     return [words](int fd) {
-        (void)ScriptedLauncher::hear(fd, '\n');
-        ScriptedLauncher::say(fd, "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n");
+        (void)ScriptedLauncher::receive_until(fd, '\n');
+        ScriptedLauncher::send_text(fd, "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\n");
         for (std::string body = hear_message(fd); !body.empty(); body = hear_message(fd)) {
             const std::string command = Message::parse(body).value().command();
             const auto given = words.find(command);
-            ScriptedLauncher::say(fd,
-                                  Message::encode(command + "-response",
-                                                  given != words.end() ? given->second : Message::Words{{"rc", "0"}}));
+            ScriptedLauncher::send_text(
+                fd, Message::encode(command + "-response",
+                                    given != words.end() ? given->second : Message::Words{{"rc", "0"}}));
         }
     };
 }
@@ -59,19 +59,19 @@ TEST(Pmi2Message, TravelsWithItsLengthAndDoubledSemicolons) {
     EXPECT_FALSE(Message::parse("no message").ok());
 }
 
-TEST(Pmi2Client, LearnsItsSeatAndSharesANote) {
+TEST(Pmi2Client, LearnsItsRankAndBroadcastsAMessage) {
     const ScriptedLauncher launcher(polite());
     auto client = Pmi2Client::begin(environment_of(launcher), soon());
     ASSERT_TRUE(client.ok()) << client.status().message();
     EXPECT_EQ(client.value().rank(), 1);
-    EXPECT_EQ(client.value().share("", soon()).value(), "i;0;");
+    EXPECT_EQ(client.value().broadcast("", soon()).value(), "i;0;");
     client.value().end();
 }
 
 TEST(Pmi2Client, TellsWhatALauncherDoesWrong) {
     const ScriptedLauncher old([](int fd) {
-        (void)ScriptedLauncher::hear(fd, '\n');
-        ScriptedLauncher::say(fd, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
+        (void)ScriptedLauncher::receive_until(fd, '\n');
+        ScriptedLauncher::send_text(fd, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
     });
     EXPECT_THAT(Pmi2Client::begin(environment_of(old), soon()).status().message(), HasSubstr("does not speak PMI-2"));
     const ScriptedLauncher strict(polite({{"fullinit", {{"rc", "14"}, {"errmsg", "no room"}}}}));
@@ -86,7 +86,7 @@ TEST(Pmi2Client, GarbageEndsInAnError) {
     for (int round = 0; round < 300; ++round) {
         std::string bytes = round % 2 == 0 ? "cmd=response_to_init pmi_version=2 rc=0\n" : "";
         for (auto left = random() % 100; left > 0; --left) bytes.push_back(static_cast<char>(random()));
-        const ScriptedLauncher launcher([&](int fd) { ScriptedLauncher::say(fd, bytes); });
+        const ScriptedLauncher launcher([&](int fd) { ScriptedLauncher::send_text(fd, bytes); });
         EXPECT_FALSE(Pmi2Client::begin(environment_of(launcher), soon()).ok());
     }
 }

@@ -34,7 +34,7 @@ TEST(Messages, JoinKeepsItsFields) {
     EXPECT_EQ(read.who.text(), "rank 3 (pid 77 on host host)");
     EXPECT_EQ(read.nranks, 8);
     EXPECT_EQ(read.version.minor, 2);
-    EXPECT_EQ(read.patience.count(), 60000);
+    EXPECT_EQ(read.timeout.count(), 60000);
     EXPECT_EQ(read.listener.text(), "10.0.0.1:5");
 }
 

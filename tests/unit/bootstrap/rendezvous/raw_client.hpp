@@ -53,7 +53,7 @@ public:
     }
 
     // The other side has hung up, after whatever it may have sent.
-    [[nodiscard]] bool is_turned_away() const {
+    [[nodiscard]] bool is_rejected() const {
         while (!receive(1).empty()) {
         }
         return true;

@@ -18,14 +18,14 @@ Join join_of(int rank, int nranks, int pid = 100) {
     made.who = {rank, pid + rank, "h"};
     made.nranks = nranks;
     made.version = {1, 2, 3};
-    made.patience = Milliseconds{2000};
+    made.timeout = Milliseconds{2000};
     made.listener = Address::parse("127.0.0.1", static_cast<std::uint16_t>(4000 + rank)).value();
     return made;
 }
 
 // Rank r joins as member 10 + r.
 Status enter(Session& session, const Join& join) {
-    return session.join(join, static_cast<Session::Member>(10 + join.who.rank), start);
+    return session.join(join, static_cast<Session::ConnectionId>(10 + join.who.rank), start);
 }
 
 Session full_session(int nranks) {
@@ -98,7 +98,7 @@ TEST(Session, SaysWhoIsLate) {
 TEST(Session, ThePatienceOfTheLeastPatientCounts) {
     Session session(1, join_of(0, 3), start);
     Join hasty = join_of(1, 3);
-    hasty.patience = Milliseconds{500};
+    hasty.timeout = Milliseconds{500};
     EXPECT_TRUE(enter(session, hasty).ok());
     EXPECT_EQ(session.deadline(), start + Milliseconds{500});
 }
@@ -108,14 +108,14 @@ TEST(Session, TellsLateComersOfItsFailure) {
     EXPECT_TRUE(enter(session, join_of(0, 3)).ok());
     session.fail({Code::peer_dead, "first"}, start);
     session.fail({Code::timeout, "second"}, start);
-    EXPECT_FALSE(session.concerns(join_of(0, 3)));
-    ASSERT_TRUE(session.concerns(join_of(1, 3)));
+    EXPECT_FALSE(session.matches(join_of(0, 3)));
+    ASSERT_TRUE(session.matches(join_of(1, 3)));
     EXPECT_EQ(enter(session, join_of(1, 3)).message(), "first");
-    EXPECT_FALSE(session.concerns(join_of(1, 3)));
-    EXPECT_FALSE(session.forgettable(start));
-    EXPECT_TRUE(session.forgettable(start + Milliseconds{2000}));
+    EXPECT_FALSE(session.matches(join_of(1, 3)));
+    EXPECT_FALSE(session.is_expired(start));
+    EXPECT_TRUE(session.is_expired(start + Milliseconds{2000}));
     EXPECT_EQ(enter(session, join_of(2, 3)).message(), "first");
-    EXPECT_TRUE(session.forgettable(start)) << "everybody knows";
+    EXPECT_TRUE(session.is_expired(start)) << "everybody knows";
 }
 
 TEST(Job, StartsTheNextSessionForThoseWhoHaveLeft) {
@@ -127,7 +127,7 @@ TEST(Job, StartsTheNextSessionForThoseWhoHaveLeft) {
     EXPECT_EQ(job.session_for(join_of(0, 2), start).number(), 2U) << "rank 0 is back before rank 1 has left";
     EXPECT_EQ(job.session_for(join_of(1, 2), start).number(), 2U) << "the same process cannot be in both";
     job.find(1)->leave(1);
-    job.tidy(start);
+    job.prune(start);
     EXPECT_EQ(job.find(1), nullptr);
     EXPECT_NE(job.find(2), nullptr);
 }
@@ -146,8 +146,8 @@ TEST(Job, RefusesAnIntruderWithoutHarmToTheJob) {
 TEST(Job, FindsTheSessionWhoseTimeIsUp) {
     Job job{Credentials{}};
     EXPECT_TRUE(enter(job.session_for(join_of(0, 2), start), join_of(0, 2)).ok());
-    EXPECT_EQ(job.overdue(start), nullptr);
-    EXPECT_NE(job.overdue(start + Milliseconds{2000}), nullptr);
+    EXPECT_EQ(job.find_timed_out(start), nullptr);
+    EXPECT_NE(job.find_timed_out(start + Milliseconds{2000}), nullptr);
     EXPECT_TRUE(job.next_deadline().passed(start + Milliseconds{2000}));
     EXPECT_FALSE(job.next_deadline().passed(start + Milliseconds{1999}));
 }
@@ -177,9 +177,9 @@ TEST(Job, ARankThatEndsAfterItJoinedHarmsNoCompleteSession) {
     job.rank_ended(1, 2, "PE 1 ended");
     EXPECT_EQ(job.fail_for_ended_rank(start), nullptr);
     job.find(1)->leave(0);
-    job.tidy(start);
+    job.prune(start);
     EXPECT_TRUE(enter(job.session_for(join_of(0, 2), start), join_of(0, 2)).ok());
-    EXPECT_NE(job.fail_for_ended_rank(start), nullptr) << "the next session lacks it";
+    EXPECT_NE(job.fail_for_ended_rank(start), nullptr) << "the next session waits for it";
 }
 
 TEST(Job, DoesNotKeepFailuresForEver) {
@@ -188,7 +188,7 @@ TEST(Job, DoesNotKeepFailuresForEver) {
         Session& session = job.session_for(join_of(0, 2), start);
         EXPECT_TRUE(enter(session, join_of(0, 2)).ok());
         session.fail({Code::aborted, "again"}, start);
-        job.tidy(start);
+        job.prune(start);
     }
     EXPECT_EQ(job.find(84), nullptr);
     EXPECT_NE(job.find(100), nullptr);

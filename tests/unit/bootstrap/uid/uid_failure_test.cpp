@@ -34,7 +34,7 @@ Channel greeted(const ThreadJob& job) {
         EXPECT_TRUE(there.ok()) << there.status().message();
         if (!there.ok() || there.value()) return connector.take();
         pollfd waiting = connector.interest();
-        ::poll(&waiting, 1, connector.next_duty().poll_milliseconds());
+        ::poll(&waiting, 1, connector.next_timeout().poll_milliseconds());
     }
 }
 

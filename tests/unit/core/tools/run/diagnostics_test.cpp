@@ -34,9 +34,9 @@ TEST(Diagnostics, ALineOfOnePeStaysAsThePeHasIt) {
     Diagnostics diagnostics(17, false);
     diagnostics.add(from(3, "error api: mine"), begin);
     diagnostics.add({LauncherRecord::Kind::line, 4, "", "error api: before the start"}, begin);
-    EXPECT_EQ(diagnostics.deadline(), begin + Diagnostics::quiet);
-    EXPECT_EQ(diagnostics.take(begin + Diagnostics::quiet - milliseconds(1)), "");
-    EXPECT_EQ(diagnostics.take(begin + Diagnostics::quiet),
+    EXPECT_EQ(diagnostics.deadline(), begin + Diagnostics::merge_window);
+    EXPECT_EQ(diagnostics.take(begin + Diagnostics::merge_window - milliseconds(1)), "");
+    EXPECT_EQ(diagnostics.take(begin + Diagnostics::merge_window),
               "npushmem pe 3/17 error api: mine\nnpushmem error api: before the start\n");
 }
 
@@ -71,7 +71,7 @@ TEST(Diagnostics, APeThatIsNotKnownIsMergedWithNone) {
 TEST(Diagnostics, LatecomersExtendTheWaitUpToALimit) {
     Diagnostics diagnostics(1000, false);
     auto now = begin;
-    for (int pe = 0; now < begin + Diagnostics::limit; ++pe, now += Diagnostics::quiet / 2) {
+    for (int pe = 0; now < begin + Diagnostics::limit; ++pe, now += Diagnostics::merge_window / 2) {
         EXPECT_EQ(diagnostics.take(now), "");
         diagnostics.add(from(pe, "a"), now);
     }

@@ -49,7 +49,7 @@ std::size_t write_to_relay(const Fd& to, std::string_view bytes) {
 }
 
 // Small reads: the writer fills the pipe again and again.
-std::string read_slowly(const Fd& from) {
+std::string read_with_pauses(const Fd& from) {
     std::string all;
     std::array<char, 100> bytes{};
     for (ssize_t count = 0; (count = ::read(from.get(), bytes.data(), bytes.size())) > 0;)
@@ -67,7 +67,7 @@ TEST(ErrorRelay, WaitsForASlowReaderOfANonBlockingPipe) {
     std::string output;
     for (int line = 0; output.size() < 500000; ++line) output += "line " + std::to_string(line) + "\n";
     std::string arrived;
-    std::thread reader([&] { arrived = read_slowly(errors.reading); });
+    std::thread reader([&] { arrived = read_with_pauses(errors.reading); });
     {
         const StandardErrorIs replaced(errors.writing);
         auto relay = ErrorRelay::start(std::move(shell.reading), make_mark());

@@ -49,7 +49,7 @@ TEST(JobState, APeThatCannotGoOnFailsTheJob) {
     JobState state(1, {}, std::nullopt);
     state.pe_started();
     (void)state.exit_requested({0, 1, true}, {});
-    const Orders ended = state.pe_ended({0, 10, HowEnded::exited, 0}, "PE 0", {});
+    const Commands ended = state.pe_ended({0, 10, TerminationKind::exited, 0}, "PE 0", {});
     EXPECT_THAT(ended.messages, ElementsAre(HasSubstr("PE 0 cannot go on")));
     EXPECT_EQ(state.exit_status(), 1);
 }
@@ -59,12 +59,12 @@ TEST(JobState, AnExitRequestEndsTheJobWithItsStatus) {
         JobState state(2, {}, std::nullopt);
         state.pe_started();
         state.pe_started();
-        const Orders orders = state.exit_requested({1, status, false}, {});
-        EXPECT_FALSE(orders.signals.empty());
-        EXPECT_EQ(orders.messages.size(), status == 0 ? 0U : 1U);
+        const Commands commands = state.exit_requested({1, status, false}, {});
+        EXPECT_FALSE(commands.signals.empty());
+        EXPECT_EQ(commands.messages.size(), status == 0 ? 0U : 1U);
         // The others die by the launcher's own signal, which is no failure of theirs.
-        (void)state.pe_ended({1, 11, HowEnded::exited, status}, "PE 1", {});
-        EXPECT_THAT(state.pe_ended({0, 10, HowEnded::killed, 15}, "PE 0", {}).messages, IsEmpty());
+        (void)state.pe_ended({1, 11, TerminationKind::exited, status}, "PE 1", {});
+        EXPECT_THAT(state.pe_ended({0, 10, TerminationKind::killed, 15}, "PE 0", {}).messages, IsEmpty());
         EXPECT_EQ(state.exit_status(), status);
     }
 }

@@ -88,7 +88,7 @@ TEST_F(JobLogTest, ASlowLauncherLosesNothing) {
     EXPECT_THAT(log_.read(), ElementsAre(line_of(0, "late")));
 }
 
-TEST_F(JobLogTest, WhatTheLauncherHasNotShownIsLeftToTheKeeper) {
+TEST_F(JobLogTest, WhatTheLauncherHasNotShownIsLeftToTheSupervisor) {
     const LauncherChannel channel = channel_of(0);
     for (const char* text : {"shown", "read only", "not read"}) {
         EXPECT_TRUE(channel.append(line_of(0, text)));
@@ -96,16 +96,16 @@ TEST_F(JobLogTest, WhatTheLauncherHasNotShownIsLeftToTheKeeper) {
         EXPECT_THAT(log_.read(), ElementsAre(line_of(0, text)));
         if (std::string_view(text) == "shown") log_.mark_shown();
     }
-    const int keeper = ::fork();  // which has the same descriptors and its own place in the file
-    if (keeper == 0) {
+    const int supervisor = ::fork();  // which has the same descriptors and its own place in the file
+    if (supervisor == 0) {
         log_.continue_after_launcher();
         const auto rest = log_.read();
         ::_exit(rest == std::vector{line_of(0, "read only"), line_of(0, "not read")} ? 0 : 1);
     }
     int status = -1;
-    ASSERT_EQ(::waitpid(keeper, &status, 0), keeper);
+    ASSERT_EQ(::waitpid(supervisor, &status, 0), supervisor);
     EXPECT_EQ(status, 0);
-    log_.keep_from_keeper();
+    log_.claim_for_launcher();
     (void)log_.read();
     log_.mark_shown();
     log_.continue_after_launcher();
@@ -188,7 +188,7 @@ TEST(JobLogNone, DescribesAndHoldsNothing) {
     EXPECT_THAT(log.read(), IsEmpty());
     EXPECT_THAT(log.failed_calls(), IsEmpty());
     log.mark_shown();
-    log.keep_from_keeper();
+    log.claim_for_launcher();
     log.continue_after_launcher();
 }
 

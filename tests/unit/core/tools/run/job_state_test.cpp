@@ -16,8 +16,8 @@ using ::testing::IsEmpty;
 
 constexpr Clock::time_point start{};
 
-PeEnd exited(int pe, int status) { return {pe, 100 + pe, HowEnded::exited, status}; }
-PeEnd killed(int pe, int signal) { return {pe, 100 + pe, HowEnded::killed, signal}; }
+ExitRecord exited(int pe, int status) { return {pe, 100 + pe, TerminationKind::exited, status}; }
+ExitRecord killed(int pe, int signal) { return {pe, 100 + pe, TerminationKind::killed, signal}; }
 
 JobState running_job(int npes, std::optional<milliseconds> limit = std::nullopt) {
     JobState state(npes, start, limit);
@@ -27,12 +27,12 @@ JobState running_job(int npes, std::optional<milliseconds> limit = std::nullopt)
 
 TEST(JobState, AllEndingWithZeroIsSuccess) {
     JobState state = running_job(2);
-    const Orders first = state.pe_ended(exited(1, 0), "one", start);
+    const Commands first = state.pe_ended(exited(1, 0), "one", start);
     EXPECT_FALSE(first.close);
     EXPECT_THAT(first.messages, IsEmpty());
     EXPECT_THAT(first.signals, IsEmpty());
     EXPECT_FALSE(state.deadline().has_value());
-    const Orders second = state.pe_ended(exited(0, 0), "zero", start);
+    const Commands second = state.pe_ended(exited(0, 0), "zero", start);
     EXPECT_TRUE(second.close);
     EXPECT_THAT(second.messages, IsEmpty());
     EXPECT_EQ(state.exit_status(), 0);
@@ -51,7 +51,7 @@ TEST(JobState, AnUnknownOutcomeIsAFailure) {
 
 TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
     JobState state = running_job(3);
-    const Orders first = state.pe_ended(killed(1, SIGSEGV), "PE 1 died", start);
+    const Commands first = state.pe_ended(killed(1, SIGSEGV), "PE 1 died", start);
     EXPECT_THAT(first.messages, ElementsAre("PE 1 died; ending the other 2 running PEs"));
     EXPECT_THAT(first.signals, ElementsAre(SIGTERM, SIGCONT));
     EXPECT_FALSE(first.close);
@@ -63,11 +63,11 @@ TEST(JobState, FirstFailureEndsTheJobAndGivesItsStatus) {
 
 TEST(JobState, AnOrderedEndReportsNoPe) {
     JobState state = running_job(2);
-    const Orders ordered = state.end_ordered(start);
+    const Commands ordered = state.stop_requested(start);
     EXPECT_THAT(ordered.signals, ElementsAre(SIGTERM, SIGCONT));
     EXPECT_THAT(ordered.messages, IsEmpty());
     EXPECT_EQ(state.deadline(), start + JobState::grace);
-    EXPECT_THAT(state.end_ordered(start).signals, IsEmpty()) << "PEs get one TERM";
+    EXPECT_THAT(state.stop_requested(start).signals, IsEmpty()) << "PEs get one TERM";
     EXPECT_THAT(state.pe_ended(killed(1, SIGTERM), "PE 1 died", start).messages, IsEmpty());
     EXPECT_THAT(state.pe_ended(exited(0, 0), "PE 0", start).messages, IsEmpty());
     EXPECT_EQ(state.exit_status(), 128 + SIGTERM);
@@ -75,23 +75,23 @@ TEST(JobState, AnOrderedEndReportsNoPe) {
 
 TEST(JobState, AnOrderedEndBeforeAllHaveStartedClosesAtOnce) {
     JobState state(2, start, std::nullopt);
-    const Orders ordered = state.end_ordered(start);
+    const Commands ordered = state.stop_requested(start);
     EXPECT_TRUE(ordered.close);
     EXPECT_THAT(ordered.messages, IsEmpty());
 }
 
 TEST(JobState, PartsOfAJobGetTheSignalOfTheirOwn) {
-    JobState state(2, start, std::nullopt, "part", SIGPWR);
+    JobState state(2, start, std::nullopt, "host agent", SIGPWR);
     state.pe_started();
     state.pe_started();
     EXPECT_THAT(state.signalled(SIGTERM).signals, ElementsAre(SIGTERM)) << "a user's";
-    EXPECT_THAT(state.pe_ended(exited(0, 1), "part 0", start).signals, ElementsAre(SIGPWR, SIGCONT));
+    EXPECT_THAT(state.pe_ended(exited(0, 1), "host agent 0", start).signals, ElementsAre(SIGPWR, SIGCONT));
 }
 
 TEST(JobState, WhoDoesNotEndInTimeIsKilled) {
     JobState state = running_job(2);
     (void)state.pe_ended(exited(0, 7), "PE 0", start);
-    const Orders late = state.expired(start + JobState::grace);
+    const Commands late = state.expired(start + JobState::grace);
     EXPECT_TRUE(late.close);
     EXPECT_THAT(late.signals, IsEmpty());
     EXPECT_FALSE(state.deadline().has_value());
@@ -102,18 +102,18 @@ TEST(JobState, AGraceOfOneSecondWouldBeTooLong) { EXPECT_LE(JobState::grace, mil
 
 TEST(JobState, FailureOfTheOnlyPeLeavesNobodyToEnd) {
     JobState state = running_job(1);
-    const Orders orders = state.pe_ended(exited(0, 1), "PE 0 exited with status 1", start);
-    EXPECT_THAT(orders.messages, ElementsAre("PE 0 exited with status 1"));
-    EXPECT_TRUE(orders.close);
+    const Commands commands = state.pe_ended(exited(0, 1), "PE 0 exited with status 1", start);
+    EXPECT_THAT(commands.messages, ElementsAre("PE 0 exited with status 1"));
+    EXPECT_TRUE(commands.close);
 }
 
 TEST(JobState, FailureBeforeAllHaveStartedClosesAtOnce) {
     JobState state(3, start, std::nullopt);
     state.pe_started();
     state.pe_started();
-    const Orders orders = state.pe_ended(exited(0, 5), "PE 0", start);
-    EXPECT_TRUE(orders.close);
-    EXPECT_THAT(orders.messages, ElementsAre("PE 0; ending the other running PE"));
+    const Commands commands = state.pe_ended(exited(0, 5), "PE 0", start);
+    EXPECT_TRUE(commands.close);
+    EXPECT_THAT(commands.messages, ElementsAre("PE 0; ending the other running PE"));
     EXPECT_EQ(state.exit_status(), 5);
 }
 
@@ -122,7 +122,7 @@ TEST(JobState, SignalsAreForwardedAndASecondInterruptionKills) {
     EXPECT_THAT(state.signalled(SIGUSR1).signals, ElementsAre(SIGUSR1));
     EXPECT_THAT(state.signalled(SIGUSR1).signals, ElementsAre(SIGUSR1));
     EXPECT_THAT(state.signalled(SIGINT).signals, ElementsAre(SIGINT));
-    const Orders again = state.signalled(SIGTERM);
+    const Commands again = state.signalled(SIGTERM);
     EXPECT_TRUE(again.close);
     EXPECT_THAT(again.signals, IsEmpty());
     EXPECT_THAT(again.messages, ElementsAre(HasSubstr("SIGTERM again")));
@@ -140,9 +140,9 @@ TEST(JobState, TimeLimitEndsTheJobWithItsOwnStatus) {
     JobState state = running_job(2, milliseconds(1500));
     EXPECT_EQ(state.deadline(), start + milliseconds(1500));
     const auto now = start + milliseconds(1500);
-    const Orders orders = state.expired(now);
-    EXPECT_THAT(orders.messages, ElementsAre(HasSubstr("limit of 1.5 s")));
-    EXPECT_THAT(orders.signals, ElementsAre(SIGTERM, SIGCONT));
+    const Commands commands = state.expired(now);
+    EXPECT_THAT(commands.messages, ElementsAre(HasSubstr("limit of 1.5 s")));
+    EXPECT_THAT(commands.signals, ElementsAre(SIGTERM, SIGCONT));
     EXPECT_EQ(state.deadline(), now + JobState::grace);
     EXPECT_TRUE(state.expired(now + JobState::grace).close);
     EXPECT_EQ(state.exit_status(), exit_timeout);
@@ -154,7 +154,7 @@ TEST(JobState, TimeLimitBeforeAllHaveStartedClosesAtOnce) {
     EXPECT_EQ(state.exit_status(), exit_timeout);
 }
 
-TEST(JobState, AWishToEndComesTooLateAfterAFailure) {
+TEST(JobState, AnExitRequestAfterAFailureIsIgnored) {
     JobState state = running_job(3);
     (void)state.pe_ended(exited(0, 9), "PE 0", start);
     EXPECT_THAT(state.exit_requested({1, 0, false}, start).signals, IsEmpty());
@@ -165,40 +165,40 @@ constexpr ExitRequest cannot_go_on{1, 1, true};
 
 TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
     JobState state = running_job(3);
-    const Orders said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.look);
+    const Commands said = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(said.flush_exits);
     EXPECT_THAT(said.messages, IsEmpty());
     EXPECT_THAT(said.signals, IsEmpty());
-    EXPECT_FALSE(state.exit_requested({2, 1, true}, start).look) << "one look serves both";
+    EXPECT_FALSE(state.exit_requested({2, 1, true}, start).flush_exits) << "one flush serves both";
     EXPECT_FALSE(state.deadline().has_value());
-    state.looked(start);
-    const auto found_nobody = start + JobState::cause_limit;
+    state.exits_flushed(start);
+    const auto found_nobody = start + JobState::cause_timeout;
     EXPECT_EQ(state.deadline(), found_nobody);
-    const Orders decided = state.expired(found_nobody);
+    const Commands decided = state.expired(found_nobody);
     EXPECT_THAT(decided.messages, ElementsAre(HasSubstr("PE 1 cannot go on")));
     EXPECT_THAT(decided.signals, ElementsAre(SIGTERM, SIGCONT));
     EXPECT_EQ(state.deadline(), found_nobody + JobState::grace);
     EXPECT_EQ(state.exit_status(), 1);
-    state.looked(found_nobody);
+    state.exits_flushed(found_nobody);
     EXPECT_EQ(state.deadline(), found_nobody + JobState::grace);
 }
 
 TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
-    const Orders cause = state.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
+    const Commands cause = state.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
     EXPECT_THAT(cause.messages, ElementsAre(HasSubstr("PE 0 died")));
-    state.looked(start);
+    state.exits_flushed(start);
     EXPECT_EQ(state.deadline(), start + JobState::grace);
     EXPECT_TRUE(state.pe_ended(exited(1, 1), "PE 1", start).messages.empty());
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-// A shell ends after its program, so its end comes after the look.
+// A shell ends after its program, so its end comes after the flush.
 TEST(JobState, TheEndThatMadeAPeUnableToGoOnMayComeALittleLater) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
-    state.looked(start);
+    state.exits_flushed(start);
     EXPECT_THAT(state.pe_ended(exited(0, 137), "PE 0 exited with status 137", start).messages,
                 ElementsAre(HasSubstr("PE 0 exited with status 137")));
     EXPECT_EQ(state.exit_status(), 137);
@@ -208,8 +208,8 @@ TEST(JobState, BeforeAllHaveStartedTheCauseIsLookedForAsWell) {
     JobState state(3, start, std::nullopt);
     state.pe_started();
     state.pe_started();
-    const Orders said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.look);
+    const Commands said = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(said.flush_exits);
     EXPECT_FALSE(said.close);
     EXPECT_TRUE(state.pe_ended(killed(0, SIGKILL), "PE 0 died", start).close);
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
@@ -230,7 +230,7 @@ TEST(JobState, TheFirstThatCouldNotGoOnIsNamedWhenAllHaveEndedWithoutACause) {
     (void)state.exit_requested(cannot_go_on, start);
     (void)state.exit_requested({0, 1, true}, start);
     (void)state.pe_ended(exited(0, 5), "PE 0 exited", start);
-    const Orders last = state.pe_ended(exited(1, 5), "PE 1 exited", start);
+    const Commands last = state.pe_ended(exited(1, 5), "PE 1 exited", start);
     EXPECT_THAT(last.messages, ElementsAre("PE 1 cannot go on, as it has reported above"));
     EXPECT_TRUE(last.close);
     EXPECT_EQ(state.exit_status(), 1);
@@ -239,7 +239,7 @@ TEST(JobState, TheFirstThatCouldNotGoOnIsNamedWhenAllHaveEndedWithoutACause) {
 TEST(JobState, TheTimeLimitHoldsWhileTheCauseIsWaitedFor) {
     JobState state = running_job(2, milliseconds(100));
     (void)state.exit_requested(cannot_go_on, start);
-    state.looked(start);
+    state.exits_flushed(start);
     EXPECT_EQ(state.deadline(), start + milliseconds(100));
     EXPECT_THAT(state.expired(start + milliseconds(100)).messages, ElementsAre(HasSubstr("time limit")));
     EXPECT_EQ(state.exit_status(), exit_timeout);
@@ -249,7 +249,7 @@ TEST(JobState, NobodyEndsTheJobAsASuccessAfterSomebodyCouldNotGoOn) {
     JobState state = running_job(2);
     (void)state.exit_requested({-1, 1, true}, start);
     (void)state.pe_ended(exited(1, 0), "", start);
-    const Orders last = state.pe_ended(exited(0, 0), "", start);
+    const Commands last = state.pe_ended(exited(0, 0), "", start);
     EXPECT_TRUE(last.close);
     EXPECT_THAT(last.messages, ElementsAre(HasSubstr("a PE cannot go on")));
     EXPECT_EQ(state.exit_status(), 1);
@@ -257,9 +257,9 @@ TEST(JobState, NobodyEndsTheJobAsASuccessAfterSomebodyCouldNotGoOn) {
 
 TEST(JobState, LauncherFailureCloses) {
     JobState state = running_job(2);
-    const Orders orders = state.failed(exit_not_executable, "no");
-    EXPECT_TRUE(orders.close);
-    EXPECT_THAT(orders.messages, ElementsAre("no"));
+    const Commands commands = state.failed(exit_not_executable, "no");
+    EXPECT_TRUE(commands.close);
+    EXPECT_THAT(commands.messages, ElementsAre("no"));
     EXPECT_EQ(state.exit_status(), exit_not_executable);
 }
 

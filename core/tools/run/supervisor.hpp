@@ -1,6 +1,6 @@
-// The keeper: a process between the launcher and the PEs, in a session of its own, that starts, reaps and in the end
-// kills them. It is the subreaper of everything that the PEs start, and its only order to stop is the end of the
-// channel: so it does the same whether the launcher has finished, was killed, or crashed. When the keeper itself is
+// The supervisor: a process between the launcher and the PEs, in a session of its own, that starts, reaps and in the
+// end kills them. It is the subreaper of everything that the PEs start, and its only order to stop is the end of the
+// channel: so it does the same whether the launcher has finished, was killed, or crashed. When the supervisor itself is
 // killed, PEs die with it (PR_SET_PDEATHSIG) and their orphans fall to the launcher, which is a subreaper as well.
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace npushmem::run {
 
-class Keeper {
+class Supervisor {
 public:
     // To be called in the forked process; `plan` is what the launcher knew when it forked.
-    Keeper(JobPlan plan, Channel launcher, JobLog log, Poller poller);
+    Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller);
 
     // Returns the process's exit status once nothing of the job is left.
     int run();
@@ -37,17 +37,17 @@ private:
     bool start_all();
     bool start_one(int pe);
     bool open_output(Output& output) const;
-    bool adopt(int pe, int pid, Fd process, const Output& output);
+    bool watch_pe(int pe, int pid, Fd process, const Output& output);
     void report_failure(int pe, int error, const char* attempt) const;
-    void let_go_of_terminal() const;
-    void serve();
-    void obey();
-    void look();
-    [[nodiscard]] bool some_pe_is_exiting() const;
+    void detach_from_terminal() const;
+    void run_event_loop();
+    void handle_command();
+    void flush_exits();
+    [[nodiscard]] bool is_any_pe_exiting() const;
     void forward(int signal) const;
     void reap_pe(int pid);
     void wait_for_exiting_pes();
-    void report_ends();
+    void report_exits();
     void reap_orphans() const;
     void end_job();
     void show_rest_of_log();
@@ -61,9 +61,9 @@ private:
     Fd children_;  // signalfd of SIGCHLD: something to reap
     Fd null_;
     std::unordered_map<int, Running> running_;  // by pid; an entry's process is not reaped, so its pid is still its own
-    std::vector<Message> ends_;                 // of PEs, not reported yet
+    std::vector<Message> pending_exits_;        // of PEs, not reported yet
     bool closing_ = false;
-    bool look_wanted_ = false;
+    bool flush_requested_ = false;
 };
 
 }  // namespace npushmem::run

@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/joiner.hpp"
+#include "bootstrap/rendezvous/job_join.hpp"
 
 #include <fmt/format.h>
 
@@ -12,28 +12,28 @@
 
 namespace npushmem::rendezvous {
 
-Joiner::Joiner(const Settings& settings, const UniqueId& id, int rank, int nranks)
+JobJoin::JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks)
     : settings_(settings),
       id_(id),
       nranks_(nranks),
       place_(tree_place(rank, nranks)),
       me_(Identity::of_this_process(rank)),
-      deadline_(Deadline::after(settings.timeout, limits::verdict_grace)),
+      deadline_(Deadline::after(settings.timeout, limits::cause_report_grace)),
       links_(me_.text()),
       children_(place_.children.size()) {}
 
-Result<std::unique_ptr<Collectives>> Joiner::run() {
-    auto service = reach_service();
+Result<std::unique_ptr<Collectives>> JobJoin::run() {
+    auto service = connect_to_service();
     if (!service.ok()) return service.status();
     const Address towards_service = service.value().socket().local_address();
     const std::string name = fmt::format("the rendezvous service at {}", id_.service.text());
     service_ = links_.add(std::move(service).value(), name, name);
-    links_.trust(service_);
+    links_.set_arbiter(service_);
     const Status listening = listen(towards_service);
     if (Status joined = join(); !joined.ok()) return joined;
     if (!listening.ok()) return links_.fail(listening.within(me_.text()));
     if (Status assigned = await_assignment(); !assigned.ok()) return assigned;
-    if (Status linked = link_up(); !linked.ok()) return linked;
+    if (Status linked = connect_tree(); !linked.ok()) return linked;
 
     TreeLinks tree{parent_, {}};
     for (const auto& child : children_) tree.children.push_back(*child);
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Collectives>> Joiner::run() {
     return made;
 }
 
-Result<Channel> Joiner::reach_service() {
+Result<Channel> JobJoin::connect_to_service() {
     Connector connector(id_.service, id_.credentials, 0, "the rendezvous service");
     const auto deadline = Deadline::after(settings_.timeout);
     for (;;) {
@@ -55,14 +55,14 @@ Result<Channel> Joiner::reach_service() {
             return Status{Code::timeout,
                           fmt::format("{} could not reach {} within {}; does the process that made the "
                                       "unique id still run, and may this host connect to it?",
-                                      me_.text(), connector.trouble(), format_duration(settings_.timeout))};
+                                      me_.text(), connector.describe_failure(), format_duration(settings_.timeout))};
         pollfd waiting = connector.interest();
-        (void)::poll(&waiting, 1, deadline.sooner(connector.next_duty()).poll_milliseconds());
+        (void)::poll(&waiting, 1, deadline.sooner(connector.next_timeout()).poll_milliseconds());
     }
 }
 
 // The address that leads to the service leads to those who reach the service, unless the user names another.
-Status Joiner::listen(const Address& towards_service) {
+Status JobJoin::listen(const Address& towards_service) {
     if (place_.children.empty()) return {};
     Address where = towards_service.with_port(0);
     if (!settings_.interface_pattern.empty()) {
@@ -75,18 +75,18 @@ Status Joiner::listen(const Address& towards_service) {
     auto find = [credentials = id_.credentials](const Nonce& job) {
         return job == credentials.job ? std::optional(credentials) : std::nullopt;
     };
-    auto door = Doorman::make(std::move(listener).value(), 0, find);
-    if (!door.ok()) return door.status();
-    door_.emplace(std::move(door).value());
+    auto acceptor = HandshakeAcceptor::make(std::move(listener).value(), 0, find);
+    if (!acceptor.ok()) return acceptor.status();
+    acceptor_.emplace(std::move(acceptor).value());
     return {};
 }
 
-Status Joiner::join() {
-    const Join join{me_, nranks_, library_version, settings_.timeout, door_ ? door_->address() : Address{}};
+Status JobJoin::join() {
+    const Join join{me_, nranks_, library_version, settings_.timeout, acceptor_ ? acceptor_->address() : Address{}};
     return links_.send(service_, FrameType::join, {join.encode()});
 }
 
-Status Joiner::await_assignment() {
+Status JobJoin::await_assignment() {
     auto frame = links_.receive(service_, deadline_);
     if (!frame.ok()) return frame.status();
     const auto assigned =
@@ -95,62 +95,64 @@ Status Joiner::await_assignment() {
         return links_.fail(
             {Code::protocol, me_.text() + " got an answer from the rendezvous service that fits no join"});
     assigned_ = *assigned;
-    if (door_) door_->expect_session(assigned_.session);
+    if (acceptor_) acceptor_->expect_session(assigned_.session);
     return {};
 }
 
-bool Joiner::linked() const {
+bool JobJoin::linked() const {
     const bool parent_linked = place_.parent < 0 || parent_.has_value();
     return parent_linked && std::ranges::all_of(children_, [](const auto& child) { return child.has_value(); });
 }
 
-Status Joiner::link_up() {
+Status JobJoin::connect_tree() {
     if (place_.parent >= 0)
-        to_parent_.emplace(assigned_.parent_listener, id_.credentials, assigned_.session, assigned_.parent.text());
+        parent_connector_.emplace(assigned_.parent_listener, id_.credentials, assigned_.session,
+                                  assigned_.parent.text());
     for (;;) {
-        if (Status parent = greet_parent(); !parent.ok()) return parent;
-        if (Status children = admit_children(); !children.ok()) return children;
+        if (Status parent = connect_to_parent(); !parent.ok()) return parent;
+        if (Status children = accept_children(); !children.ok()) return children;
         if (linked()) break;
-        if (deadline_.passed()) return late();
-        if (Status round = link_round(); !round.ok()) return round;
+        if (deadline_.passed()) return timed_out();
+        if (Status round = poll_once(); !round.ok()) return round;
     }
-    door_.reset();
+    acceptor_.reset();
     return {};
 }
 
-Status Joiner::link_round() {
+Status JobJoin::poll_once() {
     constexpr pollfd nothing{-1, 0, 0};
     std::array<pollfd, 2> others{nothing, nothing};
     Deadline deadline = deadline_;
-    if (to_parent_) {
-        others[0] = to_parent_->interest();
-        deadline = deadline.sooner(to_parent_->next_duty());
+    if (parent_connector_) {
+        others[0] = parent_connector_->interest();
+        deadline = deadline.sooner(parent_connector_->next_timeout());
     }
-    if (door_) {
-        others[1] = {door_->fd(), POLLIN, 0};
-        deadline = deadline.sooner(door_->next_duty());
+    if (acceptor_) {
+        others[1] = {acceptor_->fd(), POLLIN, 0};
+        deadline = deadline.sooner(acceptor_->next_timeout());
     }
     return links_.exchange(others, deadline);
 }
 
-Status Joiner::greet_parent() {
-    if (!to_parent_) return {};
-    const auto there = to_parent_->step();
+Status JobJoin::connect_to_parent() {
+    if (!parent_connector_) return {};
+    const auto there = parent_connector_->step();
     if (!there.ok()) return links_.fail(there.status().within(me_.text()));
     if (!there.value()) return {};
-    parent_ = links_.add(to_parent_->take(), assigned_.parent.text(), assigned_.parent.text() + " or another rank");
-    to_parent_.reset();
+    parent_ =
+        links_.add(parent_connector_->take(), assigned_.parent.text(), assigned_.parent.text() + " or another rank");
+    parent_connector_.reset();
     return links_.send(*parent_, FrameType::link, {Link{me_}.encode()});
 }
 
-Status Joiner::admit_children() {
-    if (!door_) return {};
-    for (Admitted& child : door_->serve())
-        if (Status admitted = admit(std::move(child)); !admitted.ok()) return admitted;
+Status JobJoin::accept_children() {
+    if (!acceptor_) return {};
+    for (AuthenticatedConnection& child : acceptor_->serve())
+        if (Status admitted = add_child(std::move(child)); !admitted.ok()) return admitted;
     return {};
 }
 
-Status Joiner::admit(Admitted child) {
+Status JobJoin::add_child(AuthenticatedConnection child) {
     const auto link = child.first.type == FrameType::link ? Link::decode(child.first.payload) : std::nullopt;
     if (!link)
         return links_.fail({Code::protocol, "a holder of the job's secret sent " + me_.text() + " a wrong greeting"});
@@ -161,21 +163,22 @@ Status Joiner::admit(Admitted child) {
             {Code::protocol, fmt::format("{} connected to {} as its child, which it is not or was already",
                                          link->who.text(), me_.text())});
     const std::string name = link->who.text();
-    children_[index] = links_.add(std::move(child.channel), name, beyond(*place, name));
+    children_[index] = links_.add(std::move(child.channel), name, describe_subtree(*place, name));
     return {};
 }
 
-std::string Joiner::beyond(const TreeRange& range, const std::string& top) const {
+std::string JobJoin::describe_subtree(const TreeRange& range, const std::string& top) const {
     if (range.size() == 1) return top;
     std::vector<int> below;
     for (int rank = range.first + 1; rank < range.end; ++rank) below.push_back(rank);
     return fmt::format("{} or {} below it", top, rank_list(below));
 }
 
-Status Joiner::late() {
-    if (to_parent_)
-        return links_.fail({Code::timeout, fmt::format("{} could not connect to {} within {}", me_.text(),
-                                                       to_parent_->trouble(), format_duration(settings_.timeout))});
+Status JobJoin::timed_out() {
+    if (parent_connector_)
+        return links_.fail(
+            {Code::timeout, fmt::format("{} could not connect to {} within {}", me_.text(),
+                                        parent_connector_->describe_failure(), format_duration(settings_.timeout))});
     std::vector<int> missing;
     for (std::size_t i = 0; i < children_.size(); ++i)
         if (!children_[i]) missing.push_back(place_.children[i].first);

@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/service_shelf.hpp"
+#include "bootstrap/rendezvous/rendezvous_services.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 
 namespace npushmem::rendezvous {
 
-ServiceShelf& ServiceShelf::of_process() {
-    static ServiceShelf shelf;
-    return shelf;
+RendezvousServices& RendezvousServices::of_process() {
+    static RendezvousServices services;
+    return services;
 }
 
-RendezvousService* ServiceShelf::find(const Address& where) const {
+RendezvousService* RendezvousServices::find(const Address& where) const {
     const auto fits = [&](const std::unique_ptr<RendezvousService>& each) {
         const Address there = where.port() == 0 ? each->address().with_port(0) : each->address();
         return each->runs_in_this_process() && there == where;
@@ -20,7 +20,7 @@ RendezvousService* ServiceShelf::find(const Address& where) const {
     return found == services_.end() ? nullptr : found->get();
 }
 
-Result<UniqueId> ServiceShelf::serve(const Address& where, const MakeId& make_id) {
+Result<UniqueId> RendezvousServices::serve(const Address& where, const MakeId& make_id) {
     const std::scoped_lock lock(mutex_);
     if (RendezvousService* running = find(where)) {
         auto id = make_id(running->address());
@@ -38,7 +38,7 @@ Result<UniqueId> ServiceShelf::serve(const Address& where, const MakeId& make_id
     return id;
 }
 
-Status ServiceShelf::rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how) {
+Status RendezvousServices::rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how) {
     const std::scoped_lock lock(mutex_);
     RendezvousService* const service = find(id.service);
     if (service == nullptr)

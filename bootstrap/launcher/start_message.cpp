@@ -1,4 +1,4 @@
-#include "bootstrap/launcher/note.hpp"
+#include "bootstrap/launcher/start_message.hpp"
 
 #include <fmt/format.h>
 
@@ -30,21 +30,21 @@ std::string text_of_hex(std::string_view digits) {
 
 }  // namespace
 
-std::string encode_note(const Result<rendezvous::UniqueId>& served) {
+std::string encode_start_message(const Result<rendezvous::UniqueId>& served) {
     if (served.ok()) return id_mark + hex(served.value().encode());
-    const std::string message = served.status().message().substr(0, (note_characters - 1) / 2);
+    const std::string message = served.status().message().substr(0, (start_message_characters - 1) / 2);
     return failure_mark + hex(std::as_bytes(std::span(message)));
 }
 
-Result<rendezvous::UniqueId> decode_note(const std::string& note) {
-    if (note.starts_with(id_mark)) return rendezvous::UniqueId::decode_hex(note.substr(1));
-    if (!note.starts_with(failure_mark))
+Result<rendezvous::UniqueId> decode_start_message(const std::string& message) {
+    if (message.starts_with(id_mark)) return rendezvous::UniqueId::decode_hex(message.substr(1));
+    if (!message.starts_with(failure_mark))
         return Status{Code::protocol,
                       fmt::format("rank 0 gave '{}', which tells nothing that a start of npushmem says; "
                                   "do all ranks run the same program?",
-                                  note.substr(0, 64))};
+                                  message.substr(0, 64))};
     return Status{Code::aborted,
-                  "rank 0 cannot serve the start of the job: " + text_of_hex(std::string_view(note).substr(1))};
+                  "rank 0 cannot serve the start of the job: " + text_of_hex(std::string_view(message).substr(1))};
 }
 
 }  // namespace npushmem::launcher

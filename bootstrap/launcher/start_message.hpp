@@ -8,8 +8,8 @@
 namespace npushmem::launcher {
 
 // "i" and the id in hex digits, or "f" and the message in hex digits, cut to what fits.
-std::string encode_note(const Result<rendezvous::UniqueId>& served);
-// Code::aborted with rank 0's message; Code::protocol for what is no note.
-Result<rendezvous::UniqueId> decode_note(const std::string& note);
+std::string encode_start_message(const Result<rendezvous::UniqueId>& served);
+// Code::aborted with rank 0's message; Code::protocol for text that is no start message.
+Result<rendezvous::UniqueId> decode_start_message(const std::string& message);
 
 }  // namespace npushmem::launcher

@@ -13,12 +13,12 @@ struct Numbering {
     [[nodiscard]] int of(int index) const { return first + index * step; }
 };
 
-struct HostPart {
+struct HostPes {
     Numbering numbering;
     int count = 0;
 };
 
 // Needs 0 <= host < hosts <= npes. Dealt as emulated_host_of deals PEs.
-HostPart part_of_host(int host, int hosts, int npes, MapBy map_by);
+HostPes pes_of_host(int host, int hosts, int npes, MapBy map_by);
 
 }  // namespace npushmem::run

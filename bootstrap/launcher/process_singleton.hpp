@@ -15,12 +15,12 @@ namespace npushmem::launcher {
 
 // Client: movable; static Result<Client> begin(Deadline); void end(), at the end of the process that began.
 template <class Client>
-class ProcessWide {
+class ProcessSingleton {
 public:
-    ProcessWide() = default;
-    ProcessWide(const ProcessWide&) = delete;
-    ProcessWide& operator=(const ProcessWide&) = delete;
-    ~ProcessWide() {
+    ProcessSingleton() = default;
+    ProcessSingleton(const ProcessSingleton&) = delete;
+    ProcessSingleton& operator=(const ProcessSingleton&) = delete;
+    ~ProcessSingleton() {
         if (client_ && owner_ == ::getpid()) client_->end();
     }
 

@@ -16,9 +16,9 @@
 
 namespace npushmem::rendezvous {
 
-class ServiceShelf {
+class RendezvousServices {
 public:
-    static ServiceShelf& of_process();
+    static RendezvousServices& of_process();
 
     // Makes an id whose service listens at `where` (port 0: any port) and serves it, in a service that is already there
     // or a new one.

@@ -1,10 +1,10 @@
-#include "core/tools/run/host_part.hpp"
+#include "core/tools/run/host_pes.hpp"
 
 #include <algorithm>
 
 namespace npushmem::run {
 
-HostPart part_of_host(int host, int hosts, int npes, MapBy map_by) {
+HostPes pes_of_host(int host, int hosts, int npes, MapBy map_by) {
     const int each = npes / hosts;
     const int larger = npes % hosts;
     const int count = each + (host < larger ? 1 : 0);

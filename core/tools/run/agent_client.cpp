@@ -1,4 +1,4 @@
-#include "core/tools/run/carrier.hpp"
+#include "core/tools/run/agent_client.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,20 +20,20 @@
 #include "core/tools/run/exit_codes.hpp"
 #include "core/tools/run/fd.hpp"
 #include "core/tools/run/forwarded_signals.hpp"
-#include "core/tools/run/part_order.hpp"
+#include "core/tools/run/launch_request.hpp"
 #include "core/tools/run/pidfd.hpp"
 #include "core/tools/run/record_frames.hpp"
 
 namespace npushmem::run {
 namespace {
 
-int carrier_failed(const std::string& message) {
+int agent_client_failed(const std::string& message) {
     write_error(fmt::format("npushmem-run: {}\n", message));
     return exit_launcher_failed;
 }
 
 // Other variables belong to this host.
-bool travels(const Options& options, std::string_view name) {
+bool is_forwarded(const Options& options, std::string_view name) {
     if (name == "NPUSHMEM_PE" || name == "NPUSHMEM_LAUNCHER_FD") return false;
     if (name.starts_with("NPUSHMEM_") || name == "PATH" || name == "LD_LIBRARY_PATH") return true;
     if (name.starts_with("SHMEM_") || name.starts_with("SMA_")) return true;  // of OpenSHMEM
@@ -42,28 +42,29 @@ bool travels(const Options& options, std::string_view name) {
     return false;
 }
 
-PartOrder order_for(int host, const Options& options, const std::string& mark, const char* const* environment) {
-    PartOrder order;
-    order.record_mark = mark;
+LaunchRequest make_launch_request(int host, const Options& options, const std::string& mark,
+                                  const char* const* environment) {
+    LaunchRequest request;
+    request.record_mark = mark;
     std::error_code error;
-    order.folder = std::filesystem::current_path(error).string();
-    order.part = part_of_host(host, static_cast<int>(options.hosts.size()), options.npes, options.map_by);
-    order.npes = options.npes;
-    order.bind = options.bind;
-    order.tag_output = options.tag_output;
-    order.verbose = options.verbose;
-    order.command = options.command;
+    request.folder = std::filesystem::current_path(error).string();
+    request.pes = pes_of_host(host, static_cast<int>(options.hosts.size()), options.npes, options.map_by);
+    request.npes = options.npes;
+    request.bind = options.bind;
+    request.tag_output = options.tag_output;
+    request.verbose = options.verbose;
+    request.command = options.command;
     for (; *environment != nullptr; ++environment) {
         const std::string_view entry(*environment);
-        if (travels(options, entry.substr(0, entry.find('=')))) order.environment.emplace_back(entry);
+        if (is_forwarded(options, entry.substr(0, entry.find('=')))) request.environment.emplace_back(entry);
     }
-    return order;
+    return request;
 }
 
-// Signals to the carrier's group reach a host as bytes only: any of them could end the remote shell itself.
-void leave_signals_to_carrier() {
+// Signals to the agent client's group reach a host as bytes only: any of them could end the remote shell itself.
+void leave_signals_to_agent_client() {
     (void)::setpgid(0, 0);
-    for (const int signal : part_signals)  // one that came since the fork is forgotten when it is ignored
+    for (const int signal : agent_signals)  // one that came since the fork is forgotten when it is ignored
         if (const auto before = ::signal(signal, SIG_IGN); before != SIG_IGN) (void)::signal(signal, before);
     sigset_t none;
     sigemptyset(&none);
@@ -73,14 +74,14 @@ void leave_signals_to_carrier() {
 // Returns in the parent only.
 int start_shell(const Options& options, const std::string& host, int input, int errors) {
     std::vector<std::string> words = options.rsh;
-    words.insert(words.end(), {host, options.remote_run, "--part"});
+    words.insert(words.end(), {host, options.remote_run, "--host-agent"});
     std::vector<char*> arguments;
     arguments.reserve(words.size() + 1);
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     const int pid = ::fork();
     if (pid != 0) return pid;
-    leave_signals_to_carrier();
+    leave_signals_to_agent_client();
     (void)::dup2(input, STDIN_FILENO);
     (void)::dup2(errors, STDERR_FILENO);
     (void)::execvp(arguments[0], arguments.data());
@@ -97,12 +98,12 @@ bool write_all(int fd, std::string_view bytes) {
     return true;
 }
 
-// A signal travels as a byte with its number.
-void pass_on(int signals, int order_end) {
+// A signal is sent as a byte with its number.
+void forward_signal(int signals, int launch_pipe_end) {
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != sizeof info) return;
     const char number = static_cast<char>(info.ssi_signo);
-    (void)write_all(order_end, {&number, 1});
+    (void)write_all(launch_pipe_end, {&number, 1});
 }
 
 // {reading end, writing end}; neither is open on failure.
@@ -115,46 +116,47 @@ std::array<Fd, 2> open_pipe() {
 int status_of(int shell) {
     int status = 0;
     if (::waitpid(shell, &status, 0) != shell)
-        return carrier_failed(fmt::format("wait for the remote shell: {}", std::strerror(errno)));
+        return agent_client_failed(fmt::format("wait for the remote shell: {}", std::strerror(errno)));
     return WIFSIGNALED(status) ? exit_signal_base + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int attend(int shell, int signals, int order_end) {
+int wait_for_shell(int shell, int signals, int launch_pipe_end) {
     const Fd process = open_pidfd(shell);
-    if (!process.open()) return carrier_failed(fmt::format("pidfd of the remote shell: {}", std::strerror(errno)));
+    if (!process.open()) return agent_client_failed(fmt::format("pidfd of the remote shell: {}", std::strerror(errno)));
     for (;;) {
         std::array<pollfd, 2> events{pollfd{process.get(), POLLIN, 0}, pollfd{signals, POLLIN, 0}};
         (void)::poll(events.data(), events.size(), -1);
         if (events[0].revents != 0) return status_of(shell);
-        if (events[1].revents != 0) pass_on(signals, order_end);
+        if (events[1].revents != 0) forward_signal(signals, launch_pipe_end);
     }
 }
 
 }  // namespace
 
-int run_carrier(const Options& options, const char* const* environment) {
+int run_agent_client(const Options& options, const char* const* environment) {
     const auto block = EnvironmentBlock::copy_of(environment);
     const char* const text = block.value("NPUSHMEM_PE");
     const auto host = parse_integer(text != nullptr ? text : "", 0, static_cast<int>(options.hosts.size()) - 1);
-    if (!host.ok()) return carrier_failed("--carry is npushmem-run's own; use --hosts");
-    const sigset_t signals = set_of(part_signals);
+    if (!host.ok()) return agent_client_failed("--agent-client is npushmem-run's own; use --hosts");
+    const sigset_t signals = set_of(agent_signals);
     (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
     const Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
     const std::string mark = make_mark();
-    auto order_pipe = open_pipe();
+    auto launch_pipe = open_pipe();
     auto error_pipe = open_pipe();
-    if (mark.empty() || !order_pipe[1].open() || !error_pipe[1].open())
-        return carrier_failed(fmt::format("getrandom or pipe: {}", std::strerror(errno)));
+    if (mark.empty() || !launch_pipe[1].open() || !error_pipe[1].open())
+        return agent_client_failed(fmt::format("getrandom or pipe: {}", std::strerror(errno)));
     const auto index = static_cast<std::size_t>(host.value());
-    const int shell = start_shell(options, options.hosts[index], order_pipe[0].get(), error_pipe[1].get());
-    if (shell < 0) return carrier_failed(fmt::format("fork: {}", std::strerror(errno)));
-    order_pipe[0].reset();
+    const int shell = start_shell(options, options.hosts[index], launch_pipe[0].get(), error_pipe[1].get());
+    if (shell < 0) return agent_client_failed(fmt::format("fork: {}", std::strerror(errno)));
+    launch_pipe[0].reset();
     error_pipe[1].reset();
     (void)::signal(SIGPIPE, SIG_IGN);  // the shell's early end is seen by its process
     const auto relay = ErrorRelay::start(std::move(error_pipe[0]), mark);
-    if (!relay.ok()) return carrier_failed(relay.status().message());
-    (void)write_all(order_pipe[1].get(), order_for(static_cast<int>(index), options, mark, environment).encode());
-    const int status = attend(shell, signal_fd.get(), order_pipe[1].get());
+    if (!relay.ok()) return agent_client_failed(relay.status().message());
+    (void)write_all(launch_pipe[1].get(),
+                    make_launch_request(static_cast<int>(index), options, mark, environment).encode());
+    const int status = wait_for_shell(shell, signal_fd.get(), launch_pipe[1].get());
     relay.value()->finish();
     // The launcher counts the failed calls of all hosts, once every PE has ended.
     return status == exit_calls_failed && relay.value()->passed_failed_calls() ? 0 : status;

@@ -8,34 +8,34 @@
 
 #include "bootstrap/rendezvous/collectives.hpp"
 #include "bootstrap/rendezvous/connector.hpp"
-#include "bootstrap/rendezvous/doorman.hpp"
+#include "bootstrap/rendezvous/handshake_acceptor.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
 
 namespace npushmem::rendezvous {
 
-class Joiner {
+class JobJoin {
 public:
     // 0 <= rank < nranks, nranks > 1.
-    Joiner(const Settings& settings, const UniqueId& id, int rank, int nranks);
+    JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks);
 
     // Blocks until the job stands, fails, or the time-out has passed.
     Result<std::unique_ptr<Collectives>> run();
 
 private:
-    Result<Channel> reach_service();
+    Result<Channel> connect_to_service();
     Status listen(const Address& towards_service);
     Status join();
     Status await_assignment();
-    Status link_up();
-    Status link_round();
-    Status greet_parent();
-    Status admit_children();
-    Status admit(Admitted child);
-    Status late();
+    Status connect_tree();
+    Status poll_once();
+    Status connect_to_parent();
+    Status accept_children();
+    Status add_child(AuthenticatedConnection child);
+    Status timed_out();
     [[nodiscard]] bool linked() const;
-    [[nodiscard]] std::string beyond(const TreeRange& range, const std::string& top) const;
+    [[nodiscard]] std::string describe_subtree(const TreeRange& range, const std::string& top) const;
 
     const Settings& settings_;
     UniqueId id_;
@@ -44,9 +44,9 @@ private:
     Identity me_;
     Deadline deadline_;  // of this rank: a little later than the service's, which knows more
     LinkSet links_;
-    LinkSet::Index service_ = 0;   // the first link
-    std::optional<Doorman> door_;  // none at a leaf
-    std::optional<Connector> to_parent_;
+    LinkSet::Index service_ = 0;                 // the first link
+    std::optional<HandshakeAcceptor> acceptor_;  // none at a leaf
+    std::optional<Connector> parent_connector_;
     Assign assigned_;
     std::optional<LinkSet::Index> parent_;
     std::vector<std::optional<LinkSet::Index>> children_;

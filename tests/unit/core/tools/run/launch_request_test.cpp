@@ -1,4 +1,4 @@
-#include "core/tools/run/part_order.hpp"
+#include "core/tools/run/launch_request.hpp"
 
 #include <gmock/gmock.h>
 
@@ -9,11 +9,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-PartOrder sample() {
-    PartOrder order;
+LaunchRequest sample() {
+    LaunchRequest order;
     order.folder = "/some where";
     order.record_mark = "\x1emark";
-    order.part = {{2, 3}, 4};
+    order.pes = {{2, 3}, 4};
     order.npes = 12;
     order.bind = Bind::numa;
     order.tag_output = true;
@@ -24,15 +24,15 @@ PartOrder sample() {
 
 std::string body_of(const std::string& wire) { return wire.substr(wire.find('\n') + 1); }
 
-TEST(PartOrder, ArrivesAsItWasGiven) {
+TEST(LaunchRequest, ArrivesAsItWasGiven) {
     const std::string wire = sample().encode();
-    EXPECT_EQ(PartOrder::body_bytes(wire.substr(0, wire.find('\n'))).value(), body_of(wire).size());
-    const auto back = PartOrder::decode(body_of(wire));
+    EXPECT_EQ(LaunchRequest::body_bytes(wire.substr(0, wire.find('\n'))).value(), body_of(wire).size());
+    const auto back = LaunchRequest::decode(body_of(wire));
     ASSERT_TRUE(back.ok()) << back.status().message();
     EXPECT_EQ(back.value().folder, "/some where");
     EXPECT_EQ(back.value().record_mark, "\x1emark");
-    EXPECT_EQ(back.value().part.numbering.of(2), 8);
-    EXPECT_EQ(back.value().part.count, 4);
+    EXPECT_EQ(back.value().pes.numbering.of(2), 8);
+    EXPECT_EQ(back.value().pes.count, 4);
     EXPECT_EQ(back.value().npes, 12);
     EXPECT_EQ(back.value().bind, Bind::numa);
     EXPECT_TRUE(back.value().tag_output);
@@ -41,20 +41,21 @@ TEST(PartOrder, ArrivesAsItWasGiven) {
     EXPECT_EQ(back.value().command, sample().command);
 }
 
-TEST(PartOrder, WhatIsNoneIsRefused) {
-    EXPECT_THAT(PartOrder::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 -3").ok());
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 1 30").ok());
-    EXPECT_FALSE(PartOrder::body_bytes("npushmem-part 2 99999999999").ok());
+TEST(LaunchRequest, WhatIsNoneIsRefused) {
+    EXPECT_THAT(LaunchRequest::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
+    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 -3").ok());
+    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 1 30").ok());
+    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 99999999999").ok());
     const std::string body = body_of(sample().encode());
     std::size_t decoded = 0;
-    for (std::size_t bytes = 0; bytes < body.size(); ++bytes) decoded += PartOrder::decode(body.substr(0, bytes)).ok();
+    for (std::size_t bytes = 0; bytes < body.size(); ++bytes)
+        decoded += LaunchRequest::decode(body.substr(0, bytes)).ok();
     EXPECT_LT(decoded, std::string("./app--x=y z").size() + 4) << "only the command may be cut without being noticed";
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {
         std::string damaged = body;
         damaged[random() % damaged.size()] = static_cast<char>(random());
-        (void)PartOrder::decode(damaged).ok();
+        (void)LaunchRequest::decode(damaged).ok();
     }
 }
 

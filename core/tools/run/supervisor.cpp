@@ -1,4 +1,4 @@
-#include "core/tools/run/keeper.hpp"
+#include "core/tools/run/supervisor.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -20,9 +20,9 @@
 #include "core/runtime/nic_claims.hpp"
 #include "core/tools/run/descendants.hpp"
 #include "core/tools/run/diagnostics.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/exiting.hpp"
 #include "core/tools/run/output_sink.hpp"
-#include "core/tools/run/pe_end.hpp"
 #include "core/tools/run/spawner.hpp"
 
 namespace npushmem::run {
@@ -53,7 +53,7 @@ private:
 
 }  // namespace
 
-Keeper::Keeper(JobPlan plan, Channel launcher, JobLog log, Poller poller)
+Supervisor::Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller)
     : plan_(std::move(plan)),
       launcher_(std::move(launcher)),
       log_(std::move(log)),
@@ -67,24 +67,24 @@ Keeper::Keeper(JobPlan plan, Channel launcher, JobLog log, Poller poller)
     null_ = Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
-int Keeper::run() {
+int Supervisor::run() {
     sigset_t all;
     sigfillset(&all);
     (void)::sigprocmask(SIG_SETMASK, &all, nullptr);  // whoever means the job signals the launcher
     (void)::setsid();                                 // out of reach of the terminal and of a kill of its group
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
-    (void)::prctl(PR_SET_NAME, "npushmem-keeper");
-    if (wait_for_start() && start_all()) serve();
+    (void)::prctl(PR_SET_NAME, "npushmem-superv");  // the system keeps 15 characters
+    if (wait_for_start() && start_all()) run_event_loop();
     end_job();
     return 0;
 }
 
-bool Keeper::wait_for_start() {
-    const Received order = launcher_.receive(true);
-    if (order.state != Received::State::message || order.message.kind != MessageKind::start) return false;
-    for (std::size_t begin = 0; begin < order.payload.size();) {
-        const std::size_t end = order.payload.find('\0', begin);
-        const std::string entry = order.payload.substr(begin, end - begin);
+bool Supervisor::wait_for_start() {
+    const Received command = launcher_.receive(true);
+    if (command.state != Received::State::message || command.message.kind != MessageKind::start) return false;
+    for (std::size_t begin = 0; begin < command.payload.size();) {
+        const std::size_t end = command.payload.find('\0', begin);
+        const std::string entry = command.payload.substr(begin, end - begin);
         const std::size_t equals = entry.find('=');
         plan_.environment.set(entry.substr(0, equals), entry.substr(equals + 1));
         begin = end + 1;
@@ -93,18 +93,18 @@ bool Keeper::wait_for_start() {
 }
 
 // False: the launcher is gone, or a PE could not be started (which the launcher knows by then).
-bool Keeper::start_all() {
+bool Supervisor::start_all() {
     for (int pe = 0; pe < static_cast<int>(plan_.pes.size()); ++pe) {
         if (!start_one(pe)) return false;
         poller_.run_once(std::chrono::milliseconds(0));  // PEs that have ended already
-        report_ends();
+        report_exits();
     }
     plan_.first_input.reset();
-    let_go_of_terminal();
+    detach_from_terminal();
     return true;
 }
 
-bool Keeper::start_one(int pe) {
+bool Supervisor::start_one(int pe) {
     const PePlan& place = plan_.pes[static_cast<std::size_t>(pe)];
     plan_.environment.set("NPUSHMEM_PE", std::to_string(plan_.numbering.of(pe)));
     if (place.emulated_host >= 0) plan_.environment.set("NPUSHMEM_EMULATED_HOST", std::to_string(place.emulated_host));
@@ -131,12 +131,12 @@ bool Keeper::start_one(int pe) {
     request.cpus_bytes = cpus.bytes();
     request.signal_mask = &plan_.signal_mask;
     Spawned made = spawn(request);
-    if (made.error == 0) return adopt(pe, made.pid, std::move(made.process), output);
+    if (made.error == 0) return watch_pe(pe, made.pid, std::move(made.process), output);
     report_failure(pe, made.error, made.attempt);
     return false;
 }
 
-bool Keeper::open_output(Output& output) const {
+bool Supervisor::open_output(Output& output) const {
     for (int stream = 0; stream < 2; ++stream) {
         std::array<int, 2> ends{};
         if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
@@ -146,7 +146,7 @@ bool Keeper::open_output(Output& output) const {
     return true;
 }
 
-bool Keeper::adopt(int pe, int pid, Fd process, const Output& output) {
+bool Supervisor::watch_pe(int pe, int pid, Fd process, const Output& output) {
     const Status watched = poller_.add(process.get(), EPOLLIN, [this, pid](std::uint32_t) { reap_pe(pid); });
     running_.emplace(pid, Running{pe, std::move(process)});
     if (!watched.ok()) {
@@ -158,86 +158,88 @@ bool Keeper::adopt(int pe, int pid, Fd process, const Output& output) {
     return launcher_.send(message, {}, std::span(streams).first(plan_.pipe_output ? 2 : 0));
 }
 
-void Keeper::report_failure(int pe, int error, const char* attempt) const {
+void Supervisor::report_failure(int pe, int error, const char* attempt) const {
     (void)launcher_.send(Message{MessageKind::start_failed, pe, -1, error, 0}, attempt);
 }
 
 // A reader of the job's output must see its end when the PEs have ended, whatever becomes of this process.
-void Keeper::let_go_of_terminal() const {
+void Supervisor::detach_from_terminal() const {
     for (int standard = 0; standard < 3; ++standard) (void)::dup2(null_.get(), standard);
 }
 
-void Keeper::serve() {
-    const Status orders = poller_.add(launcher_.fd(), EPOLLIN, [this](std::uint32_t) { obey(); });
+void Supervisor::run_event_loop() {
+    const Status commands = poller_.add(launcher_.fd(), EPOLLIN, [this](std::uint32_t) { handle_command(); });
     const Status orphans = poller_.add(children_.get(), EPOLLIN, [this](std::uint32_t) {
         signalfd_siginfo info{};
         (void)!::read(children_.get(), &info, sizeof info);
     });
-    closing_ = !orders.ok() || !orphans.ok();
+    closing_ = !commands.ok() || !orphans.ok();
     while (!closing_) {
         poller_.run_once(std::nullopt);
-        report_ends();
-        while (std::exchange(look_wanted_, false)) look();
+        report_exits();
+        while (std::exchange(flush_requested_, false)) flush_exits();
         reap_orphans();
     }
 }
 
 // Reports every PE whose end another PE may have noticed by now. The first to end is among the first that are handed
 // out.
-void Keeper::look() {
+void Supervisor::flush_exits() {
     poller_.run_once(std::chrono::milliseconds(0));
     wait_for_exiting_pes();
-    report_ends();
-    (void)launcher_.send(Message{MessageKind::looked, -1, -1, 0, 0});
+    report_exits();
+    (void)launcher_.send(Message{MessageKind::exits_flushed, -1, -1, 0, 0});
 }
 
-void Keeper::wait_for_exiting_pes() {
+void Supervisor::wait_for_exiting_pes() {
     const auto end = std::chrono::steady_clock::now() + exit_limit;
-    while (!closing_ && some_pe_is_exiting() && std::chrono::steady_clock::now() < end)
+    while (!closing_ && is_any_pe_exiting() && std::chrono::steady_clock::now() < end)
         poller_.run_once(std::chrono::milliseconds(20));
 }
 
 // A program that exits with a status may do so because another PE was killed, which the kernel began to end before:
 // that one is reported first.
-void Keeper::report_ends() {
-    const auto exited = [](const Message& end) { return end.how == static_cast<std::int32_t>(HowEnded::exited); };
-    if (std::ranges::any_of(ends_, [&](const Message& end) { return exited(end) && end.value != 0; }))
+void Supervisor::report_exits() {
+    const auto exited = [](const Message& end) {
+        return end.termination == static_cast<std::int32_t>(TerminationKind::exited);
+    };
+    if (std::ranges::any_of(pending_exits_, [&](const Message& end) { return exited(end) && end.value != 0; }))
         wait_for_exiting_pes();
-    std::stable_partition(ends_.begin(), ends_.end(), std::not_fn(exited));
-    for (const Message& end : std::exchange(ends_, {})) (void)launcher_.send(end);
+    std::stable_partition(pending_exits_.begin(), pending_exits_.end(), std::not_fn(exited));
+    for (const Message& end : std::exchange(pending_exits_, {})) (void)launcher_.send(end);
 }
 
-bool Keeper::some_pe_is_exiting() const {
+bool Supervisor::is_any_pe_exiting() const {
     return std::ranges::any_of(running_, [](const auto& each) { return is_exiting(each.first); });
 }
 
-void Keeper::obey() {
-    const Received order = launcher_.receive(false);
-    if (order.state == Received::State::closed) closing_ = true;
-    if (order.state != Received::State::message) return;
-    if (order.message.kind == MessageKind::signal) forward(order.message.value);
-    if (order.message.kind == MessageKind::look) look_wanted_ = true;
+void Supervisor::handle_command() {
+    const Received command = launcher_.receive(false);
+    if (command.state == Received::State::closed) closing_ = true;
+    if (command.state != Received::State::message) return;
+    if (command.message.kind == MessageKind::signal) forward(command.message.value);
+    if (command.message.kind == MessageKind::flush_exits) flush_requested_ = true;
 }
 
 // To the whole group of every PE. A PE that has ended but is not reaped keeps its number, so no stranger is hit.
-void Keeper::forward(int signal) const {
+void Supervisor::forward(int signal) const {
     for (const auto& [pid, running] : running_) (void)::kill(-pid, signal);
 }
 
-void Keeper::reap_pe(int pid) {
+void Supervisor::reap_pe(int pid) {
     const auto found = running_.find(pid);
     if (found == running_.end()) return;
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid != pid) return;
-    ends_.push_back({MessageKind::ended, found->second.pe, pid, info.si_status,
-                     static_cast<std::int32_t>(how_ended(info.si_code))});
+    pending_exits_.push_back({MessageKind::ended, found->second.pe, pid, info.si_status,
+                              static_cast<std::int32_t>(termination_kind(info.si_code))});
     poller_.remove(found->second.process.get());
     running_.erase(found);
 }
 
 // Orphans of PEs that have ended. A PE found here is left for its own turn, so that PEs are reported in the order of
 // their ends; what is behind it is looked at after that.
-void Keeper::reap_orphans() const {
+void Supervisor::reap_orphans() const {
     for (;;) {
         siginfo_t info{};
         if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
@@ -246,7 +248,7 @@ void Keeper::reap_orphans() const {
     }
 }
 
-void Keeper::end_job() {
+void Supervisor::end_job() {
     forward(SIGKILL);
     (void)kill_descendants(kill_limit);
     show_rest_of_log();
@@ -254,7 +256,7 @@ void Keeper::end_job() {
 }
 
 // The launcher was killed before it showed what PEs had reported. A reader that takes nothing now is not waited for.
-void Keeper::show_rest_of_log() {
+void Supervisor::show_rest_of_log() {
     log_.continue_after_launcher();
     Diagnostics rest(static_cast<int>(plan_.pes.size()), plan_.pipe_output);
     for (const auto& record : log_.read()) rest.add(record, {});

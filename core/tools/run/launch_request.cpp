@@ -1,4 +1,4 @@
-#include "core/tools/run/part_order.hpp"
+#include "core/tools/run/launch_request.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::string_view opening = "npushmem-part 2 ";
+constexpr std::string_view opening = "npushmem-launch 2 ";
 constexpr std::int64_t longest_body = 64LL << 20;
 
 std::vector<std::string> texts_of(std::string_view body) {
@@ -23,15 +23,16 @@ std::vector<std::string> texts_of(std::string_view body) {
 // The first bad number stays in `wrong`.
 int number(const std::string& text, Status& wrong) {
     const auto parsed = parse_integer(text, 0, 1 << 24);
-    if (!parsed.ok() && wrong.ok()) wrong = {Code::protocol, fmt::format("'{}' is no number of the order", text)};
+    if (!parsed.ok() && wrong.ok())
+        wrong = {Code::protocol, fmt::format("'{}' is not a number of the launch request", text)};
     return parsed.ok() ? static_cast<int>(parsed.value()) : 0;
 }
 
 }  // namespace
 
-std::string PartOrder::encode() const {
+std::string LaunchRequest::encode() const {
     std::vector<std::string> texts{folder, record_mark};
-    for (const int fact : {part.numbering.first, part.numbering.step, part.count, npes, static_cast<int>(bind),
+    for (const int fact : {pes.numbering.first, pes.numbering.step, pes.count, npes, static_cast<int>(bind),
                            tag_output ? 1 : 0, verbose ? 1 : 0, static_cast<int>(environment.size())})
         texts.push_back(std::to_string(fact));
     texts.insert(texts.end(), environment.begin(), environment.end());
@@ -41,32 +42,33 @@ std::string PartOrder::encode() const {
     return fmt::format("{}{}\n{}", opening, body.size(), body);
 }
 
-Result<std::size_t> PartOrder::body_bytes(std::string_view first_line) {
+Result<std::size_t> LaunchRequest::body_bytes(std::string_view first_line) {
     const bool known = first_line.starts_with(opening);
     const auto bytes = parse_integer(known ? first_line.substr(opening.size()) : "", 1, longest_body);
     if (bytes.ok()) return static_cast<std::size_t>(bytes.value());
-    return Status{Code::protocol, fmt::format("standard input began with '{}' instead of an order of npushmem-run; are "
-                                              "both of one version, and does the remote shell print something?",
-                                              first_line.substr(0, 60))};
+    return Status{Code::protocol,
+                  fmt::format("standard input began with '{}' instead of a launch request of npushmem-run; are "
+                              "both of one version, and does the remote shell print something?",
+                              first_line.substr(0, 60))};
 }
 
-Result<PartOrder> PartOrder::decode(std::string_view body) {
+Result<LaunchRequest> LaunchRequest::decode(std::string_view body) {
     const auto texts = texts_of(body);
     constexpr std::size_t facts = 10;
-    if (texts.size() <= facts) return Status{Code::protocol, "the order is cut off"};
+    if (texts.size() <= facts) return Status{Code::protocol, "the launch request is truncated"};
     Status wrong;
-    PartOrder made;
+    LaunchRequest made;
     made.folder = texts[0];
     made.record_mark = texts[1];
-    made.part = {{number(texts[2], wrong), number(texts[3], wrong)}, number(texts[4], wrong)};
+    made.pes = {{number(texts[2], wrong), number(texts[3], wrong)}, number(texts[4], wrong)};
     made.npes = number(texts[5], wrong);
     made.bind = static_cast<Bind>(number(texts[6], wrong));
     made.tag_output = texts[7] == "1";
     made.verbose = texts[8] == "1";
     const auto variables = static_cast<std::size_t>(number(texts[9], wrong));
     if (!wrong.ok()) return wrong;
-    if (texts.size() <= facts + variables || made.part.count < 1 || made.bind > Bind::device)
-        return Status{Code::protocol, "the order is cut off"};
+    if (texts.size() <= facts + variables || made.pes.count < 1 || made.bind > Bind::device)
+        return Status{Code::protocol, "the launch request is truncated"};
     const auto command = texts.begin() + static_cast<std::ptrdiff_t>(facts + variables);
     made.environment.assign(texts.begin() + static_cast<std::ptrdiff_t>(facts), command);
     made.command.assign(command, texts.end());
