@@ -10,8 +10,8 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::size_t most_npus = 65536;
-constexpr double most_gigabits = 1e6;
+constexpr std::size_t max_npus = 65536;
+constexpr double max_gigabits = 1e6;
 constexpr unsigned active = 4;  // the InfiniBand architecture's number for a port that carries data
 constexpr unsigned down = 1;
 
@@ -24,7 +24,7 @@ std::optional<Number> whole_number(std::string_view text) {
     return whole && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-Status wrong_npu(std::string_view what) { return {Code::config, fmt::format("{}: {}", npus_annotation, what)}; }
+Status npu_error(std::string_view what) { return {Code::config, fmt::format("{}: {}", npus_annotation, what)}; }
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Result<PortState> parse_port_state(std::string_view text) {
 
 Result<std::uint64_t> parse_port_rate(std::string_view text) {
     const auto rate = whole_number<double>(text);
-    if (rate && *rate <= most_gigabits) return static_cast<std::uint64_t>(*rate * 1e9);
+    if (rate && *rate <= max_gigabits) return static_cast<std::uint64_t>(*rate * 1e9);
     return Status{Code::config, fmt::format("\"{}\" is no number of gigabits per second", text)};
 }
 
@@ -52,8 +52,8 @@ std::string rate_text_of(std::uint64_t bits_per_second) {
 Status NpuSites::place(std::string_view text, const NpuSite& site) {
     for (const auto& part : split(text, ',')) {
         const auto number = whole_number<std::size_t>(part);
-        if (!number || *number >= most_npus) return wrong_npu(fmt::format("\"{}\" is no number of an NPU", part));
-        if (!sites_.emplace(*number, site).second) return wrong_npu(fmt::format("NPU {} is placed twice", *number));
+        if (!number || *number >= max_npus) return npu_error(fmt::format("\"{}\" is no number of an NPU", part));
+        if (!sites_.emplace(*number, site).second) return npu_error(fmt::format("NPU {} is placed twice", *number));
     }
     return {};
 }
@@ -61,7 +61,7 @@ Status NpuSites::place(std::string_view text, const NpuSite& site) {
 Result<std::vector<NpuSite>> NpuSites::sites() const {
     std::vector<NpuSite> out;
     for (const auto& [number, site] : sites_) {
-        if (number != out.size()) return wrong_npu(fmt::format("NPU {} is placed, but not NPU {}", number, out.size()));
+        if (number != out.size()) return npu_error(fmt::format("NPU {} is placed, but not NPU {}", number, out.size()));
         out.push_back(site);
     }
     return out;

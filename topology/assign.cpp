@@ -14,12 +14,12 @@ namespace npushmem::topology {
 namespace {
 
 Distance distance_to(const Machine& machine, const DevicePlace& pe, const Rail& rail) {
-    Distance out = distance(machine, pe.locus, rail.locus);
+    Distance out = distance(machine, pe.location, rail.location);
     narrow(out.bits_per_second, rail.bits_per_second);
     return out;
 }
 
-bool is_known(const Locus& locus) { return locus.pci || locus.numa; }
+bool is_known(const Location& location) { return location.pci || location.numa; }
 
 class Assigner {
 public:
@@ -134,7 +134,7 @@ private:
         const auto own = class_between(pe, first);
         ReasonFacts facts;
         facts.decided_by = decision.decided_by[pe];
-        facts.place_known = is_known(request_.pes[pe].locus) && is_known(request_.rails[first].locus);
+        facts.place_known = is_known(request_.pes[pe].location) && is_known(request_.rails[first].location);
         facts.equally_near =
             static_cast<std::size_t>(std::count_if(candidates_.rails.begin(), candidates_.rails.end(),
                                                    [&](std::size_t rail) { return class_between(pe, rail) == own; }));

@@ -21,7 +21,7 @@ struct AssignmentRequest {
     // How many PEs of other jobs on this host use each rail now as their first NIC, and whether any uses it as a
     // further one; empty: none.
     std::vector<std::size_t> used_by_others;
-    std::vector<bool> further_for_others;
+    std::vector<bool> secondary_for_others;
     // DevicePlace::number counts the NPUs of the host, among which other jobs have theirs, rather than those of `pes`.
     bool numbers_of_host = false;
     Policy policy = Policy::balanced;

@@ -54,10 +54,10 @@ public:
         rest_ = rest_.subspan(sizeof(Number));
         return static_cast<Number>(value);
     }
-    // A length whose elements, of at least `least` bytes each, fit into what is left; 0 otherwise.
-    std::size_t length(std::size_t least) {
+    // A length whose elements, of at least `min_bytes` bytes each, fit into what is left; 0 otherwise.
+    std::size_t length(std::size_t min_bytes) {
         const std::size_t count = number<std::uint32_t>();
-        return has(count * least) ? count : 0;
+        return has(count * min_bytes) ? count : 0;
     }
     std::string text() {
         const std::size_t size = length(1);
@@ -128,8 +128,8 @@ PeAssignment read_pe(Reader& in) {
     PeAssignment pe;
     pe.pe = in.number<std::uint32_t>();
     pe.device = in.text();
-    constexpr std::size_t least_nic = 29;
-    for (std::size_t left = in.length(least_nic); left > 0; --left) pe.nics.push_back(read_nic(in));
+    constexpr std::size_t min_nic_bytes = 29;
+    for (std::size_t left = in.length(min_nic_bytes); left > 0; --left) pe.nics.push_back(read_nic(in));
     pe.reason = in.text();
     return pe;
 }
@@ -152,32 +152,32 @@ void restore_sharing(Assignment& assignment) {
 Assignment read_assignment(Reader& in) {
     Assignment out;
     out.method = in.text();
-    constexpr std::size_t least_pe = 16;
-    for (std::size_t left = in.length(least_pe); left > 0; --left) out.pes.push_back(read_pe(in));
+    constexpr std::size_t min_pe_bytes = 16;
+    for (std::size_t left = in.length(min_pe_bytes); left > 0; --left) out.pes.push_back(read_pe(in));
     for (std::size_t left = in.length(4); left > 0; --left) out.notes.push_back(in.text());
     restore_sharing(out);
     return out;
 }
 
-Status damaged(const std::string& what) {
+Status malformed(const std::string& what) {
     return {Code::protocol, fmt::format("NIC assignment received from the first PE of this host: {}", what)};
 }
 
 Status check_header(std::span<const std::byte> bytes) {
-    if (bytes.size() < header_bytes) return damaged(fmt::format("{} bytes are less than its header", bytes.size()));
+    if (bytes.size() < header_bytes) return malformed(fmt::format("{} bytes are less than its header", bytes.size()));
     Reader header(bytes.first(header_bytes));
-    if (header.number<std::uint32_t>() != assignment_magic) return damaged("these bytes are something else");
+    if (header.number<std::uint32_t>() != assignment_magic) return malformed("these bytes are something else");
     const auto found = header.number<std::uint32_t>();
     if (found != version) {
-        return damaged(
+        return malformed(
             fmt::format("version {} where this library has {}; run one npushmem version in a job", found, version));
     }
     const auto size = header.number<std::uint64_t>();
     if (size != bytes.size() - header_bytes) {
-        return damaged(fmt::format("{} bytes announced, {} present", size, bytes.size() - header_bytes));
+        return malformed(fmt::format("{} bytes announced, {} present", size, bytes.size() - header_bytes));
     }
     if (header.number<std::uint64_t>() != checksum(bytes.subspan(header_bytes)))
-        return damaged("its check sum is wrong");
+        return malformed("its check sum is wrong");
     return {};
 }
 
@@ -198,7 +198,7 @@ Result<Assignment> assignment_from(std::span<const std::byte> bytes) {
     if (auto sound = check_header(bytes); !sound.ok()) return sound;
     Reader in(bytes.subspan(header_bytes));
     auto assignment = read_assignment(in);
-    if (!in.clean()) return damaged("its lengths do not fit its size");
+    if (!in.clean()) return malformed("its lengths do not fit its size");
     return assignment;
 }
 

@@ -1,4 +1,4 @@
-// The bins of a Spread: what they carry already, and how much more a fast one may carry than a slow one.
+// The bins of a MinCostFlow: what they carry already, and how much more a fast one may carry than a slow one.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Bins {
 
 // What a bin costs once it carries a number of items: the place of items / rate in the order of all such quotients, so
 // that quotients compare exactly and sums stay small whole numbers. Any other numbers in the same order would lead to
-// the same placements (see Spread).
+// the same placements (see MinCostFlow).
 class LoadCosts {
 public:
     LoadCosts(const Bins& bins, std::size_t items);

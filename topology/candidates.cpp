@@ -13,10 +13,10 @@
 namespace npushmem::topology {
 namespace {
 
-// Loci without a PCI address sort behind those that have one.
-auto sort_key(const Machine& machine, const Locus& locus) {
+// Locations without a PCI address sort behind those that have one.
+auto sort_key(const Machine& machine, const Location& location) {
     constexpr std::size_t unknown = std::numeric_limits<std::size_t>::max();
-    return std::make_tuple(locus.pci ? machine.pci[*locus.pci].address : "~", locus.numa.value_or(unknown));
+    return std::make_tuple(location.pci ? machine.pci[*location.pci].address : "~", location.numa.value_or(unknown));
 }
 
 std::vector<std::size_t> all_of(const std::vector<Rail>& rails) {
@@ -64,8 +64,8 @@ Result<Candidates> usable_rails(const AssignmentRequest& request) {
 std::vector<std::size_t> in_machine_order(const Machine& machine, const std::vector<Rail>& rails,
                                           std::vector<std::size_t> indices) {
     std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {
-        const auto key_a = sort_key(machine, rails[a].locus);
-        const auto key_b = sort_key(machine, rails[b].locus);
+        const auto key_a = sort_key(machine, rails[a].location);
+        const auto key_b = sort_key(machine, rails[b].location);
         if (key_a != key_b) return key_a < key_b;
         if (rails[a].nic != rails[b].nic) return natural_less(rails[a].nic, rails[b].nic);
         return rails[a].port < rails[b].port;
@@ -77,7 +77,7 @@ std::vector<std::size_t> in_machine_order(const Machine& machine, const std::vec
     std::vector<std::size_t> indices(pes.size());
     std::iota(indices.begin(), indices.end(), std::size_t{0});
     std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {
-        return sort_key(machine, pes[a].locus) < sort_key(machine, pes[b].locus);
+        return sort_key(machine, pes[a].location) < sort_key(machine, pes[b].location);
     });
     return indices;
 }

@@ -16,7 +16,7 @@ namespace npushmem::topology {
 namespace {
 
 // A PE's rails and who gave them to it.
-struct Turn {
+struct PeRails {
     std::vector<std::size_t> rails;
     std::string decided_by;
 };
@@ -28,8 +28,8 @@ public:
     Result<Decision> run() const {
         if (request_.enable_nic_pe_mapping && !request_.hca_pe_mapping.empty()) return by_mapping();
         if (in_.candidates.rails.empty()) return none();
-        if (request_.enable_nic_pe_mapping) return by_turns("round robin", variable_of_turns());
-        if (request_.policy == Policy::round_robin) return by_turns("round_robin", variable_of_turns());
+        if (request_.enable_nic_pe_mapping) return round_robin_choice("round robin", round_robin_variable());
+        if (request_.policy == Policy::round_robin) return round_robin_choice("round_robin", round_robin_variable());
         if (request_.policy == Policy::list) return by_list();
         return by_distance();
     }
@@ -41,13 +41,13 @@ private:
                 std::vector<std::string>(pes)};
     }
 
-    template <class TurnOf>
-    Decision of_every_pe(std::string method, TurnOf turn_of) const {
+    template <class RailsOf>
+    Decision of_every_pe(std::string method, RailsOf rails_in_turn) const {
         Decision out{std::move(method), {}, {}};
         for (const auto& pe : request_.pes) {
-            Turn turn = turn_of(pe.number);
-            out.rails.push_back(std::move(turn.rails));
-            out.decided_by.push_back(std::move(turn.decided_by));
+            PeRails pe_rails = rails_in_turn(pe.number);
+            out.rails.push_back(std::move(pe_rails.rails));
+            out.decided_by.push_back(std::move(pe_rails.decided_by));
         }
         return out;
     }
@@ -68,20 +68,20 @@ private:
         return out;
     }
 
-    std::string_view variable_of_turns() const {
+    std::string_view round_robin_variable() const {
         if (!request_.hca_list.empty()) return "NPUSHMEM_HCA_LIST";
         return request_.enable_nic_pe_mapping ? "NPUSHMEM_ENABLE_NIC_PE_MAPPING" : "NPUSHMEM_NIC_POLICY";
     }
 
-    Decision by_turns(std::string method, std::string_view variable) const {
+    Decision round_robin_choice(std::string method, std::string_view variable) const {
         return of_every_pe(std::move(method), [&](std::size_t number) {
-            return Turn{turn_of(number, in_.order), fmt::format("{} gives it, in turn, ", variable)};
+            return PeRails{rails_in_turn(number, in_.order), fmt::format("{} gives it, in turn, ", variable)};
         });
     }
 
     // More ports than PEs: contiguous shares of the list that together cover it. Where other jobs take part, how many
     // PEs there will be is not known, and each gets one.
-    std::vector<std::size_t> turn_of(std::size_t number, const std::vector<std::size_t>& order) const {
+    std::vector<std::size_t> rails_in_turn(std::size_t number, const std::vector<std::size_t>& order) const {
         const std::size_t pes = request_.pes.size();
         if (request_.numbers_of_host || order.size() <= pes) return {order[number % order.size()]};
         const std::size_t first = number * order.size() / pes;
@@ -101,7 +101,7 @@ private:
             if (pe.number >= order.size()) return list_too_short(order.size(), pe.number);
         }
         return of_every_pe("list", [&](std::size_t number) {
-            return Turn{{order[number]}, fmt::format("NPUSHMEM_HCA_LIST gives PE {} of the host ", number)};
+            return PeRails{{order[number]}, fmt::format("NPUSHMEM_HCA_LIST gives PE {} of the host ", number)};
         });
     }
 
@@ -143,11 +143,11 @@ private:
     }
 
     Choice choose(const std::vector<std::size_t>& pes, const CostTable& costs) const {
-        const std::size_t most = request_.max_nics_per_pe;
+        const std::size_t max_nics = request_.max_nics_per_pe;
         switch (request_.policy) {
-            case Policy::nearest: return choose_nearest(costs, most);
-            case Policy::exclusive: return choose_exclusive(costs, devices_of(pes), most, bins());
-            default: return choose_balanced(costs, most, bins());
+            case Policy::nearest: return choose_nearest(costs, max_nics);
+            case Policy::exclusive: return choose_exclusive(costs, devices_of(pes), max_nics, bins());
+            default: return choose_balanced(costs, max_nics, bins());
         }
     }
 
@@ -164,14 +164,14 @@ private:
             const std::size_t rail = in_.order[i];
             out.rates.push_back(rate_of(request_.rails[rail]));
             if (!request_.used_by_others.empty()) out.load[i] = request_.used_by_others[rail];
-            out.half.push_back(!request_.further_for_others.empty() && request_.further_for_others[rail]);
+            out.half.push_back(!request_.secondary_for_others.empty() && request_.secondary_for_others[rail]);
         }
         return out;
     }
 
     // A port is no faster than the slot that its NIC sits in.
     std::uint64_t rate_of(const Rail& rail) const {
-        const auto link = rail.locus.pci ? in_.machine.pci[*rail.locus.pci].link_bits_per_second : 0;
+        const auto link = rail.location.pci ? in_.machine.pci[*rail.location.pci].link_bits_per_second : 0;
         if (link == 0 || rail.bits_per_second == 0) return rail.bits_per_second;
         return std::min(link, rail.bits_per_second);
     }

@@ -103,9 +103,9 @@ std::string rate_text(std::uint64_t bits_per_second) {
     return bits_per_second == 0 ? "" : fmt::format("{:.4g} Gb/s", static_cast<double>(bits_per_second) / 1e9);
 }
 
-std::string describe(const Assignment& assignment, std::size_t most_pes) {
+std::string describe(const Assignment& assignment, std::size_t max_pes) {
     const std::size_t ports = ports_in_use(assignment);
-    const std::size_t shown = std::min(most_pes, assignment.pes.size());
+    const std::size_t shown = std::min(max_pes, assignment.pes.size());
     const auto first = std::span(assignment.pes).first(shown);
     std::string out = headline(assignment, ports);
     if (ports != 0 && shown != 0) out += nics_of(first);

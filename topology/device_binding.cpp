@@ -23,7 +23,7 @@ std::vector<std::optional<std::size_t>> nodes_of_nics(const Machine& machine, co
     if (!assignment.ok()) return nodes;
     for (std::size_t i = 0; i < places.size(); ++i) {
         const auto& nics = assignment.value().pes[i].nics;
-        if (!nics.empty()) nodes[i] = request.rails[nics.front().rail].locus.numa;
+        if (!nics.empty()) nodes[i] = request.rails[nics.front().rail].location.numa;
     }
     return nodes;
 }
@@ -32,7 +32,7 @@ std::vector<std::optional<std::size_t>> node_of_each(const Machine& machine, std
     const auto places = place_emulated(machine, npus);
     auto nodes = nodes_of_nics(machine, places);
     for (std::size_t i = 0; i < npus; ++i) {
-        if (places[i].locus.numa) nodes[i] = places[i].locus.numa;
+        if (places[i].location.numa) nodes[i] = places[i].location.numa;
     }
     return nodes;
 }

@@ -22,18 +22,18 @@ struct Climb {
 
 // Climbs from both until they meet, or until both have left the forest. Parents have smaller indices than their
 // children and "none" orders before any index, so that it is always the larger one's turn.
-void climb_to_meeting(const Machine& machine, Climb& a, Climb& b) {
+void climb_to_common_ancestor(const Machine& machine, Climb& a, Climb& b) {
     while (a.at != b.at) (a.at > b.at ? a : b).up(machine);
 }
 
 // A switch is one upstream port with downstream ports below it, so that a device of a switch has one bridge between
 // itself and the upstream port where the paths meet; a second one belongs to another switch.
-DistanceClass class_at_meeting(const Machine& machine, const Climb& a, const Climb& b) {
+DistanceClass class_at_ancestor(const Machine& machine, const Climb& a, const Climb& b) {
     if (machine.pci[*a.at].kind == PciKind::host_bridge) return DistanceClass::phb;
     return std::max(a.bridges, b.bridges) <= 1 ? DistanceClass::pix : DistanceClass::pxb;
 }
 
-std::uint32_t known_numa_distance(const Machine& machine, const Locus& a, const Locus& b) {
+std::uint32_t known_numa_distance(const Machine& machine, const Location& a, const Location& b) {
     if (!a.numa || !b.numa) return std::numeric_limits<std::uint32_t>::max();
     // Firmware may report different numbers for the two directions.
     return std::max(numa_distance(machine, *a.numa, *b.numa), numa_distance(machine, *b.numa, *a.numa));
@@ -73,13 +73,13 @@ std::strong_ordering operator<=>(const Distance& a, const Distance& b) {
     return a.numa_distance <=> b.numa_distance;
 }
 
-Distance distance(const Machine& machine, const Locus& a, const Locus& b) {
+Distance distance(const Machine& machine, const Location& a, const Location& b) {
     Climb from_a{a.pci};
     Climb from_b{b.pci};
-    climb_to_meeting(machine, from_a, from_b);
+    climb_to_common_ancestor(machine, from_a, from_b);
     Distance out;
     if (from_a.at) {
-        out.distance_class = class_at_meeting(machine, from_a, from_b);
+        out.distance_class = class_at_ancestor(machine, from_a, from_b);
     } else {
         out.distance_class = a.numa && a.numa == b.numa ? DistanceClass::node : DistanceClass::sys;
     }

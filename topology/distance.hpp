@@ -27,7 +27,7 @@ std::string_view name_of(DistanceClass distance);
 std::string_view path_of(DistanceClass distance);
 
 // Where a device sits. Without `pci` only its NUMA node is known; without either, nothing is.
-struct Locus {
+struct Location {
     std::optional<std::size_t> pci;   // index into Machine::pci: a device, a bridge or a host bridge
     std::optional<std::size_t> numa;  // index into Machine::numa_nodes
 };
@@ -43,8 +43,8 @@ struct Distance {
     friend std::strong_ordering operator<=>(const Distance& a, const Distance& b);
 };
 
-// Symmetric. Loci must be of `machine`.
-Distance distance(const Machine& machine, const Locus& a, const Locus& b);
+// Symmetric. Locations must be of `machine`.
+Distance distance(const Machine& machine, const Location& a, const Location& b);
 
 // Lowers `narrowest` to a link's bits per second; 0 in either stands for unknown.
 void narrow(std::uint64_t& narrowest, std::uint64_t link);

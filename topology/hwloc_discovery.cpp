@@ -53,8 +53,8 @@ public:
         read_caches();
         read_devices(hwloc_get_root_obj(topology_), std::nullopt);
         sort_devices();
-        keep_npus();
-        if (!wrong_.ok()) return wrong_;
+        store_npu_sites();
+        if (!first_error_.ok()) return first_error_;
         return std::move(machine_);
     }
 
@@ -67,20 +67,20 @@ private:
     }
 
     // Keeps the first complaint.
-    void note(const std::string& of, const Status& status) {
-        if (wrong_.ok()) wrong_ = status.within(of);
+    void record_error(const std::string& of, const Status& status) {
+        if (first_error_.ok()) first_error_ = status.within(of);
     }
 
     void read_npus(hwloc_obj_t object, const NpuSite& site) {
         for (unsigned i = 0; i < object->infos_count; ++i) {
             if (object->infos[i].name != npus_annotation) continue;
-            note("annotation", npus_.place(object->infos[i].value, site));
+            record_error("annotation", npus_.place(object->infos[i].value, site));
         }
     }
 
-    void keep_npus() {
+    void store_npu_sites() {
         auto sites = npus_.sites();
-        note("annotation", sites.status());
+        record_error("annotation", sites.status());
         if (sites.ok()) machine_.npu_sites = std::move(sites).value();
     }
 
@@ -164,7 +164,7 @@ private:
             } else {
                 machine_.pci.push_back(to_pci(child, pci_parent));
                 const std::size_t index = machine_.pci.size() - 1;
-                note_accelerator(index);
+                add_if_accelerator(index);
                 read_npus(child, {index, machine_.pci[index].numa});
                 read_devices(child, index);
             }
@@ -195,7 +195,7 @@ private:
         return out;
     }
 
-    void note_accelerator(std::size_t index) {
+    void add_if_accelerator(std::size_t index) {
         const auto& object = machine_.pci[index];
         if (object.kind != PciKind::device || !is_accelerator(object.class_id, object.vendor)) return;
         machine_.accelerators.push_back({index, object.numa});
@@ -234,7 +234,7 @@ private:
         const char* text = hwloc_obj_get_info_by_name(nic, name.c_str());
         if (text == nullptr) return false;
         const auto value = parse(text);
-        note(fmt::format("NIC {}: {}", text_of(nic->name), name), value.status());
+        record_error(fmt::format("NIC {}: {}", text_of(nic->name), name), value.status());
         if (value.ok()) into = value.value();
         return true;
     }
@@ -255,7 +255,7 @@ private:
     hwloc_topology_t topology_;
     Machine machine_;
     NpuSites npus_;
-    Status wrong_;  // of the first wrong annotation
+    Status first_error_;  // of the first wrong annotation
 };
 
 // Miscellaneous objects are of no use here. Groups are needed: where a package has several NUMA nodes, they are what
@@ -296,7 +296,7 @@ Status not_a_topology(const std::string& path) {
                         path, api >> 16, api >> 8 & 0xff)};
 }
 
-void note_missing_devices(Machine& machine) {
+void warn_missing_devices(Machine& machine) {
     if (!machine.pci.empty()) return;
     machine.notes.emplace_back(
         "no PCI device is visible: a container may hide /sys/bus/pci; nearness to NICs cannot be judged");
@@ -347,7 +347,7 @@ Result<Machine> discover(Detail detail) {
     if (!machine.ok()) return machine;
     machine.value().source = "this machine";
     machine.value().devices_known = detail == Detail::devices;
-    if (machine.value().devices_known) note_missing_devices(machine.value());
+    if (machine.value().devices_known) warn_missing_devices(machine.value());
     return machine;
 }
 

@@ -57,8 +57,8 @@ public:
 private:
     void add(std::size_t row) {
         row_of_[0] = row;
-        least_.assign(columns_ + 1, ClassCost::infinite());
-        seen_.assign(columns_ + 1, false);
+        lowest_.assign(columns_ + 1, ClassCost::infinite());
+        visited_.assign(columns_ + 1, false);
         std::size_t column = 0;
         while (row_of_[column] != 0) column = next(column);
         for (; column != 0; column = before_[column]) row_of_[column] = row_of_[before_[column]];
@@ -66,34 +66,34 @@ private:
 
     // Goes on from `column` to the column that is cheapest to reach, and lowers prices so that its way costs nothing.
     std::size_t next(std::size_t column) {
-        seen_[column] = true;
+        visited_[column] = true;
         std::size_t best = 0;
         for (std::size_t other = 1; other <= columns_; ++other) {
-            if (seen_[other]) continue;
-            look(column, other);
-            if (best == 0 || least_[other] < least_[best]) best = other;
+            if (visited_[other]) continue;
+            relax(column, other);
+            if (best == 0 || lowest_[other] < lowest_[best]) best = other;
         }
-        pay(least_[best]);
+        update_prices(lowest_[best]);
         return best;
     }
 
-    void look(std::size_t from, std::size_t to) {
+    void relax(std::size_t from, std::size_t to) {
         const std::size_t row = row_of_[from];
         auto cost = ClassCost::of(costs_[row - 1][to - 1]);
         cost -= row_price_[row];
         cost -= column_price_[to];
-        if (!(cost < least_[to])) return;
-        least_[to] = cost;
+        if (!(cost < lowest_[to])) return;
+        lowest_[to] = cost;
         before_[to] = from;
     }
 
-    void pay(ClassCost price) {
+    void update_prices(ClassCost price) {
         for (std::size_t column = 0; column <= columns_; ++column) {
-            if (seen_[column]) {
+            if (visited_[column]) {
                 row_price_[row_of_[column]] += price;
                 column_price_[column] -= price;
             } else {
-                least_[column] -= price;
+                lowest_[column] -= price;
             }
         }
     }
@@ -104,8 +104,8 @@ private:
     std::vector<ClassCost> column_price_;
     std::vector<std::size_t> row_of_;
     std::vector<std::size_t> before_;
-    std::vector<ClassCost> least_;
-    std::vector<bool> seen_;
+    std::vector<ClassCost> lowest_;
+    std::vector<bool> visited_;
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ RailUse use_of(std::span<const NicClaim> claims, std::span<const Rail> rails) {
     for (const auto& claim : claims) {
         for (std::size_t i = 0; i < rails.size(); ++i) {
             if (rails[i].nic != claim.nic || rails[i].port != claim.port) continue;
-            if (claim.first) ++use.firsts[i];
+            if (claim.first) ++use.first_users[i];
             if (!claim.first) use.further[i] = true;
         }
     }

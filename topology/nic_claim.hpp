@@ -41,7 +41,7 @@ std::vector<NicClaim> claims_of_others(std::span<const HostTableRow> rows, std::
 
 // How many PEs use each rail as their first NIC, and whether any uses it as a further one.
 struct RailUse {
-    std::vector<std::size_t> firsts;
+    std::vector<std::size_t> first_users;
     std::vector<bool> further;
 };
 RailUse use_of(std::span<const NicClaim> claims, std::span<const Rail> rails);

@@ -5,8 +5,8 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::size_t most_pieces = 6;
-constexpr std::size_t shortest_stride = 3;  // members from which on "0,8..16" is worth it
+constexpr std::size_t max_pieces = 6;
+constexpr std::size_t min_stride = 3;  // members from which on "0,8..16" is worth it
 
 // How many numbers at the beginning are equally far apart.
 std::size_t run_length(std::span<const std::uint32_t> pes) {
@@ -24,7 +24,7 @@ Piece first_piece(std::span<const std::uint32_t> pes) {
     const std::size_t length = run_length(pes);
     const std::uint32_t last = pes[length - 1];
     if (length >= 2 && pes[1] - pes[0] == 1) return {fmt::format("{}-{}", pes[0], last), length};
-    if (length >= shortest_stride) return {fmt::format("{},{}..{}", pes[0], pes[1], last), length};
+    if (length >= min_stride) return {fmt::format("{},{}..{}", pes[0], pes[1], last), length};
     return {fmt::format("{}", pes[0]), 1};
 }
 
@@ -32,7 +32,7 @@ Piece first_piece(std::span<const std::uint32_t> pes) {
 
 std::string pe_ranges(std::span<const std::uint32_t> pes) {
     std::string text;
-    for (std::size_t pieces = 0; !pes.empty() && pieces < most_pieces; ++pieces) {
+    for (std::size_t pieces = 0; !pes.empty() && pieces < max_pieces; ++pieces) {
         const Piece piece = first_piece(pes);
         text += (pieces == 0 ? "" : ",") + piece.text;
         pes = pes.subspan(piece.length);

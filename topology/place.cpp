@@ -10,7 +10,7 @@ namespace {
 
 // A spot that emulated NPUs take in turn.
 struct Slot {
-    Locus locus;
+    Location location;
     std::string why;
 };
 
@@ -85,9 +85,9 @@ std::vector<Slot> slots_of(const Machine& machine) {
 }
 
 // Hands out the cores of each NUMA node in turn; a place of no known node takes from all cores.
-class CoreTurns {
+class CoreRoundRobin {
 public:
-    explicit CoreTurns(const Machine& machine) : machine_(machine) {}
+    explicit CoreRoundRobin(const Machine& machine) : machine_(machine) {}
 
     CpuSet next(const std::optional<std::size_t>& numa) {
         const auto near = cores_near(numa);
@@ -112,7 +112,7 @@ private:
 
 std::vector<DevicePlace> place_emulated(const Machine& machine, std::size_t count) {
     const auto slots = slots_of(machine);
-    CoreTurns cores(machine);
+    CoreRoundRobin cores(machine);
     std::vector<DevicePlace> places;
     for (std::size_t i = 0; i < count; ++i) {
         const auto& slot = slots[i % slots.size()];
@@ -120,7 +120,7 @@ std::vector<DevicePlace> place_emulated(const Machine& machine, std::size_t coun
         const std::size_t known = machine.npu_sites.empty() ? machine.accelerators.size() : machine.npu_sites.size();
         const std::size_t devices = known == 0 ? count : known;
         places.push_back(
-            {slot.locus, cores.next(slot.locus.numa), slot.why, number, static_cast<std::uint32_t>(i % devices)});
+            {slot.location, cores.next(slot.location.numa), slot.why, number, static_cast<std::uint32_t>(i % devices)});
     }
     return places;
 }

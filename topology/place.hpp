@@ -12,7 +12,7 @@
 namespace npushmem::topology {
 
 struct DevicePlace {
-    Locus locus;
+    Location location;
     CpuSet cpus;               // hardware threads near it, for binding; empty when unknown
     std::string why;           // "emulated, stands in for accelerator 0000:0f:00.0"
     std::uint32_t number = 0;  // of the NPU among those of the host; the turn of its PE where turns decide

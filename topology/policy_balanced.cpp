@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "topology/spread.hpp"
+#include "topology/min_cost_flow.hpp"
 
 namespace npushmem::topology {
 namespace {
 
 Choice choose_primary(const CostTable& costs, const Bins& rails) {
     Choice choice;
-    for (const auto& rail : Spread(costs, rails).solve()) choice.push_back({rail.value()});  // nothing is ever full
+    for (const auto& rail : MinCostFlow(costs, rails).solve())
+        choice.push_back({rail.value()});  // nothing is ever full
     return choice;
 }
 
@@ -61,7 +62,7 @@ void add_unused(const CostTable& costs, std::size_t max_per_pe, const Bins& rail
         spread.push_back(rail);
         rows.push_back(std::move(*row));
     }
-    const auto pes = Spread(rows, {std::vector<std::size_t>(costs.size(), 1), {}, {}, max_per_pe}).solve();
+    const auto pes = MinCostFlow(rows, {std::vector<std::size_t>(costs.size(), 1), {}, {}, max_per_pe}).solve();
     for (std::size_t i = 0; i < spread.size(); ++i) {
         if (pes[i]) choice[*pes[i]].push_back(spread[i]);
     }

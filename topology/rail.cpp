@@ -16,7 +16,7 @@ std::string text_of(const char (&text)[Size]) {
     return {text, strnlen(text, Size)};
 }
 
-Locus locus_of(const Machine& machine, const std::string& address, const std::string& name) {
+Location location_of(const Machine& machine, const std::string& address, const std::string& name) {
     if (const auto pci = find_pci(machine, address)) return {pci, machine.pci[*pci].numa};
     const auto nic =
         std::find_if(machine.nics.begin(), machine.nics.end(), [&](const Nic& n) { return n.name == name; });
@@ -30,7 +30,7 @@ Rail to_rail(const Machine& machine, const npushmem_device& device) {
     rail.port = device.port;
     rail.state = device.state == NPUSHMEM_PORT_ACTIVE ? PortState::active : PortState::down;
     rail.bits_per_second = device.bits_per_second;
-    rail.locus = locus_of(machine, text_of(device.pci_address), rail.nic);
+    rail.location = location_of(machine, text_of(device.pci_address), rail.nic);
     return rail;
 }
 

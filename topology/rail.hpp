@@ -19,14 +19,14 @@ struct Rail {
     unsigned port = 1;
     PortState state = PortState::unknown;
     std::uint64_t bits_per_second = 0;  // 0 when unknown
-    Locus locus;                        // empty when the machine does not know the NIC
+    Location location;                  // empty when the machine does not know the NIC
 };
 
 // "mlx5_0:1".
 std::string name_of(const Rail& rail);
 
 // The rails that a transport offers (Transport::devices), in its order. A device is found in the machine by its PCI
-// address, else by its name; one that is in neither gets an empty locus.
+// address, else by its name; one that is in neither gets an empty location.
 std::vector<Rail> rails_of(const Machine& machine, std::span<const npushmem_device> devices);
 
 // The machine's own rails, for a report without a transport: the ports of its verbs devices, or of its network

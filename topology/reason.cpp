@@ -8,7 +8,7 @@
 namespace npushmem::topology {
 namespace {
 
-constexpr std::size_t most_pes_named = 4;
+constexpr std::size_t max_pes_named = 4;
 
 std::string_view where(const NicChoice& nic, const ReasonFacts& facts) {
     return facts.place_known ? path_of(nic.distance) : "at a place nobody knows, which counts as farthest";
@@ -52,9 +52,9 @@ std::string name_of(const NicChoice& nic) { return fmt::format("{}:{}", nic.nic,
 
 std::string pes_text(const std::vector<std::uint32_t>& pes) {
     if (pes.size() == 1) return fmt::format("PE {}", pes.front());
-    const std::size_t named = pes.size() > most_pes_named ? most_pes_named : pes.size() - 1;
+    const std::size_t named = pes.size() > max_pes_named ? max_pes_named : pes.size() - 1;
     const std::vector<std::uint32_t> first(pes.begin(), pes.begin() + static_cast<std::ptrdiff_t>(named));
-    if (pes.size() <= most_pes_named) return fmt::format("PEs {} and {}", fmt::join(first, ", "), pes.back());
+    if (pes.size() <= max_pes_named) return fmt::format("PEs {} and {}", fmt::join(first, ", "), pes.back());
     return fmt::format("PEs {} and {} more", fmt::join(first, ", "), pes.size() - named);
 }
 

@@ -55,8 +55,8 @@ Result<NicChoices> choose_nics(const Settings& settings, const topology::Machine
     request.pe_numbers.assign(wanted.pes.begin(), wanted.pes.end());
     request.numbers_of_host = any_named(wanted) || !others.empty();
     auto use = topology::use_of(others, request.rails);
-    request.used_by_others = std::move(use.firsts);
-    request.further_for_others = std::move(use.further);
+    request.used_by_others = std::move(use.first_users);
+    request.secondary_for_others = std::move(use.further);
     // NVSHMEM's algorithm has a limit of its own.
     const bool limits_itself = request.policy == topology::Policy::nearest && !request.enable_nic_pe_mapping;
     if (settings.nics_per_pe > 0)

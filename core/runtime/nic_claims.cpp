@@ -21,7 +21,7 @@ std::uint64_t job_of(std::span<const ProcessId> processes) {
 }
 
 std::string device_of(const topology::Machine& machine, const topology::DevicePlace& place) {
-    return place.locus.pci ? machine.pci[*place.locus.pci].address : std::string();
+    return place.location.pci ? machine.pci[*place.location.pci].address : std::string();
 }
 
 std::vector<HostTableRow> rows_of(const NicChoices& choices, const topology::Machine& machine, std::uint64_t key,

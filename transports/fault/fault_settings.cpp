@@ -71,13 +71,13 @@ Result<std::vector<FailRule>> parse_fail_rules(std::string_view text) {
 }
 
 Result<Settings> read_settings(const Host& host) {
-    constexpr std::int64_t most_delay = 1'000'000;
-    constexpr std::int64_t most_again = 90;  // at 100 nothing would ever be posted
+    constexpr std::int64_t max_delay = 1'000'000;
+    constexpr std::int64_t max_again = 90;  // at 100 nothing would ever be posted
     const auto seed = read_integer(host, "FAULT_SEED", "1", std::numeric_limits<std::int64_t>::max());
     if (!seed.ok()) return seed.status();
-    const auto delay = read_integer(host, "FAULT_DELAY", "4", most_delay);
+    const auto delay = read_integer(host, "FAULT_DELAY", "4", max_delay);
     if (!delay.ok()) return delay.status();
-    const auto again = read_integer(host, "FAULT_AGAIN", "10", most_again);
+    const auto again = read_integer(host, "FAULT_AGAIN", "10", max_again);
     if (!again.ok()) return again.status();
     const auto reorder = parse_bool(host.config("FAULT_REORDER", "true"));
     if (!reorder.ok()) return reorder.status().within("NPUSHMEM_FAULT_REORDER");

@@ -32,7 +32,7 @@ FaultTransport::FaultTransport(const Host& host, const npushmem_transport_params
       settings_(std::move(settings)),
       random_(seed_of(settings_.seed, params.pe)) {}
 
-Code FaultTransport::told_to_fail(Function function) {
+Code FaultTransport::injected_failure(Function function) {
     const std::uint64_t call = ++calls_.at(static_cast<std::size_t>(function));
     const auto rule = std::find_if(settings_.fail.begin(), settings_.fail.end(), [&](const auto& candidate) {
         return candidate.function == function && candidate.call == call;
@@ -43,11 +43,11 @@ Code FaultTransport::told_to_fail(Function function) {
     return rule->code;
 }
 
-Status FaultTransport::told_to_fail_setup(Function function) {
+Status FaultTransport::injected_setup_failure(Function function) {
     const std::lock_guard lock(mutex_);
-    const Code code = told_to_fail(function);
+    const Code code = injected_failure(function);
     if (code == Code::ok) return {};
-    return {code, fmt::format("{} was told to fail by NPUSHMEM_FAULT_FAIL", name_of(function))};
+    return {code, fmt::format("{} fails, as NPUSHMEM_FAULT_FAIL requests", name_of(function))};
 }
 
 Reach FaultTransport::reach(const npushmem_peer& peer) {
@@ -57,22 +57,22 @@ Reach FaultTransport::reach(const npushmem_peer& peer) {
 }
 
 Status FaultTransport::connect(const npushmem_peer& peer) {
-    const Status told = told_to_fail_setup(Function::connect);
-    return told.ok() ? inner().connect(peer) : told;
+    const Status injected = injected_setup_failure(Function::connect);
+    return injected.ok() ? inner().connect(peer) : injected;
 }
 
 Result<RegisteredMemory> FaultTransport::register_memory(const npushmem_memory& memory) {
-    if (Status told = told_to_fail_setup(Function::register_memory); !told.ok()) return told;
+    if (Status injected = injected_setup_failure(Function::register_memory); !injected.ok()) return injected;
     return inner().register_memory(memory);
 }
 
 Result<std::uint64_t> FaultTransport::import_memory(int pe, std::span<const std::byte> handle) {
-    if (Status told = told_to_fail_setup(Function::import_memory); !told.ok()) return told;
+    if (Status injected = injected_setup_failure(Function::import_memory); !injected.ok()) return injected;
     return inner().import_memory(pe, handle);
 }
 
 Result<std::uint64_t> FaultTransport::create_queue() {
-    if (Status told = told_to_fail_setup(Function::create_queue); !told.ok()) return told;
+    if (Status injected = injected_setup_failure(Function::create_queue); !injected.ok()) return injected;
     auto made = inner().create_queue();
     if (!made.ok()) return made;
     const std::lock_guard lock(mutex_);
@@ -97,7 +97,7 @@ Code FaultTransport::hold(std::uint64_t queue, Function function, const PostedOp
     const std::lock_guard lock(mutex_);
     HeldQueue* const held = find(queue);
     if (held == nullptr) return Code::argument;
-    if (const Code told = told_to_fail(function); told != Code::ok) return told;
+    if (const Code injected = injected_failure(function); injected != Code::ok) return injected;
     if (random_() % 100 < settings_.again_percent) return Code::again;
     if (held->full()) {
         held->step(random_);  // so that repeating the call alone ends
@@ -131,7 +131,7 @@ Code FaultTransport::fence(std::uint64_t queue) {
     const std::lock_guard lock(mutex_);
     HeldQueue* const held = find(queue);
     if (held == nullptr) return Code::argument;
-    if (const Code told = told_to_fail(Function::fence); told != Code::ok) return told;
+    if (const Code injected = injected_failure(Function::fence); injected != Code::ok) return injected;
     held->fence();
     return Code::ok;
 }
@@ -140,7 +140,7 @@ Code FaultTransport::quiet(std::uint64_t queue) {
     const std::lock_guard lock(mutex_);
     HeldQueue* const held = find(queue);
     if (held == nullptr) return Code::argument;
-    if (const Code told = told_to_fail(Function::quiet); told != Code::ok) return told;
+    if (const Code injected = injected_failure(Function::quiet); injected != Code::ok) return injected;
     held->step(random_);
     return held->quiet();
 }

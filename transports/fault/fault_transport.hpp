@@ -40,8 +40,8 @@ public:
 
 private:
     // Counts a call of `function`; the code with which it was told to fail, or ok.
-    Code told_to_fail(fault::Function function);
-    Status told_to_fail_setup(fault::Function function);
+    Code injected_failure(fault::Function function);
+    Status injected_setup_failure(fault::Function function);
     Code hold(std::uint64_t queue, fault::Function function, const PostedOperation& posted, std::uint64_t* token);
     fault::HeldQueue* find(std::uint64_t queue);
     bool one_in(std::uint32_t times) { return random_() % times == 0; }

@@ -42,7 +42,7 @@ Code Engines::post(std::uint64_t queue, const PostedOperation& operation, std::u
     engine.transfers.push_back({operation, queue, from->fence, false, {}});
     from->last[index] = engine.posted();
     if (token != nullptr) *token = token_of(index, engine.posted());
-    want_wake(Nanoseconds{0});
+    request_wake(Nanoseconds{0});
     return Code::ok;
 }
 
@@ -113,7 +113,7 @@ bool Engines::step(std::size_t index) {
     const Nanoseconds when = due(engine);
     if (when == never) return false;
     if (when > Nanoseconds{0} && when > work_.now()) {
-        want_wake(when);
+        request_wake(when);
         return false;
     }
     engine.busy = true;
@@ -138,7 +138,7 @@ void Engines::finish(Lock& /*held*/, std::size_t index, Code code) {
     idle_.notify_all();
 }
 
-void Engines::want_wake(Nanoseconds when) {
+void Engines::request_wake(Nanoseconds when) {
     if (when >= wake_at_) return;
     wake_at_ = when;
     work_.wake_at(when);

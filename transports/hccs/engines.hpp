@@ -90,7 +90,7 @@ private:
     // When the first transfer of the engine could be carried out; `never` when other things must happen first.
     Nanoseconds due(Engine& engine);
     void finish(Lock& lock, std::size_t index, Code code);
-    void want_wake(Nanoseconds when);
+    void request_wake(Nanoseconds when);
     [[nodiscard]] std::uint64_t token_of(std::size_t engine, std::uint64_t number) const {
         return number * engines_.size() + engine;  // numbers begin at 1, so that no token is 0
     }

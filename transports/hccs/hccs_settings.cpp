@@ -17,9 +17,9 @@ Result<FailedLink> parse_failed_link(std::string_view text) {
     if (dash == std::string_view::npos || (at != std::string_view::npos && at < dash))
         return Status{Code::config,
                       fmt::format("'{}' is no link; write 0-1, or 0-1@100 for after 100 transfers", text)};
-    const auto a = parse_integer(text.substr(0, dash), 0, most_npus - 1);
+    const auto a = parse_integer(text.substr(0, dash), 0, max_npus - 1);
     const auto b =
-        parse_integer(text.substr(dash + 1, at == std::string_view::npos ? at : at - dash - 1), 0, most_npus - 1);
+        parse_integer(text.substr(dash + 1, at == std::string_view::npos ? at : at - dash - 1), 0, max_npus - 1);
     for (const auto& npu : {a, b})
         if (!npu.ok()) return npu.status().within(fmt::format("an NPU of '{}'", text));
     if (a.value() == b.value()) return Status{Code::config, fmt::format("'{}': an NPU has no link to itself", text)};
@@ -52,8 +52,8 @@ Result<Links> read_links(const Host& host) {
     return links.ok() ? links : links.status().within(fmt::format("annotation NpushmemHccs of {}", file));
 }
 
-Result<std::size_t> read_count(const Host& host, const char* name, const char* otherwise, std::int64_t most) {
-    const auto value = parse_integer(host.config(name, otherwise), 1, most);
+Result<std::size_t> read_count(const Host& host, const char* name, const char* otherwise, std::int64_t max_value) {
+    const auto value = parse_integer(host.config(name, otherwise), 1, max_value);
     if (!value.ok()) return value.status().within(fmt::format("NPUSHMEM_{}", name));
     return static_cast<std::size_t>(value.value());
 }
@@ -84,13 +84,13 @@ Result<std::vector<FailedLink>> parse_failed_links(std::string_view text) {
 }
 
 Result<Settings> read_settings(const Host& host) {
-    constexpr std::int64_t most_engines = 64;
-    constexpr std::int64_t most_depth = 65536;
+    constexpr std::int64_t max_engines = 64;
+    constexpr std::int64_t max_depth = 65536;
     auto links = read_links(host);
     if (!links.ok()) return links.status();
-    const auto engines = read_count(host, "HCCS_ENGINES", default_engines, most_engines);
+    const auto engines = read_count(host, "HCCS_ENGINES", default_engines, max_engines);
     if (!engines.ok()) return engines.status();
-    const auto depth = read_count(host, "HCCS_DEPTH", default_depth, most_depth);
+    const auto depth = read_count(host, "HCCS_DEPTH", default_depth, max_depth);
     if (!depth.ok()) return depth.status();
     const auto timed = parse_bool(host.config("HCCS_TIMED", "false"));
     if (!timed.ok()) return timed.status().within("NPUSHMEM_HCCS_TIMED");

@@ -10,8 +10,8 @@ namespace {
 
 using hccs::Direction;
 using hccs::Engines;
+using hccs::LinkKind;
 using hccs::Nanoseconds;
-using hccs::Wire;
 
 // What a PE tells its peers. Fixed layout, native order of bytes: only processes of one machine exchange it.
 struct Address {
@@ -22,7 +22,7 @@ struct Address {
 static_assert(sizeof(Address) == 8);
 
 // Beyond it the oldest is forgotten.
-constexpr std::size_t most_events = 64;
+constexpr std::size_t max_events = 64;
 // The thread has nothing to do by the clock.
 constexpr std::chrono::seconds idle_tick{10};
 
@@ -56,14 +56,14 @@ Result<std::unique_ptr<Transport>> HccsTransport::open(const Host& host, const n
                                                 params.pe, params.local_index)};
     auto memory = SharedMemoryTransport::open(host, params);
     if (!memory.ok()) return memory.status();
-    auto doorbell = hccs::Doorbell::make();
-    if (!doorbell.ok()) return doorbell.status();
+    auto wake_timer = hccs::WakeTimer::make();
+    if (!wake_timer.ok()) return wake_timer.status();
     return std::unique_ptr<Transport>(std::make_unique<HccsTransport>(
-        host, params, std::move(memory).value(), std::move(settings).value(), std::move(doorbell).value()));
+        host, params, std::move(memory).value(), std::move(settings).value(), std::move(wake_timer).value()));
 }
 
 HccsTransport::HccsTransport(const Host& host, const npushmem_transport_params& params,
-                             std::unique_ptr<Transport> memory, hccs::Settings settings, hccs::Doorbell doorbell)
+                             std::unique_ptr<Transport> memory, hccs::Settings settings, hccs::WakeTimer wake_timer)
     : host_(host),
       my_pe_(params.pe),
       npu_(params.local_index),
@@ -71,12 +71,12 @@ HccsTransport::HccsTransport(const Host& host, const npushmem_transport_params& 
       memory_(std::move(memory)),
       peers_(static_cast<std::size_t>(std::max(params.npes, 0))),
       clock_(settings_.speeds),
-      doorbell_(std::move(doorbell)),
+      wake_timer_(std::move(wake_timer)),
       engines_(settings_.engines, settings_.depth, work()) {}
 
 Engines::Work HccsTransport::work() {
     return {steady_now, [this](const PostedOperation& operation, Nanoseconds now) { return begin(operation, now); },
-            [this](Nanoseconds when) { doorbell_.ring_at(when); },
+            [this](Nanoseconds when) { wake_timer_.wake_at_time(when); },
             [this](const PostedOperation& operation, std::uint64_t queue) {
                 return operation.issue(*memory_, queue, nullptr);
             }};
@@ -106,7 +106,7 @@ std::uint64_t HccsTransport::limit_of(const hccs::Path& path) const {
     return unlimited;
 }
 
-bool HccsTransport::some_link_fails_later() const {
+bool HccsTransport::has_deferred_link_failure() const {
     return std::any_of(settings_.failed.begin(), settings_.failed.end(),
                        [](const hccs::FailedLink& link) { return link.after > 0; });
 }
@@ -123,7 +123,7 @@ Reach HccsTransport::reach(const npushmem_peer& peer) {
         return {0, 0, 0,
                 fmt::format("{} (NPU {} of PE {} to NPU {} of PE {}) is down, as NPUSHMEM_HCCS_FAIL says",
                             path.value().name(), npu_, my_pe_, npu.value(), peer.pe)};
-    const bool mapped = path.value().wire == Wire::none || (!settings_.timed && !some_link_fails_later());
+    const bool mapped = path.value().kind == LinkKind::none || (!settings_.timed && !has_deferred_link_failure());
     if (peer.pe >= 0 && static_cast<std::size_t>(peer.pe) < peers_.size())
         peers_[static_cast<std::size_t>(peer.pe)] = {path.value(), 0, limit, mapped};
     out.why = path.value().name();
@@ -136,17 +136,17 @@ Reach HccsTransport::reach(const npushmem_peer& peer) {
 Result<std::uint64_t> HccsTransport::import_memory(int pe, std::span<const std::byte> handle) {
     auto made = memory_->import_memory(pe, handle);
     const auto index = static_cast<std::size_t>(pe);
-    if (made.ok() && index < peers_.size() && !peers_[index].mapped) hidden_.insert(made.value());
+    if (made.ok() && index < peers_.size() && !peers_[index].mapped) unmapped_.insert(made.value());
     return made;
 }
 
 Code HccsTransport::release_memory(std::uint64_t remote) {
-    hidden_.erase(remote);
+    unmapped_.erase(remote);
     return memory_->release_memory(remote);
 }
 
 Result<void*> HccsTransport::map(std::uint64_t remote) {
-    if (!hidden_.contains(remote)) return memory_->map(remote);
+    if (!unmapped_.contains(remote)) return memory_->map(remote);
     return Status{Code::unsupported,
                   "memory behind a link that is timed or will fail is not mapped: every access to "
                   "it goes over the engines"};
@@ -192,7 +192,7 @@ Engines::Start HccsTransport::begin(const PostedOperation& operation, Nanosecond
     if (pe < 0 || static_cast<std::size_t>(pe) >= peers_.size()) return {};
     Peer& peer = peers_[static_cast<std::size_t>(pe)];
     if (peer.transfers >= peer.fails_after) {
-        tell_lost(pe, peer, operation);
+        report_link_failure(pe, peer, operation);
         return {Code::unreachable, Nanoseconds{0}};
     }
     ++peer.transfers;
@@ -201,7 +201,7 @@ Engines::Start HccsTransport::begin(const PostedOperation& operation, Nanosecond
     return {Code::ok, clock_.transfer(peer.path, load.direction, load.bytes, now)};
 }
 
-void HccsTransport::tell_lost(int pe, const Peer& peer, const PostedOperation& operation) {
+void HccsTransport::report_link_failure(int pe, const Peer& peer, const PostedOperation& operation) {
     const Load load = load_of(operation);
     const std::string text = fmt::format(
         "{} between PE {} (NPU {}) and PE {} (NPU {}) is down, as NPUSHMEM_HCCS_FAIL says: {} of {} bytes was not "
@@ -213,7 +213,7 @@ void HccsTransport::tell_lost(int pe, const Peer& peer, const PostedOperation& o
     event.pe = pe;
     text.copy(event.message, sizeof event.message - 1);
     const std::lock_guard lock(events_lock_);
-    if (events_.size() >= most_events) events_.pop_front();
+    if (events_.size() >= max_events) events_.pop_front();
     events_.push_back(event);
 }
 
@@ -257,10 +257,10 @@ void HccsTransport::start_thread() {
 }
 
 int HccsTransport::drive_for_thread() {
-    doorbell_.silence();
+    wake_timer_.clear_wake();
     engines_.woken();
     (void)engines_.run();
-    return doorbell_.descriptor();
+    return wake_timer_.descriptor();
 }
 
 }  // namespace npushmem

@@ -13,9 +13,9 @@
 #include <set>
 #include <vector>
 
-#include "transports/hccs/doorbell.hpp"
 #include "transports/hccs/engines.hpp"
 #include "transports/hccs/hccs_settings.hpp"
+#include "transports/hccs/wake_timer.hpp"
 #include "transports/network/progress_thread.hpp"
 #include "transports/shared/shared_memory_transport.hpp"
 
@@ -26,7 +26,7 @@ public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
 
     HccsTransport(const Host& host, const npushmem_transport_params& params, std::unique_ptr<Transport> memory,
-                  hccs::Settings settings, hccs::Doorbell doorbell);
+                  hccs::Settings settings, hccs::WakeTimer wake_timer);
 
     // Which NPU of the server this PE drives: the PE's number among those of its host.
     Result<Bytes> address() override;
@@ -62,11 +62,11 @@ private:
 
     [[nodiscard]] Result<int> npu_of(const npushmem_peer& peer) const;
     [[nodiscard]] std::uint64_t limit_of(const hccs::Path& path) const;
-    [[nodiscard]] bool some_link_fails_later() const;
+    [[nodiscard]] bool has_deferred_link_failure() const;
     Code post(std::uint64_t queue, const PostedOperation& operation, std::uint64_t* token);
     hccs::Engines::Work work();
     hccs::Engines::Start begin(const PostedOperation& operation, hccs::Nanoseconds now);
-    void tell_lost(int pe, const Peer& peer, const PostedOperation& operation);
+    void report_link_failure(int pe, const Peer& peer, const PostedOperation& operation);
     bool run();
     void start_thread();
     int drive_for_thread();
@@ -76,12 +76,12 @@ private:
     int npu_;
     hccs::Settings settings_;
     std::unique_ptr<Transport> memory_;
-    std::vector<Peer> peers_;         // by PE; filled by reach
-    std::set<std::uint64_t> hidden_;  // imported memory that may not be mapped
-    hccs::LinkClock clock_;           // under the engines' lock
+    std::vector<Peer> peers_;           // by PE; filled by reach
+    std::set<std::uint64_t> unmapped_;  // imported memory that may not be mapped
+    hccs::LinkClock clock_;             // under the engines' lock
     std::mutex events_lock_;
     std::deque<npushmem_event> events_;
-    hccs::Doorbell doorbell_;
+    hccs::WakeTimer wake_timer_;
     hccs::Engines engines_;
     std::atomic<std::uint64_t> driven_{0};  // by others than the thread; no order is needed, it is only looked at
     std::once_flag thread_started_;

@@ -34,8 +34,8 @@ public:
 
     // A transfer that begins at `now` or when its port is free: when it is over.
     Nanoseconds transfer(const Path& path, Direction direction, std::uint64_t bytes, Nanoseconds now) {
-        if (path.wire == Wire::none) return now;
-        const bool direct = path.wire == Wire::direct;
+        if (path.kind == LinkKind::none) return now;
+        const bool direct = path.kind == LinkKind::direct;
         const LinkSpeed& speed = direct ? speeds_.direct : speeds_.switched;
         Nanoseconds& busy = busy_until_[{direct ? path.far : -1, direction}];
         const auto length =

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view annotation = "NpushmemHccs";
 
 Result<int> parse_npu(std::string_view text) {
-    auto value = parse_integer(text, 0, most_npus - 1);
+    auto value = parse_integer(text, 0, max_npus - 1);
     if (!value.ok()) return value.status().within("the number of an NPU");
     return static_cast<int>(value.value());
 }
@@ -31,16 +31,16 @@ std::string_view attribute(std::string_view tag, std::string_view name) {
 }  // namespace
 
 std::string Path::name() const {
-    if (wire == Wire::none) return fmt::format("NPU {} itself", near);
+    if (kind == LinkKind::none) return fmt::format("NPU {} itself", near);
     const auto [low, high] = std::minmax(near, far);
-    return wire == Wire::direct ? fmt::format("HCCS link {}-{}", low, high)
-                                : fmt::format("the switch between NPU {} and NPU {}", low, high);
+    return kind == LinkKind::direct ? fmt::format("HCCS link {}-{}", low, high)
+                                    : fmt::format("the switch between NPU {} and NPU {}", low, high);
 }
 
 Result<Links> Links::parse(std::string_view text) {
     constexpr std::string_view mesh = "mesh:";
     if (text.starts_with(mesh)) {
-        const auto size = parse_integer(text.substr(mesh.size()), 1, most_npus);
+        const auto size = parse_integer(text.substr(mesh.size()), 1, max_npus);
         if (!size.ok()) return size.status().within(fmt::format("'{}'", text));
         return Links(static_cast<int>(size.value()));
     }
@@ -74,8 +74,8 @@ Result<Path> Links::between(int near, int far) const {
     for (const int npu : {near, far})
         if (group_of(npu) < 0)
             return Status{Code::config, fmt::format("NPU {} is in no group of NPUSHMEM_HCCS_LINKS", npu)};
-    if (near == far) return Path{Wire::none, near, far};
-    return Path{group_of(near) == group_of(far) ? Wire::direct : Wire::switched, near, far};
+    if (near == far) return Path{LinkKind::none, near, far};
+    return Path{group_of(near) == group_of(far) ? LinkKind::direct : LinkKind::switched, near, far};
 }
 
 Result<std::string> links_in_topology_file(const std::string& path) {

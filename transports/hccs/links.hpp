@@ -12,13 +12,13 @@
 namespace npushmem::hccs {
 
 // Most NPUs of a server.
-inline constexpr int most_npus = 1024;
+inline constexpr int max_npus = 1024;
 
-enum class Wire { none, direct, switched };
+enum class LinkKind { none, direct, switched };
 
 // What a transfer between two NPUs goes over. `near` is the NPU that asks, `far` the other one.
 struct Path {
-    Wire wire = Wire::none;  // none: an NPU and itself
+    LinkKind kind = LinkKind::none;  // none: an NPU and itself
     int near = 0;
     int far = 0;
 

@@ -10,9 +10,9 @@ Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, co
     if (!settings.ok()) return settings.status();
     const auto atomics = network::read_native_atomics(host, "LIBFABRIC_");
     if (!atomics.ok()) return atomics.status();
-    const libfabric::ProviderWish wish{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN"),
-                                       atomics.value()};
-    auto chosen = libfabric::choose_provider(wish, libfabric::query_provider);
+    const libfabric::ProviderRequest request{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN"),
+                                             atomics.value()};
+    auto chosen = libfabric::choose_provider(request, libfabric::query_provider);
     if (!chosen.ok()) return chosen.status();
     host.log(LogLevel::debug, chosen.value().note);
     auto wire = libfabric::LibfabricWire::open(std::move(chosen).value(), params.npes);

@@ -16,7 +16,7 @@ namespace npushmem::libfabric {
 namespace {
 
 using network::Delivery;
-using network::RemotePlace;
+using network::RemoteAddress;
 using network::WireContext;
 
 // What the operations are to libfabric, by NPUSHMEM_ATOMIC_x.
@@ -84,11 +84,11 @@ LibfabricWire::LibfabricWire(ChosenProvider provider, int npes)
       peers_(static_cast<std::size_t>(npes), FI_ADDR_UNSPEC),
       native_atomics_(provider.atomics) {
     traits_.name = "libfabric " + provider.note;
-    traits_.dialect = fmt::format("libfabric {}, protocol {}.{}, addresses {}, {}{}", info_->fabric_attr->prov_name,
-                                  info_->ep_attr->protocol, info_->ep_attr->protocol_version,
-                                  fi_tostr(&info_->addr_format, FI_TYPE_ADDR_FORMAT),
-                                  provider.delivery == Delivery::in_order ? "in order" : "delivery told",
-                                  provider.atomics ? ", native atomics" : "");
+    traits_.protocol = fmt::format("libfabric {}, protocol {}.{}, addresses {}, {}{}", info_->fabric_attr->prov_name,
+                                   info_->ep_attr->protocol, info_->ep_attr->protocol_version,
+                                   fi_tostr(&info_->addr_format, FI_TYPE_ADDR_FORMAT),
+                                   provider.delivery == Delivery::in_order ? "in order" : "delivery told",
+                                   provider.atomics ? ", native atomics" : "");
     traits_.delivery = provider.delivery;
     traits_.inject_bytes = info_->tx_attr->inject_size;
     traits_.message_bytes = message_bytes;
@@ -178,7 +178,7 @@ Status LibfabricWire::open_endpoints() {
     if (s.ok() && wait_ == FI_WAIT_FD && !open_descriptor().ok()) {  // then, too, whoever waits for it naps
         if (descriptor_ >= 0) ::close(descriptor_);
         descriptor_ = -1;
-        waits_.clear();
+        wait_objects_.clear();
     }
     return s;
 }
@@ -198,7 +198,7 @@ Status LibfabricWire::watch(fid_cq& completions) {
     wanted.data.fd = events;
     if (::epoll_ctl(descriptor_, EPOLL_CTL_ADD, events, &wanted) != 0)
         return {Code::system, fmt::format("epoll_ctl: {}", std::strerror(errno))};
-    waits_.push_back(&completions.fid);
+    wait_objects_.push_back(&completions.fid);
     return {};
 }
 
@@ -213,14 +213,14 @@ Status LibfabricWire::open_lane(Lane& lane) {
     return {};
 }
 
-LibfabricWire::Lane* LibfabricWire::lane_for(network::Way way) {
-    if (way.lane == 0) return lanes_.data();
-    if (way.lane >= lanes_.size()) lanes_.resize(way.lane + 1);
-    Lane& lane = lanes_[way.lane];
+LibfabricWire::Lane* LibfabricWire::lane_for(network::LaneId lane_id) {
+    if (lane_id.lane == 0) return lanes_.data();
+    if (lane_id.lane >= lanes_.size()) lanes_.resize(lane_id.lane + 1);
+    Lane& lane = lanes_[lane_id.lane];
     if (!lane.sender) {
         Status s = open_lane(lane);
         if (!s.ok()) {
-            why_ = fmt::format(
+            last_error_ = fmt::format(
                 "an endpoint of its own cannot be opened for a context (fewer, shared ones: "
                 "NPUSHMEM_LIBFABRIC_LANES): {}",
                 s.message());
@@ -228,24 +228,24 @@ LibfabricWire::Lane* LibfabricWire::lane_for(network::Way way) {
             return nullptr;
         }
     }
-    lane.peers[static_cast<std::size_t>(way.pe)] = true;
+    lane.peers[static_cast<std::size_t>(lane_id.pe)] = true;
     return &lane;
 }
 
-void LibfabricWire::close(network::Way way) {
-    if (way.lane >= lanes_.size() || !lanes_[way.lane].sender) return;
-    Lane& lane = lanes_[way.lane];
-    lane.peers[static_cast<std::size_t>(way.pe)] = false;
+void LibfabricWire::close(network::LaneId lane_id) {
+    if (lane_id.lane >= lanes_.size() || !lanes_[lane_id.lane].sender) return;
+    Lane& lane = lanes_[lane_id.lane];
+    lane.peers[static_cast<std::size_t>(lane_id.pe)] = false;
     if (std::find(lane.peers.begin(), lane.peers.end(), true) != lane.peers.end()) return;
-    std::erase(waits_, &lane.completions->fid);
+    std::erase(wait_objects_, &lane.completions->fid);
     lane.sender.reset();  // before what it is bound to
     lane.completions.reset();
     for (Buffer& buffer : buffers_)
-        if (buffer.busy && buffer.way.lane == way.lane) release(buffer);
+        if (buffer.busy && buffer.lane_id.lane == lane_id.lane) release(buffer);
 }
 
-void LibfabricWire::take(Buffer& buffer, network::Way way, WireContext* atomic) {
-    buffer.way = way;
+void LibfabricWire::take(Buffer& buffer, network::LaneId lane_id, WireContext* atomic) {
+    buffer.lane_id = lane_id;
     buffer.busy = true;
     buffer.atomic = atomic;
     free_sends_.pop_back();
@@ -261,7 +261,7 @@ Status LibfabricWire::post_receives() {
         Buffer& buffer = buffers_.emplace_back();
         buffer.owner = WireContext::Owner::wire;
         buffer.receives = true;
-        if (post_receive(buffer) != Code::ok) return {Code::system, fmt::format("fi_recv: {}", why_)};
+        if (post_receive(buffer) != Code::ok) return {Code::system, fmt::format("fi_recv: {}", last_error_)};
     }
     for (std::size_t i = 0; i < send_count; ++i) {
         Buffer& buffer = buffers_.emplace_back();
@@ -274,7 +274,7 @@ Status LibfabricWire::post_receives() {
 Code LibfabricWire::outcome(ssize_t result, const char* what) {
     if (result == 0) [[likely]]
         return Code::ok;
-    if (result != -FI_EAGAIN) why_ = fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-result)));
+    if (result != -FI_EAGAIN) last_error_ = fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-result)));
     return code_of_error(static_cast<int>(-result));
 }
 
@@ -293,7 +293,7 @@ Result<Bytes> LibfabricWire::address() {
     return out;
 }
 
-Status LibfabricWire::link(int pe, std::span<const std::byte> address) {
+Status LibfabricWire::add_peer(int pe, std::span<const std::byte> address) {
     fi_addr_t made = FI_ADDR_UNSPEC;
     const int inserted = fi_av_insert(addresses_.get(), address.data(), 1, &made, 0, nullptr);
     if (inserted != 1)
@@ -330,20 +330,20 @@ Result<std::uint64_t> LibfabricWire::import_key(int /*pe*/, std::span<const std:
     return key;
 }
 
-std::uint64_t LibfabricWire::address_of(const RemotePlace& place) const {
+std::uint64_t LibfabricWire::address_of(const RemoteAddress& place) const {
     const bool virtual_addresses = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
     return (virtual_addresses ? place.base : 0) + place.offset;
 }
 
-Code LibfabricWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
-    const Lane* const lane = lane_for(to.way);
+Code LibfabricWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const Lane* const lane = lane_for(to.lane_id);
     if (lane == nullptr) return code_;
     iovec local{const_cast<void*>(from), bytes};
     fi_rma_iov remote{address_of(to), bytes, to.key};
     fi_msg_rma message{};
     message.msg_iov = &local;
     message.iov_count = 1;
-    message.addr = peer(to.way.pe);
+    message.addr = peer(to.lane_id.pe);
     message.rma_iov = &remote;
     message.rma_iov_count = 1;
     message.context = &context;
@@ -353,34 +353,35 @@ Code LibfabricWire::write(const RemotePlace& to, const void* from, std::uint64_t
     return outcome(fi_writemsg(lane->sender.get(), &message, flags), "fi_writemsg");
 }
 
-Code LibfabricWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
-    const Lane* const lane = lane_for(from.way);
+Code LibfabricWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
+    const Lane* const lane = lane_for(from.lane_id);
     if (lane == nullptr) return code_;
     return outcome(
-        fi_read(lane->sender.get(), to, bytes, nullptr, peer(from.way.pe), address_of(from), from.key, &context),
+        fi_read(lane->sender.get(), to, bytes, nullptr, peer(from.lane_id.pe), address_of(from), from.key, &context),
         "fi_read");
 }
 
-Code LibfabricWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code LibfabricWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const std::size_t bytes = head.size() + rest.size();
     if (bytes > message_bytes) return Code::argument;
     if (free_sends_.empty()) return Code::again;
-    const Lane* const lane = lane_for(way);
+    const Lane* const lane = lane_for(lane_id);
     if (lane == nullptr) return code_;
     Buffer& buffer = *free_sends_.back();
     std::memcpy(buffer.bytes.data(), head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
     if (bytes <= traits_.inject_bytes)
-        return outcome(fi_inject(lane->sender.get(), buffer.bytes.data(), bytes, peer(way.pe)), "fi_inject");
-    const Code sent = outcome(fi_send(lane->sender.get(), buffer.bytes.data(), bytes, nullptr, peer(way.pe),
+        return outcome(fi_inject(lane->sender.get(), buffer.bytes.data(), bytes, peer(lane_id.pe)), "fi_inject");
+    const Code sent = outcome(fi_send(lane->sender.get(), buffer.bytes.data(), bytes, nullptr, peer(lane_id.pe),
                                       static_cast<WireContext*>(&buffer)),
                               "fi_send");
-    if (sent == Code::ok) take(buffer, way, nullptr);
+    if (sent == Code::ok) take(buffer, lane_id, nullptr);
     return sent;
 }
 
 // The numbers lie in the buffer until the operation is complete: operand, compare.
-ssize_t LibfabricWire::post_atomic(fid_ep* endpoint, const RemotePlace& at, const npushmem_atomic& op, Buffer& buffer) {
+ssize_t LibfabricWire::post_atomic(fid_ep* endpoint, const RemoteAddress& at, const npushmem_atomic& op,
+                                   Buffer& buffer) {
     const FabricAtomic& what = atomics[op.operation];
     std::memcpy(buffer.bytes.data(), &op.operand, sizeof op.operand);
     std::memcpy(buffer.bytes.data() + sizeof op.operand, &op.compare, sizeof op.compare);
@@ -391,25 +392,26 @@ ssize_t LibfabricWire::post_atomic(fid_ep* endpoint, const RemotePlace& at, cons
     fi_msg_atomic message{};
     message.msg_iov = &operand;
     message.iov_count = what.operation == FI_ATOMIC_READ ? 0 : 1;
-    message.addr = peer(at.way.pe);
+    message.addr = peer(at.lane_id.pe);
     message.rma_iov = &remote;
     message.rma_iov_count = 1;
     message.datatype = op.width == sizeof(std::uint32_t) ? FI_UINT32 : FI_UINT64;
     message.op = what.operation;
     message.context = static_cast<WireContext*>(&buffer);
-    constexpr std::uint64_t told = FI_COMPLETION | FI_DELIVERY_COMPLETE;
-    if (what.form == 0) return fi_atomicmsg(endpoint, &message, told);
-    if (what.form == FI_FETCH_ATOMIC) return fi_fetch_atomicmsg(endpoint, &message, &result, nullptr, 1, told);
-    return fi_compare_atomicmsg(endpoint, &message, &compare, nullptr, 1, &result, nullptr, 1, told);
+    constexpr std::uint64_t completion_flags = FI_COMPLETION | FI_DELIVERY_COMPLETE;
+    if (what.form == 0) return fi_atomicmsg(endpoint, &message, completion_flags);
+    if (what.form == FI_FETCH_ATOMIC)
+        return fi_fetch_atomicmsg(endpoint, &message, &result, nullptr, 1, completion_flags);
+    return fi_compare_atomicmsg(endpoint, &message, &compare, nullptr, 1, &result, nullptr, 1, completion_flags);
 }
 
-Code LibfabricWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
+Code LibfabricWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
     if (free_sends_.empty()) return Code::again;
-    const Lane* const lane = lane_for(at.way);
+    const Lane* const lane = lane_for(at.lane_id);
     if (lane == nullptr) return code_;
     Buffer& buffer = *free_sends_.back();
     const Code posted = outcome(post_atomic(lane->sender.get(), at, op, buffer), "fi_atomic");
-    if (posted == Code::ok) take(buffer, at.way, &context);
+    if (posted == Code::ok) take(buffer, at.lane_id, &context);
     return posted;
 }
 
@@ -445,7 +447,7 @@ bool LibfabricWire::failed(network::WireListener& listener, fid_cq& completions)
     } else {
         release(buffer);
         if (buffer.atomic == nullptr)
-            listener.lost(buffer.way, code, why);
+            listener.lost(buffer.lane_id, code, why);
         else
             listener.completed(*buffer.atomic, code == Code::again ? Code::system : code, why);
     }
@@ -472,9 +474,9 @@ bool LibfabricWire::progress(network::WireListener& listener) {
     return happened;
 }
 
-bool LibfabricWire::prepare_to_wait(network::Awaited /*what*/) {
+bool LibfabricWire::prepare_to_wait(network::WakeEvents /*what*/) {
     if (descriptor_ < 0) return true;
-    return fi_trywait(fabric_.get(), waits_.data(), static_cast<int>(waits_.size())) == 0;
+    return fi_trywait(fabric_.get(), wait_objects_.data(), static_cast<int>(wait_objects_.size())) == 0;
 }
 
 }  // namespace npushmem::libfabric

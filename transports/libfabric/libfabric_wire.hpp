@@ -31,32 +31,33 @@ public:
     ~LibfabricWire() override;
 
     Result<Bytes> address() override;
-    Status link(int pe, std::span<const std::byte> address) override;
+    Status add_peer(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
     void deregister_memory(std::uint64_t number) override { memory_.erase(number); }
     Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
     void release_key(std::uint64_t /*key*/) override {}
-    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+    Code write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
-    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
-    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
-    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
-    [[nodiscard]] std::string why() const override { return why_; }
-    void close(network::Way way) override;
+    Code read(const network::RemoteAddress& from, void* to, std::uint64_t bytes,
+              network::WireContext& context) override;
+    Code atomic(const network::RemoteAddress& at, const npushmem_atomic& op, network::WireContext& context) override;
+    Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] std::string last_error() const override { return last_error_; }
+    void close(network::LaneId lane_id) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_; }
-    bool prepare_to_wait(network::Awaited what) override;
+    bool prepare_to_wait(network::WakeEvents what) override;
 
 private:
-    static constexpr std::size_t message_bytes = longest_message;
+    static constexpr std::size_t message_bytes = max_message_bytes;
     static constexpr std::size_t receive_count = 64;
     static constexpr std::size_t send_count = 64;
 
     // Memory for a message that is on its way, in either direction, or for an atomic operation's numbers.
     struct Buffer : network::WireContext {
         bool receives = false;
-        bool busy = false;  // with what was sent on this way
-        network::Way way;
+        bool busy = false;  // with what was sent on this lane
+        network::LaneId lane_id;
         network::WireContext* atomic = nullptr;  // that is told of when this completes; null: a message
         std::array<std::byte, message_bytes> bytes;
     };
@@ -74,18 +75,18 @@ private:
     Status open_endpoints();
     Status list_atomics();
     [[nodiscard]] std::uint32_t atomics_on(fi_datatype type) const;
-    ssize_t post_atomic(fid_ep* endpoint, const network::RemotePlace& at, const npushmem_atomic& op, Buffer& buffer);
-    void take(Buffer& buffer, network::Way way, network::WireContext* atomic);
+    ssize_t post_atomic(fid_ep* endpoint, const network::RemoteAddress& at, const npushmem_atomic& op, Buffer& buffer);
+    void take(Buffer& buffer, network::LaneId lane_id, network::WireContext* atomic);
     Status open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions);
     Status open_lane(Lane& lane);
     Status open_descriptor();
     Status watch(fid_cq& completions);
-    // Null: why_ says why there is none, and code_ what that means.
-    Lane* lane_for(network::Way way);
+    // Null: last_error_ says why there is none, and code_ what that means.
+    Lane* lane_for(network::LaneId lane_id);
     Status post_receives();
     Code post_receive(Buffer& buffer);
     Code outcome(ssize_t result, const char* what);
-    [[nodiscard]] std::uint64_t address_of(const network::RemotePlace& place) const;
+    [[nodiscard]] std::uint64_t address_of(const network::RemoteAddress& place) const;
     void completed(network::WireListener& listener, void* context, std::size_t bytes);
     bool failed(network::WireListener& listener, fid_cq& completions);
     bool poll(network::WireListener& listener, fid_cq& completions);
@@ -93,7 +94,7 @@ private:
     [[nodiscard]] fi_addr_t peer(int pe) const { return peers_[static_cast<std::size_t>(pe)]; }
 
     InfoPtr info_;
-    std::string why_;
+    std::string last_error_;
     Code code_ = Code::ok;
     std::vector<fi_addr_t> peers_;
     std::deque<Buffer> buffers_;
@@ -110,7 +111,7 @@ private:
     std::uint64_t last_memory_ = 0;
     bool native_atomics_;
     fi_wait_obj wait_ = FI_WAIT_FD;
-    std::vector<fid*> waits_;  // completion queues that the descriptor tells of
+    std::vector<fid*> wait_objects_;  // completion queues that the descriptor tells of
     int descriptor_ = -1;
 };
 

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "core/base/strings.hpp"
-#include "transports/libfabric/rxm_buffers.hpp"
+#include "transports/libfabric/scoped_rxm_environment.hpp"
 
 namespace npushmem::libfabric {
 namespace {
@@ -25,10 +25,10 @@ constexpr std::array<const char*, 4> by_speed{"cxi", "efa", "verbs;ofi_rxm", "tc
 // What makes one message vouch for everything that was posted to the peer before.
 constexpr std::uint64_t full_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAS | FI_ORDER_WAW | FI_ORDER_RAW;
 
-InfoPtr make_hints(const std::string& provider, const ProviderWish& wish, std::uint64_t order) {
+InfoPtr make_hints(const std::string& provider, const ProviderRequest& request, std::uint64_t order) {
     InfoPtr hints(fi_allocinfo());
     if (!hints) return hints;
-    hints->caps = FI_MSG | FI_RMA | (wish.atomics ? FI_ATOMIC : 0);
+    hints->caps = FI_MSG | FI_RMA | (request.atomics ? FI_ATOMIC : 0);
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = order;
@@ -36,7 +36,7 @@ InfoPtr make_hints(const std::string& provider, const ProviderWish& wish, std::u
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
     hints->fabric_attr->prov_name = ::strdup(provider.c_str());
-    if (!wish.domain.empty()) hints->domain_attr->name = ::strdup(wish.domain.c_str());
+    if (!request.domain.empty()) hints->domain_attr->name = ::strdup(request.domain.c_str());
     return hints;
 }
 
@@ -70,20 +70,20 @@ std::string domains_of(const fi_info* list) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Result<InfoPtr> ask(const std::string& provider, const ProviderWish& wish, std::uint64_t order) {
-    const InfoPtr hints = make_hints(provider, wish, order);
+Result<InfoPtr> query_info(const std::string& provider, const ProviderRequest& request, std::uint64_t order) {
+    const InfoPtr hints = make_hints(provider, request, order);
     if (!hints) return Status{Code::memory, "no memory for a question to libfabric"};
     fi_info* list = nullptr;
-    const RxmBuffers buffers;
+    const ScopedRxmEnvironment buffers;
     const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
     const InfoPtr owner(list);
     if (failed != 0 || list == nullptr)
         return Status{Code::unreachable, failed == -FI_ENODATA || list == nullptr
                                              ? std::string("none here")
                                              : fmt::format("fi_getinfo: {}", fi_strerror(-failed))};
-    const fi_info* const best = best_of(list, wish.domain);
+    const fi_info* const best = best_of(list, request.domain);
     if (best == nullptr)
-        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", wish.domain, domains_of(list))};
+        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", request.domain, domains_of(list))};
     InfoPtr copy(fi_dupinfo(best));
     if (!copy) return Status{Code::memory, "no memory for libfabric's answer"};
     return copy;
@@ -95,15 +95,16 @@ std::string found_text(const fi_info& info) {
 
 }  // namespace
 
-Result<ChosenProvider> query_provider(const std::string& provider, const ProviderWish& wish) {
+Result<ChosenProvider> query_provider(const std::string& provider, const ProviderRequest& request) {
     ChosenProvider out;
     // Where the target's software carries atomics out, a later write may overtake them, whatever is promised.
-    auto ordered = wish.atomics ? Result<InfoPtr>(Status{Code::unsupported, ""}) : ask(provider, wish, full_order);
+    auto ordered =
+        request.atomics ? Result<InfoPtr>(Status{Code::unsupported, ""}) : query_info(provider, request, full_order);
     // tcp keeps the order as well as its connection does; a provider that promises less says so by not being found.
     out.delivery = ordered.ok() ? network::Delivery::in_order : network::Delivery::on_completion;
-    out.atomics = wish.atomics;
-    auto found = ordered.ok() ? std::move(ordered) : ask(provider, wish, FI_ORDER_SAS);
-    if (!found.ok() && wish.atomics && ask(provider, {wish.provider, wish.domain}, FI_ORDER_SAS).ok())
+    out.atomics = request.atomics;
+    auto found = ordered.ok() ? std::move(ordered) : query_info(provider, request, FI_ORDER_SAS);
+    if (!found.ok() && request.atomics && query_info(provider, {request.provider, request.domain}, FI_ORDER_SAS).ok())
         return Status{Code::unsupported,
                       "it has no atomic operations, as NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always asks for"};
     if (!found.ok()) return found.status();
@@ -112,10 +113,10 @@ Result<ChosenProvider> query_provider(const std::string& provider, const Provide
     return out;
 }
 
-Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query) {
-    const std::string wanted(trimmed(wish.provider));
+Result<ChosenProvider> choose_provider(const ProviderRequest& request, const ProviderQuery& query) {
+    const std::string wanted(trimmed(request.provider));
     if (!wanted.empty() && lowercase(wanted) != "auto") {
-        auto found = query(wanted, wish);
+        auto found = query(wanted, request);
         if (found.ok()) {
             found.value().note += " (as NPUSHMEM_LIBFABRIC_PROVIDER says)";
             return found;
@@ -126,7 +127,7 @@ Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQ
     }
     std::string tried;
     for (const char* provider : by_speed) {
-        auto found = query(provider, wish);
+        auto found = query(provider, request);
         if (found.ok()) {
             if (!tried.empty()) found.value().note += fmt::format(" (nothing faster:{})", tried);
             return found;

@@ -15,14 +15,14 @@
 namespace npushmem::libfabric {
 
 // In bytes. Transfers of data are no messages.
-inline constexpr std::size_t longest_message = rxm_buffer_bytes;
+inline constexpr std::size_t max_message_bytes = rxm_buffer_bytes;
 
 struct FreeInfo {
     void operator()(fi_info* info) const { fi_freeinfo(info); }
 };
 using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
-struct ProviderWish {
+struct ProviderRequest {
     std::string provider = "auto";
     std::string domain;    // empty: any
     bool atomics = false;  // its own are to be used
@@ -36,11 +36,12 @@ struct ChosenProvider {
 };
 
 // What libfabric offers of a provider; the error says why nothing.
-using ProviderQuery = std::function<Result<ChosenProvider>(const std::string& provider, const ProviderWish& wish)>;
-// Of the wish, what is asked of any provider.
-Result<ChosenProvider> query_provider(const std::string& provider, const ProviderWish& wish);
+using ProviderQuery =
+    std::function<Result<ChosenProvider>(const std::string& provider, const ProviderRequest& request)>;
+// Of the request, what is asked of any provider.
+Result<ChosenProvider> query_provider(const std::string& provider, const ProviderRequest& request);
 
 // The error lists everything that was tried.
-Result<ChosenProvider> choose_provider(const ProviderWish& wish, const ProviderQuery& query);
+Result<ChosenProvider> choose_provider(const ProviderRequest& request, const ProviderQuery& query);
 
 }  // namespace npushmem::libfabric

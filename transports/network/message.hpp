@@ -2,7 +2,7 @@
 // handler. `queue` is the origin's number of the queue that asks: what fails unasked is kept for this queue's next
 // flush. Fixed layouts in the sender's order of bytes; a receiver of the other order sees a wrong magic number.
 //
-//     | MessageHead 8 | the rest of one of the structures below | payload |        64 bytes where nothing is longer:
+//     | MessageHeader 8 | the rest of one of the structures below | payload |        64 bytes where nothing is longer:
 //                                                                                 many networks send those at once
 #pragma once
 
@@ -23,12 +23,12 @@ enum class MessageKind : std::uint8_t {
     put_signal,  // PutSignalRequest; payload: the data
     flush,       // FlushRequest: answered when everything before it has been done
     answer,      // Answer
-    ping,        // MessageHead only: answered by pong
-    pong,        // MessageHead only
+    ping,        // MessageHeader only: answered by pong
+    pong,        // MessageHeader only
     put,         // PutRequest; payload: the data
 };
 
-struct MessageHead {
+struct MessageHeader {
     static constexpr std::uint16_t magic_value = 0x4e57;
     static constexpr std::uint8_t version_value = 3;
 
@@ -39,7 +39,7 @@ struct MessageHead {
 };
 
 struct AtomicRequest {
-    MessageHead head;
+    MessageHeader head;
     std::uint64_t ticket = 0;  // of the answer; 0: none is wanted
     std::uint64_t region = 0;  // the target's number
     std::uint64_t offset = 0;
@@ -52,7 +52,7 @@ struct AtomicRequest {
 };
 
 struct PutSignalRequest {
-    MessageHead head;
+    MessageHeader head;
     std::uint64_t region = 0;
     std::uint64_t offset = 0;
     std::uint64_t signal_region = 0;
@@ -65,7 +65,7 @@ struct PutSignalRequest {
 };
 
 struct PutRequest {
-    MessageHead head;
+    MessageHeader head;
     std::uint64_t region = 0;
     std::uint64_t offset = 0;
     std::uint16_t bytes = 0;  // of the payload
@@ -74,30 +74,30 @@ struct PutRequest {
 };
 
 struct FlushRequest {
-    MessageHead head;
+    MessageHeader head;
     std::uint64_t ticket = 0;
     std::uint32_t queue = 0;
     std::uint32_t reserved = 0;
 };
 
 struct Answer {
-    MessageHead head;
+    MessageHeader head;
     std::uint64_t ticket = 0;
     std::uint64_t value = 0;
     std::int32_t code = 0;
     std::uint32_t reserved = 0;
 };
 
-static_assert(sizeof(MessageHead) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
+static_assert(sizeof(MessageHeader) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
 static_assert(sizeof(PutRequest) == 32 && sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
 
 // The message's head; nothing when the bytes are no message of this version.
-inline std::optional<MessageHead> head_of(std::span<const std::byte> message) {
-    MessageHead head;
+inline std::optional<MessageHeader> parse_header(std::span<const std::byte> message) {
+    MessageHeader head;
     if (message.size() < sizeof head) return std::nullopt;
     std::memcpy(&head, message.data(), sizeof head);
     const bool known = head.kind >= MessageKind::hello && head.kind <= MessageKind::put;
-    if (head.magic != MessageHead::magic_value || head.version != MessageHead::version_value || !known)
+    if (head.magic != MessageHeader::magic_value || head.version != MessageHeader::version_value || !known)
         return std::nullopt;
     return head;
 }

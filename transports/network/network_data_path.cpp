@@ -10,7 +10,7 @@ namespace npushmem::network {
 template <class Message>
 Message NetworkTransport::message(MessageKind kind) const {
     Message out;
-    if constexpr (std::is_same_v<Message, MessageHead>) {
+    if constexpr (std::is_same_v<Message, MessageHeader>) {
         out.kind = kind;
         out.origin = my_pe_;
     } else {
@@ -19,34 +19,34 @@ Message NetworkTransport::message(MessageKind kind) const {
     }
     return out;
 }
-template MessageHead NetworkTransport::message<MessageHead>(MessageKind) const;
+template MessageHeader NetworkTransport::message<MessageHeader>(MessageKind) const;
 template FlushRequest NetworkTransport::message<FlushRequest>(MessageKind) const;
 
-Code NetworkTransport::hears(OutgoingQueue& queue, Code code) {
-    if (code == Code::ok || code == Code::again || !queue.untold) return code;
-    tell(code, queue.untold->first, queue.untold->second);
-    queue.untold.reset();
+Code NetworkTransport::report_to_caller(OutgoingQueue& queue, Code code) {
+    if (code == Code::ok || code == Code::again || !queue.pending_event) return code;
+    report_event(code, queue.pending_event->first, queue.pending_event->second);
+    queue.pending_event.reset();
     return code;
 }
 
-Code NetworkTransport::aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
-                           Target& out) {
+Code NetworkTransport::resolve_target(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset,
+                                      std::uint64_t bytes, Target& out) {
     const auto found = queues_.find(queue);
     const Remote* const window = remotes_.find(remote);
     if (found == queues_.end() || window == nullptr || window->pe != pe) return Code::argument;
     if (!window->has(offset, bytes)) return Code::range;
     if (const Code lost = peers_[static_cast<std::size_t>(pe)].failed; lost != Code::ok) return lost;
-    out = {found->second.get(), window, &found->second->flow(pe, [&] { return take_lane(pe); })};
-    return hears(*out.queue, out.flow->lost);
+    out = {found->second.get(), window, &found->second->flow(pe, [&] { return acquire_lane(pe); })};
+    return report_to_caller(*out.queue, out.flow->lost);
 }
 
 void NetworkTransport::start_message_flush(Flow& flow) {
     Operation& operation = operations_.take(Operation::Kind::flush, flow);
-    operation.flow = nullptr;  // sending may lose the way, and what is under way on it
+    operation.flow = nullptr;  // sending may lose the lane, and what is in flight on it
     FlushRequest request = message<FlushRequest>(MessageKind::flush);
     request.ticket = operation.ticket;
     request.queue = flow.queue->number;
-    if (send(flow.way, bytes_of(request)) != Code::ok) return operations_.give_back(operation);
+    if (send(flow.lane_id, bytes_of(request)) != Code::ok) return operations_.release(operation);
     operation.flow = &flow;
     flow.unhandled = false;
     if (ordered()) flow.undelivered = false;
@@ -60,19 +60,19 @@ void NetworkTransport::start_wire_flush(Flow& flow) {
     flow.undelivered = false;
     ++flow.flushes;
     ++flow.queue->outstanding;
-    const Code posted = wire_->flush(flow.way, operation);
+    const Code posted = wire_->flush(flow.lane_id, operation);
     if (posted == Code::ok) return;
     operation.held_by_wire = false;
     if (posted == Code::again) {
         flow.undelivered = true;
         --flow.flushes;
         --flow.queue->outstanding;
-        return operations_.give_back(operation);
+        return operations_.release(operation);
     }
-    lost(flow.way, posted, wire_->why());
+    lost(flow.lane_id, posted, wire_->last_error());
 }
 
-bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
+bool NetworkTransport::poll_delivery(Flow& flow, bool writes, bool requests) {
     if (writes && flow.undelivered && wire_->traits().delivery == Delivery::on_flush) start_wire_flush(flow);
     if ((requests && flow.unhandled) || (writes && flow.undelivered && ordered())) start_message_flush(flow);
     const bool written = flow.writes == 0 && !flow.undelivered;
@@ -83,12 +83,12 @@ bool NetworkTransport::settle(Flow& flow, bool writes, bool requests) {
 // A wire that keeps the order delivers writes, and brings requests, in the order of posting; but it brings a later
 // write before the handler has looked at an earlier request. A signal that waits for its data's completion is not
 // posted yet, and what goes over several ports at once is overtaken.
-bool NetworkTransport::may_pass(Flow& flow, Passing passing) {
+bool NetworkTransport::may_post(Flow& flow, PostKind kind) {
     if (!flow.fenced) return true;
-    const bool request = passing == Passing::request;
-    const bool overtaken = !ordered() || flow.signals > 0 || !wire_->in_order(flow.way);
+    const bool request = kind == PostKind::request;
+    const bool overtaken = !ordered() || flow.signals > 0 || !wire_->in_order(flow.lane_id);
     if (!overtaken && request) return true;
-    if (!settle(flow, overtaken, !request)) return false;
+    if (!poll_delivery(flow, overtaken, !request)) return false;
     flow.fenced = request && flow.unhandled;
     return true;
 }
@@ -97,20 +97,20 @@ bool NetworkTransport::may_pass(Flow& flow, Passing passing) {
 template <class PostOnWire>
 Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& post) {
     operation.held_by_wire = true;
-    flow.queue->note_active(flow);
+    flow.queue->mark_active(flow);
     ++flow.queue->outstanding;
     const bool write = operation.kind == Operation::Kind::write;
     if (write) ++flow.writes;
     const Code posted = post();
     if (posted == Code::ok) {
-        if (write && !completion_tells()) flow.undelivered = true;
+        if (write && !completion_means_delivery()) flow.undelivered = true;
         return Code::ok;
     }
     if (write) --flow.writes;
-    if (operation.then) --flow.signals;
+    if (operation.deferred_signal) --flow.signals;
     --flow.queue->outstanding;
-    operations_.give_back(operation);
-    if (posted != Code::again) lost(flow.way, posted, wire_->why());
+    operations_.release(operation);
+    if (posted != Code::again) lost(flow.lane_id, posted, wire_->last_error());
     return posted;
 }
 
@@ -125,19 +125,21 @@ Code NetworkTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uin
 Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
     const Lock guard(lock_);
     Target target;
-    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.bytes, target); aimed != Code::ok) return aimed;
+    if (const Code resolved = resolve_target(queue, op.remote, op.pe, op.offset, op.bytes, target);
+        resolved != Code::ok)
+        return resolved;
     if (token != nullptr) *token = 0;
     if (op.bytes == 0) return Code::ok;
     if (op.local == nullptr) return Code::argument;
     const bool read = kind == Operation::Kind::read;
     if (!read && op.bytes <= wire_->traits().write_as_message_bytes) return request_put(target, op);
-    if (!may_pass(*target.flow, Passing::transfer)) return Code::again;
+    if (!may_post(*target.flow, PostKind::transfer)) return Code::again;
     Operation& operation = operations_.take(kind, *target.flow);
     // A short write has been taken over by the wire when it is posted: there is nothing to be told of.
-    operation.told = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
-    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
+    operation.has_token = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
+    const std::uint64_t ticket = operation.has_token ? operation.ticket : 0;
     const Code posted = transfer(*target.flow, operation, [&] {
-        const RemotePlace there = target.remote->at(target.flow->way, op.offset);
+        const RemoteAddress there = target.remote->at(target.flow->lane_id, op.offset);
         return read ? wire_->read(there, op.local, op.bytes, operation)
                     : wire_->write(there, op.local, op.bytes, operation);
     });
@@ -148,15 +150,15 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
 // The message has the data: the source is free again.
 Code NetworkTransport::request_put(const Target& target, const npushmem_rma& op) {
     Flow& flow = *target.flow;
-    if (!may_pass(flow, Passing::request)) return Code::again;
+    if (!may_post(flow, PostKind::request)) return Code::again;
     PutRequest request = message<PutRequest>(MessageKind::put);
     request.region = target.remote->region;
     request.offset = op.offset;
     request.bytes = static_cast<std::uint16_t>(op.bytes);
     request.queue = flow.queue->number;
-    const Code sent = send(flow.way, bytes_of(request), {static_cast<const std::byte*>(op.local), op.bytes});
+    const Code sent = send(flow.lane_id, bytes_of(request), {static_cast<const std::byte*>(op.local), op.bytes});
     if (sent != Code::ok) return sent;
-    flow.queue->note_active(flow);
+    flow.queue->mark_active(flow);
     flow.unhandled = true;
     return Code::ok;
 }
@@ -165,7 +167,9 @@ Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, st
     const Lock guard(lock_);
     if (op.operation >= NPUSHMEM_ATOMIC_COUNT || (op.width != 4 && op.width != 8)) return Code::argument;
     Target target;
-    if (const Code aimed = aim(queue, op.remote, op.pe, op.offset, op.width, target); aimed != Code::ok) return aimed;
+    if (const Code resolved = resolve_target(queue, op.remote, op.pe, op.offset, op.width, target);
+        resolved != Code::ok)
+        return resolved;
     if ((target.remote->base + op.offset) % op.width != 0) return Code::argument;
     if (fetches(op.operation) && op.result == nullptr) return Code::argument;
     if (token != nullptr) *token = 0;
@@ -176,21 +180,21 @@ Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, st
 
 Code NetworkTransport::wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token) {
     Flow& flow = *target.flow;
-    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    if (!may_post(flow, PostKind::transfer)) return Code::again;
     // A fetching update is an update as well: what is delivered after a fence must come after it.
     const bool pure_fetch = op.operation == NPUSHMEM_ATOMIC_FETCH;
     Operation& operation = operations_.take(pure_fetch ? Operation::Kind::read : Operation::Kind::write, flow);
-    operation.told = token != nullptr && fetches(op.operation);
-    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
-    const Code posted =
-        transfer(flow, operation, [&] { return wire_->atomic(target.remote->at(flow.way, op.offset), op, operation); });
+    operation.has_token = token != nullptr && fetches(op.operation);
+    const std::uint64_t ticket = operation.has_token ? operation.ticket : 0;
+    const Code posted = transfer(
+        flow, operation, [&] { return wire_->atomic(target.remote->at(flow.lane_id, op.offset), op, operation); });
     if (posted == Code::ok && token != nullptr) *token = ticket;
     return posted;
 }
 
 Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token) {
     Flow& flow = *target.flow;
-    if (!may_pass(flow, Passing::request)) return Code::again;
+    if (!may_post(flow, PostKind::request)) return Code::again;
     AtomicRequest request = message<AtomicRequest>(MessageKind::atomic);
     request.region = target.remote->region;
     request.offset = op.offset;
@@ -204,14 +208,14 @@ Code NetworkTransport::request_atomic(const Target& target, const npushmem_atomi
         request.ticket = fetch->ticket;
         fetch->result = op.result;
         fetch->width = op.width;
-        fetch->told = token != nullptr;
+        fetch->has_token = token != nullptr;
         fetch->flow = nullptr;  // as in start_message_flush
     }
-    if (const Code sent = send(flow.way, bytes_of(request)); sent != Code::ok) {
-        if (fetch != nullptr) operations_.give_back(*fetch);
+    if (const Code sent = send(flow.lane_id, bytes_of(request)); sent != Code::ok) {
+        if (fetch != nullptr) operations_.release(*fetch);
         return sent;
     }
-    flow.queue->note_active(flow);
+    flow.queue->mark_active(flow);
     if (fetch == nullptr) {
         flow.unhandled = true;
         return Code::ok;
@@ -227,11 +231,12 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
     const Lock guard(lock_);
     Target target;
     const npushmem_rma& data = op.data;
-    if (const Code aimed = aim(queue, data.remote, data.pe, data.offset, data.bytes, target); aimed != Code::ok)
-        return aimed;
+    if (const Code resolved = resolve_target(queue, data.remote, data.pe, data.offset, data.bytes, target);
+        resolved != Code::ok)
+        return resolved;
     Target signal;
-    const Code aimed = aim(queue, op.signal_remote, data.pe, op.signal_offset, sizeof op.signal, signal);
-    if (aimed != Code::ok) return aimed;
+    const Code resolved = resolve_target(queue, op.signal_remote, data.pe, op.signal_offset, sizeof op.signal, signal);
+    if (resolved != Code::ok) return resolved;
     if (op.operation > NPUSHMEM_SIGNAL_ADD || (signal.remote->base + op.signal_offset) % sizeof op.signal != 0)
         return Code::argument;
     if (data.bytes > 0 && data.local == nullptr) return Code::argument;
@@ -247,7 +252,7 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
         then.queue = target.queue->number;
         return put_then_signal(target, op, then, token);
     }
-    if (!may_pass(*target.flow, Passing::request)) return Code::again;
+    if (!may_post(*target.flow, PostKind::request)) return Code::again;
     PutSignalRequest request = message<PutSignalRequest>(MessageKind::put_signal);
     request.region = target.remote->region;
     request.offset = data.offset;
@@ -258,9 +263,9 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
     request.operation = static_cast<std::uint8_t>(op.operation);
     request.queue = target.queue->number;
     const Code sent =
-        send(target.flow->way, bytes_of(request), {static_cast<const std::byte*>(data.local), data.bytes});
+        send(target.flow->lane_id, bytes_of(request), {static_cast<const std::byte*>(data.local), data.bytes});
     if (sent != Code::ok) return sent;
-    target.queue->note_active(*target.flow);
+    target.queue->mark_active(*target.flow);
     target.flow->unhandled = true;
     return Code::ok;
 }
@@ -268,16 +273,16 @@ Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal
 Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signal, const npushmem_put_signal& op,
                                        std::uint64_t* token) {
     Flow& flow = *target.flow;
-    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    if (!may_post(flow, PostKind::transfer)) return Code::again;
     Operation& operation = operations_.take(Operation::Kind::write, flow);
-    operation.told = token != nullptr && op.data.bytes > wire_->traits().inject_bytes;
-    const std::uint64_t ticket = operation.told ? operation.ticket : 0;
+    operation.has_token = token != nullptr && op.data.bytes > wire_->traits().inject_bytes;
+    const std::uint64_t ticket = operation.has_token ? operation.ticket : 0;
     const Code posted = transfer(flow, operation, [&] {
-        return wire_->write_signal(target.remote->at(flow.way, op.data.offset), op.data.local, op.data.bytes,
-                                   signal.at(flow.way, op.signal_offset), op.signal, operation);
+        return wire_->write_signal(target.remote->at(flow.lane_id, op.data.offset), op.data.local, op.data.bytes,
+                                   signal.at(flow.lane_id, op.signal_offset), op.signal, operation);
     });
     if (posted == Code::ok && token != nullptr) *token = ticket;
-    if (posted == Code::ok && !wire_->in_order(flow.way)) await_completions();  // the signal is not posted yet
+    if (posted == Code::ok && !wire_->in_order(flow.lane_id)) arm_for_completions();  // the signal is not posted yet
     return posted;
 }
 
@@ -286,25 +291,25 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
 Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
                                        std::uint64_t* token) {
     Flow& flow = *target.flow;
-    if (!may_pass(flow, Passing::transfer)) return Code::again;
+    if (!may_post(flow, PostKind::transfer)) return Code::again;
     Operation& operation = operations_.take(Operation::Kind::write, flow);
-    operation.told = token != nullptr;
-    const bool later = !ordered() || completion_tells();
-    if (later) {
-        operation.then = signal;
+    operation.has_token = token != nullptr;
+    const bool defer_signal = !ordered() || completion_means_delivery();
+    if (defer_signal) {
+        operation.deferred_signal = signal;
         ++flow.signals;
     }
     const std::uint64_t ticket = operation.ticket;
     const Code posted = transfer(flow, operation, [&] {
-        return wire_->write(target.remote->at(flow.way, op.data.offset), op.data.local, op.data.bytes, operation);
+        return wire_->write(target.remote->at(flow.lane_id, op.data.offset), op.data.local, op.data.bytes, operation);
     });
     if (posted != Code::ok) return posted;
-    if (later) {
-        await_completions();
+    if (defer_signal) {
+        arm_for_completions();
     } else {
-        send_in_any_case(flow.way, bytes_of(signal));
+        send_or_queue(flow.lane_id, bytes_of(signal));
         flow.unhandled = true;
-        if (!with_backlog_.empty()) await_room();
+        if (!lanes_with_backlog_.empty()) arm_for_room();
     }
     if (token != nullptr) *token = ticket;
     return Code::ok;
@@ -316,7 +321,7 @@ Code NetworkTransport::fence(std::uint64_t number) {
     if (found == queues_.end()) return Code::argument;
     for (Flow* flow : found->second->active) {
         flow->fenced = true;
-        if (!ordered()) (void)settle(*flow, true, false);  // so that the next operation need not begin to wait
+        if (!ordered()) (void)poll_delivery(*flow, true, false);  // so that the next operation need not begin to wait
     }
     return Code::ok;
 }
@@ -328,13 +333,13 @@ Code NetworkTransport::quiet(std::uint64_t number) {
     driven_.fetch_add(1, std::memory_order_relaxed);
     OutgoingQueue& queue = *found->second;
     // Often what is missing has come meanwhile, and has only to be looked at.
-    if (!is_quiet(queue) && !(drive() && is_quiet(queue))) return Code::again;
-    return hears(queue, queue.take_failures());
+    if (!poll_quiet(queue) && !(drive() && poll_quiet(queue))) return Code::again;
+    return report_to_caller(queue, queue.take_failures());
 }
 
-bool NetworkTransport::is_quiet(OutgoingQueue& queue) {
+bool NetworkTransport::poll_quiet(OutgoingQueue& queue) {
     std::erase_if(queue.active, [this](Flow* flow) {
-        if (!settle(*flow, true, true)) return false;
+        if (!poll_delivery(*flow, true, true)) return false;
         flow->fenced = flow->active = false;
         return true;
     });
@@ -350,7 +355,7 @@ Code NetworkTransport::test(std::uint64_t number, std::uint64_t token) {
     if (operations_.find(token) != nullptr) (void)drive();
     const Operation* const operation = operations_.find(token);
     if (operation != nullptr && operation->flow != nullptr) return Code::again;
-    return hears(*found->second, found->second->take_failure(token));
+    return report_to_caller(*found->second, found->second->take_failure(token));
 }
 
 }  // namespace npushmem::network

@@ -1,4 +1,4 @@
-// What happens without being called for: completions, messages, answers, the watch over peers.
+// What happens without being called for: completions, messages, answers, the liveness of peers.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -11,37 +11,37 @@
 namespace npushmem::network {
 
 // A peer that has not introduced itself yet cannot be answered: what it asked over another lane may come before.
-Code NetworkTransport::send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
-    const Peer& peer = peers_[static_cast<std::size_t>(way.pe)];
+Code NetworkTransport::send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    const Peer& peer = peers_[static_cast<std::size_t>(lane_id.pe)];
     if (peer.failed != Code::ok) return peer.failed;
-    const Lane& over = lane(way);
+    const Lane& over = lane(lane_id);
     if (over.lost != Code::ok) return over.lost;
-    if (!peer.linked || !over.backlog.empty()) return Code::again;
-    const Code sent = wire_->send(way, head, rest);
-    if (sent != Code::ok && sent != Code::again) lost(way, sent, wire_->why());
+    if (!peer.added || !over.backlog.empty()) return Code::again;
+    const Code sent = wire_->send(lane_id, head, rest);
+    if (sent != Code::ok && sent != Code::again) lost(lane_id, sent, wire_->last_error());
     return sent;
 }
 
-void NetworkTransport::send_in_any_case(Way way, std::span<const std::byte> message) {
-    if (send(way, message) != Code::again) return;
-    auto& backlog = lane(way).backlog;
-    if (backlog.empty()) with_backlog_.push_back(way);
+void NetworkTransport::send_or_queue(LaneId lane_id, std::span<const std::byte> message) {
+    if (send(lane_id, message) != Code::again) return;
+    auto& backlog = lane(lane_id).backlog;
+    if (backlog.empty()) lanes_with_backlog_.push_back(lane_id);
     backlog.emplace_back(message.begin(), message.end());
 }
 
 void NetworkTransport::send_backlogs() {
-    std::erase_if(with_backlog_, [this](Way way) { return send_backlog(way); });
+    std::erase_if(lanes_with_backlog_, [this](LaneId lane_id) { return send_backlog(lane_id); });
 }
 
-bool NetworkTransport::send_backlog(Way way) {
-    auto& backlog = lane(way).backlog;
+bool NetworkTransport::send_backlog(LaneId lane_id) {
+    auto& backlog = lane(lane_id).backlog;
     if (backlog.empty()) return true;  // dropped meanwhile
-    if (!peers_[static_cast<std::size_t>(way.pe)].linked) return false;
+    if (!peers_[static_cast<std::size_t>(lane_id.pe)].added) return false;
     while (!backlog.empty()) {
-        const Code sent = wire_->send(way, backlog.front(), {});
+        const Code sent = wire_->send(lane_id, backlog.front(), {});
         if (sent == Code::again) return false;
         if (sent != Code::ok) {
-            lost(way, sent, wire_->why());
+            lost(lane_id, sent, wire_->last_error());
             return true;
         }
         backlog.pop_front();
@@ -50,24 +50,24 @@ bool NetworkTransport::send_backlog(Way way) {
 }
 
 bool NetworkTransport::drive() {
-    const bool had_backlog = !with_backlog_.empty();
+    const bool had_backlog = !lanes_with_backlog_.empty();
     const bool happened = drive_once();
-    if (!had_backlog && !with_backlog_.empty()) await_room();
+    if (!had_backlog && !lanes_with_backlog_.empty()) arm_for_room();
     return happened;
 }
 
 bool NetworkTransport::drive_once() {
     const bool happened = wire_->progress(*this);
-    if (!with_backlog_.empty()) send_backlogs();
+    if (!lanes_with_backlog_.empty()) send_backlogs();
     return happened;
 }
 
 // Room comes with completions, and the thread may be waiting for arrivals alone. What completes from here on wakes it;
 // what had been there before is looked at here, but not for as long as there is always more.
-void NetworkTransport::await_room() {
-    constexpr int most = 1024;
-    if (!thread_ || wire_->prepare_to_wait(Awaited::arrivals_and_completions)) return;
-    for (int i = 0; i < most && drive_once(); ++i) {
+void NetworkTransport::arm_for_room() {
+    constexpr int max_rounds = 1024;
+    if (!thread_ || wire_->prepare_to_wait(WakeEvents::arrivals_and_completions)) return;
+    for (int i = 0; i < max_rounds && drive_once(); ++i) {
     }
 }
 
@@ -82,16 +82,17 @@ Code NetworkTransport::progress() {
 int NetworkTransport::drive_for_thread() {
     // More often follows at once: an answer, the next of a stream. To be woken for it takes longer than this. Others
     // get the lock, and the processor, between two looks.
-    constexpr std::chrono::microseconds most_idle{50};
-    constexpr std::chrono::milliseconds most{1};
+    constexpr std::chrono::microseconds max_idle{50};
+    constexpr std::chrono::milliseconds max_duration{1};
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     const std::uint64_t driven = driven_.load(std::memory_order_relaxed);
     auto last = begin;
     Lock guard(lock_);
     auto now = begin;
-    for (; now - last < most_idle && now - begin < most; now = Clock::now()) {
-        if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::often) return ProgressThread::nap;
+    for (; now - last < max_idle && now - begin < max_duration; now = Clock::now()) {
+        if (driven_.load(std::memory_order_relaxed) - driven >= ProgressThread::busy_calls)
+            return ProgressThread::wait_briefly;
         if (drive()) {
             last = now;
             continue;
@@ -101,27 +102,27 @@ int NetworkTransport::drive_for_thread() {
         guard.lock();
     }
     // With a backlog, what is waited for is room, which no descriptor tells of.
-    if (!with_backlog_.empty()) return ProgressThread::nap;
-    if (wire_->prepare_to_wait(awaited())) return wire_->descriptor();
+    if (!lanes_with_backlog_.empty()) return ProgressThread::wait_briefly;
+    if (wire_->prepare_to_wait(wake_events())) return wire_->descriptor();
     // What has come just now would lie there for as long as a nap, which is for others to get the lock.
-    return drive() && now - begin < most ? ProgressThread::more : ProgressThread::nap;
+    return drive() && now - begin < max_duration ? ProgressThread::continue_now : ProgressThread::wait_briefly;
 }
 
 // What completes is looked at when the program asks for it; but a signal follows its data without being asked for.
-Awaited NetworkTransport::awaited() const {
+WakeEvents NetworkTransport::wake_events() const {
     for (const auto& [number, queue] : queues_)
         for (const Flow* flow : queue->active)
-            if (flow->signals > 0) return Awaited::arrivals_and_completions;
-    return Awaited::arrivals;
+            if (flow->signals > 0) return WakeEvents::arrivals_and_completions;
+    return WakeEvents::arrivals;
 }
 
 // The thread may be waiting for arrivals alone. Where there is always more, as when a foreign process sends without
 // end, the arrivals wake the thread, and it then waits for completions as well.
-void NetworkTransport::await_completions() {
-    constexpr int most = 1024;
+void NetworkTransport::arm_for_completions() {
+    constexpr int max_rounds = 1024;
     if (!thread_) return;
-    for (int i = 0; i < most; ++i)
-        if (wire_->prepare_to_wait(Awaited::arrivals_and_completions) || !drive()) return;
+    for (int i = 0; i < max_rounds; ++i)
+        if (wire_->prepare_to_wait(WakeEvents::arrivals_and_completions) || !drive()) return;
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) {
@@ -135,9 +136,9 @@ Code NetworkTransport::poll_event(npushmem_event& out) {
     return Code::ok;
 }
 
-void NetworkTransport::tell(Code code, int pe, const std::string& text) {
-    constexpr std::size_t most = 64;  // a program that never looks must not fill memory
-    if (events_.size() == most) return;
+void NetworkTransport::report_event(Code code, int pe, const std::string& text) {
+    constexpr std::size_t max_events = 64;  // a program that never looks must not fill memory
+    if (events_.size() == max_events) return;
     npushmem_event event{};
     event.struct_size = sizeof event;
     event.code = static_cast<std::int32_t>(code);
@@ -150,8 +151,8 @@ void NetworkTransport::tell(Code code, int pe, const std::string& text) {
 // The operation is over: its flow and queue are told, the pool has it back.
 void NetworkTransport::finish(Operation& operation, Code code) {
     Flow* const flow = operation.flow;
-    if (flow == nullptr) return operations_.give_back(operation);
-    if (operation.then) --flow->signals;
+    if (flow == nullptr) return operations_.release(operation);
+    if (operation.deferred_signal) --flow->signals;
     switch (operation.kind) {
         case Operation::Kind::write: --flow->writes; break;
         case Operation::Kind::fetch: --flow->fetches; break;
@@ -159,8 +160,8 @@ void NetworkTransport::finish(Operation& operation, Code code) {
         case Operation::Kind::read: break;
     }
     --flow->queue->outstanding;
-    if (code != Code::ok) flow->queue->failures.emplace_back(operation.told ? operation.ticket : 0, code);
-    operations_.give_back(operation);
+    if (code != Code::ok) flow->queue->failures.emplace_back(operation.has_token ? operation.ticket : 0, code);
+    operations_.release(operation);
 }
 
 void NetworkTransport::completed(WireContext& context, Code code, const std::string& why) {
@@ -168,62 +169,62 @@ void NetworkTransport::completed(WireContext& context, Code code, const std::str
     operation.held_by_wire = false;
     Flow* const flow = operation.flow;
     if (flow != nullptr) {
-        ++peers_[static_cast<std::size_t>(flow->way.pe)].heard;
-        if (code != Code::ok && !ends_a_peer(code) && !flow->queue->untold)
-            flow->queue->untold = {flow->way.pe,
-                                   fmt::format("an operation to {} failed: {}", name_of_peer(flow->way.pe), why)};
+        ++peers_[static_cast<std::size_t>(flow->lane_id.pe)].activity_count;
+        if (code != Code::ok && !ends_a_peer(code) && !flow->queue->pending_event)
+            flow->queue->pending_event = {
+                flow->lane_id.pe, fmt::format("an operation to {} failed: {}", name_of_peer(flow->lane_id.pe), why)};
     }
-    if (flow == nullptr || code != Code::ok || !operation.then) {
-        const Way way = flow != nullptr ? flow->way : Way{};
+    if (flow == nullptr || code != Code::ok || !operation.deferred_signal) {
+        const LaneId lane_id = flow != nullptr ? flow->lane_id : LaneId{};
         finish(operation, code);
-        if (way.pe >= 0 && ends_a_peer(code)) lost(way, code, why);
+        if (lane_id.pe >= 0 && ends_a_peer(code)) lost(lane_id, code, why);
         return;
     }
     // On a wire that needs a flush the same operation waits for it, with the signal still to be sent.
     if (wire_->traits().delivery == Delivery::on_flush && !std::exchange(operation.flushing, true)) {
         operation.held_by_wire = true;
-        const Code posted = wire_->flush(flow->way, operation);
+        const Code posted = wire_->flush(flow->lane_id, operation);
         if (posted == Code::ok) return;
         operation.held_by_wire = false;
-        return lost(flow->way, posted, wire_->why());
+        return lost(flow->lane_id, posted, wire_->last_error());
     }
-    const AtomicRequest then = *operation.then;
-    flow->unhandled = true;  // before it is sent: should that lose the way, quiet tells
+    const AtomicRequest then = *operation.deferred_signal;
+    flow->unhandled = true;  // before it is sent: should that lose the lane, quiet reports it
     finish(operation, Code::ok);
-    send_in_any_case(flow->way, bytes_of(then));
+    send_or_queue(flow->lane_id, bytes_of(then));
 }
 
 void NetworkTransport::arrived(std::span<const std::byte> message) {
-    const auto head = head_of(message);
+    const auto head = parse_header(message);
     Peer* const peer = head ? peer_at(head->origin) : nullptr;
     if (peer == nullptr)
-        return tell(Code::protocol, -1,
-                    fmt::format("{} bytes came over {} that are no message of this version", message.size(),
-                                wire_->traits().name));
-    ++peer->heard;
-    if (head->kind == MessageKind::hello) return greet(*head, message.subspan(sizeof *head));
-    if (head->kind == MessageKind::answer) return answered(message);
+        return report_event(Code::protocol, -1,
+                            fmt::format("{} bytes came over {} that are no message of this version", message.size(),
+                                        wire_->traits().name));
+    ++peer->activity_count;
+    if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
+    if (head->kind == MessageKind::answer) return handle_answer(message);
     if (head->kind == MessageKind::pong) return;
     if (head->kind == MessageKind::ping)
-        return send_in_any_case({head->origin}, bytes_of(this->message<MessageHead>(MessageKind::pong)));
-    if (!TargetHandler::whole(*head, message))
-        return tell(Code::protocol, head->origin,
-                    fmt::format("{} asked for something over {} in {} bytes, which is too few to say what",
-                                name_of_peer(head->origin), wire_->traits().name, message.size()));
+        return send_or_queue({head->origin}, bytes_of(this->message<MessageHeader>(MessageKind::pong)));
+    if (!TargetHandler::is_complete(*head, message))
+        return report_event(Code::protocol, head->origin,
+                            fmt::format("{} asked for something over {} in {} bytes, which is too few to say what",
+                                        name_of_peer(head->origin), wire_->traits().name, message.size()));
     const auto answer = handler_.handle(*head, message);
-    if (answer) send_in_any_case({head->origin}, bytes_of(*answer));
+    if (answer) send_or_queue({head->origin}, bytes_of(*answer));
 }
 
-void NetworkTransport::greet(const MessageHead& head, std::span<const std::byte> address) {
+void NetworkTransport::handle_hello(const MessageHeader& head, std::span<const std::byte> address) {
     Peer& peer = peers_[static_cast<std::size_t>(head.origin)];
-    if (peer.linked) return;
-    if (Status linked = wire_->link(head.origin, address); !linked.ok())
-        return tell(linked.code(), head.origin,
-                    fmt::format("cannot answer {}: {}", name_of_peer(head.origin), linked.message()));
-    peer.linked = true;
+    if (peer.added) return;
+    if (Status added = wire_->add_peer(head.origin, address); !added.ok())
+        return report_event(added.code(), head.origin,
+                            fmt::format("cannot answer {}: {}", name_of_peer(head.origin), added.message()));
+    peer.added = true;
 }
 
-void NetworkTransport::answered(std::span<const std::byte> message) {
+void NetworkTransport::handle_answer(std::span<const std::byte> message) {
     const auto answer = message_as<Answer>(message);
     Operation* const operation = answer ? operations_.find(answer->ticket) : nullptr;
     if (operation == nullptr || operation->held_by_wire) return;  // its queue has gone meanwhile
@@ -238,19 +239,19 @@ void NetworkTransport::forget_flow(Flow& flow, Code code) {
     flow.undelivered = flow.unhandled = flow.fenced = false;
 }
 
-void NetworkTransport::lost(Way way, Code code, const std::string& why) {
+void NetworkTransport::lost(LaneId lane_id, Code code, const std::string& why) {
     const std::string reason = why.empty() ? std::string(npushmem::name_of(code)) : why;
-    // Whatever its first way ended with, the peer is lost, and waits for it are to end.
-    if (way.lane == 0 || ends_a_peer(code))
-        lose_peer(way.pe, ends_a_peer(code) ? code : Code::unreachable, reason);
+    // Whatever its first lane ended with, the peer is lost, and waits for it are to end.
+    if (lane_id.lane == 0 || ends_a_peer(code))
+        lose_peer(lane_id.pe, ends_a_peer(code) ? code : Code::unreachable, reason);
     else
-        lose_lane(way, code, reason);
+        lose_lane(lane_id, code, reason);
 }
 
-int NetworkTransport::fail_operations(const std::function<bool(Way)>& lost, Code code) {
+int NetworkTransport::fail_operations(const std::function<bool(LaneId)>& lost, Code code) {
     int failed = 0;
     operations_.for_each([&](Operation& operation) {
-        if (operation.flow == nullptr || !lost(operation.flow->way)) return;
+        if (operation.flow == nullptr || !lost(operation.flow->lane_id)) return;
         ++failed;
         const bool held = operation.held_by_wire;
         Flow& flow = *operation.flow;
@@ -258,11 +259,11 @@ int NetworkTransport::fail_operations(const std::function<bool(Way)>& lost, Code
         // The wire may still tell of it: counted off now, given back then.
         if (operation.kind == Operation::Kind::write) --flow.writes;
         if (operation.kind == Operation::Kind::flush) --flow.flushes;
-        if (operation.then) --flow.signals;
+        if (operation.deferred_signal) --flow.signals;
         --flow.queue->outstanding;
-        flow.queue->failures.emplace_back(operation.told ? operation.ticket : 0, code);
+        flow.queue->failures.emplace_back(operation.has_token ? operation.ticket : 0, code);
         operation.flow = nullptr;
-        operation.then.reset();
+        operation.deferred_signal.reset();
     });
     return failed;
 }
@@ -274,56 +275,59 @@ void NetworkTransport::lose_peer(int pe, Code code, const std::string& why) {
     for (Lane& lane : peer.lanes) lane.backlog.clear();
     handler_.forget(pe);
     wire_->forget(pe);
-    const int failed = fail_operations([pe](Way way) { return way.pe == pe; }, code);
+    const int failed = fail_operations([pe](LaneId lane_id) { return lane_id.pe == pe; }, code);
     for (auto& [number, queue] : queues_)
         if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) forget_flow(*flow->second, code);
-    tell(code, pe,
-         fmt::format("{} is lost over {}: {}; {} operation{} under way", name_of_peer(pe), wire_->traits().name, why,
-                     failed, failed == 1 ? " was" : "s were"));
+    report_event(code, pe,
+                 fmt::format("{} is lost over {}: {}; {} operation{} under way", name_of_peer(pe), wire_->traits().name,
+                             why, failed, failed == 1 ? " was" : "s were"));
 }
 
 // The queues that use this lane can no longer reach the peer, and are told when they ask; others, and the peer itself,
 // can.
-void NetworkTransport::lose_lane(Way way, Code code, const std::string& why) {
-    lane(way).backlog.clear();
-    lane(way).spoilt = true;
-    lane(way).lost = code;
+void NetworkTransport::lose_lane(LaneId lane_id, Code code, const std::string& why) {
+    lane(lane_id).backlog.clear();
+    lane(lane_id).must_close = true;
+    lane(lane_id).lost = code;
     std::vector<OutgoingQueue*> users;
     for (auto& [number, queue] : queues_) {
-        const auto found = queue->flows.find(way.pe);
-        if (found == queue->flows.end() || found->second->way != way || found->second->lost != Code::ok) continue;
+        const auto found = queue->flows.find(lane_id.pe);
+        if (found == queue->flows.end() || found->second->lane_id != lane_id || found->second->lost != Code::ok)
+            continue;
         found->second->lost = code;
         forget_flow(*found->second, code);
         users.push_back(queue.get());
     }
-    const int failed = fail_operations([way](Way other) { return other == way; }, code);
+    const int failed = fail_operations([lane_id](LaneId other) { return other == lane_id; }, code);
     for (OutgoingQueue* queue : users)
-        queue->untold = {way.pe, fmt::format("a context's own way to {} is lost over {}: {}; {} operation{} under way",
-                                             name_of_peer(way.pe), wire_->traits().name, why, failed,
-                                             failed == 1 ? " was" : "s were")};
+        queue->pending_event = {
+            lane_id.pe,
+            fmt::format("a context's own lane to {} is lost over {}: {}; {} operation{} under way",
+                        name_of_peer(lane_id.pe), wire_->traits().name, why, failed, failed == 1 ? " was" : "s were")};
 }
 
 // A peer that is there answers a ping even while its program computes; one that says nothing for long is lost.
-void NetworkTransport::watch(int pe, Peer& peer) {
-    if (std::exchange(peer.heard_before, peer.heard) != peer.heard) {
+void NetworkTransport::check_liveness(int pe, Peer& peer) {
+    if (std::exchange(peer.last_activity_count, peer.activity_count) != peer.activity_count) {
         peer.silent_ticks = 0;
         return;
     }
     ++peer.silent_ticks;
     const auto silent = peer.silent_ticks * settings_.tick;
-    if (settings_.patience != std::chrono::milliseconds::zero() && silent > settings_.patience)
-        return lost({pe}, Code::timeout,
-                    fmt::format("nothing was heard of it for {:.1f} s{}", std::chrono::duration<double>(silent).count(),
-                                peer.heard == 0 ? ", nor ever before (does a firewall let it through, is the host up?)"
-                                                : " (is the cable in, is the host up?)"));
+    if (settings_.peer_timeout != std::chrono::milliseconds::zero() && silent > settings_.peer_timeout)
+        return lost(
+            {pe}, Code::timeout,
+            fmt::format("nothing was heard of it for {:.1f} s{}", std::chrono::duration<double>(silent).count(),
+                        peer.activity_count == 0 ? ", nor ever before (does a firewall let it through, is the host up?)"
+                                                 : " (is the cable in, is the host up?)"));
     constexpr std::uint32_t ticks_per_ping = 2;
-    if (peer.silent_ticks % ticks_per_ping == 0) (void)send({pe}, bytes_of(message<MessageHead>(MessageKind::ping)));
+    if (peer.silent_ticks % ticks_per_ping == 0) (void)send({pe}, bytes_of(message<MessageHeader>(MessageKind::ping)));
 }
 
 void NetworkTransport::tick() {
     const Lock guard(lock_);
     for (std::size_t pe = 0; pe < peers_.size(); ++pe)
-        if (peers_[pe].linked && peers_[pe].failed == Code::ok) watch(static_cast<int>(pe), peers_[pe]);
+        if (peers_[pe].added && peers_[pe].failed == Code::ok) check_liveness(static_cast<int>(pe), peers_[pe]);
 }
 
 }  // namespace npushmem::network

@@ -27,9 +27,9 @@ Result<Bytes> NetworkTransport::address() {
     const Lock guard(lock_);
     auto wire = wire_->address();
     if (!wire.ok()) return wire;
-    Bytes out = encode(EndpointAddress{wire_->traits().dialect, std::move(wire).value()});
+    Bytes out = encode(EndpointAddress{wire_->traits().protocol, std::move(wire).value()});
     if (out.size() > NPUSHMEM_ADDRESS_MAX)
-        return Status{Code::unsupported, fmt::format("the address of {} has {} bytes with its front, at most {} fit",
+        return Status{Code::unsupported, fmt::format("the address of {} has {} bytes with its header, at most {} fit",
                                                      wire_->traits().name, out.size(), NPUSHMEM_ADDRESS_MAX)};
     return out;
 }
@@ -38,14 +38,14 @@ NetworkTransport::Peer* NetworkTransport::peer_at(int pe) {
     return pe >= 0 && static_cast<std::size_t>(pe) < peers_.size() ? &peers_[static_cast<std::size_t>(pe)] : nullptr;
 }
 
-NetworkTransport::Lane& NetworkTransport::lane(Way way) {
-    auto& lanes = peers_[static_cast<std::size_t>(way.pe)].lanes;
-    if (way.lane >= lanes.size()) lanes.resize(way.lane + 1);
-    return lanes[way.lane];
+NetworkTransport::Lane& NetworkTransport::lane(LaneId lane_id) {
+    auto& lanes = peers_[static_cast<std::size_t>(lane_id.pe)].lanes;
+    if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
+    return lanes[lane_id.lane];
 }
 
 // The lowest that nobody uses; when all are used, the one with the fewest users, of those that still get through.
-std::uint32_t NetworkTransport::take_lane(int pe) {
+std::uint32_t NetworkTransport::acquire_lane(int pe) {
     auto& lanes = peers_[static_cast<std::size_t>(pe)].lanes;
     const auto load = [&](std::uint32_t i) { return std::pair(lanes[i].lost != Code::ok, lanes[i].users); };
     if (lanes.empty()) lanes.emplace_back();
@@ -58,12 +58,12 @@ std::uint32_t NetworkTransport::take_lane(int pe) {
     return best;
 }
 
-void NetworkTransport::give_back_lane(Way way) {
-    Lane& given = lane(way);
-    if (--given.users > 0 || way.lane == 0) return;
+void NetworkTransport::release_lane(LaneId lane_id) {
+    Lane& given = lane(lane_id);
+    if (--given.users > 0 || lane_id.lane == 0) return;
     given.backlog.clear();
     given.lost = Code::ok;
-    if (std::exchange(given.spoilt, false)) wire_->close(way);
+    if (std::exchange(given.must_close, false)) wire_->close(lane_id);
 }
 
 std::string NetworkTransport::name_of_peer(int pe) const {
@@ -89,8 +89,8 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     const auto address = decode_address({bytes, peer.address_bytes});
     if (!address.ok()) return {0, 0, 0, address.status().message()};
     const WireTraits& traits = wire_->traits();
-    if (address.value().dialect != traits.dialect)
-        return {0, 0, 0, fmt::format("that PE uses '{}', this one '{}'", address.value().dialect, traits.dialect)};
+    if (address.value().protocol != traits.protocol)
+        return {0, 0, 0, fmt::format("that PE uses '{}', this one '{}'", address.value().protocol, traits.protocol)};
     Peer* const known = peer_at(peer.pe);
     if (known == nullptr) return {0, 0, 0, fmt::format("PE {} is none of this job", peer.pe)};
     if (peer.host_name != nullptr) known->host = peer.host_name;
@@ -109,18 +109,18 @@ Status NetworkTransport::connect(const npushmem_peer& peer) {
         return {Code::argument, fmt::format("cannot connect PE {} to PE {}", my_pe_, peer.pe)};
     const auto address = decode_address({static_cast<const std::byte*>(peer.address), peer.address_bytes});
     if (!address.ok()) return address.status();
-    if (!known->linked) {
-        if (Status linked = wire_->link(peer.pe, address.value().wire); !linked.ok())
-            return linked.within(fmt::format("cannot reach {} over {}", name_of_peer(peer.pe), wire_->traits().name));
-        known->linked = true;
+    if (!known->added) {
+        if (Status added = wire_->add_peer(peer.pe, address.value().wire); !added.ok())
+            return added.within(fmt::format("cannot reach {} over {}", name_of_peer(peer.pe), wire_->traits().name));
+        known->added = true;
     }
     auto own = wire_->address();
     if (!own.ok()) return own.status();
-    MessageHead hello = message<MessageHead>(MessageKind::hello);
+    MessageHeader hello = message<MessageHeader>(MessageKind::hello);
     Bytes bytes(sizeof hello);
     std::memcpy(bytes.data(), &hello, sizeof hello);
     bytes.insert(bytes.end(), own.value().begin(), own.value().end());
-    send_in_any_case({peer.pe}, bytes);
+    send_or_queue({peer.pe}, bytes);
     return {};
 }
 
@@ -157,7 +157,7 @@ Result<std::uint64_t> NetworkTransport::import_memory(int pe, std::span<const st
     const auto handle = decode_handle(bytes);
     if (!handle.ok()) return handle.status();
     const Peer* const peer = peer_at(pe);
-    if (peer == nullptr || !peer->linked)
+    if (peer == nullptr || !peer->added)
         return Status{Code::state, fmt::format("cannot use memory of PE {} before it is connected", pe)};
     auto key = wire_->import_key(pe, handle.value().key);
     if (!key.ok()) return key.status().within(fmt::format("cannot use the memory of {}", name_of_peer(pe)));
@@ -184,7 +184,7 @@ Result<std::uint64_t> NetworkTransport::create_queue() {
 bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
     bool held = false;
     operations_.for_each([&](const Operation& operation) {
-        const Peer& peer = peers_[static_cast<std::size_t>(operation.way.pe)];
+        const Peer& peer = peers_[static_cast<std::size_t>(operation.lane_id.pe)];
         held = held || (operation.held_by_wire && operation.queue == queue.number && peer.failed == Code::ok);
     });
     return held;
@@ -194,10 +194,10 @@ bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
 void NetworkTransport::abandon(const OutgoingQueue& queue) {
     operations_.for_each([&](Operation& operation) {
         if (operation.flow == nullptr || operation.flow->queue != &queue) return;
-        if (operation.held_by_wire) lane(operation.flow->way).spoilt = true;
+        if (operation.held_by_wire) lane(operation.flow->lane_id).must_close = true;
         operation.flow = nullptr;
-        operation.then.reset();
-        if (!operation.held_by_wire) operations_.give_back(operation);
+        operation.deferred_signal.reset();
+        if (!operation.held_by_wire) operations_.release(operation);
     });
 }
 
@@ -207,8 +207,8 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     if (found == queues_.end()) return Code::argument;
     // A job whose peers may be silent for ever can still end.
     constexpr std::chrono::milliseconds otherwise{30'000};
-    const bool unlimited = settings_.patience == std::chrono::milliseconds::zero();
-    const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.patience);
+    const bool unlimited = settings_.peer_timeout == std::chrono::milliseconds::zero();
+    const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.peer_timeout);
     while (wire_holds(*found->second) && std::chrono::steady_clock::now() < deadline) {
         if (drive()) continue;
         guard.unlock();  // the thread, and other queues' callers, get on
@@ -216,7 +216,7 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
         guard.lock();
     }
     abandon(*found->second);
-    for (const auto& [pe, flow] : found->second->flows) give_back_lane(flow->way);
+    for (const auto& [pe, flow] : found->second->flows) release_lane(flow->lane_id);
     queues_.erase(found);
     return Code::ok;
 }

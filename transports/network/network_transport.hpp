@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "npushmem/plugin/slot_table.hpp"
-#include "transports/network/contact.hpp"
+#include "transports/network/address_codec.hpp"
 #include "transports/network/outgoing.hpp"
 #include "transports/network/progress_thread.hpp"
 #include "transports/network/target_handler.hpp"
@@ -30,7 +30,7 @@ namespace npushmem::network {
 struct NetworkSettings {
     bool thread = true;  // of its own, for progress
     // A peer that owes something and has not been heard of for so long is lost; 0: never.
-    std::chrono::milliseconds patience{30'000};
+    std::chrono::milliseconds peer_timeout{30'000};
     // How often the thread looks whether peers are still heard of.
     std::chrono::milliseconds tick{500};
     std::uint32_t lanes = 16;  // at most to one peer; at least 1
@@ -52,7 +52,7 @@ public:
     Code release_memory(std::uint64_t remote) override;
 
     Result<std::uint64_t> create_queue() override;
-    // Waits for what the network still has of the caller's memory, as long as the patience at most.
+    // Waits for what the network still has of the caller's memory, for the peer timeout at most.
     Code destroy_queue(std::uint64_t queue) override;
     Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
@@ -78,24 +78,26 @@ private:
         std::uint64_t bytes = 0;
         std::uint64_t key = 0;  // the wire's
 
-        [[nodiscard]] RemotePlace at(const Way& way, std::uint64_t offset) const { return {way, key, base, offset}; }
+        [[nodiscard]] RemoteAddress at(const LaneId& lane_id, std::uint64_t offset) const {
+            return {lane_id, key, base, offset};
+        }
         [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t count) const {
             return offset <= bytes && count <= bytes - offset;
         }
     };
     struct Lane {
         std::uint32_t users = 0;    // flows
-        bool spoilt = false;        // not to be used by others
+        bool must_close = false;    // not to be used by others
         Code lost = Code::ok;       // nothing gets through any more
         std::deque<Bytes> backlog;  // messages that found no room
     };
     struct Peer {
-        bool linked = false;
+        bool added = false;
         Code failed = Code::ok;
-        std::string host;                // for people
-        std::vector<Lane> lanes;         // as many as have been used; none of an unknown peer
-        std::uint64_t heard = 0;         // how often
-        std::uint64_t heard_before = 0;  // at the last tick
+        std::string host;                       // for people
+        std::vector<Lane> lanes;                // as many as have been used; none of an unknown peer
+        std::uint64_t activity_count = 0;       // how often
+        std::uint64_t last_activity_count = 0;  // at the last tick
         std::uint32_t silent_ticks = 0;
     };
     // What an operation needs, once it has been checked.
@@ -104,17 +106,18 @@ private:
         const Remote* remote = nullptr;
         Flow* flow = nullptr;
     };
-    enum class Passing { transfer, request };
+    enum class PostKind { transfer, request };
 
     // `code` as a caller on this queue gets it: if it is a failure, what was kept for it is an event now.
-    Code hears(OutgoingQueue& queue, Code code);
-    Code aim(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes, Target& out);
+    Code report_to_caller(OutgoingQueue& queue, Code code);
+    Code resolve_target(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
+                        Target& out);
     // May an operation of this sort overtake nothing that a fence holds back? Starts what has to happen first.
-    bool may_pass(Flow& flow, Passing passing);
+    bool may_post(Flow& flow, PostKind kind);
     // Is everything of these sorts delivered? Starts what has to happen for it.
-    bool settle(Flow& flow, bool writes, bool requests);
+    bool poll_delivery(Flow& flow, bool writes, bool requests);
     // Is everything complete? Likewise.
-    bool is_quiet(OutgoingQueue& queue);
+    bool poll_quiet(OutgoingQueue& queue);
     void start_message_flush(Flow& flow);
     void start_wire_flush(Flow& flow);
     template <class PostOnWire>
@@ -131,48 +134,48 @@ private:
     template <class Message>
     [[nodiscard]] Message message(MessageKind kind) const;
     // Code::again: no room, nothing was sent.
-    Code send(Way way, std::span<const std::byte> head, std::span<const std::byte> rest = {});
+    Code send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest = {});
     // Sent now or as soon as there is room, behind what already waits for it.
-    void send_in_any_case(Way way, std::span<const std::byte> message);
+    void send_or_queue(LaneId lane_id, std::span<const std::byte> message);
     void send_backlogs();
     // True: nothing waits there any more.
-    bool send_backlog(Way way);
+    bool send_backlog(LaneId lane_id);
     bool drive();
     bool drive_once();
-    void await_room();
+    void arm_for_room();
     int drive_for_thread();
-    [[nodiscard]] Awaited awaited() const;
-    void await_completions();
+    [[nodiscard]] WakeEvents wake_events() const;
+    void arm_for_completions();
     void tick();
-    void watch(int pe, Peer& peer);
+    void check_liveness(int pe, Peer& peer);
     Status start_thread();
 
     void completed(WireContext& context, Code code, const std::string& why) override;
     void arrived(std::span<const std::byte> message) override;
-    void lost(Way way, Code code, const std::string& why) override;
+    void lost(LaneId lane_id, Code code, const std::string& why) override;
     void lose_peer(int pe, Code code, const std::string& why);
-    void lose_lane(Way way, Code code, const std::string& why);
-    // What is under way on these ways fails, once; how many operations were.
-    int fail_operations(const std::function<bool(Way)>& lost, Code code);
-    void greet(const MessageHead& head, std::span<const std::byte> address);
-    void answered(std::span<const std::byte> message);
+    void lose_lane(LaneId lane_id, Code code, const std::string& why);
+    // What is in flight on these lanes fails, once; how many operations were.
+    int fail_operations(const std::function<bool(LaneId)>& lost, Code code);
+    void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
+    void handle_answer(std::span<const std::byte> message);
     void finish(Operation& operation, Code code);
     void forget_flow(Flow& flow, Code code);
-    void tell(Code code, int pe, const std::string& text);
+    void report_event(Code code, int pe, const std::string& text);
     [[nodiscard]] std::string name_of_peer(int pe) const;
     [[nodiscard]] bool ordered() const {
         const Delivery delivery = wire_->traits().delivery;
         return delivery == Delivery::in_order || delivery == Delivery::in_order_on_completion;
     }
     // Is a write that is complete delivered as well?
-    [[nodiscard]] bool completion_tells() const {
+    [[nodiscard]] bool completion_means_delivery() const {
         const Delivery delivery = wire_->traits().delivery;
         return delivery == Delivery::on_completion || delivery == Delivery::in_order_on_completion;
     }
     Peer* peer_at(int pe);
-    Lane& lane(Way way);
-    std::uint32_t take_lane(int pe);
-    void give_back_lane(Way way);
+    Lane& lane(LaneId lane_id);
+    std::uint32_t acquire_lane(int pe);
+    void release_lane(LaneId lane_id);
     void abandon(const OutgoingQueue& queue);
     [[nodiscard]] bool wire_holds(const OutgoingQueue& queue);
 
@@ -186,7 +189,7 @@ private:
     std::map<std::uint64_t, std::unique_ptr<OutgoingQueue>> queues_;
     std::uint64_t last_queue_ = 0;
     OperationPool operations_;
-    std::vector<Way> with_backlog_;
+    std::vector<LaneId> lanes_with_backlog_;
     std::deque<npushmem_event> events_;
     std::atomic<bool> has_events_{false};  // looked at without the lock: who sees an old value asks again
     std::unique_ptr<Wire> wire_;

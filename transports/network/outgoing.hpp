@@ -20,7 +20,7 @@ struct OutgoingQueue;
 // From one queue to one peer.
 struct Flow {
     OutgoingQueue* queue;
-    Way way;
+    LaneId lane_id;
     Code lost = Code::ok;       // its lane is, and the peer is not
     std::uint32_t writes = 0;   // that the wire has not completed, or whose signal has not been sent
     std::uint32_t signals = 0;  // writes among them whose signal has not been sent
@@ -39,14 +39,14 @@ struct Operation : WireContext {
     std::uint32_t index = 0;
     Kind kind = Kind::write;
     std::uint32_t queue = 0;    // its number, which stays when the flow is forgotten
-    Way way;                    // likewise
+    LaneId lane_id;             // likewise
     bool held_by_wire = false;  // the wire will tell of it
-    bool told = false;          // its ticket was given out as a token
-    bool flushing = false;      // a write that waits for the wire's flush before `then`
+    bool has_token = false;     // its ticket was given out as a token
+    bool flushing = false;      // a write that waits for the wire's flush before its signal
     Flow* flow = nullptr;       // null: nobody waits for it any more
     void* result = nullptr;     // of a fetch by message
     std::uint8_t width = 0;
-    std::optional<AtomicRequest> then;  // a signal to be sent once the write is delivered
+    std::optional<AtomicRequest> deferred_signal;  // a signal to be sent once the write is delivered
 };
 
 struct OutgoingQueue {
@@ -57,23 +57,23 @@ struct OutgoingQueue {
     std::uint64_t outstanding = 0;                         // operations
     std::vector<std::pair<std::uint64_t, Code>> failures;  // ticket or 0; told once
     // What to say of a failure, and of which peer, to who hears of it by a code: it is nothing to other queues.
-    std::optional<std::pair<int, std::string>> untold;
+    std::optional<std::pair<int, std::string>> pending_event;
 
-    // `take_lane` is called once per peer.
-    template <class TakeLane>
-    Flow& flow(int pe, TakeLane&& take_lane) {
-        if (last != nullptr && last->way.pe == pe) [[likely]]
+    // `acquire_lane` is called once per peer.
+    template <class AcquireLane>
+    Flow& flow(int pe, AcquireLane&& acquire_lane) {
+        if (last != nullptr && last->lane_id.pe == pe) [[likely]]
             return *last;
         auto& found = flows[pe];
         if (!found) {
             found = std::make_unique<Flow>();
             found->queue = this;
-            found->way = {pe, take_lane()};
+            found->lane_id = {pe, acquire_lane()};
         }
         last = found.get();
         return *last;
     }
-    void note_active(Flow& flow) {
+    void mark_active(Flow& flow) {
         if (std::exchange(flow.active, true)) return;
         active.push_back(&flow);
     }
@@ -108,15 +108,15 @@ public:
         free_.pop_back();
         operation.ticket = (++generation_ << 32) | (operation.index + 1U);
         operation.kind = kind;
-        operation.held_by_wire = operation.told = operation.flushing = false;
+        operation.held_by_wire = operation.has_token = operation.flushing = false;
         operation.flow = &flow;
         operation.queue = flow.queue->number;
-        operation.way = flow.way;
+        operation.lane_id = flow.lane_id;
         operation.result = nullptr;
         operation.then.reset();
         return operation;
     }
-    void give_back(Operation& operation) {
+    void release(Operation& operation) {
         operation.ticket = 0;
         operation.flow = nullptr;
         free_.push_back(&operation);

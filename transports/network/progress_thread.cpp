@@ -18,24 +18,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // While the program drives the transport, and where there is no descriptor.
-constexpr std::chrono::milliseconds nap_length{1};
+constexpr std::chrono::milliseconds brief_wait{1};
 constexpr std::chrono::milliseconds no_time{0};
 
-constexpr std::chrono::milliseconds a_while{1};
+constexpr std::chrono::milliseconds rate_interval{1};
 
-class OthersWatch {
+class CallRate {
 public:
-    explicit OthersWatch(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
+    explicit CallRate(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
 
     // Have others driven it often in the last while?
     bool busy(std::uint64_t driven) {
         const auto now = Clock::now();
         const std::uint64_t more = driven - driven_;
-        if (now - at_ < a_while) return more >= ProgressThread::often;
-        const auto whiles = static_cast<std::uint64_t>((now - at_) / a_while);
+        if (now - at_ < rate_interval) return more >= ProgressThread::busy_calls;
+        const auto intervals = static_cast<std::uint64_t>((now - at_) / rate_interval);
         driven_ = driven;
         at_ = now;
-        return more >= ProgressThread::often * whiles;
+        return more >= ProgressThread::busy_calls * intervals;
     }
 
 private:
@@ -71,7 +71,7 @@ bool ProgressThread::wait(int descriptor, std::chrono::milliseconds longest) {
 
 void ProgressThread::run() {
     auto next_tick = Clock::now() + work_.tick_length;
-    OthersWatch others(work_.driven_by_others());
+    CallRate others(work_.driven_by_others());
     bool going_on = true;
     while (going_on) {
         if (Clock::now() >= next_tick) {
@@ -79,11 +79,13 @@ void ProgressThread::run() {
             next_tick = Clock::now() + work_.tick_length;
         }
         if (others.busy(work_.driven_by_others())) {
-            going_on = wait(nap, nap_length);
+            going_on = wait(wait_briefly, brief_wait);
             continue;
         }
         const int descriptor = work_.drive();
-        going_on = wait(descriptor, descriptor >= 0 ? work_.tick_length : descriptor == more ? no_time : nap_length);
+        going_on = wait(descriptor, descriptor >= 0              ? work_.tick_length
+                                    : descriptor == continue_now ? no_time
+                                                                 : brief_wait);
     }
 }
 

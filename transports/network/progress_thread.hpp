@@ -16,11 +16,11 @@ public:
     // Who drives it so often in a millisecond waits without sleeping, and needs no help: that is hundreds of times, a
     // dozen in an emulated processor. Who sleeps while it waits does a few times at most, and then what arrives would
     // lie there until it wakes.
-    static constexpr std::uint64_t often = 8;
+    static constexpr std::uint64_t busy_calls = 8;
 
     // In place of a descriptor.
-    static constexpr int nap = -1;   // there is none to wait for: call again in a while
-    static constexpr int more = -2;  // there is more to do already
+    static constexpr int wait_briefly = -1;  // there is none to wait for: call again in a while
+    static constexpr int continue_now = -2;  // there is more to do already
 
     struct Work {
         // Lets things happen until nothing more does. The descriptor that becomes readable when there is more to do.

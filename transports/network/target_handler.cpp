@@ -17,12 +17,12 @@ Answer TargetHandler::answer(std::uint64_t ticket, Code code, std::uint64_t valu
     return out;
 }
 
-void TargetHandler::keep_failure(const Asker& asker, Code code) {
-    if (code != Code::ok) failed_.try_emplace(asker, code);
+void TargetHandler::keep_failure(const Requester& requester, Code code) {
+    if (code != Code::ok) failed_.try_emplace(requester, code);
 }
 
-Code TargetHandler::take_failure(const Asker& asker) {
-    const auto found = failed_.find(asker);
+Code TargetHandler::take_failure(const Requester& requester) {
+    const auto found = failed_.find(requester);
     if (found == failed_.end()) return Code::ok;
     const Code code = found->second;
     failed_.erase(found);
@@ -33,7 +33,7 @@ void TargetHandler::forget(int origin) {
     std::erase_if(failed_, [origin](const auto& failed) { return failed.first.first == origin; });
 }
 
-bool TargetHandler::whole(const MessageHead& head, std::span<const std::byte> message) {
+bool TargetHandler::is_complete(const MessageHeader& head, std::span<const std::byte> message) {
     switch (head.kind) {
         case MessageKind::atomic: return message.size() >= sizeof(AtomicRequest);
         case MessageKind::put: return message.size() >= sizeof(PutRequest);
@@ -43,8 +43,8 @@ bool TargetHandler::whole(const MessageHead& head, std::span<const std::byte> me
     }
 }
 
-std::optional<Answer> TargetHandler::handle(const MessageHead& head, std::span<const std::byte> message) {
-    if (!whole(head, message)) return std::nullopt;
+std::optional<Answer> TargetHandler::handle(const MessageHeader& head, std::span<const std::byte> message) {
+    if (!is_complete(head, message)) return std::nullopt;
     if (head.kind == MessageKind::flush) {
         const FlushRequest request = *message_as<FlushRequest>(message);
         return answer(request.ticket, take_failure({head.origin, request.queue}));

@@ -20,29 +20,29 @@ public:
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
     // Is the request there whole, as far as it says who asks? Nobody could be told of the failure of one that is not.
-    [[nodiscard]] static bool whole(const MessageHead& head, std::span<const std::byte> message);
+    [[nodiscard]] static bool is_complete(const MessageHeader& head, std::span<const std::byte> message);
 
     // Carries out an atomic, put, put_signal or flush request that is `message`, whose head has been looked at; one
     // that is not whole does nothing. An answer is for the PE in the head. A request that nobody waits for and that
     // fails is told with the next flush of the queue that it came from.
-    std::optional<Answer> handle(const MessageHead& head, std::span<const std::byte> message);
+    std::optional<Answer> handle(const MessageHeader& head, std::span<const std::byte> message);
 
     // The origin is gone: what was kept for it can go too.
     void forget(int origin);
 
 private:
-    using Asker = std::pair<int, std::uint32_t>;  // origin, its queue
+    using Requester = std::pair<int, std::uint32_t>;  // origin, its queue
 
     Answer handle_atomic(const AtomicRequest& request) const;
     Code handle_put(const PutRequest& request, std::span<const std::byte> data) const;
     Code handle_put_signal(const PutSignalRequest& request, std::span<const std::byte> data) const;
     [[nodiscard]] Answer answer(std::uint64_t ticket, Code code, std::uint64_t value = 0) const;
-    Code take_failure(const Asker& asker);
-    void keep_failure(const Asker& asker, Code code);
+    Code take_failure(const Requester& requester);
+    void keep_failure(const Requester& requester, Code code);
 
     int my_pe_;
     const RegionTable& regions_;
-    std::map<Asker, Code> failed_;  // first failure since the asker's last flush
+    std::map<Requester, Code> failed_;  // first failure since the requester's last flush
 };
 
 }  // namespace npushmem::network

@@ -9,7 +9,7 @@ std::string emulated_name(int host) { return host < 0 ? "no emulated host" : fmt
 
 }  // namespace
 
-std::string what_separates(const npushmem_host_id& own, const npushmem_host_id& peer) {
+std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer) {
     if (own.machine != peer.machine) return "another machine";
     // Before the namespace: that number has the emulated host mixed in.
     if (own.emulated != peer.emulated)

@@ -8,6 +8,6 @@
 namespace npushmem::shared_memory {
 
 // "" when they may; else a clause for people that says what separates them.
-std::string what_separates(const npushmem_host_id& own, const npushmem_host_id& peer);
+std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer);
 
 }  // namespace npushmem::shared_memory

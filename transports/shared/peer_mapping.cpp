@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "transports/shared/process_facts.hpp"
+#include "transports/shared/process_start_time.hpp"
 
 namespace npushmem::shared_memory {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "transports/shared/host_reach.hpp"
 #include "transports/shared/peer_mapping.hpp"
-#include "transports/shared/process_facts.hpp"
+#include "transports/shared/process_start_time.hpp"
 
 namespace npushmem {
 namespace {
@@ -42,7 +42,7 @@ Result<std::unique_ptr<Transport>> SharedMemoryTransport::open(const Host&, cons
 }
 
 Reach SharedMemoryTransport::reach(const npushmem_peer& peer) {
-    if (std::string why_not = shared_memory::what_separates(host_, peer.host); !why_not.empty())
+    if (std::string why_not = shared_memory::why_not_shareable(host_, peer.host); !why_not.empty())
         return {0, 0, 0, std::move(why_not)};
     return {mapped_capabilities, all_atomics, all_atomics, "same host, shared memory"};
 }
@@ -106,7 +106,7 @@ Result<std::uint64_t> SharedMemoryTransport::import_memory(int pe, std::span<con
     const auto decoded = shared_memory::decode(bytes);
     if (!decoded.ok()) return decoded.status();
     const shared_memory::MemoryHandle& handle = decoded.value();
-    if (const std::string why_not = shared_memory::what_separates(host_, handle.host); !why_not.empty())
+    if (const std::string why_not = shared_memory::why_not_shareable(host_, handle.host); !why_not.empty())
         return Status{Code::unreachable, fmt::format("PE {} cannot map memory of PE {}: {}", pe_, pe, why_not)};
     if (const Region* region = region_covering(handle); region != nullptr)
         return add_window({pe, region->mapping + (handle.offset - region->mapping_offset), handle.bytes, nullptr});

@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "transports/ucx/networks_of_context.hpp"
+#include "transports/ucx/context_info.hpp"
 #include "transports/ucx/ucx_atomic.hpp"
 #include "transports/ucx/ucx_status.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using network::WireContext;
 
-constexpr std::chrono::seconds longest_settling{10};
+constexpr std::chrono::seconds close_timeout{10};
 
 Status system_failure(const char* what) {
     return {Code::system, fmt::format("{} for UCX: {}", what, std::strerror(errno))};
@@ -32,7 +32,7 @@ struct ReleaseConfig {
 };
 using Config = std::unique_ptr<ucp_config_t, ReleaseConfig>;
 
-Status wish_for(const Config& config, const char* name, const std::string& value) {
+Status set_config(const Config& config, const char* name, const std::string& value) {
     if (value.empty()) return {};
     const ucs_status_t done = ucp_config_modify(config.get(), name, value.c_str());
     return done == UCS_OK ? Status{} : failure(fmt::format("UCX_{}={}", name, value).c_str(), done);
@@ -47,23 +47,23 @@ Status leave_out_shared_memory(const Config& config) {
 
 }  // namespace
 
-Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxWish& wish, int npes) {
+Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxOptions& options, int npes) {
     std::unique_ptr<UcxWire> wire(new UcxWire(npes));
-    wire->wishes_ =
+    wire->options_text_ =
         fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists what there is",
-                    wish.transports, wish.devices);
-    if (Status opened = wire->open_all(wish); !opened.ok())
+                    options.transports, options.devices);
+    if (Status opened = wire->open_all(options); !opened.ok())
         return Status{opened.code(), fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(),
-                                                 opened.message(), wire->wishes_)};
+                                                 opened.message(), wire->options_text_)};
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
 
 // UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
 // being made are waited for, not for ever: the peer may be gone.
 UcxWire::~UcxWire() {
-    const auto deadline = std::chrono::steady_clock::now() + longest_settling;
+    const auto deadline = std::chrono::steady_clock::now() + close_timeout;
     for (const Lane& lane : lanes_)
-        for (const auto& [pe, peer] : lane.peers) settle(lane, peer, deadline);
+        for (const auto& [pe, peer] : lane.peers) flush_endpoint(lane, peer, deadline);
     // The first one last: other workers' connections are made and ended with its help.
     for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) close_worker(*lane);
     if (context_ != nullptr) {
@@ -71,7 +71,7 @@ UcxWire::~UcxWire() {
         ucp_cleanup(context_);
     }
     if (descriptor_ >= 0) ::close(descriptor_);
-    if (bell_ >= 0) ::close(bell_);
+    if (event_fd_ >= 0) ::close(event_fd_);
 }
 
 // And the first worker: the other end of a connection waits for what that one answers.
@@ -81,7 +81,7 @@ bool UcxWire::drive(const Lane& lane) {
     return active;
 }
 
-void UcxWire::settle(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline) {
+void UcxWire::flush_endpoint(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline) {
     if (peer.endpoint == nullptr || peer.lost) return;
     const ucp_request_param_t plain{};
     const ucs_status_ptr_t flush = ucp_ep_flush_nbx(peer.endpoint, &plain);
@@ -99,7 +99,7 @@ void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     how.flags = UCP_EP_CLOSE_FLAG_FORCE;
     const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
     if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
-    const auto deadline = std::chrono::steady_clock::now() + longest_settling;
+    const auto deadline = std::chrono::steady_clock::now() + close_timeout;
     while (ucp_request_check_status(closing) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline)
         (void)drive(lane);
     ucp_request_free(closing);  // UCX frees a request that is not complete when it completes
@@ -113,41 +113,41 @@ void UcxWire::close_worker(Lane& lane) {
     lane = {};
 }
 
-void UcxWire::close(network::Way way) {
-    if (way.lane >= lanes_.size()) return;
-    Lane& lane = lanes_[way.lane];
-    const auto found = lane.peers.find(way.pe);
+void UcxWire::close(network::LaneId lane_id) {
+    if (lane_id.lane >= lanes_.size()) return;
+    Lane& lane = lanes_[lane_id.lane];
+    const auto found = lane.peers.find(lane_id.pe);
     if (found == lane.peers.end()) return;
-    settle(lane, found->second, std::chrono::steady_clock::now() + longest_settling);
+    flush_endpoint(lane, found->second, std::chrono::steady_clock::now() + close_timeout);
     std::erase_if(lane.keys, [&](const auto& made) {
-        const bool of_the_peer = keys_.at(made.first).pe == way.pe;
+        const bool of_the_peer = keys_.at(made.first).pe == lane_id.pe;
         if (of_the_peer) ucp_rkey_destroy(made.second);
         return of_the_peer;
     });
     disconnect(lane, found->second.endpoint);
-    forget_events(way);
+    forget_events(lane_id);
     lane.peers.erase(found);
     if (lane.peers.empty()) close_worker(lane);
 }
 
-// That messages on a way were cancelled as it was closed is no news, least of all to who has it next. Operations are
+// That messages on a lane were cancelled as it was closed is no news, least of all to who has it next. Operations are
 // told of all the same.
-void UcxWire::forget_events(network::Way way) {
+void UcxWire::forget_events(network::LaneId lane_id) {
     std::erase_if(events_, [&](const Event& event) {
-        if (event.context == nullptr) return event.way == way;  // a message that has arrived has no way
+        if (event.context == nullptr) return event.lane_id == lane_id;  // a message that has arrived has no lane
         if (event.context->owner != WireContext::Owner::wire) return false;
         auto& buffer = static_cast<Buffer&>(*event.context);
-        if (buffer.way != way) return false;
+        if (buffer.lane_id != lane_id) return false;
         free_sends_.push_back(&buffer);
         return true;
     });
 }
 
-Status UcxWire::open_all(const UcxWish& wish) {
-    Status s = open_context(wish);
+Status UcxWire::open_all(const UcxOptions& options) {
+    Status s = open_context(options);
     lanes_.resize(1);
     if (s.ok()) s = open_worker(lanes_[0]);
-    if (s.ok()) s = listen_for_messages();
+    if (s.ok()) s = set_message_handler();
     if (s.ok()) s = open_descriptor();
     if (!s.ok()) return s;
     for (std::size_t i = 0; i < send_count; ++i) {
@@ -160,31 +160,31 @@ Status UcxWire::open_all(const UcxWish& wish) {
     unsigned release = 0;
     ucp_get_version(&major, &minor, &release);
     traits_.name = fmt::format("UCX {}.{}.{}", major, minor, release);
-    if (!wish.transports.empty()) traits_.name += " TLS=" + wish.transports;
-    if (!wish.devices.empty()) traits_.name += " on " + wish.devices;
+    if (!options.transports.empty()) traits_.name += " TLS=" + options.transports;
+    if (!options.devices.empty()) traits_.name += " on " + options.devices;
     // What goes over the network is the same within a minor version.
-    traits_.dialect = fmt::format("ucx {}.{}{}", major, minor, wish.atomics ? ", native atomics" : "");
-    if (wish.atomics)
+    traits_.protocol = fmt::format("ucx {}.{}{}", major, minor, options.atomics ? ", native atomics" : "");
+    if (options.atomics)
         for (int operation = 0; operation < NPUSHMEM_ATOMIC_COUNT; ++operation)
             if (atomic_of(operation)) traits_.atomic_64 |= 1U << operation;
     traits_.delivery = network::Delivery::on_flush;
     traits_.message_bytes = message_bytes;
-    if (is_tcp_alone(transports_of(info_of(context_)))) traits_.write_as_message_bytes = most_as_message;
+    if (is_tcp_only(transports_of(info_of(context_)))) traits_.write_as_message_bytes = max_write_as_message;
     return {};
 }
 
-Status UcxWire::open_context(const UcxWish& wish) {
+Status UcxWire::open_context(const UcxOptions& options) {
     ucp_config_t* read = nullptr;
     if (const ucs_status_t done = ucp_config_read(nullptr, nullptr, &read); done != UCS_OK)
         return failure("ucp_config_read", done);
     const Config config(read);
-    Status s = wish_for(config, "TLS", wish.transports);
-    if (s.ok()) s = wish_for(config, "NET_DEVICES", wish.devices);
+    Status s = set_config(config, "TLS", options.transports);
+    if (s.ok()) s = set_config(config, "NET_DEVICES", options.devices);
     if (s.ok()) s = leave_out_shared_memory(config);
     if (!s.ok()) return s;
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (wish.atomics ? UCP_FEATURE_AMO64 : 0);
+    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (options.atomics ? UCP_FEATURE_AMO64 : 0);
     params.estimated_num_eps = static_cast<std::size_t>(npes_);
     const ucs_status_t done = ucp_init(&params, config.get(), &context_);
     return done == UCS_OK ? Status{} : failure("ucp_init", done);
@@ -200,7 +200,7 @@ Status UcxWire::open_worker(Lane& lane) {
     return failure("ucp_worker_create", done);
 }
 
-Status UcxWire::listen_for_messages() {
+Status UcxWire::set_message_handler() {
     ucp_am_handler_param_t handler{};
     handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                          UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
@@ -213,10 +213,10 @@ Status UcxWire::listen_for_messages() {
 }
 
 Status UcxWire::open_descriptor() {
-    bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    descriptor_ = bell_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
+    event_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    descriptor_ = event_fd_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
     if (descriptor_ < 0) return system_failure("a descriptor to wait on");
-    Status s = watch(bell_);
+    Status s = watch(event_fd_);
     return s.ok() ? watch(lanes_[0]) : s;
 }
 
@@ -256,27 +256,27 @@ Result<Bytes> UcxWire::address() {
     return out;
 }
 
-Status UcxWire::link(int pe, std::span<const std::byte> address) {
+Status UcxWire::add_peer(int pe, std::span<const std::byte> address) {
     addresses_.insert_or_assign(pe, Bytes(address.begin(), address.end()));
     Status s = connect(lanes_[0], {pe});
     if (!s.ok()) addresses_.erase(pe);
     return s;
 }
 
-Status UcxWire::connect(Lane& lane, network::Way way) {
-    Peer& made = lane.peers[way.pe];
+Status UcxWire::connect(Lane& lane, network::LaneId lane_id) {
+    Peer& made = lane.peers[lane_id.pe];
     made.wire = this;
-    made.way = way;
+    made.lane_id = lane_id;
     ucp_ep_params_t params{};
     params.field_mask =
         UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.address = reinterpret_cast<const ucp_address_t*>(addresses_.at(way.pe).data());
+    params.address = reinterpret_cast<const ucp_address_t*>(addresses_.at(lane_id.pe).data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler = {&on_lost, &made};
     const ucs_status_t done = ucp_ep_create(lane.worker, &params, &made.endpoint);
     if (done == UCS_OK) return {};
-    lane.peers.erase(way.pe);
-    return {code_of_status(done), fmt::format("ucp_ep_create: {} ({})", text_of(done), wishes_)};
+    lane.peers.erase(lane_id.pe);
+    return {code_of_status(done), fmt::format("ucp_ep_create: {} ({})", text_of(done), options_text_)};
 }
 
 Result<network::WireMemory> UcxWire::register_memory(void* base, std::uint64_t bytes) {
@@ -314,7 +314,7 @@ Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> byt
     keys_.emplace(++last_number_, ImportedKey{pe, Bytes(bytes.begin(), bytes.end())});
     if (key_for({{pe}, last_number_, 0, 0}) != nullptr) return last_number_;
     keys_.erase(last_number_);
-    return Status{code_, why_};
+    return Status{code_, last_error_};
 }
 
 void UcxWire::release_key(std::uint64_t number) {

@@ -11,36 +11,36 @@
 
 namespace npushmem::ucx {
 
-using network::RemotePlace;
+using network::RemoteAddress;
 using network::WireContext;
 
-Code UcxWire::refuse(const Status& why) {
-    why_ = why.message();
+Code UcxWire::record_error(const Status& why) {
+    last_error_ = why.message();
     code_ = why.code() == Code::again ? Code::system : why.code();
     return code_;
 }
 
-ucp_ep_h UcxWire::endpoint_for(network::Way way) {
-    if (way.lane >= lanes_.size()) lanes_.resize(way.lane + 1);
-    Lane& lane = lanes_[way.lane];
-    if (const auto found = lane.peers.find(way.pe); found != lane.peers.end()) [[likely]]
+ucp_ep_h UcxWire::endpoint_for(network::LaneId lane_id) {
+    if (lane_id.lane >= lanes_.size()) lanes_.resize(lane_id.lane + 1);
+    Lane& lane = lanes_[lane_id.lane];
+    if (const auto found = lane.peers.find(lane_id.pe); found != lane.peers.end()) [[likely]]
         return found->second.endpoint;
     Status s = lane.worker != nullptr ? Status{} : open_lane(lane);
-    if (s.ok()) s = connect(lane, way);
-    if (s.ok()) return lane.peers.at(way.pe).endpoint;
-    (void)refuse(s);
+    if (s.ok()) s = connect(lane, lane_id);
+    if (s.ok()) return lane.peers.at(lane_id.pe).endpoint;
+    (void)record_error(s);
     return nullptr;
 }
 
-ucp_rkey_h UcxWire::key_for(const RemotePlace& place) {
-    Lane& lane = lanes_[place.way.lane];
+ucp_rkey_h UcxWire::key_for(const RemoteAddress& place) {
+    Lane& lane = lanes_[place.lane_id.lane];
     if (const auto found = lane.keys.find(place.key); found != lane.keys.end()) [[likely]]
         return found->second;
     ucp_rkey_h made = nullptr;
     const ucs_status_t done =
-        ucp_ep_rkey_unpack(lane.peers.at(place.way.pe).endpoint, keys_.at(place.key).packed.data(), &made);
+        ucp_ep_rkey_unpack(lane.peers.at(place.lane_id.pe).endpoint, keys_.at(place.key).packed.data(), &made);
     if (done == UCS_OK) return lane.keys.emplace(place.key, made).first->second;
-    (void)refuse(failure("ucp_ep_rkey_unpack", done));
+    (void)record_error(failure("ucp_ep_rkey_unpack", done));
     return nullptr;
 }
 
@@ -56,24 +56,24 @@ ucp_request_param_t UcxWire::parameters(WireContext& context) {
 Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char* what) {
     if (UCS_PTR_IS_ERR(posted)) {
         const ucs_status_t status = UCS_PTR_STATUS(posted);
-        why_ = fmt::format("{}: {}", what, text_of(status));
+        last_error_ = fmt::format("{}: {}", what, text_of(status));
         return code_of_status(status);
     }
     // Done already, without a callback: told with the rest.
-    if (posted == nullptr) note({&context, {}, {}, UCS_OK});
+    if (posted == nullptr) queue_event({&context, {}, {}, UCS_OK});
     return Code::ok;
 }
 
-Code UcxWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(to.way);
+Code UcxWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(to.lane_id);
     const ucp_rkey_h key = endpoint != nullptr ? key_for(to) : nullptr;
     if (key == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
     return outcome(ucp_put_nbx(endpoint, from, bytes, to.base + to.offset, key, &how), context, "ucp_put_nbx");
 }
 
-Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(from.way);
+Code UcxWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(from.lane_id);
     const ucp_rkey_h key = endpoint != nullptr ? key_for(from) : nullptr;
     if (key == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
@@ -81,10 +81,10 @@ Code UcxWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireC
 }
 
 // The operand, or what is compared, lies in the context until the operation is complete.
-Code UcxWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
+Code UcxWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
     const auto known = op.width == sizeof op.operand ? atomic_of(op.operation) : std::nullopt;
     if (!known) return Code::unsupported;
-    const ucp_ep_h endpoint = endpoint_for(at.way);
+    const ucp_ep_h endpoint = endpoint_for(at.lane_id);
     const ucp_rkey_h key = endpoint != nullptr ? key_for(at) : nullptr;
     if (key == nullptr) return code_;
     ucp_request_param_t how = parameters(context);
@@ -105,23 +105,23 @@ Code UcxWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireConte
                    "ucp_atomic_op_nbx");
 }
 
-Code UcxWire::flush(network::Way way, WireContext& context) {
-    const ucp_ep_h endpoint = endpoint_for(way);
+Code UcxWire::flush(network::LaneId lane_id, WireContext& context) {
+    const ucp_ep_h endpoint = endpoint_for(lane_id);
     if (endpoint == nullptr) return code_;
     const ucp_request_param_t how = parameters(context);
     return outcome(ucp_ep_flush_nbx(endpoint, &how), context, "ucp_ep_flush_nbx");
 }
 
-Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code UcxWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const std::size_t bytes = head.size() + rest.size();
     if (bytes > message_bytes) return Code::argument;
     if (free_sends_.empty()) return Code::again;
-    const ucp_ep_h endpoint = endpoint_for(way);
+    const ucp_ep_h endpoint = endpoint_for(lane_id);
     if (endpoint == nullptr) return code_;
     Buffer& buffer = *free_sends_.back();
     std::memcpy(buffer.bytes.data(), head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
-    buffer.way = way;
+    buffer.lane_id = lane_id;
     ucp_request_param_t how = parameters(buffer);
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
     how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
@@ -135,60 +135,60 @@ Code UcxWire::send(network::Way way, std::span<const std::byte> head, std::span<
 void UcxWire::on_done(void* request, ucs_status_t status, void* context) {
     auto* const posted = static_cast<WireContext*>(context);
     ucp_request_free(request);
-    static_cast<UcxWire*>(posted->scratch[0])->note({posted, {}, {}, status});
+    static_cast<UcxWire*>(posted->scratch[0])->queue_event({posted, {}, {}, status});
 }
 
 void UcxWire::on_lost(void* peer, ucp_ep_h /*endpoint*/, ucs_status_t status) {
     auto* const lost = static_cast<Peer*>(peer);
     lost->lost = true;
-    lost->wire->note({nullptr, {}, lost->way, status});
+    lost->wire->queue_event({nullptr, {}, lost->lane_id, status});
 }
 
 ucs_status_t UcxWire::on_message(void* wire, const void* /*header*/, std::size_t /*header_bytes*/, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* /*param*/) {
     const auto* const begin = static_cast<const std::byte*>(data);
-    static_cast<UcxWire*>(wire)->note({nullptr, Bytes(begin, begin + bytes), {}, UCS_OK});
+    static_cast<UcxWire*>(wire)->queue_event({nullptr, Bytes(begin, begin + bytes), {}, UCS_OK});
     return UCS_OK;
 }
 
-void UcxWire::note(Event event) {
+void UcxWire::queue_event(Event event) {
     events_.push_back(std::move(event));
-    if (!std::exchange(awaited_, false)) return;
+    if (!std::exchange(armed_, false)) return;
     const std::uint64_t one = 1;
-    (void)!::write(bell_, &one, sizeof one);
+    (void)!::write(event_fd_, &one, sizeof one);
 }
 
-void UcxWire::tell(network::WireListener& listener, Event& event) {
+void UcxWire::dispatch_event(network::WireListener& listener, Event& event) {
     const Code code = code_of_status(event.status);
     const std::string why = code == Code::ok ? std::string() : text_of(event.status);
-    if (event.context == nullptr && event.way.pe < 0) return listener.arrived(event.message);
-    if (event.context == nullptr) return listener.lost(event.way, code, why);
+    if (event.context == nullptr && event.lane_id.pe < 0) return listener.arrived(event.message);
+    if (event.context == nullptr) return listener.lost(event.lane_id, code, why);
     if (event.context->owner == WireContext::Owner::transport)
         return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
     auto& buffer = static_cast<Buffer&>(*event.context);
     free_sends_.push_back(&buffer);
-    if (code != Code::ok) listener.lost(buffer.way, code, why);
+    if (code != Code::ok) listener.lost(buffer.lane_id, code, why);
 }
 
 bool UcxWire::progress(network::WireListener& listener) {
-    awaited_ = false;
+    armed_ = false;
     bool active = false;
     for (const Lane& lane : lanes_)
         if (lane.worker != nullptr) active = ucp_worker_progress(lane.worker) != 0 || active;
-    std::vector<Event> told;
-    told.swap(events_);
-    for (Event& event : told) tell(listener, event);
-    active = active || !told.empty();
+    std::vector<Event> events;
+    events.swap(events_);
+    for (Event& event : events) dispatch_event(listener, event);
+    active = active || !events.empty();
     return active;
 }
 
-bool UcxWire::prepare_to_wait(network::Awaited /*what*/) {
+bool UcxWire::prepare_to_wait(network::WakeEvents /*what*/) {
     std::uint64_t rung = 0;
-    (void)!::read(bell_, &rung, sizeof rung);
+    (void)!::read(event_fd_, &rung, sizeof rung);
     if (!events_.empty()) return false;
     for (const Lane& lane : lanes_)
         if (lane.worker != nullptr && ucp_worker_arm(lane.worker) != UCS_OK) return false;
-    awaited_ = true;
+    armed_ = true;
     return true;
 }
 

@@ -33,7 +33,7 @@ public:
         free_.pop_back();
         return out;
     }
-    void give_back(std::byte* buffer) { free_.push_back(buffer); }
+    void release(std::byte* buffer) { free_.push_back(buffer); }
 
 private:
     BufferPool(std::size_t count, std::size_t bytes) : bytes_(bytes), memory_(count * bytes) {}

@@ -1,6 +1,6 @@
 // A reliable queue pair to one peer, and what is under way on it.
 //
-//     made ── connect(peer's greeting) ──> connected ── note_peer_ready() ──> ready      any ── fail() ──> failed
+//     made ── connect(peer's message) ──> connected ── set_peer_ready() ──> ready      any ── fail() ──> failed
 //
 // What is posted completes in order, so that one completion tells of everything before it: of a burst, one request in
 // many asks for a completion. The last of a burst may not have asked; `finish_burst` then posts a request of no bytes
@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "transports/network/wire.hpp"
-#include "transports/verbs/greeting.hpp"
+#include "transports/verbs/connect_message.hpp"
 #include "transports/verbs/opened_port.hpp"
 #include "transports/verbs/work_chain.hpp"
 
 namespace npushmem::verbs {
 
 // What is to be done when a request has completed.
-struct Posted {
+struct CompletionAction {
     // context: a network::WireContext to be told; word: where a fetched value is.
     enum class Kind : std::uint8_t { nothing, context, word, transfer, message };
     Kind kind = Kind::nothing;
@@ -27,22 +27,22 @@ struct Posted {
 };
 
 // What a connection is for.
-struct Purpose {
-    network::Way way;
-    bool theirs = false;       // it only takes what the peer sends over a lane of its own
+struct ConnectionRole {
+    network::LaneId lane_id;
+    bool inbound = false;      // it only takes what the peer sends over a lane of its own
     std::uint32_t number = 0;  // of the wire's, in its work requests
 };
 
 class Connection {
 public:
     // `port` and what it is made of outlive the connection.
-    static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, const Purpose& purpose);
+    static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, const ConnectionRole& role);
 
-    // The peer's queue pair is named by its greeting. Afterwards what the peer sends is taken.
-    Status connect(const Greeting& peer);
+    // The peer's queue pair is named by its message. Afterwards what the peer sends is taken.
+    Status connect(const ConnectMessage& peer);
     [[nodiscard]] bool connected() const { return connected_; }
     // The peer takes what this PE sends.
-    void note_peer_ready() { ready_ = connected_; }
+    void set_peer_ready() { ready_ = connected_; }
     [[nodiscard]] bool ready() const { return ready_; }
     [[nodiscard]] const Status& failure() const { return failure_; }
     void fail(Status why) {
@@ -53,10 +53,10 @@ public:
     // What is under way completes, with an error.
     void stop();
 
-    [[nodiscard]] int pe() const { return purpose_.way.pe; }
-    [[nodiscard]] const Purpose& purpose() const { return purpose_; }
+    [[nodiscard]] int pe() const { return role_.lane_id.pe; }
+    [[nodiscard]] const ConnectionRole& role() const { return role_; }
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
-    [[nodiscard]] std::uint32_t first_packet() const { return first_packet_; }
+    [[nodiscard]] std::uint32_t initial_psn() const { return initial_psn_; }
     [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
     // Requests that can be posted now.
     [[nodiscard]] std::uint32_t room() const { return depth_ - under_way() - 1; }  // 1: finish_burst's
@@ -65,9 +65,9 @@ public:
 
     // Posts all of them, of which the last is `last`; there is room. Otherwise `failure()` says why, and `last` will
     // not be told of.
-    Code post(WorkChain& chain, Posted last);
+    Code post(WorkChain& chain, CompletionAction last);
     // Is something under way that no completion will tell of?
-    [[nodiscard]] bool burst_is_open() const { return head_ != tail_ && asked_ == 0; }
+    [[nodiscard]] bool burst_is_open() const { return head_ != tail_ && signaled_ == 0; }
     Code finish_burst();
     // The request with this sequence number, and all before it, have completed: calls `done(posted, is_last)`, in
     // order.
@@ -77,50 +77,50 @@ public:
             const Entry entry = ring_[tail_ & (ring_.size() - 1)];
             const bool is_last = tail_ == sequence;
             ++tail_;
-            if (entry.asked) --asked_;
+            if (entry.signaled) --signaled_;
             if (entry.atomic) --atomics_;
             done(entry.posted, is_last);
         }
     }
 
     // For whoever drives the connection: see VerbsWire.
-    struct Note {
+    struct ControlMessage {
         std::uint32_t kind;
         Bytes bytes;
     };
-    std::deque<Note> notes;      // to be sent as soon as there is room
-    void* unfinished = nullptr;  // a transfer of which only a part has found room
-    bool watched = false;        // in the list of those that something is to be done for
-    bool retired = false;        // nobody uses it any more
+    std::deque<ControlMessage> control_queue;  // to be sent as soon as there is room
+    void* unfinished = nullptr;                // a transfer of which only a part has found room
+    bool needs_service = false;                // in the list of those that something is to be done for
+    bool retired = false;                      // nobody uses it any more
 
 private:
     struct Entry {
-        Posted posted;
-        bool asked = false;  // for a completion
+        CompletionAction posted;
+        bool signaled = false;  // for a completion
         bool atomic = false;
     };
 
-    Connection(OpenedPort& port, const Purpose& purpose);
+    Connection(OpenedPort& port, const ConnectionRole& role);
     Status make_pair(ibv_srq* receives);
     Status to_init();
-    Status to_receive(const Greeting& peer);
-    Status to_send(const Greeting& peer);
-    void enter(ibv_send_wr& request, Posted posted, bool asked);
-    void take_back(std::uint32_t count);
+    Status to_receive(const ConnectMessage& peer);
+    Status to_send(const ConnectMessage& peer);
+    void record_request(ibv_send_wr& request, CompletionAction posted, bool signaled);
+    void roll_back(std::uint32_t count);
 
     OpenedPort& port_;
-    Purpose purpose_;
+    ConnectionRole role_;
     std::uint32_t depth_;
     std::uint32_t inline_bytes_ = 0;
-    std::uint32_t first_packet_;
+    std::uint32_t initial_psn_;
     bool connected_ = false;
     bool ready_ = false;
     Status failure_;
     std::vector<Entry> ring_;
     std::uint32_t head_ = 0;  // sequence number of the next request; wraps
     std::uint32_t tail_ = 0;  // of the oldest under way
-    std::uint32_t asked_ = 0;
-    std::uint32_t since_asked_ = 0;
+    std::uint32_t signaled_ = 0;
+    std::uint32_t since_signaled_ = 0;
     std::uint32_t atomics_ = 0;
     Owned<ibv_qp> pair_;
 };

@@ -22,13 +22,13 @@ Result<GidRange> GidRange::parse(const std::string& text) {
     out.text_ = text;
     std::array<std::uint8_t, 4> ipv4{};
     const bool is_ipv4 = ::inet_pton(AF_INET, address.c_str(), ipv4.data()) == 1;
-    const unsigned most = is_ipv4 ? ipv4_bits : gid_bits;
+    const unsigned max_bits = is_ipv4 ? ipv4_bits : gid_bits;
     const auto given =
-        slash == text.size() ? Result<std::int64_t>(most) : parse_integer(text.substr(slash + 1), 0, most);
+        slash == text.size() ? Result<std::int64_t>(max_bits) : parse_integer(text.substr(slash + 1), 0, max_bits);
     if ((!is_ipv4 && ::inet_pton(AF_INET6, address.c_str(), out.first_.data()) != 1) || !given.ok())
         return Status{Code::config,
                       fmt::format("'{}' is no range of addresses such as 10.1.0.0/16 or 2001:db8::/32", text)};
-    out.bits_ = gid_bits - most + static_cast<unsigned>(given.value());
+    out.bits_ = gid_bits - max_bits + static_cast<unsigned>(given.value());
     if (!is_ipv4) return out;
     out.first_[10] = out.first_[11] = 0xff;
     std::copy(ipv4.begin(), ipv4.end(), out.first_.begin() + 12);

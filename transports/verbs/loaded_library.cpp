@@ -55,8 +55,8 @@ public:
         *out = {};  // an older library fills in less
         return f_.query_port(context, port, out);
     }
-    ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t most) override {
-        return f_.query_gid_table(context, out, most, 0, sizeof *out);
+    ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) override {
+        return f_.query_gid_table(context, out, max_entries, 0, sizeof *out);
     }
     int query_pkey(ibv_context* context, std::uint8_t port, int index, std::uint16_t* out) override {
         return f_.query_pkey(context, port, index, out);
@@ -87,7 +87,7 @@ public:
     int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override {
         return ibv_post_srq_recv(srq, first, bad);
     }
-    int poll_cq(ibv_cq* cq, int most, ibv_wc* out) override { return ibv_poll_cq(cq, most, out); }
+    int poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) override { return ibv_poll_cq(cq, max_entries, out); }
     int req_notify_cq(ibv_cq* cq, bool solicited_only) override {
         return ibv_req_notify_cq(cq, solicited_only ? 1 : 0);
     }

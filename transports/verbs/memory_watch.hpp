@@ -19,11 +19,11 @@ class MemoryWatch {
 public:
     // How far a reader of the changes is.
     using Position = std::uint64_t;
-    using Gone = std::function<void(const AddressRange&)>;
-    enum class Told {
+    using ChangeHandler = std::function<void(const AddressRange&)>;
+    enum class ChangesResult {
         all,
-        not_yet,   // a change is going on, and is told later: nothing that is watched may be taken for unchanged now
-        too_many,  // more than are remembered: nothing that is watched since before may be taken for unchanged any more
+        in_progress,  // a change is going on, and is told later: nothing that is watched may be taken for unchanged now
+        overflow,  // more than are remembered: nothing that is watched since before may be taken for unchanged any more
     };
 
     MemoryWatch() = default;
@@ -35,7 +35,7 @@ public:
     virtual bool watch(const AddressRange& pages) = 0;
     [[nodiscard]] virtual Position now() = 0;
     // Calls `gone` for every change since `position`, and moves that up.
-    virtual Told changes(Position& position, const Gone& gone) = 0;
+    virtual ChangesResult changes(Position& position, const ChangeHandler& gone) = 0;
 };
 
 }  // namespace npushmem::verbs

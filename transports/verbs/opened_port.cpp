@@ -17,13 +17,13 @@
 namespace npushmem::verbs {
 namespace {
 
-constexpr int most_completions = 65536;
+constexpr int max_completions = 65536;
 
 Status failure(const char* what, int error) {
     return {Code::system, fmt::format("ibv_{}: {}", what, text_of_error(error))};
 }
 
-void never_block(int descriptor) {
+void set_nonblocking(int descriptor) {
     const int flags = ::fcntl(descriptor, F_GETFL);
     if (flags >= 0) (void)::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
@@ -82,14 +82,14 @@ Status OpenedPort::open_device(const npushmem_device& which) {
     if (port_.state != IBV_PORT_ACTIVE)
         return {Code::unreachable,
                 fmt::format("the port is {}; rdma link shows the ports of this host", name_of_state(port_.state))};
-    never_block(context_->async_fd);
+    set_nonblocking(context_->async_fd);
     return {};
 }
 
 Result<std::vector<ibv_gid_entry>> OpenedPort::addresses() const {
-    constexpr std::size_t least = 16;
+    constexpr std::size_t min_entries = 16;
     std::vector<ibv_gid_entry> table(std::max<std::size_t>(
-        least, static_cast<std::size_t>(device_.phys_port_cnt) * static_cast<std::size_t>(port_.gid_tbl_len)));
+        min_entries, static_cast<std::size_t>(device_.phys_port_cnt) * static_cast<std::size_t>(port_.gid_tbl_len)));
     const ssize_t count = library_->query_gid_table(context_.get(), table.data(), table.size());
     if (count < 0) return failure("query_gid_table", static_cast<int>(-count));
     table.resize(static_cast<std::size_t>(count));
@@ -142,8 +142,8 @@ Status OpenedPort::open_queues() {
     channel_ = {library_->create_comp_channel(context_.get()),
                 [lib = library_](ibv_comp_channel* channel) { lib->destroy_comp_channel(channel); }};
     if (!channel_) return failure("create_comp_channel", errno);
-    never_block(channel_->fd);
-    cq_entries_ = std::min(most_completions, device_.max_cqe);
+    set_nonblocking(channel_->fd);
+    cq_entries_ = std::min(max_completions, device_.max_cqe);
     cq_ = {library_->create_cq(context_.get(), cq_entries_, channel_.get()),
            [lib = library_](ibv_cq* cq) { lib->destroy_cq(cq); }};
     if (!cq_)
@@ -152,13 +152,13 @@ Status OpenedPort::open_queues() {
     return {};
 }
 
-std::uint8_t OpenedPort::reads_at_once() const {
+std::uint8_t OpenedPort::max_rd_atomic() const {
     constexpr int enough = 16;
     return static_cast<std::uint8_t>(
         std::clamp(std::min(device_.max_qp_rd_atom, device_.max_qp_init_rd_atom), 1, enough));
 }
 
-std::string OpenedPort::what_changed() const {
+std::string OpenedPort::describe_changes() const {
     ibv_port_attr now{};
     if (library_->query_port(context_.get(), number_, &now) == 0 && now.lid != port_.lid)
         return fmt::format("port {} had the LID {} and has {} now", name_, port_.lid, now.lid);
@@ -178,12 +178,12 @@ int OpenedPort::remote_access() const {
 }
 
 Result<Owned<ibv_mr>> OpenedPort::register_memory(void* base, std::uint64_t bytes, int access) {
-    const auto is_short = [] { return errno == ENOMEM || errno == EAGAIN; };
+    const auto is_out_of_memory = [] { return errno == ENOMEM || errno == EAGAIN; };
     ibv_mr* made = library_->reg_mr(pd_.get(), base, bytes, access);
-    if (made == nullptr && is_short() && when_short_ && when_short_())
+    if (made == nullptr && is_out_of_memory() && reclaim_ && reclaim_())
         made = library_->reg_mr(pd_.get(), base, bytes, access);
     if (made == nullptr)
-        return Status{is_short() ? Code::memory : Code::system,
+        return Status{is_out_of_memory() ? Code::memory : Code::system,
                       fmt::format("ibv_reg_mr of {} at {}: {}{}", format_size(bytes), base, text_of_error(errno),
                                   registration_hint(errno, registered_bytes_))};
     registered_bytes_ += bytes;

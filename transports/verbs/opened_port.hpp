@@ -36,20 +36,20 @@ public:
     // "rxe0:1 (RoCE v2 ::ffff:10.77.0.1)"
     [[nodiscard]] const std::string& name() const { return name_; }
     // Reads and atomics of one queue pair that may be under way at a time.
-    [[nodiscard]] std::uint8_t reads_at_once() const;
+    [[nodiscard]] std::uint8_t max_rd_atomic() const;
     // What peers may do: IBV_ACCESS_REMOTE_x. A device without atomics may refuse what asks for them.
     [[nodiscard]] int remote_access() const;
     [[nodiscard]] std::uint64_t registered_bytes() const { return registered_bytes_; }
 
     // What peers know of the port and is not so any more, a clause for people; empty: all is as it was when it was
     // opened.
-    [[nodiscard]] std::string what_changed() const;
+    [[nodiscard]] std::string describe_changes() const;
 
     // Registers memory; the error says which limit was met and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);
     // What is asked for room when there is none to register more, in the device or under the process' limit. True: it
     // gave some up.
-    void when_short(std::function<bool()> give_up) { when_short_ = std::move(give_up); }
+    void set_reclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
 
 private:
     OpenedPort(Library library, const VerbsSettings& settings) : library_(std::move(library)), settings_(settings) {}
@@ -73,7 +73,7 @@ private:
     ibv_mtu mtu_ = IBV_MTU_1024;
     int cq_entries_ = 0;
     std::uint64_t registered_bytes_ = 0;
-    std::function<bool()> when_short_;
+    std::function<bool()> reclaim_;
     // Given back in the reverse order.
     Owned<ibv_context> context_;
     Owned<ibv_pd> pd_;

@@ -19,9 +19,9 @@ class RegistrationCache {
 public:
     using Registration = std::shared_ptr<ibv_mr>;
 
-    // `watch` may be null. `most_bytes` 0: nothing is kept. `port` outlives the cache and what it gave.
-    RegistrationCache(OpenedPort& port, std::shared_ptr<MemoryWatch> watch, std::uint64_t most_bytes)
-        : port_(port), watch_(std::move(watch)), most_bytes_(most_bytes) {
+    // `watch` may be null. `max_bytes` 0: nothing is kept. `port` outlives the cache and what it gave.
+    RegistrationCache(OpenedPort& port, std::shared_ptr<MemoryWatch> watch, std::uint64_t max_bytes)
+        : port_(port), watch_(std::move(watch)), max_bytes_(max_bytes) {
         if (watch_) position_ = watch_->now();
     }
 
@@ -30,40 +30,40 @@ public:
     // True: something was given up.
     bool drop_unused();
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-    [[nodiscard]] std::size_t size() const { return kept_.size(); }
+    [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
-    static constexpr std::size_t most_entries = 1024;
+    static constexpr std::size_t max_entries = 1024;
 
 private:
-    struct Kept {
+    struct CachedRegistration {
         AddressRange pages;
         Registration registration;
         std::uint64_t used = 0;  // when, in uses
     };
-    struct Seen {
+    struct CacheCandidate {
         AddressRange pages;
         bool refused = false;  // they cannot be watched or registered, as long as they are what they are
     };
-    using Entries = std::map<std::uintptr_t, Kept>;  // by their begin; they do not overlap
+    using Entries = std::map<std::uintptr_t, CachedRegistration>;  // by their begin; they do not overlap
 
-    bool forget_what_changed();
+    bool drop_changed();
     // Null, and remembered, when they are seen for the first time.
-    Seen* seen_before(const AddressRange& pages);
-    Registration keep(Seen& seen);
-    void try_again(const AddressRange& pages);
-    void forget(const AddressRange& pages);
+    CacheCandidate* find_candidate(const AddressRange& pages);
+    Registration insert(CacheCandidate& candidate);
+    void clear_refused(const AddressRange& pages);
+    void drop(const AddressRange& pages);
     Entries::iterator erase(Entries::iterator entry);
-    void make_room(std::uint64_t bytes);
+    void evict_for(std::uint64_t bytes);
 
     OpenedPort& port_;
     std::shared_ptr<MemoryWatch> watch_;
-    std::uint64_t most_bytes_;
+    std::uint64_t max_bytes_;
     MemoryWatch::Position position_ = 0;
-    Entries kept_;
+    Entries entries_;
     std::uint64_t bytes_ = 0;
     std::uint64_t uses_ = 0;
-    std::array<Seen, 64> seen_{};  // buffers that were not kept, the latest
-    std::size_t next_seen_ = 0;
+    std::array<CacheCandidate, 64> candidates_{};  // buffers that were not kept, the latest
+    std::size_t next_candidate_ = 0;
 };
 
 }  // namespace npushmem::verbs

@@ -15,8 +15,8 @@
 #include <functional>
 
 #include "core/base/service_thread.hpp"
-#include "transports/verbs/own_mappings.hpp"
 #include "transports/verbs/port_list.hpp"
+#include "transports/verbs/process_mappings.hpp"
 
 namespace npushmem::verbs {
 namespace {
@@ -42,19 +42,19 @@ Result<std::unique_ptr<UserfaultWatch>> UserfaultWatch::open() {
     api.features = wanted;
     if (::ioctl(out->descriptor_, UFFDIO_API, &api) != 0)
         return refused("userfaultfd's events of memory (Linux 5.18 has them)");
-    if (Status s = out->prove(); !s.ok()) return s;
+    if (Status s = out->check_usable(); !s.ok()) return s;
     return out;
 }
 
 // Some processors' kernels have the events, but watch no memory without protecting it.
-Status UserfaultWatch::prove() const {
+Status UserfaultWatch::check_usable() const {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return refused("a page to try userfaultfd on");
     const auto begin = reinterpret_cast<std::uintptr_t>(at);
     Status out;
-    if (!enlist({begin, begin + page})) out = refused("userfaultfd on a page of memory");
-    (void)delist({begin, begin + page});
+    if (!register_range({begin, begin + page})) out = refused("userfaultfd on a page of memory");
+    (void)unregister_range({begin, begin + page});
     ::munmap(at, page);
     return out;
 }
@@ -88,15 +88,15 @@ void UserfaultWatch::run() {
 // another event.
 void UserfaultWatch::drain() {
     pollfd awaited{descriptor_, POLLIN, 0};
-    while (change_is_going_on()) {
-        constexpr int until_looked_again = 1;  // ms
-        (void)::poll(&awaited, 1, until_looked_again);
+    while (is_change_in_progress()) {
+        constexpr int poll_interval = 1;  // ms
+        (void)::poll(&awaited, 1, poll_interval);
         read_events();
     }
 }
 
 // The change ends in the kernel when its event has been read: who finds none going on after that must find `reading_`
-// true, or the change in `gone_`.
+// true, or the change in `changes_`.
 void UserfaultWatch::read_events() {
     std::array<uffd_msg, 16> events;
     reading_.store(true, std::memory_order_seq_cst);  // partner: the load in changes()
@@ -104,20 +104,20 @@ void UserfaultWatch::read_events() {
         for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof events[0]; ++i) {
             const uffd_msg& event = events[i];
             if (event.event == UFFD_EVENT_UNMAP || event.event == UFFD_EVENT_REMOVE)
-                note({event.arg.remove.start, event.arg.remove.end});
+                record_change({event.arg.remove.start, event.arg.remove.end});
             if (event.event != UFFD_EVENT_REMAP) continue;
-            note({event.arg.remap.from, event.arg.remap.from + event.arg.remap.len});
-            note({event.arg.remap.to, event.arg.remap.to + event.arg.remap.len});
+            record_change({event.arg.remap.from, event.arg.remap.from + event.arg.remap.len});
+            record_change({event.arg.remap.to, event.arg.remap.to + event.arg.remap.len});
             unwatch_mapping_at(event.arg.remap.to);
         }
     reading_.store(false, std::memory_order_seq_cst);  // partner: the load in changes()
 }
 
-// A reader that has found `count_` below the number of a change plus `remembered` has read that change whole: the one
+// A reader that has found `count_` below the number of a change plus `max_changes` has read that change whole: the one
 // that takes its place is written after `count_` has got there.
-void UserfaultWatch::note(const AddressRange& gone) {
+void UserfaultWatch::record_change(const AddressRange& gone) {
     const std::uint64_t number = count_.load(std::memory_order_relaxed);  // this thread's own
-    Change& change = gone_[number % remembered];
+    Change& change = changes_[number % max_changes];
     change.begin.store(gone.begin, std::memory_order_seq_cst);  // partner: the loads in changes()
     change.end.store(gone.end, std::memory_order_seq_cst);
     count_.store(number + 1, std::memory_order_seq_cst);  // partner: the load in now()
@@ -125,22 +125,22 @@ void UserfaultWatch::note(const AddressRange& gone) {
 
 // What is moved takes its watch along, and what it grows by has it as well.
 void UserfaultWatch::unwatch_mapping_at(std::uintptr_t address) const {
-    const auto unwatch = [&](const OwnMapping& mapping) {
+    const auto unwatch = [&](const ProcessMapping& mapping) {
         if (mapping.pages.end <= address) return true;
-        if (mapping.pages.begin <= address) (void)delist(mapping.pages);
+        if (mapping.pages.begin <= address) (void)unregister_range(mapping.pages);
         return false;
     };
     for_each_mapping(std::ref(unwatch));  // a reference: takes no memory
 }
 
-bool UserfaultWatch::enlist(const AddressRange& pages) const {
+bool UserfaultWatch::register_range(const AddressRange& pages) const {
     uffdio_register request{};
     request.range = {pages.begin, pages.end - pages.begin};
     request.mode = UFFDIO_REGISTER_MODE_WP;
     return ::ioctl(descriptor_, UFFDIO_REGISTER, &request) == 0;
 }
 
-bool UserfaultWatch::delist(const AddressRange& pages) const {
+bool UserfaultWatch::unregister_range(const AddressRange& pages) const {
     uffdio_range range{pages.begin, pages.end - pages.begin};
     return ::ioctl(descriptor_, UFFDIO_UNREGISTER, &range) == 0;
 }
@@ -148,15 +148,15 @@ bool UserfaultWatch::delist(const AddressRange& pages) const {
 bool UserfaultWatch::watch(const AddressRange& pages) {
     if (!start_thread() || !is_private_anonymous(pages)) return false;
     const bool again = std::find(watched_.begin(), watched_.end(), pages) != watched_.end();
-    if (!again && watched_.size() >= most_watched) unwatch_all();
+    if (!again && watched_.size() >= max_watched) unwatch_all();
     if (!again) watched_.push_back(pages);
-    return enlist(pages);
+    return register_range(pages);
 }
 
 // Whole mappings: one that has grown is watched beyond what was asked for. What another userfaultfd has cannot be
-// enlisted, and is left to it: kernels let anybody delist it.
+// enlisted, and is left to it: kernels let anybody unregister_range it.
 void UserfaultWatch::unwatch_all() {
-    skipped_ += remembered + 1;  // nobody may rely on what was watched so far
+    skipped_ += max_changes + 1;  // nobody may rely on what was watched so far
     std::sort(watched_.begin(), watched_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     auto next = watched_.begin();
     const auto was_watched = [&](const AddressRange& pages) {
@@ -165,38 +165,41 @@ void UserfaultWatch::unwatch_all() {
         while (at != watched_.end() && at->begin < pages.end && !at->overlaps(pages)) ++at;
         return at != watched_.end() && at->overlaps(pages);
     };
-    for_each_mapping([&](const OwnMapping& each) {
-        if (each.private_anonymous && was_watched(each.pages) && enlist(each.pages)) (void)delist(each.pages);
+    for_each_mapping([&](const ProcessMapping& each) {
+        if (each.private_anonymous && was_watched(each.pages) && register_range(each.pages))
+            (void)unregister_range(each.pages);
         return true;
     });
     watched_.clear();
 }
 
 // A call that is wrong whatever happens, but tells of a change first.
-bool UserfaultWatch::change_is_going_on() const {
+bool UserfaultWatch::is_change_in_progress() const {
     uffdio_writeprotect nothing{};
     return ::ioctl(descriptor_, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno == EAGAIN;
 }
 
 UserfaultWatch::Position UserfaultWatch::now() {
-    return skipped_ + count_.load(std::memory_order_seq_cst);  // partner: the store in note()
+    return skipped_ + count_.load(std::memory_order_seq_cst);  // partner: the store in record_change()
 }
 
 // In this order: a change that has ended is being read, or was noted.
-MemoryWatch::Told UserfaultWatch::changes(Position& position, const Gone& gone) {
-    const bool going_on = change_is_going_on() || reading_.load(std::memory_order_seq_cst);  // partner: read_events()
+MemoryWatch::ChangesResult UserfaultWatch::changes(Position& position, const ChangeHandler& gone) {
+    const bool going_on =
+        is_change_in_progress() || reading_.load(std::memory_order_seq_cst);  // partner: read_events()
     const Position last = now();
     for (; position != last; ++position) {
-        const Change& change = gone_[(position - skipped_) % remembered];
-        const AddressRange range{change.begin.load(std::memory_order_seq_cst),  // partner: the stores in note()
-                                 change.end.load(std::memory_order_seq_cst)};
-        if (now() - position >= remembered) {
+        const Change& change = changes_[(position - skipped_) % max_changes];
+        const AddressRange range{
+            change.begin.load(std::memory_order_seq_cst),  // partner: the stores in record_change()
+            change.end.load(std::memory_order_seq_cst)};
+        if (now() - position >= max_changes) {
             position = last;
-            return Told::too_many;
+            return ChangesResult::overflow;
         }
         gone(range);
     }
-    return going_on ? Told::not_yet : Told::all;
+    return going_on ? ChangesResult::in_progress : ChangesResult::all;
 }
 
 }  // namespace npushmem::verbs

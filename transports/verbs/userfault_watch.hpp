@@ -31,40 +31,40 @@ public:
 
     bool watch(const AddressRange& pages) override;
     Position now() override;
-    Told changes(Position& position, const Gone& gone) override;
+    ChangesResult changes(Position& position, const ChangeHandler& gone) override;
 
     // With one more than these everything is forgotten, and watched anew from its next use on: each may be a mapping of
     // its own, of which the kernel has a limited number.
-    static constexpr std::size_t most_watched = 4096;
+    static constexpr std::size_t max_watched = 4096;
 
 private:
-    static constexpr std::size_t remembered = 256;
+    static constexpr std::size_t max_changes = 256;
     struct Change {
         std::atomic<std::uintptr_t> begin{0};
         std::atomic<std::uintptr_t> end{0};
     };
 
     UserfaultWatch(int descriptor, int stop) : descriptor_(descriptor), stop_(stop) {}
-    [[nodiscard]] Status prove() const;
+    [[nodiscard]] Status check_usable() const;
     bool start_thread();
-    bool enlist(const AddressRange& pages) const;
-    bool delist(const AddressRange& pages) const;
+    bool register_range(const AddressRange& pages) const;
+    bool unregister_range(const AddressRange& pages) const;
     void unwatch_all();
     // The thread's
     void run();
     void read_events();
     void drain();
-    void note(const AddressRange& gone);
+    void record_change(const AddressRange& gone);
     void unwatch_mapping_at(std::uintptr_t address) const;
-    [[nodiscard]] bool change_is_going_on() const;
+    [[nodiscard]] bool is_change_in_progress() const;
 
     int descriptor_;
     int stop_;
-    // What the thread tells the caller. `reading_` is true from before an event is read until it is in `gone_` and
+    // What the thread tells the caller. `reading_` is true from before an event is read until it is in `changes_` and
     // what it moved is watched no longer.
     std::atomic<bool> reading_{false};
-    std::array<Change, remembered> gone_;  // the latest
-    std::atomic<std::uint64_t> count_{0};  // of changes so far
+    std::array<Change, max_changes> changes_;  // the latest
+    std::atomic<std::uint64_t> count_{0};      // of changes so far
     // The caller's
     Position skipped_ = 0;               // positions that no change has
     std::vector<AddressRange> watched_;  // and what may no longer be

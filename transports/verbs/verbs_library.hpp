@@ -26,7 +26,7 @@ public:
     virtual int close_device(ibv_context* context) = 0;
     virtual int query_device(ibv_context* context, ibv_device_attr* out) = 0;
     virtual int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) = 0;
-    virtual ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t most) = 0;
+    virtual ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) = 0;
     virtual int query_pkey(ibv_context* context, std::uint8_t port, int index, std::uint16_t* out) = 0;
 
     virtual ibv_pd* alloc_pd(ibv_context* context) = 0;
@@ -48,7 +48,7 @@ public:
     virtual int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) = 0;
     virtual int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
     virtual int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
-    virtual int poll_cq(ibv_cq* cq, int most, ibv_wc* out) = 0;
+    virtual int poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) = 0;
     virtual int req_notify_cq(ibv_cq* cq, bool solicited_only) = 0;
     // As get_cq_event followed by ack_cq_events of that one. The channel's descriptor does not block.
     virtual int take_cq_event(ibv_comp_channel* channel) = 0;

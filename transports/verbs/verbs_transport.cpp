@@ -15,18 +15,18 @@ namespace npushmem {
 namespace {
 
 // What of a PE's address has room in NPUSHMEM_ADDRESS_MAX bytes.
-constexpr std::size_t most_rails = 5;
+constexpr std::size_t max_rails = 5;
 
 }  // namespace
 
-void VerbsTransport::watch_memory(Ground& ground) {
-    if (ground.settings.cache_bytes == 0) return;
+void VerbsTransport::watch_memory(WireParameters& wire_parameters) {
+    if (wire_parameters.settings.cache_bytes == 0) return;
     auto watch = verbs::UserfaultWatch::open();
     if (watch.ok())
-        ground.watch = std::move(watch).value();
+        wire_parameters.watch = std::move(watch).value();
     else
-        ground.note = fmt::format("buffers outside of the heap are registered for each transfer, as {}",
-                                  watch.status().message());
+        wire_parameters.note = fmt::format("buffers outside of the heap are registered for each transfer, as {}",
+                                           watch.status().message());
 }
 
 Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const npushmem_transport_params& params) {
@@ -36,33 +36,33 @@ Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const 
     if (!settings.ok()) return settings.status();
     auto library = verbs::load_library();
     if (!library.ok()) return library.status();
-    Ground ground{host,
-                  std::move(library).value(),
-                  settings.value(),
-                  {params.pe, params.npes, params.local_index, verbs::host_subnets()},
-                  nullptr,
-                  {}};
-    watch_memory(ground);
-    auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.place);
+    WireParameters wire_parameters{host,
+                                   std::move(library).value(),
+                                   settings.value(),
+                                   {params.pe, params.npes, params.local_index, verbs::host_subnets()},
+                                   nullptr,
+                                   {}};
+    watch_memory(wire_parameters);
+    auto wire = verbs::VerbsWire::open(wire_parameters.library, wire_parameters.settings, wire_parameters.local_pe);
     if (!wire.ok()) return wire.status();
     verbs::VerbsWire& opened = *wire.value();
-    opened.use_watch(ground.watch);
+    opened.use_watch(wire_parameters.watch);
     // Whoever asks for the best that works is told now, while another can be taken.
     if (lowercase(host.config("REMOTE_TRANSPORT", "")) == "auto")
-        if (Status proved = opened.prove(); !proved.ok()) return proved;
-    return std::unique_ptr<Transport>(
-        std::make_unique<VerbsTransport>(params, std::move(ground), opened, std::move(wire).value(), shared.value()));
+        if (Status usable = opened.check_usable(); !usable.ok()) return usable;
+    return std::unique_ptr<Transport>(std::make_unique<VerbsTransport>(params, std::move(wire_parameters), opened,
+                                                                       std::move(wire).value(), shared.value()));
 }
 
 Reach VerbsTransport::reach(const npushmem_peer& peer) {
     Reach out = NetworkTransport::reach(peer);
-    if (out.reachable() && !ground_.note.empty()) out.why += "; " + ground_.note;
+    if (out.reachable() && !wire_parameters_.note.empty()) out.why += "; " + wire_parameters_.note;
     return out;
 }
 
 // Two devices are atomic with each other only where they are with the CPU.
 verbs::VerbsSettings VerbsTransport::settings_for(std::span<const std::uint32_t> index) const {
-    verbs::VerbsSettings out = ground_.settings;
+    verbs::VerbsSettings out = wire_parameters_.settings;
     const char* const first = ports_.at(index.front()).name;
     const bool one_device = std::all_of(index.begin(), index.end(),
                                         [&](std::uint32_t i) { return std::strcmp(ports_.at(i).name, first) == 0; });
@@ -70,20 +70,20 @@ verbs::VerbsSettings VerbsTransport::settings_for(std::span<const std::uint32_t>
     return out;
 }
 
-Result<network::RailsWire::Rail> VerbsTransport::open_rail(std::uint32_t index,
-                                                           const verbs::VerbsSettings& settings) const {
-    auto wire = verbs::VerbsWire::open(ground_.library, settings, ground_.place);
+Result<network::MultiRailWire::Rail> VerbsTransport::open_rail(std::uint32_t index,
+                                                               const verbs::VerbsSettings& settings) const {
+    auto wire = verbs::VerbsWire::open(wire_parameters_.library, settings, wire_parameters_.local_pe);
     if (!wire.ok()) return wire.status();
-    wire.value()->use_watch(ground_.watch);
-    wire.value()->use_caches(ground_.caches);
+    wire.value()->use_watch(wire_parameters_.watch);
+    wire.value()->use_caches(wire_parameters_.caches);
     if (Status used = wire.value()->use_port(index); !used.ok()) return used;
     if (const auto address = wire.value()->address(); !address.ok()) return address.status();
-    return network::RailsWire::Rail{std::move(wire).value(), ports_.at(index).bits_per_second};
+    return network::MultiRailWire::Rail{std::move(wire).value(), ports_.at(index).bits_per_second};
 }
 
-void VerbsTransport::leave_out(std::uint32_t index, const std::string& why) const {
-    ground_.host.log(LogLevel::warn,
-                     fmt::format("RDMA port {} is left out: {}", verbs::name_of(ports_.at(index)), why));
+void VerbsTransport::skip_port(std::uint32_t index, const std::string& why) const {
+    wire_parameters_.host.log(LogLevel::warn,
+                              fmt::format("RDMA port {} is left out: {}", verbs::name_of(ports_.at(index)), why));
 }
 
 Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
@@ -92,21 +92,22 @@ Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
     for (const std::uint32_t each : index)
         if (each >= ports_.size()) return {Code::argument, fmt::format("there is no RDMA port {}", each)};
     const verbs::VerbsSettings settings = settings_for(index);
-    std::vector<network::RailsWire::Rail> rails;
+    std::vector<network::MultiRailWire::Rail> rails;
     for (const std::uint32_t each : index) {
-        if (rails.size() == most_rails) {
-            leave_out(each, fmt::format("a PE uses {} at most", most_rails));
+        if (rails.size() == max_rails) {
+            skip_port(each, fmt::format("a PE uses {} at most", max_rails));
             continue;
         }
         auto rail = open_rail(each, settings);
         if (!rail.ok() && rails.empty()) return rail.status();
         if (!rail.ok()) {
-            leave_out(each, rail.status().message());
+            skip_port(each, rail.status().message());
             continue;
         }
-        const std::string& dialect = rail.value().wire->traits().dialect;
-        if (!rails.empty() && dialect != rails.front().wire->traits().dialect)
-            leave_out(each, fmt::format("it is {}, the first port {}", dialect, rails.front().wire->traits().dialect));
+        const std::string& protocol = rail.value().wire->traits().protocol;
+        if (!rails.empty() && protocol != rails.front().wire->traits().protocol)
+            skip_port(each,
+                      fmt::format("it is {}, the first port {}", protocol, rails.front().wire->traits().protocol));
         else
             rails.push_back(std::move(rail).value());
     }
@@ -114,7 +115,8 @@ Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
     if (rails.size() == 1)
         use_wire(std::move(rails.front().wire));
     else
-        use_wire(std::make_unique<network::RailsWire>(ground_.place.pe, std::move(rails), settings.stripe_bytes));
+        use_wire(std::make_unique<network::MultiRailWire>(wire_parameters_.local_pe.pe, std::move(rails),
+                                                          settings.stripe_bytes));
     return {};
 }
 

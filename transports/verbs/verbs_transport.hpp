@@ -2,8 +2,8 @@
 #pragma once
 
 #include "npushmem/plugin/host.hpp"
+#include "transports/network/multi_rail_wire.hpp"
 #include "transports/network/network_transport.hpp"
-#include "transports/network/rails_wire.hpp"
 #include "transports/verbs/verbs_wire.hpp"
 
 namespace npushmem {
@@ -11,21 +11,21 @@ namespace npushmem {
 class VerbsTransport final : public network::NetworkTransport {
 public:
     // What its wires are made with.
-    struct Ground {
+    struct WireParameters {
         Host host;
         verbs::Library library;
         verbs::VerbsSettings settings;
-        verbs::WirePlace place;
+        verbs::LocalPe local_pe;
         std::shared_ptr<verbs::MemoryWatch> watch;  // null: none
         std::string note;                           // for people; empty: nothing is special
         std::shared_ptr<verbs::RegistrationCaches> caches = std::make_shared<verbs::RegistrationCaches>();
     };
 
     // `wire` is what `owned` owns.
-    VerbsTransport(const npushmem_transport_params& params, Ground ground, verbs::VerbsWire& wire,
+    VerbsTransport(const npushmem_transport_params& params, WireParameters wire_parameters, verbs::VerbsWire& wire,
                    std::unique_ptr<network::Wire> owned, network::NetworkSettings settings)
         : NetworkTransport(params, std::move(owned), settings),
-          ground_(std::move(ground)),
+          wire_parameters_(std::move(wire_parameters)),
           ports_(wire.ports()),
           single_(&wire) {}
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
@@ -39,11 +39,11 @@ public:
     [[nodiscard]] verbs::VerbsSettings settings_for(std::span<const std::uint32_t> index) const;
 
 private:
-    static void watch_memory(Ground& ground);
-    Result<network::RailsWire::Rail> open_rail(std::uint32_t index, const verbs::VerbsSettings& settings) const;
-    void leave_out(std::uint32_t index, const std::string& why) const;
+    static void watch_memory(WireParameters& wire_parameters);
+    Result<network::MultiRailWire::Rail> open_rail(std::uint32_t index, const verbs::VerbsSettings& settings) const;
+    void skip_port(std::uint32_t index, const std::string& why) const;
 
-    Ground ground_;
+    WireParameters wire_parameters_;
     std::vector<npushmem_device> ports_;
     verbs::VerbsWire* single_;  // the base's; null: it has rails
 };

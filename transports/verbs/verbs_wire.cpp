@@ -11,7 +11,7 @@
 
 #include "transports/verbs/gid_choice.hpp"
 #include "transports/verbs/port_list.hpp"
-#include "transports/verbs/work_number.hpp"
+#include "transports/verbs/work_request_id.hpp"
 
 namespace npushmem::verbs {
 namespace {
@@ -51,8 +51,8 @@ std::span<const std::byte> of_port(std::span<const std::byte> bytes, std::size_t
     return bytes.subspan(port * length, length);
 }
 
-RailId rail_of(const Contact& contact) {
-    return {contact.rail, contact.rail_given != 0, {contact.gid, contact.subnet_bits}};
+RailId rail_of(const PortAddress& port_address) {
+    return {port_address.rail, port_address.rail_given != 0, {port_address.gid, port_address.subnet_bits}};
 }
 
 std::uint64_t random_number() {
@@ -62,21 +62,21 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const WirePlace& place, Clock now)
+VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const LocalPe& local_pe, Clock now)
     : library_(std::move(library)),
       settings_(settings),
-      place_(place),
+      local_pe_(local_pe),
       now_(std::move(now)),
       nonce_(random_number()),
-      peers_(static_cast<std::size_t>(std::max(place.npes, 1))) {
+      peers_(static_cast<std::size_t>(std::max(local_pe.npes, 1))) {
     traits_.name = "verbs";
     traits_.delivery = network::Delivery::in_order_on_completion;
     traits_.message_bytes = message_bytes;
 }
 
 Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsSettings& settings,
-                                                   const WirePlace& place, Clock now) {
-    std::unique_ptr<VerbsWire> out(new VerbsWire(std::move(library), settings, place, std::move(now)));
+                                                   const LocalPe& local_pe, Clock now) {
+    std::unique_ptr<VerbsWire> out(new VerbsWire(std::move(library), settings, local_pe, std::move(now)));
     std::vector<std::string> notes;
     auto ports = list_ports(*out->library_, notes);
     if (!ports.ok()) return ports.status();
@@ -85,7 +85,7 @@ Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsS
     auto rails = rails_of_ports(out->ports_, settings.nic_rails);
     if (!rails.ok()) return rails.status();
     out->rails_ = std::move(rails).value();
-    out->chosen_port_ = port_for(out->ports_, place.local_index);
+    out->chosen_port_ = port_for(out->ports_, local_pe.local_index);
     return out;
 }
 
@@ -109,15 +109,15 @@ Status VerbsWire::ensure_open() {
 // What was made is unmade; for a port without connections.
 void VerbsWire::close_all() {
     descriptor_ = {};
-    greeter_.reset();
+    handshake_.reset();
     receive_queue_.reset();
-    for (auto* pool : {&copies_, &words_, &sends_, &receives_}) pool->reset();
+    for (auto* pool : {&bounce_buffers_, &words_, &sends_, &receives_}) pool->reset();
     cache_.reset();
     memory_.reset();
     port_.reset();
 }
 
-Status VerbsWire::prove() {
+Status VerbsWire::check_usable() {
     Status first;
     for (const auto& port : ports_) {
         if (!active(port)) continue;
@@ -136,7 +136,7 @@ Status VerbsWire::open_all(const npushmem_device& which) {
     memory_ = std::make_unique<LocalMemory>(*port_);
     cache_ = std::make_shared<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
     caches_->add(cache_);
-    port_->when_short([caches = caches_] { return caches->drop_unused(); });
+    port_->set_reclaim([caches = caches_] { return caches->drop_unused(); });
     Status s = open_receives();
     if (s.ok()) s = find_traits();
     if (s.ok()) s = open_descriptor();
@@ -152,7 +152,7 @@ Status VerbsWire::open_receives() {
     };
     for (const Wanted& wanted :
          {Wanted{receives_, receive_count, message_bytes}, Wanted{sends_, send_count, message_bytes},
-          Wanted{words_, word_count, sizeof(std::uint64_t)}, Wanted{copies_, copy_count, copy_bytes}}) {
+          Wanted{words_, word_count, sizeof(std::uint64_t)}, Wanted{bounce_buffers_, bounce_count, bounce_bytes}}) {
         auto made = BufferPool::make(*port_, wanted.count, wanted.bytes);
         if (!made.ok()) return made.status();
         wanted.into = std::move(made).value();
@@ -167,14 +167,14 @@ Status VerbsWire::open_receives() {
         return {Code::system, fmt::format("ibv_create_srq with {} receives: {}", receive_count, text_of_error(errno))};
     for (std::size_t i = 0; i < receive_count; ++i)
         if (Status s = post_receive(i); !s.ok()) return s;
-    auto greeter = Greeter::open(*port_);
-    if (!greeter.ok()) return greeter.status();
-    greeter_ = std::move(greeter).value();
-    const int reserved = static_cast<int>(receive_count) + Greeter::most_completions;
+    auto handshake = UdHandshake::open(*port_);
+    if (!handshake.ok()) return handshake.status();
+    handshake_ = std::move(handshake).value();
+    const int reserved = static_cast<int>(receive_count) + UdHandshake::max_completions;
     if (port_->cq_entries() <= 2 * reserved)
         return {Code::system,
                 fmt::format("the device's completion queues have {} entries at most, too few", port_->cq_entries())};
-    most_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
+    max_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
     return {};
 }
 
@@ -182,7 +182,7 @@ Status VerbsWire::post_receive(std::size_t index) {
     ibv_sge place{reinterpret_cast<std::uintptr_t>(receives_->at(index)),
                   static_cast<std::uint32_t>(receives_->bytes()), receives_->lkey()};
     ibv_recv_wr request{};
-    request.wr_id = WorkNumber{WorkNumber::Kind::receive, 0, static_cast<std::uint32_t>(index)}.packed();
+    request.wr_id = WorkRequestId{WorkRequestId::Kind::receive, 0, static_cast<std::uint32_t>(index)}.packed();
     request.sg_list = &place;
     request.num_sge = 1;
     ibv_recv_wr* bad = nullptr;
@@ -192,7 +192,7 @@ Status VerbsWire::post_receive(std::size_t index) {
 
 // A queue pair that is made and thrown away shows what the device can, and early that it can.
 Status VerbsWire::find_traits() {
-    const auto probe = Connection::make(*port_, receive_queue_.get(), {{place_.pe}});
+    const auto probe = Connection::make(*port_, receive_queue_.get(), {{local_pe_.pe}});
     if (!probe.ok()) return probe.status();
     traits_.name = "verbs on " + port_->name();
     const char* const kind = !port_->ethernet()                              ? "InfiniBand"
@@ -205,7 +205,7 @@ Status VerbsWire::find_traits() {
     const bool native = settings_.atomics == NativeAtomics::always        ? able
                         : settings_.atomics == NativeAtomics::if_coherent ? coherent
                                                                           : false;
-    traits_.dialect = fmt::format("verbs RC, {}{}", kind, native ? ", native atomics" : "");
+    traits_.protocol = fmt::format("verbs RC, {}{}", kind, native ? ", native atomics" : "");
     if (native)
         traits_.atomic_64 = 1U << NPUSHMEM_ATOMIC_FETCH | 1U << NPUSHMEM_ATOMIC_ADD | 1U << NPUSHMEM_ATOMIC_FETCH_ADD |
                             1U << NPUSHMEM_ATOMIC_COMPARE_SWAP;
@@ -219,23 +219,23 @@ Status VerbsWire::open_descriptor() {
     return {};
 }
 
-Contact VerbsWire::own_contact() const {
-    Contact out;
+PortAddress VerbsWire::own_port_address() const {
+    PortAddress out;
     out.lid = port_->port().lid;
     std::memcpy(out.gid.data(), port_->gid().gid.raw, out.gid.size());
-    out.greeter = greeter_->number();
+    out.handshake_qp = handshake_->number();
     out.mtu = static_cast<std::uint8_t>(port_->mtu());
-    out.reads_at_once = port_->reads_at_once();
+    out.max_rd_atomic = port_->max_rd_atomic();
     out.rail = static_cast<std::uint8_t>(rails_[chosen_port_].number);
     out.rail_given = rails_[chosen_port_].given ? 1 : 0;
-    out.subnet_bits = static_cast<std::uint8_t>(subnet_bits(port_->gid().gid, port_->ethernet(), place_.subnets));
+    out.subnet_bits = static_cast<std::uint8_t>(subnet_bits(port_->gid().gid, port_->ethernet(), local_pe_.subnets));
     out.nonce = nonce_;
     return out;
 }
 
 Result<Bytes> VerbsWire::address() {
     if (Status opened = ensure_open(); !opened.ok()) return opened;
-    return bytes_from(own_contact());
+    return bytes_from(own_port_address());
 }
 
 VerbsWire::Peer& VerbsWire::peer(int pe) {
@@ -244,39 +244,39 @@ VerbsWire::Peer& VerbsWire::peer(int pe) {
     return *out;
 }
 
-network::Port VerbsWire::port() const { return {rail_of(own_contact()), name_of(ports_[chosen_port_])}; }
+network::Port VerbsWire::port() const { return {rail_of(own_port_address()), name_of(ports_[chosen_port_])}; }
 
 Result<network::Port> VerbsWire::port_of(std::span<const std::byte> address) const {
-    const auto contact = contact_from(address);
-    if (!contact)
+    const auto port_address = port_address_from(address);
+    if (!port_address)
         return Status{Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
     ibv_gid gid{};
-    std::memcpy(gid.raw, contact->gid.data(), contact->gid.size());
-    return network::Port{rail_of(*contact), short_text_of(gid)};
+    std::memcpy(gid.raw, port_address->gid.data(), port_address->gid.size());
+    return network::Port{rail_of(*port_address), short_text_of(gid)};
 }
 
 Result<network::PortPair> VerbsWire::pair_with(const network::PeerPorts& peer) const {
     const network::Wire* const self = this;
-    auto pairs = network::pair_ports(place_.pe, std::span(&self, 1), peer);
+    auto pairs = network::pair_ports(local_pe_.pe, std::span(&self, 1), peer);
     if (!pairs.ok()) return pairs.status();
     return std::move(pairs.value().front());
 }
 
 Result<std::string> VerbsWire::route_to(int pe, std::span<const std::byte> address) {
     if (Status opened = ensure_open(); !opened.ok()) return opened;
-    const auto pair = pair_with({pe, address, sizeof(Contact)});
+    const auto pair = pair_with({pe, address, sizeof(PortAddress)});
     if (!pair.ok()) return pair.status();
     return fmt::format("{}: {}", traits_.name, pair.value().text);
 }
 
-Status VerbsWire::link(int pe, std::span<const std::byte> address) {
+Status VerbsWire::add_peer(int pe, std::span<const std::byte> address) {
     if (Status opened = ensure_open(); !opened.ok()) return opened;
-    const network::PeerPorts ports{pe, address, sizeof(Contact)};
+    const network::PeerPorts ports{pe, address, sizeof(PortAddress)};
     const auto pair = pair_with(ports);
     if (!pair.ok()) return pair.status();
     Peer& known = peer(pe);
     known.port = pair.value().theirs;
-    if (!known.contact) known.contact = contact_from(ports.address(known.port));
+    if (!known.port_address) known.port_address = port_address_from(ports.address(known.port));
     return {};
 }
 
@@ -284,15 +284,15 @@ Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t
     if (Status opened = ensure_open(); !opened.ok()) return opened;
     network::WireMemory out;
     out.number = memory_->add(base, bytes);
-    out.key = bytes_from(MemoryCard{out.number, bytes, memory_->chunk_bytes()});
+    out.key = bytes_from(RegionInfo{out.number, bytes, memory_->chunk_bytes()});
     return out;
 }
 
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
-    const auto card = plain_from<MemoryCard>(of_port(bytes, peer(pe).port, sizeof(MemoryCard)));
-    if (!card || card->bytes == 0 || card->chunk_bytes == 0)
+    const auto info = plain_from<RegionInfo>(of_port(bytes, peer(pe).port, sizeof(RegionInfo)));
+    if (!info || info->bytes == 0 || info->chunk_bytes == 0)
         return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
-    remote_.push_back(std::make_unique<RemoteMemory>(pe, *card));
+    remote_.push_back(std::make_unique<RemoteMemory>(pe, *info));
     return remote_.size();
 }
 

@@ -2,9 +2,9 @@
 // time.
 //
 // Connections: two queue pairs must know each other's numbers before either sends. A PE that has something for a peer
-// sends it a greeting, a datagram to the address that all PEs know from the start, and repeats it until it is answered
-// (greeting.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes other than the
-// first the peer's end only takes; what wires themselves have to tell each other goes over the first.
+// sends it a connect message, a datagram to the address that all PEs know from the start, and repeats it until it is
+// answered (greeting.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes other
+// than the first the peer's end only takes; what wires themselves have to tell each other goes over the first.
 //
 // Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
 // asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small.
@@ -26,15 +26,15 @@
 #include "transports/network/wire.hpp"
 #include "transports/verbs/buffer_pool.hpp"
 #include "transports/verbs/connection.hpp"
-#include "transports/verbs/greeter.hpp"
 #include "transports/verbs/local_memory.hpp"
 #include "transports/verbs/port_rails.hpp"
 #include "transports/verbs/registration_caches.hpp"
 #include "transports/verbs/remote_memory.hpp"
+#include "transports/verbs/ud_handshake.hpp"
 
 namespace npushmem::verbs {
 
-struct WirePlace {
+struct LocalPe {
     int pe = 0;
     int npes = 1;
     int local_index = 0;              // of the PE on its host: which port it takes when nobody chooses for it
@@ -47,12 +47,12 @@ public:
 
     // The error says what the machine lacks. Opens no port yet.
     static Result<std::unique_ptr<VerbsWire>> open(
-        Library library, const VerbsSettings& settings, const WirePlace& place,
+        Library library, const VerbsSettings& settings, const LocalPe& local_pe,
         Clock now = [] { return std::chrono::steady_clock::now(); });
 
     [[nodiscard]] const std::vector<npushmem_device>& ports() const { return ports_; }
     // Can one of the active ports be opened with the user's settings and limits? Leaves nothing open.
-    Status prove();
+    Status check_usable();
     // Before `address`.
     Status use_port(std::size_t index);
     // Likewise. With it registrations of the program's memory are kept.
@@ -66,61 +66,62 @@ public:
     [[nodiscard]] Result<network::Port> port_of(std::span<const std::byte> address) const override;
     // A peer may have several ports; this PE has one, which is connected to the port that is its pair.
     Result<std::string> route_to(int pe, std::span<const std::byte> address) override;
-    Status link(int pe, std::span<const std::byte> address) override;
+    Status add_peer(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
     void deregister_memory(std::uint64_t number) override { memory_->remove(number); }
     Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key) override;
     void release_key(std::uint64_t key) override { remote_[key - 1].reset(); }
-    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+    Code write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override;
-    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override;
-    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override;
-    Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
-                      const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override;
-    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override;
-    [[nodiscard]] std::string why() const override { return why_; }
+    Code read(const network::RemoteAddress& from, void* to, std::uint64_t bytes,
+              network::WireContext& context) override;
+    Code atomic(const network::RemoteAddress& at, const npushmem_atomic& op, network::WireContext& context) override;
+    Code write_signal(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
+                      const network::RemoteAddress& at, std::uint64_t signal, network::WireContext& context) override;
+    Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
+    [[nodiscard]] std::string last_error() const override { return last_error_; }
     void forget(int pe) override;
-    void close(network::Way way) override;
+    void close(network::LaneId lane_id) override;
     bool progress(network::WireListener& listener) override;
     [[nodiscard]] int descriptor() const override { return descriptor_.get(); }
-    bool prepare_to_wait(network::Awaited what) override;
-    network::Readiness readiness(network::Way way) override;
+    bool prepare_to_wait(network::WakeEvents what) override;
+    network::Readiness readiness(network::LaneId lane_id) override;
 
 private:
     static constexpr std::size_t message_bytes = 4096;
     static constexpr std::size_t receive_count = 256;
     static constexpr std::size_t send_count = 64;
     static constexpr std::size_t word_count = 256;  // results of atomics under way
-    static constexpr std::size_t copy_count = 64;
-    static constexpr std::size_t copy_bytes = 16384;  // longer transfers of unregistered memory register it
+    static constexpr std::size_t bounce_count = 64;
+    static constexpr std::size_t bounce_bytes = 16384;  // longer transfers of unregistered memory register it
     static constexpr std::size_t polled_at_once = 16;
     static constexpr unsigned polls_per_event_check = 256;
 
     struct Lane {
         std::unique_ptr<Connection> connection;
-        std::uint32_t generation = 0;  // how often it has been closed
-        bool asking = false;           // in asking_
-        std::uint32_t asked = 0;       // how often, without an answer
+        std::uint32_t generation = 0;     // how often it has been closed
+        bool connecting = false;          // in pending_connects_
+        std::uint32_t requests_sent = 0;  // how often, without an answer
     };
     // What takes from the peer what it sends over a lane other than the first.
-    struct Theirs {
+    struct InboundLane {
         std::unique_ptr<Connection> connection;
         std::uint32_t generation = 0;
     };
     struct Peer {
-        std::optional<Contact> contact;
-        std::size_t port = 0;     // of the peer's ports, that of the contact
+        std::optional<PortAddress> port_address;
+        std::size_t port = 0;     // of the peer's ports, the index of that address
         std::vector<Lane> lanes;  // as many as have been used
-        std::unordered_map<std::uint32_t, Theirs> theirs;
+        std::unordered_map<std::uint32_t, InboundLane> inbound;
     };
     // As it was taken: the queue pair that it names may be destroyed before it is looked at.
     struct Event {
         ibv_event_type type;
         std::uint32_t queue_pair;  // its number; 0: it names none
     };
-    struct Asking {
-        network::Way way;
-        std::chrono::steady_clock::time_point again;
+    struct PendingConnect {
+        network::LaneId lane_id;
+        std::chrono::steady_clock::time_point retry_at;
     };
     struct Signal {
         RemoteWord at;
@@ -155,7 +156,7 @@ private:
     };
     enum class Prepared { yes, not_yet, failed };
 
-    VerbsWire(Library library, const VerbsSettings& settings, const WirePlace& place, Clock now);
+    VerbsWire(Library library, const VerbsSettings& settings, const LocalPe& local_pe, Clock now);
     // Set-up
     Status ensure_open();
     Status open_all(const npushmem_device& which);
@@ -165,92 +166,93 @@ private:
     Status find_traits();
     Status post_receive(std::size_t index);
     Result<network::PortPair> pair_with(const network::PeerPorts& peer) const;
-    [[nodiscard]] Contact own_contact() const;
+    [[nodiscard]] PortAddress own_port_address() const;
     Peer& peer(int pe);
     // Connections
-    Lane& lane(network::Way way);
-    Code connection_to(network::Way way, Connection*& out);
+    Lane& lane(network::LaneId lane_id);
+    Code connection_to(network::LaneId lane_id, Connection*& out);
     // Null: there is something to be done or told first.
-    [[nodiscard]] Connection* open_connection(network::Way way) const;
+    [[nodiscard]] Connection* open_connection(network::LaneId lane_id) const;
     // Null: there can be none.
     Connection* first_connection(int pe);
-    Result<std::unique_ptr<Connection>> new_connection(network::Way way, bool theirs);
-    Status make_connection(network::Way way);
-    Code start_asking(network::Way way);
+    Result<std::unique_ptr<Connection>> new_connection(network::LaneId lane_id, bool inbound);
+    Status make_connection(network::LaneId lane_id);
+    Code start_connecting(network::LaneId lane_id);
     // `own`: the queue pair that the peer is to know, null in a refusal.
-    Status greet(network::Way way, std::uint32_t generation, Greeting::Kind kind, const Connection* own);
-    Status ask(network::Way way);
-    void greeted(network::WireListener& listener, const Greeting& greeting);
-    void greeted_by_peer(network::WireListener& listener, const Greeting& greeting);
-    void refused_by_peer(network::WireListener& listener, int pe);
-    void asked_for_lane(const Greeting& greeting);
-    Status take_lane(const Greeting& greeting);
-    void lane_answered(network::WireListener& listener, const Greeting& greeting);
+    Status send_connect_message(network::LaneId lane_id, std::uint32_t generation, ConnectMessage::Kind kind,
+                                const Connection* own);
+    Status send_connect_request(network::LaneId lane_id);
+    void handle_connect_message(network::WireListener& listener, const ConnectMessage& message);
+    void handle_first_lane_message(network::WireListener& listener, const ConnectMessage& message);
+    void handle_rejection(network::WireListener& listener, int pe);
+    void accept_lane_request(const ConnectMessage& message);
+    Status accept_lane(const ConnectMessage& message);
+    void handle_lane_answer(network::WireListener& listener, const ConnectMessage& message);
     void retire(std::unique_ptr<Connection> connection);
     // Has nothing to do any more.
     static bool is_over(const Connection& retired);
     // Of the first `count`, those that are over and whose completions have all been looked at: with a queue pair a
     // device may drop what it has completed there, and the receives that this took from the shared queue.
     void destroy_retired(std::size_t count);
-    bool repeat_greetings(network::WireListener& listener);
+    bool retry_connects(network::WireListener& listener);
     // Posting
     [[nodiscard]] std::uint32_t room(const Connection& connection) const;
-    Code post(Connection& connection, WorkChain& chain, Posted last);
-    Prepared prepare_keys(Connection& connection, const network::RemotePlace& place, std::uint64_t bytes,
+    Code post(Connection& connection, WorkChain& chain, CompletionAction last);
+    Prepared prepare_keys(Connection& connection, const network::RemoteAddress& place, std::uint64_t bytes,
                           network::WireContext& context);
     Prepared prepare_local(Transfer& transfer, void* local, std::uint64_t bytes);
-    Prepared fail_later(network::WireContext& context, Status why);
-    Code transfer(const network::RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
-                  const network::RemotePlace* signal_at, std::uint64_t signal, network::WireContext& context);
+    Prepared fail_deferred(network::WireContext& context, Status why);
+    Code transfer(const network::RemoteAddress& place, void* local, std::uint64_t bytes, bool reads,
+                  const network::RemoteAddress* signal_at, std::uint64_t signal, network::WireContext& context);
     // Code::again: it is not one request that can be posted at once.
-    Code write_at_once(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
-                       network::WireContext& context);
-    Code pump(Connection& connection, Transfer& transfer);
-    void add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t most);
+    Code try_inline_write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
+                          network::WireContext& context);
+    Code post_remaining(Connection& connection, Transfer& transfer);
+    void add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t max_size);
     [[nodiscard]] LocalMemory::Piece local_piece(const Transfer& transfer) const;
     [[nodiscard]] RemoteMemory& remote(std::uint64_t key) { return *remote_[key - 1]; }
-    [[nodiscard]] RemoteWord word_at(const network::RemotePlace& place);
+    [[nodiscard]] RemoteWord word_at(const network::RemoteAddress& place);
     Transfer& take_transfer(network::WireContext& context);
-    void give_back(Transfer& transfer);
+    void release(Transfer& transfer);
     Code send_message(Connection& connection, std::span<const std::byte> head, std::span<const std::byte> rest,
-                      std::uint32_t note);
-    // Notes between wires: keys
-    void send_note(Connection& connection, std::uint32_t kind, Bytes bytes);
-    bool send_notes(Connection& connection);
-    void noted(Connection& connection, std::uint32_t kind, std::span<const std::byte> bytes);
-    void watch(Connection& connection);
-    bool serve_watched(network::WireListener& listener);
+                      std::uint32_t immediate);
+    // Control messages between wires: keys
+    void send_control(Connection& connection, std::uint32_t kind, Bytes bytes);
+    bool send_queued_control(Connection& connection);
+    void handle_control(Connection& connection, std::uint32_t kind, std::span<const std::byte> bytes);
+    void queue_for_service(Connection& connection);
+    bool serve_connections(network::WireListener& listener);
     bool serve(network::WireListener& listener, Connection& connection);
     // Progress
     bool complete(network::WireListener& listener);
     void completed(network::WireListener& listener, const ibv_wc& completion);
     void posted_completed(network::WireListener& listener, const ibv_wc& completion);
-    void finish(network::WireListener& listener, const Posted& posted, const Status& done);
+    void finish(network::WireListener& listener, const CompletionAction& posted, const Status& done);
     void fetched(network::WireListener& listener, std::byte* word, const Status& done);
     void transferred(network::WireListener& listener, Transfer& transfer, const Status& done);
     void received(network::WireListener& listener, const ibv_wc& completion);
-    bool tell_failures(network::WireListener& listener);
-    bool take_events(network::WireListener& listener);
-    void keep_events();
-    void happened(network::WireListener& listener, const Event& event);
+    bool report_failures(network::WireListener& listener);
+    bool handle_async_events(network::WireListener& listener);
+    void drain_async_events();
+    void handle_async_event(network::WireListener& listener, const Event& event);
     // What has happened to the port, to be said behind an error.
-    [[nodiscard]] std::string notes() const;
+    [[nodiscard]] std::string port_change_hints() const;
     void lose(network::WireListener& listener, Connection& connection, Status why);
     void lose_all(network::WireListener& listener, const Status& why);
 
     Library library_;
     VerbsSettings settings_;
-    WirePlace place_;
+    LocalPe local_pe_;
     Clock now_;
     std::vector<npushmem_device> ports_;
     std::vector<RailId> rails_;  // of the ports, without their subnets
     std::size_t chosen_port_ = 0;
-    std::string why_;
+    std::string last_error_;
     std::uint64_t nonce_ = 0;
     std::shared_ptr<MemoryWatch> watch_;
     std::shared_ptr<RegistrationCaches> caches_ = std::make_shared<RegistrationCaches>();
-    std::string port_note_;     // what happened to the port; empty: it is up
-    std::string address_note_;  // likewise; empty: peers reach it where they think that it is
+    std::string port_hint_;     // what happened to the port; empty: it is up
+    std::string address_hint_;  // likewise; empty: peers reach it where they think that it is
 
     // Given back in the reverse order: connections first, the port last.
     std::unique_ptr<OpenedPort> port_;
@@ -260,30 +262,30 @@ private:
     std::unique_ptr<BufferPool> receives_;
     std::unique_ptr<BufferPool> sends_;
     std::unique_ptr<BufferPool> words_;
-    std::unique_ptr<BufferPool> copies_;
+    std::unique_ptr<BufferPool> bounce_buffers_;
     std::deque<Transfer> transfers_;
     std::vector<Transfer*> free_transfers_;
     std::vector<Fetch> fetches_;  // by the index of the word
     Owned<ibv_srq> receive_queue_;
-    std::unique_ptr<Greeter> greeter_;
+    std::unique_ptr<UdHandshake> handshake_;
     // By key, which is never given twice: an answer that comes late finds nothing.
     std::vector<std::unique_ptr<RemoteMemory>> remote_;
     std::vector<std::unique_ptr<Peer>> peers_;
     std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
-    std::vector<Connection*> connections_;                      // by Purpose::number; null: not in use
+    std::vector<Connection*> connections_;                      // by ConnectionRole::number; null: not in use
     std::vector<std::unique_ptr<Connection>> retired_;          // until they are over
-    static constexpr std::chrono::milliseconds until_asked_again{50};
-    static constexpr std::uint32_t asked_often = 20;  // who has not answered then may never
-    std::vector<Asking> asking_;
-    std::vector<Connection*> watched_;
+    static constexpr std::chrono::milliseconds connect_retry_interval{50};
+    static constexpr std::uint32_t max_unanswered_requests = 20;  // who has not answered then may never
+    std::vector<PendingConnect> pending_connects_;
+    std::vector<Connection*> service_queue_;
     std::vector<Failed> failed_;
     std::vector<std::size_t> unposted_receives_;
     std::vector<ibv_wc> polled_;   // by prepare_to_wait, for the next progress
     std::vector<Event> events_;    // likewise
     std::uint32_t in_flight_ = 0;  // requests posted whose completions the queue must have room for
-    std::uint32_t most_in_flight_ = 0;
+    std::uint32_t max_in_flight_ = 0;
     unsigned until_event_check_ = polls_per_event_check;
-    const Status fine_;  // what most requests are done with
+    const Status ok_status_;  // what most requests are done with
 };
 
 }  // namespace npushmem::verbs

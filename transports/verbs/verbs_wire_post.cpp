@@ -5,27 +5,27 @@
 #include <algorithm>
 
 #include "npushmem/plugin/local_atomic.hpp"
-#include "transports/verbs/verbs_notes.hpp"
+#include "transports/verbs/key_exchange.hpp"
 #include "transports/verbs/verbs_wire.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
-using network::RemotePlace;
+using network::RemoteAddress;
 using network::WireContext;
 
-constexpr std::uint64_t most_per_request = 1ULL << 30;
+constexpr std::uint64_t max_bytes_per_request = 1ULL << 30;
 
 }  // namespace
 
-VerbsWire::Lane& VerbsWire::lane(network::Way way) {
-    auto& lanes = peer(way.pe).lanes;
-    if (way.lane >= lanes.size()) lanes.resize(way.lane + 1);
-    return lanes[way.lane];
+VerbsWire::Lane& VerbsWire::lane(network::LaneId lane_id) {
+    auto& lanes = peer(lane_id.pe).lanes;
+    if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
+    return lanes[lane_id.lane];
 }
 
-Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::Way way, bool theirs) {
-    if (by_number_.size() + 1 + WorkChain::most > most_in_flight_)
+Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::LaneId lane_id, bool inbound) {
+    if (by_number_.size() + 1 + WorkChain::max_size > max_in_flight_)
         return Status{Code::system,
                       fmt::format("{} queue pairs use up the {} entries of the completion queue (fewer for each peer: "
                                   "NPUSHMEM_VERBS_LANES)",
@@ -33,88 +33,90 @@ Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::Way way, 
     auto free = std::find(connections_.begin(), connections_.end(), nullptr);
     if (free == connections_.end()) free = connections_.insert(free, nullptr);
     const auto number = static_cast<std::uint32_t>(free - connections_.begin());
-    auto made = Connection::make(*port_, receive_queue_.get(), {way, theirs, number});
+    auto made = Connection::make(*port_, receive_queue_.get(), {lane_id, inbound, number});
     if (!made.ok()) return made;
     *free = made.value().get();
     by_number_.emplace((*free)->number(), *free);
     return made;
 }
 
-Status VerbsWire::make_connection(network::Way way) {
-    Lane& with = lane(way);
+Status VerbsWire::make_connection(network::LaneId lane_id) {
+    Lane& with = lane(lane_id);
     if (with.connection) return with.connection->failure();
-    auto made = new_connection(way, false);
+    auto made = new_connection(lane_id, false);
     if (!made.ok()) return made.status();
     with.connection = std::move(made).value();
     return {};
 }
 
-Status VerbsWire::greet(network::Way way, std::uint32_t generation, Greeting::Kind kind, const Connection* own) {
-    const Contact& to = *peer(way.pe).contact;
-    Greeting greeting;
-    greeting.from = own_contact();
-    greeting.to_nonce = to.nonce;
-    greeting.pe = place_.pe;
-    if (own != nullptr) greeting.number = own->number();
-    if (own != nullptr) greeting.first_packet = own->first_packet();
-    greeting.kind = kind;
-    greeting.lane = way.lane;
-    greeting.generation = generation;
-    return greeter_->send(to, greeting);
+Status VerbsWire::send_connect_message(network::LaneId lane_id, std::uint32_t generation, ConnectMessage::Kind kind,
+                                       const Connection* own) {
+    const PortAddress& to = *peer(lane_id.pe).port_address;
+    ConnectMessage message;
+    message.from = own_port_address();
+    message.to_nonce = to.nonce;
+    message.pe = local_pe_.pe;
+    if (own != nullptr) message.number = own->number();
+    if (own != nullptr) message.initial_psn = own->initial_psn();
+    message.kind = kind;
+    message.lane = lane_id.lane;
+    message.generation = generation;
+    return handshake_->send(to, message);
 }
 
-Status VerbsWire::ask(network::Way way) {
-    Lane& of = lane(way);
-    ++of.asked;
-    return greet(way, of.generation, Greeting::Kind::request, of.connection.get());
+Status VerbsWire::send_connect_request(network::LaneId lane_id) {
+    Lane& of = lane(lane_id);
+    ++of.requests_sent;
+    return send_connect_message(lane_id, of.generation, ConnectMessage::Kind::request, of.connection.get());
 }
 
-Code VerbsWire::start_asking(network::Way way) {
-    if (std::exchange(lane(way).asking, true)) return Code::again;
-    Status s = make_connection(way);
-    if (s.ok()) s = ask(way);
+Code VerbsWire::start_connecting(network::LaneId lane_id) {
+    if (std::exchange(lane(lane_id).connecting, true)) return Code::again;
+    Status s = make_connection(lane_id);
+    if (s.ok()) s = send_connect_request(lane_id);
     if (s.ok()) {
-        asking_.push_back({way, now_() + until_asked_again});
+        pending_connects_.push_back({lane_id, now_() + connect_retry_interval});
         return Code::again;
     }
-    Lane& of = lane(way);
-    of.asking = false;
-    if (way.lane > 0) s = s.within("a context's own queue pair (fewer, shared ones: NPUSHMEM_VERBS_LANES)");
-    why_ = s.message();
+    Lane& of = lane(lane_id);
+    of.connecting = false;
+    if (lane_id.lane > 0) s = s.within("a context's own queue pair (fewer, shared ones: NPUSHMEM_VERBS_LANES)");
+    last_error_ = s.message();
     if (of.connection) of.connection->fail(s);
     return s.code();
 }
 
 // Code::again: it is being made, or something goes before.
-Code VerbsWire::connection_to(network::Way way, Connection*& out) {
-    if (!peer(way.pe).contact) {
-        why_ = "its address is not known";
+Code VerbsWire::connection_to(network::LaneId lane_id, Connection*& out) {
+    if (!peer(lane_id.pe).port_address) {
+        last_error_ = "its address is not known";
         return Code::unreachable;
     }
-    const Lane& of = lane(way);
+    const Lane& of = lane(lane_id);
     if (!of.connection || !of.connection->ready()) {
-        if (!of.connection || of.connection->failure().ok()) return start_asking(way);
+        if (!of.connection || of.connection->failure().ok()) return start_connecting(lane_id);
     }
     out = of.connection.get();
     if (!out->failure().ok()) {
-        why_ = out->failure().message();
+        last_error_ = out->failure().message();
         return out->failure().code();
     }
     return out->unfinished != nullptr ? Code::again : Code::ok;
 }
 
-Connection* VerbsWire::open_connection(network::Way way) const {
-    const auto& peer = peers_[static_cast<std::size_t>(way.pe)];
-    if (peer == nullptr || way.lane >= peer->lanes.size()) return nullptr;
-    Connection* const found = peer->lanes[way.lane].connection.get();
+Connection* VerbsWire::open_connection(network::LaneId lane_id) const {
+    const auto& peer = peers_[static_cast<std::size_t>(lane_id.pe)];
+    if (peer == nullptr || lane_id.lane >= peer->lanes.size()) return nullptr;
+    Connection* const found = peer->lanes[lane_id.lane].connection.get();
     return found != nullptr && found->is_open() ? found : nullptr;
 }
 
-network::Readiness VerbsWire::readiness(network::Way way) {
+network::Readiness VerbsWire::readiness(network::LaneId lane_id) {
     Connection* found = nullptr;
-    const Code code = connection_to(way, found);
+    const Code code = connection_to(lane_id, found);
     if (found != nullptr && found->failure().ok()) return network::Readiness::ready;
-    return code == Code::again && lane(way).asked < asked_often ? network::Readiness::soon : network::Readiness::no;
+    return code == Code::again && lane(lane_id).requests_sent < max_unanswered_requests ? network::Readiness::connecting
+                                                                                        : network::Readiness::no;
 }
 
 Connection* VerbsWire::first_connection(int pe) {
@@ -125,32 +127,32 @@ Connection* VerbsWire::first_connection(int pe) {
 
 std::uint32_t VerbsWire::room(const Connection& connection) const {
     const auto reserved = static_cast<std::uint32_t>(by_number_.size());  // a request that ends a burst, for each
-    const std::uint32_t all = most_in_flight_ - std::min(most_in_flight_, in_flight_ + reserved);
-    return std::min({connection.room(), all, WorkChain::most});
+    const std::uint32_t all = max_in_flight_ - std::min(max_in_flight_, in_flight_ + reserved);
+    return std::min({connection.room(), all, WorkChain::max_size});
 }
 
-Code VerbsWire::post(Connection& connection, WorkChain& chain, Posted last) {
+Code VerbsWire::post(Connection& connection, WorkChain& chain, CompletionAction last) {
     const std::uint32_t before = connection.under_way();
     const Code posted = connection.post(chain, last);
     in_flight_ += connection.under_way() - before;
-    if (posted != Code::ok) why_ = connection.failure().message();
+    if (posted != Code::ok) last_error_ = connection.failure().message();
     return posted;
 }
 
-VerbsWire::Prepared VerbsWire::fail_later(WireContext& context, Status why) {
+VerbsWire::Prepared VerbsWire::fail_deferred(WireContext& context, Status why) {
     failed_.push_back({&context, std::move(why)});
     return Prepared::failed;
 }
 
-VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemotePlace& place, std::uint64_t bytes,
+VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemoteAddress& place, std::uint64_t bytes,
                                             WireContext& context) {
     RemoteMemory& remote = this->remote(place.key);
-    if (!remote.has(place.offset, bytes)) return fail_later(context, {Code::range, "beyond the peer's memory"});
-    if (auto failure = remote.take_failure(place.offset, bytes)) return fail_later(context, std::move(*failure));
-    Connection* const asked = place.way.lane == 0 ? &connection : first_connection(place.way.pe);
-    if (asked == nullptr || !asked->failure().ok()) return fail_later(context, {Code::peer_dead, why_});
-    const bool known = remote.knows(place.offset, bytes, [&](std::uint64_t chunk) {
-        send_note(*asked, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
+    if (!remote.has(place.offset, bytes)) return fail_deferred(context, {Code::range, "beyond the peer's memory"});
+    if (auto failure = remote.take_failure(place.offset, bytes)) return fail_deferred(context, std::move(*failure));
+    Connection* const asked = place.lane_id.lane == 0 ? &connection : first_connection(place.lane_id.pe);
+    if (asked == nullptr || !asked->failure().ok()) return fail_deferred(context, {Code::peer_dead, last_error_});
+    const bool known = remote.has_keys(place.offset, bytes, [&](std::uint64_t chunk) {
+        send_control(*asked, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
     });
     return known ? Prepared::yes : Prepared::not_yet;
 }
@@ -159,19 +161,19 @@ VerbsWire::Prepared VerbsWire::prepare_local(Transfer& transfer, void* local, st
     transfer.local = static_cast<std::byte*>(local);
     if (memory_->has(local, bytes)) {
         Status s = memory_->prepare(local, bytes);
-        return s.ok() ? Prepared::yes : fail_later(*transfer.context, std::move(s));
+        return s.ok() ? Prepared::yes : fail_deferred(*transfer.context, std::move(s));
     }
-    if (bytes > copies_->bytes()) {
+    if (bytes > bounce_buffers_->bytes()) {
         transfer.registration = cache_->find(local, bytes);
         if (transfer.registration) return Prepared::yes;
         auto made = port_->register_memory(local, bytes, transfer.reads ? IBV_ACCESS_LOCAL_WRITE : 0);
-        if (!made.ok()) return fail_later(*transfer.context, made.status());
+        if (!made.ok()) return fail_deferred(*transfer.context, made.status());
         transfer.registration = std::move(made).value();
         return Prepared::yes;
     }
-    transfer.buffer = copies_->take();
+    transfer.buffer = bounce_buffers_->take();
     if (transfer.buffer == nullptr) return Prepared::not_yet;
-    transfer.pool = copies_.get();
+    transfer.pool = bounce_buffers_.get();
     transfer.local = transfer.buffer;
     if (!transfer.reads) std::memcpy(transfer.buffer, local, bytes);
     if (transfer.reads) transfer.copy_to = local;
@@ -188,8 +190,8 @@ VerbsWire::Transfer& VerbsWire::take_transfer(WireContext& context) {
     return out;
 }
 
-void VerbsWire::give_back(Transfer& transfer) {
-    if (transfer.buffer != nullptr) transfer.pool->give_back(transfer.buffer);
+void VerbsWire::release(Transfer& transfer) {
+    if (transfer.buffer != nullptr) transfer.pool->release(transfer.buffer);
     transfer.buffer = nullptr;
     transfer.registration.reset();
     free_transfers_.push_back(&transfer);
@@ -201,14 +203,14 @@ LocalMemory::Piece VerbsWire::local_piece(const Transfer& transfer) const {
     return memory_->piece_at(transfer.local);
 }
 
-void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t most) {
-    const std::uint64_t largest = std::min<std::uint64_t>(most_per_request, port_->port().max_msg_sz);
-    while (transfer.left > 0 && chain.size() < most) {
+void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain& chain, std::uint32_t max_size) {
+    const std::uint64_t largest = std::min<std::uint64_t>(max_bytes_per_request, port_->port().max_msg_sz);
+    while (transfer.left > 0 && chain.size() < max_size) {
         const auto there = transfer.remote->piece_at(transfer.offset);
         const bool is_inline = !transfer.reads && transfer.left <= connection.inline_bytes();
         const auto here = is_inline ? LocalMemory::Piece{0, transfer.left} : local_piece(transfer);
         const std::uint64_t bytes = std::min({transfer.left, here.bytes, there.bytes, largest});
-        const LocalPlace local{transfer.local, static_cast<std::uint32_t>(bytes), here.lkey};
+        const LocalSegment local{transfer.local, static_cast<std::uint32_t>(bytes), here.lkey};
         const RemoteWord remote{transfer.base + transfer.offset, there.rkey};
         if (transfer.reads)
             chain.read(remote, local);
@@ -221,31 +223,33 @@ void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain
 }
 
 // Code::ok: all of it is posted. Code::again: there is no room for more now.
-Code VerbsWire::pump(Connection& connection, Transfer& transfer) {
+Code VerbsWire::post_remaining(Connection& connection, Transfer& transfer) {
     for (;;) {
-        const std::uint32_t most = room(connection);
+        const std::uint32_t max_size = room(connection);
         WorkChain chain;
-        add_pieces(connection, transfer, chain, most);
+        add_pieces(connection, transfer, chain, max_size);
         bool done = transfer.left == 0;
         if (done && transfer.signal) {
-            done = chain.size() < most;
+            done = chain.size() < max_size;
             if (done)
                 chain.write({&transfer.signal->value, sizeof transfer.signal->value, 0}, transfer.signal->at, true);
         }
         if (chain.size() == 0) return Code::again;
-        const Code posted = post(connection, chain, done ? Posted{Posted::Kind::transfer, &transfer} : Posted{});
+        const Code posted =
+            post(connection, chain,
+                 done ? CompletionAction{CompletionAction::Kind::transfer, &transfer} : CompletionAction{});
         if (posted != Code::ok || done) return posted;
     }
 }
 
-RemoteWord VerbsWire::word_at(const RemotePlace& place) {
+RemoteWord VerbsWire::word_at(const RemoteAddress& place) {
     return {place.base + place.offset, remote(place.key).piece_at(place.offset).rkey};
 }
 
-Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t bytes, bool reads,
-                         const RemotePlace* signal_at, std::uint64_t signal, WireContext& context) {
+Code VerbsWire::transfer(const RemoteAddress& place, void* local, std::uint64_t bytes, bool reads,
+                         const RemoteAddress* signal_at, std::uint64_t signal, WireContext& context) {
     Connection* connection = nullptr;
-    if (const Code code = connection_to(place.way, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(place.lane_id, connection); code != Code::ok) return code;
     if (room(*connection) < 2) return Code::again;
     Prepared prepared = prepare_keys(*connection, place, bytes, context);
     if (prepared == Prepared::yes && signal_at != nullptr)
@@ -262,47 +266,47 @@ Code VerbsWire::transfer(const RemotePlace& place, void* local, std::uint64_t by
     if (signal_at != nullptr) made.signal = Signal{word_at(*signal_at), signal};
     if (reads || bytes > connection->inline_bytes()) prepared = prepare_local(made, local, bytes);
     if (prepared != Prepared::yes) {
-        give_back(made);
+        release(made);
         return prepared == Prepared::failed ? Code::ok : Code::again;
     }
-    const Code pumped = pump(*connection, made);
-    if (pumped == Code::ok) return Code::ok;
+    const Code posted = post_remaining(*connection, made);
+    if (posted == Code::ok) return Code::ok;
     // With the connection broken, what is under way of it is waited for all the same, and nobody told.
-    if (pumped != Code::again) made.context = nullptr;
+    if (posted != Code::again) made.context = nullptr;
     connection->unfinished = &made;
-    watch(*connection);
-    return pumped == Code::again ? Code::ok : pumped;
+    queue_for_service(*connection);
+    return posted == Code::again ? Code::ok : posted;
 }
 
-Code VerbsWire::write_at_once(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
-    Connection* const connection = open_connection(to.way);
+Code VerbsWire::try_inline_write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    Connection* const connection = open_connection(to.lane_id);
     if (connection == nullptr || bytes > connection->inline_bytes() || room(*connection) == 0) return Code::again;
     const std::uint32_t rkey = remote(to.key).key_of(to.offset, bytes);
     if (rkey == 0) return Code::again;
     WorkChain chain;
     chain.write({from, static_cast<std::uint32_t>(bytes), 0}, {to.base + to.offset, rkey}, true);
-    return post(*connection, chain, {Posted::Kind::context, &context});
+    return post(*connection, chain, {CompletionAction::Kind::context, &context});
 }
 
-Code VerbsWire::write(const RemotePlace& to, const void* from, std::uint64_t bytes, WireContext& context) {
-    if (const Code code = write_at_once(to, from, bytes, context); code != Code::again) return code;
+Code VerbsWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    if (const Code code = try_inline_write(to, from, bytes, context); code != Code::again) return code;
     // A write does not change its source.
     return transfer(to, const_cast<void*>(from), bytes, false, nullptr, 0, context);
 }
 
-Code VerbsWire::read(const RemotePlace& from, void* to, std::uint64_t bytes, WireContext& context) {
+Code VerbsWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
     return transfer(from, to, bytes, true, nullptr, 0, context);
 }
 
-Code VerbsWire::write_signal(const RemotePlace& to, const void* from, std::uint64_t bytes, const RemotePlace& at,
+Code VerbsWire::write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
                              std::uint64_t signal, WireContext& context) {
     return transfer(to, const_cast<void*>(from), bytes, false, &at, signal, context);
 }
 
-Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireContext& context) {
-    Connection* connection = open_connection(at.way);
+Code VerbsWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
+    Connection* connection = open_connection(at.lane_id);
     if (connection == nullptr)
-        if (const Code code = connection_to(at.way, connection); code != Code::ok) return code;
+        if (const Code code = connection_to(at.lane_id, connection); code != Code::ok) return code;
     if (room(*connection) == 0) return Code::again;
     RemoteWord word_there{at.base + at.offset, remote(at.key).key_of(at.offset, op.width)};
     if (word_there.rkey == 0) {
@@ -313,7 +317,7 @@ Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireCon
     std::byte* const word = words_->take();
     if (word == nullptr) return Code::again;
     fetches_[words_->index_of(word)] = {&context, fetches(op.operation) ? op.result : nullptr, op.width};
-    const LocalPlace old{word, sizeof(std::uint64_t), words_->lkey()};
+    const LocalSegment old{word, sizeof(std::uint64_t), words_->lkey()};
     WorkChain chain;
     if (op.operation == NPUSHMEM_ATOMIC_FETCH)
         chain.read(word_there, old);
@@ -321,44 +325,44 @@ Code VerbsWire::atomic(const RemotePlace& at, const npushmem_atomic& op, WireCon
         chain.compare_swap(word_there, op.compare, op.operand, old);
     else
         chain.fetch_add(word_there, op.operand, old);
-    const Code posted = post(*connection, chain, {Posted::Kind::word, word});
-    if (posted != Code::ok) words_->give_back(word);
+    const Code posted = post(*connection, chain, {CompletionAction::Kind::word, word});
+    if (posted != Code::ok) words_->release(word);
     return posted;
 }
 
 Code VerbsWire::send_message(Connection& connection, std::span<const std::byte> head, std::span<const std::byte> rest,
-                             std::uint32_t note) {
+                             std::uint32_t immediate) {
     if (room(connection) == 0) return Code::again;
     const auto length = [](std::span<const std::byte> bytes) { return static_cast<std::uint32_t>(bytes.size()); };
     WorkChain chain;
     if (head.size() + rest.size() <= connection.inline_bytes()) {
-        chain.message({head.data(), length(head), 0}, {rest.data(), length(rest), 0}, true, htonl(note));
+        chain.message({head.data(), length(head), 0}, {rest.data(), length(rest), 0}, true, htonl(immediate));
         return post(connection, chain, {});
     }
     std::byte* const buffer = sends_->take();
     if (buffer == nullptr) return Code::again;
     std::memcpy(buffer, head.data(), head.size());
     if (!rest.empty()) std::memcpy(buffer + head.size(), rest.data(), rest.size());
-    chain.message({buffer, length(head) + length(rest), sends_->lkey()}, {}, false, htonl(note));
-    const Code posted = post(connection, chain, {Posted::Kind::message, buffer});
-    if (posted != Code::ok) sends_->give_back(buffer);
+    chain.message({buffer, length(head) + length(rest), sends_->lkey()}, {}, false, htonl(immediate));
+    const Code posted = post(connection, chain, {CompletionAction::Kind::message, buffer});
+    if (posted != Code::ok) sends_->release(buffer);
     return posted;
 }
 
-Code VerbsWire::send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) {
+Code VerbsWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
     if (head.size() + rest.size() > message_bytes) return Code::argument;
     Connection* connection = nullptr;
-    if (const Code code = connection_to(way, connection); code != Code::ok) return code;
+    if (const Code code = connection_to(lane_id, connection); code != Code::ok) return code;
     return send_message(*connection, head, rest, 0);
 }
 
 namespace {
 
 // Stopped, everything that is under way completes; what has found no room yet follows when nothing is.
-void give_up(Connection& connection, const char* why) {
+void stop_connection(Connection& connection, const char* why) {
     connection.fail({Code::peer_dead, why});
     connection.stop();
-    connection.notes.clear();
+    connection.control_queue.clear();
 }
 
 }  // namespace
@@ -367,30 +371,30 @@ void VerbsWire::forget(int pe) {
     Peer& of = peer(pe);
     for (const auto& each : of.lanes) {
         if (!each.connection) continue;
-        give_up(*each.connection, "the peer has been given up");
-        if (each.connection->unfinished != nullptr) watch(*each.connection);
+        stop_connection(*each.connection, "the peer has been given up");
+        if (each.connection->unfinished != nullptr) queue_for_service(*each.connection);
     }
-    for (auto& [number, each] : of.theirs) each.connection->stop();
+    for (auto& [number, each] : of.inbound) each.connection->stop();
 }
 
-void VerbsWire::close(network::Way way) {
-    Lane& closed = lane(way);
+void VerbsWire::close(network::LaneId lane_id) {
+    Lane& closed = lane(lane_id);
     ++closed.generation;
-    closed.asking = false;
-    closed.asked = 0;
-    std::erase_if(asking_, [&](const Asking& asking) { return asking.way == way; });
+    closed.connecting = false;
+    closed.requests_sent = 0;
+    std::erase_if(pending_connects_, [&](const PendingConnect& connecting) { return connecting.lane_id == lane_id; });
     if (closed.connection) retire(std::move(closed.connection));
 }
 
 void VerbsWire::retire(std::unique_ptr<Connection> connection) {
     connection->retired = true;
-    give_up(*connection, "the connection has been closed");
-    if (connection->unfinished != nullptr) watch(*connection);
+    stop_connection(*connection, "the connection has been closed");
+    if (connection->unfinished != nullptr) queue_for_service(*connection);
     retired_.push_back(std::move(connection));
 }
 
 bool VerbsWire::is_over(const Connection& retired) {
-    return retired.under_way() == 0 && retired.unfinished == nullptr && !retired.watched;
+    return retired.under_way() == 0 && retired.unfinished == nullptr && !retired.needs_service;
 }
 
 void VerbsWire::destroy_retired(std::size_t count) {
@@ -399,33 +403,33 @@ void VerbsWire::destroy_retired(std::size_t count) {
         if (!is_over(*each)) return false;
         by_number_.erase(each->number());
         std::erase_if(events_, [&](const Event& event) { return event.queue_pair == each->number(); });
-        connections_[each->purpose().number] = nullptr;
+        connections_[each->role().number] = nullptr;
         return true;
     });
     retired_.erase(gone, end);
 }
 
-void VerbsWire::watch(Connection& connection) {
-    if (std::exchange(connection.watched, true)) return;
-    watched_.push_back(&connection);
+void VerbsWire::queue_for_service(Connection& connection) {
+    if (std::exchange(connection.needs_service, true)) return;
+    service_queue_.push_back(&connection);
     // It goes on when something completes. A thread may be waiting for arrivals alone, and what has completed already
     // makes no event.
     descriptor_.wake();
 }
 
-void VerbsWire::send_note(Connection& connection, std::uint32_t kind, Bytes bytes) {
-    connection.notes.push_back({kind, std::move(bytes)});
-    (void)send_notes(connection);
-    if (!connection.notes.empty()) watch(connection);
+void VerbsWire::send_control(Connection& connection, std::uint32_t kind, Bytes bytes) {
+    connection.control_queue.push_back({kind, std::move(bytes)});
+    (void)send_queued_control(connection);
+    if (!connection.control_queue.empty()) queue_for_service(connection);
 }
 
 // True: something was sent.
-bool VerbsWire::send_notes(Connection& connection) {
+bool VerbsWire::send_queued_control(Connection& connection) {
     bool sent = false;
-    while (!connection.notes.empty() && connection.ready() && connection.failure().ok()) {
-        const Connection::Note& next = connection.notes.front();
+    while (!connection.control_queue.empty() && connection.ready() && connection.failure().ok()) {
+        const Connection::ControlMessage& next = connection.control_queue.front();
         if (send_message(connection, next.bytes, {}, next.kind) != Code::ok) break;
-        connection.notes.pop_front();
+        connection.control_queue.pop_front();
         sent = true;
     }
     return sent;

@@ -10,7 +10,7 @@
 namespace npushmem::verbs {
 
 // A piece of this PE's memory.
-struct LocalPlace {
+struct LocalSegment {
     const void* address;
     std::uint32_t bytes;
     std::uint32_t lkey;
@@ -22,40 +22,40 @@ struct RemoteWord {
 
 class WorkChain {
 public:
-    static constexpr std::uint32_t most = 16;
+    static constexpr std::uint32_t max_size = 16;
 
     [[nodiscard]] std::uint32_t size() const { return size_; }
-    [[nodiscard]] bool full() const { return size_ == most; }
+    [[nodiscard]] bool full() const { return size_ == max_size; }
     [[nodiscard]] ibv_send_wr* first() { return requests_.data(); }
     [[nodiscard]] ibv_send_wr& operator[](std::uint32_t i) { return requests_[i]; }
 
     // What is inline is copied when the chain is posted: its source may change from then on.
-    void write(const LocalPlace& from, const RemoteWord& to, bool is_inline) {
+    void write(const LocalSegment& from, const RemoteWord& to, bool is_inline) {
         add(IBV_WR_RDMA_WRITE, from, to).send_flags |= inline_flag(is_inline);
     }
-    void read(const RemoteWord& from, const LocalPlace& to) { add(IBV_WR_RDMA_READ, to, from); }
+    void read(const RemoteWord& from, const LocalSegment& to) { add(IBV_WR_RDMA_READ, to, from); }
     // Of no bytes: nothing but a completion.
     void stamp() { next(IBV_WR_RDMA_WRITE); }
-    void fetch_add(const RemoteWord& at, std::uint64_t operand, const LocalPlace& old) {
+    void fetch_add(const RemoteWord& at, std::uint64_t operand, const LocalSegment& old) {
         atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, at, old).compare_add = operand;
     }
-    void compare_swap(const RemoteWord& at, std::uint64_t compare, std::uint64_t operand, const LocalPlace& old) {
+    void compare_swap(const RemoteWord& at, std::uint64_t compare, std::uint64_t operand, const LocalSegment& old) {
         auto& made = atomic(IBV_WR_ATOMIC_CMP_AND_SWP, at, old);
         made.compare_add = compare;
         made.swap = operand;
     }
-    // A message in up to two pieces, which wakes the receiver. `note` not 0: with it, for the receiver.
-    void message(const LocalPlace& head, const LocalPlace& rest, bool is_inline, std::uint32_t note) {
+    // A message in up to two pieces, which wakes the receiver. `immediate` not 0: with it, for the receiver.
+    void message(const LocalSegment& head, const LocalSegment& rest, bool is_inline, std::uint32_t immediate) {
         pieces_[size_] = {piece(head), piece(rest)};
-        ibv_send_wr& request = next(note != 0 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND);
+        ibv_send_wr& request = next(immediate != 0 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND);
         request.num_sge = rest.bytes > 0 ? 2 : 1;
-        request.imm_data = note;
+        request.imm_data = immediate;
         request.send_flags |= inline_flag(is_inline) | IBV_SEND_SOLICITED;
     }
 
 private:
     static unsigned inline_flag(bool is_inline) { return is_inline ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U; }
-    static ibv_sge piece(const LocalPlace& place) {
+    static ibv_sge piece(const LocalSegment& place) {
         return {reinterpret_cast<std::uintptr_t>(place.address), place.bytes, place.lkey};
     }
     ibv_send_wr& next(ibv_wr_opcode what) {
@@ -67,7 +67,7 @@ private:
         ++size_;
         return request;
     }
-    ibv_send_wr& add(ibv_wr_opcode what, const LocalPlace& here, const RemoteWord& there) {
+    ibv_send_wr& add(ibv_wr_opcode what, const LocalSegment& here, const RemoteWord& there) {
         pieces_[size_][0] = piece(here);
         ibv_send_wr& request = next(what);
         request.num_sge = 1;
@@ -75,7 +75,7 @@ private:
         request.wr.rdma.rkey = there.rkey;
         return request;
     }
-    auto atomic(ibv_wr_opcode what, const RemoteWord& at, const LocalPlace& old)
+    auto atomic(ibv_wr_opcode what, const RemoteWord& at, const LocalSegment& old)
         -> decltype(ibv_send_wr{}.wr.atomic) & {
         pieces_[size_][0] = piece(old);
         ibv_send_wr& request = next(what);
@@ -85,8 +85,8 @@ private:
         return request.wr.atomic;
     }
 
-    std::array<ibv_send_wr, most> requests_;
-    std::array<std::array<ibv_sge, 2>, most> pieces_;
+    std::array<ibv_send_wr, max_size> requests_;
+    std::array<std::array<ibv_sge, 2>, max_size> pieces_;
     std::uint32_t size_ = 0;
 };
 

@@ -25,8 +25,9 @@ public:
         DeviceTree tree;
         tree.label = std::move(label);
         add_npus(
-            tree, [&](const topology::Locus& locus) { return !locus.pci && locus.numa == node; }, "emulated NPUs");
-        add_nics(tree, [&](const topology::Locus& locus) { return !locus.pci && locus.numa == node; });
+            tree, [&](const topology::Location& location) { return !location.pci && location.numa == node; },
+            "emulated NPUs");
+        add_nics(tree, [&](const topology::Location& location) { return !location.pci && location.numa == node; });
         for (std::size_t i = 0; i < machine_.pci.size(); ++i) {
             if (!machine_.pci[i].parent && machine_.pci[i].numa == node) absorb(tree, of_object(i));
         }
@@ -37,7 +38,7 @@ private:
     DeviceTree of_object(std::size_t index) const {
         const auto& object = machine_.pci[index];
         DeviceTree tree;
-        const auto here = [&](const topology::Locus& locus) { return locus.pci == index; };
+        const auto here = [&](const topology::Location& location) { return location.pci == index; };
         const bool accelerator = is_accelerator(index);
         add_npus(tree, here, accelerator ? "accelerator " + short_address(object.address) : "emulated NPUs");
         if (tree.npus.empty() && accelerator) tree.npus.push_back({"accelerator " + short_address(object.address), {}});
@@ -70,7 +71,7 @@ private:
     void add_npus(DeviceTree& tree, Here here, const std::string& label) const {
         NpuLeaf leaf{label, {}};
         for (std::size_t i = 0; i < job_.places.size(); ++i) {
-            if (here(job_.places[i].locus)) leaf.places.push_back(i);
+            if (here(job_.places[i].location)) leaf.places.push_back(i);
         }
         if (!leaf.places.empty()) tree.npus.push_back(std::move(leaf));
     }
@@ -78,7 +79,7 @@ private:
     template <class Here>
     void add_nics(DeviceTree& tree, Here here) const {
         for (std::size_t i = 0; i < job_.rails.size(); ++i) {
-            if (here(job_.rails[i].locus)) tree.nics.push_back({i});
+            if (here(job_.rails[i].location)) tree.nics.push_back({i});
         }
     }
 

@@ -426,7 +426,7 @@ TEST(Assign, RefusesWhatDoesNotFit) {
     request.used_by_others = {1, 0};
     expect_refused(machine, request, Code::config, "of this host's 2 ports 1 is free: 1 is in use by other jobs");
     request.used_by_others = {0, 0};
-    request.further_for_others = {true, false};
+    request.secondary_for_others = {true, false};
     expect_refused(machine, request, Code::config, "of this host's 2 ports 1 is free: 1 is in use by other jobs");
     request.hca_list = "mlx5_0";
     expect_refused(machine, request, Code::config,

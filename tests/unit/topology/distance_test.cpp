@@ -8,10 +8,10 @@
 namespace npushmem::topology {
 namespace {
 
-Locus at(const Machine& machine, const std::string& address) {
+Location at(const Machine& machine, const std::string& address) {
     const auto pci = find_pci(machine, address);
     EXPECT_TRUE(pci) << address;
-    return pci ? Locus{pci, machine.pci[*pci].numa} : Locus{};
+    return pci ? Location{pci, machine.pci[*pci].numa} : Location{};
 }
 
 DistanceClass class_between(const Machine& machine, const std::string& a, const std::string& b) {

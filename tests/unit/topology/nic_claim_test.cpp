@@ -51,7 +51,7 @@ TEST(UseOf, CountsFirstAndFurtherNics) {
     const std::vector claims{one_claim(), one_claim(), further};
     const std::vector<Rail> rails{{"mlx5_2", 1, {}, 0, {}}, {"mlx5_2", 2, {}, 0, {}}, {"mlx5_3", 2, {}, 0, {}}};
     const auto use = use_of(claims, rails);
-    EXPECT_THAT(use.firsts, ElementsAre(0, 2, 0));
+    EXPECT_THAT(use.first_users, ElementsAre(0, 2, 0));
     EXPECT_THAT(use.further, ElementsAre(true, false, false));
 }
 

@@ -53,8 +53,8 @@ Cost cheapest(const CostTable& table, const std::vector<std::uint64_t>& rates) {
     }
 }
 
-Choice choose(const CostTable& table, std::size_t most) {
-    return choose_balanced(table, most, Bins::of(table.empty() ? 0 : table.front().size()));
+Choice choose(const CostTable& table, std::size_t max_per_pe) {
+    return choose_balanced(table, max_per_pe, Bins::of(table.empty() ? 0 : table.front().size()));
 }
 
 std::vector<std::uint64_t> random_rates(std::mt19937& random, std::size_t rails) {
@@ -64,7 +64,7 @@ std::vector<std::uint64_t> random_rates(std::mt19937& random, std::size_t rails)
     return rates;
 }
 
-std::vector<std::size_t> firsts(const Choice& choice) {
+std::vector<std::size_t> first_users(const Choice& choice) {
     std::vector<std::size_t> out;
     for (const auto& rails : choice) out.push_back(rails.front());
     return out;
@@ -80,7 +80,7 @@ TEST_P(ChooseBalancedBruteForce, FindsNothingBetterUpToFiveByFive) {
                 const auto table = random_table(random, pes, rails);
                 const auto rates = GetParam() ? random_rates(random, rails) : std::vector<std::uint64_t>(rails, 100);
                 const auto choice = choose_balanced(table, 1, {std::vector<std::size_t>(rails, 0), rates, {}});
-                ASSERT_EQ(cost_of(table, rates, firsts(choice)), cheapest(table, rates))
+                ASSERT_EQ(cost_of(table, rates, first_users(choice)), cheapest(table, rates))
                     << pes << " PEs, " << rails << " rails, round " << round;
             }
         }
@@ -115,8 +115,8 @@ TEST(ChooseBalanced, SpreadsEquallyNearRailsWithinOne) {
         const auto choice = choose(table_of_classes(std::vector<std::vector<int>>(pes, {2, 2, 2})), 1);
         std::vector<std::size_t> load(3, 0);
         for (const auto& rails : choice) ++load[rails.front()];
-        const auto [least, most] = std::minmax_element(load.begin(), load.end());
-        EXPECT_LE(*most - *least, 1u) << pes << " PEs";
+        const auto [least, max_per_pe] = std::minmax_element(load.begin(), load.end());
+        EXPECT_LE(*max_per_pe - *least, 1u) << pes << " PEs";
     }
 }
 
@@ -156,7 +156,7 @@ TEST(ChooseBalanced, LeavesNoRailIdleBesideACrowdedEqual) {
     std::mt19937 random(7);
     for (int round = 0; round < 300; ++round) {
         const auto table = random_table(random, 6, 4);
-        const auto rails = firsts(choose(table, 1));
+        const auto rails = first_users(choose(table, 1));
         std::map<std::size_t, std::size_t> load;
         for (const auto rail : rails) ++load[rail];
         for (std::size_t pe = 0; pe < rails.size(); ++pe) {

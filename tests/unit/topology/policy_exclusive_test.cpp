@@ -12,8 +12,8 @@ using ::testing::IsEmpty;
 
 constexpr std::size_t any_number = 1000;
 
-Choice choose(const CostTable& costs, const std::vector<std::uint32_t>& devices, std::size_t most = 1) {
-    return choose_exclusive(costs, devices, most, Bins::of(costs.front().size()));
+Choice choose(const CostTable& costs, const std::vector<std::uint32_t>& devices, std::size_t max_per_pe = 1) {
+    return choose_exclusive(costs, devices, max_per_pe, Bins::of(costs.front().size()));
 }
 
 TEST(ChooseExclusive, GivesADeviceAFartherNicRatherThanASharedOne) {

@@ -126,7 +126,7 @@ TEST(ChooseNearest, IsNvshmemsOnEveryMachine) {
             std::vector<std::vector<Distance>> distances;
             for (const auto& pe : request.pes) {
                 auto& row = distances.emplace_back();
-                for (const auto& rail : request.rails) row.push_back(distance(machine, pe.locus, rail.locus));
+                for (const auto& rail : request.rails) row.push_back(distance(machine, pe.location, rail.location));
             }
             const auto table = rank_distances(distances);
             const auto expected = NvshmemPasses(table, std::max<std::size_t>(1, request.rails.size() / pes)).run();

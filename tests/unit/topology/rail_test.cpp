@@ -31,9 +31,9 @@ TEST(RailsOfDevices, AreFoundByAddressThenByName) {
                                        device("other", 1, "")};
     const auto rails = rails_of(machine, devices);
     ASSERT_THAT(rails, SizeIs(3));
-    EXPECT_EQ(rails[0].locus.pci, find_pci(machine, "0000:00:08.0"));
-    EXPECT_EQ(rails[1].locus.pci, find_pci(machine, "0000:00:09.0"));
-    EXPECT_FALSE(rails[2].locus.pci || rails[2].locus.numa);
+    EXPECT_EQ(rails[0].location.pci, find_pci(machine, "0000:00:08.0"));
+    EXPECT_EQ(rails[1].location.pci, find_pci(machine, "0000:00:09.0"));
+    EXPECT_FALSE(rails[2].location.pci || rails[2].location.numa);
     EXPECT_EQ(name_of(rails[1]), "mlx5_1:2");
     EXPECT_EQ(rails[1].bits_per_second, 100u);
 }

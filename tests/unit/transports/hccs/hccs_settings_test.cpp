@@ -25,7 +25,7 @@ std::string refusal(const std::string& name, const std::string& value) {
 TEST(HccsSettings, DefaultsAreAServerOfEight) {
     const auto settings = read({});
     ASSERT_TRUE(settings.ok()) << settings.status().message();
-    EXPECT_EQ(settings.value().links.between(0, 7).value().wire, Wire::direct);
+    EXPECT_EQ(settings.value().links.between(0, 7).value().kind, LinkKind::direct);
     EXPECT_EQ(settings.value().speeds.direct.bytes_per_second, 28e9);
     EXPECT_EQ(settings.value().speeds.switched.latency, Nanoseconds(2000));
     EXPECT_FALSE(settings.value().timed);

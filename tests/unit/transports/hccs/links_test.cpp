@@ -21,7 +21,7 @@ TEST(Links, AFullMeshOfEightHasALinkForEachPair) {
     ASSERT_TRUE(links.ok());
     for (int a = 0; a < 8; ++a)
         for (int b = 0; b < 8; ++b)
-            EXPECT_EQ(links.value().between(a, b).value().wire, a == b ? Wire::none : Wire::direct);
+            EXPECT_EQ(links.value().between(a, b).value().kind, a == b ? LinkKind::none : LinkKind::direct);
     EXPECT_EQ(links.value().between(5, 2).value().name(), "HCCS link 2-5");
 }
 
@@ -29,8 +29,8 @@ TEST(Links, ASwitchJoinsGroups) {
     for (const char* text : {"mesh:8", "0-7,8-15"}) {
         const auto links = Links::parse(text);
         ASSERT_TRUE(links.ok()) << links.status().message();
-        EXPECT_EQ(links.value().between(9, 15).value().wire, Wire::direct);
-        EXPECT_EQ(links.value().between(7, 8).value().wire, Wire::switched);
+        EXPECT_EQ(links.value().between(9, 15).value().kind, LinkKind::direct);
+        EXPECT_EQ(links.value().between(7, 8).value().kind, LinkKind::switched);
         EXPECT_EQ(links.value().between(8, 7).value().name(), "the switch between NPU 7 and NPU 8");
     }
 }
@@ -67,23 +67,24 @@ constexpr LinkSpeeds speeds{{1e9, Nanoseconds(100)}, {0.5e9, Nanoseconds(1000)}}
 
 TEST(LinkClock, TransfersOfOneDirectionComeOneAfterTheOther) {
     LinkClock clock(speeds);
-    const Path path{Wire::direct, 0, 1};
+    const Path path{LinkKind::direct, 0, 1};
     EXPECT_EQ(clock.transfer(path, Direction::out, 1000, Nanoseconds(50)), Nanoseconds(1150));
     EXPECT_EQ(clock.transfer(path, Direction::out, 500, Nanoseconds(60)), Nanoseconds(1650));
     EXPECT_EQ(clock.transfer(path, Direction::in, 500, Nanoseconds(60)), Nanoseconds(660)) << "the other direction";
-    EXPECT_EQ(clock.transfer({Wire::direct, 0, 2}, Direction::out, 10, Nanoseconds(60)), Nanoseconds(170))
+    EXPECT_EQ(clock.transfer({LinkKind::direct, 0, 2}, Direction::out, 10, Nanoseconds(60)), Nanoseconds(170))
         << "another link";
     EXPECT_EQ(clock.transfer(path, Direction::out, 8, Nanoseconds(9000)), Nanoseconds(9108)) << "free again";
 }
 
 TEST(LinkClock, AllPeersBehindTheSwitchShareOnePort) {
     LinkClock clock(speeds);
-    EXPECT_EQ(clock.transfer({Wire::switched, 0, 8}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1200));
-    EXPECT_EQ(clock.transfer({Wire::switched, 0, 9}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1400));
+    EXPECT_EQ(clock.transfer({LinkKind::switched, 0, 8}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1200));
+    EXPECT_EQ(clock.transfer({LinkKind::switched, 0, 9}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1400));
 }
 
 TEST(LinkClock, AnNpuReachesItselfAtOnce) {
-    EXPECT_EQ(LinkClock(speeds).transfer({Wire::none, 3, 3}, Direction::out, 1 << 20, Nanoseconds(7)), Nanoseconds(7));
+    EXPECT_EQ(LinkClock(speeds).transfer({LinkKind::none, 3, 3}, Direction::out, 1 << 20, Nanoseconds(7)),
+              Nanoseconds(7));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(LibfabricWire, LeavesTheEnvironmentAsItWas) {
 
 TEST(LibfabricWire, HasAnEndpointForEachLane) {
     fakes::WirePair pair([] { return open_over_loopback(false); });
-    fakes::lanes_come_and_go(pair);
+    fakes::lanes_can_be_reopened(pair);
 }
 
 TEST(LibfabricWire, LeavesAtomicsToTheTargetUnlessToldOtherwise) {
@@ -75,7 +75,7 @@ TEST(LibfabricWire, LeavesAtomicsToTheTargetUnlessToldOtherwise) {
 TEST(LibfabricWire, TellsByWhatPeersUnderstandEachOther) {
     const auto wire = open_over_loopback(false);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
-    EXPECT_THAT(wire.value()->traits().dialect,
+    EXPECT_THAT(wire.value()->traits().protocol,
                 AllOf(HasSubstr("tcp;ofi_rxm, protocol "), HasSubstr("addresses FI_SOCKADDR_IN")));
 }
 
@@ -95,14 +95,14 @@ TEST(LibfabricWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
     fakes::atomics_are_done(pair);
     const auto without = open_over_loopback(false);
     ASSERT_TRUE(without.ok()) << without.status().message();
-    EXPECT_NE(pair.wires[0]->traits().dialect, without.value()->traits().dialect);
+    EXPECT_NE(pair.wires[0]->traits().protocol, without.value()->traits().protocol);
 }
 
 // No more descriptors: a lane that cannot be made is told with what to do, and the others go on.
 TEST(LibfabricWire, SaysThatALaneCannotBeMade) {
     fakes::WirePair pair([] { return open_over_loopback(false); });
     const Bytes message(8);
-    ASSERT_EQ(pair.insist([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);
     ASSERT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 1; }));
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -113,10 +113,10 @@ TEST(LibfabricWire, SaysThatALaneCannotBeMade) {
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_NE(code, Code::ok);
     EXPECT_NE(code, Code::again);
-    EXPECT_THAT(pair.wires[0]->why(), HasSubstr("NPUSHMEM_LIBFABRIC_LANES"));
-    ASSERT_EQ(pair.insist([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);
+    EXPECT_THAT(pair.wires[0]->last_error(), HasSubstr("NPUSHMEM_LIBFABRIC_LANES"));
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);
     EXPECT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 2; }));
-    ASSERT_EQ(pair.insist([&] { return pair.wires[0]->send({1, 1}, message, {}); }), Code::ok);
+    ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1, 1}, message, {}); }), Code::ok);
     EXPECT_TRUE(pair.until([&] { return pair.notes[1].messages.size() == 3; }));
 }
 

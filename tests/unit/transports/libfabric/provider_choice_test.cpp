@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 
 // Offers these providers and no others.
 ProviderQuery offering(std::set<std::string> names) {
-    return [names = std::move(names)](const std::string& provider, const ProviderWish&) -> Result<ChosenProvider> {
+    return [names = std::move(names)](const std::string& provider, const ProviderRequest&) -> Result<ChosenProvider> {
         if (!names.contains(provider)) return Status{Code::unreachable, "not on this host"};
         ChosenProvider out;
         out.note = provider;

@@ -53,7 +53,7 @@ public:
     std::optional<std::pair<int, std::uint32_t>> hold;  // nothing arrives of what this PE sends over this lane
     std::uint32_t native_atomics = 0;
     std::size_t write_as_message = 0;  // bytes
-    std::string dialect = "fake";
+    std::string protocol = "fake";
     unsigned plane = 0;
 
 private:
@@ -70,7 +70,7 @@ private:
     [[nodiscard]] bool in_order() const {
         return delivery_ == network::Delivery::in_order || delivery_ == network::Delivery::in_order_on_completion;
     }
-    Code add(int from, network::Way to, bool message, std::function<void()> arrive,
+    Code add(int from, network::LaneId to, bool message, std::function<void()> arrive,
              network::WireContext* context = nullptr) {
         auto& lane = lanes_[{from, to.pe, to.lane, message && !in_order()}];
         if (lane.size() >= room) return Code::again;
@@ -99,7 +99,7 @@ private:
 class FakeWire final : public network::Wire {
 public:
     FakeWire(FakeNetwork& network, int pe) : network_(network), pe_(pe) {
-        traits_ = {"fake wire", network.dialect,        network.delivery_,     8,
+        traits_ = {"fake wire", network.protocol,       network.delivery_,     8,
                    256,         network.native_atomics, network.native_atomics};
         traits_.write_as_message_bytes = network.write_as_message;
         // As queue pairs of RDMA do.
@@ -125,7 +125,7 @@ public:
         if (address.size() != 4 || number(3) != 0) return Status{Code::protocol, "not an address of the fake wire"};
         return network::Port{{number(1), false, {}}, "plane " + std::to_string(number(2))};
     }
-    Status link(int pe, std::span<const std::byte> address) override {
+    Status add_peer(int pe, std::span<const std::byte> address) override {
         const network::Wire* const self = this;
         const network::PeerPorts peer{pe, address, 4};
         const auto pairs = network::pair_ports(pe_, std::span(&self, 1), peer);
@@ -142,14 +142,14 @@ public:
     Result<std::uint64_t> import_key(int, std::span<const std::byte>) override { return std::uint64_t{7}; }
     void release_key(std::uint64_t) override {}
 
-    Code write(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
+    Code write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
                network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
-        const bool told_at_arrival = completion_tells();
+        const bool told_at_arrival = completion_means_delivery();
         auto copy = std::make_shared<Bytes>(data, data + bytes);
         const Code added = post(
-            to.way,
+            to.lane_id,
             [this, to, copy, &context, told_at_arrival] {
                 std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
                 if (told_at_arrival) completions_.push_back(&context);
@@ -159,34 +159,35 @@ public:
         if (added == Code::ok && !told_at_arrival) completions_.push_back(&context);
         return added;
     }
-    Code read(const network::RemotePlace& from, void* to, std::uint64_t bytes, network::WireContext& context) override {
+    Code read(const network::RemoteAddress& from, void* to, std::uint64_t bytes,
+              network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         return post(
-            from.way,
+            from.lane_id,
             [this, from, to, bytes, &context] {
                 std::memcpy(to, reinterpret_cast<const void*>(from.base + from.offset), bytes);
                 completions_.push_back(&context);
             },
             &context);
     }
-    Code atomic(const network::RemotePlace& at, const npushmem_atomic& op, network::WireContext& context) override {
+    Code atomic(const network::RemoteAddress& at, const npushmem_atomic& op, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         ++native_atomics_used;
         return post(
-            at.way,
+            at.lane_id,
             [this, at, op, &context] {
                 (void)apply_atomic_at(at, op);
                 completions_.push_back(&context);
             },
             &context);
     }
-    Code write_signal(const network::RemotePlace& to, const void* from, std::uint64_t bytes,
-                      const network::RemotePlace& at, std::uint64_t signal, network::WireContext& context) override {
+    Code write_signal(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
+                      const network::RemoteAddress& at, std::uint64_t signal, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
         const auto* data = static_cast<const std::byte*>(from);
         auto copy = std::make_shared<Bytes>(data, data + bytes);
         return post(
-            to.way,
+            to.lane_id,
             [this, to, at, signal, copy, &context] {
                 std::memcpy(reinterpret_cast<void*>(to.base + to.offset), copy->data(), copy->size());
                 std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at.base + at.offset))
@@ -195,17 +196,17 @@ public:
             },
             &context);
     }
-    Code flush(network::Way way, network::WireContext& context) override {
+    Code flush(network::LaneId lane_id, network::WireContext& context) override {
         const std::lock_guard guard(network_.lock_);
-        flushes_.push_back({way, &context});
+        flushes_.push_back({lane_id, &context});
         return Code::ok;
     }
-    Code send(network::Way way, std::span<const std::byte> head, std::span<const std::byte> rest) override {
+    Code send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override {
         const std::lock_guard guard(network_.lock_);
-        if (refuse == way) return Code::range;
+        if (refuse == lane_id) return Code::range;
         auto message = std::make_shared<Bytes>(head.begin(), head.end());
         message->insert(message->end(), rest.begin(), rest.end());
-        return network_.add(pe_, way, true, [this, pe = way.pe, message] {
+        return network_.add(pe_, lane_id, true, [this, pe = lane_id.pe, message] {
             if (FakeWire* target = network_.wires_[static_cast<std::size_t>(pe)]) target->inbox_.push_back(*message);
         });
     }
@@ -220,52 +221,52 @@ public:
         for (const Bytes& message : inbox) listener.arrived(message);
         if (lose >= 0) listener.lost({std::exchange(lose, -1)}, Code::peer_dead, "connection reset");
         if (lose_lane) listener.lost(*std::exchange(lose_lane, {}), Code::range, "the lane stopped");
-        return !completions.empty() || !inbox.empty() || restless;
+        return !completions.empty() || !inbox.empty() || always_busy;
     }
     void forget(int pe) override {
         const std::lock_guard guard(network_.lock_);
         const auto dropped = network_.drop(pe_, pe);
         given_up_.insert(given_up_.end(), dropped.begin(), dropped.end());
     }
-    void close(network::Way way) override { closed.push_back(way); }
-    bool prepare_to_wait(network::Awaited what) override {
+    void close(network::LaneId lane_id) override { closed.push_back(lane_id); }
+    bool prepare_to_wait(network::WakeEvents what) override {
         const std::lock_guard guard(network_.lock_);
-        awaited_.push_back(what);
-        return !restless;
+        wake_events_.push_back(what);
+        return !always_busy;
     }
     // By whoever was about to wait.
-    std::vector<network::Awaited> awaited_so_far() {
+    std::vector<network::WakeEvents> wake_events_so_far() {
         const std::lock_guard guard(network_.lock_);
-        return awaited_;
+        return wake_events_;
     }
-    network::Readiness readiness(network::Way) override { return ready; }
+    network::Readiness readiness(network::LaneId) override { return ready; }
 
-    unsigned rail = 0;                  // before its address is asked for
-    std::vector<std::string> linked;    // the pairs
-    std::atomic<bool> restless{false};  // there is always more to do
-    Code fail_with = Code::ok;          // every completion from now on
-    int lose = -1;                      // the connection to this PE breaks
-    std::optional<network::Way> lose_lane;
-    std::optional<network::Way> refuse;  // no message leaves on this way: an error, not for want of room
-    std::vector<network::Way> closed;
-    std::vector<network::Way> used;  // for transfers, each once
+    unsigned rail = 0;                     // before its address is asked for
+    std::vector<std::string> linked;       // the pairs
+    std::atomic<bool> always_busy{false};  // there is always more to do
+    Code fail_with = Code::ok;             // every completion from now on
+    int lose = -1;                         // the connection to this PE breaks
+    std::optional<network::LaneId> lose_lane;
+    std::optional<network::LaneId> refuse;  // no message leaves on this lane: an error, not for want of room
+    std::vector<network::LaneId> closed;
+    std::vector<network::LaneId> used;  // for transfers, each once
     int native_atomics_used = 0;
     std::uint64_t bytes_written = 0;
     network::Readiness ready = network::Readiness::ready;
 
 private:
-    [[nodiscard]] bool completion_tells() const {
+    [[nodiscard]] bool completion_means_delivery() const {
         return traits_.delivery == network::Delivery::on_completion ||
                traits_.delivery == network::Delivery::in_order_on_completion;
     }
-    static Code apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op);
+    static Code apply_atomic_at(const network::RemoteAddress& at, const npushmem_atomic& op);
 
-    Code post(network::Way way, std::function<void()> arrive, network::WireContext* context) {
-        if (std::find(used.begin(), used.end(), way) == used.end()) used.push_back(way);
-        return network_.add(pe_, way, false, std::move(arrive), context);
+    Code post(network::LaneId lane_id, std::function<void()> arrive, network::WireContext* context) {
+        if (std::find(used.begin(), used.end(), lane_id) == used.end()) used.push_back(lane_id);
+        return network_.add(pe_, lane_id, false, std::move(arrive), context);
     }
 
-    // A flush is complete when no write on the way is under way.
+    // A flush is complete when no write on the lane is in flight.
     void complete_flushes() {
         std::erase_if(flushes_, [this](const auto& flush) {
             if (!network_.lanes_[{pe_, flush.first.pe, flush.first.lane, false}].empty()) return false;
@@ -279,11 +280,11 @@ private:
     std::vector<network::WireContext*> completions_;
     std::vector<network::WireContext*> given_up_;
     std::vector<Bytes> inbox_;
-    std::vector<network::Awaited> awaited_;
-    std::vector<std::pair<network::Way, network::WireContext*>> flushes_;
+    std::vector<network::WakeEvents> wake_events_;
+    std::vector<std::pair<network::LaneId, network::WireContext*>> flushes_;
 };
 
-inline Code FakeWire::apply_atomic_at(const network::RemotePlace& at, const npushmem_atomic& op) {
+inline Code FakeWire::apply_atomic_at(const network::RemoteAddress& at, const npushmem_atomic& op) {
     return apply_atomic(reinterpret_cast<void*>(at.base + at.offset), op);
 }
 

@@ -53,7 +53,7 @@ TEST_P(Lanes, AreTakenPerPeerAndServeTheNextQueue) {
     const std::uint64_t elsewhere = world.at(0).create_queue().value();
     ASSERT_EQ(put_on(world, world.queue[0], 1, 0, 1), Code::ok);
     ASSERT_EQ(put_on(world, elsewhere, 2, 0, 2), Code::ok);
-    EXPECT_THAT(world.wires[0]->used, ElementsAre(Way{1, 0}, Way{2, 0}));
+    EXPECT_THAT(world.wires[0]->used, ElementsAre(LaneId{1, 0}, LaneId{2, 0}));
     ASSERT_EQ(put_on(world, second, 1, 1, 3), Code::ok);
     ASSERT_EQ(put_on(world, second, 2, 1, 3), Code::ok);
     for (const auto queue : {second, elsewhere}) {
@@ -64,7 +64,7 @@ TEST_P(Lanes, AreTakenPerPeerAndServeTheNextQueue) {
     EXPECT_EQ(put_on(world, third, 1, 1, 4), Code::ok);
     EXPECT_EQ(put_on(world, third, 2, 1, 4), Code::ok);
     EXPECT_EQ(quiet_on(world, third), Code::ok);
-    EXPECT_THAT(world.wires[0]->used, ElementsAre(Way{1, 0}, Way{2, 0}, Way{1, 1}, Way{2, 1}));
+    EXPECT_THAT(world.wires[0]->used, ElementsAre(LaneId{1, 0}, LaneId{2, 0}, LaneId{1, 1}, LaneId{2, 1}));
     EXPECT_THAT(world.wires[0]->closed, IsEmpty());
 }
 
@@ -74,7 +74,7 @@ TEST_P(Lanes, OfQueuesThatAreNotUsedAreNotThere) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(world.at(0).destroy_queue(world.at(0).create_queue().value()), Code::ok);
     EXPECT_EQ(put_on(world, world.queue[0], 1, 0, 1), Code::ok);
     EXPECT_EQ(world.quiet(), Code::ok);
-    EXPECT_THAT(world.wires[0]->used, ElementsAre(Way{1, 0}));
+    EXPECT_THAT(world.wires[0]->used, ElementsAre(LaneId{1, 0}));
 }
 
 TEST_P(Lanes, AreSharedWhenThereAreNoMore) {
@@ -92,7 +92,7 @@ TEST_P(Lanes, AreSharedWhenThereAreNoMore) {
         EXPECT_EQ(world.word(1, i), 10 + i);
         EXPECT_EQ(world.at(0).destroy_queue(queues[i]), Code::ok);
     }
-    EXPECT_THAT(world.wires[0]->used, ElementsAre(Way{1, 0}, Way{1, 1}));
+    EXPECT_THAT(world.wires[0]->used, ElementsAre(LaneId{1, 0}, LaneId{1, 1}));
 }
 
 TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
@@ -103,7 +103,7 @@ TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
     ASSERT_EQ(quiet_on(world, world.queue[0]), Code::ok);
     std::uint64_t value = 2;
     ASSERT_EQ(world.at(0).put(second, world.rma(1, 1, &value, 1), nullptr), Code::ok);
-    world.wires[0]->lose_lane = Way{1, 1};
+    world.wires[0]->lose_lane = LaneId{1, 1};
     ASSERT_EQ(put_on(world, world.queue[0], 1, 2, 3), Code::ok);
     EXPECT_EQ(world.quiet(), Code::ok);
     EXPECT_EQ(world.word(1, 2), 3U);
@@ -111,9 +111,9 @@ TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
     EXPECT_EQ(quiet_on(world, second), Code::range);
     EXPECT_EQ(quiet_on(world, second), Code::ok) << "told twice";
     EXPECT_EQ(put_on(world, second, 1, 1, 4), Code::range);
-    EXPECT_THAT(next_event(world), HasSubstr("a context's own way to PE 1 on host elsewhere is lost"));
+    EXPECT_THAT(next_event(world), HasSubstr("a context's own lane to PE 1 on host elsewhere is lost"));
     EXPECT_EQ(world.at(0).destroy_queue(second), Code::ok);
-    EXPECT_THAT(world.wires[0]->closed, ElementsAre(Way{1, 1}));  // to be made anew
+    EXPECT_THAT(world.wires[0]->closed, ElementsAre(LaneId{1, 1}));  // to be made anew
     const std::uint64_t third = world.at(0).create_queue().value();
     EXPECT_EQ(put_on(world, third, 1, 1, 5), Code::ok);
     EXPECT_EQ(quiet_on(world, third), Code::ok);
@@ -129,14 +129,14 @@ TEST_P(Lanes, ThatAreLostAreNotGivenToOthers) {
     std::uint64_t value = 2;
     for (const auto queue : {world.queue[0], second})
         ASSERT_EQ(world.at(0).put(queue, world.rma(1, 1, &value, 1), nullptr), Code::ok);
-    world.wires[0]->lose_lane = Way{1, 1};
+    world.wires[0]->lose_lane = LaneId{1, 1};
     EXPECT_EQ(quiet_on(world, second), Code::range);
     const std::uint64_t third = world.at(0).create_queue().value();
     EXPECT_EQ(put_on(world, third, 1, 1, 5), Code::ok);
     EXPECT_EQ(quiet_on(world, third), Code::ok);
 }
 
-// A message that the network refuses loses the way it was for, and each operation on it ends once: what is taken later
+// A message that the network refuses loses the lane it was for, and each operation on it ends once: what is taken later
 // has places of its own.
 TEST_P(Lanes, ThatAreLostBySendingEndEachOperationOnce) {
     for (const int lost_lane : {0, 1}) {
@@ -153,7 +153,7 @@ TEST_P(Lanes, ThatAreLostBySendingEndEachOperationOnce) {
         std::uint64_t old = 0;
         auto fetch = world.atomic(1, NPUSHMEM_ATOMIC_FETCH_ADD, 3, 2);
         fetch.result = &old;
-        world.wires[0]->refuse = Way{1, static_cast<std::uint32_t>(lost_lane)};
+        world.wires[0]->refuse = LaneId{1, static_cast<std::uint32_t>(lost_lane)};
         EXPECT_EQ(world.at(0).atomic(queue, fetch, nullptr), Code::range);
         EXPECT_EQ(quiet_on(world, queue), lost_lane == 0 ? Code::unreachable : Code::range);
         EXPECT_EQ(quiet_on(world, queue), Code::ok);

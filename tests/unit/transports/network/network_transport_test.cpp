@@ -137,15 +137,15 @@ TEST_P(EveryWire, AFencedSignalNeverComesBehindALaterPut) {
         op.operation = NPUSHMEM_SIGNAL_ADD;
         std::uint64_t later = 9;
         const auto watch = [&] {
-            const bool later_is_there = world->word(1, flag_word + 1) == 9;
-            ASSERT_TRUE(!later_is_there || world->word(1, flag_word) == 1) << "seed " << seed;
+            const bool second_has_arrived = world->word(1, flag_word + 1) == 9;
+            ASSERT_TRUE(!second_has_arrived || world->word(1, flag_word) == 1) << "seed " << seed;
         };
-        const auto put_later = [&] {
+        const auto put_second = [&] {
             return world->at(0).put(world->queue[0], world->rma(1, flag_word + 1, &later, 1), nullptr);
         };
         ASSERT_EQ(world->finish([&] { return world->at(0).put_signal(world->queue[0], op, nullptr); }), Code::ok);
         ASSERT_EQ(world->at(0).fence(world->queue[0]), Code::ok);
-        ASSERT_EQ(world->finish(put_later, watch), Code::ok);
+        ASSERT_EQ(world->finish(put_second, watch), Code::ok);
         EXPECT_EQ(world->finish([&] { return world->at(0).quiet(world->queue[0]); }, watch), Code::ok);
         EXPECT_EQ(world->word(1, flag_word + 1), 9U);
     }
@@ -212,7 +212,7 @@ TEST_P(EveryWire, APeerIsLostWhateverItsFirstWayEndedWith) {
     const auto world = make_world(1);
     std::uint64_t value = 5;
     ASSERT_EQ(world->put(1, value), Code::ok);
-    world->wires[0]->lose_lane = Way{1, 0};  // by an error of range
+    world->wires[0]->lose_lane = LaneId{1, 0};  // by an error of range
     EXPECT_EQ(world->quiet(), Code::unreachable);
     npushmem_event event{};
     ASSERT_EQ(world->at(0).poll_event(event), Code::ok);
@@ -336,8 +336,8 @@ TEST(NetworkTransport, AnAnswerThatFindsNoRoomAwaitsCompletions) {
     op.result = &old;
     ASSERT_EQ(world.finish([&] { return world.at(0).atomic(world.queue[0], op, nullptr); }), Code::ok);
     const auto awaits = [&] {
-        const auto so_far = world.wires[1]->awaited_so_far();
-        const bool both = std::find(so_far.begin(), so_far.end(), Awaited::arrivals_and_completions) != so_far.end();
+        const auto so_far = world.wires[1]->wake_events_so_far();
+        const bool both = std::find(so_far.begin(), so_far.end(), WakeEvents::arrivals_and_completions) != so_far.end();
         return both ? Code::ok : Code::again;
     };
     EXPECT_EQ(world.finish(awaits), Code::ok);
@@ -361,7 +361,7 @@ TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
     std::array<std::uint64_t, data_words> data{};
     const npushmem_put_signal op = put_to_pe_1(world, data);
     ASSERT_EQ(world.at(0).put_signal(world.queue[0], op, nullptr), Code::ok);
-    EXPECT_THAT(world.wires[0]->awaited_so_far(), Contains(Awaited::arrivals_and_completions));
+    EXPECT_THAT(world.wires[0]->wake_events_so_far(), Contains(WakeEvents::arrivals_and_completions));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (world.word(1, flag_word) != 1 && std::chrono::steady_clock::now() < deadline) (void)world.network.step();
     EXPECT_EQ(world.word(1, flag_word), 1U);
@@ -371,7 +371,7 @@ TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
 TEST(NetworkTransport, ASignalIsPostedWhileTheWireAlwaysHasMoreToDo) {
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.start();
-    world.wires[0]->restless = true;
+    world.wires[0]->always_busy = true;
     std::array<std::uint64_t, data_words> data{};
     const npushmem_put_signal op = put_to_pe_1(world, data);
     EXPECT_EQ(world.at(0).put_signal(world.queue[0], op, nullptr), Code::ok);
@@ -385,7 +385,7 @@ TEST(NetworkTransport, ARequestThatEndsTooEarlyIsAnEventOfWhoGotIt) {
          {MessageKind::atomic, MessageKind::put, MessageKind::put_signal, MessageKind::flush}) {
         World world(Delivery::in_order);
         world.start();
-        MessageHead head;
+        MessageHeader head;
         head.kind = kind;
         head.origin = 1;
         ASSERT_EQ(world.wires[1]->send({0}, bytes_of(head), Bytes(3)), Code::ok);
@@ -405,7 +405,7 @@ TEST(NetworkTransport, ARequestThatEndsTooEarlyIsAnEventOfWhoGotIt) {
 TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
     NetworkSettings settings;
     settings.tick = std::chrono::milliseconds(2);
-    settings.patience = std::chrono::milliseconds(20);
+    settings.peer_timeout = std::chrono::milliseconds(20);
     World world(Delivery::in_order, 1, settings);
     world.network.cut = true;
     world.start();

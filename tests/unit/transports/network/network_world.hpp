@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/unit/transports/network/fake_wire.hpp"
-#include "transports/network/rails_wire.hpp"
+#include "transports/network/multi_rail_wire.hpp"
 
 namespace npushmem::fakes {
 
@@ -134,17 +134,17 @@ private:
         wires.push_back(static_cast<FakeWire*>(first.get()));
         more_wires.emplace_back();
         if (rails.empty() || !has_rails[static_cast<std::size_t>(pe)]) return first;
-        std::vector<network::RailsWire::Rail> all;
+        std::vector<network::MultiRailWire::Rail> all;
         all.push_back({std::move(first), 0});
         for (auto& rail : rails) {
             auto made = rail->make_wire(pe);
             more_wires.back().push_back(static_cast<FakeWire*>(made.get()));
             all.push_back({std::move(made), 0});
         }
-        return std::make_unique<network::RailsWire>(pe, std::move(all), stripe_bytes_);
+        return std::make_unique<network::MultiRailWire>(pe, std::move(all), stripe_bytes_);
     }
     std::unique_ptr<network::Wire> make_rails(int pe) {
-        std::vector<network::RailsWire::Rail> all;
+        std::vector<network::MultiRailWire::Rail> all;
         more_wires.emplace_back();
         for (const std::size_t plane : planes[static_cast<std::size_t>(pe)]) {
             auto made = (plane == 0 ? network : *rails[plane - 1]).make_wire(pe);
@@ -155,7 +155,7 @@ private:
         }
         wires.push_back(more_wires.back().front());
         if (all.size() == 1) return std::move(all.front().wire);
-        return std::make_unique<network::RailsWire>(pe, std::move(all), stripe_bytes_);
+        return std::make_unique<network::MultiRailWire>(pe, std::move(all), stripe_bytes_);
     }
     void introduce(int from, int to, const Bytes& handle) {
         const Bytes address = at(to).address().value();

@@ -15,7 +15,7 @@ constexpr std::uint64_t often = 1'000'000'000;
 // Counts what the thread does; others drive the transport `more` times between each two looks at it.
 class Driven {
 public:
-    explicit Driven(std::uint64_t more, int answer = ProgressThread::nap) : more_(more), answer_(answer) {}
+    explicit Driven(std::uint64_t more, int answer = ProgressThread::wait_briefly) : more_(more), answer_(answer) {}
 
     ProgressThread::Work work() {
         return {[this] {
@@ -59,7 +59,7 @@ TEST(ProgressThread, DrivesWhereNobodyElseDoes) {
 }
 
 TEST(ProgressThread, GoesOnWhereThereIsMoreAndEndsAllTheSame) {
-    Driven driven(0, ProgressThread::more);
+    Driven driven(0, ProgressThread::continue_now);
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
     // With a nap behind each there would be five to a tick at most.

@@ -14,7 +14,7 @@ protected:
     TargetHandlerTest() { region_ = regions_.insert({reinterpret_cast<std::byte*>(words_.data()), sizeof words_, 0}); }
 
     std::optional<Answer> handle(const Bytes& message) {
-        const auto head = head_of(message);
+        const auto head = parse_header(message);
         return head ? handler_.handle(*head, message) : std::nullopt;
     }
     template <class Message>
@@ -176,17 +176,17 @@ TEST_F(TargetHandlerTest, MessagesThatEndTooEarlyDoNothing) {
     EXPECT_EQ(words_[0], 0U);
 }
 
-TEST(MessageHeadTest, OtherVersionsAndKindsAreNoMessages) {
-    MessageHead head;
+TEST(MessageHeaderTest, OtherVersionsAndKindsAreNoMessages) {
+    MessageHeader head;
     head.kind = MessageKind::ping;
-    EXPECT_TRUE(head_of(bytes_of(head)).has_value());
+    EXPECT_TRUE(parse_header(bytes_of(head)).has_value());
     ++head.version;
-    EXPECT_FALSE(head_of(bytes_of(head)).has_value());
+    EXPECT_FALSE(parse_header(bytes_of(head)).has_value());
     head = {};
-    EXPECT_FALSE(head_of(bytes_of(head)).has_value()) << "kind 0";
+    EXPECT_FALSE(parse_header(bytes_of(head)).has_value()) << "kind 0";
     head.kind = MessageKind::ping;
     head.magic = 1;
-    EXPECT_FALSE(head_of(bytes_of(head)).has_value());
+    EXPECT_FALSE(parse_header(bytes_of(head)).has_value());
 }
 
 }  // namespace

@@ -17,16 +17,18 @@
 namespace npushmem::fakes {
 
 // What a wire told.
-struct WireNotes : network::WireListener {
+struct RecordingListener : network::WireListener {
     void completed(network::WireContext& context, Code code, const std::string& /*why*/) override {
         completions.emplace_back(&context, code);
     }
     void arrived(std::span<const std::byte> message) override { messages.emplace_back(message.begin(), message.end()); }
-    void lost(network::Way way, Code /*code*/, const std::string& why) override { losses.emplace_back(way, why); }
+    void lost(network::LaneId lane_id, Code /*code*/, const std::string& why) override {
+        losses.emplace_back(lane_id, why);
+    }
 
     std::vector<std::pair<network::WireContext*, Code>> completions;
     std::vector<Bytes> messages;
-    std::vector<std::pair<network::Way, std::string>> losses;
+    std::vector<std::pair<network::LaneId, std::string>> losses;
 };
 
 class WirePair {
@@ -41,12 +43,12 @@ public:
             wire = std::move(opened).value();
         }
         const auto memory = wires[1]->register_memory(words.data(), sizeof words);
-        const Status linked = wires[0]->link(1, wires[1]->address().value());
+        const Status linked = wires[0]->add_peer(1, wires[1]->address().value());
         if (!memory.ok() || !linked.ok()) throw std::runtime_error(memory.status().message() + linked.message());
         key = wires[0]->import_key(1, memory.value().key).value();
     }
 
-    [[nodiscard]] network::RemotePlace place(std::uint32_t lane, std::size_t word) const {
+    [[nodiscard]] network::RemoteAddress place(std::uint32_t lane, std::size_t word) const {
         return {{1, lane}, key, reinterpret_cast<std::uintptr_t>(words.data()), word * sizeof words[0]};
     }
     // Both make progress until it holds.
@@ -57,18 +59,18 @@ public:
         return held;
     }
     // Until the call finds room.
-    Code insist(const std::function<Code()>& call) {
+    Code retry_until_posted(const std::function<Code()>& call) {
         Code code = Code::again;
         (void)until([&] { return (code = call()) != Code::again; });
         return code;
     }
     // While the other makes progress, as that of another process does.
-    void close(network::Way way) {
+    void close(network::LaneId lane_id) {
         std::atomic<bool> closed{false};
         std::thread other([&] {
             while (!closed.load(std::memory_order_acquire)) (void)wires[1]->progress(notes[1]);
         });
-        wires[0]->close(way);
+        wires[0]->close(lane_id);
         closed.store(true, std::memory_order_release);  // pairs with the load above
         other.join();
     }
@@ -77,28 +79,28 @@ public:
     }
 
     std::array<std::uint64_t, 8> words{};
-    std::array<WireNotes, 2> notes;
+    std::array<RecordingListener, 2> notes;
     std::array<std::unique_ptr<network::Wire>, 2> wires;  // go first
     std::uint64_t key = 0;
 };
 
 // A lane carries messages and transfers, and does so again after it has been closed, while another one goes on.
-inline void lanes_come_and_go(WirePair& pair) {
+inline void lanes_can_be_reopened(WirePair& pair) {
     constexpr std::uint32_t lane = 3;
     for (std::uint64_t round = 1; round <= 2; ++round) {
         const Bytes message(8, static_cast<std::byte>(round));
         network::WireContext context;
         std::uint64_t value = round;
         for (const std::uint32_t over : {0U, lane}) {
-            ASSERT_EQ(pair.insist([&] {
+            ASSERT_EQ(pair.retry_until_posted([&] {
                 return pair.wires[0]->send({1, over}, message, {});
             }),
                       Code::ok)
-                << pair.wires[0]->why();
-            ASSERT_EQ(pair.insist(
+                << pair.wires[0]->last_error();
+            ASSERT_EQ(pair.retry_until_posted(
                           [&] { return pair.wires[0]->write(pair.place(over, over), &value, sizeof value, context); }),
                       Code::ok)
-                << pair.wires[0]->why();
+                << pair.wires[0]->last_error();
             ASSERT_TRUE(pair.until([&] { return !pair.notes[0].completions.empty(); }));
             EXPECT_EQ(pair.notes[0].completions, std::vector({std::pair(&context, Code::ok)}));
             pair.notes[0].completions.clear();
@@ -151,8 +153,9 @@ inline void atomics_are_done(WirePair& pair) {
             op.compare = one.compare;
             op.result = one.fetches ? &result : nullptr;
             network::WireContext context;
-            ASSERT_EQ(pair.insist([&] { return pair.wires[0]->atomic(pair.place(over, 1), op, context); }), Code::ok)
-                << pair.wires[0]->why();
+            ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->atomic(pair.place(over, 1), op, context); }),
+                      Code::ok)
+                << pair.wires[0]->last_error();
             ASSERT_TRUE(pair.until([&] { return !pair.notes[0].completions.empty(); }));
             EXPECT_EQ(pair.notes[0].completions, std::vector({std::pair(&context, Code::ok)}));
             pair.notes[0].completions.clear();

@@ -31,7 +31,7 @@ TEST(UcxWire, PeersOfAnotherMinorVersionAreNotSpokenTo) {
     unsigned minor = 0;
     unsigned release = 0;
     ucp_get_version(&major, &minor, &release);
-    EXPECT_EQ(wire.value()->traits().dialect, "ucx " + std::to_string(major) + "." + std::to_string(minor));
+    EXPECT_EQ(wire.value()->traits().protocol, "ucx " + std::to_string(major) + "." + std::to_string(minor));
 }
 
 std::string own_mappings() {
@@ -50,7 +50,7 @@ TEST(UcxWire, AllocatesNoSharedMemory) {
 
 TEST(UcxWire, HasAWorkerForEachLane) {
     fakes::WirePair pair([] { return UcxWire::open({"tcp", "lo"}, 2); });
-    fakes::lanes_come_and_go(pair);
+    fakes::lanes_can_be_reopened(pair);
 }
 
 // Its PEs and others would update the same words in two ways.
@@ -60,7 +60,7 @@ TEST(UcxWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
     const auto without = UcxWire::open({"tcp", "lo"}, 2);
     ASSERT_TRUE(without.ok()) << without.status().message();
     EXPECT_EQ(without.value()->traits().atomic_64, 0U);
-    EXPECT_NE(pair.wires[0]->traits().dialect, without.value()->traits().dialect);
+    EXPECT_NE(pair.wires[0]->traits().protocol, without.value()->traits().protocol);
 }
 
 TEST(UcxWire, HasNoAtomicsThatItDoesNotList) {

@@ -36,7 +36,7 @@ public:
                        std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET);
     // The call of this name fails with this error, from the `after`-th on.
     void fail(const std::string& call, int error, int after = 0) { faults_[call] = {error, after}; }
-    void mend(const std::string& call) { faults_.erase(call); }
+    void clear_fault(const std::string& call) { faults_.erase(call); }
     // What the next request on a reliable queue pair ends with, which stops the pair.
     ibv_wc_status next_status = IBV_WC_SUCCESS;
     bool armed_for_all = false;                       // by the last req_notify_cq
@@ -83,7 +83,7 @@ public:
     int close_device(ibv_context* context) override { return destroy(static_cast<Context*>(context)); }
     int query_device(ibv_context* context, ibv_device_attr* out) override;
     int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) override;
-    ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t most) override;
+    ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) override;
     int query_pkey(ibv_context* context, std::uint8_t port, int index, std::uint16_t* out) override;
     ibv_pd* alloc_pd(ibv_context* context) override { return make<ibv_pd>("alloc_pd", context); }
     int dealloc_pd(ibv_pd* pd) override { return destroy(pd); }
@@ -103,7 +103,7 @@ public:
     int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override;
     int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override;
     int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override;
-    int poll_cq(ibv_cq* cq, int most, ibv_wc* out) override;
+    int poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) override;
     int req_notify_cq(ibv_cq* /*cq*/, bool solicited_only) override {
         armed_for_all = !solicited_only;
         return error_of("req_notify_cq");
@@ -138,7 +138,7 @@ private:
         Srq* receives = nullptr;
         std::deque<Receive> own_receives;
         std::deque<Request> requests;
-        std::uint32_t most_requests = 0;
+        std::uint32_t max_requests = 0;
         std::uint32_t inline_bytes = 0;
         std::uint32_t destination = 0;
     };
@@ -277,7 +277,7 @@ inline int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_po
     return error_of("query_port");
 }
 
-inline ssize_t FakeVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t most) {
+inline ssize_t FakeVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) {
     const auto& gids = static_cast<Device*>(context->device)->gids;
     if (const int error = error_of("query_gid_table"); error != 0) return -error;
     std::copy_n(gids.begin(), std::min(most, gids.size()), out);
@@ -332,7 +332,7 @@ inline ibv_qp* FakeVerbs::create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
     out->qp_type = wanted->qp_type;
     out->completions = static_cast<Cq*>(wanted->send_cq);
     out->receives = static_cast<Srq*>(wanted->srq);
-    out->most_requests = wanted->cap.max_send_wr;
+    out->max_requests = wanted->cap.max_send_wr;
     out->inline_bytes = wanted->cap.max_inline_data = std::min(wanted->cap.max_inline_data, 64U);
     pairs_[out->qp_num] = out;
     if (wanted->qp_type == IBV_QPT_RC) reliable_pairs.push_back(out->qp_num);
@@ -367,7 +367,7 @@ inline int FakeVerbs::post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** ba
         *bad = each;
         if (const int error = error_of("post_send"); error != 0) return error;
         if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) return EINVAL;
-        if (pair.requests.size() == pair.most_requests) return ENOMEM;
+        if (pair.requests.size() == pair.max_requests) return ENOMEM;
         Request request{*each, {}, {each->sg_list, each->sg_list + each->num_sge}};
         if ((each->send_flags & IBV_SEND_INLINE) != 0) {
             for (const auto& piece : request.pieces) {
@@ -396,7 +396,7 @@ inline int FakeVerbs::post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_w
     return 0;
 }
 
-inline int FakeVerbs::poll_cq(ibv_cq* cq, int most, ibv_wc* out) {
+inline int FakeVerbs::poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) {
     if (const int error = error_of("poll_cq"); error != 0) return -1;
     run();
     auto& entries = static_cast<Cq*>(cq)->entries;

@@ -14,7 +14,7 @@ public:
         return can;
     }
     Position now() override { return gone.size(); }
-    Told changes(Position& position, const Gone& tell) override {
+    ChangesResult changes(Position& position, const ChangeHandler& tell) override {
         for (; position < gone.size(); ++position) tell(gone[position]);
         return told;
     }
@@ -22,7 +22,7 @@ public:
     std::vector<verbs::AddressRange> watched;
     std::vector<verbs::AddressRange> gone;
     bool can = true;
-    Told told = Told::all;
+    ChangesResult told = ChangesResult::all;
 };
 
 }  // namespace npushmem::fakes

@@ -80,20 +80,20 @@ TEST_F(RegistrationCacheTest, WhatBecameOfThePagesEndsARegistration) {
 
 TEST_F(RegistrationCacheTest, WhatIsStillGoingOnKeepsAllFromUse) {
     const auto kept = keep(0, page);
-    watch_->told = MemoryWatch::Told::not_yet;
+    watch_->told = MemoryWatch::ChangesResult::in_progress;
     EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(find(0, page), nullptr);
-    watch_->told = MemoryWatch::Told::all;
+    watch_->told = MemoryWatch::ChangesResult::all;
     EXPECT_EQ(find(0, page), kept) << "it was another's";
     EXPECT_EQ(verbs_->calls["reg_mr"], 1);
 }
 
 TEST_F(RegistrationCacheTest, WhereTheWatchForgotNothingIsTrusted) {
     ASSERT_NE(keep(0, page), nullptr);
-    watch_->told = MemoryWatch::Told::too_many;
+    watch_->told = MemoryWatch::ChangesResult::overflow;
     EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(verbs_->registered_bytes(), 0U);
-    watch_->told = MemoryWatch::Told::all;
+    watch_->told = MemoryWatch::ChangesResult::all;
     EXPECT_NE(keep(0, page), nullptr) << "from its second use on, as at first";
 }
 
@@ -124,9 +124,8 @@ TEST_F(RegistrationCacheTest, WhatWasNotUsedForTheLongestMakesRoom) {
 
 TEST_F(RegistrationCacheTest, TheNumberOfEntriesIsBoundedToo) {
     make(1ULL << 40);
-    for (std::uint64_t i = 0; i < RegistrationCache::most_entries + 5; ++i)
-        ASSERT_NE(keep(2 * i * page, page), nullptr);
-    EXPECT_EQ(cache_->size(), RegistrationCache::most_entries);
+    for (std::uint64_t i = 0; i < RegistrationCache::max_entries + 5; ++i) ASSERT_NE(keep(2 * i * page, page), nullptr);
+    EXPECT_EQ(cache_->size(), RegistrationCache::max_entries);
 }
 
 TEST_F(RegistrationCacheTest, BuffersThatOverlapReplaceEachOther) {
@@ -171,7 +170,7 @@ TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsTriedOnceAndPushesNothingOut
 TEST_F(RegistrationCacheTest, WhatThereWasNoRoomForIsTriedAgain) {
     verbs_->fail("reg_mr", ENOMEM);
     EXPECT_EQ(keep(0, page), nullptr);
-    verbs_->mend("reg_mr");
+    verbs_->clear_fault("reg_mr");
     EXPECT_NE(find(0, page), nullptr);
 }
 
@@ -183,7 +182,7 @@ TEST_F(RegistrationCacheTest, GivesUpWhatIsNotUsedWhenTheDeviceHasNoRoom) {
     EXPECT_EQ(port_->register_memory(nullptr, page, 0).status().code(), Code::memory);
     EXPECT_EQ(cache_->size(), 1U);
     EXPECT_EQ(verbs_->registered_bytes(), page);
-    verbs_->mend("reg_mr");
+    verbs_->clear_fault("reg_mr");
     EXPECT_TRUE(port_->register_memory(nullptr, page, 0).ok());
 }
 

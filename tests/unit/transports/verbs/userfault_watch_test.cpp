@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "tests/unit/transports/verbs/verbs_world.hpp"
-#include "transports/verbs/own_mappings.hpp"
+#include "transports/verbs/process_mappings.hpp"
 
 namespace npushmem::verbs {
 namespace {
@@ -75,17 +75,17 @@ protected:
         std::vector<AddressRange> ignored;  // that mapping's end may not have been noted yet
         (void)changes(ignored);
     }
-    MemoryWatch::Told told(std::vector<AddressRange>& of) {
+    MemoryWatch::ChangesResult listeners(std::vector<AddressRange>& of) {
         return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
     }
     // A change whose event has been read may still be going on for an instant.
-    MemoryWatch::Told changes(std::vector<AddressRange>& of) {
+    MemoryWatch::ChangesResult changes(std::vector<AddressRange>& of) {
         for (;;)
-            if (const auto out = told(of); out != MemoryWatch::Told::not_yet) return out;
+            if (const auto out = listeners(of); out != MemoryWatch::ChangesResult::in_progress) return out;
     }
     std::vector<AddressRange> changes() {
         std::vector<AddressRange> out;
-        EXPECT_EQ(changes(out), MemoryWatch::Told::all);
+        EXPECT_EQ(changes(out), MemoryWatch::ChangesResult::all);
         return out;
     }
 
@@ -105,7 +105,7 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
     };
     const auto unmap_some = [](Mapping& of) { return ::munmap(static_cast<std::byte*>(of.get()) + 8192, 4096) == 0; };
     const auto empty = [](Mapping& of) { return ::madvise(of.get(), bytes, MADV_DONTNEED) == 0; };
-    const auto empty_later = [](Mapping& of) { return ::madvise(of.get(), bytes, MADV_FREE) == 0; };
+    const auto empty_lazily = [](Mapping& of) { return ::madvise(of.get(), bytes, MADV_FREE) == 0; };
     const auto shrink = [](Mapping& of) { return ::mremap(of.get(), bytes, bytes / 2, 0) == of.get(); };
     const auto replace = [](Mapping& of) {
         Mapping with(MAP_PRIVATE | MAP_ANONYMOUS, of.get());
@@ -123,7 +123,7 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
     };
     for (const Change& change :
          {Change{"munmap", unmap}, Change{"munmap of a page", unmap_some}, Change{"madvise", empty},
-          Change{"madvise, lazily", empty_later}, Change{"mremap to less", shrink}, Change{"mmap over it", replace},
+          Change{"madvise, lazily", empty_lazily}, Change{"mremap to less", shrink}, Change{"mmap over it", replace},
           Change{"mremap", move}}) {
         SCOPED_TRACE(change.name);
         Mapping memory;
@@ -131,8 +131,9 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
         ASSERT_TRUE(watch_->watch(range));
         EXPECT_THAT(changes(), IsEmpty());
         ASSERT_TRUE(change.make(memory)) << std::strerror(errno);
-        const auto told = changes();
-        EXPECT_TRUE(std::any_of(told.begin(), told.end(), [&](const auto& each) { return each.overlaps(range); }));
+        const auto listeners = changes();
+        EXPECT_TRUE(
+            std::any_of(listeners.begin(), listeners.end(), [&](const auto& each) { return each.overlaps(range); }));
         memory = Mapping();
         (void)changes();
     }
@@ -165,7 +166,7 @@ TEST_F(UserfaultWatchTest, SaysWhenThereWereMoreChangesThanItRemembers) {
         ASSERT_TRUE(watch_->watch(memory.range()));
     }
     std::vector<AddressRange> told_of;
-    EXPECT_EQ(changes(told_of), MemoryWatch::Told::too_many);
+    EXPECT_EQ(changes(told_of), MemoryWatch::ChangesResult::overflow);
     (void)changes(told_of);  // the last may not have been noted before
     EXPECT_THAT(changes(), IsEmpty());
 }
@@ -194,8 +195,8 @@ TEST_F(UserfaultWatchTest, AChangeThatHasBegunIsNotMissedBeforeItEnds) {
         while (::mincore(place, bytes, ignored.data()) == 0 || errno != ENOMEM) {
         }
         std::vector<AddressRange> of;
-        const auto so_far = told(of);
-        EXPECT_TRUE(so_far == MemoryWatch::Told::not_yet || of == std::vector{range}) << round;
+        const auto so_far = listeners(of);
+        EXPECT_TRUE(so_far == MemoryWatch::ChangesResult::in_progress || of == std::vector{range}) << round;
         seen_under_way += of.empty() ? 1 : 0;
         other.join();
     }
@@ -248,7 +249,7 @@ TEST_F(UserfaultWatchTest, WhoUnmapsWhileTheWatchGoesIsNotHeld) {
 
 TEST_F(UserfaultWatchTest, WithTooManyRangesAllAreForgottenAndWatchedAnew) {
     const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::size_t all = (UserfaultWatch::most_watched + 1) * page;
+    const std::size_t all = (UserfaultWatch::max_watched + 1) * page;
     auto* const at =
         static_cast<std::byte*>(::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(at, MAP_FAILED);
@@ -256,13 +257,13 @@ TEST_F(UserfaultWatchTest, WithTooManyRangesAllAreForgottenAndWatchedAnew) {
         const auto begin = reinterpret_cast<std::uintptr_t>(at) + i * page;
         return AddressRange{begin, begin + page};
     };
-    for (std::size_t i = 1; i < UserfaultWatch::most_watched; ++i) ASSERT_TRUE(watch_->watch(range(i)));
+    for (std::size_t i = 1; i < UserfaultWatch::max_watched; ++i) ASSERT_TRUE(watch_->watch(range(i)));
     EXPECT_THAT(changes(), IsEmpty()) << "and one of SetUp";
     ASSERT_TRUE(watch_->watch(range(1))) << "again";
     EXPECT_THAT(changes(), IsEmpty());
     ASSERT_TRUE(watch_->watch(range(0)));
     std::vector<AddressRange> told_of;
-    EXPECT_EQ(changes(told_of), MemoryWatch::Told::too_many);
+    EXPECT_EQ(changes(told_of), MemoryWatch::ChangesResult::overflow);
     ASSERT_EQ(::madvise(at + page, page, MADV_DONTNEED), 0);
     EXPECT_THAT(changes(), IsEmpty()) << "not watched any more";
     ASSERT_EQ(::madvise(at, page, MADV_DONTNEED), 0);
@@ -291,7 +292,7 @@ TEST_F(UserfaultWatchTest, AHandlerMayUnmapWatchedMemoryOnTopOfALookAtTheChanges
         }
     });
     std::vector<AddressRange> of;
-    while (sent.load(std::memory_order_acquire) < 100) (void)told(of);  // partner: the sender
+    while (sent.load(std::memory_order_acquire) < 100) (void)listeners(of);  // partner: the sender
     sender.join();
     (void)changes(of);
     ASSERT_EQ(::sigaction(SIGUSR2, &before, nullptr), 0);
@@ -312,7 +313,7 @@ TEST_F(UserfaultWatchTest, AWireRegistersAnewWhatWasMappedAnew) {
         const int before = world.verbs->calls["reg_mr"];
         EXPECT_EQ(world.write(0, 0, place, 20000, context), Code::ok);
         world.drive();
-        EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+        EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
         return world.verbs->calls["reg_mr"] - before;
     };
     (void)put();  // the peer's chunks as well
@@ -322,7 +323,7 @@ TEST_F(UserfaultWatchTest, AWireRegistersAnewWhatWasMappedAnew) {
     memory = std::make_unique<Mapping>(MAP_PRIVATE | MAP_ANONYMOUS, place);
     std::memset(place, 5, bytes);
     auto position = watch->now();
-    while (watch->changes(position, [](const AddressRange&) {}) != MemoryWatch::Told::all) {
+    while (watch->changes(position, [](const AddressRange&) {}) != MemoryWatch::ChangesResult::all) {
     }
     EXPECT_EQ(put(), 1);
     EXPECT_EQ(world.words[1][0], 0x0505050505050505U);

@@ -5,16 +5,16 @@
 
 #include "tests/unit/transports/verbs/fake_watch.hpp"
 #include "tests/unit/transports/verbs/verbs_world.hpp"
-#include "transports/network/rails_wire.hpp"
+#include "transports/network/multi_rail_wire.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
-using network::RailsWire;
+using network::MultiRailWire;
 using network::Readiness;
-using network::RemotePlace;
+using network::RemoteAddress;
 using network::WireContext;
-using test::Told;
+using test::RecordingListener;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -47,7 +47,7 @@ protected:
         }
     }
     void open(std::size_t pe, const std::vector<std::size_t>& ports) {
-        std::vector<RailsWire::Rail> rails;
+        std::vector<MultiRailWire::Rail> rails;
         const auto caches = std::make_shared<RegistrationCaches>();
         for (const std::size_t port : ports) {
             auto made =
@@ -61,10 +61,10 @@ protected:
         if (ports.size() == 1)
             wires_[pe] = std::move(rails.front().wire);
         else
-            wires_[pe] = std::make_unique<RailsWire>(static_cast<int>(pe), std::move(rails), stripe_bytes_);
+            wires_[pe] = std::make_unique<MultiRailWire>(static_cast<int>(pe), std::move(rails), stripe_bytes_);
         ASSERT_TRUE(wires_[pe]->address().ok());
     }
-    RemotePlace place(std::size_t pe, std::uint32_t lane = 0, std::uint64_t offset = 0) {
+    RemoteAddress place(std::size_t pe, std::uint32_t lane = 0, std::uint64_t offset = 0) {
         return {{static_cast<int>(1 - pe), lane},
                 keys_[pe],
                 reinterpret_cast<std::uintptr_t>(words_[1 - pe].data()),
@@ -75,7 +75,7 @@ protected:
             for (std::size_t pe = 0; pe < 2; ++pe) (void)wires_[pe]->progress(told_[pe]);
     }
     template <class Call>
-    Code insist(Call call) {
+    Code retry_until_posted(Call call) {
         for (int i = 0; i < 200; ++i) {
             const Code code = call();
             if (code != Code::again) return code;
@@ -84,9 +84,9 @@ protected:
         return Code::timeout;
     }
     Code write(std::size_t pe, std::uint64_t bytes, WireContext& context, std::uint32_t lane = 0) {
-        return insist([&] { return wires_[pe]->write(place(pe, lane), data_.data(), bytes, context); });
+        return retry_until_posted([&] { return wires_[pe]->write(place(pe, lane), data_.data(), bytes, context); });
     }
-    // Once one has been refused for want of a way, the next are cut.
+    // Once one has been refused for want of a lane, the next are cut.
     void make_ready(std::size_t pe) {
         WireContext context;
         ASSERT_EQ(write(pe, all_bytes, context), Code::ok);
@@ -100,7 +100,7 @@ protected:
         for (const std::size_t pe : {0U, 1U}) {
             make_ready(pe);
             WireContext context;
-            ASSERT_EQ(write(pe, all_bytes, context), Code::ok) << wires_[pe]->why();
+            ASSERT_EQ(write(pe, all_bytes, context), Code::ok) << wires_[pe]->last_error();
             drive();
             EXPECT_EQ(told_[pe].done.at(&context), Code::ok);
             EXPECT_EQ(words_[1 - pe], data_);
@@ -136,7 +136,7 @@ protected:
                                                      std::vector<std::uint64_t>(words_of_pe)};
     std::vector<std::uint64_t> data_ = std::vector<std::uint64_t>(words_of_pe, 7);
     std::array<std::uint64_t, 2> keys_{};
-    std::array<Told, 2> told_;
+    std::array<RecordingListener, 2> told_;
     std::array<std::unique_ptr<network::Wire>, 2> wires_;  // last: go before what they touch
 };
 
@@ -155,7 +155,7 @@ TEST_F(VerbsRails, LongTransfersUseBothDevicesInBothDirections) {
     EXPECT_GE(verbs_->sent_bytes["fake1"], all_bytes / 2 - 64);
     std::vector<std::uint64_t> back(words_of_pe);
     WireContext here;
-    ASSERT_EQ(insist([&] { return wires_[0]->read(place(0), back.data(), all_bytes, here); }), Code::ok);
+    ASSERT_EQ(retry_until_posted([&] { return wires_[0]->read(place(0), back.data(), all_bytes, here); }), Code::ok);
     drive();
     EXPECT_EQ(told_[0].done.at(&here), Code::ok);
     EXPECT_EQ(back, data_);
@@ -166,7 +166,7 @@ TEST_F(VerbsRails, ASignalIsBehindDataThatWentOverBoth) {
     make_ready(0);
     WireContext context;
     const std::uint64_t at = all_bytes - 8;
-    ASSERT_EQ(insist([&] {
+    ASSERT_EQ(retry_until_posted([&] {
                   return wires_[0]->write_signal(place(0), data_.data(), all_bytes - 64, place(0, 0, at), 99, context);
               }),
               Code::ok);
@@ -182,12 +182,13 @@ TEST_F(VerbsRails, PesWithDifferentNumbersOfPortsUseWhatBothHave) {
     for (std::size_t pe = 0; pe < 2; ++pe) {
         for (const std::uint32_t lane : {0U, 1U}) {
             WireContext context;
-            ASSERT_EQ(write(pe, all_bytes, context, lane), Code::ok) << wires_[pe]->why();
+            ASSERT_EQ(write(pe, all_bytes, context, lane), Code::ok) << wires_[pe]->last_error();
             drive();
             EXPECT_EQ(told_[pe].done.at(&context), Code::ok);
             EXPECT_EQ(words_[1 - pe], data_);
         }
-        ASSERT_EQ(insist([&] { return wires_[pe]->send({static_cast<int>(1 - pe)}, Bytes(100), {}); }), Code::ok);
+        ASSERT_EQ(retry_until_posted([&] { return wires_[pe]->send({static_cast<int>(1 - pe)}, Bytes(100), {}); }),
+                  Code::ok);
         drive();
         EXPECT_EQ(told_[1 - pe].messages.size(), 1U);
     }
@@ -240,7 +241,7 @@ TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
     EXPECT_EQ(told_[0].done.at(&over_second), Code::ok);
 }
 
-// It takes the context's way, and with it what goes over the other port: its caller is told, and may be gone.
+// It takes the context's lane, and with it what goes over the other port: its caller is told, and may be gone.
 TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
     start(2, 2);
     make_ready(0);
@@ -252,7 +253,7 @@ TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
     verbs_->held = "fake0";
     WireContext late;
     std::uint64_t into = 5;
-    ASSERT_EQ(insist([&] { return wires_[0]->read(place(0, 2), &into, sizeof into, late); }), Code::ok);
+    ASSERT_EQ(retry_until_posted([&] { return wires_[0]->read(place(0, 2), &into, sizeof into, late); }), Code::ok);
     verbs_->cut_off = "fake1";
     drive();
     const auto lost = [](const auto& loss) { return loss.lane == 2; };
@@ -283,7 +284,7 @@ TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
             EXPECT_TRUE(wires_[0]->in_order({1, lane}));
             verbs_->fail("reg_mr", ENOMEM, good);
             words_[1].back() = 0;
-            ASSERT_EQ(insist([&] {
+            ASSERT_EQ(retry_until_posted([&] {
                           return wires_[0]->write_signal(place(0, lane), data_.data(), all_bytes - 64,
                                                          place(0, lane, all_bytes - 8), 99, signalled);
                       }),
@@ -291,7 +292,7 @@ TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
             drive();
             EXPECT_EQ(told_[0].done.at(&signalled), Code::memory);
             EXPECT_EQ(words_[1].back(), 0U) << "a signal without its data";
-            verbs_->mend("reg_mr");
+            verbs_->clear_fault("reg_mr");
             EXPECT_THAT(told_[0].losses, IsEmpty());
             WireContext after;
             ASSERT_EQ(write(0, all_bytes, after, lane), Code::ok);
@@ -316,14 +317,16 @@ TEST_F(VerbsRails, APortThatHasNoRoomHasWhatTheOtherKeepsAndDoesNotUse) {
     const std::size_t kept = verbs_->registered_bytes();
     verbs_->lockable = kept;
     WireContext context;
-    ASSERT_EQ(insist([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }), Code::ok);
+    ASSERT_EQ(retry_until_posted([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }),
+              Code::ok);
     drive();
     EXPECT_EQ(told_[0].done.at(&context), Code::ok);
     EXPECT_THAT(told_[0].whys, IsEmpty());
     EXPECT_EQ(words_[1][more.size() - 1], 9U);
     EXPECT_LE(verbs_->registered_bytes(), kept - all_bytes);
     verbs_->lockable = verbs_->registered_bytes() + more.size() * 4;
-    ASSERT_EQ(insist([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }), Code::ok);
+    ASSERT_EQ(retry_until_posted([&] { return wires_[0]->write(place(0), more.data(), more.size() * 8, context); }),
+              Code::ok);
     drive();
     EXPECT_EQ(told_[0].done.at(&context), Code::memory) << "nobody keeps any more";
 }
@@ -339,28 +342,28 @@ TEST_F(VerbsRails, AThreadThatWaitsIsWokenForAPartThatFoundNoRoom) {
         drive();
     }
     told_[0].done.clear();
-    ASSERT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    ASSERT_TRUE(wires_[0]->prepare_to_wait(network::WakeEvents::arrivals));
     verbs_->holds = true;
     std::size_t posted = 0;
     for (; posted < cuts.size() && !test::wakes(*wires_[0]); ++posted) {
-        ASSERT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals)) << posted;
+        ASSERT_TRUE(wires_[0]->prepare_to_wait(network::WakeEvents::arrivals)) << posted;
         ASSERT_EQ(wires_[0]->write(place(0, lane_of(posted)), data_.data(), stripe_bytes_, cuts[posted]), Code::ok);
     }
     EXPECT_GT(posted, 4U) << "as long as all parts find room nobody is woken";
     EXPECT_TRUE(test::wakes(*wires_[0]));
-    EXPECT_FALSE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_FALSE(wires_[0]->prepare_to_wait(network::WakeEvents::arrivals));
     verbs_->holds = false;
     drive();
     EXPECT_EQ(told_[0].done.size(), posted);
     for (std::size_t i = 0; i < posted; ++i) EXPECT_EQ(told_[0].done.at(&cuts[i]), Code::ok);
-    EXPECT_TRUE(wires_[0]->prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_TRUE(wires_[0]->prepare_to_wait(network::WakeEvents::arrivals));
     EXPECT_FALSE(test::wakes(*wires_[0]));
 }
 
 TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
     start(2, 2);
     verbs_->drop_datagrams = 1 << 20;
-    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::soon);
+    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::connecting);
     for (int i = 0; i < 30; ++i) {
         now_ += std::chrono::milliseconds(100);
         drive(1);

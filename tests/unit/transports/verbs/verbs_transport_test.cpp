@@ -19,7 +19,7 @@ using ::testing::Not;
 class VerbsTransportTest : public ::testing::Test {
 protected:
     std::unique_ptr<VerbsTransport> make(std::string note = "") {
-        VerbsTransport::Ground ground{
+        VerbsTransport::WireParameters ground{
             Host(&host_.table(), "verbs"), verbs_, settings_, {0, 2, 0}, nullptr, std::move(note)};
         auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.place);
         verbs::VerbsWire& opened = *wire.value();

@@ -21,9 +21,9 @@ TEST(VerbsWire, ALaneHasAQueuePairOfItsOwnAtEachEnd) {
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
     world.write_over(2, 5, 8);
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 2);
-    ASSERT_EQ(world.insist([&] { return world.at(0).send({1, 2}, Bytes(8), {}); }), Code::ok);
+    ASSERT_EQ(world.retry_until_posted([&] { return world.at(0).send({1, 2}, Bytes(8), {}); }), Code::ok);
     world.drive();
-    EXPECT_THAT(world.told[1].messages, SizeIs(1));
+    EXPECT_THAT(world.listeners[1].messages, SizeIs(1));
     // What the other one sends over its lane of this number has nothing to do with it.
     WireContext context;
     const std::uint64_t value = 9;
@@ -60,8 +60,8 @@ TEST(VerbsWire, ALaneThatWasClosedIsMadeAnewAndNothingIsLeft) {
         world.write_over(1, 5, value);
         EXPECT_EQ(world.verbs->objects(), open);
     }
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
-    EXPECT_THAT(world.told[1].losses, IsEmpty());
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
+    EXPECT_THAT(world.listeners[1].losses, IsEmpty());
 }
 
 TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
@@ -77,8 +77,8 @@ TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
     world.at(0).close({1, 1});
     world.verbs->holds = false;
     world.drive();
-    EXPECT_NE(world.told[0].done.at(&context), Code::ok);
-    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "whoever has the lane next would lose it";
+    EXPECT_NE(world.listeners[0].done.at(&context), Code::ok);
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty()) << "whoever has the lane next would lose it";
     EXPECT_EQ(world.verbs->objects(), open - 1);
     world.write_over(1, 5, 9);
 }
@@ -93,10 +93,10 @@ TEST(VerbsWire, AnErrorOnALaneIsTheLanes) {
     const std::uint64_t value = 8;
     ASSERT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::range);
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    EXPECT_EQ(world.told[0].losses[0].lane, 1U);
-    EXPECT_EQ(world.told[0].losses[0].code, Code::range);
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::range);
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    EXPECT_EQ(world.listeners[0].losses[0].lane, 1U);
+    EXPECT_EQ(world.listeners[0].losses[0].code, Code::range);
     world.write_over(0, 6, 10);
     world.write_over(2, 7, 11);
 }
@@ -109,14 +109,14 @@ TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
     WireContext context;
     const std::uint64_t value = 8;
     EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 1), Code::system);
-    EXPECT_THAT(world.at(0).why(), HasSubstr("NPUSHMEM_VERBS_LANES"));
-    world.verbs->mend("create_qp");
+    EXPECT_THAT(world.at(0).last_error(), HasSubstr("NPUSHMEM_VERBS_LANES"));
+    world.verbs->clear_fault("create_qp");
     world.verbs->fail("create_qp", ENOMEM, 1);  // at the peer
     EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 2), Code::system);
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    EXPECT_EQ(world.told[0].losses[0].lane, 2U);
-    EXPECT_THAT(world.told[0].losses[0].why, HasSubstr("the peer could not make a queue pair"));
-    world.verbs->mend("create_qp");
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    EXPECT_EQ(world.listeners[0].losses[0].lane, 2U);
+    EXPECT_THAT(world.listeners[0].losses[0].why, HasSubstr("the peer could not make a queue pair"));
+    world.verbs->clear_fault("create_qp");
     world.write_over(0, 5, 9);
     world.at(0).close({1, 2});
     world.write_over(2, 5, 10);
@@ -132,13 +132,13 @@ TEST(VerbsWire, WhatHasArrivedOnALaneThatIsMadeAnewIsTaken) {
     const std::size_t open = world.verbs->objects();
     constexpr int polled_at_once = 16;
     for (int i = 1; i < polled_at_once; ++i) ASSERT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
-    (void)world.at(0).progress(world.told[0]);
+    (void)world.at(0).progress(world.listeners[0]);
     world.at(0).close({1, 1});
     EXPECT_EQ(world.at(0).send({1, 1}, Bytes(8), {}), Code::again) << "it asks";
-    (void)world.at(0).progress(world.told[0]);
+    (void)world.at(0).progress(world.listeners[0]);
     world.verbs->arrive(theirs);
     world.drive();
-    EXPECT_THAT(world.told[1].messages, SizeIs(polled_at_once));
+    EXPECT_THAT(world.listeners[1].messages, SizeIs(polled_at_once));
     EXPECT_EQ(world.verbs->objects(), open) << "the old ones have gone";
 }
 
@@ -156,10 +156,10 @@ TEST(VerbsWire, QueuePairsThatUseUpTheCompletionQueueAreToldWithWhatToDo) {
     for (const std::uint64_t value = 1; code == Code::ok && lane < 1024;)
         code = world.write(0, 5, &value, sizeof value, context, ++lane);
     EXPECT_EQ(code, Code::system);
-    EXPECT_THAT(world.at(0).why(), ::testing::AllOf(HasSubstr("the 720 entries of the completion queue"),
-                                                    HasSubstr("NPUSHMEM_VERBS_LANES")));
+    EXPECT_THAT(world.at(0).last_error(), ::testing::AllOf(HasSubstr("the 720 entries of the completion queue"),
+                                                           HasSubstr("NPUSHMEM_VERBS_LANES")));
     world.drive();
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
     world.write_over(1, 6, 7);
 }
 

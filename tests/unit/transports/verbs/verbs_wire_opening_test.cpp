@@ -93,7 +93,7 @@ TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
     EXPECT_EQ(world.verbs->objects(), 0U);
     EXPECT_THAT(wire.value()->prove().message(), AllOf(HasSubstr("fake0:1"), HasSubstr("ibv_create_cq")));
     EXPECT_EQ(world.verbs->objects(), 0U);
-    world.verbs->mend("create_cq");
+    world.verbs->clear_fault("create_cq");
     ASSERT_TRUE(wire.value()->use_port(1).ok());
     EXPECT_TRUE(wire.value()->address().ok());
 }
@@ -172,7 +172,7 @@ TEST(VerbsWireOpening, AQueuePairThatFindsNoMemoryIsToldWithWhatIsRegistered) {
     world.start();
     world.verbs->fail("create_qp", ENOMEM);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::system);
-    EXPECT_THAT(world.at(0).why(),
+    EXPECT_THAT(world.at(0).last_error(),
                 AllOf(HasSubstr("are registered already"), HasSubstr("RLIMIT_MEMLOCK"), Not(HasSubstr("; 0 B are"))));
 }
 
@@ -211,7 +211,7 @@ TEST(VerbsWireOpening, WithinAnInfinibandSubnetPeersAreNamedByTheirLocalIdentifi
         world.settings.traffic_class = 9;
         world.start();
         world.connect();
-        EXPECT_EQ(world.at(0).traits().dialect, "verbs RC, InfiniBand");
+        EXPECT_EQ(world.at(0).traits().protocol, "verbs RC, InfiniBand");
         const auto& changes = world.verbs->changes;
         const auto has = [&](auto&& holds) { return std::any_of(changes.begin(), changes.end(), holds); };
         EXPECT_TRUE(has([&](const ibv_qp_attr& to) {
@@ -238,7 +238,7 @@ TEST(VerbsWireOpening, TheChosenAddressReachesTheQueuePairAndThePeer) {
     world.settings.family = AddressFamily::ipv6;
     world.start();
     world.connect();
-    EXPECT_EQ(world.at(0).traits().dialect, "verbs RC, RoCE v1");
+    EXPECT_EQ(world.at(0).traits().protocol, "verbs RC, RoCE v1");
     EXPECT_THAT(world.at(0).traits().name, HasSubstr("6: RoCE v1 2000::"));
     const auto& changes = world.verbs->changes;
     EXPECT_TRUE(std::any_of(changes.begin(), changes.end(), [](const ibv_qp_attr& to) {

@@ -11,7 +11,7 @@ namespace npushmem::verbs {
 namespace {
 
 using network::WireContext;
-using test::Told;
+using test::RecordingListener;
 using test::words_per_pe;
 using test::World;
 using ::testing::AllOf;
@@ -29,8 +29,8 @@ TEST(VerbsWire, APutTravelsAndCompletesWhenItHasArrived) {
     ASSERT_EQ(world.write(0, 5, &value, sizeof value, context), Code::ok);
     world.drive();
     EXPECT_EQ(world.words[1][5], 77U);
-    EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
 }
 
 TEST(VerbsWire, NothingIsMadeForAPeerThatNobodyTalksTo) {
@@ -79,14 +79,14 @@ TEST(VerbsWire, AGreetingOfAnotherJobIsNoneOfOurs) {
     world.start();
     auto stranger = VerbsWire::open(world.verbs, world.settings, {0, 2, 0}, [&] { return world.now; });
     ASSERT_TRUE(stranger.ok());
-    Contact wrong = *contact_from(world.at(1).address().value());
+    PortAddress wrong = *contact_from(world.at(1).address().value());
     wrong.nonce ^= 1;  // as of an earlier opening
     ASSERT_TRUE(stranger.value()->address().ok());
     ASSERT_TRUE(stranger.value()->link(1, bytes_from(wrong)).ok());
     const std::size_t before = world.verbs->reliable_pairs.size();
     EXPECT_EQ(stranger.value()->send({1}, Bytes(8), {}), Code::again);
-    Told told;
-    for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(told);
+    RecordingListener listeners;
+    for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(listeners);
     world.drive();
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 1) << "PE 1 made a queue pair for a stranger";
 }
@@ -113,14 +113,14 @@ TEST(VerbsWire, LongTransfersCrossChunksInBothDirections) {
     WireContext there;
     ASSERT_EQ(world.write(0, 0, world.words[0].data(), sizeof world.words[0], there), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&there), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&there), Code::ok);
     EXPECT_EQ(world.words[0], world.words[1]);
     std::vector<std::uint64_t> back(words_per_pe);  // not registered: for this transfer only
     const std::size_t before = world.verbs->registered_bytes();
     WireContext here;
-    EXPECT_EQ(
-        world.insist([&] { return world.at(0).read(world.place(0, 0), back.data(), sizeof world.words[0], here); }),
-        Code::ok);
+    EXPECT_EQ(world.retry_until_posted(
+                  [&] { return world.at(0).read(world.place(0, 0), back.data(), sizeof world.words[0], here); }),
+              Code::ok);
     world.drive();
     EXPECT_TRUE(std::equal(back.begin(), back.end(), world.words[1].begin()));
     EXPECT_EQ(world.verbs->registered_bytes(), before);
@@ -136,7 +136,7 @@ TEST(VerbsWire, ATransferOfMoreRequestsThanFitIsPostedBitByBit) {
     ASSERT_EQ(world.write(0, 0, world.words[0].data(), sizeof world.words[0], context), Code::ok);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again) << "a message may not overtake it";
     world.drive(200);
-    EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
     EXPECT_EQ(world.words[0], world.words[1]);
 }
 
@@ -150,7 +150,7 @@ TEST(VerbsWire, ABurstAsksForFewCompletionsAndEveryOneIsTold) {
     const std::uint64_t value = 1;
     for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
     world.drive();
-    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
     const auto asked = std::count_if(world.verbs->send_flags.begin(), world.verbs->send_flags.end(),
                                      [](unsigned flags) { return (flags & IBV_SEND_SIGNALED) != 0; });
     EXPECT_LE(asked, 40);
@@ -166,7 +166,7 @@ TEST(VerbsWire, AFewRequestsNeedNoFurtherOneForTheirCompletion) {
     const std::uint64_t value = 1;
     for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
     world.drive();
-    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
     EXPECT_EQ(world.verbs->calls["post_send"], before + 4);
 }
 
@@ -186,7 +186,7 @@ TEST(VerbsWire, AFullQueueIsBackPressureAndNoOverflow) {
     world.verbs->holds = false;
     world.drive();
     EXPECT_EQ(world.write(0, 0, &value, 8, contexts[posted]), Code::ok);
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
 }
 
 TEST(VerbsWire, ASignalFollowsItsDataInOneChain) {
@@ -205,7 +205,7 @@ TEST(VerbsWire, ASignalFollowsItsDataInOneChain) {
     world.drive();
     EXPECT_EQ(world.words[1][109], 4U);
     EXPECT_EQ(world.words[1][200], 11U);
-    EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
 }
 
 TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
@@ -214,13 +214,13 @@ TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
     for (unsigned i = 0; i < 300; ++i) {
         const Bytes head(i % 7 + 1, static_cast<std::byte>(i));
         const Bytes rest(i * 13 % 4000, static_cast<std::byte>(i));
-        ASSERT_EQ(world.insist([&] { return world.at(0).send({1}, head, rest); }), Code::ok);
+        ASSERT_EQ(world.retry_until_posted([&] { return world.at(0).send({1}, head, rest); }), Code::ok);
     }
     world.drive(200);
-    ASSERT_THAT(world.told[1].messages, SizeIs(300));
+    ASSERT_THAT(world.listeners[1].messages, SizeIs(300));
     for (unsigned i = 0; i < 300; ++i) {
-        EXPECT_THAT(world.told[1].messages[i], SizeIs(i % 7 + 1 + i * 13 % 4000));
-        EXPECT_THAT(world.told[1].messages[i], Each(static_cast<std::byte>(i)));
+        EXPECT_THAT(world.listeners[1].messages[i], SizeIs(i % 7 + 1 + i * 13 % 4000));
+        EXPECT_THAT(world.listeners[1].messages[i], Each(static_cast<std::byte>(i)));
     }
     EXPECT_EQ(world.at(0).send({1}, Bytes(world.at(0).traits().message_bytes + 1), {}), Code::argument);
 }
@@ -271,7 +271,8 @@ TEST(VerbsWire, NativeAtomicsReturnWhatWasThere) {
         atomic_op(NPUSHMEM_ATOMIC_FETCH_ADD, 2, 0, &old[0]), atomic_op(NPUSHMEM_ATOMIC_COMPARE_SWAP, 50, 42, &old[1]),
         atomic_op(NPUSHMEM_ATOMIC_COMPARE_SWAP, 60, 42, &old[2]), atomic_op(NPUSHMEM_ATOMIC_FETCH, 0, 0, &old[3])};
     for (std::size_t i = 0; i < ops.size(); ++i)
-        ASSERT_EQ(world.insist([&] { return world.at(0).atomic(world.place(0, 3), ops[i], contexts[i]); }), Code::ok);
+        ASSERT_EQ(world.retry_until_posted([&] { return world.at(0).atomic(world.place(0, 3), ops[i], contexts[i]); }),
+                  Code::ok);
     world.drive();
     EXPECT_THAT(old, ::testing::ElementsAre(40, 42, 50, 50));
     EXPECT_EQ(world.words[1][3], 50U);
@@ -307,14 +308,14 @@ TEST(VerbsWire, APeerThatDoesNotAcknowledgeIsLostWithEverythingUnderWay) {
     world.verbs->next_status = IBV_WC_RETRY_EXC_ERR;
     world.verbs->holds = false;
     world.drive();
-    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::peer_dead);
-    ASSERT_FALSE(world.told[0].losses.empty());
-    EXPECT_EQ(world.told[0].losses[0].pe, 1);
-    EXPECT_THAT(world.told[0].losses[0].why,
+    for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::peer_dead);
+    ASSERT_FALSE(world.listeners[0].losses.empty());
+    EXPECT_EQ(world.listeners[0].losses[0].pe, 1);
+    EXPECT_THAT(world.listeners[0].losses[0].why,
                 AllOf(HasSubstr("work request "), HasSubstr("transport retry counter exceeded (status 12"),
                       HasSubstr("NPUSHMEM_IB_TIMEOUT")));
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, contexts[0]), Code::peer_dead);
-    EXPECT_THAT(world.at(0).why(), HasSubstr("transport retry counter exceeded"));
+    EXPECT_THAT(world.at(0).last_error(), HasSubstr("transport retry counter exceeded"));
 }
 
 TEST(VerbsWire, AKeyThatWasTakenBackIsAnErrorOfRange) {
@@ -326,8 +327,8 @@ TEST(VerbsWire, AKeyThatWasTakenBackIsAnErrorOfRange) {
     const std::uint64_t value = 1;
     ASSERT_EQ(world.write(0, 0, &value, 8, context), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::range);
-    EXPECT_THAT(world.told[0].whys, Contains(HasSubstr("deregistered")));
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::range);
+    EXPECT_THAT(world.listeners[0].whys, Contains(HasSubstr("deregistered")));
 }
 
 TEST(VerbsWire, AChunkThatThePeerCannotRegisterFailsTheOperationAndNotThePeer) {
@@ -339,14 +340,14 @@ TEST(VerbsWire, AChunkThatThePeerCannotRegisterFailsTheOperationAndNotThePeer) {
     const std::uint64_t value = 1;
     ASSERT_EQ(world.write(0, 1024, &value, 8, context), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::memory);
-    EXPECT_THAT(world.told[0].whys,
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::memory);
+    EXPECT_THAT(world.listeners[0].whys,
                 Contains(AllOf(HasSubstr("the peer says: ibv_reg_mr"), HasSubstr("Cannot allocate"))));
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
-    world.verbs->mend("reg_mr");
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
+    world.verbs->clear_fault("reg_mr");
     ASSERT_EQ(world.write(0, 1024, &value, 8, context), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
 }
 
 TEST(VerbsWire, ARefusedChunkIsToldOnlyToWhoeverNeedsIt) {
@@ -361,10 +362,10 @@ TEST(VerbsWire, ARefusedChunkIsToldOnlyToWhoeverNeedsIt) {
     WireContext other;
     ASSERT_EQ(world.write(0, 0, &value, 8, other), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&other), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&other), Code::ok);
     ASSERT_EQ(world.write(0, 1024, &value, 8, refused), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&refused), Code::memory);
+    EXPECT_EQ(world.listeners[0].done.at(&refused), Code::memory);
 }
 
 TEST(VerbsWire, APeerThatIsGivenUpLetsGoOfEverythingUnderWay) {
@@ -377,7 +378,7 @@ TEST(VerbsWire, APeerThatIsGivenUpLetsGoOfEverythingUnderWay) {
     for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
     world.at(0).forget(1);
     world.drive();
-    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::peer_dead);
+    for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::peer_dead);
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, contexts[0]), Code::peer_dead);
 }
 
@@ -394,14 +395,14 @@ TEST(VerbsWire, WhatCompletesAfterItsPeerWasGivenUpWritesNothing) {
     const npushmem_atomic add = atomic_op(NPUSHMEM_ATOMIC_FETCH_ADD, 1, 0, &variables[1]);
     ASSERT_EQ(world.at(0).atomic(world.place(0, 0), add, contexts[1]), Code::ok);
     ASSERT_EQ(world.at(0).write(world.place(0, 1), &value, sizeof value, contexts[2]), Code::ok);
-    (void)world.at(1).progress(world.told[1]);  // the device carries them out
+    (void)world.at(1).progress(world.listeners[1]);  // the device carries them out
     EXPECT_EQ(world.words[1][1], 7U);
     world.at(0).forget(1);
     variables.fill(5);
     world.drive();
     EXPECT_THAT(variables, Each(5U));
-    for (auto& context : contexts) EXPECT_EQ(world.told[0].done.at(&context), Code::peer_dead);
-    EXPECT_THAT(world.told[0].whys, SizeIs(contexts.size())) << "each is told of once";
+    for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::peer_dead);
+    EXPECT_THAT(world.listeners[0].whys, SizeIs(contexts.size())) << "each is told of once";
 }
 
 TEST(VerbsWire, OwnMemoryThatCannotBeRegisteredFailsTheOperationAndNotThePeer) {
@@ -410,15 +411,16 @@ TEST(VerbsWire, OwnMemoryThatCannotBeRegisteredFailsTheOperationAndNotThePeer) {
     world.connect();
     std::vector<std::byte> large(20000);
     WireContext context;
-    EXPECT_EQ(world.insist([&] { return world.at(0).read(world.place(0, 0), large.data(), large.size(), context); }),
+    EXPECT_EQ(world.retry_until_posted(
+                  [&] { return world.at(0).read(world.place(0, 0), large.data(), large.size(), context); }),
               Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
     world.verbs->fail("reg_mr", ENOMEM);
     EXPECT_EQ(world.at(0).read(world.place(0, 0), large.data(), large.size(), context), Code::ok);
     world.drive();
-    EXPECT_EQ(world.told[0].done.at(&context), Code::memory);
-    EXPECT_THAT(world.told[0].losses, IsEmpty());
+    EXPECT_EQ(world.listeners[0].done.at(&context), Code::memory);
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty());
 }
 
 TEST(VerbsWire, QueuePairsThatAreUsedUpAreSaidSo) {
@@ -428,9 +430,9 @@ TEST(VerbsWire, QueuePairsThatAreUsedUpAreSaidSo) {
     WireContext context;
     const std::uint64_t value = 1;
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
-    EXPECT_THAT(world.at(0).why(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
-                                         HasSubstr("1000 queue pairs")));
-    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "nobody is asked any more";
+    EXPECT_THAT(world.at(0).last_error(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
+                                                HasSubstr("1000 queue pairs")));
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "nobody is asked any more";
 }
 
 TEST(VerbsWire, QueuePairsThatAreUsedUpAtThePeerAreSaidSoAtBothEnds) {
@@ -440,12 +442,12 @@ TEST(VerbsWire, QueuePairsThatAreUsedUpAtThePeerAreSaidSoAtBothEnds) {
     WireContext context;
     const std::uint64_t value = 1;
     EXPECT_EQ(world.write(0, 0, &value, 8, context), Code::unreachable);
-    EXPECT_THAT(world.at(0).why(), HasSubstr("the peer could not make its queue pair"));
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    ASSERT_FALSE(world.told[1].losses.empty());
-    EXPECT_THAT(world.told[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 requests"));
+    EXPECT_THAT(world.at(0).last_error(), HasSubstr("the peer could not make its queue pair"));
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    ASSERT_FALSE(world.listeners[1].losses.empty());
+    EXPECT_THAT(world.listeners[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 requests"));
     world.drive();
-    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "nobody is asked any more";
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "nobody is asked any more";
 }
 
 TEST(VerbsWire, APostThatTheDeviceRefusesLosesThePeer) {
@@ -456,7 +458,7 @@ TEST(VerbsWire, APostThatTheDeviceRefusesLosesThePeer) {
     WireContext context;
     const std::uint64_t value = 1;
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
-    EXPECT_THAT(world.at(0).why(), HasSubstr("ibv_post_send: Cannot allocate memory"));
+    EXPECT_THAT(world.at(0).last_error(), HasSubstr("ibv_post_send: Cannot allocate memory"));
 }
 
 TEST(VerbsWire, ACompletionQueueThatBreaksLosesEveryPeer) {
@@ -464,9 +466,9 @@ TEST(VerbsWire, ACompletionQueueThatBreaksLosesEveryPeer) {
     world.start();
     world.connect();
     world.verbs->fail("poll_cq", EIO);
-    (void)world.at(0).progress(world.told[0]);
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    EXPECT_THAT(world.told[0].losses[0].why, HasSubstr("ibv_poll_cq"));
+    (void)world.at(0).progress(world.listeners[0]);
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    EXPECT_THAT(world.listeners[0].losses[0].why, HasSubstr("ibv_poll_cq"));
 }
 
 // What the peer is lost with when the next request to it fails.
@@ -476,7 +478,7 @@ std::string told_when_lost(World& world) {
     const std::uint64_t value = 1;
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
     world.drive();
-    return world.told[0].losses.empty() ? "" : world.told[0].losses[0].why;
+    return world.listeners[0].losses.empty() ? "" : world.listeners[0].losses[0].why;
 }
 
 TEST(VerbsWire, EventsOfTheDeviceAreHints) {
@@ -484,8 +486,8 @@ TEST(VerbsWire, EventsOfTheDeviceAreHints) {
     world.start();
     world.connect();
     world.verbs->raise(IBV_EVENT_PORT_ERR);
-    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
-    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "a link may come back";
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.listeners[0]);
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty()) << "a link may come back";
     EXPECT_THAT(told_when_lost(world), HasSubstr("port fake0:1 (1: RoCE v2 ::ffff:10.0.0.1) went down"));
 }
 
@@ -497,8 +499,8 @@ std::string told_after(ibv_event_type event, const std::function<void(World&)>& 
     world.connect();
     change(world);
     world.verbs->raise(event);
-    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
-    EXPECT_THAT(world.told[0].losses, IsEmpty()) << "what is connected may go on";
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.listeners[0]);
+    EXPECT_THAT(world.listeners[0].losses, IsEmpty()) << "what is connected may go on";
     return told_when_lost(world);
 }
 
@@ -512,13 +514,13 @@ TEST(VerbsWire, AnAddressThatThePortHasNoMoreIsAHint) {
 }
 
 TEST(VerbsWire, AChangeOfAddressesThatPeersDoNotKnowIsNoHint) {
-    const std::string told = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
+    const std::string listeners = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
         auto& gids = world.verbs->device(0).gids;
         gids.push_back(gids[0]);
         gids.back().gid_index = 3;
         gids.back().gid.raw[15] = 78;
     });
-    EXPECT_THAT(told, AllOf(HasSubstr("transport retry counter exceeded"), ::testing::Not(HasSubstr("any more"))));
+    EXPECT_THAT(listeners, AllOf(HasSubstr("transport retry counter exceeded"), ::testing::Not(HasSubstr("any more"))));
 }
 
 TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
@@ -527,9 +529,9 @@ TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
     world.connect();
     const std::uint32_t of_pe_0 = world.verbs->reliable_pairs[2];  // after one probe of each
     world.verbs->raise(IBV_EVENT_QP_FATAL, of_pe_0);
-    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    EXPECT_EQ(world.told[0].losses[0].code, Code::peer_dead);
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.listeners[0]);
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    EXPECT_EQ(world.listeners[0].losses[0].code, Code::peer_dead);
 }
 
 TEST(VerbsWire, WithoutReceivesEveryPeerIsLost) {
@@ -537,27 +539,27 @@ TEST(VerbsWire, WithoutReceivesEveryPeerIsLost) {
     world.start();
     world.connect();
     world.verbs->raise(IBV_EVENT_SRQ_ERR);
-    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.told[0]);
-    ASSERT_THAT(world.told[0].losses, SizeIs(1));
-    EXPECT_EQ(world.told[0].losses[0].code, Code::unreachable);
+    for (int i = 0; i < 600; ++i) (void)world.at(0).progress(world.listeners[0]);
+    ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
+    EXPECT_EQ(world.listeners[0].losses[0].code, Code::unreachable);
 }
 
 TEST(VerbsWire, AThreadMayWaitOnlyWhenNothingIsUnderWayThatNoDescriptorTellsOf) {
     World world;
     world.start();
-    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));
     EXPECT_GE(world.at(0).descriptor(), 0);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again);
-    EXPECT_FALSE(world.at(0).prepare_to_wait(network::Awaited::arrivals)) << "a greeting has to be repeated";
+    EXPECT_FALSE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "a greeting has to be repeated";
     EXPECT_FALSE(world.verbs->armed_for_all);
-    EXPECT_FALSE(world.at(0).prepare_to_wait(network::Awaited::arrivals_and_completions));
+    EXPECT_FALSE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals_and_completions));
     EXPECT_TRUE(world.verbs->armed_for_all) << "whoever waits already is woken all the same";
     world.drive();
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::ok);
-    EXPECT_FALSE(world.at(1).prepare_to_wait(network::Awaited::arrivals)) << "something has arrived";
+    EXPECT_FALSE(world.at(1).prepare_to_wait(network::WakeEvents::arrivals)) << "something has arrived";
     world.drive();
-    EXPECT_THAT(world.told[1].messages, SizeIs(1));
-    EXPECT_TRUE(world.at(1).prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_THAT(world.listeners[1].messages, SizeIs(1));
+    EXPECT_TRUE(world.at(1).prepare_to_wait(network::WakeEvents::arrivals));
 }
 
 // What had completed before makes no event of the device.
@@ -570,20 +572,21 @@ TEST(VerbsWire, AThreadThatWaitsIsWokenForATransferOfWhichAPartFoundNoRoom) {
     const auto write_all = [&] { return world.write(0, 0, world.words[0].data(), sizeof world.words[0], long_one); };
     ASSERT_EQ(write_all(), Code::ok);
     world.drive(200);
-    ASSERT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
+    ASSERT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));
     EXPECT_FALSE(test::wakes(world.at(0)));
     const std::uint64_t value = 8;
     std::array<WireContext, 12> short_ones;
     for (auto& each : short_ones) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, sizeof value, each), Code::ok);
-    (void)world.at(1).progress(world.told[1]);  // the first PE's have completed, and it has not looked
+    (void)world.at(1).progress(world.listeners[1]);  // the first PE's have completed, and it has not looked
     EXPECT_FALSE(test::wakes(world.at(0))) << "nothing is left to be posted";
     ASSERT_EQ(write_all(), Code::ok);
     EXPECT_TRUE(test::wakes(world.at(0)));
-    for (int i = 0; i < 400 && !world.at(0).prepare_to_wait(network::Awaited::arrivals); ++i) {
-        EXPECT_TRUE(test::wakes(world.at(0)) || world.told[0].done.contains(&long_one)) << "until all of it is posted";
-        (void)world.at(0).progress(world.told[0]);
+    for (int i = 0; i < 400 && !world.at(0).prepare_to_wait(network::WakeEvents::arrivals); ++i) {
+        EXPECT_TRUE(test::wakes(world.at(0)) || world.listeners[0].done.contains(&long_one))
+            << "until all of it is posted";
+        (void)world.at(0).progress(world.listeners[0]);
     }
-    EXPECT_EQ(world.told[0].done.at(&long_one), Code::ok);
+    EXPECT_EQ(world.listeners[0].done.at(&long_one), Code::ok);
     EXPECT_FALSE(test::wakes(world.at(0)));
 }
 
@@ -591,9 +594,9 @@ TEST(VerbsWire, AThreadThatWaitsForArrivalsIsWokenByMessagesOnly) {
     World world;
     world.start();
     world.connect();
-    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals_and_completions));
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals_and_completions));
     EXPECT_TRUE(world.verbs->armed_for_all);
-    EXPECT_TRUE(world.at(0).prepare_to_wait(network::Awaited::arrivals));
+    EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));
     EXPECT_FALSE(world.verbs->armed_for_all);
     world.verbs->send_flags.clear();
     WireContext context;

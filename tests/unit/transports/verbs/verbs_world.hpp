@@ -14,19 +14,19 @@
 namespace npushmem::verbs::test {
 
 using fakes::FakeVerbs;
-using network::RemotePlace;
+using network::RemoteAddress;
 using network::WireContext;
 
 // What a wire told.
-class Told final : public network::WireListener {
+class RecordingListener final : public network::WireListener {
 public:
     void completed(WireContext& context, Code code, const std::string& why) override {
         done[&context] = code;
         if (code != Code::ok) whys.push_back(why);
     }
     void arrived(std::span<const std::byte> message) override { messages.emplace_back(message.begin(), message.end()); }
-    void lost(network::Way way, Code code, const std::string& why) override {
-        losses.push_back({way.pe, code, why, way.lane});
+    void lost(network::LaneId lane_id, Code code, const std::string& why) override {
+        losses.push_back({lane_id.pe, code, why, lane_id.lane});
     }
 
     struct Loss {
@@ -85,18 +85,18 @@ public:
     static std::size_t index(int pe) { return static_cast<std::size_t>(pe); }
     VerbsWire& at(int pe) { return *wires[index(pe)]; }
     // Of the other PE's memory, as `pe` names it.
-    RemotePlace place(int pe, std::size_t word, std::uint32_t lane = 0) {
+    RemoteAddress place(int pe, std::size_t word, std::uint32_t lane = 0) {
         return {
             {1 - pe, lane}, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
     }
     void drive(int rounds = 30) {
         for (; rounds > 0; --rounds) {
-            (void)at(0).progress(told[0]);
-            (void)at(1).progress(told[1]);
+            (void)at(0).progress(listeners[0]);
+            (void)at(1).progress(listeners[1]);
         }
     }
     // Repeats what has no room until it is posted.
-    Code insist(const std::function<Code()>& call) {
+    Code retry_until_posted(const std::function<Code()>& call) {
         for (int i = 0; i < 200; ++i) {
             const Code code = call();
             if (code != Code::again) return code;
@@ -106,15 +106,15 @@ public:
     }
     Code write(int pe, std::size_t word, const void* from, std::size_t bytes, WireContext& context,
                std::uint32_t lane = 0) {
-        return insist([&] { return at(pe).write(place(pe, word, lane), from, bytes, context); });
+        return retry_until_posted([&] { return at(pe).write(place(pe, word, lane), from, bytes, context); });
     }
     // The first PE writes over the lane, and the second has it.
     void write_over(std::uint32_t lane, std::size_t word, std::uint64_t value) {
         WireContext context;
-        ASSERT_EQ(write(0, word, &value, sizeof value, context, lane), Code::ok) << at(0).why();
+        ASSERT_EQ(write(0, word, &value, sizeof value, context, lane), Code::ok) << at(0).last_error();
         drive();
-        EXPECT_EQ(told[0].done.at(&context), Code::ok);
-        told[0].done.erase(&context);
+        EXPECT_EQ(listeners[0].done.at(&context), Code::ok);
+        listeners[0].done.erase(&context);
         EXPECT_EQ(words[1][word], value);
     }
     void connect() {
@@ -122,7 +122,7 @@ public:
         const std::uint64_t value = 1;
         ASSERT_EQ(write(0, 0, &value, sizeof value, context), Code::ok);
         drive();
-        ASSERT_THAT(told[0].losses, ::testing::IsEmpty());
+        ASSERT_THAT(listeners[0].losses, ::testing::IsEmpty());
     }
 
     std::shared_ptr<FakeVerbs> verbs;
@@ -132,7 +132,7 @@ public:
     std::array<std::array<std::uint64_t, words_per_pe>, 2> words{};
     std::array<std::uint64_t, 2> number{};
     std::array<std::uint64_t, 2> keys{};
-    std::array<Told, 2> told;
+    std::array<RecordingListener, 2> listeners;
     std::array<std::unique_ptr<VerbsWire>, 2> wires;  // last: go before what they touch
 };
 

@@ -1,11 +1,11 @@
-#include "transports/network/rails_wire.hpp"
+#include "transports/network/multi_rail_wire.hpp"
 
 #include <gmock/gmock.h>
 
 #include <numeric>
 
 #include "tests/unit/transports/network/network_world.hpp"
-#include "transports/network/contact.hpp"
+#include "transports/network/address_codec.hpp"
 
 namespace npushmem::network {
 namespace {
@@ -91,8 +91,8 @@ TEST_F(RailsTest, ContextsTakeThemInTurn) {
     std::uint64_t word = 7;
     ASSERT_EQ(put(0, &word, 1, world_.queue[0]), Code::ok);
     for (int i = 0; i < 3; ++i) ASSERT_EQ(put(0, &word, 1, world_.at(0).create_queue().value()), Code::ok);
-    EXPECT_THAT(first().used, ElementsAre(Way{1, 0}, Way{1, 2}));
-    EXPECT_THAT(second().used, ElementsAre(Way{1, 1}, Way{1, 3}));
+    EXPECT_THAT(first().used, ElementsAre(LaneId{1, 0}, LaneId{1, 2}));
+    EXPECT_THAT(second().used, ElementsAre(LaneId{1, 1}, LaneId{1, 3}));
 }
 
 TEST_F(RailsTest, APeerWithOnePortIsServedOverOne) {
@@ -124,7 +124,7 @@ protected:
         EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
     }
     // As the map shows it.
-    std::string way(int from, int to) {
+    std::string lane_id(int from, int to) {
         const Bytes address = world_.at(to).address().value();
         return world_.at(from).reach(world_.peer(to, address)).why;
     }
@@ -137,8 +137,8 @@ TEST_F(PlanesTest, PortsOfOnePlaneAreConnectedInWhateverOrderPesHaveThem) {
     exchange();
     for (const int pe : {0, 1})
         for (const std::size_t index : {0U, 1U}) EXPECT_GT(port(pe, index).bytes_written, 0U);
-    EXPECT_EQ(way(0, 1), "plane 0 -> plane 0, rail 0 on both ends; plane 1 -> plane 1, rail 1 on both ends");
-    EXPECT_EQ(way(1, 0), way(0, 1)) << "both rely on the same plane";
+    EXPECT_EQ(lane_id(0, 1), "plane 0 -> plane 0, rail 0 on both ends; plane 1 -> plane 1, rail 1 on both ends");
+    EXPECT_EQ(lane_id(1, 0), lane_id(0, 1)) << "both rely on the same plane";
 }
 
 TEST_F(PlanesTest, WithPortsMissingOnOneSideTheCommonOnesAreUsed) {
@@ -149,14 +149,14 @@ TEST_F(PlanesTest, WithPortsMissingOnOneSideTheCommonOnesAreUsed) {
     EXPECT_THAT(port(0, 0).linked, IsEmpty()) << "no peer is on that plane";
     EXPECT_GT(port(0, 1).bytes_written, 0U);
     EXPECT_GT(port(0, 2).bytes_written, 0U);
-    EXPECT_EQ(way(0, 2), "plane 2 -> plane 2, rail 2 on both ends");
+    EXPECT_EQ(lane_id(0, 2), "plane 2 -> plane 2, rail 2 on both ends");
 }
 
 TEST_F(PlanesTest, WhatIsShownIsWhatIsConnected) {
     world_.planes = {{{1, 0}, {0, 1}, {1}}};
     world_.start();
-    EXPECT_THAT(port(0, 0).linked, ElementsAre(way(0, 2), way(0, 2)));
-    EXPECT_EQ(way(0, 1), port(0, 0).linked[0] + "; " + port(0, 1).linked[0]);
+    EXPECT_THAT(port(0, 0).linked, ElementsAre(lane_id(0, 2), lane_id(0, 2)));
+    EXPECT_EQ(lane_id(0, 1), port(0, 0).linked[0] + "; " + port(0, 1).linked[0]);
 }
 
 TEST_F(PlanesTest, WithoutACommonRailTheReasonIsStated) {
@@ -264,7 +264,7 @@ TEST_F(RailsTest, WithoutTheSecondTheRestGoesOn) {
     second().lose = 1;
     step(2);
     EXPECT_EQ(put(flag_word, &word, 1, other), Code::system) << "its rail is lost";
-    EXPECT_THAT(next_event(), AllOf(HasSubstr("a context's own way to PE 1"), HasSubstr("over fake wire")));
+    EXPECT_THAT(next_event(), AllOf(HasSubstr("a context's own lane to PE 1"), HasSubstr("over fake wire")));
     first().bytes_written = second().bytes_written = 0;
     ASSERT_EQ(put_long(), Code::ok);
     EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
@@ -395,7 +395,7 @@ TEST_F(RailsTest, WithoutTheFirstThePeerIsLost) {
 
 TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
     world_.start();
-    second().ready = Readiness::soon;
+    second().ready = Readiness::connecting;
     ASSERT_EQ(put_long(), Code::ok);
     EXPECT_EQ(second().bytes_written, 0U);
     const std::uint64_t other = world_.at(0).create_queue().value();
@@ -403,16 +403,16 @@ TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
     EXPECT_EQ(world_.at(0).put(other, world_.rma(1, 0, &word, 1), nullptr), Code::again) << "soon it is";
     second().ready = Readiness::no;
     EXPECT_EQ(put(0, &word, 1, other), Code::ok);
-    EXPECT_THAT(first().used, Contains(Way{1, 1}));
+    EXPECT_THAT(first().used, Contains(LaneId{1, 1}));
     second().ready = Readiness::ready;
     ASSERT_EQ(put_long(), Code::ok);
-    EXPECT_THAT(second().used, ElementsAre(Way{1, 0}));
+    EXPECT_THAT(second().used, ElementsAre(LaneId{1, 0}));
 }
 
 TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
     NetworkSettings settings;
     settings.thread = false;
-    settings.patience = std::chrono::milliseconds(5);
+    settings.peer_timeout = std::chrono::milliseconds(5);
     World world(Delivery::in_order_on_completion, 1, settings);
     world.add_rail(stripe_bytes);
     world.start();
@@ -426,7 +426,7 @@ TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
     world.rails[0]->hold = std::pair(0, 1U);
     ASSERT_EQ(put(other, data_.data(), data_.size()), Code::ok);
     EXPECT_EQ(world.at(0).destroy_queue(other), Code::ok);
-    EXPECT_THAT(world.more_wires[0][0]->closed, ElementsAre(Way{1, 1}));
+    EXPECT_THAT(world.more_wires[0][0]->closed, ElementsAre(LaneId{1, 1}));
     world.rails[0]->hold = {};
     const std::uint64_t next = world.at(0).create_queue().value();
     ASSERT_EQ(put(next, data_.data(), data_.size()), Code::ok);
@@ -438,15 +438,15 @@ TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
 struct Heard final : WireListener {
     void completed(WireContext& context, Code code, const std::string& /*why*/) override { done[&context] = code; }
     void arrived(std::span<const std::byte> /*message*/) override {}
-    void lost(Way way, Code /*code*/, const std::string& /*why*/) override { losses.push_back(way); }
+    void lost(LaneId lane_id, Code /*code*/, const std::string& /*why*/) override { losses.push_back(lane_id); }
     std::map<WireContext*, Code> done;
-    std::vector<Way> losses;
+    std::vector<LaneId> losses;
 };
 
-TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
+TEST(MultiRailWire, CutsInProportionToTheRatesAndWaitsForRoom) {
     std::array networks{std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion),
                         std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion)};
-    std::vector<RailsWire::Rail> rails;
+    std::vector<MultiRailWire::Rail> rails;
     std::vector<fakes::FakeWire*> wires;
     for (std::size_t i = 0; i < networks.size(); ++i) {
         auto made = networks[i]->make_wire(0);
@@ -454,7 +454,7 @@ TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
         rails.push_back({std::move(made), (i == 0 ? 300U : 100U) * 1'000'000'000ULL});
     }
     networks[1]->room = 1;
-    RailsWire wire(0, std::move(rails), stripe_bytes);
+    MultiRailWire wire(0, std::move(rails), stripe_bytes);
     ASSERT_TRUE(wire.address().ok());
     ASSERT_TRUE(wire.link(1, wire.address().value()).ok());
     EXPECT_THAT(wire.traits().name, HasSubstr("fake wire and fake wire"));
@@ -463,21 +463,22 @@ TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
     alignas(64) std::array<std::uint64_t, 512> there{};
     std::array<std::uint64_t, 512> here{};
     here.fill(3);
-    const RemotePlace place{{1, 0}, key, reinterpret_cast<std::uintptr_t>(there.data()), 0};
+    const RemoteAddress place{{1, 0}, key, reinterpret_cast<std::uintptr_t>(there.data()), 0};
     std::array<WireContext, 3> contexts;
     networks[0]->room = 0;
     EXPECT_EQ(wire.write_signal(place, here.data(), sizeof here, place, 1, contexts[0]), Code::again);
     networks[0]->room = 1000;
-    EXPECT_TRUE(wire.prepare_to_wait(Awaited::arrivals));
-    for (auto* each : wires) EXPECT_THAT(each->awaited_so_far(), ElementsAre(Awaited::arrivals)) << "nothing is left";
+    EXPECT_TRUE(wire.prepare_to_wait(WakeEvents::arrivals));
+    for (auto* each : wires)
+        EXPECT_THAT(each->wake_events_so_far(), ElementsAre(WakeEvents::arrivals)) << "nothing is left";
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[0]), Code::ok);
     EXPECT_EQ(wires[0]->bytes_written, sizeof here * 3 / 4);
     EXPECT_EQ(wires[1]->bytes_written, sizeof here / 4);
     EXPECT_FALSE(wire.in_order({1, 0}));
     EXPECT_TRUE(wire.in_order({1, 1}));
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[1]), Code::ok) << "a part of it waits";
-    EXPECT_FALSE(wire.prepare_to_wait(Awaited::arrivals_and_completions));
-    for (auto* each : wires) EXPECT_EQ(each->awaited_so_far().back(), Awaited::arrivals_and_completions);
+    EXPECT_FALSE(wire.prepare_to_wait(WakeEvents::arrivals_and_completions));
+    for (auto* each : wires) EXPECT_EQ(each->wake_events_so_far().back(), WakeEvents::arrivals_and_completions);
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[2]), Code::ok) << "over one";
     Heard heard;
     for (int i = 0; i < 10; ++i) {
@@ -487,7 +488,7 @@ TEST(RailsWire, CutsInProportionToTheRatesAndWaitsForRoom) {
     for (auto& context : contexts) EXPECT_EQ(heard.done.at(&context), Code::ok);
     EXPECT_EQ(there.back(), 3U);
     EXPECT_TRUE(wire.in_order({1, 0}));
-    EXPECT_TRUE(wire.prepare_to_wait(Awaited::arrivals));
+    EXPECT_TRUE(wire.prepare_to_wait(WakeEvents::arrivals));
 }
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace npushmem::libfabric {
 // first use in a process, and has no function to set them. Variables that are set already stay as they are: then this
 // class does not change the environment. That is so in every PE of npushmem-run. Elsewhere no other thread may read or
 // change the environment meanwhile, as README.md says to users.
-class RxmBuffers {
+class ScopedRxmEnvironment {
 public:
-    RxmBuffers();
-    RxmBuffers(const RxmBuffers&) = delete;
-    RxmBuffers& operator=(const RxmBuffers&) = delete;
-    ~RxmBuffers();
+    ScopedRxmEnvironment();
+    ScopedRxmEnvironment(const ScopedRxmEnvironment&) = delete;
+    ScopedRxmEnvironment& operator=(const ScopedRxmEnvironment&) = delete;
+    ~ScopedRxmEnvironment();
 
 private:
     std::vector<std::string> names_;  // of the variables that were not set before

@@ -13,7 +13,7 @@ namespace npushmem::ucx {
 std::vector<std::string> transports_of(std::string_view context_info);
 
 // Is TCP the only one that leaves the host? Then UCX does everything but messages by messages of its own.
-bool is_tcp_alone(const std::vector<std::string>& transports);
+bool is_tcp_only(const std::vector<std::string>& transports);
 
 // As ucp_context_print_info says it; empty if there is no memory for it.
 std::string info_of(ucp_context_h context);

@@ -1,4 +1,4 @@
-#include "transports/hccs/doorbell.hpp"
+#include "transports/hccs/wake_timer.hpp"
 
 #include <fmt/format.h>
 #include <sys/timerfd.h>
@@ -12,20 +12,20 @@
 
 namespace npushmem::hccs {
 
-Result<Doorbell> Doorbell::make() {
+Result<WakeTimer> WakeTimer::make() {
     const int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (timer < 0)
-        return Status{Code::system, fmt::format("no timer for the engines' doorbell: {}", std::strerror(errno))};
-    return Doorbell(timer);
+        return Status{Code::system, fmt::format("no timer for the engines' wake-up: {}", std::strerror(errno))};
+    return WakeTimer(timer);
 }
 
-Doorbell::Doorbell(Doorbell&& other) noexcept : timer_(std::exchange(other.timer_, -1)) {}
+WakeTimer::WakeTimer(WakeTimer&& other) noexcept : timer_(std::exchange(other.timer_, -1)) {}
 
-Doorbell::~Doorbell() {
+WakeTimer::~WakeTimer() {
     if (timer_ >= 0) ::close(timer_);
 }
 
-void Doorbell::ring_at(std::chrono::nanoseconds time) const {
+void WakeTimer::wake_at_time(std::chrono::nanoseconds time) const {
     const auto count = std::max<std::int64_t>(time.count(), 1);  // 0 would mean never
     itimerspec when{};
     when.it_value.tv_sec = count / 1'000'000'000;
@@ -33,7 +33,7 @@ void Doorbell::ring_at(std::chrono::nanoseconds time) const {
     (void)::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-void Doorbell::silence() const {
+void WakeTimer::clear_wake() const {
     std::uint64_t rings = 0;
     (void)!::read(timer_, &rings, sizeof rings);
 }

@@ -1,4 +1,4 @@
-#include "transports/ucx/networks_of_context.hpp"
+#include "transports/ucx/context_info.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ std::vector<std::string> transports_of(std::string_view context_info) {
     return out;
 }
 
-bool is_tcp_alone(const std::vector<std::string>& transports) {
+bool is_tcp_only(const std::vector<std::string>& transports) {
     constexpr std::array within_host{"self", "sysv", "posix", "cma", "knem", "xpmem"};
     const auto leaves = [&](const std::string& name) {
         return std::find(within_host.begin(), within_host.end(), name) == within_host.end();

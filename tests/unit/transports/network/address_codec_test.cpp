@@ -1,4 +1,4 @@
-#include "transports/network/contact.hpp"
+#include "transports/network/address_codec.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ TEST(Contact, AnAddressSurvivesTheJourney) {
     const EndpointAddress address{"libfabric tcp", Bytes(16, std::byte{5})};
     const auto decoded = decode_address(encode(address));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
-    EXPECT_EQ(decoded.value().dialect, address.dialect);
+    EXPECT_EQ(decoded.value().protocol, address.protocol);
     EXPECT_EQ(decoded.value().wire, address.wire);
 }
 
@@ -24,7 +24,7 @@ TEST(Contact, AHandleSurvivesTheJourney) {
 }
 
 TEST(Contact, TruncatedBytesAreRefused) {
-    const Bytes address = encode(EndpointAddress{"dialect", Bytes(0)});
+    const Bytes address = encode(EndpointAddress{"protocol", Bytes(0)});
     for (std::size_t bytes = 0; bytes < address.size(); ++bytes)
         EXPECT_FALSE(decode_address(std::span(address).first(bytes)).ok()) << bytes;
     const Bytes handle = encode(NetworkHandle{1, 2, 3, Bytes(8)});
@@ -33,7 +33,7 @@ TEST(Contact, TruncatedBytesAreRefused) {
 }
 
 TEST(Contact, AnotherVersionIsNamed) {
-    Bytes address = encode(EndpointAddress{"dialect", Bytes(4)});
+    Bytes address = encode(EndpointAddress{"protocol", Bytes(4)});
     address[4] = std::byte{9};
     EXPECT_NE(decode_address(address).status().message().find("version 9"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "transports/ucx/networks_of_context.hpp"
+#include "transports/ucx/context_info.hpp"
 
 #include <gmock/gmock.h>
 
@@ -24,11 +24,11 @@ TEST(NetworksOfContext, AreReadFromTheLinesOfResources) {
 }
 
 TEST(NetworksOfContext, TcpIsAloneOnlyWhereItIsAndNothingElseLeavesTheHost) {
-    EXPECT_TRUE(is_tcp_alone({"tcp"}));
-    EXPECT_TRUE(is_tcp_alone({"self", "tcp", "sysv", "posix", "cma", "tcp"}));
-    EXPECT_FALSE(is_tcp_alone({"self", "tcp", "rc_verbs"}));
-    EXPECT_FALSE(is_tcp_alone({"self", "posix"}));
-    EXPECT_FALSE(is_tcp_alone({}));
+    EXPECT_TRUE(is_tcp_only({"tcp"}));
+    EXPECT_TRUE(is_tcp_only({"self", "tcp", "sysv", "posix", "cma", "tcp"}));
+    EXPECT_FALSE(is_tcp_only({"self", "tcp", "rc_verbs"}));
+    EXPECT_FALSE(is_tcp_only({"self", "posix"}));
+    EXPECT_FALSE(is_tcp_only({}));
 }
 
 // What this machine's UCX says is what is read here.
@@ -45,7 +45,7 @@ TEST(NetworksOfContext, AContextOverTcpSaysSo) {
     ASSERT_EQ(done, UCS_OK);
     const auto found = transports_of(info_of(context));
     ucp_cleanup(context);
-    EXPECT_TRUE(is_tcp_alone(found)) << found.size();
+    EXPECT_TRUE(is_tcp_only(found)) << found.size();
 }
 
 }  // namespace

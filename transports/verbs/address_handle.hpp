@@ -3,12 +3,12 @@
 
 #include <cstring>
 
-#include "transports/verbs/greeting.hpp"
+#include "transports/verbs/connect_message.hpp"
 #include "transports/verbs/opened_port.hpp"
 
 namespace npushmem::verbs {
 
-inline ibv_ah_attr route_to(const Contact& peer, const OpenedPort& port) {
+inline ibv_ah_attr address_handle_attributes(const PortAddress& peer, const OpenedPort& port) {
     ibv_ah_attr out{};
     out.dlid = peer.lid;
     out.sl = port.settings().service_level;

@@ -1,4 +1,4 @@
-#include "topology/spread.hpp"
+#include "topology/min_cost_flow.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,29 +13,29 @@ using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::Optional;
 
-TEST(Spread, CountsWhatBinsCarryAlready) {
+TEST(MinCostFlow, CountsWhatBinsCarryAlready) {
     const auto table = table_of_classes({{0, 0}, {0, 0}, {0, 0}});
-    EXPECT_THAT(Spread(table, Bins{{2, 0}, {}, {}, 100}).solve(),
+    EXPECT_THAT(MinCostFlow(table, Bins{{2, 0}, {}, {}, 100}).solve(),
                 ElementsAre(Optional(1u), Optional(1u), Optional(0u)));
 }
 
-TEST(Spread, LeavesItemsOutWhenTheirBinsAreFull) {
+TEST(MinCostFlow, LeavesItemsOutWhenTheirBinsAreFull) {
     const auto table = table_of_classes({{0, 1}, {0, 1}});
-    EXPECT_THAT(Spread(table, Bins{{0, 0}, {}, {}, 1}).solve(), ElementsAre(Optional(0u), Eq(std::nullopt)));
+    EXPECT_THAT(MinCostFlow(table, Bins{{0, 0}, {}, {}, 1}).solve(), ElementsAre(Optional(0u), Eq(std::nullopt)));
 }
 
-TEST(Spread, MakesRoomInFullBins) {
+TEST(MinCostFlow, MakesRoomInFullBins) {
     const auto table = table_of_classes({{0, 0}, {0, 1}});
-    EXPECT_THAT(Spread(table, Bins{{0, 0}, {}, {}, 1}).solve(), ElementsAre(Optional(1u), Optional(0u)));
+    EXPECT_THAT(MinCostFlow(table, Bins{{0, 0}, {}, {}, 1}).solve(), ElementsAre(Optional(1u), Optional(0u)));
 }
 
-TEST(Spread, GivesFastBinsMore) {
+TEST(MinCostFlow, GivesFastBinsMore) {
     const auto table = table_of_classes(std::vector<std::vector<int>>(6, {0, 0}));
-    const auto bins = Spread(table, {{0, 0}, {400, 200}, {}}).solve();
+    const auto bins = MinCostFlow(table, {{0, 0}, {400, 200}, {}}).solve();
     EXPECT_EQ(std::count(bins.begin(), bins.end(), std::optional<std::size_t>(0)), 4);
 }
 
-TEST(Spread, FollowsLongChains) {
+TEST(MinCostFlow, FollowsLongChains) {
     // Item i reaches bins i and i+1, the last item only bin 0: all others must move on by one.
     std::vector<std::vector<int>> classes;
     constexpr int items = 12;
@@ -45,18 +45,18 @@ TEST(Spread, FollowsLongChains) {
     }
     classes.emplace_back(items, 1);
     classes.back()[0] = 0;
-    const auto bins = Spread(table_of_classes(classes), {std::vector<std::size_t>(items, 0), {}, {}, 1}).solve();
+    const auto bins = MinCostFlow(table_of_classes(classes), {std::vector<std::size_t>(items, 0), {}, {}, 1}).solve();
     for (std::size_t i = 0; i + 1 < items; ++i) EXPECT_THAT(bins[i], Optional(i + 1));
     EXPECT_THAT(bins.back(), Optional(0u));
 }
 
-TEST(Spread, PrefersBetterPathsAmongEquallyEvenWays) {
+TEST(MinCostFlow, PrefersBetterPathsAmongEquallyEvenWays) {
     const Distance slow{DistanceClass::pix, 100, 10};
     const Distance fast{DistanceClass::pix, 200, 10};
     const auto table = rank_distances({{fast, slow}, {fast, fast}});
-    EXPECT_THAT(Spread(table, Bins::of(2)).solve(), ElementsAre(Optional(0u), Optional(1u)));
+    EXPECT_THAT(MinCostFlow(table, Bins::of(2)).solve(), ElementsAre(Optional(0u), Optional(1u)));
     const auto swapped = rank_distances({{fast, fast}, {fast, slow}});
-    EXPECT_THAT(Spread(swapped, Bins::of(2)).solve(), ElementsAre(Optional(1u), Optional(0u)));
+    EXPECT_THAT(MinCostFlow(swapped, Bins::of(2)).solve(), ElementsAre(Optional(1u), Optional(0u)));
 }
 
 }  // namespace

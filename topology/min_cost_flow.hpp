@@ -17,10 +17,10 @@ namespace npushmem::topology {
 // step. The sets of places (bin, k) that can be filled form a matroid, in which the sets of least sum are the same for
 // every cost that grows with k / rate; so one sum stands for the largest load, the next largest and all others at once.
 // Paths are sought between bins rather than items, so that a step costs about bins^2.
-class Spread {
+class MinCostFlow {
 public:
     // One bin per column of `costs`.
-    Spread(const CostTable& costs, Bins bins);
+    MinCostFlow(const CostTable& costs, Bins bins);
 
     // The bin of each item; none for an item all of whose nearest bins are full.
     std::vector<std::optional<std::size_t>> solve();

@@ -1,4 +1,4 @@
-// Sends and receives greetings: datagrams, of which any may get lost.
+// Sends and receives connect messages: datagrams, of which any may get lost.
 #pragma once
 
 #include <map>
@@ -6,23 +6,23 @@
 #include <optional>
 
 #include "transports/verbs/buffer_pool.hpp"
-#include "transports/verbs/greeting.hpp"
+#include "transports/verbs/connect_message.hpp"
 
 namespace npushmem::verbs {
 
-class Greeter {
+class UdHandshake {
 public:
     // `port` outlives the greeter.
-    static Result<std::unique_ptr<Greeter>> open(OpenedPort& port);
+    static Result<std::unique_ptr<UdHandshake>> open(OpenedPort& port);
 
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
     // What it never has more of under way.
-    static constexpr int most_completions = 96;
-    // Where there is no room the greeting counts as lost. An error: there is no way to the peer.
-    Status send(const Contact& to, const Greeting& greeting);
-    // Of a completion of kind greeting_in; nothing when it was none of ours.
-    std::optional<Greeting> received(const ibv_wc& completion);
-    // Of a completion of kind greeting_out.
+    static constexpr int max_completions = 96;
+    // Where there is no room the message counts as lost. An error: there is no route to the peer.
+    Status send(const PortAddress& to, const ConnectMessage& message);
+    // Of a completion of kind handshake_receive; nothing when it was none of ours.
+    std::optional<ConnectMessage> received(const ibv_wc& completion);
+    // Of a completion of kind handshake_send.
     void sent(const ibv_wc& completion);
 
 private:
@@ -31,17 +31,17 @@ private:
     static constexpr std::size_t route_header_bytes = 40;  // in front of every datagram
     static constexpr std::uint32_t key = 0x4e505348;       // that datagrams of npushmem bear
 
-    explicit Greeter(OpenedPort& port) : port_(port) {}
+    explicit UdHandshake(OpenedPort& port) : port_(port) {}
     Status make_pair();
     Status make_ready();
     Status post_receive(std::size_t index);
-    Result<ibv_ah*> way_to(const Contact& peer);
+    Result<ibv_ah*> address_handle_for(const PortAddress& peer);
 
     OpenedPort& port_;
     std::unique_ptr<BufferPool> incoming_;
     std::unique_ptr<BufferPool> outgoing_;
     Owned<ibv_qp> pair_;
-    std::map<std::uint64_t, Owned<ibv_ah>> ways_;  // by the peer's nonce
+    std::map<std::uint64_t, Owned<ibv_ah>> address_handles_;  // by the peer's nonce
 };
 
 }  // namespace npushmem::verbs

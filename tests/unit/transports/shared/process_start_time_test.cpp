@@ -1,4 +1,4 @@
-#include "transports/shared/process_facts.hpp"
+#include "transports/shared/process_start_time.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

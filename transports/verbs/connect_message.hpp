@@ -12,8 +12,8 @@
 
 namespace npushmem::verbs {
 
-// Where a PE can be greeted: its address at start.
-struct Contact {
+// Where a PE can be handle_connect_message: its address at start.
+struct PortAddress {
     static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
 
     std::uint32_t magic = magic_value;
@@ -21,31 +21,31 @@ struct Contact {
     std::uint8_t rail = 0;  // its number
     std::uint16_t lid = 0;
     std::array<std::uint8_t, 16> gid{};
-    std::uint32_t greeter = 0;       // number of the queue pair for greetings
+    std::uint32_t handshake_qp = 0;  // number of the queue pair for connect messages
     std::uint8_t mtu = 0;            // ibv_mtu
-    std::uint8_t reads_at_once = 1;  // that the PE serves
+    std::uint8_t max_rd_atomic = 1;  // that the PE serves
     std::uint8_t rail_given = 0;     // 1: the number is the user's
     std::uint8_t subnet_bits = 0;    // of the GID; 0: the subnet is unknown
-    std::uint64_t nonce = 0;         // of this opening, so that nobody takes a greeting of another job for one of this
+    std::uint64_t nonce = 0;         // of this opening, so that nobody takes a message of another job for one of this
 };
 
 // One datagram. A request is repeated until it is answered; any of them may be lost, come twice or come late.
 //
 // Lane 0 is one pair for both directions, whoever asks first. The others carry only what one of the two sends, the one
 // that asks; it counts how often it has made them anew, and what is older than what is known is late.
-struct Greeting {
+struct ConnectMessage {
     enum class Kind : std::uint32_t { request = 1, answer = 2, refusal = 3 };
 
-    Contact from{};
+    PortAddress from{};
     std::uint64_t to_nonce = 0;
     std::int32_t pe = -1;      // the sender
     std::uint32_t number = 0;  // of the sender's queue pair for this peer
-    std::uint32_t first_packet = 0;
+    std::uint32_t initial_psn = 0;
     Kind kind = Kind::request;
     std::uint32_t lane = 0;
     std::uint32_t generation = 0;
 };
-static_assert(sizeof(Contact) == 40 && sizeof(Greeting) == 72);
+static_assert(sizeof(PortAddress) == 40 && sizeof(ConnectMessage) == 72);
 
 template <class Plain>
 std::optional<Plain> plain_from(std::span<const std::byte> bytes) {
@@ -55,21 +55,21 @@ std::optional<Plain> plain_from(std::span<const std::byte> bytes) {
     return out;
 }
 
-inline bool is_sound(const Contact& contact) {
+inline bool is_sound(const PortAddress& port_address) {
     constexpr unsigned gid_bits = 128;
-    return contact.magic == Contact::magic_value && contact.version == Contact{}.version && contact.rail_given <= 1 &&
-           contact.subnet_bits <= gid_bits;
+    return port_address.magic == PortAddress::magic_value && port_address.version == PortAddress{}.version &&
+           port_address.rail_given <= 1 && port_address.subnet_bits <= gid_bits;
 }
 
-inline std::optional<Contact> contact_from(std::span<const std::byte> bytes) {
-    const auto out = plain_from<Contact>(bytes);
+inline std::optional<PortAddress> port_address_from(std::span<const std::byte> bytes) {
+    const auto out = plain_from<PortAddress>(bytes);
     return out && is_sound(*out) ? out : std::nullopt;
 }
 
-inline std::optional<Greeting> greeting_from(std::span<const std::byte> bytes) {
-    const auto out = plain_from<Greeting>(bytes);
+inline std::optional<ConnectMessage> connect_message_from(std::span<const std::byte> bytes) {
+    const auto out = plain_from<ConnectMessage>(bytes);
     if (!out || !is_sound(out->from)) return std::nullopt;
-    const bool known = out->kind >= Greeting::Kind::request && out->kind <= Greeting::Kind::refusal;
+    const bool known = out->kind >= ConnectMessage::Kind::request && out->kind <= ConnectMessage::Kind::refusal;
     return known ? out : std::nullopt;
 }
 

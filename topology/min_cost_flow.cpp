@@ -1,4 +1,4 @@
-#include "topology/spread.hpp"
+#include "topology/min_cost_flow.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ std::int64_t largest_rank(const CostTable& costs) {
 
 }  // namespace
 
-Spread::Spread(const CostTable& costs, Bins bins)
+MinCostFlow::MinCostFlow(const CostTable& costs, Bins bins)
     : costs_(costs),
       bins_(bins.load.size()),
       capacity_(bins.capacity),
@@ -27,27 +27,27 @@ Spread::Spread(const CostTable& costs, Bins bins)
     for (const auto& row : costs) nearest_.push_back(nearest_class(row));
 }
 
-std::vector<std::optional<std::size_t>> Spread::solve() {
+std::vector<std::optional<std::size_t>> MinCostFlow::solve() {
     for (std::size_t item = 0; item < costs_.size(); ++item) insert(item);
     return bin_of_;
 }
 
-bool Spread::allowed(std::size_t item, std::size_t bin) const {
+bool MinCostFlow::allowed(std::size_t item, std::size_t bin) const {
     return costs_[item][bin].distance_class == nearest_[item];
 }
 
-std::int64_t Spread::rank(std::size_t item, std::size_t bin) const {
+std::int64_t MinCostFlow::rank(std::size_t item, std::size_t bin) const {
     return static_cast<std::int64_t>(costs_[item][bin].rank);
 }
 
-void Spread::insert(std::size_t item) {
+void MinCostFlow::insert(std::size_t item) {
     const auto steps = cheapest_paths(item);
     if (const auto end = best_end(steps)) follow(steps, *end);
 }
 
 // Bellman-Ford over bins: moving an item to a better rank costs less than nothing, so Dijkstra would not do. There is
 // no negative cycle, because the placement so far is optimal.
-std::vector<Spread::Step> Spread::cheapest_paths(std::size_t item) const {
+std::vector<MinCostFlow::Step> MinCostFlow::cheapest_paths(std::size_t item) const {
     std::vector<Step> steps(bins_);
     for (std::size_t bin = 0; bin < bins_; ++bin) {
         if (allowed(item, bin)) steps[bin] = {rank(item, bin), std::nullopt, item, true};
@@ -59,7 +59,7 @@ std::vector<Spread::Step> Spread::cheapest_paths(std::size_t item) const {
     return steps;
 }
 
-bool Spread::relax(std::vector<Step>& steps, std::size_t from) const {
+bool MinCostFlow::relax(std::vector<Step>& steps, std::size_t from) const {
     bool changed = false;
     if (!steps[from].reached) return changed;
     for (std::size_t to = 0; to < bins_; ++to) {
@@ -73,7 +73,7 @@ bool Spread::relax(std::vector<Step>& steps, std::size_t from) const {
     return changed;
 }
 
-std::optional<std::size_t> Spread::best_end(const std::vector<Step>& steps) const {
+std::optional<std::size_t> MinCostFlow::best_end(const std::vector<Step>& steps) const {
     std::optional<std::size_t> best;
     std::int64_t best_cost = 0;
     for (std::size_t bin = 0; bin < bins_; ++bin) {
@@ -86,7 +86,7 @@ std::optional<std::size_t> Spread::best_end(const std::vector<Step>& steps) cons
     return best;
 }
 
-void Spread::follow(const std::vector<Step>& steps, std::size_t end) {
+void MinCostFlow::follow(const std::vector<Step>& steps, std::size_t end) {
     ++load_[end];
     std::vector<std::size_t> touched;
     for (std::optional<std::size_t> bin = end; bin; bin = steps[*bin].from) {
@@ -96,7 +96,7 @@ void Spread::follow(const std::vector<Step>& steps, std::size_t end) {
     for (const std::size_t bin : touched) refresh_moves(bin);
 }
 
-void Spread::refresh_moves(std::size_t bin) {
+void MinCostFlow::refresh_moves(std::size_t bin) {
     moves_[bin].assign(bins_, Move{});
     for (std::size_t item = 0; item < bin_of_.size(); ++item) {
         if (bin_of_[item] != bin) continue;

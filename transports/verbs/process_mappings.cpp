@@ -1,4 +1,4 @@
-#include "transports/verbs/own_mappings.hpp"
+#include "transports/verbs/process_mappings.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t longest_line = 8192;  // a path may have 4096 bytes, and escapes within
 
-std::optional<OwnMapping> parsed(const char* line) {
-    OwnMapping out;
+std::optional<ProcessMapping> parsed(const char* line) {
+    ProcessMapping out;
     std::array<char, 5> rights{};
     std::uint64_t inode = 0;
     if (std::sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*s %*s %" SCNu64, &out.pages.begin, &out.pages.end,
@@ -27,7 +27,7 @@ std::optional<OwnMapping> parsed(const char* line) {
 
 // False: `each` has seen enough. Leaves the line that is not complete.
 bool take_lines(std::array<char, longest_line>& text, std::size_t& used,
-                const std::function<bool(const OwnMapping&)>& each) {
+                const std::function<bool(const ProcessMapping&)>& each) {
     char* line = text.data();
     char* const end = line + used;
     for (char* stop = line; (stop = static_cast<char*>(std::memchr(line, '\n', static_cast<std::size_t>(end - line))));
@@ -42,7 +42,7 @@ bool take_lines(std::array<char, longest_line>& text, std::size_t& used,
 
 }  // namespace
 
-void for_each_mapping(const std::function<bool(const OwnMapping&)>& each) {
+void for_each_mapping(const std::function<bool(const ProcessMapping&)>& each) {
     const int list = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (list < 0) return;
     std::array<char, longest_line> text;
@@ -58,7 +58,7 @@ void for_each_mapping(const std::function<bool(const OwnMapping&)>& each) {
 
 bool is_private_anonymous(const AddressRange& pages) {
     std::uintptr_t reached = pages.begin;
-    for_each_mapping([&](const OwnMapping& mapping) {
+    for_each_mapping([&](const ProcessMapping& mapping) {
         if (mapping.pages.end <= reached) return true;
         if (mapping.pages.begin > reached || !mapping.private_anonymous) return false;
         reached = mapping.pages.end;

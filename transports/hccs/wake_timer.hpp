@@ -7,22 +7,22 @@
 
 namespace npushmem::hccs {
 
-class Doorbell {
+class WakeTimer {
 public:
-    static Result<Doorbell> make();
-    Doorbell(Doorbell&& other) noexcept;
-    Doorbell(const Doorbell&) = delete;
-    Doorbell& operator=(const Doorbell&) = delete;
-    ~Doorbell();
+    static Result<WakeTimer> make();
+    WakeTimer(WakeTimer&& other) noexcept;
+    WakeTimer(const WakeTimer&) = delete;
+    WakeTimer& operator=(const WakeTimer&) = delete;
+    ~WakeTimer();
 
     [[nodiscard]] int descriptor() const { return timer_; }
     // On the steady clock; a time that has passed: at once. Replaces what was set before. Any thread.
-    void ring_at(std::chrono::nanoseconds time) const;
-    // Not readable until it rings again.
-    void silence() const;
+    void wake_at_time(std::chrono::nanoseconds time) const;
+    // Not readable until the next time that is set.
+    void clear_wake() const;
 
 private:
-    explicit Doorbell(int timer) : timer_(timer) {}
+    explicit WakeTimer(int timer) : timer_(timer) {}
 
     int timer_;
 };

@@ -1,4 +1,4 @@
-#include "transports/libfabric/rxm_buffers.hpp"
+#include "transports/libfabric/scoped_rxm_environment.hpp"
 
 #include <cstdlib>
 
@@ -6,14 +6,14 @@
 
 namespace npushmem::libfabric {
 
-RxmBuffers::RxmBuffers() {
+ScopedRxmEnvironment::ScopedRxmEnvironment() {
     for (const auto& [name, value] : rxm_variables) {
         if (std::getenv(name) != nullptr || ::setenv(name, std::to_string(value).c_str(), 0) != 0) continue;
         names_.emplace_back(name);
     }
 }
 
-RxmBuffers::~RxmBuffers() {
+ScopedRxmEnvironment::~ScopedRxmEnvironment() {
     for (const std::string& name : names_) (void)::unsetenv(name.c_str());
 }
 

@@ -13,7 +13,7 @@ struct KeyRequest {
     std::uint64_t key = 0;  // the asker's number
 };
 
-struct KeyAnswer {
+struct KeyReply {
     static constexpr std::uint32_t kind = 2;
     std::uint64_t key = 0;
     std::uint64_t chunk = 0;

@@ -10,9 +10,9 @@
 
 namespace npushmem::network {
 
-// Layout: magic 4, version 2, bytes of the dialect 2, dialect, the wire's own address.
+// Layout: magic 4, version 2, bytes of the protocol 2, protocol, the wire's own address.
 struct EndpointAddress {
-    std::string dialect;
+    std::string protocol;
     Bytes wire;
 };
 Bytes encode(const EndpointAddress& address);
