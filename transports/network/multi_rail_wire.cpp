@@ -1,4 +1,4 @@
-// Set-up, and what goes over one rail. Striped transfers are in rails_wire_cuts.cpp.
+// Set-up, and what goes over one rail. Striped transfers are in multi_rail_wire_stripes.cpp.
 #include "transports/network/multi_rail_wire.hpp"
 
 #include <fmt/format.h>

@@ -25,7 +25,7 @@ protected:
         port_ = OpenedPort::open(verbs_, ports.value().front(), VerbsSettings{}).value();
         make(8 * page);
     }
-    void make(std::uint64_t most_bytes) { cache_ = std::make_unique<RegistrationCache>(*port_, watch_, most_bytes); }
+    void make(std::uint64_t max_bytes) { cache_ = std::make_unique<RegistrationCache>(*port_, watch_, max_bytes); }
     [[nodiscard]] const void* at(std::uint64_t offset) const { return reinterpret_cast<const void*>(place_ + offset); }
     RegistrationCache::Registration find(std::uint64_t offset, std::uint64_t bytes) {
         return cache_->find(at(offset), bytes);
