@@ -13,7 +13,8 @@ enum class StoreWidth { bits_128, bits_256, bits_512 };
 // What this processor has.
 StoreWidth widest_store();
 
-// Copies `lines` lines. `target` lies on a line's boundary, `source` anywhere. Nothing is ordered (nontemporal_copy.hpp).
+// Copies `lines` lines. `target` lies on a line's boundary, `source` anywhere. Nothing is ordered
+// (nontemporal_copy.hpp).
 //
 // Loads and stores take one line of each of four blocks of a page in turn, and of two where four are not left: the
 // memory then has several open rows to serve, and each block's reader ahead works. Measured on a Xeon of the fourth

@@ -3,8 +3,8 @@
 //
 // Connections: two queue pairs must know each other's numbers before either sends. A PE that has something for a peer
 // sends it a connect message, a datagram to the address that all PEs know from the start, and repeats it until it is
-// answered (connect_message.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes other
-// than the first the peer's end only takes; what wires themselves have to tell each other goes over the first.
+// answered (connect_message.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes
+// other than the first the peer's end only takes; what wires themselves have to tell each other goes over the first.
 //
 // Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
 // asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small.
