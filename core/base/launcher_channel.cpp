@@ -99,7 +99,7 @@ std::optional<LauncherRecord> LauncherRecord::decode(std::string_view record) {
     if (record.size() < 3 || second == std::string_view::npos) return std::nullopt;
     LauncherRecord made;
     made.kind = static_cast<Kind>(record[1]);
-    if (std::string_view("lmfe").find(record[1]) == std::string_view::npos) return std::nullopt;
+    if (std::string_view("lmferok").find(record[1]) == std::string_view::npos) return std::nullopt;
     made.pe = static_cast<int>(number_in(record.substr(2, first - 2)));
     made.prefix = record.substr(first + 1, second - first - 1);
     made.text = record.substr(second + 1);

@@ -16,14 +16,22 @@
 namespace npushmem {
 
 struct LauncherRecord {
-    // npushmem-run on a host of the job sends a message to the launcher of the whole job, or reports that a PE has
-    // ended without a failure.
-    enum class Kind : char { line = 'l', message = 'm', failed_calls = 'f', ended = 'e' };
+    // From `message` on they come from npushmem-run on a host of the job, for the launcher of the whole job.
+    enum class Kind : char {
+        line = 'l',
+        failed_calls = 'f',
+        message = 'm',
+        ended = 'e',    // a PE has ended without a failure
+        request = 'r',  // of a PE that cannot go on
+        outcome = 'o',  // how the part of the job on the host ends: core/tools/run/outcome.hpp
+        looked = 'k',   // all ends up to the launcher's order to look have been reported
+    };
 
     Kind kind = Kind::line;
-    int pe = -1;         // -1: not known
+    int pe = -1;         // -1: not known; the first PE of the host in the last three kinds
     std::string prefix;  // of a line, may be empty
-    std::string text;    // of a line, without the prefix; or the number of failed calls; or how the PE has ended
+    std::string text;  // of a line, without the prefix; or the number of failed calls; or how the PE has ended; or the
+                       // line of the request; or the status
 
     // Begins with a byte and ends with another that no text contains.
     [[nodiscard]] std::string encode() const;

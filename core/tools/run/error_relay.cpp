@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "core/tools/run/diagnostics.hpp"
+#include "core/tools/run/outcome.hpp"
 #include "core/tools/run/record_frames.hpp"
 
 namespace npushmem::run {
@@ -41,6 +42,9 @@ bool pass_on_record(const LauncherRecord& record) {
     if (LauncherChannel::of_process().append(record)) return true;
     if (record.kind == LauncherRecord::Kind::line || record.kind == LauncherRecord::Kind::message)
         (void)pass_on_output(text_of(record));
+    const auto outcome = record.kind == LauncherRecord::Kind::outcome ? parse_outcome(record.text) : std::nullopt;
+    if (outcome && !outcome->exit.empty())
+        (void)pass_on_output(text_of({LauncherRecord::Kind::message, -1, {}, outcome->exit}));
     return false;
 }
 

@@ -1,5 +1,7 @@
 #include "core/tools/run/exit_requests.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 #include "core/base/strings.hpp"
@@ -23,6 +25,11 @@ std::optional<ExitRequest> parse_exit_request(std::string_view line) {
     const bool good = known && parse(words[1], request.pe) && parse(words[2], request.status) && request.pe >= -1;
     request.failed = good && words[0] == "failed";
     return good ? std::optional(request) : std::nullopt;
+}
+
+std::string line_of(const ExitRequest& request) {
+    return fmt::format("{} {} {}{}", request.failed ? "failed" : "exit", request.pe, request.status,
+                       request.openshmem ? " shmem" : "");
 }
 
 std::vector<ExitRequest> ExitRequests::take(std::string_view bytes) {

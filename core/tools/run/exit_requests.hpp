@@ -34,5 +34,7 @@ private:
 };
 
 std::optional<ExitRequest> parse_exit_request(std::string_view line);
+// The line without its end, as the PE wrote it.
+std::string line_of(const ExitRequest& request);
 
 }  // namespace npushmem::run

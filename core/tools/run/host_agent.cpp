@@ -64,7 +64,7 @@ Options options_of(const LaunchRequest& request) {
 }
 
 // In the child, which has no use for the request's pipe: PE 0's input is empty.
-int run_here(const LaunchRequest& request, const char* const* environment) {
+int run_here(const LaunchRequest& request, const sigset_t& mask, const char* const* environment) {
     const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);
     const Options options = options_of(request);
@@ -74,6 +74,7 @@ int run_here(const LaunchRequest& request, const char* const* environment) {
         return exit->status;
     }
     std::get<JobPlan>(plan).numbering = request.pes.numbering;
+    std::get<JobPlan>(plan).signal_mask = mask;
     return run_job(options, std::get<JobPlan>(std::move(plan)));
 }
 
@@ -85,10 +86,16 @@ bool forward_next_signal(int job) {
     return true;
 }
 
+// Signals come from standard input. One that is sent to all processes of the host reaches the job as well, which gets
+// signals that are sent before it is ready for them. Returns the mask as it was.
+sigset_t block_part_signals() {
+    const sigset_t signals = set_of(agent_signals);
+    sigset_t before;
+    (void)::sigprocmask(SIG_BLOCK, &signals, &before);
+    return before;
+}
+
 int wait_for_job(int job) {
-    // Signals come from standard input. One that is sent to all processes of the host reaches the job as well.
-    const sigset_t signals = set_of(forwarded_signals);
-    (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
     const Fd process = open_pidfd(job);
     if (!process.open()) (void)::kill(job, SIGKILL);
     for (bool ordered = true; process.open();) {
@@ -112,9 +119,10 @@ int run_host_agent(const char* const* environment) {
     if (::chdir(request.value().folder.c_str()) != 0)
         return host_agent_failed({Code::system, fmt::format("cannot enter the folder {}: {}", request.value().folder,
                                                             std::strerror(errno))});
+    const sigset_t mask = block_part_signals();
     const int job = ::fork();
     if (job < 0) return host_agent_failed({Code::system, fmt::format("fork: {}", std::strerror(errno))});
-    if (job == 0) ::_exit(run_here(request.value(), environment));
+    if (job == 0) ::_exit(run_here(request.value(), mask, environment));
     return wait_for_job(job);
 }
 

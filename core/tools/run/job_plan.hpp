@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct JobPlan {
     Numbering numbering;             // of the PEs that are started here
     std::vector<std::string> hosts;  // not empty: what is started are the agent clients of a job on these hosts
     bool pipe_output = false;
-    Fd first_input;          // PE 0's standard input; not open: PE 0 inherits the launcher's
-    sigset_t signal_mask{};  // of the launcher before it blocked anything
+    Fd first_input;  // PE 0's standard input; not open: PE 0 inherits the launcher's
+    // Of what is started; none: the launcher's, before it blocks anything.
+    std::optional<sigset_t> signal_mask;
 };
 
 }  // namespace npushmem::run

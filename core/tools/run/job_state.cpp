@@ -6,25 +6,35 @@
 #include <csignal>
 
 #include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/forwarded_signals.hpp"
 
 namespace npushmem::run {
 
-JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, const char* noun,
-                   int ending_signal)
-    : npes_(npes), noun_(noun), ending_signal_(ending_signal), limit_(limit) {
+JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, Scope scope)
+    : npes_(npes), scope_(scope), limit_(limit) {
     if (limit_) deadline_ = start + *limit_;
 }
 
 Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Clock::time_point now) {
     ++ended_;
+    ended_processes_.insert(end.pe);
     if (phase_ == Phase::closing) return {};
     Commands commands;
     if (end.failed() && phase_ == Phase::running && !has_reported_failure(end)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         commands = end_job(exit_code_of(end), text + rest, now);
+        if (scope_ == Scope::part && end.how == TerminationKind::exited) {
+            commands.outcome->exit = text + rest;
+            commands.messages = {};
+        }
     }
+    if (scope_ == Scope::hosts) has_reported_ends(end.pe, now);
     if (ended_ < npes_) return commands;
-    if (phase_ == Phase::running && !deferred_failures_.empty()) commands = end_with(deferred_failures_.front(), now);
+    if (phase_ == Phase::running && !deferred_failures_.empty()) {
+        commands = end_as_held(now);
+        // The launcher of the whole job has received the requests of a part, and names the PE.
+        if (scope_ == Scope::part) commands.messages = {}, commands.outcome.reset();
+    }
     commands.close = close_job().close;
     return commands;
 }
@@ -34,20 +44,63 @@ Commands JobState::failed(int status, const std::string& message) {
     if (!status_) status_ = status;
     Commands commands = close_job();
     commands.messages.push_back(message);
+    commands.outcome = Outcome{*status_, {}};
     return commands;
 }
 
 Commands JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    if (!request.failed) return end_with(request, now);
+    return request.failed ? hold({request.pe, request, {}, {}}, now) : end_with(request, now);
+}
+
+Commands JobState::exit_requested_on_host(const ExitRequest& request, int host, Clock::time_point now) {
+    return phase_ == Phase::running ? hold({host, request, {}, {}}, now) : Commands{};
+}
+
+// One look serves all. A part forwards each request and does not look by itself.
+Commands JobState::hold(const Held& held, Clock::time_point now) {
+    const bool first = deferred_failures_.empty();
+    deferred_failures_.push_back(held);
     Commands commands;
-    commands.flush_exits = deferred_failures_.empty();
-    deferred_failures_.push_back(request);
+    if (scope_ == Scope::part) commands.forwarded = held.request;
+    if (!first) return commands;
+    if (scope_ == Scope::job) commands.flush_exits = true;
+    if (scope_ == Scope::hosts) commands.signals = {look_signal};
+    if (scope_ != Scope::job) cause_deadline_ = now + (scope_ == Scope::hosts ? look_limit : order_limit);
     return commands;
 }
 
+// The exit of a PE counts more than that another PE cannot go on.
+const JobState::Held& JobState::likely_cause() const {
+    const auto exit =
+        std::ranges::find_if(deferred_failures_, [](const Held& held) { return !held.outcome.exit.empty(); });
+    return exit == deferred_failures_.end() ? deferred_failures_.front() : *exit;
+}
+
 void JobState::exits_flushed(Clock::time_point now) {
-    if (phase_ == Phase::running && !deferred_failures_.empty()) cause_deadline_ = now + cause_timeout;
+    if (phase_ != Phase::running || deferred_failures_.empty()) return;
+    const bool is_exit = !likely_cause().outcome.exit.empty();
+    cause_deadline_ = is_exit ? now : now + cause_timeout;
+}
+
+void JobState::exits_flushed_on_host(int host, Clock::time_point now) {
+    if (!deferred_failures_.empty()) has_reported_ends(host, now);
+}
+
+void JobState::has_reported_ends(int host, Clock::time_point now) {
+    const bool is_new = hosts_reported_.insert(host).second;
+    if (is_new && all_hosts_have_reported()) looked(now);
+}
+
+bool JobState::all_hosts_have_reported() const { return static_cast<int>(hosts_reported_.size()) == npes_; }
+
+Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::string& part, Clock::time_point now) {
+    if (phase_ != Phase::running) return {};
+    const Held held{host, {}, outcome, part};
+    if (outcome.exit.empty()) return end_as_part(held, now);
+    const Commands commands = hold(held, now);
+    if (all_hosts_have_reported()) looked(now);
+    return commands;
 }
 
 std::optional<Clock::time_point> JobState::deadline() const {
@@ -59,7 +112,22 @@ int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 
 
 bool JobState::has_reported_failure(const ExitRecord& end) const {
     return std::any_of(deferred_failures_.begin(), deferred_failures_.end(),
-                       [&](const ExitRequest& said) { return said.pe == end.pe; });
+                       [&](const Held& held) { return held.process == end.pe; });
+}
+
+Commands JobState::end_as_held(Clock::time_point now) {
+    const Held held = likely_cause();
+    return held.outcome.exit.empty() ? end_with(held.request, now) : end_as_part(held, now);
+}
+
+Commands JobState::end_as_part(const Held& held, Clock::time_point now) {
+    const int others = running() - (ended_processes_.count(held.process) == 0 ? 1 : 0);
+    const std::string rest = others > 0 ? fmt::format("; ending the other {}", pes(others)) : "";
+    const auto& [status, exit] = held.outcome;
+    Commands commands = end_job(status, fmt::format("{} ends with status {}{}", held.part, status, rest), now);
+    if (!exit.empty()) commands.messages.insert(commands.messages.begin(), exit);
+    if (status == 0) commands.messages = {};
+    return commands;
 }
 
 Commands JobState::end_with(const ExitRequest& request, Clock::time_point now) {
@@ -79,6 +147,7 @@ Commands JobState::stop_requested(Clock::time_point now) {
     if (phase_ != Phase::running) return {};
     Commands commands = end_job(exit_signal_base + SIGTERM, {}, now);
     commands.messages = {};
+    commands.outcome.reset();
     return commands;
 }
 
@@ -95,7 +164,7 @@ Commands JobState::signalled(int signal) {
 Commands JobState::expired(Clock::time_point now) {
     if (phase_ == Phase::closing) return {};
     if (phase_ == Phase::ending) return close_job();
-    if (cause_deadline_ && now >= *cause_deadline_) return end_with(deferred_failures_.front(), now);
+    if (cause_deadline_ && now >= *cause_deadline_) return end_as_held(now);
     const double limit = std::chrono::duration<double>(*limit_).count();
     return end_job(exit_timeout,
                    fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
@@ -110,17 +179,20 @@ Commands JobState::end_job(int status, std::string message, Clock::time_point no
     Commands commands;
     if (all_started) {
         phase_ = Phase::ending;
-        deadline_ = now + grace;
-        commands.signals = {ending_signal_, SIGCONT};  // a stopped PE acts on TERM only once it continues
+        deadline_ = now + (scope_ == Scope::hosts ? part_grace : grace);
+        // A stopped PE acts on TERM only once it continues.
+        commands.signals = {scope_ == Scope::hosts ? end_signal : SIGTERM, SIGCONT};
     } else {
         commands = close_job();
     }
     commands.messages.push_back(std::move(message));
+    commands.outcome = Outcome{status, {}};
     return commands;
 }
 
-std::string JobState::running_pes() const {
-    return running() == 1 ? fmt::format("running {}", noun_) : fmt::format("{} running {}s", running(), noun_);
+std::string JobState::pes(int count) const {
+    const char* const noun = scope_ == Scope::hosts ? "part" : "PE";
+    return count == 1 ? fmt::format("running {}", noun) : fmt::format("{} running {}s", count, noun);
 }
 
 Commands JobState::close_job() {

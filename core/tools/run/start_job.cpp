@@ -39,6 +39,12 @@ sigset_t block_signals(const Options& options) {
     return before;
 }
 
+// A carrier gets signals that are sent before it is ready for them.
+sigset_t with_part_signals(sigset_t mask) {
+    for (const int signal : agent_signals) sigaddset(&mask, signal);
+    return mask;
+}
+
 // Descriptors of PEs' output: two each. PEs inherit the limit; a PE that maps many peers needs it as well.
 void raise_file_limit() {
     rlimit limit{};
@@ -102,7 +108,8 @@ int run_launcher(const Options& options, const JobPlan& plan, Channel channel, J
 }  // namespace
 
 int run_job(const Options& options, JobPlan plan) {
-    plan.signal_mask = block_signals(options);
+    const sigset_t mask = block_signals(options);
+    if (!plan.signal_mask) plan.signal_mask = plan.hosts.empty() ? mask : with_part_signals(mask);
     raise_file_limit();
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto ends = Channel::pair();

@@ -129,7 +129,7 @@ bool Supervisor::start_one(int pe) {
     request.environment = environment.data();
     request.cpus = cpus.set();
     request.cpus_bytes = cpus.bytes();
-    request.signal_mask = &plan_.signal_mask;
+    request.signal_mask = &*plan_.signal_mask;
     Spawned made = spawn(request);
     if (made.error == 0) return watch_pe(pe, made.pid, std::move(made.process), output);
     report_failure(pe, made.error, made.attempt);

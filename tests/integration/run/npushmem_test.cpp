@@ -34,6 +34,9 @@ int times(std::string_view word, std::string_view text) {
     return count;
 }
 
+const std::vector<std::string> three_hosts{"-n",    "3",      "--hosts", "a,b,c",
+                                           "--rsh", "env -u", "-x",      "NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=lo"};
+
 // Names that a symmetric-memory library might leave in the file system.
 std::set<std::string> named_memory() {
     std::set<std::string> out;
@@ -194,6 +197,40 @@ TEST_F(Npushmem, APeThatIsKilledInInitIsNamedAlsoWhenOthersReportItFirst) {
     }
 }
 
+// Hosts that are this one, with one PE each. PE 1 cannot be reaped when PE 2 and its host have ended already.
+TEST_F(Npushmem, APeThatIsKilledInInitIsNamedAlsoWhenAnotherHostReportsItFirst) {
+    for (const char* part : {"lingering", "lingering-6", "lingering", "lingering-6", "lingering", "lingering-6"}) {
+        JobUnderTest job(npushmem_job(three_hosts, part), by_uid());
+        const auto pids = pids_by_pe(job.reports(3));
+        for (const int pe : {1, 2})
+            ASSERT_TRUE(eventually([&] { return !sockets_of(pids[static_cast<std::size_t>(pe)]).empty(); }));
+        ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
+        EXPECT_EQ(job.end(), 128 + SIGKILL) << part;
+        EXPECT_THAT(job.errors(), HasSubstr("PE 1 (pid " + std::to_string(pids[1])));
+        EXPECT_THAT(job.errors(), AllOf(Not(HasSubstr("as it has reported above")), Not(HasSubstr("status 6"))));
+    }
+}
+
+TEST_F(Npushmem, APeThatIsKilledInABarrierIsNamedAlsoWhenAnotherHostReportsItFirst) {
+    for (int run = 0; run < 5; ++run) {
+        JobUnderTest job(npushmem_job(three_hosts, "waiting"), by_uid());
+        const auto pids = pids_by_pe(job.reports(3));
+        ASSERT_EQ(::kill(pids[1], SIGKILL), 0);
+        EXPECT_EQ(job.end(), 128 + SIGKILL) << job.errors();
+        EXPECT_THAT(job.errors(), HasSubstr("PE 1 (pid " + std::to_string(pids[1])));
+        EXPECT_THAT(job.errors(), Not(HasSubstr("as it has reported above")));
+    }
+}
+
+// Every PE of the job reports the same failure, and no PE is its cause.
+TEST_F(Npushmem, AFailedStartOnSeveralHostsNamesThePeThatReportsIt) {
+    auto options = three_hosts;
+    options.insert(options.end(), {"-x", "NPUSHMEM_TRANSPORTS=self,p2pp"});
+    JobUnderTest job(npushmem_job(options, "careless"), by_uid());
+    EXPECT_EQ(job.end(), 1);
+    EXPECT_EQ(times("as it has reported above", job.errors()), 1) << job.errors();
+}
+
 TEST_F(Npushmem, KillOfTheLauncherLeavesNothing) {
     JobUnderTest job(npushmem_job({"-n", "4"}, "waiting"), by_uid());
     EXPECT_EQ(job.reports(4).size(), 4U);
@@ -247,6 +284,13 @@ TEST_F(Npushmem, GlobalExitGivesItsStatus) {
     JobUnderTest job(npushmem_job({"-n", "3"}, "global-exit"), by_uid());
     EXPECT_EQ(job.end(), 5);
     EXPECT_THAT(job.errors(), HasSubstr("PE 1 ended the job by npushmem_global_exit(5)"));
+}
+
+TEST_F(Npushmem, GlobalExitOnOneOfSeveralHostsGivesItsStatus) {
+    JobUnderTest job(npushmem_job(three_hosts, "global-exit"), by_uid());
+    EXPECT_EQ(job.end(), 5);
+    EXPECT_EQ(times("PE 1 ended the job by npushmem_global_exit(5)", job.errors()), 1) << job.errors();
+    EXPECT_THAT(job.errors(), Not(HasSubstr("cannot go on")));
 }
 
 // Status 0 is no failure to the launcher; that the PE is gone is for the library to find out, which then fails the job.

@@ -26,6 +26,9 @@ TEST(LauncherRecord, ArrivesAsItWasSent) {
          {LauncherRecord{line, 3, "pe 3/8", "error api: two\nlines, \xc3\xa4"}, LauncherRecord{line, -1, "", ""},
           LauncherRecord{LauncherRecord::Kind::message, -1, "", "PE 1 was killed"},
           LauncherRecord{LauncherRecord::Kind::ended, 5, "", "PE 5 exited with status 0"},
+          LauncherRecord{LauncherRecord::Kind::request, 4, "", "failed 5 1"},
+          LauncherRecord{LauncherRecord::Kind::outcome, 4, "", "137 "},
+          LauncherRecord{LauncherRecord::Kind::looked, 4, "", ""},
           LauncherRecord{LauncherRecord::Kind::failed_calls, 1048575, "", "17"}})
         EXPECT_EQ(LauncherRecord::decode(body_of(record)), record);
 }

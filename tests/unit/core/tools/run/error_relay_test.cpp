@@ -82,5 +82,23 @@ TEST(ErrorRelay, WaitsForASlowReaderOfANonBlockingPipe) {
     (void)::signal(SIGPIPE, SIG_DFL);
 }
 
+// This process has no launcher that could take the record.
+TEST(ErrorRelay, ShowsTheReasonOfAnOutcomeThatTheLauncherDoesNotReceive) {
+    auto shell = relay_pipe(0);
+    auto errors = relay_pipe(0);
+    const std::string mark = make_mark();
+    {
+        const StandardErrorIs replaced(errors.writing);
+        auto relay = ErrorRelay::start(std::move(shell.reading), mark);
+        EXPECT_TRUE(relay.ok());
+        for (const char* text : {"137 ", "6 PE 2 exited with status 6"})
+            (void)write_to_relay(shell.writing, frames_of({LauncherRecord::Kind::outcome, 0, {}, text}, mark));
+        shell.writing.reset();
+        if (relay.ok()) relay.value()->finish();
+    }
+    errors.writing.reset();
+    EXPECT_EQ(read_with_pauses(errors.reading), "npushmem-run: PE 2 exited with status 6\n");
+}
+
 }  // namespace
 }  // namespace npushmem::run

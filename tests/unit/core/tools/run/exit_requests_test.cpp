@@ -33,6 +33,12 @@ TEST(ExitRequests, APeThatCannotGoOnSaysSo) {
                 ElementsAre(ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}));
 }
 
+TEST(ExitRequests, AreWrittenAsTheyAreRead) {
+    for (const auto& request :
+         {ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}, ExitRequest{3, -7, false}, ExitRequest{3, 7, false, true}})
+        EXPECT_EQ(parse_exit_request(line_of(request)), request);
+}
+
 TEST(ExitRequests, TheCallHasTheNameThatTheProgramUses) {
     for (const bool openshmem : {false, true}) {
         ExitRequests requests;

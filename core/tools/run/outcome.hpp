@@ -1,0 +1,23 @@
+// How a part of a job, on one host, ends for a reason of its own: a pure value.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace npushmem::run {
+
+struct Outcome {
+    int status = 0;
+    // Not empty: a PE has exited with the status, maybe because a PE on another host was killed. The launcher of the
+    // whole job shows this text if it finds no such PE. The part has reported any other reason itself.
+    std::string exit;
+
+    friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+// As a record carries it.
+std::string text_of(const Outcome& outcome);
+std::optional<Outcome> parse_outcome(std::string_view text);
+
+}  // namespace npushmem::run
