@@ -76,7 +76,7 @@ HccsTransport::HccsTransport(const Host& host, const npushmem_transport_params& 
 
 Engines::Work HccsTransport::work() {
     return {steady_now, [this](const PostedOperation& operation, Nanoseconds now) { return begin(operation, now); },
-            [this](Nanoseconds when) { wake_timer_.wake_at_time(when); },
+            [this](Nanoseconds when) { wake_timer_.set(when); },
             [this](const PostedOperation& operation, std::uint64_t queue) {
                 return operation.issue(*memory_, queue, nullptr);
             }};
@@ -257,7 +257,7 @@ void HccsTransport::start_thread() {
 }
 
 int HccsTransport::drive_for_thread() {
-    wake_timer_.clear_wake();
+    wake_timer_.clear();
     engines_.woken();
     (void)engines_.run();
     return wake_timer_.descriptor();

@@ -25,7 +25,7 @@ WakeTimer::~WakeTimer() {
     if (timer_ >= 0) ::close(timer_);
 }
 
-void WakeTimer::wake_at_time(std::chrono::nanoseconds time) const {
+void WakeTimer::set(std::chrono::nanoseconds time) const {
     const auto count = std::max<std::int64_t>(time.count(), 1);  // 0 would mean never
     itimerspec when{};
     when.it_value.tv_sec = count / 1'000'000'000;
@@ -33,7 +33,7 @@ void WakeTimer::wake_at_time(std::chrono::nanoseconds time) const {
     (void)::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-void WakeTimer::clear_wake() const {
+void WakeTimer::clear() const {
     std::uint64_t rings = 0;
     (void)!::read(timer_, &rings, sizeof rings);
 }

@@ -17,9 +17,9 @@ public:
 
     [[nodiscard]] int descriptor() const { return timer_; }
     // On the steady clock; a time that has passed: at once. Replaces what was set before. Any thread.
-    void wake_at_time(std::chrono::nanoseconds time) const;
+    void set(std::chrono::nanoseconds time) const;
     // Not readable until the next time that is set.
-    void clear_wake() const;
+    void clear() const;
 
 private:
     explicit WakeTimer(int timer) : timer_(timer) {}

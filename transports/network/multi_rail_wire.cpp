@@ -211,7 +211,7 @@ Code MultiRailWire::choose_rail(LaneId lane_id, std::size_t& out) {
             const std::size_t turn = (lane_id.lane + i) % pairs;
             const std::size_t next = turn == 0 ? first : with.pairs[turn].mine;
             const Readiness found = next == first     ? Readiness::ready
-                                    : with.lost[next] ? Readiness::no
+                                    : with.lost[next] ? Readiness::unreachable
                                                       : rail(next).readiness({lane_id.pe});
             if (found == Readiness::connecting) return Code::again;
             if (found == Readiness::ready) of.rail = next;

@@ -119,8 +119,8 @@ bool MultiRailWire::post_waiting() {
 
 bool MultiRailWire::finish_unposted(WireListener& listener) {
     const auto unposted = std::exchange(unposted_, {});
-    for (const UnpostedStripe& each : over) stripe_completed(listener, *each.stripe, each.code, each.why);
-    return !over.empty();
+    for (const UnpostedStripe& each : unposted) stripe_completed(listener, *each.stripe, each.code, each.why);
+    return !unposted.empty();
 }
 
 void MultiRailWire::stripe_completed(WireListener& listener, Stripe& stripe, Code code, const std::string& why) {

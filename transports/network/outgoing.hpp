@@ -113,7 +113,7 @@ public:
         operation.queue = flow.queue->number;
         operation.lane_id = flow.lane_id;
         operation.result = nullptr;
-        operation.then.reset();
+        operation.deferred_signal.reset();
         return operation;
     }
     void release(Operation& operation) {

@@ -62,7 +62,7 @@ struct LaneId {
 enum class Readiness {
     ready,
     connecting,
-    no,  // it is lost, or nobody has answered for long
+    unreachable,  // it is lost, or nobody has answered for long
 };
 
 // Where a transfer goes: `base` is what the target's register_memory was given.
@@ -159,9 +159,9 @@ public:
     virtual bool progress(WireListener& listener) = 0;
     // Readable when progress has something to do; -1: there is no such descriptor.
     [[nodiscard]] virtual int descriptor() const { return -1; }
-    // May a thread wait for the descriptor now? False: call progress first. WakeEvents are what peers send and, if told
-    // so, that what was posted completes; a wire may wake the waiting thread for either all the same, and does when a
-    // part of what it took has still to be posted.
+    // May a thread wait for the descriptor now? False: call progress first. The thread waits for what peers send and,
+    // if told so, that what was posted completes; a wire may wake the waiting thread for either all the same, and does
+    // when a part of what it took has still to be posted.
     virtual bool prepare_to_wait(WakeEvents /*what*/) { return true; }
 
 protected:

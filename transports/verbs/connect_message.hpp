@@ -12,7 +12,7 @@
 
 namespace npushmem::verbs {
 
-// Where a PE can be handle_connect_message: its address at start.
+// The address of a PE's port; exchanged at start.
 struct PortAddress {
     static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
 

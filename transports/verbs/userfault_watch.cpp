@@ -154,7 +154,7 @@ bool UserfaultWatch::watch(const AddressRange& pages) {
 }
 
 // Whole mappings: one that has grown is watched beyond what was asked for. What another userfaultfd has cannot be
-// enlisted, and is left to it: kernels let anybody unregister_range it.
+// registered, and is left to it: kernels let anybody unregister it.
 void UserfaultWatch::unwatch_all() {
     skipped_ += max_changes + 1;  // nobody may rely on what was watched so far
     std::sort(watched_.begin(), watched_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });

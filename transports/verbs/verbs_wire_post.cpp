@@ -115,8 +115,9 @@ network::Readiness VerbsWire::readiness(network::LaneId lane_id) {
     Connection* found = nullptr;
     const Code code = connection_to(lane_id, found);
     if (found != nullptr && found->failure().ok()) return network::Readiness::ready;
-    return code == Code::again && lane(lane_id).requests_sent < max_unanswered_requests ? network::Readiness::connecting
-                                                                                        : network::Readiness::no;
+    return code == Code::again && lane(lane_id).requests_sent < max_unanswered_requests
+               ? network::Readiness::connecting
+               : network::Readiness::unreachable;
 }
 
 Connection* VerbsWire::first_connection(int pe) {

@@ -115,8 +115,8 @@ TEST(ChooseBalanced, SpreadsEquallyNearRailsWithinOne) {
         const auto choice = choose(table_of_classes(std::vector<std::vector<int>>(pes, {2, 2, 2})), 1);
         std::vector<std::size_t> load(3, 0);
         for (const auto& rails : choice) ++load[rails.front()];
-        const auto [least, max_per_pe] = std::minmax_element(load.begin(), load.end());
-        EXPECT_LE(*max_per_pe - *least, 1u) << pes << " PEs";
+        const auto [min, max] = std::minmax_element(load.begin(), load.end());
+        EXPECT_LE(*max - *min, 1u) << pes << " PEs";
     }
 }
 

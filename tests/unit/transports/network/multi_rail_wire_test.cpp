@@ -401,7 +401,7 @@ TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
     const std::uint64_t other = world_.at(0).create_queue().value();
     std::uint64_t word = 7;
     EXPECT_EQ(world_.at(0).put(other, world_.rma(1, 0, &word, 1), nullptr), Code::again) << "soon it is";
-    second().ready = Readiness::no;
+    second().ready = Readiness::unreachable;
     EXPECT_EQ(put(0, &word, 1, other), Code::ok);
     EXPECT_THAT(first().used, Contains(LaneId{1, 1}));
     second().ready = Readiness::ready;

@@ -126,7 +126,7 @@ private:
     };
     struct Cq : ibv_cq {
         std::deque<ibv_wc> entries;
-        int most = 0;
+        int max_entries = 0;
     };
     struct Request {
         ibv_send_wr what;
@@ -280,8 +280,8 @@ inline int FakeVerbs::query_port(ibv_context* context, std::uint8_t port, ibv_po
 inline ssize_t FakeVerbs::query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) {
     const auto& gids = static_cast<Device*>(context->device)->gids;
     if (const int error = error_of("query_gid_table"); error != 0) return -error;
-    std::copy_n(gids.begin(), std::min(most, gids.size()), out);
-    return static_cast<ssize_t>(std::min(most, gids.size()));
+    std::copy_n(gids.begin(), std::min(max_entries, gids.size()), out);
+    return static_cast<ssize_t>(std::min(max_entries, gids.size()));
 }
 
 inline int FakeVerbs::query_pkey(ibv_context*, std::uint8_t, int index, std::uint16_t* out) {
@@ -317,7 +317,7 @@ inline ibv_comp_channel* FakeVerbs::create_comp_channel(ibv_context* context) {
 
 inline ibv_cq* FakeVerbs::create_cq(ibv_context* context, int entries, ibv_comp_channel* /*channel*/) {
     auto* const out = make<Cq>("create_cq", context);
-    if (out != nullptr) out->most = entries;
+    if (out != nullptr) out->max_entries = entries;
     return out;
 }
 
@@ -401,7 +401,7 @@ inline int FakeVerbs::poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) {
     run();
     auto& entries = static_cast<Cq*>(cq)->entries;
     int count = 0;
-    for (; count < most && !entries.empty(); ++count) {
+    for (; count < max_entries && !entries.empty(); ++count) {
         out[count] = entries.front();
         entries.pop_front();
     }

@@ -175,7 +175,7 @@ TEST_F(RegistrationCacheTest, WhatThereWasNoRoomForIsTriedAgain) {
 }
 
 TEST_F(RegistrationCacheTest, GivesUpWhatIsNotUsedWhenTheDeviceHasNoRoom) {
-    port_->when_short([this] { return cache_->drop_unused(); });
+    port_->set_reclaim([this] { return cache_->drop_unused(); });
     const auto used = keep(0, page);
     ASSERT_NE(keep(10 * page, page), nullptr);
     verbs_->fail("reg_mr", ENOMEM);

@@ -75,13 +75,13 @@ protected:
         std::vector<AddressRange> ignored;  // that mapping's end may not have been noted yet
         (void)changes(ignored);
     }
-    MemoryWatch::ChangesResult listeners(std::vector<AddressRange>& of) {
+    MemoryWatch::ChangesResult poll_once(std::vector<AddressRange>& of) {
         return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
     }
     // A change whose event has been read may still be going on for an instant.
     MemoryWatch::ChangesResult changes(std::vector<AddressRange>& of) {
         for (;;)
-            if (const auto out = listeners(of); out != MemoryWatch::ChangesResult::in_progress) return out;
+            if (const auto out = poll_once(of); out != MemoryWatch::ChangesResult::in_progress) return out;
     }
     std::vector<AddressRange> changes() {
         std::vector<AddressRange> out;
@@ -131,9 +131,9 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
         ASSERT_TRUE(watch_->watch(range));
         EXPECT_THAT(changes(), IsEmpty());
         ASSERT_TRUE(change.make(memory)) << std::strerror(errno);
-        const auto listeners = changes();
+        const auto reported = changes();
         EXPECT_TRUE(
-            std::any_of(listeners.begin(), listeners.end(), [&](const auto& each) { return each.overlaps(range); }));
+            std::any_of(reported.begin(), reported.end(), [&](const auto& each) { return each.overlaps(range); }));
         memory = Mapping();
         (void)changes();
     }
@@ -195,7 +195,7 @@ TEST_F(UserfaultWatchTest, AChangeThatHasBegunIsNotMissedBeforeItEnds) {
         while (::mincore(place, bytes, ignored.data()) == 0 || errno != ENOMEM) {
         }
         std::vector<AddressRange> of;
-        const auto so_far = listeners(of);
+        const auto so_far = poll_once(of);
         EXPECT_TRUE(so_far == MemoryWatch::ChangesResult::in_progress || of == std::vector{range}) << round;
         seen_under_way += of.empty() ? 1 : 0;
         other.join();
@@ -292,7 +292,7 @@ TEST_F(UserfaultWatchTest, AHandlerMayUnmapWatchedMemoryOnTopOfALookAtTheChanges
         }
     });
     std::vector<AddressRange> of;
-    while (sent.load(std::memory_order_acquire) < 100) (void)listeners(of);  // partner: the sender
+    while (sent.load(std::memory_order_acquire) < 100) (void)poll_once(of);  // partner: the sender
     sender.join();
     (void)changes(of);
     ASSERT_EQ(::sigaction(SIGUSR2, &before, nullptr), 0);

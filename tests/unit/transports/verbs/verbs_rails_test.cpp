@@ -368,7 +368,7 @@ TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
         now_ += std::chrono::milliseconds(100);
         drive(1);
     }
-    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::no);
+    EXPECT_EQ(wires_[0]->readiness({1}), Readiness::unreachable);
     EXPECT_THAT(told_[0].losses, IsEmpty());
     verbs_->drop_datagrams = 0;
     now_ += std::chrono::milliseconds(100);

@@ -89,9 +89,9 @@ TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
     auto wire = world.open(0);
     ASSERT_TRUE(wire.ok());
     world.verbs->fail("create_cq", ENOMEM, 1);
-    EXPECT_TRUE(wire.value()->prove().ok());
+    EXPECT_TRUE(wire.value()->check_usable().ok());
     EXPECT_EQ(world.verbs->objects(), 0U);
-    EXPECT_THAT(wire.value()->prove().message(), AllOf(HasSubstr("fake0:1"), HasSubstr("ibv_create_cq")));
+    EXPECT_THAT(wire.value()->check_usable().message(), AllOf(HasSubstr("fake0:1"), HasSubstr("ibv_create_cq")));
     EXPECT_EQ(world.verbs->objects(), 0U);
     world.verbs->clear_fault("create_cq");
     ASSERT_TRUE(wire.value()->use_port(1).ok());

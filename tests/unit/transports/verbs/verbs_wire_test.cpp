@@ -79,14 +79,14 @@ TEST(VerbsWire, AGreetingOfAnotherJobIsNoneOfOurs) {
     world.start();
     auto stranger = VerbsWire::open(world.verbs, world.settings, {0, 2, 0}, [&] { return world.now; });
     ASSERT_TRUE(stranger.ok());
-    PortAddress wrong = *contact_from(world.at(1).address().value());
+    PortAddress wrong = *port_address_from(world.at(1).address().value());
     wrong.nonce ^= 1;  // as of an earlier opening
     ASSERT_TRUE(stranger.value()->address().ok());
     ASSERT_TRUE(stranger.value()->link(1, bytes_from(wrong)).ok());
     const std::size_t before = world.verbs->reliable_pairs.size();
     EXPECT_EQ(stranger.value()->send({1}, Bytes(8), {}), Code::again);
-    RecordingListener listeners;
-    for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(listeners);
+    RecordingListener listener;
+    for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(listener);
     world.drive();
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 1) << "PE 1 made a queue pair for a stranger";
 }
@@ -514,13 +514,13 @@ TEST(VerbsWire, AnAddressThatThePortHasNoMoreIsAHint) {
 }
 
 TEST(VerbsWire, AChangeOfAddressesThatPeersDoNotKnowIsNoHint) {
-    const std::string listeners = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
+    const std::string hint = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
         auto& gids = world.verbs->device(0).gids;
         gids.push_back(gids[0]);
         gids.back().gid_index = 3;
         gids.back().gid.raw[15] = 78;
     });
-    EXPECT_THAT(listeners, AllOf(HasSubstr("transport retry counter exceeded"), ::testing::Not(HasSubstr("any more"))));
+    EXPECT_THAT(hint, AllOf(HasSubstr("transport retry counter exceeded"), ::testing::Not(HasSubstr("any more"))));
 }
 
 TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
