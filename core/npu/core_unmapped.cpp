@@ -1,7 +1,7 @@
 // What a core does to PEs whose memory is not mapped: by the fabric's transport.
 #include <fmt/format.h>
 
-#include "core/npu/core_wait.hpp"
+#include "core/npu/runner.hpp"
 #include "core/npu/source_line.hpp"
 #include "npushmem/npu/core.hpp"
 

@@ -3,11 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
-#include "core/npu/launch_thread.hpp"
+#include "core/npu/runner.hpp"
 
 namespace npushmem::npu::detail {
+
+// The launches that one thread runs, from claim to completion.
+// Lives on the stack of the thread that runs it.
+class LaunchThread final : public WorkSource {
+public:
+    // `adopts`: takes on further launches, of any stream, while its own wait. A host that helps does not: it must be
+    // free again when its own stream has ended.
+    LaunchThread(Executor& executor, bool adopts);
+
+    // Until this launch, and all adopted meanwhile, have ended.
+    void run(Executor::Claim claim);
+
+    [[nodiscard]] bool has_work() const override;
+    bool adopt() override;
+    [[nodiscard]] bool stopping() const override { return executor_.stopping(); }
+
+private:
+    struct Active {
+        Executor::Claim claim;
+        std::unique_ptr<CoreSet> cores;
+        std::unique_ptr<RunningLaunch> run;
+    };
+
+    void start(Executor::Claim claim);
+    void finish(const RunningLaunch& run);
+
+    Executor& executor_;
+    bool adopts_;
+    Runner runner_;
+    std::vector<Active> active_;
+};
+
 namespace {
 
 // After so many launches in a row that hosts ran themselves, workers are no longer woken for each: they look by
@@ -262,6 +296,47 @@ Result<std::unique_ptr<CoreSet>> Executor::acquire_cores() {
 void Executor::release_cores(std::unique_ptr<CoreSet> cores) {
     const Lock lock(mutex_);
     idle_cores_.push_back(std::move(cores));
+}
+
+LaunchThread::LaunchThread(Executor& executor, bool adopts)
+    : executor_(executor), adopts_(adopts), runner_(executor.wait_policy(), *this) {}
+
+void LaunchThread::run(Executor::Claim claim) {
+    start(std::move(claim));
+    runner_.run([this](RunningLaunch& ended) { finish(ended); });
+}
+
+bool LaunchThread::has_work() const { return adopts_ ? executor_.has_work() : executor_.stopping(); }
+
+bool LaunchThread::adopt() {
+    if (!adopts_) return false;
+    auto claim = executor_.claim(nullptr);
+    if (!claim) return false;
+    start(std::move(*claim));
+    return true;
+}
+
+void LaunchThread::start(Executor::Claim claim) {
+    auto cores = executor_.acquire_cores();
+    Status status = cores.status();
+    if (cores.ok()) status = cores.value()->prepare(claim.job->config.block_dim * executor_.config().vector_cores);
+    if (!status.ok()) return executor_.complete(std::move(claim), status);
+    Active active{std::move(claim), std::move(cores).value(), nullptr};
+    active.run =
+        std::make_unique<RunningLaunch>(*active.claim.job, executor_.config(), executor_.fabric(), *active.cores);
+    active_.push_back(std::move(active));
+    runner_.add(*active_.back().run, *active_.back().cores);
+}
+
+void LaunchThread::finish(const RunningLaunch& run) {
+    const auto found =
+        std::find_if(active_.begin(), active_.end(), [&](const Active& a) { return a.run.get() == &run; });
+    Active ended = std::move(*found);
+    active_.erase(found);
+    const Status outcome = run.failure();
+    ended.run.reset();
+    executor_.release_cores(std::move(ended.cores));
+    executor_.complete(std::move(ended.claim), outcome);
 }
 
 }  // namespace npushmem::npu::detail

@@ -1,12 +1,9 @@
-// The queues of a device and the threads that process them.
-//
-// Threads: workers, started when a launch finds none free, and hosts that synchronize, which run a launch of their
-// stream themselves if no worker has begun it (that saves two hand-overs between threads). Everything here is guarded
-// by one mutex, held for bookkeeping only.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,13 +11,47 @@
 #include <vector>
 
 #include "core/npu/core_set.hpp"
-#include "core/npu/stream_state.hpp"
+#include "core/npu/running_launch.hpp"
 #include "npushmem/npu/device_config.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/wait_policy.hpp"
 
 namespace npushmem::npu::detail {
 
+// What a stream is behind its handle. Guarded by the executor's mutex, except for what never changes.
+class Executor;
+
+class StreamState {
+public:
+    // Either a launch, or "wait until `awaited` has completed its entry number `sequence`".
+    struct Entry {
+        std::unique_ptr<QueuedLaunch> job;
+        std::shared_ptr<StreamState> awaited;
+        std::uint64_t sequence = 0;
+
+        [[nodiscard]] bool satisfied() const { return awaited->completed >= sequence; }
+    };
+
+    explicit StreamState(std::shared_ptr<Executor> owner) : executor(std::move(owner)) {}
+
+    // Whether a thread could take a launch from it.
+    [[nodiscard]] bool claimable() const { return !busy && !entries.empty() && entries.front().job != nullptr; }
+
+    const std::shared_ptr<Executor> executor;
+    std::deque<Entry> entries;
+    std::uint64_t queued = 0;     // entries ever queued: the sequence number of the last one
+    std::uint64_t completed = 0;  // entries that have ended, in order
+    bool busy = false;            // a launch of this stream runs
+    bool listed = false;          // among the executor's active streams
+    bool closed = false;
+    Status failure;  // the first since the last synchronize
+};
+
+// The queues of a device and the threads that process them.
+//
+// Threads: workers, started when a launch finds none free, and hosts that synchronize, which run a launch of their
+// stream themselves if no worker has begun it (that saves two hand-overs between threads). Everything here is guarded
+// by one mutex, held for bookkeeping only.
 class Executor : public std::enable_shared_from_this<Executor> {
 public:
     using StreamRef = std::shared_ptr<StreamState>;

@@ -1,21 +1,42 @@
-// Runs the cores of launches on one thread, in turns.
-//
-// A core runs until it waits; then the next one in the ring that can run is resumed directly from its stack. When none
-// can, the thread takes on another launch, or waits as the policy says until a condition comes true.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "core/npu/core_context.hpp"
 #include "core/npu/running_launch.hpp"
-#include "core/npu/scheduler.hpp"
+#include "npushmem/npu/remote_operations.hpp"
 #include "npushmem/npu/wait_policy.hpp"
 
 namespace npushmem::npu::detail {
 
+// Who goes next, where that is not simply the next in the ring: for modes that replay, vary or explore the order.
+// Called by the thread of one runner.
+class Scheduler {
+public:
+    Scheduler() = default;
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+    virtual ~Scheduler() = default;
+
+    // One of `runnable`, which is not empty and in ring order behind the core that ran last.
+    virtual CoreContext& choose(const std::vector<CoreContext*>& runnable) = 0;
+    // No core can go on. Makes something happen that may change that, or fails the launches.
+    virtual void unblock() = 0;
+    // The deadline of a launch has passed. True: the scheduler has failed the launches. False: the runner fails this
+    // one.
+    virtual bool on_deadline() { return false; }
+    // Changes with the memory: a core that polls need not look again before.
+    [[nodiscard]] virtual std::uint64_t version() const = 0;
+};
+
+// Runs the cores of launches on one thread, in turns.
+//
+// A core runs until it waits; then the next one in the ring that can run is resumed directly from its stack. When none
+// can, the thread takes on another launch, or waits as the policy says until a condition comes true.
 // What a runner asks of those who queue launches.
 class WorkSource {
 public:
@@ -119,6 +140,24 @@ private:
     std::uint32_t switches_ = 0;
     std::chrono::nanoseconds check_interval_;
     std::vector<RunningLaunch*> ended_;
+};
+
+// A core in an operation of a transport: other cores run meanwhile.
+// For the current core of a runner; `where` is what the kernel is doing.
+class CoreWait final : public RemoteWait {
+public:
+    CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) { core.used_transport = true; }
+
+    Status until(const std::function<bool()>& ready, const char* what, int pe) override {
+        if (ready()) return {};
+        WaitPredicate predicate{ready, what, pe};
+        return core_.runner->await_predicate(core_, predicate, where_);
+    }
+    [[nodiscard]] std::unique_ptr<RemoteCoreState>& core_state() override { return core_.remote; }
+
+private:
+    CoreContext& core_;
+    const Where& where_;
 };
 
 }  // namespace npushmem::npu::detail

@@ -5,7 +5,7 @@
 #include <boost/context/detail/exception.hpp>
 #include <exception>
 
-#include "core/npu/core_wait.hpp"
+#include "core/npu/runner.hpp"
 #include "core/npu/source_line.hpp"
 
 namespace npushmem::npu::detail {

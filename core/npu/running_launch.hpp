@@ -1,15 +1,26 @@
-// A launch while it runs: its cores, their common barrier, and its first failure.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 #include "core/npu/core_set.hpp"
-#include "core/npu/queued_launch.hpp"
 #include "npushmem/npu/fabric.hpp"
+#include "npushmem/npu/launch.hpp"
 
 namespace npushmem::npu::detail {
 
+// A launch from the moment it is queued.
+struct QueuedLaunch {
+    LaunchConfig config;
+    std::unique_ptr<KernelBody> body;
+
+    // As messages call it: its name, or where it was launched.
+    [[nodiscard]] std::string title() const;
+};
+
+// A launch while it runs: its cores, their common barrier, and its first failure.
 // Used by one thread only.
 class RunningLaunch {
 public:

@@ -1,4 +1,3 @@
-// A device waits as the rest of its process does.
 #pragma once
 
 #include "core/base/wait.hpp"
@@ -6,6 +5,7 @@
 
 namespace npushmem::npu {
 
+// A device waits as the rest of its process does.
 // Over a Waiter; `waiter`, `os` and `liveness` must outlive it. `liveness` may be null; `n_pes` is asked about when a
 // kernel does not say whose store it waits for. The Waiter itself should know no liveness: which PE matters differs per
 // core. `progress`, as the Waiter's own, for the pauses; null: there is none to make.
@@ -29,3 +29,26 @@ private:
 };
 
 }  // namespace npushmem::npu
+
+namespace npushmem::npu::detail {
+
+// Waiting for a device that no runtime made.
+class StandaloneWaitPolicy final : public WaitPolicy {
+public:
+    // `pes`: PEs that share this machine.
+    explicit StandaloneWaitPolicy(int pes);
+
+    Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {
+        return policy_.until(ready, timeout);
+    }
+    [[nodiscard]] int polls() const override { return policy_.polls(); }
+    void pause(std::uint64_t round) override { policy_.pause(round); }
+
+private:
+    SystemWaitOs os_;
+    WaitCounters counters_;
+    Waiter waiter_;
+    WaiterPolicy policy_;
+};
+
+}  // namespace npushmem::npu::detail

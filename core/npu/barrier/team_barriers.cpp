@@ -1,12 +1,58 @@
-// Which barrier a kernel or a stream gets when it does not name one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
+#include "core/npu/barrier/barrier_execution.hpp"
+#include "core/npu/source_line.hpp"
 #include "npushmem/npu/barrier.hpp"
 #include "npushmem/npu/launch.hpp"
 
+namespace npushmem::npu::barrier {
+
+int Members::index_of(int pe) const {
+    if (list_ == nullptr) return team_.index_of(pe);
+    const int* found = std::find(list_, list_ + size(), pe);
+    return found == list_ + size() ? -1 : static_cast<int>(found - list_);
+}
+
+void BarrierExecution::reject(int pe) const {
+    const TeamView& team = members_.team();
+    throw KernelError(Code::argument,
+                      fmt::format("barrier: PE {} is no member of the team of {} PEs from {} by {} ({})", pe, team.size,
+                                  team.start, team.stride, text_of(where_)));
+}
+
+}  // namespace npushmem::npu::barrier
+
 namespace npushmem::npu {
+
+void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
+                  const std::source_location& where) {
+    if (per_server < 1 || team.size % per_server != 0) {
+        throw KernelError(Code::argument, fmt::format("barrier across servers: {} PEs are not whole servers of {} ({})",
+                                                      team.size, per_server, text_of(where)));
+    }
+    const int mine = team.index_of(core.my_pe());
+    if (mine < 0) {
+        throw KernelError(Code::argument,
+                          fmt::format("barrier across servers: PE {} is no member ({})", core.my_pe(), text_of(where)));
+    }
+    const int leader = mine - mine % per_server;
+    const TeamView server{team.pe(leader), team.stride, per_server};
+    const TeamView leaders{team.start, team.stride * per_server, team.size / per_server};
+    sync_v3(core, server, &state->server, where);
+    if (mine == leader) sync_v1(core, leaders, &state->leaders, where);
+    // The others wait here for their leader.
+    sync_v3(core, server, &state->server, where);
+}
+
+void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
+                     const std::source_location& where) {
+    core.quiet(where);
+    sync_servers(core, team, per_server, state, where);
+}
+
 namespace {
 
 // Up to here reading everybody costs less than signalling some in rounds: v3 polls eight words at once.

@@ -1,6 +1,8 @@
-#include "core/npu/waiter_policy.hpp"
+#include "core/npu/wait_policies.hpp"
 
 #include <fmt/format.h>
+
+#include <thread>
 
 namespace npushmem::npu {
 namespace {
@@ -37,3 +39,18 @@ Status WaiterPolicy::peer_status(int pe) const {
 }
 
 }  // namespace npushmem::npu
+
+namespace npushmem::npu::detail {
+namespace {
+
+WaitBudget budget_for(int pes) {
+    const unsigned cores = std::thread::hardware_concurrency();
+    return choose_wait_budget({.cores = cores == 0 ? 1.0 : cores, .pes = pes});
+}
+
+}  // namespace
+
+StandaloneWaitPolicy::StandaloneWaitPolicy(int pes)
+    : waiter_(budget_for(pes), os_, counters_), policy_(waiter_, os_, nullptr, pes) {}
+
+}  // namespace npushmem::npu::detail

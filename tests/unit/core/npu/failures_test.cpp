@@ -14,7 +14,7 @@ using testing::Not;
 
 TEST(SourceLine, NamesTheFileAndTheLineOfAKernel) {
     const auto here = std::source_location::current();
-    EXPECT_THAT(text_of(here), EndsWith("source_line_test.cpp:" + std::to_string(here.line())));
+    EXPECT_THAT(text_of(here), EndsWith("failures_test.cpp:" + std::to_string(here.line())));
     EXPECT_EQ(text_of({}), "the library");
 }
 
