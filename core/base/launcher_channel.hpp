@@ -21,10 +21,10 @@ struct LauncherRecord {
         line = 'l',
         failed_calls = 'f',
         message = 'm',
-        ended = 'e',    // a PE has ended without a failure
-        request = 'r',  // of a PE that cannot go on
-        outcome = 'o',  // how the part of the job on the host ends: core/tools/run/outcome.hpp
-        looked = 'k',   // all ends up to the launcher's order to look have been reported
+        ended = 'e',          // a PE has ended without a failure
+        request = 'r',        // of a PE that cannot go on
+        outcome = 'o',        // how the PEs of the host end: core/tools/run/outcome.hpp
+        exits_flushed = 'k',  // all ends up to flush_exits_signal have been reported
     };
 
     Kind kind = Kind::line;

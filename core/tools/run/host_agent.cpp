@@ -88,7 +88,7 @@ bool forward_next_signal(int job) {
 
 // Signals come from standard input. One that is sent to all processes of the host reaches the job as well, which gets
 // signals that are sent before it is ready for them. Returns the mask as it was.
-sigset_t block_part_signals() {
+sigset_t block_agent_signals() {
     const sigset_t signals = set_of(agent_signals);
     sigset_t before;
     (void)::sigprocmask(SIG_BLOCK, &signals, &before);
@@ -119,7 +119,7 @@ int run_host_agent(const char* const* environment) {
     if (::chdir(request.value().folder.c_str()) != 0)
         return host_agent_failed({Code::system, fmt::format("cannot enter the folder {}: {}", request.value().folder,
                                                             std::strerror(errno))});
-    const sigset_t mask = block_part_signals();
+    const sigset_t mask = block_agent_signals();
     const int job = ::fork();
     if (job < 0) return host_agent_failed({Code::system, fmt::format("fork: {}", std::strerror(errno))});
     if (job == 0) ::_exit(run_here(request.value(), mask, environment));

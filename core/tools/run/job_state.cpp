@@ -23,17 +23,17 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
     if (end.failed() && phase_ == Phase::running && !has_reported_failure(end)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         commands = end_job(exit_code_of(end), text + rest, now);
-        if (scope_ == Scope::part && end.how == TerminationKind::exited) {
+        if (scope_ == Scope::host && end.termination == TerminationKind::exited) {
             commands.outcome->exit = text + rest;
             commands.messages = {};
         }
     }
-    if (scope_ == Scope::hosts) has_reported_ends(end.pe, now);
+    if (scope_ == Scope::agents) has_reported_ends(end.pe, now);
     if (ended_ < npes_) return commands;
     if (phase_ == Phase::running && !deferred_failures_.empty()) {
-        commands = end_as_held(now);
-        // The launcher of the whole job has received the requests of a part, and names the PE.
-        if (scope_ == Scope::part) commands.messages = {}, commands.outcome.reset();
+        commands = end_for_deferred_failure(now);
+        // The job's launcher has received the requests of the host agent, and names the PE.
+        if (scope_ == Scope::host) commands.messages = {}, commands.outcome.reset();
     }
     commands.close = close_job().close;
     return commands;
@@ -50,30 +50,30 @@ Commands JobState::failed(int status, const std::string& message) {
 
 Commands JobState::exit_requested(const ExitRequest& request, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    return request.failed ? hold({request.pe, request, {}, {}}, now) : end_with(request, now);
+    return request.failed ? defer({request.pe, request, {}, {}}, now) : end_with(request, now);
 }
 
 Commands JobState::exit_requested_on_host(const ExitRequest& request, int host, Clock::time_point now) {
-    return phase_ == Phase::running ? hold({host, request, {}, {}}, now) : Commands{};
+    return phase_ == Phase::running ? defer({host, request, {}, {}}, now) : Commands{};
 }
 
-// One look serves all. A part forwards each request and does not look by itself.
-Commands JobState::hold(const Held& held, Clock::time_point now) {
+// One flush serves all failures. A host agent forwards each request and does not flush by itself.
+Commands JobState::defer(const DeferredFailure& failure, Clock::time_point now) {
     const bool first = deferred_failures_.empty();
-    deferred_failures_.push_back(held);
+    deferred_failures_.push_back(failure);
     Commands commands;
-    if (scope_ == Scope::part) commands.forwarded = held.request;
+    if (scope_ == Scope::host) commands.forwarded = failure.request;
     if (!first) return commands;
     if (scope_ == Scope::job) commands.flush_exits = true;
-    if (scope_ == Scope::hosts) commands.signals = {look_signal};
-    if (scope_ != Scope::job) cause_deadline_ = now + (scope_ == Scope::hosts ? look_limit : order_limit);
+    if (scope_ == Scope::agents) commands.signals = {flush_exits_signal};
+    if (scope_ != Scope::job) cause_deadline_ = now + (scope_ == Scope::agents ? flush_timeout : stop_order_timeout);
     return commands;
 }
 
 // The exit of a PE counts more than that another PE cannot go on.
-const JobState::Held& JobState::likely_cause() const {
-    const auto exit =
-        std::ranges::find_if(deferred_failures_, [](const Held& held) { return !held.outcome.exit.empty(); });
+const JobState::DeferredFailure& JobState::likely_cause() const {
+    const auto exit = std::ranges::find_if(
+        deferred_failures_, [](const DeferredFailure& failure) { return !failure.outcome.exit.empty(); });
     return exit == deferred_failures_.end() ? deferred_failures_.front() : *exit;
 }
 
@@ -89,17 +89,17 @@ void JobState::exits_flushed_on_host(int host, Clock::time_point now) {
 
 void JobState::has_reported_ends(int host, Clock::time_point now) {
     const bool is_new = hosts_reported_.insert(host).second;
-    if (is_new && all_hosts_have_reported()) looked(now);
+    if (is_new && all_hosts_have_reported()) exits_flushed(now);
 }
 
 bool JobState::all_hosts_have_reported() const { return static_cast<int>(hosts_reported_.size()) == npes_; }
 
-Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::string& part, Clock::time_point now) {
+Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::string& agent, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
-    const Held held{host, {}, outcome, part};
-    if (outcome.exit.empty()) return end_as_part(held, now);
-    const Commands commands = hold(held, now);
-    if (all_hosts_have_reported()) looked(now);
+    const DeferredFailure failure{host, {}, outcome, agent};
+    if (outcome.exit.empty()) return end_for_agent(failure, now);
+    const Commands commands = defer(failure, now);
+    if (all_hosts_have_reported()) exits_flushed(now);
     return commands;
 }
 
@@ -112,19 +112,19 @@ int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 
 
 bool JobState::has_reported_failure(const ExitRecord& end) const {
     return std::any_of(deferred_failures_.begin(), deferred_failures_.end(),
-                       [&](const Held& held) { return held.process == end.pe; });
+                       [&](const DeferredFailure& failure) { return failure.process == end.pe; });
 }
 
-Commands JobState::end_as_held(Clock::time_point now) {
-    const Held held = likely_cause();
-    return held.outcome.exit.empty() ? end_with(held.request, now) : end_as_part(held, now);
+Commands JobState::end_for_deferred_failure(Clock::time_point now) {
+    const DeferredFailure failure = likely_cause();
+    return failure.outcome.exit.empty() ? end_with(failure.request, now) : end_for_agent(failure, now);
 }
 
-Commands JobState::end_as_part(const Held& held, Clock::time_point now) {
-    const int others = running() - (ended_processes_.count(held.process) == 0 ? 1 : 0);
+Commands JobState::end_for_agent(const DeferredFailure& failure, Clock::time_point now) {
+    const int others = running() - (ended_processes_.count(failure.process) == 0 ? 1 : 0);
     const std::string rest = others > 0 ? fmt::format("; ending the other {}", pes(others)) : "";
-    const auto& [status, exit] = held.outcome;
-    Commands commands = end_job(status, fmt::format("{} ends with status {}{}", held.part, status, rest), now);
+    const auto& [status, exit] = failure.outcome;
+    Commands commands = end_job(status, fmt::format("{} ends with status {}{}", failure.agent, status, rest), now);
     if (!exit.empty()) commands.messages.insert(commands.messages.begin(), exit);
     if (status == 0) commands.messages = {};
     return commands;
@@ -164,7 +164,7 @@ Commands JobState::signalled(int signal) {
 Commands JobState::expired(Clock::time_point now) {
     if (phase_ == Phase::closing) return {};
     if (phase_ == Phase::ending) return close_job();
-    if (cause_deadline_ && now >= *cause_deadline_) return end_as_held(now);
+    if (cause_deadline_ && now >= *cause_deadline_) return end_for_deferred_failure(now);
     const double limit = std::chrono::duration<double>(*limit_).count();
     return end_job(exit_timeout,
                    fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
@@ -179,9 +179,9 @@ Commands JobState::end_job(int status, std::string message, Clock::time_point no
     Commands commands;
     if (all_started) {
         phase_ = Phase::ending;
-        deadline_ = now + (scope_ == Scope::hosts ? part_grace : grace);
+        deadline_ = now + (scope_ == Scope::agents ? host_grace : grace);
         // A stopped PE acts on TERM only once it continues.
-        commands.signals = {scope_ == Scope::hosts ? end_signal : SIGTERM, SIGCONT};
+        commands.signals = {scope_ == Scope::agents ? end_signal : SIGTERM, SIGCONT};
     } else {
         commands = close_job();
     }
@@ -191,7 +191,7 @@ Commands JobState::end_job(int status, std::string message, Clock::time_point no
 }
 
 std::string JobState::pes(int count) const {
-    const char* const noun = scope_ == Scope::hosts ? "part" : "PE";
+    const char* const noun = scope_ == Scope::agents ? "host agent" : "PE";
     return count == 1 ? fmt::format("running {}", noun) : fmt::format("{} running {}s", count, noun);
 }
 

@@ -7,7 +7,7 @@
 namespace npushmem::run {
 namespace {
 
-constexpr std::string_view opening = "npushmem-part 3 ";
+constexpr std::string_view opening = "npushmem-launch 3 ";
 constexpr std::int64_t longest_body = 64LL << 20;
 
 std::vector<std::string> texts_of(std::string_view body) {

@@ -2,7 +2,7 @@
 // how, and with what environment. Nothing of it is on a command line, where a shell would take it apart and everybody
 // could read the job's id.
 //
-//     "npushmem-part 3 <bytes of the body>\n"   then the body: texts, each ended by a NUL
+//     "npushmem-launch 3 <bytes of the body>\n"   then the body: texts, each ended by a NUL
 //     folder, mark of records, first PE, step, count, PEs of the job, binding, tag, verbose, number of variables,
 //     variables..., command...
 #pragma once

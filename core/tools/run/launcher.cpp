@@ -39,8 +39,8 @@ int status_for_exec_error(int error) {
 }
 
 Scope scope_of(const Options& options, const JobPlan& plan) {
-    if (!plan.hosts.empty()) return Scope::hosts;
-    return options.job_npes > 0 ? Scope::part : Scope::job;
+    if (!plan.hosts.empty()) return Scope::agents;
+    return options.job_npes > 0 ? Scope::host : Scope::job;
 }
 
 std::string remedy_for(int error) {
@@ -142,13 +142,13 @@ void Launcher::handle_message(Received received) {
     if (message.kind == MessageKind::started) pe_started(message, std::move(received.descriptors));
     if (message.kind == MessageKind::start_failed) pe_not_started(message, received.payload);
     if (message.kind == MessageKind::ended) pe_ended(message);
-    if (message.kind == MessageKind::looked) ends_are_reported();
+    if (message.kind == MessageKind::exits_flushed) exits_flushed();
 }
 
 // The records of the ends were written before.
-void Launcher::ends_are_reported() {
-    if (is_part()) return handle_record(record_of_part(LauncherRecord::Kind::looked, {}));
-    state_.looked(Clock::now());
+void Launcher::exits_flushed() {
+    if (is_host_agent()) return handle_record(record_of_host(LauncherRecord::Kind::exits_flushed, {}));
+    state_.exits_flushed(Clock::now());
 }
 
 void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
@@ -197,7 +197,7 @@ void Launcher::pe_ended(const Message& message) {
 void Launcher::report_to_rendezvous(const Message& message) {
     if (state_.closing()) return;
     const bool local = plan_.hosts.empty();
-    if (is_part()) {
+    if (is_host_agent()) {
         const int pe = plan_.numbering.of(message.pe);
         return handle_record({LauncherRecord::Kind::ended,
                               pe,
@@ -235,7 +235,7 @@ void Launcher::handle_signal() {
     if (::read(resources_.signals.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return;
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == end_signal) return execute(state_.stop_requested(Clock::now()));
-    if (signal == look_signal) return order_look();
+    if (signal == flush_exits_signal) return request_exit_flush();
     if (supervisor_ended_ && (signal == SIGINT || signal == SIGTERM)) output_abandoned_ = true;
     report_if_verbose(fmt::format("forwarding {} to {} {}s", signal_name(signal), state_.running(),
                                   plan_.hosts.empty() ? "PE" : "host agent"));
@@ -262,7 +262,7 @@ void Launcher::read_log() {
 
 // On a host of the job everything goes to the launcher of the whole job.
 void Launcher::handle_record(const LauncherRecord& record) {
-    if (is_part()) {
+    if (is_host_agent()) {
         errors_.text() += frames_of(record, options_.record_mark);
     } else if (record.kind == LauncherRecord::Kind::ended) {
         if (rendezvous_) rendezvous_->pe_ended(record.pe, options_.npes, record.text);
@@ -270,18 +270,18 @@ void Launcher::handle_record(const LauncherRecord& record) {
         const auto calls = parse_integer(record.text, 1, std::numeric_limits<std::int32_t>::max());
         failed_calls_[record.pe] += calls.ok() ? calls.value() : 1;
     } else {
-        take_record_of_host(record);
+        handle_record_of_host(record);
         diagnostics_.add(record, Clock::now());
     }
 }
 
-// Handles the records that a part of the job makes by record_of_part, and ignores others.
-void Launcher::take_record_of_host(const LauncherRecord& record) {
+// Handles the records that a host agent makes by record_of_host, and ignores others.
+void Launcher::handle_record_of_host(const LauncherRecord& record) {
     const auto hosts = static_cast<int>(plan_.hosts.size());
     if (hosts == 0 || record.pe < 0 || record.pe >= options_.npes) return;
     const int host = emulated_host_of(record.pe, options_.npes, hosts, options_.map_by);
     const auto now = Clock::now();
-    if (record.kind == LauncherRecord::Kind::looked) state_.looked_on_host(host, now);
+    if (record.kind == LauncherRecord::Kind::exits_flushed) state_.exits_flushed_on_host(host, now);
     if (record.kind == LauncherRecord::Kind::request)
         if (const auto request = parse_exit_request(record.text))
             execute(state_.exit_requested_on_host(*request, host, now));
@@ -290,21 +290,21 @@ void Launcher::take_record_of_host(const LauncherRecord& record) {
             execute(state_.outcome_on_host(*outcome, host, name_of(host), now));
 }
 
-LauncherRecord Launcher::record_of_part(LauncherRecord::Kind kind, const std::string& text) const {
+LauncherRecord Launcher::record_of_host(LauncherRecord::Kind kind, const std::string& text) const {
     return {kind, plan_.numbering.first, {}, text};
 }
 
-void Launcher::report_to_whole_job(const Commands& commands) {
-    if (commands.forwarded) handle_record(record_of_part(LauncherRecord::Kind::request, line_of(*commands.forwarded)));
-    if (commands.outcome) handle_record(record_of_part(LauncherRecord::Kind::outcome, text_of(*commands.outcome)));
+void Launcher::report_to_job_launcher(const Commands& commands) {
+    if (commands.forwarded) handle_record(record_of_host(LauncherRecord::Kind::request, line_of(*commands.forwarded)));
+    if (commands.outcome) handle_record(record_of_host(LauncherRecord::Kind::outcome, text_of(*commands.outcome)));
 }
 
 // A job in which calls failed, and the program cannot know it, is no success.
 void Launcher::fail_for_failed_calls() {
     for (const auto& [index, calls] : resources_.log.failed_calls()) failed_calls_[plan_.numbering.of(index)] += calls;
     if (failed_calls_.empty() || state_.exit_status() != 0) return;
-    state_.calls_failed(is_part() ? exit_calls_failed : EXIT_FAILURE);
-    if (!is_part())
+    state_.calls_failed(is_host_agent() ? exit_calls_failed : EXIT_FAILURE);
+    if (!is_host_agent())
         return report(
             fmt::format("{}, as reported above, and the program did not ask for these failures: the job has "
                         "failed (NPUSHMEM_ON_ERROR=report only reports them)",
@@ -315,14 +315,16 @@ void Launcher::fail_for_failed_calls() {
 
 void Launcher::execute(const Commands& commands) {
     for (const auto& message : commands.messages) report(message);
-    if (is_part()) report_to_whole_job(commands);
+    if (is_host_agent()) report_to_job_launcher(commands);
     for (const int signal : commands.signals)
         (void)resources_.supervisor.send(Message{MessageKind::signal, -1, -1, signal, 0});
-    if (commands.flush_exits) order_look();
+    if (commands.flush_exits) request_exit_flush();
     if (commands.close) close_job();
 }
 
-void Launcher::order_look() { (void)resources_.supervisor.send(Message{MessageKind::flush_exits, -1, -1, 0, 0}); }
+void Launcher::request_exit_flush() {
+    (void)resources_.supervisor.send(Message{MessageKind::flush_exits, -1, -1, 0, 0});
+}
 
 // The end of the channel is what the supervisor takes as the order to end everything.
 void Launcher::close_job() {
@@ -389,7 +391,7 @@ void Launcher::report_if_verbose(const std::string& message) {
 
 std::string Launcher::name_of(int index) const {
     if (plan_.hosts.empty()) return fmt::format("PE {}", plan_.numbering.of(index));
-    return fmt::format("the host agent on {}", plan_.hosts[static_cast<std::size_t>(index)]);
+    return fmt::format("the host agent on host {}", plan_.hosts[static_cast<std::size_t>(index)]);
 }
 
 int Launcher::npes_of_job() const { return options_.job_npes > 0 ? options_.job_npes : options_.npes; }

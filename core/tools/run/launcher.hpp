@@ -50,7 +50,7 @@ private:
     [[nodiscard]] std::optional<std::chrono::milliseconds> time_to_wait() const;
     void receive_from_supervisor();
     void handle_message(Received received);
-    void ends_are_reported();
+    void exits_flushed();
     void pe_started(const Message& message, std::vector<Fd> output);
     void tag_output_of(int pe, std::vector<Fd> output);
     void pe_not_started(const Message& message, const std::string& attempt);
@@ -61,12 +61,12 @@ private:
     void read_exit_requests();
     void read_log();
     void handle_record(const LauncherRecord& record);
-    void take_record_of_host(const LauncherRecord& record);
-    void report_to_whole_job(const Commands& commands);
-    [[nodiscard]] LauncherRecord record_of_part(LauncherRecord::Kind kind, const std::string& text) const;
+    void handle_record_of_host(const LauncherRecord& record);
+    void report_to_job_launcher(const Commands& commands);
+    [[nodiscard]] LauncherRecord record_of_host(LauncherRecord::Kind kind, const std::string& text) const;
     void fail_for_failed_calls();
     void execute(const Commands& commands);
-    void order_look();
+    void request_exit_flush();
     void close_job();
     void finish_output();
     void write_out();
@@ -77,7 +77,7 @@ private:
     void report_if_verbose(const std::string& message);
     [[nodiscard]] std::string name_of(int index) const;
     // On a host of a job that the launcher on another host has started.
-    [[nodiscard]] bool is_part() const { return !options_.record_mark.empty(); }
+    [[nodiscard]] bool is_host_agent() const { return !options_.record_mark.empty(); }
     [[nodiscard]] int npes_of_job() const;
     [[nodiscard]] int emulated_host_of_pe(int pe) const;
 

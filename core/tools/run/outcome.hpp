@@ -1,4 +1,4 @@
-// How a part of a job, on one host, ends for a reason of its own: a pure value.
+// How the PEs of one host end for a reason of their own: a pure value.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace npushmem::run {
 struct Outcome {
     int status = 0;
     // Not empty: a PE has exited with the status, maybe because a PE on another host was killed. The launcher of the
-    // whole job shows this text if it finds no such PE. The part has reported any other reason itself.
+    // whole job shows this text if it finds no such PE. The host agent has reported any other reason itself.
     std::string exit;
 
     friend bool operator==(const Outcome&, const Outcome&) = default;

@@ -39,8 +39,8 @@ sigset_t block_signals(const Options& options) {
     return before;
 }
 
-// A carrier gets signals that are sent before it is ready for them.
-sigset_t with_part_signals(sigset_t mask) {
+// An agent client gets signals that are sent before it is ready for them.
+sigset_t with_agent_signals(sigset_t mask) {
     for (const int signal : agent_signals) sigaddset(&mask, signal);
     return mask;
 }
@@ -109,7 +109,7 @@ int run_launcher(const Options& options, const JobPlan& plan, Channel channel, J
 
 int run_job(const Options& options, JobPlan plan) {
     const sigset_t mask = block_signals(options);
-    if (!plan.signal_mask) plan.signal_mask = plan.hosts.empty() ? mask : with_part_signals(mask);
+    if (!plan.signal_mask) plan.signal_mask = plan.hosts.empty() ? mask : with_agent_signals(mask);
     raise_file_limit();
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
     auto ends = Channel::pair();

@@ -28,7 +28,7 @@ TEST(LauncherRecord, ArrivesAsItWasSent) {
           LauncherRecord{LauncherRecord::Kind::ended, 5, "", "PE 5 exited with status 0"},
           LauncherRecord{LauncherRecord::Kind::request, 4, "", "failed 5 1"},
           LauncherRecord{LauncherRecord::Kind::outcome, 4, "", "137 "},
-          LauncherRecord{LauncherRecord::Kind::looked, 4, "", ""},
+          LauncherRecord{LauncherRecord::Kind::exits_flushed, 4, "", ""},
           LauncherRecord{LauncherRecord::Kind::failed_calls, 1048575, "", "17"}})
         EXPECT_EQ(LauncherRecord::decode(body_of(record)), record);
 }

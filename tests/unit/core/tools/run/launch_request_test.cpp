@@ -43,9 +43,9 @@ TEST(LaunchRequest, ArrivesAsItWasGiven) {
 
 TEST(LaunchRequest, WhatIsNoneIsRefused) {
     EXPECT_THAT(LaunchRequest::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
-    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-part 3 -3").ok());
+    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 3 -3").ok());
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 30").ok());
-    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-part 3 99999999999").ok());
+    EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 3 99999999999").ok());
     const std::string body = body_of(sample().encode());
     std::size_t decoded = 0;
     for (std::size_t bytes = 0; bytes < body.size(); ++bytes)
