@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/npu/waiter_policy.hpp"
+#include "core/npu/wait_policies.hpp"
 #include "core/runtime/npu_direct.hpp"
 #include "core/runtime/npu_proxied.hpp"
 #include "core/runtime/wait_services.hpp"

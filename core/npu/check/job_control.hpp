@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/npu/check/domain.hpp"
-#include "core/npu/scheduler.hpp"
+#include "core/npu/runner.hpp"
 #include "npushmem/npu/checked_job.hpp"
 
 namespace npushmem::npu::check {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/npu/anonymous_mapping.hpp"
 #include "core/npu/check/memory_names.hpp"
+#include "core/npu/core_set.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"
 
