@@ -1,4 +1,4 @@
-// Strided blocks of bytes at equal distances, at a PE and here: what strided transfers move.
+// Strided blocks of bytes, remote and local, for strided transfers.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace npushmem {
 
 // All in bytes, except `count`.
 struct StridedBlocks {
-    std::uint64_t offset;         // of the first one, in the PE's slice
-    std::uint64_t remote_stride;  // from the beginning of one block to the next; at least `bytes`, or any for one block
+    std::uint64_t offset;         // of the first block, in the PE's slice
+    std::uint64_t remote_stride;  // between the beginnings of blocks; at least `bytes`, or any for one block
     std::uint64_t local_stride;
     std::uint64_t bytes;  // of a block
     std::uint64_t count;
 };
 
-// Where blocks begin, and how far apart.
+// The first block and the distance between blocks.
 template <class Byte>
 struct StridedBuffer {
     Byte* first;
@@ -30,7 +30,7 @@ inline void copy_blocks(StridedBuffer<std::byte> to, StridedBuffer<const std::by
         for (std::uint64_t i = 0; i < count; ++i)
             std::memcpy(to.first + i * to.stride, from.first + i * from.stride, size);
     };
-    // Of the sizes of most elements the compiler makes a load and a store.
+    // For these sizes, which most elements have, the compiler emits a load and a store.
     if (bytes == 8)
         each(std::integral_constant<std::size_t, 8>{});
     else if (bytes == 4)

@@ -1,14 +1,109 @@
 #include "core/base/config.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
-#include "core/base/standard_variables.hpp"
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem {
+
+std::optional<std::string> ProcessEnvironment::get(const std::string& name) const {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::map<std::string, std::string> ProcessEnvironment::npushmem_variables() const {
+    std::map<std::string, std::string> found;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const auto equals = text.find('=');
+        if (text.starts_with("NPUSHMEM_") && equals != std::string_view::npos)
+            found.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return found;
+}
+
+namespace {
+
+constexpr double max_bytes = 9.0e18;  // 64 bits, minus room for rounding to pages
+
+// Returns 0 for an unknown suffix. Beyond the standard, "kb" and "kib" mean "k", as in NPUSHMEM_SYMMETRIC_SIZE.
+double factor_of(std::string_view suffix) {
+    const std::string_view after_letter = suffix.substr(1);
+    if (!after_letter.empty() && after_letter != "b" && after_letter != "ib") return 0;
+    switch (suffix.front()) {
+        case 'k': return 0x1p10;
+        case 'm': return 0x1p20;
+        case 'g': return 0x1p30;
+        case 't': return 0x1p40;
+        default: return 0;
+    }
+}
+
+// Accepts a decimal number, possibly with a fraction, and one suffix. The heap gets at least the ceiling of the product
+// and at least one byte, rounded up to pages.
+Result<std::string> translate_size(std::string_view text) {
+    const std::string word = lowercase(trimmed(text));
+    double number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number, std::chars_format::fixed);
+    const auto suffix = std::string_view(word).substr(static_cast<std::size_t>(end - word.data()));
+    const double factor = suffix.empty() ? 1 : factor_of(suffix);
+    const Status refused{Code::config, fmt::format("'{}' is not a number of bytes", text)};
+    if (error != std::errc{} || factor == 0 || !(number >= 0)) return refused;
+    if (number * factor > max_bytes) return Status{Code::config, fmt::format("'{}' does not fit into 64 bits", text)};
+    return fmt::format("{}", std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(number * factor))));
+}
+
+template <const char* const& Value>
+Result<std::string> always(std::string_view /*text*/) {
+    return std::string(Value);
+}
+
+constexpr const char* on = "1";
+constexpr const char* debug = "debug";
+
+constexpr StandardVariable variables[] = {
+    {"VERSION", {"SHMEM_VERSION", "SMA_VERSION"}, "print the version at start", "any value", always<on>},
+    {"INFO",
+     {"SHMEM_INFO", "SMA_INFO"},
+     "print this help, and the configuration in use with its reasons",
+     "any value",
+     always<on>},
+    {"SYMMETRIC_SIZE",
+     {"SHMEM_SYMMETRIC_SIZE", "SMA_SYMMETRIC_SIZE"},
+     "bytes of each PE's symmetric heap",
+     "a decimal number, possibly with a fraction, with an optional k, m, g or t (powers of 1024), such as 512M or .5g",
+     translate_size},
+    {"DEBUG", {"SHMEM_DEBUG", "SMA_DEBUG"}, "print messages for debugging", "any value", always<debug>},
+};
+
+}  // namespace
+
+std::span<const StandardVariable> standard_variables() { return variables; }
+
+std::optional<StandardValue> standard_value(const Environment& environment, std::string_view row) {
+    for (const auto& variable : variables) {
+        if (row != variable.row) continue;
+        for (const char* name : variable.names)
+            if (auto text = environment.get(name)) return StandardValue{&variable, name, std::move(*text)};
+    }
+    return std::nullopt;
+}
+
+std::string describe_standard_variables() {
+    std::string text =
+        "variables of OpenSHMEM (deprecated: SMA_ instead of SHMEM_); NPUSHMEM_ variables take precedence:\n";
+    for (const auto& variable : variables)
+        text += fmt::format("  {:<22}{}; {}\n", variable.names[0], variable.meaning, variable.accepted);
+    return text + "npushmem-info -c lists all variables, with values and origins\n";
+}
 
 namespace {
 
@@ -37,7 +132,7 @@ constexpr auto between = [](std::string_view text, Settings& into) -> Status {
 
 constexpr std::int64_t max_int32 = std::numeric_limits<std::int32_t>::max();
 
-// More than any address space holds, and little enough for sums with what the runtime adds.
+// Exceeds every address space, and leaves room for the runtime's additions.
 constexpr std::uint64_t max_heap_bytes = 1ULL << 60;
 
 Status parse_heap_size(std::string_view text, Settings& into) {
@@ -62,7 +157,7 @@ constexpr auto one_of(std::string_view text, Settings& into, std::span<const std
         list += list.empty() ? "" : ", ";
         list += candidate;
     }
-    return Status{Code::config, fmt::format("'{}' is none of: {}", text, list)};
+    return Status{Code::config, fmt::format("'{}' is not accepted; expected one of: {}", text, list)};
 }
 
 Status parse_on_error(std::string_view text, Settings& into) {
@@ -98,9 +193,9 @@ using S = Settings;
 
 constexpr ConfigRow rows[] = {
     {"BOOTSTRAP", "AUTO", "AUTO, UID, PMI, MPI, SHMEM, PLUGIN or a plugin's name", "bootstrap",
-     "how PEs find each other at start; AUTO: the plugin that recognises what has started this process",
+     "how PEs find each other at start; AUTO: the plugin that recognises the launcher of this process",
      any<&S::bootstrap>},
-    {"BOOTSTRAP_PMI", "PMI", "PMI, PMI-2 or PMIX", "bootstrap", "which of them BOOTSTRAP=PMI means",
+    {"BOOTSTRAP_PMI", "PMI", "PMI, PMI-2 or PMIX", "bootstrap", "version of PMI that BOOTSTRAP=PMI uses",
      parse_bootstrap_pmi},
     {"BOOTSTRAP_PLUGIN", "", "path or name", "bootstrap", "the bootstrap plugin, with BOOTSTRAP=PLUGIN",
      any<&S::bootstrap_plugin>},
@@ -111,90 +206,92 @@ constexpr ConfigRow rows[] = {
     {"NPES", "-1", "int -1..", "bootstrap", "number of PEs, set by npushmem-run; -1: not given",
      between<&S::npes, -1, max_int32>},
     {"EMULATED_HOST", "-1", "int -1..", "bootstrap",
-     "emulated host of this PE, set by npushmem-run --nodes; PEs of different ones cannot map each other's memory; -1: "
+     "emulated host of this PE, set by npushmem-run --nodes; PEs of different hosts cannot map each other's memory; "
+     "-1: "
      "none",
      between<&S::emulated_host, -1, max_int32>},
     {"LAUNCHER_FD", "", "descriptor:device:inode,...", "bootstrap",
-     "how this PE reports to npushmem-run, set by it; see core/base/launcher_channel.hpp", any<&S::launcher_fd>},
+     "channel for reports to npushmem-run, which sets it; see core/base/launcher_channel.hpp", any<&S::launcher_fd>},
     {"TRANSPORTS", "self,p2p", "ordered list", "transport",
-     "transports to try for each PE, first that reaches it wins; decorators wrap, as in fault(p2p)",
+     "transports in order of preference; the first that reaches a PE serves it; decorators wrap others, as in "
+     "fault(p2p)",
      any<&S::transports>},
-    {"DISABLE_P2P", "0", "bool", "transport", "take p2p out of TRANSPORTS", any<&S::disable_p2p>},
+    {"DISABLE_P2P", "0", "bool", "transport", "remove p2p from TRANSPORTS", any<&S::disable_p2p>},
     {"REMOTE_TRANSPORT", "auto", "auto, none or a name", "transport",
      "transport for PEs of other hosts, appended to TRANSPORTS; auto: in a job of several hosts, the first of "
      "REMOTE_ORDER that every PE can open, unless TRANSPORTS has one",
      any<&S::remote_transport>},
     {"REMOTE_ORDER", "verbs,ucx,libfabric", "ordered list", "transport",
-     "what REMOTE_TRANSPORT=auto tries, in this order; over ucx a job starts faster than over libfabric",
+     "transports that REMOTE_TRANSPORT=auto tries, in this order; a job starts faster over ucx than over libfabric",
      any<&S::remote_order>},
     {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",
-     "kernels call the transports that reach other hosts themselves, each core over a way of its own; 0: they hand "
-     "requests to a proxy thread; auto: 0 where every PE has a CPU for it",
+     "1: kernels call the transports for other hosts directly, with one queue per core; 0: they pass requests to a "
+     "proxy thread; auto: 0 if every PE has a CPU for that thread, otherwise 1",
      parse_ibgda},
-    {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "where plugins are looked for first",
+    {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "folders searched for plugins first",
      any<&S::plugin_path>},
     {"SYMMETRIC_SIZE", "1G", "size", "memory", "symmetric heap of each PE; memory is committed when allocated",
      parse_heap_size},
     {"HEAP_DIR", "", "folder", "memory",
-     "back the heap by an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
+     "unnamed file in this folder (for instance a huge-page mount) backs the heap; empty: anonymous memory",
      any<&S::heap_dir>},
     {"STATIC_DATA", "1", "bool", "memory",
-     "the executable's global and static variables are symmetric; 0: as the system made them, private to each PE",
-     any<&S::static_data>},
+     "the executable's global and static variables are symmetric; 0: private to each PE", any<&S::static_data>},
     {"ENABLE_NIC_PE_MAPPING", "0", "bool", "topology",
      "assign NICs by HCA_LIST or HCA_PE_MAPPING in order of local PE, not by distance", any<&S::enable_nic_pe_mapping>},
-    {"HCA_LIST", "", "name[:port],... or ^name[:port],...", "topology", "NICs that may be used, or with ^ that may not",
+    {"HCA_LIST", "", "name[:port],... or ^name[:port],...", "topology", "NICs to use, or with ^ NICs not to use",
      any<&S::hca_list>},
-    {"HCA_PE_MAPPING", "", "name:port:count,...", "topology", "that many PEs of the host to that port, in this order",
-     any<&S::hca_pe_mapping>},
+    {"HCA_PE_MAPPING", "", "name:port:count,...", "topology",
+     "assign `count` PEs of the host to each port, in this order", any<&S::hca_pe_mapping>},
     {"NIC_RAILS", "", "name[:port]=rail,...", "topology",
-     "rails (numbers 0 to 255) of this host's ports; ports of PEs are connected by rail; without it by subnet, then by "
-     "their place among the host's ports",
+     "rails (numbers 0 to 255) of this host's ports; ports of PEs are connected by rail; empty: by subnet, "
+     "then by position among the host's ports",
      any<&S::nic_rails>},
     {"NIC_POLICY", "balanced", "balanced, nearest, exclusive, round_robin or list", "topology",
      "how NICs are assigned to PEs", parse_nic_policy},
     {"NICS_PER_PE", "0", "int 0..64", "topology",
-     "most NIC ports that a PE uses; 0: the host's ports shared equally among its accelerators (or NPUs)",
+     "maximum number of NIC ports per PE; 0: divide the host's ports equally among its accelerators (or NPUs)",
      between<&S::nics_per_pe, 0, 64>},
     {"NIC_ARBITRATION", "1", "bool", "topology",
-     "take account of the NICs that other jobs on this host use, and let them know of one's own",
-     any<&S::nic_arbitration>},
+     "avoid NICs that other jobs on this host use, and publish the NICs of this job to them", any<&S::nic_arbitration>},
     {"DEVICE", "-1", "int -1..4095", "topology",
-     "NPU of the host that this PE drives, counted over all jobs; -1: the lowest that none uses",
+     "NPU of the host that this PE drives, counted over all jobs; -1: the lowest unused one",
      between<&S::device, -1, 4095>},
-    {"TOPO_FILE", "", "path", "topology", "hwloc XML to use instead of this machine", any<&S::topo_file>},
+    {"TOPO_FILE", "", "path", "topology", "hwloc XML file that describes the host, instead of the host itself",
+     any<&S::topo_file>},
     {"TIMEOUT", "0", "duration", "wait", "deadline of every blocking call; 0: none", any<&S::timeout>},
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",
-     "decision file for auto, as npushmem-perf tune-barrier writes it; npushmem-info -b shows what comes of it",
+     "decision file for auto, as npushmem-perf tune-barrier writes it; npushmem-info -b shows the resulting choices",
      any<&S::coll_tuning_file>},
     {"NPU_BLOCKS", "20", "int 1..1024", "npu", "blocks of the emulated NPU", between<&S::npu_blocks, 1, 1024>},
     {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "vector cores of a block", between<&S::npu_vector_cores, 1, 16>},
-    {"NPU_CHECK", "0", "bool", "npu", "check kernels for hazards: a launch with one fails and says where and why",
-     any<&S::npu_check>},
+    {"NPU_CHECK", "0", "bool", "npu",
+     "check kernels for hazards: a launch with a hazard fails and reports its location and cause", any<&S::npu_check>},
     {"NPU_SCHEDULE", "lazy", "eager, lazy or random:<seed>", "npu", "when queued commands run in checked mode",
      any<&S::npu_schedule>},
     {"NPU_BARRIER", "auto", "v1, v2, v2:<radix>, v3 or auto", "npu", "barrier of the emulated NPU among PEs",
      any<&S::npu_barrier>},
     {"CHECK", "0", "bool", "report",
-     "check the arguments of every call in full: objects that live, overlaps, the same arguments on all PEs of a "
+     "check the arguments of every call in full: live objects, no overlaps, equal arguments on all PEs of a "
      "collective call; slow",
      any<&S::check>},
-    {"INFO", "0", "bool", "report", "PE 0 prints at start what was chosen and why", any<&S::info>},
+    {"INFO", "0", "bool", "report", "PE 0 prints the configuration in use and its reasons at start", any<&S::info>},
     {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
     {"STATS", "0", "bool", "report",
-     "count and time barriers and waits, and who came last; PE 0 prints the table at finalize", any<&S::stats>},
-    {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: one barrier in so many is timed",
+     "count and time barriers and waits, and count last arrivals; PE 0 prints the table at finalize", any<&S::stats>},
+    {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: time one of this many barriers",
      between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
-     "what a failed call does: report it and fail the job under npushmem-run, which then returns 1, unless the call "
-     "returned NULL, an invalid handle or an npushmemx_ code, or the program asked for it by npushmemx_last_error "
+     "effect of a failed call: report it and fail the job under npushmem-run, which then returns 1, unless the call "
+     "returned NULL, an invalid handle or an npushmemx_ code, or the program read it with npushmemx_last_error "
      "(job); only report it (report); end this process at any failure (exit). Under other launchers job only reports "
      "failed calls: use exit",
      parse_on_error},
-    {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "how much is logged", parse_debug},
-    {"DEBUG_SUBSYS", "", "list", "report", "only these subsystems log below 'warn'; empty: all", any<&S::debug_subsys>},
+    {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "level of the log", parse_debug},
+    {"DEBUG_SUBSYS", "", "list", "report", "subsystems that log levels below 'warn'; empty: all",
+     any<&S::debug_subsys>},
     {"DEBUG_FILE", "", "path", "report", "log to this file instead of standard error; %h is the host, %p the process",
      any<&S::debug_file>},
 };
@@ -251,7 +348,7 @@ std::string Config::describe_standard() const {
         if (row.standard.empty()) continue;
         const bool overruled = npushmem_variables_.contains(fmt::format("NPUSHMEM_{}", row.name));
         lines += fmt::format("environment: {} {} NPUSHMEM_{}={}\n", row.standard,
-                             overruled ? "is overruled by" : "stands for", row.name, row.value);
+                             overruled ? "is overruled by" : "sets", row.name, row.value);
     }
     return lines;
 }
@@ -286,7 +383,7 @@ std::vector<std::string> Config::unknown_variables() const {
     for (const auto& row : effective_) names.push_back(row.name);
     std::vector<std::string> sentences;
     for (const auto& [name, text] : npushmem_variables_) {
-        // Without the prefix: it would make any two names look alike.
+        // Compared without the prefix, which would make any two names similar.
         const std::string own = name.substr(prefix.size());
         if (std::find(names.begin(), names.end(), own) != names.end()) continue;
         const std::string near = nearest(own, names);

@@ -1,25 +1,120 @@
-// The configuration table: one row per variable. A row parses its text, prints it and documents it; defaults are text
-// and go through the same parser as a user's value.
+// The configuration. A table has one row per variable: a row parses its text, prints it and documents it. Defaults are
+// text and go through the same parser as a user's value.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/environment.hpp"
-#include "core/base/settings.hpp"
+#include "core/base/parse.hpp"
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 
+// The process environment as an interface: configuration is a function of a value, and tests need no setenv.
+class Environment {
+public:
+    virtual ~Environment() = default;
+    [[nodiscard]] virtual std::optional<std::string> get(const std::string& name) const = 0;
+    // Returns all variables whose name starts with NPUSHMEM_, with their full names.
+    [[nodiscard]] virtual std::map<std::string, std::string> npushmem_variables() const = 0;
+};
+
+// The only reader of the process environment. Not safe against a concurrent setenv, like getenv itself.
+class ProcessEnvironment final : public Environment {
+public:
+    [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override;
+};
+
+// A variable of the OpenSHMEM standard: SHMEM_VERSION, SHMEM_INFO, SHMEM_SYMMETRIC_SIZE, SHMEM_DEBUG, and their
+// deprecated forms SMA_*. Each sets the NPUSHMEM_* variable of the same meaning, unless that one is set.
+struct StandardVariable {
+    const char* row;       // name of the configuration row, without NPUSHMEM_
+    const char* names[2];  // the first one that is set counts
+    const char* meaning;
+    const char* accepted;
+    // Converts the standard's syntax to the row's.
+    Result<std::string> (*translate)(std::string_view text);
+};
+
+std::span<const StandardVariable> standard_variables();
+
+// The value that a standard variable in the environment gives to a row.
+struct StandardValue {
+    const StandardVariable* variable;
+    std::string name;
+    std::string text;
+};
+std::optional<StandardValue> standard_value(const Environment& environment, std::string_view row);
+
+// Returns the help text that SHMEM_INFO requests.
+std::string describe_standard_variables();
+
+// Every variable of the runtime as a typed value. Read once, then passed on as const.
+struct Settings {
+    // bootstrap
+    std::string bootstrap;
+    std::string bootstrap_pmi;
+    std::string bootstrap_plugin;
+    std::string uniqueid;
+    std::int64_t pe = -1;
+    std::int64_t npes = -1;
+    std::int64_t emulated_host = -1;
+    std::string launcher_fd;
+    // transports
+    std::string transports;
+    bool disable_p2p = false;
+    std::string remote_transport;
+    std::string remote_order;
+    std::string ib_enable_ibgda;  // auto, 0 or 1
+    std::string plugin_path;
+    // memory
+    ByteCount symmetric_size;
+    std::string heap_dir;
+    bool static_data = true;
+    // topology
+    bool enable_nic_pe_mapping = false;
+    std::string hca_list;
+    std::string hca_pe_mapping;
+    std::string nic_rails;
+    std::string nic_policy;
+    std::int64_t nics_per_pe = 0;
+    bool nic_arbitration = true;
+    std::int64_t device = -1;
+    std::string topo_file;
+    // waiting and collectives
+    Duration timeout{};
+    std::string barrier_algo;
+    std::string coll_tuning_file;
+    // emulated NPU
+    std::int64_t npu_blocks = 0;
+    std::int64_t npu_vector_cores = 0;
+    bool npu_check = false;
+    std::string npu_schedule;
+    std::string npu_barrier;
+    // reports
+    bool check = false;
+    bool info = false;
+    bool version = false;
+    bool stats = false;
+    std::int64_t stats_every = 16;
+    std::string on_error;
+    std::string debug;
+    std::string debug_subsys;
+    std::string debug_file;
+};
+
 struct ConfigRow {
     const char* name;  // without NPUSHMEM_
     const char* default_value;
-    const char* type;  // what a user may write: "bool", "size", "int 0..7", ...
+    const char* type;  // accepted values: "bool", "size", "int 0..7", ...
     const char* subsystem;
     const char* meaning;
     Status (*parse)(std::string_view text, Settings& into);
@@ -28,10 +123,10 @@ struct ConfigRow {
 // The runtime's own rows, sorted by subsystem, then in reading order.
 std::span<const ConfigRow> config_rows();
 
-// Checks a text against one of the type names of npushmem_config_row; used for plugins' rows.
+// Checks a text against a type name of npushmem_config_row, for plugins' rows.
 Status check_typed(std::string_view type, std::string_view text);
 
-// One variable as it came out: for reports.
+// The value in effect of one variable, for reports.
 struct EffectiveValue {
     std::string name;
     std::string value;
@@ -40,38 +135,39 @@ struct EffectiveValue {
     std::string subsystem;
     std::string meaning;
     bool from_environment = false;
-    std::string standard;  // the variable of the standard that gave the value, or that NPUSHMEM_<name> has overruled
+    std::string standard;  // the standard variable that set the value, or that NPUSHMEM_<name> overruled
 };
 
 class Config {
 public:
-    // Reads all rows. A malformed value fails with variable, value and accepted syntax.
+    // Reads all rows. Fails with Code::config on a malformed value; the message has the variable, the value and the
+    // accepted syntax.
     static Result<Config> read(const Environment& environment);
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
 
-    // For each variable of the standard that is set: what has become of it. Lines of text.
+    // Returns one line for each standard variable that is set: it is used, or NPUSHMEM_<name> overrules it.
     [[nodiscard]] std::string describe_standard() const;
-    // Is the standard's variable for this row set?
+    // Returns whether the standard variable of this row is set.
     [[nodiscard]] bool is_standard_variable_set(std::string_view name) const;
 
-    // Adds a plugin's rows, owned by `subsystem`; malformed values fail as in read. Repeating a plugin's rows is
-    // allowed.
+    // Adds a plugin's rows, owned by `subsystem`. Malformed values fail as in read. A plugin's rows may be declared
+    // repeatedly.
     Status declare(const char* subsystem, std::span<const npushmem_config_row> rows);
 
-    // Effective text of a declared variable; null if no row has this name.
+    // Returns the effective text of a declared variable; null if no row has this name.
     [[nodiscard]] const char* value(std::string_view name) const;
 
     [[nodiscard]] const std::deque<EffectiveValue>& effective() const { return effective_; }
 
-    // One sentence for every NPUSHMEM_* variable that no row declares, with the nearest known name.
+    // Returns one sentence for every NPUSHMEM_* variable that no row declares, with the nearest known name.
     [[nodiscard]] std::vector<std::string> unknown_variables() const;
 
 private:
     [[nodiscard]] Status read_row(const ConfigRow& row, const Environment& environment);
 
     Settings settings_;
-    std::deque<EffectiveValue> effective_;  // a deque: value() hands out pointers that survive declare()
+    std::deque<EffectiveValue> effective_;                   // a deque: pointers returned by value() survive declare()
     std::map<std::string, std::string> npushmem_variables_;  // NPUSHMEM_* as found
 };
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem {
 
@@ -29,13 +29,13 @@ struct Header {
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t row_bytes;
-    std::int32_t holder;  // process that has the lock or had it last: for messages
+    std::int32_t holder;  // process that holds or last held the lock, for messages
     std::uint32_t reserved;
 };
 static_assert(sizeof(Header) <= HostTable::header_bytes);
 
 struct StoredRow {
-    std::uint64_t check_sum;  // of all that follows; 0 in a free row
+    std::uint64_t check_sum;  // of all following fields; 0 in a free row
     std::int32_t process;
     std::uint32_t reserved;
     std::uint64_t start;
@@ -65,7 +65,7 @@ bool counts(const StoredRow& row) { return is_whole(row) && is_alive({row.proces
 
 off_t place_of(std::size_t index) { return static_cast<off_t>(HostTable::header_bytes + index * HostTable::row_bytes); }
 
-// Every row in the file, whatever its state.
+// Returns every row in the file, in any state.
 std::vector<StoredRow> stored_rows(int file) {
     struct stat facts {};
     if (::fstat(file, &facts) != 0 || facts.st_size <= static_cast<off_t>(HostTable::header_bytes)) return {};
@@ -91,7 +91,7 @@ bool is_ours(const Header& header) {
     return header.magic == magic && header.version == version && header.row_bytes == HostTable::row_bytes;
 }
 
-// Equal for processes among which numbers mean the same.
+// Equal for processes that share a PID namespace.
 std::string namespace_text() {
     struct stat facts {};
     return ::stat("/proc/self/ns/pid", &facts) == 0 ? fmt::format("{}", facts.st_ino) : "unknown";
@@ -109,10 +109,10 @@ Status cannot(std::string_view what, const std::string& path) {
     return {Code::system, fmt::format("cannot {} the host's table \"{}\": {}", what, path, std::strerror(errno))};
 }
 
-// Another user could have put a file there, to be written to in this user's name.
+// Another user may have put a file there to receive this user's writes.
 Status check_owner(int file, const std::string& path) {
     struct stat facts {};
-    if (::fstat(file, &facts) != 0) return cannot("look at", path);
+    if (::fstat(file, &facts) != 0) return cannot("inspect", path);
     if (S_ISREG(facts.st_mode) && facts.st_uid == ::geteuid()) return {};
     return {Code::system,
             fmt::format("the host's table \"{}\" belongs to user {}, not to this one ({}); have it removed", path,
@@ -142,7 +142,8 @@ void HostTable::close() {
     file_ = -1;
 }
 
-// Said aloud, not left to close: a child that another thread forked meanwhile holds the same open file.
+// Unlocks explicitly: a child that another thread forked meanwhile holds the same open file, so close does not unlock
+// it.
 void HostTable::unlock() {
     const auto rows = stored_rows(file_);
     if (!removed() && std::none_of(rows.begin(), rows.end(), counts)) (void)::unlink(path_.c_str());
@@ -180,14 +181,15 @@ Result<HostTable> HostTable::lock(const HostTablePlace& place, std::chrono::mill
             Status ready = table.value().prepare();
             return ready.ok() ? std::move(table) : Result<HostTable>(ready);
         }
-        if (locked.value()) {  // whoever had it before removed it: the next to come makes a new one
+        if (locked.value()) {  // the previous holder removed the file; create a new one
             table = open(path);
             continue;
         }
         if (Clock::now() >= deadline)
-            return Status{Code::timeout, fmt::format("process {} has kept the host's table \"{}\" locked for {} ms; is "
-                                                     "it stopped?",
-                                                     table.value().holder(), path, lock_timeout.count())};
+            return Status{Code::timeout,
+                          fmt::format("process {} has held the lock of the host's table \"{}\" for {} ms; is "
+                                      "it stopped?",
+                                      table.value().holder(), path, lock_timeout.count())};
         std::this_thread::sleep_for(pause);
     }
     return table.status();
@@ -198,7 +200,7 @@ void HostTable::sweep(const HostTablePlace& place) {
     if (::access(path.c_str(), F_OK) == 0) (void)lock(place, std::chrono::milliseconds(0));
 }
 
-// A header that is not whole is that of a process that died while it made the table: nothing is lost.
+// An incomplete header is from a process that died while it created the table: no row is lost.
 Status HostTable::prepare() {
     auto header = header_of(file_);
     if (!header || header->magic == 0) header = Header{magic, version, row_bytes, 0, 0};
@@ -254,13 +256,13 @@ void HostTable::remove(std::uint64_t group) {
 std::vector<HostTableRow> peek_host_tables(const HostTablePlace& place) {
     std::vector<HostTableRow> out;
     const std::string beginning = common_name(place);
-    std::error_code ignored;  // a folder that cannot be read has no tables
+    std::error_code ignored;  // an unreadable folder has no tables
     for (const auto& entry : std::filesystem::directory_iterator(place.folder, ignored)) {
         if (!entry.path().filename().string().starts_with(beginning)) continue;
         const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (file < 0) continue;
         const auto header = header_of(file);
-        // A table bears the name of its owner, so that nobody speaks in the name of another user.
+        // A table's name contains its owner, so that no user writes rows as another user.
         struct stat facts {};
         const bool genuine = ::fstat(file, &facts) == 0 && entry.path() == path_of(place, facts.st_uid);
         const auto rows = genuine && header && is_ours(*header) ? stored_rows(file) : std::vector<StoredRow>{};

@@ -1,9 +1,9 @@
-// A small table that the processes of one host share, whatever jobs they belong to: rows of plain bytes, each owned by
-// a process. It lies in a file of the host's shared memory, one per user, so that it needs no server.
+// A small table shared by the processes of one host, of all jobs. A row is plain bytes, owned by a process. The table
+// is a file in the host's shared memory, one per user, so it needs no server.
 //
-// Crashes: the kernel drops the lock of a process that dies, at any moment. A row counts only while its owner runs
-// (process number and start time, see ProcessId), and its check sum tells a whole row from a torn one; so whatever a
-// process leaves behind is as good as gone. The file is removed by whoever removes its last row.
+// Crashes: the kernel releases the lock of a process that dies at any moment. A row counts only while its owner runs
+// (process number and start time, see ProcessId), and its checksum detects a torn row. So rows of dead processes have
+// no effect. The process that removes the last row removes the file.
 //
 //     | header: magic, version, row bytes, holder | row 0 | row 1 | ...      rows of row_bytes, none crosses a page
 #pragma once
@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/process_liveness.hpp"
+#include "core/base/liveness.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 
-// Where the tables of one purpose are. Users have tables of their own, and so have the PID namespaces among which a
-// process number means different processes.
+// Where the tables of one purpose are. Each user has a table of its own, and so has each PID namespace, because process
+// numbers differ between them.
 struct HostTablePlace {
     std::string folder = "/dev/shm";
     std::string purpose;  // first part of the files' names
@@ -38,28 +38,28 @@ struct HostTableRow {
     bool operator==(const HostTableRow&) const = default;
 };
 
-// The table of this user, locked while the object lives. One thread; must not outlive a fork.
+// The table of this user, locked while the object lives. For one thread; must not outlive a fork.
 class HostTable {
 public:
     static constexpr std::size_t row_bytes = 256;
     static constexpr std::size_t header_bytes = 256;
 
-    // Makes the table if there is none. Waits for the lock as long as `lock_timeout` at most; the failure then names
-    // the process that holds it. Other failures (Code::system) name the file and the remedy.
+    // Creates the table if there is none. Waits at most `lock_timeout` for the lock; then fails with Code::timeout, and
+    // the message names the process that holds it. Other failures (Code::system) name the file and the remedy.
     static Result<HostTable> lock(const HostTablePlace& place, std::chrono::milliseconds lock_timeout);
 
-    // Removes this user's table if it holds nothing of a process that runs: what processes that were killed leave
-    // behind. Does nothing when there is none, or when its lock cannot be had at once.
+    // Removes this user's table if no running process has a row in it, for instance after a kill. Does nothing when
+    // there is no table or the lock is held.
     static void sweep(const HostTablePlace& place);
 
     HostTable(HostTable&& other) noexcept;
     HostTable& operator=(HostTable&& other) noexcept;
     ~HostTable();
 
-    // Of processes that run, in the table's order.
+    // Returns the rows of running processes, in the table's order.
     [[nodiscard]] std::vector<HostTableRow> rows() const;
 
-    // All rows or none. Rows of dead processes make room.
+    // Adds all rows or none. Reuses the rows of dead processes.
     Status add(std::span<const HostTableRow> rows);
     void remove(std::uint64_t group);
 
@@ -79,8 +79,8 @@ private:
     std::string path_;
 };
 
-// What all users' tables of this place hold now, of processes that run, read without a lock. Tables that cannot be read
-// are left out.
+// Returns the rows of running processes in all users' tables of this place, read without a lock. Skips tables that it
+// cannot read.
 std::vector<HostTableRow> peek_host_tables(const HostTablePlace& place);
 
 }  // namespace npushmem

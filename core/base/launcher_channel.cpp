@@ -14,9 +14,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem {
 
@@ -29,13 +28,13 @@ std::int64_t number_in(std::string_view text) {
     return parsed.ok() ? parsed.value() : -1;
 }
 
-// "3:5"; -1 where a number is missing.
+// Parses "3:5"; gives -1 for a missing number.
 std::pair<std::int64_t, std::int64_t> numbers_in(std::string_view text) {
     const auto colon = std::min(text.find(':'), text.size());
     return {number_in(text.substr(0, colon)), number_in(text.substr(std::min(colon + 1, text.size())))};
 }
 
-// "descriptor:device:inode", if the descriptor still is that file.
+// Parses "descriptor:device:inode"; -1 if the descriptor no longer refers to that file.
 int descriptor_in(std::string_view text, mode_t type) {
     const auto colon = std::min(text.find(':'), text.size());
     const auto descriptor = number_in(text.substr(0, colon));
@@ -70,7 +69,7 @@ struct LauncherVariables {
     }
 };
 
-// At a limit of file sizes the write fails; the signal that comes with the failure would end the PE.
+// At the file size limit the write fails and raises SIGXFSZ, which would end the PE.
 ssize_t append_without_signal(int log, std::string_view bytes) {
     sigset_t signal;
     sigset_t before;
@@ -121,7 +120,7 @@ LauncherChannel LauncherChannel::of_process() { return LauncherChannel(LauncherV
 
 int LauncherChannel::own_pe() { return LauncherVariables::of_process().pe; }
 
-// One short write is one line, whatever other PEs write.
+// A short write to a pipe is atomic: lines of PEs never mix.
 bool LauncherChannel::request(std::string_view line) const {
     return pipe_ >= 0 && write_once(pipe_, line) == static_cast<ssize_t>(line.size());
 }
@@ -130,7 +129,7 @@ bool LauncherChannel::append(const LauncherRecord& record) const {
     if (log_ < 0 || pipe_ < 0) return false;
     const std::string bytes = record.encode();
     if (append_without_signal(log_, bytes) != static_cast<ssize_t>(bytes.size())) return false;
-    // Wakes the launcher. What is in the pipe already does the same, and room is kept there for requests.
+    // Wakes the launcher. Unread bytes in the pipe already wake it, and the pipe keeps room for requests.
     int unread = 0;
     if (::ioctl(pipe_, FIONREAD, &unread) != 0 || unread == 0) (void)request("wake\n");
     return true;

@@ -2,10 +2,10 @@
 //
 //     <pipe>:<device>:<inode>,<log>:<device>:<inode>,<offset>,<device>:<inode>
 //
-// Requests are short lines on the pipe. Records of any length are appended to the log, a file in memory: no PE waits
-// for a slow launcher there, and a record outlives the PE that wrote it, and the launcher. The log's beginning holds a
-// counter of failed calls for each PE, this PE's at <offset>. The last pair identifies the standard error that the
-// launcher gave the PE. A program may close or reuse inherited descriptors: devices and inodes reveal that.
+// Requests are short lines on the pipe. Records of any length are appended to the log, a file in memory: there no PE
+// waits for a slow launcher, and a record outlives both its PE and the launcher. The beginning of the log has a counter
+// of failed calls for each PE, this PE's at <offset>. The last pair identifies the standard error that the launcher
+// gave to the PE. A program may close or reuse inherited descriptors; the devices and inodes reveal that.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,27 @@
 namespace npushmem {
 
 struct LauncherRecord {
-    // From `message` on they come from npushmem-run on a host of the job, for the launcher of the whole job.
+    // From `message` on, npushmem-run on a host of the job sends them to the launcher of the whole job.
     enum class Kind : char {
         line = 'l',
         failed_calls = 'f',
         message = 'm',
-        ended = 'e',          // a PE has ended without a failure
-        request = 'r',        // of a PE that cannot go on
-        outcome = 'o',        // how the PEs of the host end: core/tools/run/outcome.hpp
-        exits_flushed = 'k',  // all ends up to flush_exits_signal have been reported
+        ended = 'e',    // a PE exited without a failure
+        request = 'r',  // from a PE that cannot continue
+        outcome = 'o',  // how the job ended on this host: core/tools/run/outcome.hpp
+        looked = 'k',   // all exits before the launcher's request to check have been reported
     };
 
     Kind kind = Kind::line;
-    int pe = -1;         // -1: not known; the first PE of the host in the last three kinds
-    std::string prefix;  // of a line, may be empty
-    std::string text;  // of a line, without the prefix; or the number of failed calls; or how the PE has ended; or the
-                       // line of the request; or the status
+    int pe = -1;         // -1: unknown; for the last three kinds, the first PE of the host
+    std::string prefix;  // of a line; may be empty
+    std::string text;    // by kind: the line without its prefix, the number of failed calls, how the PE ended, the
+                         // request, the status
 
-    // Begins with a byte and ends with another that no text contains.
+    // The first and the last byte appear in no text.
     [[nodiscard]] std::string encode() const;
-    // `record` without its last byte; what precedes its first byte is ignored: a PE was killed while it wrote that.
+    // Decodes a record without its last byte. Ignores all text before its first byte: a PE that was killed while it
+    // wrote left it there.
     static std::optional<LauncherRecord> decode(std::string_view record);
 
     static constexpr char begin = '\x02';
@@ -46,20 +47,20 @@ struct LauncherRecord {
 
 class LauncherChannel {
 public:
-    // A malformed description is a channel that takes nothing.
+    // A malformed description gives a channel that accepts nothing.
     explicit LauncherChannel(std::string_view description);
-    // As the process environment has it at the first call, also when the rest of the configuration is malformed. Later
-    // calls do not read the environment: any thread makes them, while another may change the environment.
+    // Reads the process environment at the first call, also when the rest of the configuration is malformed. Later
+    // calls do not read it, so they are safe in any thread while another thread changes the environment.
     static LauncherChannel of_process();
-    // NPUSHMEM_PE, or -1. The environment is read as for of_process().
+    // Returns NPUSHMEM_PE, or -1. Reads the environment like of_process().
     static int own_pe();
 
-    // False: the launcher does not receive it.
+    // Both return false when the launcher does not receive it.
     [[nodiscard]] bool request(std::string_view line) const;
     [[nodiscard]] bool append(const LauncherRecord& record) const;
-    // Changes this PE's counter.
+    // Adds to this PE's counter.
     [[nodiscard]] bool count_failed_calls(std::int64_t by) const;
-    // Is standard error still what the launcher gave the PE? Otherwise the program or a script has redirected it.
+    // Returns whether standard error still is the one from the launcher, not redirected by the program or a script.
     [[nodiscard]] bool has_launcher_stderr() const;
 
 private:

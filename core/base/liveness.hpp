@@ -1,12 +1,20 @@
-// Who is known to have died: asked by everything that waits, now and then, so that no wait outlives the PE it needs.
+// Detects dead PEs. Every blocking wait checks liveness now and then, so no wait outlives the PE it depends on.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
 #include <optional>
+#include <string_view>
+#include <vector>
+
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 
-// World PEs by index: first, first + stride, ... (count of them), or, with a table, the first `count` there; it must
-// outlive the range. Empty: none.
+// A range of world PEs: first, first + stride, ... (`count` of them), or the first `count` entries of `table`, which
+// must outlive the range. Empty: no PE.
 struct PeRange {
     int first = 0;
     int stride = 1;
@@ -24,10 +32,62 @@ public:
     Liveness& operator=(const Liveness&) = delete;
     virtual ~Liveness() = default;
 
-    // The PE to blame when one of `pes` is known to be dead: that one (the first in their order), or the PE whose end
-    // led to its own. A PE about which nothing is known counts as alive. May cost microseconds per PE; waits ask at
-    // growing intervals. Any thread.
+    // Returns the PE to report when one of `pes` is known to be dead: the first dead one in their order, or the PE
+    // whose exit caused it to exit. A PE of unknown state counts as alive. May cost microseconds per PE; waits call it
+    // at growing intervals. Any thread may call it.
     virtual std::optional<int> find_dead(const PeRange& pes) = 0;
 };
+
+// Identifies one process uniquely: the kernel reuses process numbers, but not a number with its start time.
+struct ProcessId {
+    pid_t pid = 0;
+    std::uint64_t start = 0;  // clock ticks since boot, field 22 of /proc/<pid>/stat
+
+    bool operator==(const ProcessId&) const = default;
+};
+
+struct ProcessStat {
+    char state = '?';  // field 3: R, S, D, Z (zombie), X (dead), ...
+    std::uint64_t start = 0;
+};
+
+// Parses the content of /proc/<pid>/stat; nothing when it is malformed. The command name may contain blanks and
+// brackets.
+std::optional<ProcessStat> parse_process_stat(std::string_view text);
+
+// Returns the identity of a running process, for use by its peers; nothing when there is no such process.
+std::optional<ProcessId> identify_process(pid_t pid);
+ProcessId this_process();
+
+// Returns whether the process still runs. A zombie does not: it will never write again. Where /proc cannot be read, the
+// process counts as alive unless the kernel reports that it does not exist. Costs about 10 us.
+bool is_alive(const ProcessId& process);
+
+// Checks PEs whose processes are visible from here (same host and PID namespace).
+class ProcessLiveness final : public Liveness {
+public:
+    // `processes[pe]` for every PE; pid 0: the process runs on another host and counts as alive.
+    explicit ProcessLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
+
+    [[nodiscard]] int npes() const { return static_cast<int>(processes_.size()); }
+
+    // Detects an exited process at once. Detecting zombies and reused numbers requires a read of /proc per PE, so each
+    // call checks only some PEs, at a bounded cost, and the next call continues behind them.
+    std::optional<int> find_dead(const PeRange& pes) override;
+
+private:
+    static constexpr unsigned checks_per_call = 16;
+
+    [[nodiscard]] const ProcessId* process_of(int pe) const;
+
+    std::atomic<unsigned> next_{0};
+    const std::vector<ProcessId> processes_;  // indexed by world PE
+};
+
+// Returns whether the failure of an operation means that its peer is lost, rather than this operation only.
+
+constexpr bool ends_a_peer(Code code) {
+    return code == Code::peer_dead || code == Code::unreachable || code == Code::timeout;
+}
 
 }  // namespace npushmem

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/host_facts.hpp"
 #include "core/base/launcher_channel.hpp"
-#include "core/base/os_facts.hpp"
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem {
 
@@ -43,7 +43,7 @@ std::string expanded(const std::string& pattern) {
 }  // namespace
 
 Result<Log> Log::open(const Settings& settings) {
-    // Reads its variables, before any other thread writes a line.
+    // Reads the launcher's variables before any other thread writes a line.
     (void)LauncherChannel::own_pe();
     Log log;
     log.level_ = level_of(settings.debug);
@@ -86,7 +86,7 @@ bool Log::enabled(LogLevel level, std::string_view subsystem) const {
 
 namespace {
 
-// npushmem-run shows the line, merged with the same line of other PEs.
+// npushmem-run prints the line, merged with equal lines of other PEs.
 bool sent_to_launcher(const std::string& prefix, const std::string& event) {
     const LauncherChannel launcher = LauncherChannel::of_process();
     return launcher.has_launcher_stderr() &&
@@ -99,10 +99,10 @@ void Log::line(LogLevel level, std::string_view subsystem, std::string_view mess
     if (!enabled(level, subsystem)) return;
     const std::string event =
         fmt::format("{} {}: {}", level_names[static_cast<std::size_t>(level)], subsystem, message);
-    // A log that has more than warnings and errors stays in one place and in its order.
+    // A log with more than warnings and errors stays in one place and in order.
     if (!owned_ && level_ <= LogLevel::warn && sent_to_launcher(prefix_, event)) return;
     const std::string text = fmt::format("npushmem{}{} {}\n", prefix_.empty() ? "" : " ", prefix_, event);
-    // A log that cannot be written has nowhere to say so.
+    // A failed write of the log cannot be reported.
     [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
 }
 

@@ -1,5 +1,5 @@
-// One line per event, written with one write(2) so that lines of PEs never interleave. A value that is handed down, not
-// a global. Thread-safe.
+// The log. Each event is one line, written with one write(2), so that lines of PEs never interleave. A value that
+// callers pass on, not a global. Thread-safe.
 #pragma once
 
 #include <fmt/core.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -16,16 +16,16 @@ namespace npushmem {
 
 class Log {
 public:
-    // Only warnings and errors, to standard error: what a program has before its configuration is read.
+    // Logs warnings and errors to standard error, for programs that have not read their configuration yet.
     Log() = default;
-    // Opens settings.debug_file (with %h and %p replaced) if one is named.
+    // Opens settings.debug_file, if set, with %h and %p replaced. Fails with Code::config.
     static Result<Log> open(const Settings& settings);
 
     Log(Log&& other) noexcept;
     Log& operator=(Log&& other) noexcept;
     ~Log();
 
-    // Shown in front of every line from now on, for instance "pe 3/8".
+    // Sets the text at the beginning of all later lines, for instance "pe 3/8".
     void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
     [[nodiscard]] bool enabled(LogLevel level, std::string_view subsystem) const;

@@ -1,25 +1,109 @@
-// How a waiter sleeps so that the writer wakes it, and why no wake-up is lost.
+// Sleeping so that the writer can wake the waiter without a lost wake-up.
 //
-// The waiter announces itself in the line that it waits for, looks again, then sleeps; the writer stores, then looks
-// whether anybody has announced. All of it is sequentially consistent, so of the announcement and the store one comes
-// first and is seen by the other side: either the second look finds the value, or the writer finds the sleeper. The
-// announcement is in the flag's own line, which the writer owns at that moment anyway, so its look costs next to
-// nothing. Between the second look and the sleep the kernel compares once more.
+// The waiter announces itself in the line that it waits for, checks the condition again, then sleeps. The writer
+// stores, then checks for announcements. All accesses are sequentially consistent, so the announcement and the store
+// are ordered and the later side sees the earlier one: either the second check finds the value, or the writer finds the
+// sleeper. The announcement is in the flag's own line, which the writer owns at that moment, so its check is nearly
+// free. Between the second check and the sleep the kernel compares once more.
 //
-// Waking is a tree: the writer wakes two, and whoever leaves finds those who are still announced and wakes two more.
+// Waking is a tree: the writer wakes two sleepers, and each leaving sleeper wakes two more that are still announced.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
-#include "core/base/wait_os.hpp"
-
 namespace npushmem {
 
-// A place to sleep where a writer can wake the sleeper. The order of calls is: announce, the condition is looked at
-// once more, park, retract.
+// The operating system's services for waits; an interface, so that tests wait without time passing.
+class WaitOs {
+public:
+    WaitOs() = default;
+    WaitOs(const WaitOs&) = delete;
+    WaitOs& operator=(const WaitOs&) = delete;
+    virtual ~WaitOs() = default;
+
+    // Monotonic, from an arbitrary origin.
+    virtual std::chrono::nanoseconds now() = 0;
+    // Lets another runnable thread of this core run first.
+    virtual void yield() = 0;
+    // Sleeps at least this long, unless a signal arrives.
+    virtual void sleep(std::chrono::nanoseconds time) = 0;
+    // Waits on a futex in shared memory: returns when woken, after `longest`, spuriously, or at once when the word
+    // differs from `expected`.
+    virtual void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) = 0;
+};
+
+class SystemWaitOs final : public WaitOs {
+public:
+    std::chrono::nanoseconds now() override;
+    void yield() override;
+    void sleep(std::chrono::nanoseconds time) override;
+    void sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) override;
+};
+
+// Marks a polling loop for the core: fewer mispredicted loads when the value arrives, more throughput for the sibling
+// hyper-thread. Costs 10 to 50 ns.
+inline void cpu_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Orders a store before a later load, as std::atomic_thread_fence(seq_cst) does. Partner: the same fence of the thread
+// that stores the value loaded here. Compilers apply the fence's locked operation to the word at the stack pointer. At
+// the end of a function that is the return address, and the return waits for the whole fence (measured: 2.4 of 9 ns).
+// The red zone below it is unused.
+inline void full_fence() {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    asm volatile("lock; orl $0, -8(%%rsp)" : : : "memory", "cc");
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
+// A ParkingCounter over a futex in memory that processes share. 64 bytes:
+//     0..7   the counter     8..11  number of sleepers     12..15  unused     16..63  free for the owner of the line
+// Both numbers are in native byte order and initially zero. A process that dies in its sleep stays counted: later
+// writers then make a system call that wakes nobody, without other effects.
+class FutexCounter {
+public:
+    static constexpr std::size_t bytes = 64;
+
+    // `line` is aligned to `bytes` and must outlive this.
+    explicit FutexCounter(std::byte* line) : line_(line) {}
+
+    [[nodiscard]] std::atomic_ref<std::uint64_t> counter() const {
+        return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(line_));
+    }
+
+    [[nodiscard]] std::uint64_t value() const { return counter().load(); }
+    void store(std::uint64_t value) { counter().store(value); }
+    [[nodiscard]] std::uint32_t sleepers() const { return announced().load(); }
+    void add_sleeper() { announced().fetch_add(1); }
+    std::uint32_t remove_sleeper() { return announced().fetch_sub(1) - 1; }
+    void sleep(WaitOs& os, std::uint64_t expected, std::chrono::nanoseconds longest) {
+        os.sleep_on(low_half(), static_cast<std::uint32_t>(expected), longest);
+    }
+    std::uint32_t wake(std::uint32_t count);
+
+private:
+    [[nodiscard]] std::atomic_ref<std::uint32_t> announced() const {
+        return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(line_ + sizeof(std::uint64_t)));
+    }
+    // The kernel compares the half of the counter that changes at every step.
+    [[nodiscard]] std::uint32_t* low_half() const;
+
+    std::byte* line_;
+};
+static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free, "lines are shared between processes");
+
+// Lets a writer wake a sleeper. The caller calls announce, checks the condition again, then calls park and retract.
 class Parking {
 public:
     Parking() = default;
@@ -28,12 +112,12 @@ public:
     virtual ~Parking() = default;
 
     virtual void announce() = 0;
-    // Returns when woken, or after `longest`, or for no reason.
+    // Returns when woken, after `longest`, or spuriously.
     virtual void park(WaitOs& os, std::chrono::nanoseconds longest) = 0;
     virtual void retract() = 0;
 };
 
-// A counter that is waited for, with the number of those who sleep on it. Every access is sequentially consistent.
+// A counter with the number of threads that sleep on it. Every access is sequentially consistent.
 template <class L>
 concept ParkingCounter = requires(L line, std::uint64_t value, std::uint32_t count, WaitOs& os,
                                   std::chrono::nanoseconds longest) {
@@ -41,11 +125,11 @@ concept ParkingCounter = requires(L line, std::uint64_t value, std::uint32_t cou
     line.store(value);
     { line.sleepers() } -> std::same_as<std::uint32_t>;
     line.add_sleeper();
-    // Returns how many remain.
+    // Returns the number of remaining sleepers.
     { line.remove_sleeper() } -> std::same_as<std::uint32_t>;
-    // Unless the value is another than `expected`: until woken, or `longest`, or for no reason.
+    // Returns when woken, after `longest`, spuriously, or at once when the value differs from `expected`.
     line.sleep(os, value, longest);
-    // Up to `count` of those who sleep; returns how many it were.
+    // Wakes up to `count` sleepers; returns how many it woke.
     { line.wake(count) } -> std::same_as<std::uint32_t>;
 };
 
@@ -58,7 +142,7 @@ public:
 
     void announce() override {
         line_.add_sleeper();
-        // Before the second look: a value that comes after it differs from this one, and the sleep is refused.
+        // Loaded before the second check: a later value differs from this one, so the kernel rejects the sleep.
         seen_ = line_.value();
     }
     void park(WaitOs& os, std::chrono::nanoseconds longest) override { line_.sleep(os, seen_, longest); }
@@ -67,7 +151,7 @@ public:
         if (others > 0 && line_.value() != seen_) woken_ += line_.wake(wake_fanout);
     }
 
-    // How many sleepers this one has woken as it left.
+    // Returns how many sleepers this one woke when it left.
     [[nodiscard]] std::uint32_t woken() const { return woken_; }
 
 private:
@@ -76,7 +160,7 @@ private:
     std::uint64_t seen_ = 0;
 };
 
-// The writer's side, after it has changed the value. Returns how many it has woken.
+// For the writer, after it changed the value. Returns how many sleepers it woke.
 template <ParkingCounter Line>
 std::uint32_t wake_sleepers(Line& line) {
     return line.sleepers() == 0 ? 0 : line.wake(wake_fanout);

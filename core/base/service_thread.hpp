@@ -1,4 +1,4 @@
-// Threads that the library runs beside the program's.
+// Threads of the library.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace npushmem {
 
-// All signals are blocked in it: the program's are for the program's threads. `name`: at most 15 characters.
-// Code::system: there is no thread to be had.
+// Starts a thread with all signals blocked: the program's threads receive them. `name` has at most 15 characters. Fails
+// with Code::system when the system has no thread left.
 Result<std::thread> start_service_thread(const char* name, std::function<void()> run);
 
 }  // namespace npushmem

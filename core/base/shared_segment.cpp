@@ -16,32 +16,32 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem {
 
 namespace {
 
-// Large ranges are committed piece by piece so that a range that will not fit is noticed before it has taken
-// everything.
+// Large ranges are committed in pieces, so that a range that will not fit fails before it has taken all memory.
 constexpr std::uint64_t piece_bytes = 64ULL << 20;
 
-// What must stay free for the rest of the machine; below it the kernel starts killing processes.
+// Memory left to the rest of the machine; below it the kernel starts to kill processes.
 std::uint64_t reserve_of(const AvailableMemory& room) { return std::min<std::uint64_t>(256ULL << 20, room.total / 50); }
 
-// Can `bytes` more be committed, as part of `wanted`?
+// Returns whether `bytes` more can be committed, as part of `wanted`.
 Status check_room(std::uint64_t bytes, std::uint64_t wanted) {
     const AvailableMemory room = available_memory();
     const std::uint64_t reserve = reserve_of(room);
     if (bytes <= room.available && reserve <= room.available - bytes) return {};
-    return {Code::memory, fmt::format("out of memory: {} wanted, {} of {} available{}, {} of it kept for the system",
-                                      format_size(wanted), format_size(room.available), format_size(room.total),
-                                      room.limited_by_group ? " in this control group" : "", format_size(reserve))};
+    return {Code::memory,
+            fmt::format("out of memory: {} requested, {} of {} available{}, {} of it reserved for the system",
+                        format_size(wanted), format_size(room.available), format_size(room.total),
+                        room.limited_by_group ? " in this control group" : "", format_size(reserve))};
 }
 
-// Held while a range is committed, so that PEs which look at the machine's free memory do not all count the same bytes;
-// released by the kernel if the holder dies.
+// Held while a range is committed, so that PEs do not all count the same free bytes. The kernel releases it if the
+// holder dies.
 class CommitLock {
 public:
     explicit CommitLock(int descriptor) : descriptor_(descriptor) {}
@@ -51,7 +51,7 @@ public:
         if (held_) flock(descriptor_, LOCK_UN);
     }
 
-    // Gives up after a time in which any commit is done, whoever holds it and however many wait.
+    // Fails after a time that suffices for any commit, whoever holds the lock and however many wait.
     Status take(std::chrono::milliseconds lock_timeout) {
         using Clock = std::chrono::steady_clock;
         using Pause = std::chrono::microseconds;
@@ -65,13 +65,13 @@ public:
                 return {Code::system, fmt::format("cannot lock the host's symmetric memory: {}", std::strerror(errno))};
             const auto waited = Clock::now() - start;
             if (waited >= lock_timeout)
-                return {
-                    Code::timeout,
-                    fmt::format("another PE of this host has been taking symmetric memory for more than {} ms; is it "
-                                "stopped?",
-                                lock_timeout.count())};
-            // A part of what has been waited: a thousand that looked every few milliseconds would keep the processors
-            // from the one that they wait for.
+                return {Code::timeout,
+                        fmt::format(
+                            "another PE of this host has been committing symmetric memory for more than {} ms; is it "
+                            "stopped?",
+                            lock_timeout.count())};
+            // Sleeps for a fraction of the time waited so far: a thousand waiters that poll every few milliseconds
+            // would take the processors from the holder.
             std::this_thread::sleep_for(
                 std::clamp(std::chrono::duration_cast<Pause>(waited) / 8, shortest_pause, longest_pause));
         }
@@ -87,7 +87,7 @@ Status failed(const std::string& attempt, int error) {
             fmt::format("{}: {}", attempt, std::strerror(error))};
 }
 
-// A file-size limit would deliver a signal instead of an error.
+// At the file size limit the system raises a signal instead of returning an error.
 Status check_file_limit(std::uint64_t bytes) {
     rlimit limit{};
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes) return {};
@@ -96,7 +96,7 @@ Status check_file_limit(std::uint64_t bytes) {
                         format_size(bytes), format_size(limit.rlim_cur))};
 }
 
-// A mapping that begins at a multiple of the alignment: reserve more, map over its aligned part, give back the rest.
+// Maps memory at a multiple of the alignment: reserves more, maps over its aligned part, returns the rest.
 void* map_aligned(int descriptor, std::uint64_t bytes) {
     const std::uint64_t reserved = bytes + SharedSegment::alignment;
     void* space = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -127,7 +127,7 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
     if (Status fits = check_file_limit(bytes); !fits.ok()) return fits;
     const std::string where = folder.empty() ? "anonymous memory" : fmt::format("an unnamed file in '{}'", folder);
     const int descriptor = open_backing(folder);
-    if (descriptor < 0) return failed(fmt::format("cannot make a shared segment as {}", where), errno);
+    if (descriptor < 0) return failed(fmt::format("cannot create a shared segment as {}", where), errno);
     SharedSegment segment(descriptor, bytes, where);
     if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
         return failed(fmt::format("cannot size a shared segment of {} as {}", format_size(bytes), where), errno);
@@ -207,7 +207,7 @@ Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chr
 }
 
 Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted) {
-    // Again for every piece: other programs take memory meanwhile.
+    // Checked for every piece: other programs allocate memory meanwhile.
     if (Status room = check_room(bytes, wanted); !room.ok()) return room;
     int result = 0;
     while ((result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
@@ -225,7 +225,7 @@ Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, st
 }
 
 void SharedSegment::decommit(std::uint64_t offset, std::uint64_t bytes) {
-    // A failure leaves the memory committed, which is what it was.
+    // If this fails, the memory stays committed as before.
     (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(bytes));
 }

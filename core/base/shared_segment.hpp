@@ -1,8 +1,8 @@
-// Memory shared between the processes of a host, without a name in any file system: it is gone when the last process
-// that maps it is gone, however that process ended.
+// Memory shared between the processes of a host, without a name in a file system: it disappears with the last process
+// that maps it, however that process ends.
 //
-// The address space of a segment is reserved whole and costs nothing; memory is committed in ranges, and commit is the
-// only place that can find memory exhausted. A page that was never committed must not be touched.
+// A segment reserves its whole address space, at no cost. Memory is committed in ranges, and only commit can find
+// memory exhausted. A page that was never committed must not be accessed.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace npushmem {
 
-// How another process of the same user and process namespace finds the segment; plain bytes, for the bootstrap.
+// Identifies the segment to other processes of the same user and PID namespace. Plain bytes, for the bootstrap.
 struct SegmentHandle {
     std::int32_t process = 0;
     std::int32_t descriptor = -1;
@@ -25,12 +25,12 @@ struct SegmentHandle {
 
 class SharedSegment {
 public:
-    // Of base(), in every process; sizes are multiples of a page.
+    // The alignment of base() in every process. Sizes are multiples of a page.
     static constexpr std::uint64_t alignment = 64ULL << 20;
 
-    // Makes and maps a segment. `folder` empty: anonymous memory; otherwise an unnamed file in that folder.
+    // Creates and maps a segment. `folder` empty: anonymous memory; otherwise an unnamed file in that folder.
     static Result<SharedSegment> create(std::uint64_t bytes, const std::string& folder);
-    // Maps the segment that `handle` names; fails when it is a different one by now.
+    // Maps the segment of `handle`; fails when the handle now refers to another file.
     static Result<SharedSegment> attach(const SegmentHandle& handle);
 
     SharedSegment() = default;
@@ -43,16 +43,16 @@ public:
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
     [[nodiscard]] int descriptor() const { return descriptor_; }
 
-    // Makes [offset, offset + bytes) usable, filled with zeros where it was not committed before. Serialised between
-    // the processes of the host, so that the check against the available memory holds. On failure nothing stays
-    // committed that was not; the message has the numbers. Code::timeout when other processes keep at it for longer
-    // than `lock_timeout`, as a stopped one does.
+    // Makes [offset, offset + bytes) usable. Bytes that were not committed are zero. The processes of a host commit one
+    // after another, so that the check against the available memory holds. A failure leaves nothing newly committed;
+    // its message has the numbers. Fails with Code::timeout when other processes hold the lock for longer than
+    // `lock_timeout`, for example because one is stopped.
     Status commit(std::uint64_t offset, std::uint64_t bytes,
                   std::chrono::milliseconds lock_timeout = std::chrono::minutes(1));
-    // From now on a commit that fails half-way keeps what it has got: a NIC may know its pages already, because it
-    // registers memory in pieces of its own size.
+    // From now on a commit that fails half-way keeps the pages it has committed: a NIC may already have registered
+    // them, because it registers memory in pieces of its own size.
     void retain_pages() { retains_pages_ = true; }
-    // Gives the memory back; the range reads as zeros after the next commit.
+    // Returns the memory to the system. The range reads as zeros after the next commit.
     void decommit(std::uint64_t offset, std::uint64_t bytes);
 
 private:
@@ -65,7 +65,7 @@ private:
     int descriptor_ = -1;
     std::uint64_t bytes_ = 0;
     std::byte* base_ = nullptr;
-    std::string where_;  // for messages: what backs the segment
+    std::string where_;  // for messages: the backing store
     bool retains_pages_ = false;
 };
 

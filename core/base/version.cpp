@@ -1,5 +1,5 @@
-// The version is written in the project's CMakeLists.txt, in npushmemx.h for programs and in version.hpp for the
-// library. A build in which they differ ends here.
+// Checks that the versions in the project's CMakeLists.txt, in npushmemx.h (for programs) and in version.hpp (for the
+// library) are equal.
 #include "core/base/version.hpp"
 
 #include "npushmemx.h"

@@ -1,4 +1,4 @@
-// The library's version, for programs that must compare what they were built with to what they run on.
+// The library's version, for programs that compare it with the version they were built with.
 #pragma once
 
 namespace npushmem {

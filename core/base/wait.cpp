@@ -6,18 +6,51 @@
 #include <algorithm>
 
 namespace npushmem {
+
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr std::uint32_t polls_with_own_core = 64;
+constexpr microseconds spin_with_own_core{5};
+constexpr microseconds shortest_yielding{500};
+constexpr microseconds yielding_per_pe_on_core{50};
+// One second of waiting may cost 10 ms of CPU time; sleeping uses some of it too.
+constexpr microseconds longest_yielding{2000};
+
+}  // namespace
+
+WaitBudget choose_wait_budget(const HostOccupancy& share) {
+    WaitBudget budget;
+    const double oversubscription = std::max(share.pes_per_core(), 1.0);
+    if (share.pes <= share.cores) {
+        budget.polls = polls_with_own_core;
+        budget.spin_for = spin_with_own_core;
+    }
+    const auto wanted = std::chrono::duration_cast<microseconds>(yielding_per_pe_on_core * oversubscription);
+    budget.yield_for = std::clamp(wanted, shortest_yielding, longest_yielding);
+    return budget;
+}
+
+std::string describe(const HostOccupancy& share, const WaitBudget& budget) {
+    const auto us = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1000.0; };
+    return fmt::format(
+        "{} PEs on {:g} usable cores: poll {} times, spin {:g} us, yield {:g} us, then sleep {:g} to {:g} us",
+        share.pes, share.cores, budget.polls, us(budget.spin_for), us(budget.yield_for), us(budget.first_sleep),
+        us(budget.longest_sleep));
+}
+
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Asking costs microseconds per PE, so a wait checks rarely, and the more rarely the longer it lasts; but a death must
-// be noticed well within a second.
+// A check costs microseconds per PE, so a wait checks at growing intervals, but detects a death well within a second.
 constexpr milliseconds first_liveness_check_after{10};
 constexpr milliseconds max_liveness_check_interval{250};
 
-// A plain addition would be enough for one thread; relaxed accesses make it defined for several, and no lock prefix
-// makes it cheap. Nothing is published through these counters.
+// Relaxed accesses make this defined for several threads; without a lock prefix it costs as little as a plain addition.
+// Nothing is published through these counters.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) {
     if (count == 0) return;
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
@@ -66,7 +99,7 @@ bool BackoffState::sleep() {
     if (what_.parking != nullptr && !announced_) {
         what_.parking->announce();
         announced_ = true;
-        return true;  // the caller looks at the condition again before the next step sleeps
+        return true;  // the caller checks the condition again before the next step sleeps
     }
     if (announced_) {
         what_.parking->park(waiter_.os_, sleep_length());
@@ -88,7 +121,7 @@ nanoseconds BackoffState::sleep_length() const {
     return std::clamp(left, nanoseconds{1}, longest);
 }
 
-// A sleeper that will be woken need only look whether those who could wake it are still alive.
+// A writer will wake the sleeper, so it wakes up only to check that those PEs are alive.
 nanoseconds BackoffState::longest_sleep() const {
     if (what_.parking == nullptr || has_progress()) return next_sleep_;
     if (waiter_.liveness_ == nullptr || what_.needs.count == 0) return max_liveness_check_interval;
@@ -138,7 +171,7 @@ std::string describe(const WaitFor& what, const WaitFailure& failure) {
     const double seconds = std::chrono::duration<double>(failure.waited).count();
     const std::string reason = failure.code == Code::peer_dead
                                    ? fmt::format("PE {} has died or finalized", failure.dead_pe)
-                                   : std::string("the time for it is over");
+                                   : std::string("timed out");
     return fmt::format("waited {:.3f} s for {}{}: {}", seconds, what.what, format_peers(what.needs), reason);
 }
 

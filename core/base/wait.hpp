@@ -1,12 +1,11 @@
-// How a PE waits. Every blocking call of the library goes through Waiter::until, which polls, then polls with pauses,
-// then yields, then sleeps, for as long as the budget says; it looks at the clock, at the deadline, at the PEs that the
-// wait depends on, and drives progress, all without costing the fast path more than the load and the compare.
+// Waiting. Every blocking call of the library uses Waiter::until. It polls, then polls with pauses, then yields, then
+// sleeps; the budget bounds each stage. Meanwhile it checks the clock, the deadline and the PEs that the wait depends
+// on, and drives progress. The fast path costs only the load and the compare.
 //
 //     const Code code = waiter.until([&] { return flag.load(std::memory_order_acquire) >= 7; },
 //                                    {.what = "the flag", .needs = PeRange::one(3), .timeout = limit}, &failure);
 //
-// Where the writer can wake the sleeper (see Parking), sleep lasts until it does; elsewhere it is bounded by the
-// budget.
+// Where the writer can wake the sleeper (see Parking), the sleep lasts until it does; otherwise the budget bounds it.
 #pragma once
 
 #include <atomic>
@@ -18,55 +17,83 @@
 
 #include "core/base/liveness.hpp"
 #include "core/base/parking.hpp"
-#include "core/base/wait_budget.hpp"
-#include "core/base/wait_os.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 
-// What is waited for.
+// The PEs and the cores of a host. They determine how long a PE polls, yields and sleeps.
+struct HostOccupancy {
+    double cores = 1.0;  // that the PEs of this host can use together: by affinity and quota, not the number of CPUs
+    int pes = 1;         // on this host
+
+    [[nodiscard]] double pes_per_core() const { return pes / cores; }
+    bool operator==(const HostOccupancy&) const = default;
+};
+
+// The stages of a wait, in this order. An empty stage is skipped.
+struct WaitBudget {
+    std::uint32_t polls = 0;               // loads without pauses
+    std::chrono::nanoseconds spin_for{0};  // then loads with pauses
+    std::chrono::nanoseconds yield_for{0};
+    std::chrono::nanoseconds first_sleep{50'000};  // then sleeps; each one doubles
+    std::chrono::nanoseconds longest_sleep{2'000'000};
+
+    bool operator==(const WaitBudget&) const = default;
+};
+
+// With a core for each PE: polls for some microseconds, because no other PE needs the core. With more PEs than cores:
+// does not poll, because the awaited PE may be waiting for this core; on two cores, even a short spin doubles the time
+// of a barrier of 4 or 8 PEs. Yields for as long as a barrier of that many PEs takes; longer waits sleep.
+WaitBudget choose_wait_budget(const HostOccupancy& share);
+
+// Returns one line: PEs, cores and the resulting budget.
+std::string describe(const HostOccupancy& share, const WaitBudget& budget);
+
+// Describes a wait.
 struct WaitFor {
-    const char* what = "a condition";     // for messages, a literal: "the release of a barrier"
-    PeRange needs{};                      // world PEs without which it can never come true
+    const char* what = "a condition";     // a literal for messages: "the release of a barrier"
+    PeRange needs{};                      // the wait fails when one of these world PEs is dead
     std::chrono::nanoseconds timeout{0};  // 0: none
     Parking* parking = nullptr;
 };
 
-// Why a wait ended without its condition.
+// Describes why a wait failed.
 struct WaitFailure {
     Code code = Code::ok;  // timeout or peer_dead
     int dead_pe = -1;
     std::chrono::nanoseconds waited{0};
 };
 
-// How often each means was used. Written by the waiting thread and readable by any; when several threads of a process
-// wait at the same time, a few counts can get lost.
+// Counts the steps of waits. The waiting thread writes them and any thread may read them. When several threads of a
+// process wait at the same time, a few counts can get lost.
 struct WaitCounters {
-    std::atomic<std::uint64_t> waits{0};  // that did not find their condition true at once
-    // Nanoseconds in the longer ones, from their first look at the clock (after some ten polls or yields) to the last.
+    std::atomic<std::uint64_t> waits{0};  // waits whose condition was not true at once
+    // Nanoseconds in longer waits, from their first to their last reading of the clock. The first reading follows some
+    // ten polls or yields.
     std::atomic<std::uint64_t> time{0};
     std::atomic<std::uint64_t> spins{0};
     std::atomic<std::uint64_t> yields{0};
     std::atomic<std::uint64_t> sleeps{0};
-    std::atomic<std::uint64_t> parks{0};            // those of the sleeps that a writer can end
-    std::atomic<std::uint64_t> liveness_checks{0};  // whether a PE is dead
-    std::atomic<std::uint64_t> wakes{0};            // sleepers that this PE has woken
+    std::atomic<std::uint64_t> parks{0};            // sleeps that a writer can end
+    std::atomic<std::uint64_t> liveness_checks{0};  // checks for dead PEs
+    std::atomic<std::uint64_t> wakes{0};            // sleepers woken by this PE
 };
 
-// Everything referred to must outlive the Waiter. Immutable: any number of threads may wait at the same time.
+// All arguments passed by reference or pointer must outlive the Waiter. Immutable: any number of threads may wait at
+// the same time.
 class Waiter {
 public:
-    // `liveness` may be null: nobody is ever known dead. `progress` may be null or empty; it may be set until the first
-    // wait. Where there is progress to drive, no sleep is longer than the budget says.
+    // Without `liveness` no PE is ever known to be dead. `progress` may be null or empty; it may be set until the first
+    // wait. With progress to drive, no sleep exceeds the budget.
     Waiter(const WaitBudget& budget, WaitOs& os, WaitCounters& counters, Liveness* liveness = nullptr,
            const std::function<void()>* progress = nullptr)
         : budget_(budget), os_(os), counters_(counters), liveness_(liveness), progress_(progress) {}
     Waiter(const Waiter&) = delete;
     Waiter& operator=(const Waiter&) = delete;
 
-    // Returns ok as soon as `ready()` is true; timeout or peer_dead when it cannot be waited for any longer, with the
-    // reasons in `failure` if given. `ready` is called at least once, loads with acquire what the caller wants to see,
-    // and is looked at a last time after a PE was found dead or the deadline was found passed.
+    // Returns ok as soon as `ready()` is true; otherwise timeout or peer_dead, with the reasons in `failure` if given.
+    // Calls `ready` at least once, and a last time after it found a PE dead or the deadline passed. `ready` loads with
+    // acquire all that the caller reads afterwards.
     template <class Ready>
     Code until(Ready&& ready, const WaitFor& what, WaitFailure* failure = nullptr) const {
         if (ready()) [[likely]]
@@ -74,14 +101,14 @@ public:
         return until_slow_path(ready, what, failure);
     }
 
-    // For callers that poll in a loop of their own: when PEs outnumber cores, lets another one run, because the PE that
-    // brings what is polled for may be waiting for this very core.
+    // For callers with a polling loop of their own: yields when PEs outnumber cores, because the awaited PE may be
+    // waiting for this core.
     void yield_if_oversubscribed() const {
         if (budget_.spin_for == std::chrono::nanoseconds::zero()) os_.yield();
     }
 
     [[nodiscard]] const WaitBudget& budget() const { return budget_; }
-    // For those who wake sleepers: how many it were.
+    // Adds to the count of woken sleepers.
     void count_woken(std::uint32_t sleepers) const;
     [[nodiscard]] const WaitCounters& counters() const { return counters_; }
 
@@ -98,17 +125,17 @@ private:
     const std::function<void()>* progress_;
 };
 
-// One wait on its way through the stages. The loop around it looks at the condition between any two steps, so a step
-// may announce and the next one sleep.
+// The state of one wait. The caller checks the condition between any two steps, so one step may announce and the next
+// one sleep.
 class BackoffState {
 public:
     BackoffState(const Waiter& waiter, const WaitFor& what);
     BackoffState(const BackoffState&) = delete;
     BackoffState& operator=(const BackoffState&) = delete;
-    // Retracts an announcement and adds to the counters.
+    // Retracts an announcement and updates the counters.
     ~BackoffState();
 
-    // Passes some time in the way of the current stage. False: the wait has failed, see failure().
+    // Polls, yields or sleeps once, by stage. False: the wait has failed, see failure().
     bool step() {
         if (stage_ == Stage::spin) [[likely]] {
             cpu_pause();
@@ -142,7 +169,7 @@ private:
     const WaitFor& what_;
     Stage stage_;
     bool announced_ = false;
-    // Clock values are of the first look (not of the first poll, which would cost the short waits a clock reading).
+    // Set at the first reading of the clock. The first poll does not read it: that would slow down short waits.
     std::optional<std::chrono::nanoseconds> started_;
     std::chrono::nanoseconds now_{0};
     std::chrono::nanoseconds stage_began_{0};
@@ -166,7 +193,7 @@ Code Waiter::until_slow_path(Ready& ready, const WaitFor& what, WaitFailure* fai
     while (!ready()) {
         if (backoff.step()) [[likely]]
             continue;
-        // What the dead PE wrote before it died was written before it was found dead.
+        // The dead PE's last writes precede its death, so they are visible now.
         if (ready()) return Code::ok;
         if (failure != nullptr) *failure = backoff.failure();
         return backoff.failure().code;
@@ -174,8 +201,8 @@ Code Waiter::until_slow_path(Ready& ready, const WaitFor& what, WaitFailure* fai
     return Code::ok;
 }
 
-// "waited 1.500 s for the release of a barrier from PE 3: PE 3 has died or finalized" and the like; with `expected` and
-// `seen`, the value waited for and the last one loaded.
+// Returns "waited 1.500 s for the release of a barrier from PE 3: PE 3 has died or finalized" and the like; with
+// `expected` and `seen`, also the awaited value and the last one loaded.
 std::string describe(const WaitFor& what, const WaitFailure& failure);
 std::string describe(const WaitFor& what, const WaitFailure& failure, std::uint64_t expected, std::uint64_t seen);
 

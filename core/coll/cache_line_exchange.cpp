@@ -1,9 +1,9 @@
 #include "core/coll/cache_line_exchange.hpp"
 
+#include <algorithm>
 #include <cstring>
 
-#include "core/base/full_fence.hpp"
-#include "core/coll/line_wait.hpp"
+#include "core/base/parking.hpp"
 
 namespace npushmem::coll {
 
@@ -60,6 +60,72 @@ Status CacheLineExchange::run(const std::byte* source, std::uint64_t step, std::
         if (Status waited = wait_for(member_after(i)); !waited.ok()) return waited;
     }
     if (!sleepers_woken_) wake_sleepers_of_all();
+    return {};
+}
+
+// Acquire: pairs with the release store in publish(), so that what this PE writes next into a cell comes after the
+// member has read what was there.
+std::uint64_t BroadcastRing::last_acknowledged(int member) const {
+    return FutexCounter(rings_.of(member)).counter().load(std::memory_order_acquire);
+}
+
+// Acquire: pairs with the release store in publish().
+bool BroadcastRing::has_arrived(int root) const {
+    return FutexCounter(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
+}
+
+Status BroadcastRing::wait_for(FutexCounter line, std::uint64_t value, int member) {
+    // Acquire: as in last_acknowledged() and has_arrived().
+    const auto there = [&] { return line.counter().load(std::memory_order_acquire) >= value; };
+    return wait_at_line(*waiter_, line, there, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
+                        oversubscribed_, members_.at(member));
+}
+
+// Release: pairs with the acquire loads in last_acknowledged(), has_arrived() and wait_for(): the payload has been
+// written, or read, before. To look for sleepers needs a fence, which costs as much as the rest: only where anybody
+// sleeps.
+void BroadcastRing::publish(FutexCounter line) {
+    line.counter().store(call_, std::memory_order_release);
+    if (!oversubscribed_) return;
+    full_fence();
+    if (const std::uint32_t woken = wake_sleepers(line); woken != 0) waiter_->count_woken(woken);
+}
+
+Status BroadcastRing::wait_until_acknowledged(std::uint64_t call) {
+    std::uint64_t all = call_;
+    for (int member = 0; member < members_.count; ++member) {
+        if (member == index_) continue;
+        if (last_acknowledged(member) < call)
+            if (Status waited = wait_for(FutexCounter(rings_.of(member)), call, member); !waited.ok()) return waited;
+        all = std::min(all, last_acknowledged(member));
+    }
+    acknowledged_by_all_ = all;
+    return {};
+}
+
+Status BroadcastRing::send(const std::byte* source, std::uint64_t count) {
+    if (call_ > depth && acknowledged_by_all_ < call_ - depth)
+        if (Status waited = wait_until_acknowledged(call_ - depth); !waited.ok()) return waited;
+    std::byte* const there = cell(index_, call_);
+    std::memcpy(there + payload_offset, source, count);
+    publish(FutexCounter(there));
+    return {};
+}
+
+Status BroadcastRing::receive(std::byte* dest, std::uint64_t count, int root) {
+    if (!has_arrived(root))
+        if (Status waited = wait_for(FutexCounter(cell(root, call_)), call_, root); !waited.ok()) return waited;
+    if (dest != nullptr) std::memcpy(dest, cell(root, call_) + payload_offset, count);
+    return {};
+}
+
+Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_t count, int root) {
+    ++call_;
+    Status done = index_ == root ? send(source, count) : receive(dest, count, root);
+    if (!done.ok()) return done;
+    // Its own source is what the root gives itself; dest may be the source.
+    if (index_ == root && dest != nullptr && dest != source) std::memcpy(dest, source, count);
+    if (call_ % acknowledge_every == 0) publish(FutexCounter(rings_.of(index_)));
     return {};
 }
 

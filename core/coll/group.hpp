@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "core/base/blocks.hpp"
-#include "core/coll/broadcast_ring.hpp"
 #include "core/coll/cache_line_exchange.hpp"
 #include "npushmem/plugin/status.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
-#include "core/memory/rounding.hpp"
 
 namespace npushmem {
 

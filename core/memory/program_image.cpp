@@ -8,9 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/base/os_facts.hpp"
-#include "core/memory/page_bytes.hpp"
-#include "core/memory/rounding.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem {
 

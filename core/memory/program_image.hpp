@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/memory/free_ranges.hpp"
+#include "core/memory/allocator.hpp"
 
 namespace npushmem {
 

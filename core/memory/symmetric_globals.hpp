@@ -9,6 +9,7 @@
 // Pages that nobody has touched stay so. Given back, the variables keep their values in memory of this process alone.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,10 +18,27 @@
 #include <vector>
 
 #include "core/memory/program_image.hpp"
-#include "core/memory/write_fault_guard.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
+
+// Lets pages be replaced under running threads: while an object of this class lives, a thread that writes to a page of
+// the range which is read-only for the moment waits and tries again, instead of getting a signal.
+//
+// It is the process's handler of SIGSEGV meanwhile; what is not about the range goes to the handler before. A thread
+// that blocks this signal cannot be held, and a system call that writes into such a page for another thread fails with
+// EFAULT.
+
+class WriteFaultGuard {
+public:
+    WriteFaultGuard(std::uintptr_t begin, std::uint64_t bytes);
+    WriteFaultGuard(const WriteFaultGuard&) = delete;
+    WriteFaultGuard& operator=(const WriteFaultGuard&) = delete;
+    ~WriteFaultGuard();
+
+    // Has this process any other thread?
+    static bool needed();
+};
 
 class SymmetricGlobals {
 public:

@@ -2,10 +2,76 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
+
+#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
-#include "core/memory/rounding.hpp"
 
 namespace npushmem {
+
+std::vector<CommitMap::Range> CommitMap::missing(std::uint64_t offset, std::uint64_t bytes) const {
+    std::vector<Range> ranges;
+    const std::uint64_t last = (offset + bytes + unit - 1) / unit;
+    for (std::uint64_t i = offset / unit; i < last; ++i) {
+        if (committed_[i]) continue;
+        const bool adjacent = !ranges.empty() && ranges.back().offset + ranges.back().bytes == i * unit;
+        if (adjacent)
+            ranges.back().bytes += unit;
+        else
+            ranges.push_back({i * unit, unit});
+    }
+    return ranges;
+}
+
+void CommitMap::mark(const Range& range, bool committed) {
+    for (std::uint64_t i = range.offset / unit; i < (range.offset + range.bytes) / unit; ++i) {
+        if (committed_[i] == committed) continue;
+        committed_[i] = committed;
+        committed ? ++units_ : --units_;
+    }
+}
+
+CommitMap::Range CommitMap::inside(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t first = (offset + unit - 1) / unit * unit;
+    const std::uint64_t end = (offset + bytes) / unit * unit;
+    return {first, end > first ? end - first : 0};
+}
+
+void AllocationTracker::add(std::uint64_t offset, std::uint64_t bytes) {
+    const std::lock_guard guard(lock_);
+    auto old = freed_.lower_bound(offset);
+    if (old != freed_.begin() && std::prev(old)->first + std::prev(old)->second > offset) --old;
+    while (old != freed_.end() && old->first < offset + bytes) old = freed_.erase(old);
+    live_[offset] = bytes;
+}
+
+void AllocationTracker::remove(std::uint64_t offset) {
+    const std::lock_guard guard(lock_);
+    const auto found = live_.find(offset);
+    if (found == live_.end()) return;
+    freed_[offset] = found->second;
+    live_.erase(found);
+}
+
+AllocationTracker::Ranges::const_iterator AllocationTracker::holding(const Ranges& ranges, std::uint64_t offset) {
+    const auto after = ranges.upper_bound(offset);
+    if (after == ranges.begin()) return ranges.end();
+    const auto last = std::prev(after);
+    return offset - last->first < last->second ? last : ranges.end();
+}
+
+Status AllocationTracker::check(std::uint64_t offset, std::uint64_t bytes) const {
+    const std::lock_guard guard(lock_);
+    if (const auto object = holding(live_, offset); object != live_.end()) {
+        const std::uint64_t left = object->second - (offset - object->first);
+        if (bytes <= left) return {};
+        return {Code::range, fmt::format("reach {} bytes beyond the object of {} bytes that they begin in",
+                                         bytes - left, object->second)};
+    }
+    if (const auto object = holding(freed_, offset); object != freed_.end())
+        return {Code::argument, fmt::format("lie in an object of {} bytes that has been freed", object->second)};
+    return {Code::argument, "lie in no object from npushmem_malloc"};
+}
 
 std::uint64_t SymmetricHeap::slice_bytes(std::uint64_t heap_bytes) {
     return rounded_up(heap_bytes + runtime_bytes + control_bytes, CommitMap::unit);

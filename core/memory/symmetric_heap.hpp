@@ -4,14 +4,65 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <vector>
 
-#include "core/memory/allocation_tracker.hpp"
 #include "core/memory/allocator.hpp"
-#include "core/memory/commit_map.hpp"
 #include "core/memory/host_memory.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
+
+// Which parts of a slice have memory behind them. Kept in units, so that small objects share one, and only ranges that
+// are not committed yet are ever handed to the operating system.
+
+class CommitMap {
+public:
+    static constexpr std::uint64_t unit = 64ULL << 10;
+
+    struct Range {
+        std::uint64_t offset;
+        std::uint64_t bytes;
+        friend bool operator==(const Range&, const Range&) = default;
+    };
+
+    explicit CommitMap(std::uint64_t slice_bytes) : committed_((slice_bytes + unit - 1) / unit) {}
+
+    // Ranges, in whole units, that must be committed before [offset, offset + bytes) may be used.
+    [[nodiscard]] std::vector<Range> missing(std::uint64_t offset, std::uint64_t bytes) const;
+    void mark(const Range& range, bool committed);
+    // The whole units inside [offset, offset + bytes): what can be given back when only that range is freed.
+    [[nodiscard]] static Range inside(std::uint64_t offset, std::uint64_t bytes);
+    [[nodiscard]] std::uint64_t committed_bytes() const { return units_ * unit; }
+
+private:
+    std::vector<bool> committed_;
+    std::uint64_t units_ = 0;  // that are committed
+};
+
+// What lies in the symmetric heap, for NPUSHMEM_CHECK: which objects live, and which ranges belonged to objects that
+// have been freed. Any thread.
+
+class AllocationTracker {
+public:
+    // An object now lives there, whatever was there before.
+    void add(std::uint64_t offset, std::uint64_t bytes);
+    void remove(std::uint64_t offset);
+
+    // Do these bytes belong to one living object? If not, the Status (Code::argument or Code::range) says what they
+    // are.
+    [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t bytes) const;
+
+private:
+    using Ranges = std::map<std::uint64_t, std::uint64_t>;  // bytes by offset
+    static Ranges::const_iterator holding(const Ranges& ranges, std::uint64_t offset);
+
+    mutable std::mutex lock_;
+    Ranges live_;   // under lock_
+    Ranges freed_;  // under lock_; nothing that lives again
+};
 
 class SymmetricHeap {
 public:

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/ops/remote_peers.hpp"
-#include "core/proxy/quiet_request.hpp"
 #include "core/proxy/request.hpp"
 
 namespace npushmem::proxy {

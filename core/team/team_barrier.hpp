@@ -2,16 +2,152 @@
 // transports.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "core/base/liveness.hpp"
+#include "core/base/parking.hpp"
+#include "core/base/parse.hpp"
 #include "core/coll/barrier/barrier.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
-#include "core/team/members.hpp"
-#include "core/team/remote_signals.hpp"
+#include "core/memory/control_block.hpp"
+#include "core/ops/remote_access.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
+
+// Who belongs to a team, by index: PEs at equal distances, which need no memory, or any others, each once, by a list
+// that copies of this share. Immutable.
+
+class Members {
+public:
+    Members() = default;
+    // PEs at equal distances; the range has no table.
+    Members(const PeRange& strided) : range_(strided) {}  // implicit: such a range is all that most teams are
+    // Any PEs, each once and at least one. Those at equal distances become a range without a table.
+    static Members listed(std::vector<int> pes);
+
+    // For waits and for whoever goes through them; as long as this, or a copy, lives.
+    [[nodiscard]] const PeRange& range() const { return range_; }
+    [[nodiscard]] int count() const { return range_.count; }
+    [[nodiscard]] int at(int index) const { return range_.at(index); }
+    // The index of a world PE; -1 when it is none of them.
+    [[nodiscard]] int index_of(int world_pe) const;
+    // Those of index `start`, `start` + `stride`, ..., `count` of them.
+    [[nodiscard]] Members every(int start, int stride, int count) const;
+    // The same for the same PEs in the same order; of PEs at equal distances, 0.
+    [[nodiscard]] std::uint32_t list_hash() const;
+    // "PEs 1 to 7, every 2", "PEs 5, 0, 3"
+    [[nodiscard]] std::string text() const;
+
+private:
+    struct List {
+        std::vector<int> pes;
+        std::vector<std::pair<int, int>> places;  // a PE and its index, by PE
+    };
+
+    PeRange range_;
+    std::shared_ptr<const List> list_;  // what range_.table points into; null without one
+};
+
+// The barrier's fabric when some members are behind a transport: signals are atomics through RemoteAccess, waits look
+// at the own memory while transports progress.
+
+// Where a PE's slice of the symmetric memory is mapped; null where it is not.
+using SliceLookup = std::function<std::byte*(int pe)>;
+
+class RemoteSignals final : public barrier::SignalFabric {
+public:
+    // `own`: this PE's state; `offset`: of every member's state in its slice.
+    RemoteSignals(SliceLookup slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
+                  int my_pe, const Waiter& waiter, Duration timeout)
+        : slice_of_(std::move(slice_of)),
+          remote_(remote),
+          own_(own),
+          offset_(offset),
+          members_(members),
+          my_pe_(my_pe),
+          waiter_(waiter),
+          timeout_(timeout) {}
+
+    Code signal(int member, int slot, std::uint64_t value) override;
+    Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) override;
+
+    Code wait(const barrier::AwaitedSlot& awaited, std::uint64_t value) override;
+    Code complete() override;
+    [[nodiscard]] barrier::FabricFailure failure() const override { return failure_; }
+
+    // Why an operation failed, when it was not a wait. Stays: a barrier that has failed is not used again.
+    [[nodiscard]] const Status& cause() const { return cause_; }
+
+private:
+    // The member's slot, if the CPU sees it.
+    [[nodiscard]] std::byte* mapped_state(int pe) const {
+        std::byte* const slice = slice_of_(pe);
+        return slice != nullptr ? slice + offset_ : nullptr;
+    }
+    // As mapped_state, and the own one in any case, for what is not an atomic of several writers.
+    [[nodiscard]] std::byte* visible_state(int pe) const { return pe == my_pe_ ? own_ : mapped_state(pe); }
+    Code update(int pe, int slot, std::uint8_t operation, std::uint64_t value, std::uint64_t* before);
+    Code load_slot(int pe, int slot, std::uint64_t& value);
+    Code record_failure(Status status);
+    bool progress_ok() { return record_failure(remote_.progress()) == Code::ok; }
+
+    SliceLookup slice_of_;
+    RemoteAccess& remote_;
+    std::byte* own_;
+    std::uint64_t offset_;
+    PeRange members_;
+    int my_pe_;
+    const Waiter& waiter_;
+    Duration timeout_;
+    barrier::FabricFailure failure_;
+    Status cause_;
+};
+
+// Counts a team's barriers, and times some of them: how long they take, and which PE of this host entered last.
+//
+// Two readings of the clock cost a third of a short barrier, so one barrier in `every` is timed, the same one by all.
+// After it one of the PEs, each in its turn, reads when the others entered. Clocks of different hosts are not compared.
+
+class BarrierStatistics {
+public:
+    // `counts`: of the members on this host, in an order that is the same on all of them; `own`: which of them is the
+    // caller's. They must be zero before the first barrier and outlive this, as must `os`.
+    BarrierStatistics(std::vector<BarrierCounters*> counts, std::size_t own, std::uint64_t every, WaitOs& os)
+        : counts_(std::move(counts)), own_(own), every_(every), os_(os) {}
+
+    // Runs `run_barrier` as the barrier of this number (1 for the first), the same on all members.
+    template <class Run>
+    Code timed_run(std::uint64_t number, Run&& run_barrier) {
+        raise(mine().barriers, 1);
+        if (number % every_ != 0) return run_barrier();
+        const std::int64_t entered = enter(number / every_);
+        const Code code = run_barrier();
+        if (code == Code::ok) leave(number / every_, entered);
+        return code;
+    }
+
+private:
+    [[nodiscard]] BarrierCounters& mine() const { return *counts_[own_]; }
+    // For counters with one writer.
+    static void raise(std::atomic<std::uint64_t>& counter, std::uint64_t by) {
+        counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    }
+    std::int64_t enter(std::uint64_t timed);
+    void leave(std::uint64_t timed, std::int64_t entered);
+    void find_last_entered(std::uint64_t timed) const;
+
+    std::vector<BarrierCounters*> counts_;
+    std::size_t own_;
+    std::uint64_t every_;
+    WaitOs& os_;
+};
 
 class TeamBarrier {
 public:

@@ -17,7 +17,6 @@
 #include <span>
 #include <vector>
 
-#include "core/team/team_formation_outcomes.hpp"
 #include "core/team/team_mailbox.hpp"
 #include "core/team/team_table.hpp"
 

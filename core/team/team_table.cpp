@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "core/memory/commit_map.hpp"
+#include "core/memory/symmetric_heap.hpp"
 #include "core/team/team_formation.hpp"
 
 namespace npushmem {

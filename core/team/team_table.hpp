@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/team/team.hpp"
-#include "core/team/team_formation_outcomes.hpp"
 #include "core/team/team_mailbox.hpp"
 
 namespace npushmem {

@@ -14,8 +14,7 @@
 #include "core/memory/symmetric_heap.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
-#include "core/team/barrier_statistics.hpp"
-#include "core/team/remote_signals.hpp"
+#include "core/team/team_barrier.hpp"
 
 namespace npushmem {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <vector>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "core/coll/barrier/tuning.hpp"
 
 namespace npushmem::barrier {

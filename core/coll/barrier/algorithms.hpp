@@ -1,29 +1,79 @@
 // The host barriers there are. A new one is a file beside this one and an entry in the list.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
-#include "core/coll/barrier/algorithm_list.hpp"
-#include "core/coll/barrier/basic.hpp"
-#include "core/coll/barrier/bruck.hpp"
-#include "core/coll/barrier/central_counter.hpp"
 #include "core/coll/barrier/dissemination.hpp"
-#include "core/coll/barrier/dissemination_k.hpp"
 #include "core/coll/barrier/double_ring.hpp"
 #include "core/coll/barrier/hierarchical.hpp"
-#include "core/coll/barrier/knomial_tree.hpp"
 #include "core/coll/barrier/linear.hpp"
 #include "core/coll/barrier/recursive_doubling.hpp"
-#include "core/coll/barrier/recursive_doubling_shmem.hpp"
+#include "core/coll/barrier/schedule.hpp"
 #include "core/coll/barrier/shared_counter.hpp"
-#include "core/coll/barrier/tournament.hpp"
 #include "core/coll/barrier/tree.hpp"
-#include "core/coll/barrier/two_proc.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::barrier {
+
+// A compile-time list of schedules: their table for names and sizes, and the dispatch by number.
+
+struct AlgorithmInfo {
+    std::string_view name;
+    std::string_view summary;
+    int (*slots)(int n);
+    int max_members;
+    bool has_radix;
+};
+
+template <class Algorithm>
+constexpr AlgorithmInfo info_of() {
+    AlgorithmInfo info{Algorithm::name, Algorithm::summary, &Algorithm::slots, std::numeric_limits<int>::max(), false};
+    if constexpr (requires { Algorithm::max_members; }) info.max_members = Algorithm::max_members;
+    if constexpr (requires { Algorithm::has_radix; }) info.has_radix = Algorithm::has_radix;
+    return info;
+}
+
+// Position in the list; the same in every process of a job.
+enum class AlgorithmId : std::size_t {};
+
+template <class... Algorithm>
+struct AlgorithmList {
+    static constexpr std::size_t count = sizeof...(Algorithm);
+    static constexpr std::array<AlgorithmInfo, count> table{{info_of<Algorithm>()...}};
+
+    static constexpr const AlgorithmInfo& info(AlgorithmId id) { return table[static_cast<std::size_t>(id)]; }
+
+    // Where an algorithm's slots begin; each has its own, so that calls with different algorithms may alternate.
+    static constexpr int first_slot(AlgorithmId id, int n) {
+        int slot = 0;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(id); ++i) slot += table[i].slots(n);
+        return slot;
+    }
+
+    static constexpr int slots(int n) { return first_slot(AlgorithmId{count}, n); }
+
+    // The number of the algorithm `Wanted`, which must be one of the list.
+    template <class Wanted>
+    static constexpr AlgorithmId id_of() {
+        std::size_t i = 0;
+        (void)((std::is_same_v<Wanted, Algorithm> || (++i, false)) || ...);
+        return AlgorithmId{i};
+    }
+
+    template <Fabric F>
+    static Code run(AlgorithmId id, F& fabric, const BarrierCall& call) {
+        std::size_t i = 0;
+        Code code = Code::argument;
+        (void)((i++ == static_cast<std::size_t>(id) && (code = Algorithm::run(fabric, call), true)) || ...);
+        return code;
+    }
+};
 
 using Algorithms =
     AlgorithmList<SharedCounter, Tree, Dissemination, Linear, DoubleRing, RecursiveDoubling, Bruck, TwoProc,

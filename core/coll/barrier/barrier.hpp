@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/coll/barrier/algorithms.hpp"
-#include "core/coll/barrier/fabric_failure.hpp"
 #include "core/coll/barrier/schedule.hpp"
+#include "core/coll/barrier/signal_fabric.hpp"
 
 namespace npushmem::barrier {
 

@@ -1,12 +1,99 @@
-#include "core/base/config.hpp"
-
 #include <gmock/gmock.h>
 
 #include <set>
 
+#include "core/base/config.hpp"
 #include "tests/fakes/fake_environment.hpp"
 
 namespace npushmem {
+
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Result<Config> with_size(const std::string& text) {
+    return Config::read(FakeEnvironment{{"SHMEM_SYMMETRIC_SIZE", text}});
+}
+
+struct Size {
+    const char* text;
+    std::uint64_t bytes;
+};
+
+class StandardSize : public ::testing::TestWithParam<Size> {};
+
+TEST_P(StandardSize, IsTheCeilingOfTheProduct) {
+    const auto config = with_size(GetParam().text);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    EXPECT_EQ(config.value().settings().symmetric_size.value, GetParam().bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Texts, StandardSize,
+                         ::testing::Values(Size{"20m", 20971520}, Size{"3.1m", 3250586}, Size{"3.1M", 3250586},
+                                           Size{".5m", 524288}, Size{"0.5m", 524288}, Size{"4096", 4096},
+                                           Size{"1.5", 2}, Size{"3.5KiB", 3584}, Size{"2G", 2ULL << 30},
+                                           Size{"1t", 1ULL << 40}, Size{"7K", 7168}, Size{"512MB", 512ULL << 20},
+                                           Size{" 64m ", 64ULL << 20}, Size{"0", 1}, Size{"1.", 1}));
+
+class NoStandardSize : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NoStandardSize, IsAnErrorThatNamesVariableAndValue) {
+    const Status status = with_size(GetParam()).status();
+    EXPECT_EQ(status.code(), Code::config);
+    EXPECT_THAT(status.message(), HasSubstr(std::string("SHMEM_SYMMETRIC_SIZE='") + GetParam() + "'"));
+    EXPECT_THAT(status.message(), HasSubstr("a decimal number"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Texts, NoStandardSize,
+                         ::testing::Values("", "m", "-1", "1x", "lots", "nan", "inf", "0x10", "1,5m", "99999999t",
+                                           "20kk", "1Gfoo", "1g b", "1kibi", "16777216.5t", "1b", "7 k", "1e3"));
+
+TEST(StandardVariables, AnyValueTurnsTheOthersOn) {
+    for (const char* value : {"", "0", "1", "yes", "whatever"}) {
+        const auto config =
+            Config::read(FakeEnvironment{{"SHMEM_INFO", value}, {"SHMEM_VERSION", value}, {"SHMEM_DEBUG", value}});
+        ASSERT_TRUE(config.ok()) << config.status().message();
+        EXPECT_TRUE(config.value().settings().info);
+        EXPECT_TRUE(config.value().settings().version);
+        EXPECT_EQ(config.value().settings().debug, "debug");
+    }
+}
+
+TEST(StandardVariables, OwnOnesCountFirstThenTheStandardThenTheDeprecated) {
+    const auto all = Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"},
+                                                  {"SHMEM_SYMMETRIC_SIZE", "2M"},
+                                                  {"SMA_SYMMETRIC_SIZE", "3M"},
+                                                  {"SMA_VERSION", "1"}});
+    ASSERT_TRUE(all.ok());
+    EXPECT_EQ(all.value().settings().symmetric_size.value, 1ULL << 20);
+    EXPECT_THAT(all.value().describe_standard(),
+                AllOf(HasSubstr("SHMEM_SYMMETRIC_SIZE=2M is overruled by NPUSHMEM_SYMMETRIC_SIZE=1M"),
+                      HasSubstr("SMA_VERSION=1 stands for NPUSHMEM_VERSION=1")));
+    const auto two = Config::read(FakeEnvironment{{"SHMEM_SYMMETRIC_SIZE", "2M"}, {"SMA_SYMMETRIC_SIZE", "3M"}});
+    EXPECT_EQ(two.value().settings().symmetric_size.value, 2ULL << 20);
+    const auto one = Config::read(FakeEnvironment{{"SMA_SYMMETRIC_SIZE", "3M"}});
+    EXPECT_EQ(one.value().settings().symmetric_size.value, 3ULL << 20);
+}
+
+// What is not used does not fail the start either.
+TEST(StandardVariables, AMalformedOneThatIsOverruledDoesNoHarm) {
+    const auto config =
+        Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"SHMEM_SYMMETRIC_SIZE", "lots"}});
+    EXPECT_TRUE(config.ok()) << config.status().message();
+}
+
+TEST(StandardVariables, AreAllHelpedWith) {
+    EXPECT_EQ(standard_variables().size(), 4U);
+    for (const auto& variable : standard_variables())
+        EXPECT_THAT(describe_standard_variables(), AllOf(HasSubstr(variable.names[0]), HasSubstr(variable.meaning)));
+    const auto none = Config::read(FakeEnvironment{});
+    EXPECT_EQ(none.value().describe_standard(), "");
+    EXPECT_FALSE(none.value().is_standard_variable_set("INFO"));
+}
+
+}  // namespace
+
 namespace {
 
 using ::testing::ElementsAre;
@@ -103,4 +190,5 @@ TEST(CheckTyped, KnowsTheTypesOfTheInterface) {
 }
 
 }  // namespace
+
 }  // namespace npushmem

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem {
 namespace {

@@ -1,13 +1,43 @@
-#include "core/base/wait.hpp"
-
 #include <gmock/gmock.h>
 
 #include <string>
 #include <vector>
 
+#include "core/base/wait.hpp"
 #include "tests/fakes/fake_wait_os.hpp"
 
 namespace npushmem {
+
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+TEST(WaitBudget, SpinsOnlyWhenEveryPeHasACore) {
+    EXPECT_GT(choose_wait_budget({.cores = 2, .pes = 2}).spin_for, 1us);
+    EXPECT_LE(choose_wait_budget({.cores = 2, .pes = 2}).spin_for, 10us);
+    EXPECT_GT(choose_wait_budget({.cores = 64, .pes = 8}).polls, 10U);
+    EXPECT_EQ(choose_wait_budget({.cores = 2, .pes = 3}).spin_for, 0us);
+    EXPECT_EQ(choose_wait_budget({.cores = 2, .pes = 3}).polls, 0U);
+    EXPECT_EQ(choose_wait_budget({.cores = 1.5, .pes = 2}).polls, 0U);
+}
+
+TEST(WaitBudget, YieldsForAsLongAsABarrierTakes) {
+    for (const int pes : {2, 4, 8, 16, 32, 64}) {
+        const auto budget = choose_wait_budget({.cores = 2, .pes = pes});
+        EXPECT_GE(budget.yield_for, pes * 5us) << pes;
+        EXPECT_LE(budget.yield_for, 2ms) << pes;
+    }
+    EXPECT_EQ(choose_wait_budget({.cores = 2, .pes = 100000}).yield_for, 2ms);
+}
+
+TEST(WaitBudget, ExplainsItself) {
+    const HostOccupancy share{.cores = 1.5, .pes = 8};
+    EXPECT_THAT(describe(share, choose_wait_budget(share)), HasSubstr("8 PEs on 1.5 usable cores: poll 0 times"));
+}
+
+}  // namespace
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -289,7 +319,7 @@ TEST(DescribeWait, NamesEverything) {
     const WaitFor some{.what = "a flag", .needs = {.count = 3, .table = listed}};
     EXPECT_THAT(describe(some, dead), HasSubstr("a flag from PEs 7, 0, 3: PE 4 has died"));
     const WaitFor one{.what = "a flag", .needs = PeRange::one(3)};
-    EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: the time for it is over"));
+    EXPECT_THAT(describe(one, {Code::timeout, -1, 2s}, 1, 0), HasSubstr("a flag from PE 3: timed out"));
 }
 
 TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
@@ -301,4 +331,5 @@ TEST(SystemWaitOs, SleepsAtLeastAsLongAsAsked) {
 }
 
 }  // namespace
+
 }  // namespace npushmem

@@ -5,7 +5,7 @@
 #include <array>
 #include <set>
 
-#include "core/coll/barrier/state.hpp"
+#include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/tuning.hpp"
 
 namespace npushmem::barrier {

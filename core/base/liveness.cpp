@@ -1,0 +1,92 @@
+#include "core/base/liveness.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <string>
+
+namespace npushmem {
+
+namespace {
+
+// Returns `text` without its first `count` fields; one blank separates fields.
+std::string_view after_fields(std::string_view text, int count) {
+    for (int i = 0; i < count; ++i) {
+        const auto blank = text.find(' ');
+        if (blank == std::string_view::npos) return {};
+        text.remove_prefix(blank + 1);
+    }
+    return text;
+}
+
+// Reads the file in one call, so that the kernel's answer is consistent; "" if there is none.
+std::string read_stat(pid_t pid) {
+    std::array<char, 1024> buffer{};
+    const std::string path = fmt::format("/proc/{}/stat", pid);
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    const ssize_t length = ::read(file, buffer.data(), buffer.size());
+    ::close(file);
+    return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+bool kernel_knows(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
+
+bool has_ended(char state) { return state == 'Z' || state == 'X' || state == 'x'; }
+
+}  // namespace
+
+std::optional<ProcessStat> parse_process_stat(std::string_view text) {
+    const auto command_end = text.rfind(") ");
+    if (command_end == std::string_view::npos || command_end + 2 >= text.size()) return std::nullopt;
+    const std::string_view from_state = text.substr(command_end + 2);
+    const std::string_view from_start = after_fields(from_state, 22 - 3);
+    ProcessStat stat{from_state.front(), 0};
+    const auto [end, error] = std::from_chars(from_start.data(), from_start.data() + from_start.size(), stat.start);
+    if (error != std::errc{}) return std::nullopt;
+    return stat;
+}
+
+std::optional<ProcessId> identify_process(pid_t pid) {
+    const auto stat = parse_process_stat(read_stat(pid));
+    if (!stat) return std::nullopt;
+    return ProcessId{pid, stat->start};
+}
+
+ProcessId this_process() { return identify_process(::getpid()).value_or(ProcessId{::getpid(), 0}); }
+
+bool is_alive(const ProcessId& process) {
+    const auto stat = parse_process_stat(read_stat(process.pid));
+    if (!stat) return kernel_knows(process.pid);
+    // Start 0: /proc was unreadable when the process was identified, so only the state counts.
+    return !has_ended(stat->state) && (process.start == 0 || stat->start == process.start);
+}
+
+const ProcessId* ProcessLiveness::process_of(int pe) const {
+    if (pe < 0 || static_cast<std::size_t>(pe) >= processes_.size()) return nullptr;
+    const ProcessId& process = processes_[static_cast<std::size_t>(pe)];
+    return process.pid != 0 ? &process : nullptr;
+}
+
+std::optional<int> ProcessLiveness::find_dead(const PeRange& pes) {
+    for (int i = 0; i < pes.count; ++i) {
+        const ProcessId* process = process_of(pes.at(i));
+        if (process != nullptr && !kernel_knows(process->pid)) return pes.at(i);
+    }
+    // Relaxed: the start of the walk is arbitrary.
+    const unsigned start = next_.fetch_add(checks_per_call, std::memory_order_relaxed);
+    for (int i = 0; i < std::min(pes.count, static_cast<int>(checks_per_call)); ++i) {
+        const int pe = pes.at(static_cast<int>((start + static_cast<unsigned>(i)) % static_cast<unsigned>(pes.count)));
+        const ProcessId* process = process_of(pe);
+        if (process != nullptr && !is_alive(*process)) return pe;
+    }
+    return std::nullopt;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,47 @@
+#include "core/base/parking.hpp"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bit>
+
+namespace npushmem {
+
+namespace {
+
+timespec timespec_of(std::chrono::nanoseconds time) {
+    constexpr long billion = 1'000'000'000;
+    return {static_cast<time_t>(time.count() / billion), static_cast<long>(time.count() % billion)};
+}
+
+}  // namespace
+
+std::chrono::nanoseconds SystemWaitOs::now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+void SystemWaitOs::yield() { sched_yield(); }
+
+void SystemWaitOs::sleep(std::chrono::nanoseconds time) {
+    const timespec request = timespec_of(time);
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &request, nullptr);
+}
+
+// A shared futex: the sleepers are other processes, and the kernel identifies the word by file and offset.
+void SystemWaitOs::sleep_on(std::uint32_t* word, std::uint32_t expected, std::chrono::nanoseconds longest) {
+    const timespec limit = timespec_of(longest);
+    syscall(SYS_futex, word, FUTEX_WAIT, expected, &limit, nullptr, 0);
+}
+
+std::uint32_t* FutexCounter::low_half() const {
+    constexpr std::size_t offset = std::endian::native == std::endian::little ? 0 : sizeof(std::uint32_t);
+    return reinterpret_cast<std::uint32_t*>(line_ + offset);
+}
+
+std::uint32_t FutexCounter::wake(std::uint32_t count) {
+    const long woken = syscall(SYS_futex, low_half(), FUTEX_WAKE, static_cast<int>(count), nullptr, nullptr, 0);
+    return woken > 0 ? static_cast<std::uint32_t>(woken) : 0;
+}
+
+}  // namespace npushmem

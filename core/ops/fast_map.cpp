@@ -1,0 +1,57 @@
+#include "core/ops/fast_map.hpp"
+
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace npushmem {
+
+namespace {
+
+void copy_by_memcpy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
+#if defined(__x86_64__)
+
+// A cache line per instruction. Loads before stores within each four, so that stores to an address that differs from a
+// load's by a multiple of 4 KiB do not hold the load back.
+__attribute__((target("avx512f"), always_inline)) inline void copy_four_lines(std::byte* to, const std::byte* from) {
+    const __m512i a = _mm512_loadu_si512(from);
+    const __m512i b = _mm512_loadu_si512(from + 64);
+    const __m512i c = _mm512_loadu_si512(from + 128);
+    const __m512i d = _mm512_loadu_si512(from + 192);
+    _mm512_storeu_si512(to, a);
+    _mm512_storeu_si512(to + 64, b);
+    _mm512_storeu_si512(to + 128, c);
+    _mm512_storeu_si512(to + 192, d);
+}
+
+// The last step ends with the block, over bytes that may have been copied already.
+__attribute__((target("avx512f"))) void copy_by_lines(void* to, const void* from, std::size_t bytes) {
+    auto* target = static_cast<std::byte*>(to);
+    const auto* source = static_cast<const std::byte*>(from);
+    constexpr std::size_t step = 256;
+    std::byte* const last = target + bytes - step;
+    for (; target < last; target += step, source += step) copy_four_lines(target, source);
+    copy_four_lines(last, static_cast<const std::byte*>(from) + bytes - step);
+}
+
+// CPUs with these run 512-bit moves at their full clock; earlier ones slow down for all that follows.
+bool has_full_speed_lines() {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi2");
+}
+
+#endif
+
+}  // namespace
+
+BlockCopy choose_block_copy() {
+#if defined(__x86_64__)
+    if (has_full_speed_lines()) return copy_by_lines;
+#endif
+    return copy_by_memcpy;
+}
+
+}  // namespace npushmem
