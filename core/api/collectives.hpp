@@ -63,4 +63,8 @@ int reduce_any(const char* function, const Result<Team*>& team, void* dest, cons
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::ReduceElement element);
 
+// The teams that active sets have become.
+// When the library ends: they are gone with the runtime.
+void clear_active_sets();
+
 }  // namespace npushmem::api

@@ -1,8 +1,11 @@
-// Contexts: made over a team, ended, asked for their team; sessions.
+#include "core/api/contexts.hpp"
+
 #include <fmt/core.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -10,11 +13,53 @@
 #include "core/api/checks.hpp"
 #include "core/api/context_slots.hpp"
 #include "core/api/context_use.hpp"
-#include "core/api/contexts.hpp"
 #include "core/api/teams.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"
 
+namespace npushmem::api {
+
+// Zeros, which take no memory before a slot is used, and are a context that reaches nobody.
+alignas(context_slot_bytes) std::byte context_slots[(max_contexts + 1) * context_slot_bytes];
+
+Context* ContextSlots::acquire(std::size_t min_unused) {
+    const bool fresh = used_ < max_contexts && unused_.size() <= min_unused;
+    if (fresh) return new (context_slots + used_++ * context_slot_bytes) Context;
+    if (unused_.empty()) return nullptr;
+    Context* const context = unused_.front();
+    unused_.pop_front();
+    *context = {};
+    return context;
+}
+
+void ContextSlots::release(Context& context) {
+    context = {};
+    context.state = Context::State::destroyed;
+    unused_.push_back(&context);
+}
+
+void ContextSlots::clear() { std::memset(context_slots, 0, used_ * context_slot_bytes); }
+
+ContextUse::Call::Call(const Context& context) : use_(context.use) {
+    if (use_ == nullptr) return;
+    const int others = use_->active_calls_.fetch_add(1, std::memory_order_relaxed);
+    const char* wrong = nullptr;
+    if ((use_->options_ & NPUSHMEM_CTX_PRIVATE) != 0 && std::this_thread::get_id() != use_->owner_thread_)
+        wrong = "was made with NPUSHMEM_CTX_PRIVATE, by another thread; each thread makes its own";
+    else if (others > 0)
+        wrong = "was made with NPUSHMEM_CTX_SERIALIZED or _PRIVATE, and another thread is inside a call on it";
+    if (wrong != nullptr)
+        status_ = {Code::argument, fmt::format("the context {}, on PE {}, {}", static_cast<const void*>(&context),
+                                               use_->my_pe_, wrong)};
+}
+
+ContextUse::Call::~Call() {
+    if (use_ != nullptr) use_->active_calls_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace npushmem::api
+
+// Contexts: made over a team, ended, asked for their team; sessions.
 namespace npushmem::api {
 
 namespace {

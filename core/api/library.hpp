@@ -1,8 +1,8 @@
-// The one runtime that the C API needs, and how its functions report failures. Everything mutable at namespace scope in
-// the library is in this pair of files.
+// Which names a program calls the library by, and reports in those names.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/api/context.hpp"
@@ -12,6 +12,14 @@
 
 namespace npushmem::api {
 
+enum class ApiNames { npushmem, openshmem };
+
+// A report of the library in the names of OpenSHMEM: functions and constants, not variables of the environment, tools
+// and extensions (npushmemx_), which have no other names.
+std::string to_openshmem_names(std::string_view text);
+
+// The one runtime that the C API needs, and how its functions report failures. Everything mutable at namespace scope in
+// the library is in this pair of files.
 // The names in which failures are reported from now on. A jump from a shmem_ name leaves no trace of itself, so it is
 // the library through which the program started (or, before any start, loaded) the runtime that decides.
 void set_api_names(ApiNames names);

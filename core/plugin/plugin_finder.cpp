@@ -1,16 +1,121 @@
 #include "core/plugin/plugin_finder.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <link.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <system_error>
 
 #include "core/base/strings.hpp"
+#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/search_path.hpp"
+
+#ifndef NPUSHMEM_INSTALLED_PLUGIN_DIR
+#define NPUSHMEM_INSTALLED_PLUGIN_DIR "/usr/local/lib/npushmem"
+#endif
 
 namespace npushmem {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One spelling per directory, so that a directory listed twice is searched once.
+std::string normal(const fs::path& directory) {
+    std::error_code error;
+    fs::path out = fs::weakly_canonical(directory, error);
+    if (error) out = directory.lexically_normal();
+    return out.string();
+}
+
+void append_once(std::vector<std::string>& list, const fs::path& directory) {
+    std::string text = normal(directory);
+    if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
+}
+
+}  // namespace
+
+std::string directory_of_this_library() {
+    Dl_info info{};
+    link_map* loaded = nullptr;
+    auto* const own = reinterpret_cast<void*>(&directory_of_this_library);
+    if (dladdr1(own, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) == 0) return {};
+    // The main program has no name in the linker's list, and dladdr repeats argv[0], which may be relative or untrue.
+    const bool main_program = loaded == nullptr || loaded->l_name == nullptr || loaded->l_name[0] == '\0';
+    std::error_code error;
+    const fs::path file = main_program ? fs::read_symlink("/proc/self/exe", error) : fs::path(loaded->l_name);
+    if (error) return {};
+    const fs::path real = fs::weakly_canonical(file, error);
+    return (error ? file : real).parent_path().string();
+}
+
+std::vector<std::string> plugin_search_path(std::string_view user_path) {
+    return plugin_search_path_from(user_path, directory_of_this_library());
+}
+
+std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own_directory) {
+    std::vector<std::string> out;
+    for (const auto& directory : split(user_path, ':'))
+        if (!directory.empty()) append_once(out, directory);
+    if (const fs::path own = own_directory; !own.empty()) {
+        append_once(out, own / "npushmem");
+        append_once(out, own / ".." / "lib" / "npushmem");
+    }
+    append_once(out, NPUSHMEM_INSTALLED_PLUGIN_DIR);
+    return out;
+}
+
+std::vector<std::string> missing_directories(std::string_view user_path) {
+    std::vector<std::string> out;
+    for (const auto& directory : split(user_path, ':')) {
+        std::error_code error;
+        if (directory.empty() || fs::is_directory(directory, error)) continue;
+        out.push_back(
+            fmt::format("NPUSHMEM_PLUGIN_PATH names '{}', which is no directory; no plugin is found there", directory));
+    }
+    return out;
+}
+
+}  // namespace npushmem
+
+namespace npushmem {
+
+namespace {
+
+constexpr std::array<std::string_view, 10> stage_names{"found", "opened",    "entry",        "major",         "size",
+                                                       "name",  "functions", "capabilities", "configuration", "open"};
+constexpr std::string_view suffix = ".so";
+
+std::string prefix_of(PluginKind kind) { return "libnpushmem_" + std::string(name_of(kind)) + "_"; }
+
+bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+bool is_name_character(char c) { return is_lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
+
+}  // namespace
+
+std::string_view name_of(PluginKind kind) { return kind == PluginKind::transport ? "transport" : "bootstrap"; }
+
+std::string_view name_of(LoadStage stage) { return stage_names.at(static_cast<std::size_t>(stage)); }
+
+std::string plugin_file_name(PluginKind kind, std::string_view name) {
+    return prefix_of(kind).append(name).append(suffix);
+}
+
+std::string plugin_name_in(PluginKind kind, std::string_view file) {
+    const std::string prefix = prefix_of(kind);
+    if (!file.starts_with(prefix) || !file.ends_with(suffix) || file.size() < prefix.size() + suffix.size()) return {};
+    const std::string_view name = file.substr(prefix.size(), file.size() - prefix.size() - suffix.size());
+    return is_plugin_name(name) ? std::string(name) : std::string();
+}
+
+bool is_plugin_name(std::string_view name) {
+    return !name.empty() && is_lower(name.front()) && std::all_of(name.begin(), name.end(), is_name_character);
+}
+
 namespace {
 
 namespace fs = std::filesystem;

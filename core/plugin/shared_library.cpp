@@ -1,14 +1,130 @@
 #include "core/plugin/shared_library.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "core/plugin/elf_file.hpp"
+#include "core/plugin/readable_memory.hpp"
 
 namespace npushmem {
+
+namespace {
+
+constexpr unsigned char own_class = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+
+Status no_library(std::string reason) { return {Code::plugin_refused, std::move(reason)}; }
+
+class OpenFile {
+public:
+    // Without waiting for the writer of a FIFO.
+    explicit OpenFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    ~OpenFile() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+
+    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] bool read(void* into, std::size_t bytes, std::uint64_t at) const {
+        return ::pread(fd_, into, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+    }
+
+private:
+    int fd_;
+};
+
+Status check_header(const ElfW(Ehdr) & header) {
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return no_library("it is no ELF file");
+    if (header.e_ident[EI_CLASS] != own_class) return no_library("it is for machines of another word size");
+    if (header.e_type != ET_DYN) return no_library("it is no shared library");
+    if (header.e_phnum == 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
+        return no_library("its ELF header has no valid list of segments");
+    return {};
+}
+
+Status check_segment(const ElfW(Phdr) & segment, std::uint64_t size) {
+    const std::uint64_t begin = segment.p_offset;
+    if (segment.p_type != PT_LOAD || (begin <= size && segment.p_filesz <= size - begin)) return {};
+    return no_library(
+        fmt::format("it is cut off: the file has {} bytes, and a segment needs {} bytes from {} on; copy "
+                    "the file again",
+                    size, segment.p_filesz, begin));
+}
+
+Status check_segments(const OpenFile& file, const ElfW(Ehdr) & header, std::uint64_t size) {
+    std::vector<ElfW(Phdr)> segments(header.e_phnum);
+    if (!file.read(segments.data(), segments.size() * sizeof segments[0], header.e_phoff))
+        return no_library(
+            fmt::format("it is cut off: the file has {} bytes, and its list of segments is beyond", size));
+    for (const auto& segment : segments)
+        if (Status s = check_segment(segment, size); !s.ok()) return s;
+    return {};
+}
+
+}  // namespace
+
+Status check_elf_file(const std::string& path) {
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return no_library("it is not a regular file");
+    const OpenFile file(path);
+    if (file.fd() < 0 || ::fstat(file.fd(), &facts) != 0)
+        return no_library(fmt::format("cannot open the file: {}", std::strerror(errno)));
+    const auto size = static_cast<std::uint64_t>(facts.st_size);
+    ElfW(Ehdr) header{};
+    if (!file.read(&header, sizeof header, 0))
+        return no_library(fmt::format("it is no ELF file: it has only {} bytes", size));
+    if (Status s = check_header(header); !s.ok()) return s;
+    return check_segments(file, header, size);
+}
+
+namespace {
+
+constexpr std::uintptr_t step = 4096;  // no page is smaller
+constexpr std::size_t max_text_bytes = 64 * 1024;
+
+// The kernel reads a signal set of 8 bytes from there before it looks at the first argument, which is none of its
+// commands: the call changes nothing, and fails with EFAULT where no memory can be read.
+bool is_readable_at(std::uintptr_t address) {
+    constexpr std::uintptr_t set_bytes = 8;
+    constexpr long no_command = -1;
+    const long done = ::syscall(SYS_rt_sigprocmask, no_command, address & ~(set_bytes - 1), nullptr, set_bytes);
+    return done != 0 && errno != EFAULT;
+}
+
+}  // namespace
+
+bool is_readable(const void* address, std::size_t bytes) {
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    if (bytes == 0) return true;
+    if (first == 0 || first > UINTPTR_MAX - bytes) return false;
+    for (std::uintptr_t at = first; at < first + bytes; at = (at & ~(step - 1)) + step)
+        if (!is_readable_at(at)) return false;
+    return true;
+}
+
+bool is_readable_text(const char* text) {
+    for (std::size_t known = 0; known < max_text_bytes;) {
+        const std::size_t piece = step - (reinterpret_cast<std::uintptr_t>(text) + known) % step;
+        if (!is_readable(text + known, piece)) return false;
+        if (std::memchr(text + known, '\0', piece) != nullptr) return true;
+        known += piece;
+    }
+    return false;
+}
+
 namespace {
 
 std::string last_error() {

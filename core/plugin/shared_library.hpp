@@ -1,6 +1,8 @@
-// A shared object opened by the dynamic linker; closed when the value goes.
+// The dynamic linker trusts a file: one that is cut off ends the process with a signal, and one that is no regular file
+// may block it. This check comes first.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,16 @@
 
 namespace npushmem {
 
+// Is this a regular file with a shared object of this machine's class, and with all bytes that are to be loaded?
+// Code::plugin_refused says what is wrong.
+Status check_elf_file(const std::string& path);
+
+// Whether memory that a plugin points to can be read, without reading it.
+bool is_readable(const void* address, std::size_t bytes);
+// A text with its end. Texts of plugins are short: one without an end within 64 KiB is none.
+bool is_readable_text(const char* text);
+
+// A shared object opened by the dynamic linker; closed when the value goes.
 class SharedLibrary {
 public:
     // A symbol that the library, or something it depends on, defines.

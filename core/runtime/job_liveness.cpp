@@ -1,5 +1,11 @@
 #include "core/runtime/job_liveness.hpp"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/service_thread.hpp"
+
 namespace npushmem {
 
 void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
@@ -12,10 +18,10 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
 
 bool JobLiveness::has_finalized(int pe) const {
     const ControlBlock* block = control_(pe);
-    // Acquire: pairs with the release store in Runtime::finish, behind which last_barrier was written.
+    // Acquire: pairs with the release store in Runtime::finish, which follows the write of last_barrier.
     if (block == nullptr) return has_sent_departure(pe);
     if (block->state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(PeState::finalized)) return false;
-    // As long as this PE is still inside that last barrier, everybody has come to it and nothing is missing.
+    // While this PE is still inside that last barrier, all PEs have arrived at it and nothing is missing.
     return barriers_() >= block->last_barrier.load(std::memory_order_relaxed);
 }
 
@@ -47,12 +53,12 @@ std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
     return std::nullopt;
 }
 
-// Follows the notes from PE to PE. Each was written before its writer went, so they lead to an earlier end; only notes
-// that two PEs made of each other could go round, which the number of steps ends.
+// Follows the recorded causes from PE to PE. Each was written before its writer ended, so they lead to an earlier end.
+// Only two PEs that blame each other form a cycle; the number of steps ends it.
 int JobLiveness::cause_of(int gone) const {
     for (int steps = 0; steps < processes_.npes(); ++steps) {
         const ControlBlock* block = control_(gone);
-        // Relaxed: the note alone matters, and whoever wrote it has been found gone.
+        // Relaxed: only this value matters, and its writer has ended.
         const int blamed = block != nullptr ? block->first_dead_pe.load(std::memory_order_relaxed) - 1 : -1;
         if (blamed < 0 || blamed >= processes_.npes() || blamed == my_pe_) return gone;
         gone = blamed;
@@ -64,12 +70,77 @@ std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
     const auto gone = lost_or_dead_among(pes);
     if (!gone || !control_) return gone;
     const int cause = cause_of(*gone);
-    // The first one stays: what goes later may be a consequence of this PE's own end. Relaxed: see cause_of.
+    // The first cause stays: later ends may be consequences of this PE's own end. Relaxed: see cause_of.
     if (ControlBlock* own = control_(my_pe_)) {
         std::int32_t nobody = 0;
         own->first_dead_pe.compare_exchange_strong(nobody, cause + 1, std::memory_order_relaxed);
     }
     return cause;
 }
+
+std::unique_ptr<DelayedTask> DelayedTask::start(std::chrono::milliseconds delay, Work work) {
+    std::unique_ptr<DelayedTask> task(new DelayedTask);
+    auto thread = start_service_thread("npushmem-delay", [delay, own = task.get(), work = std::move(work)] {
+        if (!own->wait_for_cancel(delay)) work(*own);
+    });
+    if (!thread.ok()) return nullptr;
+    task->thread_ = std::move(thread).value();
+    return task;
+}
+
+DelayedTask::~DelayedTask() {
+    {
+        const std::lock_guard guard(lock_);
+        cancelled_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+}
+
+bool DelayedTask::wait_for_cancel(std::chrono::milliseconds limit) const {
+    std::unique_lock guard(lock_);
+    return changed_.wait_for(guard, limit, [this] { return cancelled_; });
+}
+
+namespace {
+
+// Counts the PEs that share cores with this one: those of the same machine and process space, whichever host they
+// emulate.
+HostOccupancy share_of(std::span<const PeRecord> records, const npushmem_host_id& here) {
+    std::vector<CpuMask> masks;
+    double quota = 0;
+    for (const PeRecord& record : records) {
+        if (record.host.machine != here.machine || record.host.space != here.space) continue;
+        masks.push_back(record.affinity());
+        quota = std::max(quota, record.cpu_quota);
+    }
+    return {usable_cores(masks, quota), static_cast<int>(masks.size())};
+}
+
+// Returns the processes of this host's PEs; those of other hosts are not visible here.
+std::vector<ProcessId> visible_processes(std::span<const PeRecord> records, const HostLayout& layout, int my_pe) {
+    std::vector<ProcessId> processes(records.size());
+    for (const int pe : layout.pes_of(layout.host_of(my_pe)))
+        processes[static_cast<std::size_t>(pe)] = records[static_cast<std::size_t>(pe)].process_id();
+    return processes;
+}
+
+}  // namespace
+
+double max_pes_per_core(std::span<const PeRecord> records) {
+    double max = 0;
+    std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
+    for (const PeRecord& record : records)
+        if (seen.emplace(record.host.machine, record.host.space).second)
+            max = std::max(max, share_of(records, record.host).pes_per_core());
+    return max;
+}
+
+WaitServices::WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe)
+    : share(share_of(records, records[static_cast<std::size_t>(my_pe)].host)),
+      budget(choose_wait_budget(share)),
+      liveness(visible_processes(records, layout, my_pe)),
+      transport_waiter(budget, os, counters, &liveness),
+      driving_waiter(budget, os, counters, &liveness, &progress) {}
 
 }  // namespace npushmem

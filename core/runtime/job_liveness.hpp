@@ -1,16 +1,25 @@
-// Who will not come any more: PEs whose process has died, PEs of this host that have finalized, and PEs of
-// other hosts that have sent their departures.
+// Waiting and liveness of this PE: how it waits, and which PEs will never arrive.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
+#include <span>
+#include <thread>
 
 #include "core/base/process_liveness.hpp"
+#include "core/base/wait.hpp"
+#include "core/map/host_layout.hpp"
 #include "core/memory/control_block.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 
+// Finds PEs that will never arrive: those whose process has died, those of this host that have finalized, and those of
+// other hosts that have sent their departures.
 class JobLiveness final : public Liveness {
 public:
     // A PE's control block, null for a PE of another host.
@@ -18,16 +27,16 @@ public:
 
     explicit JobLiveness(std::vector<ProcessId> processes) : processes_(std::move(processes)) {}
 
-    // From here on finalized PEs are found too. `any_departed`: whether there is one to be found. `barriers`: the
-    // number of barriers that this PE has left. Before the first wait.
+    // Finalized PEs are found too from now on. `any_departed` says whether there are any. `barriers` returns the number
+    // of barriers that this PE has left. Call it before the first wait.
     void watch(int my_pe, ControlBlockLookup control, std::function<bool()> any_departed,
                std::function<std::uint64_t()> barriers);
 
-    // A transport has lost its way to this PE: whoever waits for it waits in vain. Any thread.
+    // Records that a transport lost its connection to this PE, so that waits for the PE fail. Any thread.
     void mark_lost(int pe);
 
-    // A PE that went because of another one is not blamed for it: the answer is the one that went first, as far as the
-    // PEs of this host have noted it, which may be a PE outside `pes`.
+    // Returns the first PE that died, not a PE that ended because of it, as far as the PEs of this host have recorded
+    // it. The result may be a PE outside `pes`.
     std::optional<int> find_dead(const PeRange& pes) override;
 
 private:
@@ -44,6 +53,52 @@ private:
     std::function<std::uint64_t()> barriers_;
     std::mutex lost_lock_;
     std::set<int> lost_;  // under lost_lock_
+};
+
+// Runs work on its own thread after a delay, unless it is cancelled before.
+class DelayedTask {
+public:
+    using Work = std::function<void(const DelayedTask& task)>;
+
+    // Returns null if no thread can be created.
+    static std::unique_ptr<DelayedTask> start(std::chrono::milliseconds delay, Work work);
+    DelayedTask(const DelayedTask&) = delete;
+    DelayedTask& operator=(const DelayedTask&) = delete;
+    // Cancels the task, and waits until work that has begun ends.
+    ~DelayedTask();
+
+    // Waits for `limit`, or until the task is cancelled (then true). The work calls it.
+    [[nodiscard]] bool wait_for_cancel(std::chrono::milliseconds limit) const;
+
+private:
+    DelayedTask() = default;
+
+    mutable std::mutex lock_;
+    mutable std::condition_variable changed_;
+    bool cancelled_ = false;  // under lock_
+    std::thread thread_;
+};
+
+// Returns the PEs per core of the most crowded machine of the job. The number is the same on every PE, for choices that
+// all PEs must make alike.
+double max_pes_per_core(std::span<const PeRecord> records);
+
+// The parts that every Waiter refers to, kept together because they must outlive it.
+struct WaitServices {
+    WaitServices(std::span<const PeRecord> records, const HostLayout& layout, int my_pe);
+    WaitServices(const WaitServices&) = delete;
+    WaitServices& operator=(const WaitServices&) = delete;
+
+    HostOccupancy share;
+    WaitBudget budget;
+    SystemWaitOs os;
+    WaitCounters counters;
+    JobLiveness liveness;
+    // Used for waits inside the transports' code, which makes progress itself.
+    Waiter transport_waiter;
+    // Used for all other waits. It calls `progress`, which may be set until the first wait.
+    std::function<void()> progress;
+    Waiter driving_waiter;
 };
 
 }  // namespace npushmem

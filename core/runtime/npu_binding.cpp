@@ -9,8 +9,8 @@ namespace npushmem {
 
 namespace {
 
-// This PE and the mapped PEs beside it whose memory lies at the fixed distance. The fast map has fewer of them: none
-// but this PE where one does not, and none where a transport without a map serves the PE itself.
+// The range of PEs around this one whose memory is mapped at the fixed distance. The fast map may have fewer: only this
+// PE if one mapped PE is elsewhere, and none if a transport without a map serves the PE itself.
 npu::Window window_of(const Runtime& runtime) {
     const FastMap& map = runtime.fast_map();
     const auto stride = static_cast<std::ptrdiff_t>(map.stride);
@@ -48,8 +48,8 @@ int NpuBinding::MapFabric::my_pe() const { return runtime_.my_pe(); }
 
 int NpuBinding::MapFabric::n_pes() const { return runtime_.npes(); }
 
-// Mapped PEs that are not side by side are not in the fast map. Kernels load and store their own memory, also where a
-// transport without a map serves the PE itself.
+// Mapped PEs that are not consecutive are not in the fast map. Kernels load and store their own memory directly, even
+// if a transport without a map serves the PE itself.
 void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
     if (void* there = runtime_.fast_map().address(symmetric, pe); there != nullptr) return there;
     const std::uint64_t offset = runtime_.offset_of(symmetric);

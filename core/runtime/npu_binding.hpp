@@ -1,13 +1,12 @@
-// The emulated NPU of this PE, bound to the runtime: its fabric is the map of mapped peers, and a transport for the
-// others; its waiting is the PE's.
+// Binds the emulated NPU of this PE to the runtime: cores use mapped peers directly and a transport for the others, and
+// wait as the PE does.
 #pragma once
 
 #include <memory>
 
-#include "core/npu/wait_policies.hpp"
-#include "core/runtime/npu_direct.hpp"
-#include "core/runtime/npu_proxied.hpp"
-#include "core/runtime/wait_services.hpp"
+#include "core/npu/waiter_policy.hpp"
+#include "core/runtime/job_liveness.hpp"
+#include "core/runtime/npu_remote.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem {
@@ -16,7 +15,7 @@ class Runtime;
 
 class NpuBinding {
 public:
-    // Both outlive the binding.
+    // Both arguments must outlive the binding.
     static Result<std::unique_ptr<NpuBinding>> create(Runtime& runtime, WaitServices& waiting);
 
     [[nodiscard]] npu::Device& device() { return *device_; }
@@ -35,7 +34,7 @@ private:
         const Runtime& runtime_;
         npu::Window window_;
         npu::RemoteMode chosen_ = npu::RemoteMode::direct;
-        // Null: every PE is mapped.
+        // Null if every PE is mapped.
         std::unique_ptr<NpuDirect> direct_;
         std::unique_ptr<NpuProxied> proxied_;
     };
@@ -43,7 +42,7 @@ private:
     NpuBinding(Runtime& runtime, WaitServices& waiting);
 
     MapFabric fabric_;
-    Waiter waiter_;  // makes progress; knows no liveness: which PE matters differs from core to core
+    Waiter waiter_;  // makes progress; has no liveness, because the PEs that matter differ from core to core
     npu::WaiterPolicy policy_;
     std::unique_ptr<npu::Device> device_;
 };

@@ -1,4 +1,4 @@
-#include "core/runtime/npu_direct.hpp"
+#include "core/runtime/npu_remote.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,13 @@ public:
 
     Registry(RemotePeers& all_peers, int npes) : peers(all_peers), pes(npes) {}
 
-    // As they are now; later changes make another one.
+    // Returns the queues as they are now; later changes create another list.
     [[nodiscard]] std::shared_ptr<const All> all() {
         const std::lock_guard guard(lock_);
         return all_;
     }
-    // No more than one core has queues. Takes no lock, as signals ask for it. Acquire: pairs with exchange_all(), so
-    // that a core that has put something and told this one of it is counted.
+    // Returns whether at most one core has queues. Takes no lock, because every signal calls it. Acquire: pairs with
+    // exchange_all(), so that a core is counted if it put something and informed this core of it.
     [[nodiscard]] bool one_or_none() const { return count_.load(std::memory_order_acquire) <= 1; }
     void add(std::shared_ptr<Queues> queues) {
         const std::lock_guard guard(lock_);
@@ -29,13 +29,14 @@ public:
         more->push_back(std::move(queues));
         (void)exchange_all(std::move(more));
     }
-    // Closes them, unless somebody still completes what they have put.
+    // Closes the queues, unless another core still completes their operations.
     void remove(const Queues* queues) {
-        std::shared_ptr<const All> before;  // let go of without the lock: closing may wait
+        std::shared_ptr<const All> before;  // released without the lock: closing may wait
         const std::lock_guard guard(lock_);
         before = without(queues);
     }
-    // Nobody asks for them any more; they are closed with this, as closing may wait for what is under way.
+    // No core uses the retired queues any more. They are closed with this object, because closing may wait for
+    // operations in flight.
     void retire(const Queues* queues) {
         const std::lock_guard guard(lock_);
         const auto before = without(queues);
@@ -63,19 +64,20 @@ private:
     std::atomic<std::size_t> count_{0};                         // of all_
 };
 
-// Of one core. Other cores complete what it has put.
+// The queues of one core. Other cores may complete its puts.
 class NpuDirect::Queues {
 public:
     Queues(RemotePeers& peers, int pes) : access(peers), per_pe_(static_cast<std::size_t>(pes)) {}
     Queues(const Queues&) = delete;
     Queues& operator=(const Queues&) = delete;
 
-    // After something was posted to the PE that may come later than what others begin. Release, for posted(): a core
-    // that has heard from this one completes what was posted before.
+    // Call it after posting an operation to the PE that may arrive later than what other cores begin. Release, for
+    // posted(): a core that was informed by this one completes what was posted before.
     void count_posted(int pe) { to(pe).posted.fetch_add(1, std::memory_order_release); }
-    // So much has been posted to the PE.
+    // Returns the number of operations posted to the PE.
     [[nodiscard]] std::uint64_t posted(int pe) const { return to(pe).posted.load(std::memory_order_acquire); }
-    // What was posted when posted() was `count` is complete. Release, for is_pending(): after that was found out.
+    // Records that everything posted up to `count` is complete. Release, for is_pending(): the completion was observed
+    // before.
     void record_complete(int pe, std::uint64_t count) {
         auto& complete = to(pe).complete;
         std::uint64_t before = complete.load(std::memory_order_relaxed);
@@ -83,39 +85,38 @@ public:
                !complete.compare_exchange_weak(before, count, std::memory_order_release, std::memory_order_relaxed)) {
         }
     }
-    // Its own core, which posts nothing meanwhile, has found everything complete.
+    // Its own core, which posts nothing meanwhile, found everything complete.
     void record_all_complete() {
         for (std::size_t pe = 0; pe < per_pe_.size(); ++pe)
             record_complete(static_cast<int>(pe), posted(static_cast<int>(pe)));
     }
-    // Has something been posted to the PE that is not known to be complete? Pairs with count_posted and
-    // record_complete.
+    // Returns whether an operation to the PE may be incomplete. Pairs with count_posted and record_complete.
     [[nodiscard]] bool is_pending(int pe) const {
         return to(pe).complete.load(std::memory_order_acquire) != posted(pe);
     }
-    // For other cores than its own, which hears of a failure at its next quiet. Meanwhile its own posts nothing more
-    // to the PE: see may_post().
+    // Other cores call it; its own core gets a failure from its next quiet. Its own core posts nothing to the PE
+    // meanwhile: see may_post().
     Status complete(int pe, const WaitFunction& wait_function) {
         const std::uint64_t count = posted(pe);
         if (to(pe).complete.load(std::memory_order_acquire) >= count) return {};
-        to(pe).completing.fetch_add(1, std::memory_order_relaxed);  // nothing is published by it
+        to(pe).completing.fetch_add(1, std::memory_order_relaxed);  // publishes nothing
         Status done = access.quiet(std::array{pe}, &wait_function);
         to(pe).completing.fetch_sub(1, std::memory_order_relaxed);
         if (done.ok())
             record_complete(pe, count);
-        else if (done.code() != Code::timeout && done.code() != Code::aborted)  // those are the caller's own
+        else if (done.code() != Code::timeout && done.code() != Code::aborted)  // these codes concern the caller only
             record_failure(done);
         return done;
     }
-    // A quiet ends when nothing is under way: one that posts on and on would keep those for ever who wait for that.
+    // A quiet ends when nothing is in flight: a core that keeps posting would make other cores wait indefinitely.
     [[nodiscard]] bool may_post(int pe) const { return to(pe).completing.load(std::memory_order_relaxed) == 0; }
 
-    // What failed of this core's and was told to another.
+    // Returns a failure of this core's operations that another core received.
     Status take_failure() {
         const std::lock_guard guard(lock_);
         return std::exchange(failure_, {});
     }
-    // A launch has left something here: posted and not complete, or failed.
+    // Returns whether a launch left operations here that are incomplete or failed.
     [[nodiscard]] bool has_unfinished() {
         for (std::size_t pe = 0; pe < per_pe_.size(); ++pe)
             if (is_pending(static_cast<int>(pe))) return true;
@@ -129,7 +130,7 @@ private:
     struct PerPe {
         std::atomic<std::uint64_t> posted{0};
         std::atomic<std::uint64_t> complete{0};
-        std::atomic<int> completing{0};  // cores that wait until it is complete
+        std::atomic<int> completing{0};  // cores that wait for completion
     };
 
     [[nodiscard]] PerPe& to(int pe) { return per_pe_[static_cast<std::size_t>(pe)]; }
@@ -167,7 +168,7 @@ public:
 
 private:
     std::weak_ptr<Registry> registry_;
-    Queues* queues_ = nullptr;  // the registry's, and gone with it
+    Queues* queues_ = nullptr;  // owned by the registry
 };
 
 NpuDirect::NpuDirect(SliceAddressing places, RemotePeers& peers, int pes)
@@ -202,7 +203,7 @@ Status NpuDirect::order(Queues& mine, int pe, const WaitFunction& wait_function)
 
 Status NpuDirect::wait_until_may_post(const Queues& mine, int pe, npu::RemoteWait& wait) {
     if (mine.may_post(pe)) return {};
-    return wait.until([&] { return mine.may_post(pe); }, "other cores, which complete what this one has put", pe);
+    return wait.until([&] { return mine.may_post(pe); }, "other cores, which complete this core's puts", pe);
 }
 
 Status NpuDirect::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
@@ -250,7 +251,7 @@ Status NpuDirect::atomic(const npu::RemoteAtomic& operation, std::uint64_t* befo
         mine.count_posted(pe);
         return posted;
     }
-    *before = 0;  // of 32 bits only the lower half is written
+    *before = 0;  // a 32-bit operation writes the lower half only
     op.result = before;
     return mine.access.atomic(op, Completion::local, &wait_function);
 }

@@ -1,14 +1,50 @@
-#include "core/runtime/npu_proxied.hpp"
+#include "core/runtime/npu_remote.hpp"
+
+#include <fmt/format.h>
 
 #include <utility>
 
 namespace npushmem {
 
+namespace {
+
+// Indexed by RemoteAtomic::Kind.
+constexpr std::uint8_t operations[] = {NPUSHMEM_ATOMIC_SET,       NPUSHMEM_ATOMIC_ADD,  NPUSHMEM_ATOMIC_FETCH,
+                                       NPUSHMEM_ATOMIC_FETCH_ADD, NPUSHMEM_ATOMIC_SWAP, NPUSHMEM_ATOMIC_COMPARE_SWAP};
+
+}  // namespace
+
+RemoteAccess::WaitFunction wait_function_for(npu::RemoteWait& wait) {
+    return [&wait](const std::function<bool()>& ready, const WaitFor& what) {
+        return wait.until(ready, what.what, what.needs.count == 1 ? what.needs.first : -1);
+    };
+}
+
+Status NpuRemote::check(const void* address, std::size_t bytes) const {
+    const std::uint64_t offset = offset_of(address);
+    if (offset == no_offset) return {Code::not_symmetric, fmt::format("{} is not in symmetric memory", address)};
+    const std::uint64_t room = addressing_.bytes_to_end(offset);
+    if (bytes <= room) return {};
+    return {Code::range, fmt::format("{} bytes at {} reach beyond symmetric memory, which ends {} bytes after it",
+                                     bytes, address, room)};
+}
+
+npushmem_atomic NpuRemote::as_transport_atomic(const npu::RemoteAtomic& operation, int pe) const {
+    npushmem_atomic op{};
+    op.pe = pe;
+    op.operation = operations[static_cast<std::size_t>(operation.kind)];
+    op.width = static_cast<std::uint8_t>(operation.width);
+    op.offset = offset_of(operation.object);
+    op.operand = operation.operand;
+    op.compare = operation.expected;
+    return op;
+}
+
 struct NpuProxied::Core final : npu::RemoteCoreState {
     void begin_launch() override {
         if (!requester->take_failure().ok() || requester->finished() != posted) reset();
     }
-    // What is under way is told to nobody.
+    // Failures of operations in flight are dropped.
     void reset() {
         requester = std::make_shared<RequesterState>();
         posted = 0;
@@ -16,7 +52,7 @@ struct NpuProxied::Core final : npu::RemoteCoreState {
         has_target = false;
     }
 
-    // A request that concerns this PE is being made; -1: all of them.
+    // Records a request that concerns this PE; -1: all PEs.
     void add_target(int pe) {
         if (std::exchange(has_target, true) && pe != target)
             target = -1;
@@ -26,8 +62,8 @@ struct NpuProxied::Core final : npu::RemoteCoreState {
 
     std::shared_ptr<RequesterState> requester = std::make_shared<RequesterState>();
     std::uint64_t posted = 0;  // requests so far
-    // The one PE that requests since the last quiet concern, -1: several or none. Without it what is waited for cannot
-    // come; the death of others is nothing to this core.
+    // The only PE that requests since the last quiet concern; -1: several or none. If this PE dies, the awaited reply
+    // cannot arrive; deaths of other PEs do not affect this core.
     int target = -1;
     bool has_target = false;
 };
@@ -38,7 +74,7 @@ NpuProxied::NpuProxied(SliceAddressing places, RemotePeers& peers, const WaitBud
 NpuProxied::~NpuProxied() = default;
 
 Result<proxy::Proxy*> NpuProxied::proxy() {
-    // Acquire: pairs with the release below, so that the proxy is whole.
+    // Acquire: pairs with the release below, so that the proxy is fully constructed.
     if (proxy::Proxy* const made = made_.load(std::memory_order_acquire); made != nullptr) return made;
     const std::lock_guard guard(lock_);
     if (!proxy_) {
@@ -67,7 +103,7 @@ Status NpuProxied::enqueue(Request& request, Core& core, npu::RemoteWait& wait) 
     };
     Status waited = wait.until(pushed, "room for a request to the proxy", core.target);
     ++core.posted;
-    if (!waited.ok()) core.reset();  // it may have been enqueued all the same
+    if (!waited.ok()) core.reset();  // the request may have been enqueued anyway
     return waited;
 }
 
@@ -102,7 +138,7 @@ Status NpuProxied::put(void* target, const void* source, std::size_t bytes, int 
     if (Status inside = check(target, bytes); !inside.ok()) return inside;
     Request request;
     request.kind = Request::Kind::put;
-    // The table has one structure for both directions; a put does not write to `local`.
+    // The table uses one structure for both directions; a put does not write to `local`.
     request.transfer.data = {pe, 0, 0, offset_of(target), const_cast<void*>(source), bytes};
     return send_data(request, {"a put", pe}, wait);
 }

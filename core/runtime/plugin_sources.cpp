@@ -4,12 +4,24 @@
 
 #include "core/base/strings.hpp"
 #include "core/plugin/bootstrap_choice.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/transport_stack.hpp"
 
 namespace npushmem {
+
+PluginServices::PluginServices(const Config& config, const Log& log)
+    : config_(config), log_(log), table_{sizeof(npushmem_host),  1, 0, this, &PluginServices::log,
+                                         &PluginServices::config} {}
+
+void PluginServices::log(void* context, std::int32_t level, const char* subsystem, const char* message) {
+    static_cast<PluginServices*>(context)->log_.line(static_cast<LogLevel>(level), subsystem, message);
+}
+
+const char* PluginServices::config(void* context, const char* name) {
+    return static_cast<PluginServices*>(context)->config_.value(name);
+}
 
 namespace {
 
@@ -64,7 +76,7 @@ Status append_selection(const char* variable, const std::string& text, std::vect
     return {};
 }
 
-// TRANSPORTS, then REMOTE_TRANSPORT unless that is left to choose_remote_transport().
+// Returns TRANSPORTS, then REMOTE_TRANSPORT unless choose_remote_transport() decides it.
 Result<std::vector<SelectedStack>> selected_transports(const Settings& settings) {
     std::vector<SelectedStack> out;
     const std::string word = lowercase(settings.remote_transport);
@@ -81,7 +93,7 @@ Result<std::vector<SelectedStack>> selected_transports(const Settings& settings)
 
 namespace {
 
-// The variable that names the bootstrap.
+// Returns the variable that names the bootstrap.
 const char* bootstrap_variable(const Settings& settings) {
     const std::string name = lowercase(settings.bootstrap);
     if (name == "pmi" && settings.bootstrap_pmi != "pmi") return "NPUSHMEM_BOOTSTRAP_PMI";
@@ -114,7 +126,7 @@ Result<BootstrapChoice> load_selected_bootstrap(Config& config, const npushmem_h
     return declared.ok() ? std::move(chosen) : Result<BootstrapChoice>(declared);
 }
 
-// Ids are made by the plugin that uses them, whatever would be chosen for a process without one.
+// The plugin that uses ids makes them, whichever would be chosen for a process without one.
 Result<std::shared_ptr<const LoadedBootstrap>> load_id_bootstrap(Config& config) {
     auto name = selected_bootstrap(config.settings());
     if (!name.ok()) return name.status();
@@ -183,7 +195,7 @@ void declare_plugins(const PluginCatalogue& catalogue, Config& config) {
         for (const auto& variable : entry.variables)
             rows.push_back({variable.name.c_str(), variable.default_value.c_str(), variable.type.c_str(),
                             variable.meaning.c_str()});
-        // A malformed value of a plugin that is not used is nobody's problem.
+        // A malformed value of an unused plugin does no harm.
         (void)config.declare(entry.found.name.c_str(), rows);
     }
 }

@@ -1,12 +1,35 @@
-// Bootstraps and transports from plugin files, as the configuration selects them.
+// Opens bootstraps and transports from plugin files, and provides the runtime's services to them.
 #pragma once
 
+#include "core/base/config.hpp"
+#include "core/base/log.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/runtime/start_request.hpp"
+#include "npushmem/plugin/abi.h"
 
 namespace npushmem {
 
+// The table of services that plugins receive from the runtime. The object, config and log must stay at their addresses
+// while any plugin is open.
+class PluginServices {
+public:
+    PluginServices(const Config& config, const Log& log);
+    PluginServices(const PluginServices&) = delete;
+    PluginServices& operator=(const PluginServices&) = delete;
+
+    [[nodiscard]] const npushmem_host& table() const { return table_; }
+
+private:
+    static void log(void* context, std::int32_t level, const char* subsystem, const char* message);
+    static const char* config(void* context, const char* name);
+
+    const Config& config_;
+    const Log& log_;
+    npushmem_host table_;
+};
+
+// Opens the bootstraps and transports that the configuration selects.
 class PluginSources final : public Sources {
 public:
     Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
@@ -22,10 +45,10 @@ private:
     std::string bootstrap_description_;
 };
 
-// The file or name of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN name.
+// Returns the name or file of the bootstrap that BOOTSTRAP and BOOTSTRAP_PLUGIN select.
 Result<std::string> selected_bootstrap(const Settings& settings);
 
-// Makes a unique id by the selected bootstrap; `plugin` keeps what serves it alive.
+// Makes a unique id with the selected bootstrap. `plugin` keeps the plugin loaded, whose code serves the id.
 Status make_id(Config& config, const npushmem_host& host, std::shared_ptr<const LoadedBootstrap>& plugin,
                std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
 

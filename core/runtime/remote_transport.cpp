@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/strings.hpp"
-#include "core/runtime/exchange.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 
@@ -22,7 +22,7 @@ std::vector<std::string> names_in(std::string_view list) {
     return names;
 }
 
-// The first PE that says no; -1: all say yes.
+// Returns the first PE that answers no; -1: all answer yes.
 Result<int> first_refusing_pe(Bootstrap& bootstrap, bool yes) {
     const auto answers = gather(bootstrap, static_cast<std::uint8_t>(yes ? 1 : 0));
     if (!answers.ok()) return answers.status();
@@ -63,6 +63,20 @@ Result<RemoteTransportChoice> choose_remote_transport(
     out.explanation = fmt::format("none (NPUSHMEM_REMOTE_TRANSPORT=auto tried {})",
                                   tried.empty() ? "nothing: NPUSHMEM_REMOTE_ORDER is empty" : tried);
     return out;
+}
+
+RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, const HostOccupancy& share) {
+    if (!other_hosts)
+        return {npu::RemoteMode::direct, "direct to PEs that are not mapped (their transports work within a host)"};
+    const bool automatic = ibgda == "auto";
+    const bool room = 2 * share.pes <= share.cores;
+    const bool proxied = automatic ? room : ibgda == "0";
+    const std::string why = automatic ? fmt::format("; auto: {} PEs with a proxy each {} {:g} CPUs", share.pes,
+                                                    room ? "have room on" : "would share", share.cores)
+                                      : std::string();
+    const std::string by = fmt::format("(NPUSHMEM_IB_ENABLE_IBGDA={}{})", ibgda, why);
+    if (proxied) return {npu::RemoteMode::proxy, "by a proxy thread to PEs that are not mapped " + by};
+    return {npu::RemoteMode::direct, "direct to PEs that are not mapped, each core by itself " + by};
 }
 
 }  // namespace npushmem

@@ -9,16 +9,16 @@
 #include "core/base/full_fence.hpp"
 #include "core/base/lost_peer.hpp"
 #include "core/base/os_facts.hpp"
-#include "core/runtime/exchange.hpp"
-#include "core/runtime/nic_step.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/remote_transport.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 
 namespace {
 
-// As which failure another PE's can show here first. What a PE finds out by itself keeps its own name, though others,
-// who found the same, have given up before.
+// Error codes that may only be symptoms of another PE's failure. A failure that a PE finds by itself keeps its code,
+// although other PEs that found the same one have aborted before.
 bool may_be_symptom(Code code) {
     return code == Code::system || code == Code::memory || code == Code::protocol || code == Code::peer_dead ||
            code == Code::timeout || code == Code::aborted;
@@ -31,19 +31,19 @@ struct Runtime::Step {
     Status (Runtime::*run)();
 };
 
-// The whole of start-up. Each step may use what the steps before it made; a step that fails ends the start on every PE.
+// All of start-up. Each step may use the results of the steps before it; a failed step ends the start on every PE.
 Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources, const StartRequest& request) {
     static constexpr Step steps[] = {
         {"logging", &Runtime::open_log},
         {"bootstrap", &Runtime::join_job},                          // rank, size; allgather and barrier from here on
-        {"exchange of PE records", &Runtime::exchange_pe_records},  // versions, host identities, who shares a host
+        {"exchange of PE records", &Runtime::exchange_pe_records},  // versions, host identities, PEs of each host
         {"symmetric memory", &Runtime::make_memory},  // one shared segment per host, this PE's heap and variables
         {"transports", &Runtime::open_transports},    // in the order of NPUSHMEM_TRANSPORTS
         {"remote transport", &Runtime::choose_remote_transport},  // for PEs of other hosts, if there are any
         {"NIC assignment", &Runtime::assign_nics},                // once per host, then each PE takes its own
         {"exchange of endpoints", &Runtime::exchange_endpoints},
         {"transport map", &Runtime::build_map},     // which transport serves which PE
-        {"mapping of peers", &Runtime::map_peers},  // where the CPU finds the mapped ones
+        {"mapping of peers", &Runtime::map_peers},  // where the CPU finds mapped peers
         {"world team", &Runtime::make_world},       // its barrier, used by everything collective from here on
         {"start report", &Runtime::report},
     };
@@ -69,9 +69,9 @@ Result<std::unique_ptr<Runtime>> Runtime::start(Config config, Sources& sources,
     return runtime;
 }
 
-// Another PE's failure can show here first as something else, a memory that is gone for instance: what that PE said of
-// it is the cause. And those that wait for this PE at the world's barrier, where no word of the bootstrap reaches them,
-// must find it gone.
+// A failure here may be a symptom of another PE's failure, for instance missing memory: then the failure that the other
+// PE reported is the cause. PEs that wait for this one at the world's barrier get no report through the bootstrap, so
+// they must find this PE finalized.
 Status Runtime::abort_start(const char* step, const Status& found) {
     Status failure = found.within(fmt::format("start-up failed at {}", step));
     if (!bootstrap_) return failure;
@@ -265,11 +265,11 @@ Status Runtime::build_map() {
     return {};
 }
 
-// Mapped PEs get the fast path when they are consecutive and their slices lie where the host's memory says; others are
-// found in the table of slices, a few nanoseconds later.
+// Mapped PEs get the fast path if they are consecutive and their slices are where the host's memory places them. Others
+// are found in the table of slices, a few nanoseconds later.
 Status Runtime::map_peers() {
     fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
-    fast_.heap_bytes = heap_->tail();  // what lies behind is the runtime's
+    fast_.heap_bytes = heap_->tail();  // the memory behind it belongs to the runtime
     if (statics_.same_on_all_pes()) {
         fast_.statics = statics_.image().begin;
         fast_.statics_bytes = statics_.image().bytes;
@@ -330,19 +330,19 @@ Status Runtime::make_world() {
         [this] { return world_->barriers(); });
     // Release: pairs with the acquire load in JobLiveness.
     heap_->control().state.store(static_cast<std::uint32_t>(PeState::running), std::memory_order_release);
-    // The barrier's state must exist everywhere before the first signal; from here on the world's barrier is used.
+    // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status met = bootstrap_->barrier(); !met.ok()) return met;
     return world_->sync();
 }
 
-// The host's memory has it whatever the transports map.
+// The host's memory contains the block, whichever PEs the transports map.
 ControlBlock* Runtime::control_of(int pe) const {
     if (layout_.host_of(pe) != layout_.host_of(my_pe_)) return nullptr;
     return reinterpret_cast<ControlBlock*>(memory_->slice(layout_.local_index(pe)));
 }
 
-// Relaxed: JobLiveness looks again. After the last barrier all PEs finalize, and each keeps its memory until all are
-// through: a wait for one that has finalized still ends.
+// Relaxed: JobLiveness checks again. After the last barrier all PEs finalize, and each keeps its memory until all have
+// passed: a wait for a finalized PE still ends.
 bool Runtime::has_departures() const {
     if (passed_last_barrier_.load(std::memory_order_relaxed)) return false;
     return memory_->has_departures() || std::ranges::any_of(heap_->control().departures, [](const auto& slot) {
@@ -350,7 +350,7 @@ bool Runtime::has_departures() const {
            });
 }
 
-// For waits, which end by what the liveness learns; nobody else would tell the user why.
+// Logs failures for waits: they end through the liveness, which does not report the reason.
 void Runtime::make_progress() {
     if (const Status event = remote_->progress(); !event.ok()) log_.line(LogLevel::error, "ops", event.message());
 }
@@ -358,14 +358,14 @@ void Runtime::make_progress() {
 Status Runtime::quiet() {
     if (fast_.all_mapped == 0)
         if (Status done = remote_->quiet(); !done.ok()) return done;
-    // Stores to mapped memory must have left this CPU before any later load: pairs with the same fence of the PE that
-    // looks at what was stored and stores what is then loaded.
+    // Stores to mapped memory must leave this CPU before any later load. Pairs with the same fence of a PE that loads
+    // what was stored and then stores what this PE loads.
     full_fence();
     return {};
 }
 
-// Stores to mapped memory need no fence of their own here: each signal of the barrier releases what its sender stored
-// or acquired before, so whoever leaves the barrier sees the stores of all.
+// Stores to mapped memory need no fence here: each signal of the barrier releases what its sender stored or acquired
+// before, so every PE that leaves the barrier sees the stores of all.
 Status Runtime::barrier_all(const barrier::Plan& plan) {
     if (fast_.all_mapped == 0)
         if (Status done = quiet(); !done.ok()) return done;
@@ -388,11 +388,11 @@ Result<npu::Device*> Runtime::npu_device() {
 }
 
 Status Runtime::finish() {
-    // Kernels that are still queued belong to what finalize completes; their failures are the program's to ask for.
+    // Finalize completes kernels that are still queued; the program must ask for their failures.
     if (npu_) (void)npu_->device().synchronize();
     npu_.reset();
     publish(wait_services_->counters, heap_->control().counts);
-    world_->disable_statistics();  // so that nobody writes what PE 0 reads after the last barrier
+    world_->disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
     Status met = barrier_all();
     if (met.ok()) {
         passed_last_barrier_.store(true, std::memory_order_relaxed);
@@ -401,12 +401,12 @@ Status Runtime::finish() {
     }
     if (met.ok() && settings().stats && my_pe_ == 0)
         if (Status printed = print_statistics(); !printed.ok()) log_.line(LogLevel::warn, "report", printed.message());
-    // Nobody may take its memory or its transports down while another one's last signals are under way; the bootstrap
-    // has its own connections, so it can say when all are through.
+    // No PE may release its memory or its transports while the last signals of another are in flight. The bootstrap has
+    // its own connections, so it can synchronise the PEs here.
     return met.ok() ? wait_for_others() : met;
 }
 
-// The others are here within moments, unless they have not come to finalize: then they wait at a barrier for this PE.
+// The other PEs arrive within moments, unless they have not called finalize: then they wait for this PE at a barrier.
 Status Runtime::wait_for_others() {
     constexpr std::chrono::milliseconds departure_delay{500};
     std::unique_ptr<DelayedTask> departure;
@@ -415,13 +415,14 @@ Status Runtime::wait_for_others() {
     return bootstrap_->barrier();
 }
 
-// To the PEs of other hosts that this PE has connected to. They include all that wait for a signal of its.
+// Sends the departure to the PEs of other hosts that this PE has connected to. They include all PEs that wait for a
+// signal from it.
 void Runtime::send_departure(const DelayedTask& task) {
     const Departure own{my_pe_, static_cast<std::uint32_t>(world_->barriers())};
     const RemoteAccess::WaitFunction until_cancelled = [&task](const std::function<bool()>& ready, const WaitFor&) {
         while (!ready())
             if (task.wait_for_cancel(std::chrono::milliseconds(1)))
-                return Status{Code::timeout, "the other PEs have come"};
+                return Status{Code::timeout, "the other PEs have arrived"};
         return Status{};
     };
     for (const int pe : remote_peers_->connected()) {
@@ -432,7 +433,7 @@ void Runtime::send_departure(const DelayedTask& task) {
         op.width = 8;
         op.offset = offsetof(ControlBlock, departures) + departure_slot(my_pe_) * sizeof(std::uint64_t);
         op.operand = own.packed();
-        // A PE that does not get it finds this PE gone when the bootstrap's barrier has failed.
+        // A PE that does not receive it finds this PE gone when the bootstrap's barrier has failed.
         (void)remote_->atomic(op, RemoteAccess::Completion::deferred, &until_cancelled);
     }
 }

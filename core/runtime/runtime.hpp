@@ -1,5 +1,5 @@
-// One PE's runtime between init and finalize: the parts, in the order in which start-up makes them, so that destruction
-// takes them down in reverse.
+// One PE's runtime between init and finalize. The members are in the order in which start-up creates them, and are
+// destroyed in reverse.
 #pragma once
 
 #include <atomic>
@@ -16,18 +16,15 @@
 #include "core/memory/host_memory.hpp"
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
-#include "core/runtime/delayed_task.hpp"
-#include "core/runtime/nic_claims.hpp"
+#include "core/runtime/job_liveness.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/npu_binding.hpp"
-#include "core/runtime/pe_record.hpp"
-#include "core/runtime/peer_address_table.hpp"
-#include "core/runtime/plugin_services.hpp"
-#include "core/runtime/remote_mode.hpp"
-#include "core/runtime/sharing_pes.hpp"
+#include "core/runtime/plugin_sources.hpp"
+#include "core/runtime/remote_transport.hpp"
+#include "core/runtime/start_exchange.hpp"
 #include "core/runtime/start_request.hpp"
 #include "core/runtime/static_variables.hpp"
 #include "core/runtime/statistics_report.hpp"
-#include "core/runtime/wait_services.hpp"
 #include "core/team/team_table.hpp"
 #include "core/team/world_team.hpp"
 
@@ -35,12 +32,12 @@ namespace npushmem {
 
 class Runtime final : public HeapPeers {
 public:
-    // Collective. On failure everything made so far is unmade, the other PEs have been told, and the Status has the
+    // Collective. On failure everything made so far is destroyed, the other PEs are informed, and the status names the
     // cause.
     static Result<std::unique_ptr<Runtime>> start(Config config, Sources& sources, const StartRequest& request);
     ~Runtime() override;
 
-    // Collective: completes everything and meets the others; then the destructor may run.
+    // Collective: completes everything and synchronises with the other PEs; then the destructor may run.
     Status finish();
 
     [[nodiscard]] int my_pe() const override { return my_pe_; }
@@ -50,50 +47,50 @@ public:
     [[nodiscard]] const FastMap& fast_map() const { return fast_; }
     [[nodiscard]] const HostLayout& layout() const { return layout_; }
     [[nodiscard]] const Waiter& waiter() const { return wait_services_->driving_waiter; }
-    // Of the default context, and of what the library does itself.
+    // The remote access of the default context and of the library itself.
     [[nodiscard]] RemoteAccess& remote() { return *remote_; }
-    // From which other contexts get theirs; those end before the runtime.
+    // Creates the remote access of other contexts, which must end before the runtime.
     [[nodiscard]] RemotePeers& remote_peers() { return *remote_peers_; }
     [[nodiscard]] SymmetricHeap& heap() { return *heap_; }
     [[nodiscard]] const SymmetricHeap& heap() const { return *heap_; }
     [[nodiscard]] CollectiveHeap& collective_heap() { return *collective_heap_; }
     [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
 
-    // Everything this PE has started on the default context is complete and visible.
+    // Completes all operations of this PE on the default context and makes them visible.
     Status quiet();
     Status sync_all() { return world_->sync(); }
     Status sync_all(const barrier::Plan& plan) { return world_->sync(plan); }
-    // What the world's barriers go by from now on.
+    // Sets the plan of the world's barriers from now on.
     void set_barrier(const barrier::Plan& plan) { world_->set_default_plan(plan); }
     Status barrier_all() { return barrier_all(world_->default_plan()); }
-    // By the algorithm that `text` names, as NPUSHMEM_BARRIER_ALGO would.
+    // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
     Status barrier_all(std::string_view text);
     [[nodiscard]] const WorldTeam& world() const { return *world_; }
     [[nodiscard]] TeamTable& teams() { return *teams_; }
-    // What this PE has counted so far; of barriers only with NPUSHMEM_STATS. Any thread.
+    // Returns this PE's counters; those of barriers count only with NPUSHMEM_STATS. Any thread.
     [[nodiscard]] PeStatistics statistics();
-    // How kernels reach PEs that are not mapped, and why.
+    // Returns how kernels reach PEs that are not mapped, and the reason.
     [[nodiscard]] RemoteModeChoice remote_mode() const;
-    // This PE's emulated NPU, made when first asked for. Any thread.
+    // Returns this PE's emulated NPU, which the first call creates. Any thread.
     Result<npu::Device*> npu_device();
-    // Tells the other PEs that this one gives up.
+    // Reports to the other PEs that this one aborts.
     void abort(const std::string& reason) { bootstrap_->abort(reason); }
 
-    // Where a symmetric object is in every slice; no_offset when it does not begin in this PE's.
+    // Returns the offset of a symmetric object in every slice; no_offset if it does not begin in this PE's slice.
     static constexpr std::uint64_t no_offset = ~std::uint64_t{0};
     [[nodiscard]] std::uint64_t offset_of(const void* object) const;
-    // Bytes from such an offset to the end of the heap, or of the variables.
+    // Returns the number of bytes from such an offset to the end of the heap, or of the variables.
     [[nodiscard]] std::uint64_t bytes_to_end(std::uint64_t offset) const;
     [[nodiscard]] const StaticVariables& statics() const { return statics_; }
 
-    // Where the slice of `pe` (0 <= pe < npes) is mapped; null where it is not.
+    // Returns the address of the slice of `pe` (0 <= pe < npes); null if it is not mapped.
     [[nodiscard]] std::byte* slice_of(int pe) const;
-    // Address of a slice offset on `pe`, null when its memory is not mapped here.
+    // Returns the address of a slice offset on `pe`; null if its memory is not mapped here.
     [[nodiscard]] void* mapped(int pe, std::uint64_t offset) const;
 
     [[nodiscard]] const std::string& job_text() const { return job_text_; }
     [[nodiscard]] const std::string& map_text() const { return map_->describe(); }
-    // Looks at the machine when first asked for. Any thread.
+    // The first call inspects the machine. Any thread.
     [[nodiscard]] const std::string& nic_text();
 
 private:
@@ -114,7 +111,7 @@ private:
     Status make_world();
     Status report();
 
-    // Tells the others that `step` failed; returns that with the cause, which another PE may have told.
+    // Reports the failure of `step` to the other PEs. Returns the failure with its cause, which may be another PE's.
     Status abort_start(const char* step, const Status& found);
 
     [[nodiscard]] npushmem_transport_params transport_params() const;
@@ -124,7 +121,7 @@ private:
     Status barrier_all(const barrier::Plan& plan);
     void describe_job();
     void publish_finalized();
-    // Null for a PE of another host.
+    // Returns null for a PE of another host.
     [[nodiscard]] ControlBlock* control_of(int pe) const;
     [[nodiscard]] bool has_departures() const;
     Status wait_for_others();
@@ -168,8 +165,8 @@ private:
     std::mutex npu_lock_;
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
     std::string job_text_;
-    std::string remote_transport_text_;  // what was chosen for other hosts, and why; empty: nothing was to be chosen
-    NicClaims nic_claims_;               // of the PEs of this host, when this one assigned
+    std::string remote_transport_text_;  // the choice for other hosts and its reason; empty: no choice was needed
+    NicClaims nic_claims_;               // of the PEs of this host, if this PE made the assignment
     std::mutex text_lock_;
     std::string nic_text_;  // under text_lock_ after start-up
 };

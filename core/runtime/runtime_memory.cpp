@@ -1,9 +1,9 @@
-// The runtime's memory: one segment per host, this PE's slice of it, and where everything symmetric is.
+// The runtime's memory: one segment per host, this PE's slice of it, and the addresses of symmetric objects.
 #include <cstring>
 
 #include "core/memory/rounding.hpp"
-#include "core/runtime/exchange.hpp"
 #include "core/runtime/runtime.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 

@@ -1,11 +1,11 @@
-// What the runtime says of itself: at start, when asked, and at finalize.
+// The texts of the runtime: at start, on request, and at finalize.
 #include <fmt/core.h>
 
 #include <cstdio>
 
 #include "core/base/standard_variables.hpp"
-#include "core/plugin/search_path.hpp"
-#include "core/runtime/nic_step.hpp"
+#include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/runtime.hpp"
 
 namespace npushmem {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t max_described_pes = 16;
 
-// A job does not fail because nobody can read what it says.
+// Ignores failures: a job does not fail because its output cannot be written.
 void print_error(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
 
 }  // namespace
@@ -62,7 +62,8 @@ RemoteModeChoice Runtime::remote_mode() const {
 const std::string& Runtime::nic_text() {
     const std::lock_guard guard(text_lock_);
     if (!nic_text_.empty()) return nic_text_;
-    // No transport of this job drives a NIC, so none was looked for at start; this is what one that does would get.
+    // No transport of this job drives a NIC, so none was assigned at start. The text shows the NICs that such a
+    // transport would get.
     const auto local = layout_.pes_of(layout_.host_of(my_pe_));
     const auto text = preview_nics(settings(), {local.begin(), local.end()}, max_described_pes);
     nic_text_ = text.ok() ? text.value() + "  (no transport in use drives a NIC)\n"
@@ -75,8 +76,8 @@ PeStatistics Runtime::statistics() {
     return read_statistics(heap_->control().counts);
 }
 
-// After the last barrier: nobody counts any more, and all memory is still there. Who has come to that barrier has left
-// the ones before.
+// Call it after the last barrier: counters no longer change, and all memory still exists. A PE that has arrived at that
+// barrier has left the ones before.
 Status Runtime::print_statistics() {
     std::vector<PeStatistics> all;
     for (int pe = 0; pe < npes_; ++pe) {

@@ -1,4 +1,4 @@
-// How a program asked for the runtime to be started.
+// The start request of a program, and the sources of bootstraps and transports.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ struct StartRequest {
     const void* attribute = nullptr;
 };
 
-// An open transport and what keeps it alive.
+// An open transport.
 struct OwnedTransport {
     std::string name;  // as selected, for instance "fault(p2p)"
     std::unique_ptr<Transport> transport;
     bool remote = false;  // reaches PEs of other hosts
-    bool pins = false;    // the heap's pages must stay what they are
+    bool pins = false;    // the heap's pages must not be replaced
 };
 
-// Where bootstraps and transports come from: plugins in a program, mocks and fakes in tests.
+// Opens bootstraps and transports: from plugins in a program, from mocks and fakes in tests.
 class Sources {
 public:
     Sources() = default;
@@ -44,18 +44,19 @@ public:
     // May add the plugin's rows to `config`.
     virtual Result<std::unique_ptr<Bootstrap>> open_bootstrap(Config& config, const npushmem_host& host,
                                                               const npushmem_bootstrap_params& params) = 0;
-    // Which bootstrap was opened, and why that one; for people.
+    // Names the opened bootstrap and the reason for the choice; for people.
     [[nodiscard]] virtual std::string bootstrap_description() const { return "given"; }
-    // In the order in which they are to be tried.
+    // Returns the transports in the order in which to try them.
     virtual Result<std::vector<OwnedTransport>> open_transports(Config& config, const npushmem_host& host,
                                                                 const npushmem_transport_params& params) = 0;
-    // One more, by its name; for when it turns out to be needed.
+    // Opens one more transport by its name.
     virtual Result<OwnedTransport> open_transport(const std::string& name, Config& /*config*/,
                                                   const npushmem_host& /*host*/,
                                                   const npushmem_transport_params& /*params*/) {
         return Status{Code::plugin_missing, "there is no transport '" + name + "'"};
     }
-    // Everything that the plugin files on the search path declare, to tell a misspelt variable from a plugin's.
+    // Declares the variables of all plugin files on the search path, so that a misspelt variable is not taken for a
+    // plugin's.
     virtual void declare_all(Config& /*config*/) {}
 };
 

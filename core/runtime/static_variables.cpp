@@ -6,20 +6,20 @@
 #include <algorithm>
 
 #include "core/base/parse.hpp"
-#include "core/runtime/pe_record.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 
 namespace {
 
-// Such a mount has no pages as small as the executable's.
+// The pages of such a mount are larger than the executable's.
 bool on_huge_pages(const std::string& folder) {
     constexpr decltype(statfs::f_type) hugetlbfs = 0x958458f6;
     struct statfs facts {};
     return !folder.empty() && statfs(folder.c_str(), &facts) == 0 && facts.f_type == hugetlbfs;
 }
 
-// PEs that are threads of one process have one set of variables for all of them.
+// PEs that are threads of one process share one set of variables.
 bool shares_process(std::span<const PeRecord> records, std::size_t pe) {
     return std::any_of(records.begin(), records.end(), [&](const PeRecord& other) {
         return &other != &records[pe] && other.process == records[pe].process &&

@@ -1,4 +1,5 @@
-// The executable's variables as all PEs have them: whose are symmetric with this PE's, and where.
+// The executable's global and static variables as symmetric memory: on which PEs they are symmetric with this PE's, and
+// at which offset.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace npushmem {
 
 struct PeRecord;
 
-// What a PE tells the others of its executable; plain bytes.
+// The record that a PE sends of its executable; plain bytes.
 struct StaticVariablesRecord {
     enum State : std::uint32_t { shareable, switched_off, no_variables, huge_pages };
 
@@ -28,33 +29,34 @@ struct StaticVariablesRecord {
 class StaticVariables {
 public:
     StaticVariables() = default;
-    // Of this process.
+    // Returns the record of this process.
     static StaticVariablesRecord record_of(const Settings& settings, const ProgramImage& image);
 
-    // `records` outlive this.
+    // `records` must outlive the object.
     StaticVariables(ProgramImage image, std::span<const PeRecord> records, int my_pe);
 
-    // Bytes in every slice: the most that any PE needs.
+    // Returns the number of bytes in every slice: the maximum of all PEs.
     [[nodiscard]] std::uint64_t max_bytes() const { return max_bytes_; }
-    // Puts this PE's variables into its slice, at this offset, if they are to be there.
+    // Moves this PE's variables into its slice at this offset, if they are symmetric.
     Status share(HostMemory& memory, int local_pe, std::uint64_t offset);
     void release_write_guard() const {
         if (data_) data_->release_write_guard();
     }
     [[nodiscard]] SymmetricGlobals* data() const { return data_.get(); }
 
-    // Are this PE's in its slice?
+    // Returns whether this PE's variables are in its slice.
     [[nodiscard]] bool shared() const { return data_ != nullptr; }
-    // Are they, and those of all PEs, in the same places?
+    // Returns whether the variables of all PEs are at the same offsets.
     [[nodiscard]] bool same_on_all_pes() const { return shared() && first_differing_pe_ < 0; }
     [[nodiscard]] const ProgramImage& image() const { return image_; }
     [[nodiscard]] std::uint64_t offset() const { return offset_; }
     [[nodiscard]] bool holds(const void* object) const {
         return shared() && reinterpret_cast<std::uintptr_t>(object) - image_.begin < image_.bytes;
     }
-    // The object, of which this PE holds the beginning, is whole, and one at that PE; -1: at every PE.
+    // Checks that the object, which begins in this PE's variables, fits there, and that `pe` has the same one; -1:
+    // every PE.
     [[nodiscard]] Status check(const char* what, const void* object, std::uint64_t bytes, int pe) const;
-    // Why this PE's are not symmetric, as a clause; empty when they are.
+    // Returns as a clause why this PE's variables are not symmetric; empty if they are.
     [[nodiscard]] std::string reason_not_symmetric() const;
     [[nodiscard]] std::string describe() const;
 
@@ -66,7 +68,7 @@ private:
     int my_pe_ = 0;
     std::uint64_t max_bytes_ = 0;
     std::uint64_t offset_ = 0;
-    int first_differing_pe_ = -1;  // the first PE whose variables are elsewhere, or not symmetric; -1: none
+    int first_differing_pe_ = -1;  // the first PE whose variables differ or are not symmetric; -1: none
     std::unique_ptr<SymmetricGlobals> data_;
 };
 

@@ -98,7 +98,7 @@ std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint6
     for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
     const PeStatistics all = sum(pes);
     text += line("all", all);
-    // Every timed barrier that is looked at has a last one.
+    // Every timed barrier that is examined has a last PE.
     if (pes.size() > 1 && all.timed != 0 && all.last == 0)
         text += "who came last is not known where PEs do not map each other\n";
     return text +

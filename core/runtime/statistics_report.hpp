@@ -1,4 +1,4 @@
-// What NPUSHMEM_STATS=1 prints at finalize.
+// The table that NPUSHMEM_STATS=1 prints at finalize.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace npushmem {
 
-// BarrierCounters at one moment.
+// A snapshot of BarrierCounters and WaitCounters.
 struct PeStatistics {
     std::uint64_t barriers = 0;
     std::uint64_t timed = 0;
@@ -30,12 +30,12 @@ struct PeStatistics {
     bool operator==(const PeStatistics&) const = default;
 };
 
-// For another PE to read.
+// Copies the counters to where other PEs read them.
 void publish(const WaitCounters& waits, BarrierCounters& counts);
 PeStatistics read_statistics(const BarrierCounters& counts);
 
-// A table with a line per PE and the sum; of more than `max_shown` PEs those that came last most often, and what PEs of
-// a host waited for them. `pes`: by PE; `every`: of how many barriers one was timed.
+// Returns a table with a line per PE and the sum. With more than `max_shown` PEs, it shows those that arrived last most
+// often. `pes` is indexed by PE; one barrier in `every` was timed.
 std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t max_shown = 16);
 
 }  // namespace npushmem

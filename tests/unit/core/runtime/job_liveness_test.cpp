@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <set>
 
 namespace npushmem {
+
 namespace {
 
 // PE 0 of four asks. All "processes" are this one, those that died a run of it that has ended.
@@ -163,4 +166,38 @@ TEST_F(JobLivenessTest, BeforeItWatchesItKnowsProcessesOnly) {
 }
 
 }  // namespace
+
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+TEST(DelayedTask, WorksWhenTheDelayIsOver) {
+    std::promise<void> worked;
+    const auto task = DelayedTask::start(milliseconds(1), [&](const DelayedTask&) { worked.set_value(); });
+    ASSERT_NE(task, nullptr);
+    worked.get_future().wait();
+}
+
+TEST(DelayedTask, DoesNothingWhenItIsCancelledBefore) {
+    std::atomic<bool> worked = false;
+    DelayedTask::start(hours(1), [&](const DelayedTask&) { worked = true; }).reset();
+    EXPECT_FALSE(worked);
+}
+
+TEST(DelayedTask, WorkThatHasBegunSeesThatItIsCancelled) {
+    std::promise<void> begun;
+    bool seen = false;
+    auto task = DelayedTask::start(milliseconds(0), [&](const DelayedTask& own) {
+        begun.set_value();
+        seen = own.wait_for_cancel(hours(1));
+    });
+    ASSERT_NE(task, nullptr);
+    begun.get_future().wait();
+    task.reset();
+    EXPECT_TRUE(seen);
+}
+
+}  // namespace
+
 }  // namespace npushmem

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/runtime/pe_record.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {
 namespace {

@@ -1,12 +1,12 @@
-#include "core/plugin/plugin_host.hpp"
-
 #include <gmock/gmock.h>
 
+#include "core/plugin/plugin_host.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem {
+
 namespace {
 
 constexpr npushmem_config_row rows[] = {{"X_COUNT", "3", "uint", "how many"}, {"X_NAME", "", "string", "what"}};
@@ -61,4 +61,5 @@ TEST(PluginHost, SurvivesAHostWithoutServices) {
 }
 
 }  // namespace
+
 }  // namespace npushmem

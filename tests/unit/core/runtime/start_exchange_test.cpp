@@ -1,4 +1,4 @@
-#include "core/runtime/sharing_pes.hpp"
+#include "core/runtime/start_exchange.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "tests/fakes/fake_bootstrap.hpp"
 
 namespace npushmem {
+
 namespace {
 
 // What each of the PEs finds. `host_of`: by PE; `maps`: of two PEs of one host.
@@ -65,4 +66,5 @@ TEST(FindSharers, OfAHostOfManyPes) {
 }
 
 }  // namespace
+
 }  // namespace npushmem

@@ -1,8 +1,9 @@
-#include "core/api/program_names.hpp"
-
 #include <gtest/gtest.h>
 
+#include "core/api/program_names.hpp"
+
 namespace npushmem::api {
+
 namespace {
 
 TEST(OpenshmemNames, AreThoseOfFunctionsAndConstants) {
@@ -22,4 +23,5 @@ TEST(OpenshmemNames, LeaveTheRestAlone) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::api

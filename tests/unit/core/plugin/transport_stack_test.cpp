@@ -1,8 +1,9 @@
-#include "core/plugin/transport_selection.hpp"
-
 #include <gmock/gmock.h>
 
+#include "core/plugin/transport_selection.hpp"
+
 namespace npushmem {
+
 namespace {
 
 using ::testing::AllOf;
@@ -68,4 +69,5 @@ TEST(TransportSelection, BoundsItsDepth) {
 }
 
 }  // namespace
+
 }  // namespace npushmem

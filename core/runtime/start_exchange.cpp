@@ -1,0 +1,189 @@
+#include "core/runtime/start_exchange.hpp"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/base/os_facts.hpp"
+#include "core/base/version.hpp"
+#include "core/map/sharing.hpp"
+
+namespace npushmem {
+
+Result<GatheredBytes> GatheredBytes::gather(Bootstrap& bootstrap, std::span<const std::byte> mine) {
+    auto lengths = npushmem::gather(bootstrap, static_cast<std::uint32_t>(mine.size()));
+    if (!lengths.ok()) return lengths.status();
+    GatheredBytes all;
+    all.lengths_ = std::move(lengths).value();
+    all.stride_ = *std::max_element(all.lengths_.begin(), all.lengths_.end());
+    all.bytes_.resize(all.stride_ * all.lengths_.size());
+    Bytes padded(mine.begin(), mine.end());
+    padded.resize(all.stride_);
+    Status gathered = bootstrap.allgather(padded, all.bytes_);
+    if (!gathered.ok()) return gathered;
+    return all;
+}
+
+Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics) {
+    auto host = host_identity(static_cast<int>(settings.emulated_host));
+    if (!host.ok()) return host.status();
+    PeRecord record;
+    record.version[0] = library_version.major;
+    record.version[1] = library_version.minor;
+    record.version[2] = library_version.patch;
+    record.process = getpid();
+    record.process_start = this_process().start;
+    record.host = host.value();
+    record.symmetric_bytes = settings.symmetric_size.value;
+    record.tuning = tuning;
+    record.check = settings.check ? 1 : 0;
+    record.statics = statics;
+    (void)settings.barrier_algo.copy(record.barrier, sizeof record.barrier - 1);
+    const CpuFacts cpus = read_cpu_facts();
+    std::copy_n(cpus.affinity.begin(), std::min(cpus.affinity.size(), PeRecord::mask_words), record.cpu_mask);
+    record.cpu_quota = cpus.quota;
+    (void)host_name().copy(record.host_name, sizeof record.host_name - 1);
+    return record;
+}
+
+namespace {
+
+std::string version_text(const PeRecord& record) {
+    return fmt::format("{}.{}.{}", record.version[0], record.version[1], record.version[2]);
+}
+
+std::string where(const PeRecord& record, std::size_t pe) {
+    return fmt::format("PE {} (process {} on {})", pe, record.process, record.host_name);
+}
+
+}  // namespace
+
+Status check_pe_records(std::span<const PeRecord> records, int my_pe) {
+    const PeRecord& mine = records[static_cast<std::size_t>(my_pe)];
+    for (std::size_t pe = 0; pe < records.size(); ++pe) {
+        const PeRecord& other = records[pe];
+        if (other.magic != mine.magic || other.bytes != mine.bytes)
+            return {Code::mismatch, fmt::format("PE {} runs an incompatible npushmem (record of {} bytes, expected {})",
+                                                pe, other.bytes, mine.bytes)};
+        if (!std::equal(std::begin(other.version), std::end(other.version), std::begin(mine.version)))
+            return {Code::mismatch, fmt::format("{} runs npushmem {}, PE {} runs {}; all PEs need the same",
+                                                where(other, pe), version_text(other), my_pe, version_text(mine))};
+        if (other.symmetric_bytes != mine.symmetric_bytes)
+            return {Code::mismatch,
+                    fmt::format("{} has NPUSHMEM_SYMMETRIC_SIZE={}, PE {} has {}; all PEs need the same",
+                                where(other, pe), other.symmetric_bytes, my_pe, mine.symmetric_bytes)};
+        if (std::string_view(other.barrier) != mine.barrier)
+            return {Code::mismatch,
+                    fmt::format("{} has NPUSHMEM_BARRIER_ALGO='{}', PE {} has '{}'; all PEs need the same",
+                                where(other, pe), other.barrier, my_pe, mine.barrier)};
+        if (other.check != mine.check)
+            return {Code::mismatch, fmt::format("{} has NPUSHMEM_CHECK={}, PE {} has {}; all PEs need the same",
+                                                where(other, pe), other.check, my_pe, mine.check)};
+        if (other.tuning != mine.tuning)
+            return {Code::mismatch,
+                    fmt::format("{} reads another NPUSHMEM_COLL_TUNING_FILE than PE {}; all PEs need the "
+                                "same text",
+                                where(other, pe), my_pe)};
+    }
+    return {};
+}
+
+namespace {
+
+// Packed form of an endpoint: this header, then the address, then the handle.
+struct EndpointHeader {
+    std::uint64_t transport;
+    std::uint32_t address_bytes;
+    std::uint32_t handle_bytes;
+};
+
+void append(Bytes& to, std::span<const std::byte> bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
+
+}  // namespace
+
+Bytes pack_endpoints(std::span<const EndpointRecord> endpoints) {
+    Bytes packed;
+    for (const auto& endpoint : endpoints) {
+        const EndpointHeader head{endpoint.transport, static_cast<std::uint32_t>(endpoint.address.size()),
+                                  static_cast<std::uint32_t>(endpoint.handle.size())};
+        append(packed, std::as_bytes(std::span(&head, 1)));
+        append(packed, endpoint.address);
+        append(packed, endpoint.handle);
+    }
+    return packed;
+}
+
+PeerAddressTable::Entry PeerAddressTable::find(std::uint64_t transport, int pe) const {
+    if (pe < 0 || pe >= npes_) return {};
+    for (auto rest = gathered_.of(pe); rest.size() >= sizeof(EndpointHeader);) {
+        EndpointHeader head{};
+        std::memcpy(&head, rest.data(), sizeof head);
+        rest = rest.subspan(sizeof head);
+        const std::uint64_t body = std::uint64_t{head.address_bytes} + head.handle_bytes;
+        if (body > rest.size()) return {};
+        if (head.transport == transport)
+            return {true, rest.first(head.address_bytes), rest.subspan(head.address_bytes, head.handle_bytes)};
+        rest = rest.subspan(body);
+    }
+    return {};
+}
+
+std::span<const std::byte> PeerAddressTable::address(std::uint64_t transport, int pe) const {
+    return find(transport, pe).address;
+}
+
+std::span<const std::byte> PeerAddressTable::handle(std::uint64_t transport, int pe) const {
+    return find(transport, pe).handle;
+}
+
+namespace {
+
+constexpr std::size_t word_bits = 64;
+
+std::size_t max_local_pes(const HostLayout& layout) {
+    std::size_t max = 0;
+    for (int host = 0; host < layout.hosts(); ++host) max = std::max(max, layout.pes_of(host).size());
+    return max;
+}
+
+std::uint64_t word_of(const std::vector<bool>& bits, std::size_t word) {
+    std::uint64_t value = 0;
+    for (std::size_t bit = 0; bit < word_bits && word * word_bits + bit < bits.size(); ++bit)
+        value |= std::uint64_t{bits[word * word_bits + bit]} << bit;
+    return value;
+}
+
+}  // namespace
+
+Result<SharingPes> find_sharing_pes(Bootstrap& bootstrap, const HostLayout& layout, int my_pe,
+                                    std::vector<bool> mapped) {
+    const auto me = static_cast<std::size_t>(layout.local_index(my_pe));
+    mapped[me] = true;
+    const auto local = layout.pes_of(layout.host_of(my_pe));
+    // In most jobs this round suffices; the rest grows with the square of the PEs.
+    const bool all = std::ranges::count(mapped, false) == 0;
+    const auto map_all = gather(bootstrap, static_cast<std::uint64_t>(all));
+    if (!map_all.ok()) return map_all.status();
+    if (std::ranges::count(map_all.value(), 0U) == 0)
+        return SharingPes{std::vector<int>(local.begin(), local.end()), layout.hosts() == 1};
+    MappingMatrix maps(local.size(), std::vector<bool>(local.size()));
+    SharingPes sharing_pes{{}, layout.hosts() == 1};
+    // All hosts need the same number of rounds.
+    for (std::size_t word = 0; word * word_bits < max_local_pes(layout); ++word) {
+        const auto gathered = gather(bootstrap, word_of(mapped, word));
+        if (!gathered.ok()) return gathered.status();
+        for (std::size_t a = 0; a < local.size(); ++a)
+            for (std::size_t b = word * word_bits; b < std::min(local.size(), (word + 1) * word_bits); ++b)
+                maps[a][b] = (gathered.value()[static_cast<std::size_t>(local[a])] >> (b % word_bits) & 1U) != 0;
+    }
+    for (const auto& row : maps)
+        sharing_pes.all_map_all = sharing_pes.all_map_all && std::ranges::count(row, false) == 0;
+    for (const int index : sharing_group(static_cast<int>(me), maps))
+        sharing_pes.pes.push_back(local[static_cast<std::size_t>(index)]);
+    return sharing_pes;
+}
+
+}  // namespace npushmem

@@ -1,0 +1,125 @@
+// The exchange of data between PEs at start-up: collectives over the bootstrap, and the records that PEs exchange.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/base/cpu_facts.hpp"
+#include "core/base/process_liveness.hpp"
+#include "core/base/settings.hpp"
+#include "core/map/host_layout.hpp"
+#include "core/map/transport_map.hpp"
+#include "core/runtime/static_variables.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
+#include "npushmem/plugin/status.hpp"
+#include "npushmem/plugin/transport.h"
+#include "npushmem/plugin/transport.hpp"
+
+namespace npushmem {
+
+// Gathers one value from every PE, in order of PE. Collective.
+template <class Plain>
+requires std::is_trivially_copyable_v<Plain> Result<std::vector<Plain>> gather(Bootstrap& bootstrap,
+                                                                               const Plain& mine) {
+    std::vector<Plain> all(static_cast<std::size_t>(bootstrap.nranks()));
+    Status gathered = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    if (!gathered.ok()) return gathered;
+    return all;
+}
+
+// Gathers a byte string of any length from every PE. Strings are padded to the longest, which needs one more round to
+// learn its length.
+class GatheredBytes {
+public:
+    static Result<GatheredBytes> gather(Bootstrap& bootstrap, std::span<const std::byte> mine);
+    [[nodiscard]] std::span<const std::byte> of(int pe) const {
+        return std::span(bytes_).subspan(static_cast<std::size_t>(pe) * stride_,
+                                         lengths_[static_cast<std::size_t>(pe)]);
+    }
+
+private:
+    std::size_t stride_ = 0;
+    std::vector<std::uint32_t> lengths_;
+    Bytes bytes_;
+};
+
+// The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
+// PEs.
+struct PeRecord {
+    static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
+    static constexpr std::size_t mask_words = 16;             // affinity of up to 1,024 CPUs
+
+    std::uint32_t magic = magic_value;
+    std::uint32_t bytes = sizeof(PeRecord);
+    std::int32_t version[3] = {};
+    std::int32_t process = 0;
+    std::uint64_t process_start = 0;
+    npushmem_host_id host{};
+    std::uint64_t symmetric_bytes = 0;
+    std::uint64_t tuning = 0;  // hash of the decision file
+    char barrier[40] = {};     // NPUSHMEM_BARRIER_ALGO, truncated
+    std::uint64_t cpu_mask[mask_words] = {};
+    double cpu_quota = 0;
+    std::uint64_t check = 0;  // NPUSHMEM_CHECK
+    char host_name[64] = {};
+    StaticVariablesRecord statics;
+
+    [[nodiscard]] ProcessId process_id() const { return {process, process_start}; }
+    [[nodiscard]] CpuMask affinity() const { return {cpu_mask, cpu_mask + mask_words}; }
+};
+
+// Returns the record of this process. `tuning` is the hash of its decision file.
+Result<PeRecord> make_pe_record(const Settings& settings, std::uint64_t tuning, const StaticVariablesRecord& statics);
+
+// Checks that all PEs have the same library version, heap size, barrier choice and record layout. The error names the
+// first PE that differs and both values.
+Status check_pe_records(std::span<const PeRecord> records, int my_pe);
+
+// One transport of a PE: its endpoint's address and the handle of the PE's slice of symmetric memory. Records are small
+// enough to keep; a handle is imported when its PE is first used.
+struct EndpointRecord {
+    std::uint64_t transport = 0;  // hash of the transport's name; PEs may have selected different transports
+    Bytes address;
+    Bytes handle;
+};
+
+Bytes pack_endpoints(std::span<const EndpointRecord> endpoints);
+
+class PeerAddressTable {
+public:
+    PeerAddressTable() = default;
+    PeerAddressTable(GatheredBytes gathered, int npes) : gathered_(std::move(gathered)), npes_(npes) {}
+
+    // Returns an empty span without data if the PE does not exist, has not opened a transport of this name, or sent
+    // malformed bytes.
+    [[nodiscard]] std::span<const std::byte> address(std::uint64_t transport, int pe) const;
+    [[nodiscard]] std::span<const std::byte> handle(std::uint64_t transport, int pe) const;
+    [[nodiscard]] bool has(std::uint64_t transport, int pe) const { return find(transport, pe).present; }
+
+private:
+    struct Entry {
+        bool present = false;
+        std::span<const std::byte> address;
+        std::span<const std::byte> handle;
+    };
+    [[nodiscard]] Entry find(std::uint64_t transport, int pe) const;
+
+    GatheredBytes gathered_;
+    int npes_ = 0;
+};
+
+// The PEs that share memory with this one, found after peers are mapped.
+struct SharingPes {
+    std::vector<int> pes;      // world PEs that share memory with this one, in order, including itself
+    bool all_map_all = false;  // every PE of the job maps every PE
+};
+
+// Collective. `mapped[i]` says whether this PE maps the host's PE of local index i; its own entry is ignored.
+Result<SharingPes> find_sharing_pes(Bootstrap& bootstrap, const HostLayout& layout, int my_pe,
+                                    std::vector<bool> mapped);
+
+}  // namespace npushmem
