@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "core/api/checks.hpp"
-#include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/api/access.hpp"
-#include "core/api/active_sets.hpp"
 #include "core/api/collectives.hpp"
 #include "npushmem.h"
 

@@ -11,8 +11,6 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
-#include "core/api/context_slots.hpp"
-#include "core/api/context_use.hpp"
 #include "core/api/teams.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"

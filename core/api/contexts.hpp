@@ -7,7 +7,6 @@
 #include <deque>
 #include <thread>
 
-#include "core/api/context.hpp"
 #include "core/base/liveness.hpp"
 #include "core/ops/fast_map.hpp"
 #include "npushmem/handles.h"

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/api/job_exit.hpp"
 #include "core/api/library.hpp"
 #include "core/base/launcher_channel.hpp"
 

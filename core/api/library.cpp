@@ -11,11 +11,10 @@
 #include <mutex>
 #include <utility>
 
-#include "core/api/active_sets.hpp"
 #include "core/api/checks.hpp"
+#include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/launcher_report.hpp"
-#include "core/api/program_names.hpp"
 #include "core/base/strings.hpp"
 #include "core/runtime/plugin_sources.hpp"
 

@@ -5,8 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/api/context.hpp"
-#include "core/api/program_names.hpp"
+#include "core/api/contexts.hpp"
 #include "core/runtime/runtime.hpp"
 #include "npushmem/plugin/status.hpp"
 

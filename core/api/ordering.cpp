@@ -4,7 +4,6 @@
 
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
-#include "core/api/context_use.hpp"
 #include "core/api/contexts.hpp"
 #include "core/base/full_fence.hpp"
 #include "npushmem.h"

@@ -7,7 +7,7 @@
 
 #include "core/base/parse.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/plugin_host.hpp"
+#include "core/plugin/opened_plugin.hpp"
 
 namespace npushmem {
 namespace {

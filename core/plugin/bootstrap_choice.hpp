@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/environment.hpp"
-#include "core/plugin/loaded_plugin.hpp"
+#include "core/plugin/loader.hpp"
 #include "core/plugin/plugin_finder.hpp"
 
 namespace npushmem {

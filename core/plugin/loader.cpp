@@ -6,7 +6,7 @@
 #include <cstring>
 #include <exception>
 
-#include "core/plugin/readable_memory.hpp"
+#include "core/plugin/shared_library.hpp"
 
 namespace npushmem {
 namespace {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/plugin/loaded_plugin.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/plugin_table.hpp"
 #include "core/plugin/shared_library.hpp"

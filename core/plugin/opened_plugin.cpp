@@ -1,11 +1,10 @@
+#include "core/plugin/opened_plugin.hpp"
+
 #include <fmt/format.h>
 
 #include <string_view>
 
 #include "core/base/config.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
-#include "core/plugin/opened_transport.hpp"
-#include "core/plugin/plugin_host.hpp"
 
 namespace npushmem {
 

@@ -8,8 +8,7 @@
 #include <string>
 
 #include "core/base/environment.hpp"
-#include "core/plugin/loaded_plugin.hpp"
-#include "core/plugin/plugin_host.hpp"
+#include "core/plugin/loader.hpp"
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/table_bootstrap.hpp"

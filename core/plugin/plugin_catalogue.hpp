@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/loaded_plugin.hpp"
+#include "core/plugin/loader.hpp"
 #include "core/plugin/plugin_finder.hpp"
 
 namespace npushmem {

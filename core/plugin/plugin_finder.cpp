@@ -12,8 +12,6 @@
 #include <system_error>
 
 #include "core/base/strings.hpp"
-#include "core/plugin/plugin_kind.hpp"
-#include "core/plugin/search_path.hpp"
 
 #ifndef NPUSHMEM_INSTALLED_PLUGIN_DIR
 #define NPUSHMEM_INSTALLED_PLUGIN_DIR "/usr/local/lib/npushmem"

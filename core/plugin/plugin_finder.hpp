@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/plugin/plugin_kind.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/config.hpp"
-#include "core/plugin/readable_memory.hpp"
+#include "core/plugin/shared_library.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

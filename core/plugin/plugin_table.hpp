@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "npushmem/plugin/bootstrap.h"
 #include "npushmem/plugin/transport.h"
 

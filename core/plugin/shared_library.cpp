@@ -16,9 +16,6 @@
 #include <cstring>
 #include <vector>
 
-#include "core/plugin/elf_file.hpp"
-#include "core/plugin/readable_memory.hpp"
-
 namespace npushmem {
 
 namespace {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "core/plugin/transport_selection.hpp"
-
 namespace npushmem {
 
 namespace {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "core/plugin/loader.hpp"
-#include "core/plugin/opened_transport.hpp"
-#include "core/plugin/transport_selection.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

@@ -5,8 +5,7 @@
 #include <fstream>
 
 #include "core/plugin/loader.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
-#include "core/plugin/opened_transport.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "tests/fakes/fake_host.hpp"
 

@@ -10,10 +10,9 @@
 
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
-#include "core/plugin/opened_transport.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
 

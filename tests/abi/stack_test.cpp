@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem {

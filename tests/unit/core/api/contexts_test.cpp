@@ -1,10 +1,9 @@
+#include "core/api/contexts.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
-
-#include "core/api/context_slots.hpp"
-#include "core/api/context_use.hpp"
 
 namespace npushmem::api {
 

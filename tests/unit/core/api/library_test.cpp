@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
+#include "core/api/library.hpp"
 
-#include "core/api/program_names.hpp"
+#include <gtest/gtest.h>
 
 namespace npushmem::api {
 

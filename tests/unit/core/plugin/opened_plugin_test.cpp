@@ -1,6 +1,7 @@
+#include "core/plugin/opened_plugin.hpp"
+
 #include <gmock/gmock.h>
 
-#include "core/plugin/plugin_host.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"

@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/plugin/search_path.hpp"
-
 namespace npushmem {
 namespace {
 

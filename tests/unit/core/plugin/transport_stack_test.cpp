@@ -1,6 +1,6 @@
-#include <gmock/gmock.h>
+#include "core/plugin/transport_stack.hpp"
 
-#include "core/plugin/transport_selection.hpp"
+#include <gmock/gmock.h>
 
 namespace npushmem {
 
