@@ -12,14 +12,14 @@
 namespace npushmem {
 namespace {
 
-// A variable that a launcher leaves in the environment whether or not a bootstrap can talk to it.
+// A variable that a launcher sets in the environment, whether or not a bootstrap supports the launcher.
 struct LauncherVariable {
     const char* variable;
     bool counts;           // its value is the number of processes
     const char* launcher;  // null: none
     const char* remedy;
 };
-// The first that is set decides. Those that count come first.
+// The first variable that is set decides. Variables with a count come first.
 constexpr std::array launcher_variables{
     LauncherVariable{"OMPI_COMM_WORLD_SIZE", true, "mpirun of Open MPI", "the bootstrap for it is pmix"},
     LauncherVariable{"PMI_SIZE", true, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
@@ -29,15 +29,15 @@ constexpr std::array launcher_variables{
     LauncherVariable{"PMI_FD", false, "a PMI launcher", "the bootstraps for it are pmi and pmi2"},
 };
 constexpr LauncherVariable own_launcher{"NPUSHMEM_NPES", true, "npushmem-run", "the bootstrap for it is uid"};
-// The user wants several processes and has started this one without a launcher that is known.
+// The user requests several processes and started this one without a known launcher.
 constexpr LauncherVariable requested_number{"NPUSHMEM_NPES", true, nullptr,
                                             "start the program with npushmem-run, or unset NPUSHMEM_NPES"};
 constexpr int max_processes = 1 << 30;
 
-// What a row says of this process.
+// The launcher of this process, according to one row.
 struct DetectedLauncher {
     const LauncherVariable* row;
-    std::int64_t count;  // of processes; 0: the row does not say
+    std::int64_t count;  // of processes; 0: unknown
 };
 
 std::string describe(const DetectedLauncher& detected) {
@@ -55,7 +55,7 @@ std::optional<DetectedLauncher> detect_launcher(const LauncherVariable& row, con
     return count.ok() ? std::optional(DetectedLauncher{&row, count.value()}) : std::nullopt;
 }
 
-// The launcher that has started several processes, as far as the environment shows; none for a process that is alone.
+// Returns the launcher that started several processes, as far as the environment shows; none for a single process.
 std::optional<DetectedLauncher> launcher_of_several(const Environment& environment) {
     for (const LauncherVariable& row : launcher_variables)
         if (const auto detected = detect_launcher(row, environment))
@@ -93,7 +93,7 @@ bool has_unique_id(const npushmem_host& host, const npushmem_bootstrap_params& p
     return params.uniqueid != nullptr || !value_of(host, "UNIQUEID").empty();
 }
 
-// A bootstrap that has recognised a launcher knows better than any variable how many processes there are.
+// A bootstrap that recognised a launcher knows the number of processes better than any variable.
 bool has_detected_launcher(const BootstrapChoice& choice) {
     return choice.confidence > NPUSHMEM_RECOGNISED_NOTHING && choice.confidence < NPUSHMEM_RECOGNISED_LIBRARY;
 }
@@ -126,7 +126,7 @@ Result<BootstrapChoice> choose_bootstrap(const PluginFinder& finder, const Envir
     BootstrapChoice best;
     for (const auto& found : finder.scan(PluginKind::bootstrap)) {
         auto loaded = load_bootstrap(finder, found.path);
-        if (!loaded.ok()) continue;  // nobody asked for it; npushmem-info shows why
+        if (!loaded.ok()) continue;  // not requested by the user; npushmem-info shows the reason
         BootstrapChoice answer = query_plugin(std::move(loaded).value(), environment, host, params);
         if (answer.confidence > best.confidence) best = std::move(answer);
     }

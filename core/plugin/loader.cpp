@@ -11,7 +11,7 @@
 namespace npushmem {
 namespace {
 
-// Tables of any version stay far below this; a larger size is a pointer to something else.
+// Tables of all versions are far smaller; a larger size means that the pointer is not a table's.
 constexpr std::uint32_t max_table_bytes = 16 * 1024;
 constexpr int oldest_major = 0;
 constexpr int newest_major = 64;
@@ -22,7 +22,7 @@ std::string entry_name(PluginKind kind, int major) {
 
 Status refused(std::string reason) { return {Code::plugin_refused, std::move(reason)}; }
 
-// "file, stage" in front of the reason; the reason says versions and remedy.
+// Prefixes the file and the stage to the reason, which contains versions and remedy.
 Status at_stage(const FoundPlugin& found, LoadStage stage, const Status& why) {
     return {why.code(), fmt::format("{} plugin '{}' refused at stage '{}': {} [{}]", name_of(found.kind), found.name,
                                     name_of(stage), why.message(), found.path)};
@@ -34,7 +34,7 @@ std::string version_remedy(PluginKind kind, int theirs, int ours) {
                        theirs < ours ? "rebuild it with this runtime's headers" : "use a newer npushmem");
 }
 
-// The entry symbol is not there: is that of another major version?
+// The entry symbol is missing: checks for that of another major version.
 Status no_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
     for (int major = oldest_major; major <= newest_major; ++major) {
         const auto other = library.find(entry_name(kind, major).c_str());
@@ -79,7 +79,7 @@ Status cannot_be_read(std::string_view what, const void* address) {
     return refused(fmt::format("{} is at {}, where no memory can be read", what, fmt::ptr(address)));
 }
 
-// Only the header may be read before it is known to be one of ours.
+// Only the header may be read before the table is known to be valid.
 template <class Table>
 Result<TableHeader> header_of(const Table* table) {
     TableHeader header{};
@@ -120,7 +120,7 @@ Status check_size(const TableHeader& header) {
     return {};
 }
 
-// The host's full-size copy of the plugin's table.
+// Returns the host's full-size copy of the plugin's table.
 template <class Table>
 Result<Table> copy_of(const Table* given, std::size_t bytes) {
     if (!is_readable(given, bytes)) return cannot_be_read("the end of its table", given);
@@ -146,7 +146,7 @@ Status check_functions(const Table& table) {
     return missing.empty() ? Status{} : refused(fmt::format("it lacks the mandatory function '{}'", missing));
 }
 
-// The stages between the library and `open`, in order; `stage` follows.
+// The stages between the library and `open`, in order; `stage` advances with them.
 template <class Table>
 Result<Table> validated_table(const SharedLibrary& library, const FoundPlugin& found, LoadStage& stage) {
     using Traits = TableTraits<Table>;

@@ -1,4 +1,4 @@
-// A plugin that passed every stage before `open`: its library, held open, and the host's completed copy of its table.
+// Takes a plugin's file through the stages of loading, up to but without `open`.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace npushmem {
 
-// Immutable; shared by everything that calls into the library, so that dlclose comes last.
+// A plugin that passed every stage before `open`: its library, held open, and the host's completed copy of its table.
+// Immutable. All users of the library share it, so that dlclose comes last.
 template <class Table>
 class LoadedPlugin {
 public:
@@ -24,9 +25,9 @@ public:
     [[nodiscard]] const std::string& name() const { return found_.name; }
     [[nodiscard]] const std::string& path() const { return found_.path; }
     [[nodiscard]] const FoundPlugin& found() const { return found_; }
-    // Full size, every function pointer set.
+    // The table has full size, and every function pointer is set.
     [[nodiscard]] const Table& table() const { return table_; }
-    // As the plugin declared it; the table's copy says the same.
+    // The minor version that the plugin declared, also in the table's copy.
     [[nodiscard]] std::uint16_t minor() const { return minor_; }
     [[nodiscard]] std::span<const npushmem_config_row> config_rows() const {
         return {table_.config, table_.config == nullptr ? 0 : table_.config_count};
@@ -42,16 +43,15 @@ private:
 using LoadedTransport = LoadedPlugin<npushmem_transport_v1>;
 using LoadedBootstrap = LoadedPlugin<npushmem_bootstrap_v1>;
 
-// Takes a plugin's file through the stages of loading, up to but without `open`.
-// By name or by path (anything with a '/'). Opens this one file only; the cost is that of a dlopen. A failure says the
-// file, the stage, the versions and what to do; its code is plugin_missing or plugin_refused. Nothing stays loaded
-// after a failure.
+// Loads a plugin by name or by path (anything with a '/'). Opens only this file; the cost is that of a dlopen. A
+// failure names the file, the stage, the versions and the remedy; its code is plugin_missing or plugin_refused. After a
+// failure nothing stays loaded.
 Result<std::shared_ptr<const LoadedTransport>> load_transport(const PluginFinder& finder,
                                                               std::string_view name_or_path);
 Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap(const PluginFinder& finder,
                                                               std::string_view name_or_path);
 
-// The same for a file already found. `stage` is the stage that was reached: after a failure, the one not passed.
+// The same for a found file. `stage` is the stage that was reached: after a failure, the one that failed.
 Result<std::shared_ptr<const LoadedTransport>> load_transport_file(const FoundPlugin& found, LoadStage& stage);
 Result<std::shared_ptr<const LoadedBootstrap>> load_bootstrap_file(const FoundPlugin& found, LoadStage& stage);
 

@@ -49,16 +49,23 @@ const char* PluginHost::value(const char* name) const {
 
 namespace {
 
-Status at_stage(const LoadedTransport& plugin, LoadStage stage, const Status& why) {
-    return why.within(
-        fmt::format("transport plugin '{}' ({}) refused at stage '{}'", plugin.name(), plugin.path(), name_of(stage)));
+template <class Table>
+std::string_view kind_of(const LoadedPlugin<Table>&) {
+    return name_of(TableTraits<Table>::kind);
 }
 
-// A plugin that could not open is mostly right to say so: a PE did not come, a device is missing. Only what comes as
-// a refusal of the plugin is told as one.
-Status open_failed(const LoadedTransport& plugin, const Status& why) {
+template <class Table>
+Status at_stage(const LoadedPlugin<Table>& plugin, LoadStage stage, const Status& why) {
+    return why.within(fmt::format("{} plugin '{}' ({}) refused at stage '{}'", kind_of(plugin), plugin.name(),
+                                  plugin.path(), name_of(stage)));
+}
+
+// Reports a failed open as a refusal of the plugin only if the plugin refused. Most failures have other causes: a PE is
+// missing, or a device.
+template <class Table>
+Status open_failed(const LoadedPlugin<Table>& plugin, const Status& why) {
     if (why.code() == Code::plugin_refused) return at_stage(plugin, LoadStage::open, why);
-    return why.within(fmt::format("transport {}", plugin.name()));
+    return why.within(fmt::format("{} {}", kind_of(plugin), plugin.name()));
 }
 
 Status check_nesting(const LoadedTransport& plugin, bool has_inner) {
@@ -91,18 +98,6 @@ Result<std::unique_ptr<OpenedTransport>> open_transport(const std::shared_ptr<co
 }
 
 namespace {
-
-Status at_stage(const LoadedBootstrap& plugin, LoadStage stage, const Status& why) {
-    return why.within(
-        fmt::format("bootstrap plugin '{}' ({}) refused at stage '{}'", plugin.name(), plugin.path(), name_of(stage)));
-}
-
-// A plugin that could not open is mostly right to say so: a PE did not come, a device is missing. Only what comes as
-// a refusal of the plugin is told as one.
-Status open_failed(const LoadedBootstrap& plugin, const Status& why) {
-    if (why.code() == Code::plugin_refused) return at_stage(plugin, LoadStage::open, why);
-    return why.within(fmt::format("bootstrap {}", plugin.name()));
-}
 
 Status check_rank(int rank, int nranks) {
     if (nranks > 0 && rank >= 0 && rank < nranks) return {};

@@ -1,4 +1,4 @@
-// What is known about the plugins of a search path, as a value: for npushmem-info and for error reports.
+// A catalogue of the plugins of a search path, for npushmem-info and for error reports.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct PluginVariable {
 
 struct PluginEntry {
     FoundPlugin found;
-    // Of a plugin that passed every stage before `open`; empty for a refused one.
+    // Set if the plugin passed every stage before `open`; empty for a refused one.
     std::string summary;
     std::uint16_t major = 0;
     std::uint16_t minor = 0;
@@ -35,25 +35,25 @@ struct PluginEntry {
 
 class PluginCatalogue {
 public:
-    // Loads every plugin of both kinds once and unloads it again: slow, and for information only. Refusals are entries.
+    // Loads and unloads every plugin of both kinds: slow, for information only. A refused plugin is an entry too.
     static PluginCatalogue scan(const PluginFinder& finder);
-    // The same, with another way to examine a file.
+    // The same, with another function that examines a file.
     static PluginCatalogue scan(const PluginFinder& finder,
                                 const std::function<PluginEntry(const FoundPlugin&)>& examine);
 
     // Transports first, each kind sorted by name.
     [[nodiscard]] const std::vector<PluginEntry>& entries() const { return entries_; }
-    // Null when there is none of that name.
+    // Returns null if there is no plugin of that name.
     [[nodiscard]] const PluginEntry* find(PluginKind kind, std::string_view name) const;
 
 private:
     std::vector<PluginEntry> entries_;
 };
 
-// The entry of one file, found and tried. `stage` follows the loading, for a caller that watches from another process.
+// Loads one file and returns its entry. `stage` follows the loading, for a caller that watches from another process.
 PluginEntry examine_plugin(const FoundPlugin& found);
 PluginEntry examine_plugin(const FoundPlugin& found, LoadStage& stage);
-// The entries of plugins that are loaded already.
+// Returns the entry of a loaded plugin.
 PluginEntry describe(const LoadedTransport& plugin);
 PluginEntry describe(const LoadedBootstrap& plugin);
 

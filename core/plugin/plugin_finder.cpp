@@ -42,7 +42,7 @@ std::string directory_of_this_library() {
     link_map* loaded = nullptr;
     auto* const own = reinterpret_cast<void*>(&directory_of_this_library);
     if (dladdr1(own, &info, reinterpret_cast<void**>(&loaded), RTLD_DL_LINKMAP) == 0) return {};
-    // The main program has no name in the linker's list, and dladdr repeats argv[0], which may be relative or untrue.
+    // The main program has no name in the linker's list, and dladdr repeats argv[0], which may be relative or wrong.
     const bool main_program = loaded == nullptr || loaded->l_name == nullptr || loaded->l_name[0] == '\0';
     std::error_code error;
     const fs::path file = main_program ? fs::read_symlink("/proc/self/exe", error) : fs::path(loaded->l_name);
@@ -72,8 +72,7 @@ std::vector<std::string> missing_directories(std::string_view user_path) {
     for (const auto& directory : split(user_path, ':')) {
         std::error_code error;
         if (directory.empty() || fs::is_directory(directory, error)) continue;
-        out.push_back(
-            fmt::format("NPUSHMEM_PLUGIN_PATH names '{}', which is no directory; no plugin is found there", directory));
+        out.push_back(fmt::format("NPUSHMEM_PLUGIN_PATH names '{}', which is not a directory", directory));
     }
     return out;
 }
@@ -123,7 +122,7 @@ bool is_file(const fs::path& path) {
     return fs::is_regular_file(path, error);
 }
 
-// What is wrong with a path at which no regular file is.
+// Describes why a path is not a regular file.
 std::string what_is_at(const fs::path& path) {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
@@ -153,7 +152,7 @@ std::string listed(const std::vector<std::string>& directories) {
     return out.empty() ? "no directory" : fmt::format("{}", fmt::join(out, ", "));
 }
 
-// Adds the plugins of one directory; names already there hide them.
+// Adds the plugins of one directory; names already listed hide them.
 void scan_directory(PluginKind kind, const std::string& directory, std::map<std::string, FoundPlugin>& found) {
     std::error_code error;
     for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
@@ -162,7 +161,7 @@ void scan_directory(PluginKind kind, const std::string& directory, std::map<std:
         std::string path = fs::absolute(entry->path()).string();
         auto [place, inserted] = found.try_emplace(name, FoundPlugin{kind, name, path, {}});
         if (inserted) continue;
-        // As find() does: what is no regular file hides none.
+        // As in find(), only a regular file hides later ones.
         if (!is_file(place->second.path) && is_file(path)) std::swap(place->second.path, path);
         place->second.shadowed.push_back(std::move(path));
     }

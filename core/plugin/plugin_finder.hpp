@@ -1,4 +1,4 @@
-// Where plugins are looked for.
+// Finds plugin files by name along a search path, without opening any.
 #pragma once
 
 #include <string>
@@ -16,19 +16,18 @@ namespace npushmem {
 // Directories need not exist.
 std::vector<std::string> plugin_search_path(std::string_view user_path);
 
-// The same as a library in `own` would search: what a program that does not link the library tells of it. "" for none.
+// The same for a library in the directory `own`, for programs that do not link the library. "" for none.
 std::vector<std::string> plugin_search_path_from(std::string_view user_path, std::string_view own);
 
-// A sentence for each directory of `user_path` that does not exist.
+// Returns a sentence for each directory of `user_path` that does not exist.
 std::vector<std::string> missing_directories(std::string_view user_path);
 
-// The directory of the file that this code was loaded from; "" when the system does not tell.
+// Returns the directory of the file that contains this code; "" if the system does not report it.
 std::string directory_of_this_library();
 
-// The vocabulary of loading: kinds of plugins, the stages that a file passes, and what a refusal says.
 enum class PluginKind { transport, bootstrap };
 
-// In the order in which a file passes them. A refusal names the stage that it did not pass.
+// The stages of loading, in order. A refusal names the stage that failed.
 enum class LoadStage {
     found,          // a file of that name exists in the search path
     opened,         // the dynamic linker accepts it
@@ -36,13 +35,13 @@ enum class LoadStage {
     major,          // built for this major version of the table
     size,           // the table's size is possible
     name,           // the table's name is the file's
-    functions,      // mandatory functions are there
+    functions,      // all mandatory functions are present
     capabilities,   // each capability has its functions
-    configuration,  // configuration rows are sane, and so are the values they have
-    open,           // the plugin's own open accepts
+    configuration,  // configuration rows and their values are valid
+    open,           // the plugin's open succeeds
 };
 
-// A refusal is a value: which stage, and a text for people that names the file, the versions and what to do.
+// The stage that failed, and a text for people that names the file, the versions and the remedy.
 struct Refusal {
     LoadStage stage;
     std::string text;
@@ -53,17 +52,16 @@ std::string_view name_of(LoadStage stage);
 
 // "p2p" → "libnpushmem_transport_p2p.so"
 std::string plugin_file_name(PluginKind kind, std::string_view name);
-// The reverse; "" when `file` is no such file's name.
+// The reverse; "" if `file` is no such name.
 std::string plugin_name_in(PluginKind kind, std::string_view file);
-// Lower-case letters, digits, '_' and '-', starting with a letter: what may stand in a file's name without surprises.
+// Returns whether `name` has only lower-case letters, digits, '_' and '-', and starts with a letter.
 bool is_plugin_name(std::string_view name);
 
-// Finds plugin files by name, without opening any.
 struct FoundPlugin {
     PluginKind kind;
     std::string name;
     std::string path;                   // absolute
-    std::vector<std::string> shadowed;  // files of the same name in later directories; scan() fills it, find() does not
+    std::vector<std::string> shadowed;  // files of the same name in later directories; filled by scan(), not by find()
 };
 
 // An immutable value; any thread.
@@ -73,11 +71,12 @@ public:
 
     [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
 
-    // By name: one look-up per directory, the first that has the file wins. Something with a '/' is a file's path, and
-    // is taken whatever the search path says. Code::plugin_missing says where was looked and what is there instead.
+    // Finds a plugin by name in the first directory that has its file. A string with a '/' is a file's path, which is
+    // used whatever the search path contains. Code::plugin_missing lists the searched directories and the plugins in
+    // them.
     [[nodiscard]] Result<FoundPlugin> find(PluginKind kind, std::string_view name_or_path) const;
 
-    // Everything whose file name is that of a plugin of this kind, sorted by name. Reads directories.
+    // Returns all files named as plugins of this kind, sorted by name. Reads directories.
     [[nodiscard]] std::vector<FoundPlugin> scan(PluginKind kind) const;
 
 private:

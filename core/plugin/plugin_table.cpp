@@ -1,4 +1,4 @@
-// The checks and the stubs of the transport table.
+// The checks and stubs of the transport table.
 #include "core/plugin/plugin_table.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ struct NamedPresence {
     bool present;
 };
 
-// A capability and a function that it promises.
+// A capability and a function that it requires.
 struct CapabilityFunction {
     std::uint64_t capability;
     const char* function;
@@ -63,7 +63,7 @@ std::array<CapabilityFunction, 7> capability_functions(const npushmem_transport_
              {NPUSHMEM_CAP_DEVICES, "use_devices", t.use_devices != nullptr}}};
 }
 
-// Stubs. They receive no hint of the plugin's name: the caller adds it.
+// Stubs. They do not know the plugin's name: the caller adds it.
 std::int32_t unsupported(const char* what, npushmem_error* error) { return report(Code::unsupported, what, error); }
 
 std::int32_t no_devices(void*, void*, std::uint32_t, std::uint32_t* count, npushmem_error*) {
@@ -86,7 +86,7 @@ std::int32_t empty_address(void*, void*, std::uint32_t* bytes, npushmem_error*) 
     return NPUSHMEM_OK;
 }
 std::int32_t connected_already(void*, const npushmem_peer*, npushmem_error*) { return NPUSHMEM_OK; }
-// Absent `test` promises that every token is 0.
+// A missing `test` means that every token is 0.
 std::int32_t always_complete(void*, std::uint64_t, std::uint64_t token) {
     return token == 0 ? NPUSHMEM_OK : NPUSHMEM_E_ARGUMENT;
 }
@@ -153,7 +153,7 @@ void TableTraits<npushmem_transport_v1>::fill_defaults(npushmem_transport_v1& t)
     if (t.summary == nullptr) t.summary = "";
 }
 
-// The checks and the stubs of the bootstrap table, and the check of configuration rows that both tables share.
+// The checks and stubs of the bootstrap table, and the check of configuration rows, which both tables share.
 namespace {
 
 constexpr std::uint32_t max_rows = 1024;

@@ -1,4 +1,4 @@
-// What the loader must know about each table: how to recognise a sound one and how to complete it.
+// The checks of each plugin table: recognising a valid one and completing it.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ struct TableTraits<npushmem_transport_v1> {
     static constexpr PluginKind kind = PluginKind::transport;
     static constexpr std::uint16_t major = NPUSHMEM_TRANSPORT_MAJOR;
     static constexpr std::uint16_t minor = NPUSHMEM_TRANSPORT_MINOR;
-    // A table must reach to the end of the mandatory functions.
+    // A table must include all mandatory functions.
     static constexpr std::size_t min_bytes = offsetof(npushmem_transport_v1, devices);
 
-    // The first mandatory function that is not there, or "".
+    // Returns the first missing mandatory function, or "".
     static std::string missing_function(const npushmem_transport_v1& table);
-    // The first contradiction between capabilities and functions, as a clause, or "".
+    // Returns the first contradiction between capabilities and functions, as a clause, or "".
     static std::string capability_conflict(const npushmem_transport_v1& table);
-    // Puts a stub in the place of every absent function: nobody needs to check for null again.
+    // Replaces every missing function by a stub, so that callers need no null checks.
     static void fill_defaults(npushmem_transport_v1& table);
 };
 
@@ -50,12 +50,11 @@ struct TableTraits<npushmem_bootstrap_v1> {
     static void fill_defaults(npushmem_bootstrap_v1& table);
 };
 
-// The first thing wrong with the rows (a pointer to memory that cannot be read, no name, a repeated name, an unknown
-// type, a default that does not parse), or
-// "".
+// Returns the first error in the rows, or "": a pointer to unreadable memory, no name, a repeated name, an unknown
+// type, or a default that does not parse.
 std::string config_row_error(const npushmem_config_row* rows, std::uint32_t count);
 
-// "map, put, get" for a capability set; "none" for 0. Unknown bits are shown as numbers.
+// Returns "map, put, get" for a capability set; "none" for 0. Unknown bits are shown as numbers.
 std::string capability_names(std::uint64_t capabilities);
 
 }  // namespace npushmem

@@ -26,7 +26,7 @@ Status no_library(std::string reason) { return {Code::plugin_refused, std::move(
 
 class OpenFile {
 public:
-    // Without waiting for the writer of a FIFO.
+    // Does not wait for the writer of a FIFO.
     explicit OpenFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
     OpenFile(const OpenFile&) = delete;
     OpenFile& operator=(const OpenFile&) = delete;
@@ -92,8 +92,8 @@ namespace {
 constexpr std::uintptr_t step = 4096;  // no page is smaller
 constexpr std::size_t max_text_bytes = 64 * 1024;
 
-// The kernel reads a signal set of 8 bytes from there before it looks at the first argument, which is none of its
-// commands: the call changes nothing, and fails with EFAULT where no memory can be read.
+// The kernel reads a signal set of 8 bytes from the address before it checks the first argument, which is no valid
+// command: the call changes nothing, and fails with EFAULT if the memory cannot be read.
 bool is_readable_at(std::uintptr_t address) {
     constexpr std::uintptr_t set_bytes = 8;
     constexpr long no_command = -1;
@@ -129,12 +129,12 @@ std::string last_error() {
     return text != nullptr ? text : "the dynamic linker gave no reason";
 }
 
-// Network libraries take over the signals of crashes, and some those of an interruption, in the moment they are loaded;
-// they are the program's, its debugger's or its language's. Given back when this goes; a handler that another thread
-// sets meanwhile is lost. Loading takes up to 200 ms, and the handlers of libinfinipath make every signal an exit with
-// status 1: a signal that comes meanwhile waits for the program's own handler. Signals of faults are not blocked: the
-// kernel ends a process without its handler when a fault raises a blocked signal. A thread that the library starts
-// keeps this mask; process-directed signals then go to the program's threads.
+// Restores the signal handlers when it is destroyed. Network libraries replace the handlers of crashes, and some those
+// of interrupts, while they are loaded; the handlers belong to the program, its debugger or its language. A handler
+// that another thread sets meanwhile is lost. Loading takes up to 200 ms, and the handlers of libinfinipath turn every
+// signal into an exit with status 1, so signals are blocked meanwhile and wait for the program's handler. Signals of
+// faults are not blocked: the kernel ends a process without its handler if a fault raises a blocked signal. A thread
+// that the library starts keeps this mask; process-directed signals then go to the program's threads.
 class SignalHandlerGuard {
 public:
     SignalHandlerGuard() {
@@ -178,7 +178,7 @@ Result<SharedLibrary> SharedLibrary::open(const std::string& path) {
 }
 
 std::optional<SharedLibrary::Symbol> SharedLibrary::find(const char* name) const {
-    // dlsym also searches what the library depends on, hence the question whose symbol it is.
+    // dlsym also searches the library's dependencies, so the owner of the symbol is checked.
     void* address = dlsym(handle_.get(), name);
     if (address == nullptr) return std::nullopt;
     link_map* self = nullptr;

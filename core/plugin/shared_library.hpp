@@ -1,5 +1,4 @@
-// The dynamic linker trusts a file: one that is cut off ends the process with a signal, and one that is no regular file
-// may block it. This check comes first.
+// Opens shared objects by the dynamic linker, after checks that the linker does not make.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +10,28 @@
 
 namespace npushmem {
 
-// Is this a regular file with a shared object of this machine's class, and with all bytes that are to be loaded?
-// Code::plugin_refused says what is wrong.
+// Checks that the file is a regular file with a complete shared object of this machine's class. The dynamic linker does
+// not: a truncated file ends the process with a signal, and a special file may block it. Code::plugin_refused describes
+// the fault.
 Status check_elf_file(const std::string& path);
 
-// Whether memory that a plugin points to can be read, without reading it.
+// Returns whether the memory can be read, without reading it.
 bool is_readable(const void* address, std::size_t bytes);
-// A text with its end. Texts of plugins are short: one without an end within 64 KiB is none.
+// Returns whether a terminated text can be read. The limit is 64 KiB, because texts of plugins are short.
 bool is_readable_text(const char* text);
 
-// A shared object opened by the dynamic linker; closed when the value goes.
+// A shared object opened by the dynamic linker; the destructor closes it.
 class SharedLibrary {
 public:
-    // A symbol that the library, or something it depends on, defines.
+    // A symbol that the library, or one of its dependencies, defines.
     struct Symbol {
         void* address;
         bool own;           // defined by the library itself
         std::string owner;  // the file that defines it
     };
 
-    // All symbols are resolved now, none of its own become visible to others, and signals are handled as before,
-    // whatever the library and those it depends on do when they are loaded. `path` must contain a '/'.
+    // Resolves all symbols now and makes none visible to others. Signal handlers stay as they are, whatever the library
+    // and its dependencies do when they are loaded. `path` must contain a '/'.
     static Result<SharedLibrary> open(const std::string& path);
 
     [[nodiscard]] std::optional<Symbol> find(const char* name) const;

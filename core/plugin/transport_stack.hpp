@@ -1,4 +1,4 @@
-// The user's choice of transports as a value: "self,fault(p2p)" → [self] and [fault around p2p].
+// The user's selection of transports: parsed ("self,fault(p2p)" → [self] and [fault around p2p]), loaded and opened.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,27 @@ namespace npushmem {
 struct TransportStack {
     struct Layer {
         std::string name;          // or a path
-        std::size_t position = 1;  // of its first character in the selection, from 1: for messages
+        std::size_t position = 1;  // of its first character in the selection, from 1; for messages
     };
     std::vector<Layer> layers;  // outermost first; never empty
 
-    // As the user would write it: "trace(fault(p2p))".
+    // The form in which the user writes it: "trace(fault(p2p))".
     [[nodiscard]] std::string text() const;
-    // The transport that does the work: "p2p".
+    // The transport inside all decorators: "p2p".
     [[nodiscard]] const std::string& innermost() const { return layers.back().name; }
 };
 
-// An ordered, comma-separated list. Blanks around names are dropped. Code::config says what is wrong at which
-// character; an empty list, an empty name and a repeated entry are wrong. Whether the names exist is not looked at
-// here.
+// Parses an ordered, comma-separated list. Blanks around names are dropped. An empty list, an empty name and a repeated
+// entry are errors: Code::config, with the position. Does not check that the names exist.
 Result<std::vector<TransportStack>> parse_transport_selection(std::string_view text);
 
-// Loads and opens one entry of the user's selection: a transport inside its decorators.
-// The libraries of a stack, outermost first.
 using LoadedStack = std::vector<std::shared_ptr<const LoadedTransport>>;
 
-// Loads every layer and checks that decorators are outside and something that is none is inside. An error names the
-// layer and where in the selection it stands. Declare the layers' config_rows() with the configuration before opening.
+// Loads every layer, and checks that all but the innermost are decorators. An error names the layer and its position in
+// the selection. Declare the layers' config_rows() with the configuration before opening.
 Result<LoadedStack> load_stack(const PluginFinder& finder, const TransportStack& stack);
 
-// Opens from the inside out; `host` must outlive the result. After a failure nothing is open.
+// Opens the layers from the inside out; `host` must outlive the result. After a failure nothing is open.
 Result<std::unique_ptr<OpenedTransport>> open_stack(const LoadedStack& stack, const npushmem_host& host,
                                                     const npushmem_transport_params& params);
 
