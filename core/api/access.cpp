@@ -47,7 +47,7 @@ void report(const char* function, const Status& done) {
     if (!done.ok()) fail(function, done);
 }
 
-// Runs `body` with the runtime and the world's number of the PE, and reports what it returns.
+// Runs `body` with the runtime and the world PE, and reports its failure.
 template <class Body>
 void with_pe(const char* function, const Context& context, int number, Body&& body) {
     Runtime* up = runtime();
@@ -57,13 +57,13 @@ void with_pe(const char* function, const Context& context, int number, Body&& bo
     report(function, !use.status().ok() ? use.status() : pe.ok() ? body(*up, pe.value()) : pe.status());
 }
 
-// An object at a PE that only a transport reaches.
+// An object on a PE that only a transport reaches.
 struct RemoteObject {
     int pe;
     std::uint64_t offset;  // in the PE's slice
 };
 
-// Where a call may go at once, without the checks one by one: nothing when one of them could fail, or the PE is mapped.
+// Returns the target of a call that needs no single checks; nothing if one of them could fail, or if the PE is mapped.
 std::optional<RemoteObject> unmapped_fast_path(const Context& context, const void* object, std::uint64_t bytes,
                                                int number) {
     const Runtime* const up = runtime();
@@ -215,7 +215,7 @@ void get_blocks_slow_path(const Context& context, const char* function, void* de
 
 namespace {
 
-// True: it has been done, or its failure reported.
+// Returns true if the operation was done or its failure reported.
 bool put_signal_unmapped(const Context& context, const char* function, const void* dest, const void* source,
                          std::uint64_t bytes, const std::uint64_t* signal_word, std::uint64_t signal, int operation,
                          int number, bool deferred) {
@@ -249,7 +249,7 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
         if (!checked.ok()) return checked;
         if (void* word = up.mapped(pe, up.offset_of(signal_word))) {
             if (bytes > 0) std::memcpy(up.mapped(pe, up.offset_of(dest)), source, bytes);
-            (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // its arguments have been checked
+            (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
             return {};
         }
         return context.remote->put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes,

@@ -31,14 +31,14 @@ struct Cache {
     std::map<std::tuple<int, int, int>, TeamName> teams;  // by first, stride, count; under lock
 };
 
-// Never destroyed: as the library itself.
+// Never destroyed, as the library itself.
 Cache& cache() {
     static Cache* const instance = new Cache;
     return *instance;
 }
 
-// All members have come. Leaves pSync as it was: the first member takes the count back before it releases, and each
-// takes its release back before it can come again.
+// Synchronises the members and leaves pSync unchanged: the first member resets the count before it releases, and each
+// member resets its release before it can arrive again.
 Status sync_members(const Set& set) {
     Runtime* up = runtime();
     const auto wait_for = [&](long* word, long value) -> Status {
@@ -61,7 +61,7 @@ Status sync_members(const Set& set) {
     return up->quiet();
 }
 
-// The lowest place that is free on all; -1 if there is none.
+// Returns the lowest place that is free on all members; -1 if there is none.
 int common_place(const Set& set) {
     TeamSlotSet free;
     free.fill(~std::uint64_t{0});
@@ -73,17 +73,18 @@ int common_place(const Set& set) {
     return -1;
 }
 
-// The largest of what the members say in this word.
+// Returns the largest value of the members in this word.
 long max_over_members(const Set& set, const long* word) {
     long worst = 0;
     for (int i = 0; i < set.members.count; ++i) worst = std::max(worst, npushmem_long_g(word, set.members.at(i)));
     return worst;
 }
 
-// What a member says of the place: it has it, somebody else was faster, or it has no memory there and never will.
+// A member's answer about the place: it took it, another caller took it first, or the member has no memory there and
+// never will.
 enum PlaceOutcome : long { place_taken = 1, place_contended = 2, place_unavailable = 3 };
 
-// One attempt: everybody says what is free, then whether the common one could be taken. False: try again.
+// One attempt: every member reports its free places, then whether it could take the common one. False: try again.
 Result<bool> attempt(const Set& set, TeamName& made) {
     TeamTable& teams = runtime()->teams();
     const TeamSlotSet free = teams.free_slots();
@@ -98,10 +99,10 @@ Result<bool> attempt(const Set& set, TeamName& made) {
     const long worst = max_over_members(set, set.sync + 6);
     const bool granted = worst == place_taken;
     const bool mapped = max_over_members(set, set.sync + 7) == place_taken;
-    if (Status met = sync_members(set); !met.ok()) return met;  // nobody reads pSync any more
+    if (Status met = sync_members(set); !met.ok()) return met;  // no member reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
     if (taken && !granted) teams.release_slot(place);
-    if (place < 0) return Status{Code::memory, "there is no place for the team of another active set"};
+    if (place < 0) return Status{Code::memory, "no place is free for the team of another active set"};
     if (!prepared.ok()) return prepared;
     if (worst == place_unavailable)
         return Status{Code::memory, "another PE has no memory for the team of an active set"};

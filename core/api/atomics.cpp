@@ -1,5 +1,5 @@
-// Atomics of every type, expanded from the tables of npushmem/types.h. On mapped memory they are the CPU's own; the
-// order is relaxed as the standard allows, except that a fetch acquires what the update it sees released.
+// Atomics of every type, expanded from the tables of npushmem/types.h. On mapped memory they are the CPU's atomics,
+// with relaxed order as the standard allows, except that a fetch acquires what the observed update released.
 #include <atomic>
 #include <cstring>
 
@@ -28,16 +28,16 @@ npushmem_atomic operation_on(std::uint8_t operation, T operand, T compare, T* re
     return op;
 }
 
-// The object on `pe` as an atomic, or null: also where it is not aligned, for the slow path to say so. (Slices are
-// aligned to more than any type, so the own address tells.)
+// Returns the object on `pe` as an atomic, or null, also if it is not aligned: then the slow path reports it. (Slices
+// are aligned to more than any type, so the local address suffices for the check.)
 template <class T>
 T* target_of(const Context& context, const T* object, int pe) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(object) % sizeof(T) == 0;
     return aligned ? static_cast<T*>(context.map.address(object, pe)) : nullptr;
 }
 
-// What each operation is on mapped memory, and its number for transports. All but fetch and set have both a form that
-// fetches (fetching) and one that does not (updating).
+// The form of each operation on mapped memory, and its number for transports. All operations but fetch and set have a
+// form that fetches (fetching) and one that does not (updating).
 constexpr auto acq_rel = std::memory_order_acq_rel;
 
 struct Fetch {
@@ -56,7 +56,7 @@ struct Swap {
 };
 struct CompareSwap {
     static constexpr std::uint8_t fetching = NPUSHMEM_ATOMIC_COMPARE_SWAP;
-    // The old value, whether it was replaced or not.
+    // Returns the old value, whether it was replaced or not.
     template <class T>
     static T on(std::atomic_ref<T> target, T value, T expected) {
         (void)target.compare_exchange_strong(expected, value, acq_rel);
@@ -193,7 +193,7 @@ NPUSHMEM_BOTH(Xor, xor)
 #undef NPUSHMEM_FETCHING
 #undef NPUSHMEM_BOTH
 
-// As the atomics of uint64_t, under names of their own for what they report.
+// The same as the atomics of uint64_t, with their own names in reports.
 inline void signal_set(const Context& context, const char* function, std::uint64_t* word, std::uint64_t signal,
                        int pe) {
     updating<Set, std::uint64_t>(context, function, word, signal, pe);

@@ -22,7 +22,7 @@ Status check_strides(std::ptrdiff_t dst, std::ptrdiff_t sst) {
     return {Code::argument, fmt::format("strides must be at least 1; dst is {}, sst is {}", dst, sst)};
 }
 
-// From the first to the end of the last of `count` elements that are `stride` apart.
+// Returns the bytes from the first to the end of the last of `count` elements that are `stride` apart.
 std::uint64_t spread_bytes(std::uint64_t count, std::ptrdiff_t stride, std::size_t size) {
     return count == 0 ? 0 : byte_count(byte_count(count - 1, static_cast<std::size_t>(stride)), size) + size;
 }
@@ -62,8 +62,8 @@ int broadcast_any(const char* function, const Result<Team*>& team, void* dest, c
 int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                 std::size_t size) {
     const std::uint64_t bytes = byte_count(count, size);
-    // How long dest must be is not known here: its beginning stands for it, and the operation looks at the rest. There
-    // may be none where nobody gives anything.
+    // The size of dest is not known here: only its beginning is checked, and the operation checks the rest. dest may be
+    // empty if no member contributes.
     const bool none = dest == nullptr && count == 0;
     return run_collective(function, team, {"dest", dest, none ? 0U : 1U}, {"source", source, bytes},
                           {.count = count, .counts_differ = true},

@@ -1,4 +1,5 @@
-// What the collectives over teams and those over active sets share: arguments checked, addresses made offsets.
+// The common part of collectives over teams and over active sets: checks of arguments, and conversion of addresses to
+// offsets.
 #pragma once
 
 #include <complex>
@@ -12,20 +13,21 @@
 
 namespace npushmem::api {
 
-// An array of a collective call: where it is here, and its bytes on this PE.
+// An array of a collective call: its address here, and its bytes on this PE.
 struct Array {
     const char* name;
     const void* memory;
     std::uint64_t bytes;
 };
 
-// Runs `body` with the offsets of dest and source, when both are symmetric; reports what fails; returns its code.
+// Runs with the offsets of dest and source.
 using Collective = std::function<Status(coll::Group& group, std::uint64_t dest, std::uint64_t source)>;
-// `call`: what all members must give alike. `in_place`: the arrays may be one.
+// Runs `body` if both arrays are symmetric; reports a failure and returns its code. `call` has the arguments that all
+// members must give alike. `in_place` allows that the arrays are the same.
 int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
                    const Collective& body, bool in_place = false);
 
-// How a type is represented, for the kernels.
+// The representation of a type, for the kernels.
 template <class T>
 constexpr coll::ReduceElement element_of() {
     using coll::ReduceElement;
@@ -49,7 +51,7 @@ constexpr coll::ReduceElement element_of() {
         return std::is_signed_v<T> ? ReduceElement::i64 : ReduceElement::u64;
 }
 
-// The operations themselves, untyped; `size` is an element's.
+// The untyped operations; `size` is an element's size in bytes.
 int broadcast_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
                   std::size_t size, int root, bool to_root);
 int collect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
@@ -63,8 +65,7 @@ int reduce_any(const char* function, const Result<Team*>& team, void* dest, cons
 int scan_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,
              bool inclusive, coll::ReduceElement element);
 
-// The teams that active sets have become.
-// When the library ends: they are gone with the runtime.
+// Clears the teams of active sets, when the library ends; the runtime destroys them.
 void clear_active_sets();
 
 }  // namespace npushmem::api

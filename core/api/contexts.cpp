@@ -17,7 +17,7 @@
 
 namespace npushmem::api {
 
-// Zeros, which take no memory before a slot is used, and are a context that reaches nobody.
+// Zeros use no memory before a slot is used, and are a context that reaches no PE.
 alignas(context_slot_bytes) std::byte context_slots[(max_contexts + 1) * context_slot_bytes];
 
 Context* ContextSlots::acquire(std::size_t min_unused) {
@@ -57,35 +57,35 @@ ContextUse::Call::~Call() {
 
 }  // namespace npushmem::api
 
-// Contexts: made over a team, ended, asked for their team; sessions.
+// Contexts: creation over a team, destruction, look-up of their team; sessions.
 namespace npushmem::api {
 
 namespace {
 
-// A context, what its members point into, and what it has on the way to PEs that are not mapped.
+// A context, the objects that its members point to, and its access to PEs that are not mapped.
 struct LiveContext {
     Context* context = nullptr;
     Members members;
     std::unique_ptr<RemoteAccess> remote;
-    std::unique_ptr<ContextUse> use;  // null: not looked at
+    std::unique_ptr<ContextUse> use;  // null: not checked
 };
 
 struct Contexts {
-    std::mutex lock;  // of everything here; nobody waits while holding it
+    std::mutex lock;  // for all members; no thread waits while it holds the lock
     ContextSlots slots;
     std::unordered_map<npushmem_ctx_t, LiveContext> live;
-    // With NPUSHMEM_CHECK: of contexts that were destroyed, which calls of other threads may be about to write.
+    // With NPUSHMEM_CHECK: uses of destroyed contexts, which calls of other threads may still write.
     std::vector<std::unique_ptr<ContextUse>> retired_uses;
 };
 
-// Never destroyed: as the library itself.
+// Never destroyed, as the library itself.
 Contexts& contexts() {
     static Contexts* const instance = new Contexts;
     return *instance;
 }
 
-// How many contexts must have been destroyed after one before its slot may hold another. With NPUSHMEM_CHECK: as many
-// as there can be.
+// The number of contexts that must be destroyed after one before its slot is reused. With NPUSHMEM_CHECK: the maximum
+// number of contexts.
 constexpr std::size_t min_destroyed = 1024;
 
 Context* acquire_slot() {
@@ -114,7 +114,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     LiveContext made{acquire_slot(), team.value()->members(), std::make_unique<RemoteAccess>(runtime()->remote_peers()),
                      nullptr};
     if (made.context == nullptr)
-        return report_code(function, {Code::memory, fmt::format("no context can be made beside the {} that there are; "
+        return report_code(function, {Code::memory, fmt::format("cannot make a context besides the {} existing ones; "
                                                                 "destroy some first",
                                                                 number_of_contexts())});
     constexpr long promises = NPUSHMEM_CTX_SERIALIZED | NPUSHMEM_CTX_PRIVATE;
@@ -123,7 +123,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     Context& context = *made.context;
     context.map = handle == NPUSHMEM_TEAM_WORLD ? default_context.map : team.value()->map();
     disable_fast_paths(*runtime(), context.map);
-    if (checked_use) context.map.all_mapped = 0;  // so that fence and quiet look at the use
+    if (checked_use) context.map.all_mapped = 0;  // so that fence and quiet check the use
     context.members = made.members.range();
     context.team = handle;
     context.state = Context::State::alive;
@@ -135,7 +135,7 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
     return 0;
 }
 
-// Takes those of which `ends` is true from those that live.
+// Removes the live contexts for which `ends` is true.
 template <class Ends>
 std::vector<LiveContext> take(Ends&& ends) {
     std::vector<LiveContext> taken;
@@ -148,7 +148,7 @@ std::vector<LiveContext> take(Ends&& ends) {
     return taken;
 }
 
-// That one; nothing when it does not live.
+// Removes this context; returns nothing if it does not live.
 LiveContext take(npushmem_ctx_t handle) {
     const std::lock_guard guard(contexts().lock);
     auto found = contexts().live.extract(handle);
@@ -159,7 +159,7 @@ Status use_of(const Context& context) { return ContextUse::Call(context).status(
 
 Status end(LiveContext made) {
     Status done = made.remote->quiet();
-    full_fence();  // for what was stored to mapped PEs
+    full_fence();  // for stores to mapped PEs
     const std::lock_guard guard(contexts().lock);
     contexts().slots.release(*made.context);
     if (made.use) contexts().retired_uses.push_back(std::move(made.use));
@@ -192,7 +192,7 @@ UnknownHandle& unknown() {
     return instance;
 }
 
-// As the program has it.
+// Returns the program's handle.
 const void* handle_of(const Context& context) {
     return &context == &unknown().context ? static_cast<const void*>(unknown().handle) : &context;
 }
@@ -216,7 +216,7 @@ Status check_context(const Context& context) {
         case Context::State::none: break;
     }
     return {Code::argument,
-            fmt::format("{} is no context: npushmem_ctx_create and npushmem_team_create_ctx have not made it",
+            fmt::format("{} is not a context: it was not made by npushmem_ctx_create or npushmem_team_create_ctx",
                         handle_of(context))};
 }
 
@@ -290,7 +290,7 @@ int npushmem_ctx_get_team(npushmem_ctx_t ctx, npushmem_team_t* team) {
     return report_code(__func__, checked);
 }
 
-// Transfers begin when they are asked for, so there is nothing to gather.
+// Transfers begin when they are requested, so sessions need no action.
 void npushmem_ctx_session_start(npushmem_ctx_t ctx, long, const npushmem_ctx_session_config_t*, long) {
     if (ctx != NPUSHMEM_CTX_INVALID) report_unusable(__func__, ctx);
 }

@@ -1,4 +1,4 @@
-// What a context handle stands for, in the form that the data functions need: where the PEs of its team are.
+// Contexts: the form that the data functions need, their slots, and their checks.
 #pragma once
 
 #include <atomic>
@@ -21,44 +21,44 @@ namespace npushmem::api {
 class ContextUse;
 
 struct Context {
-    // none: nothing that the program has made; first, so that zeros mean it.
+    // none: not made by the program; first, so that zeroed memory has this state.
     enum class State { none, alive, destroyed, invalid };
 
     FastMap map;      // PEs by their numbers in the team; first, because every operation begins with it
-    PeRange members;  // world PEs by the numbers in the team; nobody, unless it is alive
+    PeRange members;  // world PEs by their numbers in the team; empty unless the context is alive
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
     State state = State::none;
     RemoteAccess* remote = nullptr;  // its own queues, for PEs that are not mapped
-    ContextUse* use = nullptr;       // null: any use is fine, or nobody asked for a check
+    ContextUse* use = nullptr;       // null: any use is allowed, or calls are not checked
 };
 
-// The world's, filled while the runtime is up: the functions without a context use it by its address, at no cost.
+// The context of the world, filled while the runtime is up. Functions without a context use it by its address, at no
+// cost.
 extern Context default_context;
 inline constexpr FastMap& fast = default_context.map;
 
-// Of NPUSHMEM_CTX_INVALID: reaches nobody, so that the slow path reports it.
+// The context of NPUSHMEM_CTX_INVALID: it reaches no PE, so the slow path reports it.
 extern const Context no_context;
 
-// The contexts that the program makes lie in this array, each in a slot of its own: see ContextSlots. The last slot is
-// never used.
+// The program's contexts are in this array, each in its own slot: see ContextSlots. The last slot is never used.
 inline constexpr std::size_t max_contexts = (1U << 14) - 1;
 inline constexpr std::size_t context_slot_bytes = 256;
 static_assert(sizeof(Context) <= context_slot_bytes);
 extern std::byte context_slots[(max_contexts + 1) * context_slot_bytes];
 
-// What a handle stands for that is the address of no slot. Until the thread's next call of it.
+// Returns the context of a handle that is not the address of a slot. The result is valid until the thread's next call.
 const Context& unknown_context(npushmem_ctx_t handle);
 
-// Null where the handle is the address of no slot. In a slot that holds no context, there is one that reaches nobody.
-// Calls nothing, so that fast paths keep what they have in registers.
+// Returns null if the handle is not the address of a slot. A slot without a context holds one that reaches no PE. Calls
+// no function, so that fast paths keep their registers.
 inline const Context* known_context(npushmem_ctx_t handle) {
-    // The bits of a distance from the array's beginning to that of a slot; other bits are in no such distance.
+    // The bits of the distance from the array's beginning to a slot; no such distance has other bits.
     constexpr std::uintptr_t slot_bits = max_contexts * context_slot_bytes;
     const std::uintptr_t distance =
         reinterpret_cast<std::uintptr_t>(handle) - reinterpret_cast<std::uintptr_t>(context_slots);
     if ((distance & ~slot_bits) == 0) [[likely]] {
         const auto* const context = reinterpret_cast<const Context*>(handle);
-        // Spares every caller the question whether what was found is null as well.
+        // Saves every caller a null check of the result.
         if (context == nullptr) __builtin_unreachable();
         return context;
     }
@@ -74,46 +74,43 @@ inline const Context& context_of(npushmem_ctx_t handle) {
 
 namespace npushmem::api {
 
-// Where the contexts lie that the program makes: its handles are their addresses.
-// Gives out the slots of context_slots; there is one of it at a time. One thread at a time, but for what
-// known_context() reads.
+// Allocates the slots of context_slots; one instance exists at a time. One thread at a time, except for reads by
+// known_context().
 class ContextSlots {
 public:
-    // An empty context; null when all are taken. One that was given back is taken only if `min_unused` of them are, or
-    // no other is left, so that handles of contexts that were destroyed name none for as long.
+    // Returns an empty context; null if all slots are taken. Reuses a released slot only if more than `min_unused`
+    // slots are released, or if no other is left, so that handles of destroyed contexts stay invalid for as long.
     Context* acquire(std::size_t min_unused);
-    // Leaves a context there that was destroyed.
+    // Marks the slot's context as destroyed.
     void release(Context& context);
 
-    // All that have been taken hold nothing from now on.
+    // Empties all slots that were taken.
     void clear();
 
 private:
     std::size_t used_ = 0;
-    std::deque<Context*> unused_;  // in the order in which they were given back
+    std::deque<Context*> unused_;  // in the order of their release
 };
 
-// The contexts that programs have made.
-// May the context be used? Code::argument, with what it is instead.
+// Checks that the context may be used; otherwise Code::argument, with its state.
 Status check_context(const Context& context);
 
-// Completes and ends those that were made from the team.
+// Completes and destroys the contexts that were made from the team.
 Status destroy_contexts_of(npushmem_team_t team);
 
-// When the library ends: completes those that are left, while the PEs still meet; then ends them.
+// When the library ends: completes the remaining contexts, while the PEs still synchronise; then destroys them.
 Status complete_contexts();
 void destroy_contexts();
 
-// In a child that a PE made by fork: without a lock, which a thread of the PE may have held, makes all handles name
-// nothing.
+// Invalidates all handles in a child that a PE made by fork. Takes no lock, because a thread of the PE may have held
+// it.
 void clear_contexts();
 
-// NPUSHMEM_CHECK: who uses a context whose options promise that not everybody does. Only contexts with such options
-// have one of these, and only where calls are checked.
-// Any thread.
+// NPUSHMEM_CHECK: detects uses of a context that break the promise of its options. Only contexts with such options have
+// one, and only if calls are checked. Any thread.
 class ContextUse {
 public:
-    // By the thread that makes the context.
+    // The thread that makes the context calls it.
     ContextUse(long options, int my_pe) : options_(options), my_pe_(my_pe) {}
     ContextUse(const ContextUse&) = delete;
     ContextUse& operator=(const ContextUse&) = delete;
@@ -121,12 +118,12 @@ public:
     // One call on a context, from its beginning to its end.
     class Call {
     public:
-        // Of a context without a ContextUse: nothing.
+        // Does nothing for a context without a ContextUse.
         explicit Call(const Context& context);
         Call(const Call&) = delete;
         Call& operator=(const Call&) = delete;
         ~Call();
-        // Code::argument: another thread owns the context, or is inside a call on it.
+        // Code::argument if another thread owns the context or is inside a call on it.
         [[nodiscard]] const Status& status() const { return status_; }
 
     private:
@@ -138,7 +135,7 @@ private:
     long options_;
     int my_pe_;
     std::thread::id owner_thread_ = std::this_thread::get_id();
-    // Relaxed: the number alone matters; what it finds is a mistake that the calls themselves do not depend on.
+    // Relaxed: only the number matters; calls do not depend on it.
     std::atomic<int> active_calls_{0};
 };
 

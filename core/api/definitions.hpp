@@ -4,7 +4,7 @@
 //     #include "core/api/definitions.hpp"
 // Included once by each family's file, after its templates.
 #define NPUSHMEM_UNWRAP(...) __VA_ARGS__
-// The form with a context: `CALL` where the handle names one, and away from it where it names none.
+// The form with a context: `CALL` if the handle names one, otherwise a call out of line.
 #define NPUSHMEM_ON_CONTEXT(CALL, ARGS)                                                           \
     const char* const name = __func__;                                                            \
     if (const npushmem::api::Context* const known = npushmem::api::known_context(ctx)) [[likely]] \

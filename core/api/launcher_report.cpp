@@ -42,7 +42,7 @@ void end_local_pes(const Runtime& runtime) {
 
 void exit_job(Runtime* runtime, int status) {
     if (runtime != nullptr) {
-        // The launcher first: a PE that ends because of the abort must not be taken for the cause.
+        // Reports to the launcher first, so that it does not take a PE that ends because of the abort for the cause.
         const bool reported = report_exit(status, uses_openshmem_names());
         runtime->abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
         if (!reported) end_local_pes(*runtime);

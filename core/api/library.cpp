@@ -24,15 +24,15 @@ namespace {
 
 constexpr std::string_view function_prefix = "npushmem_";
 constexpr std::string_view constant_prefix = "NPUSHMEM_";
-// Beginnings of the constants that the standard has as well. Without them, NPUSHMEM_ begins a variable's name.
+// Prefixes of the constants that the standard also has. Otherwise NPUSHMEM_ begins a variable's name.
 constexpr std::string_view families[] = {"TEAM_", "CTX_", "CMP_", "SIGNAL_", "MALLOC_", "THREAD_", "SYNC_"};
 
-// Beginnings of the symbols that plugins export. They have no other name.
+// Prefixes of the symbols that plugins export. They have no other name.
 constexpr std::string_view plugin_prefixes[] = {"npushmem_transport_", "npushmem_bootstrap_"};
 
 bool belongs_to_a_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The word as OpenSHMEM has it.
+// Returns OpenSHMEM's form of the word.
 std::string translated(std::string_view word) {
     for (const auto prefix : plugin_prefixes)
         if (word.starts_with(prefix)) return std::string(word);
@@ -70,26 +70,26 @@ namespace {
 struct Library {
     std::mutex lock;  // held while starting and stopping
     std::unique_ptr<Runtime> runtime;
-    // What `runtime` points to, for readers without the lock. Release when it changes, acquire when it is read.
+    // The target of `runtime`, for readers without the lock. Release on change, acquire on read.
     std::atomic<Runtime*> current{nullptr};
     int starts = 0;
-    StartRequest request;  // of the start that succeeded
+    StartRequest request;  // of the successful start
     std::atomic<int> reports{0};
     std::atomic<ApiNames> names{ApiNames::npushmem};
     std::atomic<int> thread_level{0};
-    std::atomic<bool> start_failed{false};        // the last one did
-    std::atomic<bool> not_running_logged{false};  // a call after it has been reported
-    std::mutex text_lock;                         // of the line below
-    std::string log_prefix;                       // of the last runtime, for what is reported after its end
+    std::atomic<bool> start_failed{false};        // the last start failed
+    std::atomic<bool> not_running_logged{false};  // a call after the failed start was reported
+    std::mutex text_lock;                         // for log_prefix
+    std::string log_prefix;                       // of the last runtime, for reports after its end
     std::once_flag fork_handlers_installed;
     std::once_flag exit_handler_installed;
-    pid_t process = 0;  // that started last; a child of fork ends alone
+    pid_t process = 0;  // the process of the last start; a child of fork ends alone
     pthread_t starter{};
-    std::atomic<bool> in_job{false};        // from the beginning of a start that succeeds to the end of the last stop
-    std::atomic<bool> forked_child{false};  // this process is a child that a PE has made by fork
+    std::atomic<bool> in_job{false};        // from the beginning of a successful start to the end of the last stop
+    std::atomic<bool> forked_child{false};  // a PE made this process by fork
 };
 
-// Never destroyed: functions of the API may be called while the program exits.
+// Never destroyed: the program may call API functions while it exits.
 Library& library() {
     static Library* const instance = new Library;
     return *instance;
@@ -100,7 +100,7 @@ Status& thread_failure() {
     return failure;
 }
 
-// Failed calls of this thread, since its failure was last cleared, that the job counts.
+// Failed calls of this thread that the job counts, since its failure was last cleared.
 int& thread_unchecked_failures() {
     thread_local int unchecked = 0;
     return unchecked;
@@ -113,7 +113,7 @@ constexpr int max_reports = 50;
 void set_api_names(ApiNames names) { library().names.store(names, std::memory_order_relaxed); }
 bool uses_openshmem_names() { return library().names.load(std::memory_order_relaxed) == ApiNames::openshmem; }
 
-// Relaxed: a number of its own, which tells nothing about other memory.
+// Relaxed: the number publishes no other memory.
 int thread_level() { return library().thread_level.load(std::memory_order_relaxed); }
 void raise_thread_level(int requested) {
     const std::lock_guard guard(library().lock);
@@ -140,12 +140,12 @@ Status start_again(Library& lib, const StartRequest& request) {
 
 SymmetricGlobals* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
 
-// A child of fork gets its own copy of the executable's variables, as the kernel gives it of all that is not shared.
-// What the fork of this thread has prepared: by the time it is over, another thread may have ended the library.
+// The state that this thread's fork has prepared: another thread may end the library before the fork returns. A child
+// gets its own copy of the executable's variables, as of all memory that is not shared.
 thread_local SymmetricGlobals* forked = nullptr;
 
-// A child of a PE is no PE: it has the parent's connections, but none of the threads that drive them. Its calls fail,
-// as before a start; what they would lock may be locked by a thread that is not here, so none of that is touched.
+// A child of a PE is not a PE: it has the parent's connections, but not the threads that drive them. Its calls fail, as
+// before a start. Threads that do not exist here may hold the locks, so the child touches nothing that needs one.
 void detach_forked_child() {
     Library& lib = library();
     if (!lib.in_job.load(std::memory_order_relaxed)) return;
@@ -153,7 +153,7 @@ void detach_forked_child() {
     lib.current.store(nullptr, std::memory_order_relaxed);
     default_context = {};
     clear_contexts();
-    thread_unchecked_failures() = 0;  // the parent's failures are its own
+    thread_unchecked_failures() = 0;  // the parent's failures are not the child's
 }
 
 void before_fork() {
@@ -177,9 +177,9 @@ void install_fork_handlers() { (void)pthread_atfork(before_fork, after_fork_in_p
 
 bool is_forked_child() { return library().forked_child.load(std::memory_order_relaxed); }
 
-// What OpenSHMEM has happen when a program that ends well has not called shmem_finalize: the others may still be in the
-// last barrier, of which this PE has left. One that ends badly is not held up. Nothing is done where the exit comes out
-// of a start or an end, nor from another thread than the one that started, which may be inside the library.
+// Finalizes for a program that exits with success without calling shmem_finalize, as OpenSHMEM requires: the other PEs
+// may still be in the last barrier. A program that fails exits at once. Does nothing if the exit comes from a start or
+// an end, or from another thread than the one that started, which may be inside the library.
 void finalize_at_exit(int status, void* /*none*/) {
     Library& lib = library();
     if (is_forked_child()) return;
@@ -193,7 +193,7 @@ void finalize_at_exit(int status, void* /*none*/) {
     if (const Status stopped = stop(); !stopped.ok()) fail("npushmem_finalize, called at the program's end", stopped);
 }
 
-// Fails for want of memory only; then nothing happens at the end.
+// Fails only if memory is short; then nothing happens at exit.
 void install_exit_handler() { (void)on_exit(finalize_at_exit, nullptr); }
 
 Status start_first(Library& lib, const StartRequest& request) {
@@ -290,18 +290,18 @@ Status not_running() {
 
 namespace {
 
-// NPUSHMEM_ON_ERROR, also when there is no runtime that has read it.
+// Returns NPUSHMEM_ON_ERROR, also if no runtime has read it.
 std::string on_error_policy(const Runtime* up) {
     if (up != nullptr) return up->settings().on_error;
     return lowercase(trimmed(ProcessEnvironment{}.get("NPUSHMEM_ON_ERROR").value_or("job")));
 }
 
-// Failures after which the PEs no longer agree on anything, unlike a mistake in one call.
+// Failures after which the PEs have no consistent state, unlike a wrong argument.
 bool is_fatal_to_job(Code code) {
     return code == Code::peer_dead || code == Code::timeout || code == Code::aborted || code == Code::protocol;
 }
 
-// After a failed start one line says that nothing can be called; more of them would bury the cause.
+// After a failed start one line reports that nothing can be called; more lines would hide the cause.
 bool repeats_not_running(Library& lib, const Status& failure) {
     return failure.code() == Code::not_initialized && lib.start_failed.load(std::memory_order_relaxed) &&
            lib.not_running_logged.exchange(true, std::memory_order_relaxed);
@@ -324,8 +324,8 @@ void apply_on_error(Runtime* up, const Status& failure, bool lost) {
         if (up != nullptr) up->abort(failure.message());
         _exit(EXIT_FAILURE);
     }
-    // A malformed word as well: the job that could not start because of it must not end as a success. But a child of a
-    // PE has no part in the job's start.
+    // Includes a malformed value: a job that it prevents from starting must not succeed. But a child of a PE has no
+    // part in the job's start.
     if (lost && !is_forked_child() && how != "report") (void)report_job_failure(EXIT_FAILURE);
 }
 
@@ -339,7 +339,7 @@ void count_unchecked_failure(const Runtime* up) {
 
 namespace {
 
-// In the words that the user knows.
+// Returns the report in the names that the user knows.
 void record_failure(std::string_view function, const Status& status) {
     Status failure = status.within(function);
     if (uses_openshmem_names()) failure = {failure.code(), to_openshmem_names(failure.message())};

@@ -11,7 +11,7 @@ namespace npushmem::api {
 
 namespace {
 
-// The lock as every PE sees it.
+// The lock, the same on every PE.
 struct Lock {
     std::uint32_t* next;
     std::uint32_t* serving;
@@ -21,10 +21,10 @@ struct Lock {
     bool try_take_ticket(std::uint32_t ticket) {
         return npushmem_uint32_atomic_compare_swap(next, ticket, ticket + 1, home) == ticket;
     }
-    // The order of the fetch acquires what the one before released.
+    // The fetch acquires what the previous holder released.
     [[nodiscard]] std::uint32_t served() const { return npushmem_uint32_atomic_fetch(serving, home); }
     void serve_next() {
-        // What was done under the lock is seen by whoever gets it next.
+        // The next holder sees all operations that were done under the lock.
         npushmem_quiet();
         npushmem_uint32_atomic_inc(serving, home);
         npushmem_quiet();
@@ -32,7 +32,7 @@ struct Lock {
 };
 static_assert(coll::TicketMemory<Lock>);
 
-// Locks that lie beside each other have different homes, so that no PE serves them all.
+// Adjacent locks have different homes, so that no PE serves all of them.
 Result<Lock> lock_at(long* lock) {
     Runtime* up = runtime();
     if (up == nullptr) return not_running();

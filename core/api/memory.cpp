@@ -20,7 +20,7 @@ void* report(const char* function, Result<void*> made) {
     return nullptr;
 }
 
-// Do all PEs call the heap? (Which call and with which arguments, it compares by itself.)
+// Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
 Status same_call(Runtime* up) {
     return up != nullptr ? check_same_call(up->teams().world(), "npushmem_malloc or its like") : not_running();
 }
@@ -29,7 +29,7 @@ void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::ui
     Runtime* up = runtime();
     const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
     if (!same.ok()) return report(function, same);
-    // Programs from before OpenSHMEM 1.2 may ask for different sizes on different PEs.
+    // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
     const bool may_differ = uses_openshmem_names() && !up->settings().check;
     return report(function, up->collective_heap().allocate(call, bytes, alignment,
                                                            may_differ ? Sizes::may_differ : Sizes::alike));
@@ -48,7 +48,7 @@ void* npushmem_calloc(size_t count, size_t bytes) {
 }
 
 void* npushmem_align(size_t alignment, size_t bytes) {
-    // Less than a pointer's size is undefined in the standard; other libraries round up.
+    // An alignment below a pointer's size is undefined in the standard; other libraries round up.
     if (std::has_single_bit(alignment))
         return allocate(__func__, HeapCall::align, bytes, std::max(alignment, sizeof(void*)));
     fail_by_value(__func__, {Code::argument, fmt::format("alignment {} is not a power of two", alignment)});
@@ -79,7 +79,7 @@ void* npushmem_realloc(void* object, size_t bytes) {
 }
 
 void* npushmem_ptr(const void* object, int pe) {
-    // The own variables are at two addresses, of which the program knows one: the slow way sees to it.
+    // This PE's variables are at two addresses, of which the program knows one: the slow path handles it.
     const bool variable = reinterpret_cast<std::uintptr_t>(object) - fast.statics < fast.statics_bytes;
     if (void* address = fast.address(object, pe); address != nullptr && !variable) return address;
     Runtime* up = runtime();

@@ -17,7 +17,7 @@
 namespace npushmem::api {
 namespace {
 
-// The library's own public functions serve, so that their checks and reports hold here as well.
+// Uses the library's public functions, so that their checks and reports apply here too.
 class HeapMemory final : public moe::SymmetricMemory {
 public:
     [[nodiscard]] int my_pe() const override { return npushmem_my_pe(); }
@@ -138,7 +138,7 @@ std::int32_t copy_of(moe::CopyRoute route) {
 struct npushmemx_moe {
     npushmem::api::HeapMemory memory;
     std::unique_ptr<npushmem::moe::Layer> layer;
-    void** x = nullptr;  // where the dispatch under way says where its rows lie; or null
+    void** x = nullptr;  // receives the address of the rows of the dispatch in progress; or null
     std::string error;
 };
 
@@ -184,7 +184,7 @@ int on_handle(const char* function, npushmemx_moe_t* handle, const Action& actio
     return status.ok() ? 0 : refuse(function, status);
 }
 
-// What this rank's tokens are, or what is wrong with how they were given.
+// Returns this rank's tokens, or the error in its arguments.
 Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64_t tokens, const std::int32_t* experts,
                                     const float* weights) {
     if (tokens < 0 || (tokens > 0 && (experts == nullptr || weights == nullptr))) {
@@ -192,7 +192,7 @@ Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64
                       fmt::format("{} tokens with expert_ids {} and weights {}", tokens,
                                   static_cast<const void*>(experts), static_cast<const void*>(weights))};
     }
-    // Before the product, which must not wrap.
+    // Checked before the product, which must not overflow.
     if (tokens > config.max_tokens)
         return Status{Code::range,
                       fmt::format("routing of rank {}: {} tokens, above the max_tokens {} given at creation",
@@ -201,7 +201,7 @@ Result<moe::RankRouting> routing_of(const moe::CombineConfig& config, std::int64
     return moe::RankRouting{{experts, count}, {weights, count}};
 }
 
-// What is wrong with the arguments goes through the collective call, so that it reaches all PEs.
+// Errors in the arguments go through the collective call, so that they reach all PEs.
 Status set_routing(moe::Combine& combine, const Result<moe::RankRouting>& own) {
     return own.ok() ? combine.set_routing(own.value()) : combine.set_routing({}, own.status());
 }
@@ -211,7 +211,7 @@ Status start_dispatch(moe::Layer& layer, const void* in, const Result<moe::RankR
     return layer.start_dispatch(static_cast<const std::byte*>(in), own.value());
 }
 
-// Runs `action` on the layer, unless a call is under way there.
+// Runs `action` on the layer, unless a call is in progress there.
 template <class Action>
 int on_idle(const char* function, npushmemx_moe_t* handle, const Action& action) {
     return on_handle(function, handle, [&](moe::Layer& layer) {
@@ -327,7 +327,7 @@ int npushmemx_moe_wait(npushmemx_moe_t* handle) {
 
 int npushmemx_moe_reset(npushmemx_moe_t* handle) {
     return on_handle(__func__, handle, [&](moe::Layer& layer) {
-        handle->x = nullptr;  // of a dispatch that was under way: nobody waits for it any more
+        handle->x = nullptr;  // of a dispatch in progress, which no caller awaits any more
         return layer.reset();
     });
 }

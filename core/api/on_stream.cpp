@@ -15,7 +15,7 @@ namespace {
 using npu::Core;
 using npu::Stream;
 
-// The operations below have no line of the program's.
+// The operations below have no source line in the program.
 constexpr std::source_location no_line;
 
 Result<Stream*> stream_of(npushmemx_stream_t handle) {
@@ -27,7 +27,7 @@ Result<Stream*> stream_of(npushmemx_stream_t handle) {
     return &device.value()->default_stream();
 }
 
-// `operation` runs on one core.
+// Launches `operation` on one core.
 template <class Operation>
 int queue(const char* function, npushmemx_stream_t handle, Operation operation) {
     const auto stream = stream_of(handle);
@@ -39,7 +39,7 @@ int queue(const char* function, npushmemx_stream_t handle, Operation operation) 
                        }));
 }
 
-// `call` is a plain call, whose failure is this thread's last one.
+// Launches `call`, a plain call, whose failure is this thread's last one.
 template <class Call>
 int queue_call(const char* function, npushmemx_stream_t handle, Call call) {
     return queue(function, handle, [call](Core&) {
@@ -60,10 +60,10 @@ Result<npu::Compare> compare_of(int comparison) {
         default: break;
     }
     return Status{Code::argument,
-                  fmt::format("comparison {} is none of NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
+                  fmt::format("comparison {}: expected NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
 }
 
-// A collective that returns its failure; the report was made by itself.
+// Launches a collective that returns its failure, which it has reported.
 void expect_success(const char* what, int code) {
     if (code == 0) return;
     if (!last_failure().ok()) throw npu::KernelError(last_failure());
@@ -89,14 +89,14 @@ extern "C" {
 int npushmemx_stream_create(npushmemx_stream_t* stream) {
     Runtime* up = runtime();
     if (up == nullptr) return report_code(__func__, not_running());
-    if (stream == nullptr) return report_code(__func__, {Code::argument, "the place for the stream is NULL"});
+    if (stream == nullptr) return report_code(__func__, {Code::argument, "stream is NULL"});
     auto device = up->npu_device();
     if (device.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(new Stream(*device.value()));
     return report_code(__func__, device.status());
 }
 
 int npushmemx_stream_destroy(npushmemx_stream_t stream) {
-    if (stream == nullptr) return report_code(__func__, {Code::argument, "the default stream is not the caller's"});
+    if (stream == nullptr) return report_code(__func__, {Code::argument, "the default stream cannot be destroyed"});
     const std::unique_ptr<Stream> owned(reinterpret_cast<Stream*>(stream));
     return report_code(__func__, owned->close());
 }

@@ -22,7 +22,7 @@ void report_failure(const char* function, Call&& call) {
         fail(function, done);
 }
 
-// A meeting of the world.
+// Runs a barrier of the world.
 template <class Sync>
 void sync_world(const char* function, Sync&& run_sync) {
     report_failure(function, [&](Runtime& up) {
@@ -31,8 +31,8 @@ void sync_world(const char* function, Sync&& run_sync) {
     });
 }
 
-// What goes through a context's own queues: off the fast paths, to which it leaves their registers. Of no context there
-// is nothing to complete.
+// Completes the operations in a context's own queues, off the fast paths so that these keep their registers. An invalid
+// context has nothing to complete.
 template <class Call>
 [[gnu::noinline]] void complete(const char* function, npushmem_ctx_t ctx, Call call) {
     if (ctx == NPUSHMEM_CTX_INVALID) return;
@@ -59,7 +59,7 @@ void pe_quiet(const char* function, npushmem_ctx_t ctx, const int* pes, size_t c
     });
 }
 
-// Every PE is mapped, so that the CPU's own order is all there is.
+// Every PE is mapped, so the CPU's order suffices.
 bool all_mapped() { return fast.all_mapped != 0; }
 bool all_mapped(npushmem_ctx_t ctx) {
     const Context* const known = known_context(ctx);
@@ -71,7 +71,7 @@ bool all_mapped(npushmem_ctx_t ctx) {
 extern "C" {
 
 void npushmem_fence(void) {
-    // Release: what was stored before is seen before what is stored after, by whoever acquires the latter.
+    // Release: an observer that acquires a later store sees the earlier ones.
     std::atomic_thread_fence(std::memory_order_release);
     if (all_mapped()) [[likely]]
         return;

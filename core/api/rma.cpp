@@ -15,12 +15,11 @@ struct Block {
 
 namespace {
 
-// The number of bytes that is worth a load and a store of its own: one element; where there is no type, what such forms
-// are most often used for.
+// The number of bytes that one load and store copies: one element, or for untyped forms their most common size.
 template <class T>
 constexpr std::size_t unit = sizeof(T) == 1 && !std::is_arithmetic_v<T> ? sizeof(std::uint64_t) : sizeof(T);
 
-// One element, the commonest size, is a load and a store; the call that copies any number costs more than both.
+// One element, the most common size, is a load and a store; the call that copies any number costs more than both.
 template <std::size_t Unit>
 [[gnu::always_inline]] inline void copy(void* to, const void* from, std::uint64_t bytes) {
     if (bytes == Unit)
@@ -31,7 +30,7 @@ template <std::size_t Unit>
         std::memcpy(to, from, bytes);
 }
 
-// Releases: the data before it are visible to whoever sees the signal (acquire in the waits and tests).
+// Releases: the data before the signal are visible to a PE that sees it (acquire in the waits and tests).
 inline void update_signal(std::uint64_t* word, std::uint64_t signal, int operation) {
     std::atomic_ref target(*word);
     if (operation == NPUSHMEM_SIGNAL_OP_SET)
@@ -40,7 +39,7 @@ inline void update_signal(std::uint64_t* word, std::uint64_t signal, int operati
         target.fetch_add(signal, std::memory_order_release);
 }
 
-// The single-element forms' way out, by value: the fast path then needs no stack of its own.
+// The slow path of the single-element forms takes the value, so that the fast path needs no stack.
 template <class T>
 [[gnu::noinline]] void p_slow_path(T* dest, T value, int pe, const char* function, const Context& context) {
     put_slow_path(dest, &value, sizeof value, pe, function, context);
@@ -67,14 +66,14 @@ void put_and_signal(const Context& context, const char* function, void* dest, co
     update_signal(static_cast<std::uint64_t*>(word), signal, operation);
 }
 
-// Strided blocks of `block` elements of `size` bytes, `count` of them, whose beginnings are `stride` elements apart.
+// Strided blocks of `block` elements of `size` bytes, `count` of them, `stride` elements apart.
 struct Shape {
     std::size_t count;
     std::size_t block;
     std::size_t size;
 
     [[nodiscard]] bool empty() const { return count == 0 || block == 0; }
-    // Bytes from the first to the end of the last block; more than any heap holds when that overflows.
+    // Returns the bytes from the first to the end of the last block; on overflow more than any heap holds.
     [[nodiscard]] std::uint64_t extent(std::ptrdiff_t stride) const {
         const std::uint64_t steps = byte_count(count - 1, static_cast<std::size_t>(stride));
         const std::uint64_t last = byte_count(steps, size);
@@ -83,7 +82,7 @@ struct Shape {
     }
 };
 
-// The strides' check, and the remote side's extent: reported at most once, before anything moves.
+// Checks the strides and the extent of the remote side: reports at most once, before any data moves.
 bool check_strided(const Context& context, const char* function, const void* object, const void* local,
                    std::ptrdiff_t object_stride, std::ptrdiff_t local_stride, const Shape& shape, int pe) {
     Runtime* up = runtime();
@@ -180,7 +179,7 @@ void put_signal_nbi(const Context& context, const char* function, void* dest, co
     put_and_signal(context, function, dest, source, byte_count(count, sizeof(T)), word, signal, operation, pe, true);
 }
 
-// The source is the caller's again on return.
+// The caller may reuse the source on return.
 template <class T>
 void iput(const Context& context, const char* function, void* dest, const void* source, std::ptrdiff_t dst,
           std::ptrdiff_t sst, std::size_t count, int pe) {

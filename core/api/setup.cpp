@@ -1,4 +1,4 @@
-// Start, end, and what can be asked at any time.
+// Start, end, queries that are allowed at any time, and statistics.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -41,15 +41,15 @@ int start_thread(int requested, int* provided, const StartRequest& request) {
     constexpr const char* function = "npushmem_init_thread";
     if (requested < NPUSHMEM_THREAD_SINGLE || requested > NPUSHMEM_THREAD_MULTIPLE)
         return refuse(function, Code::argument,
-                      fmt::format("thread level {} is none of SINGLE (0) to MULTIPLE (3)", requested));
+                      fmt::format("thread level {}: expected SINGLE (0) to MULTIPLE (3)", requested));
     const int code = start_or_report(function, request);
     if (code == 0) raise_thread_level(requested);
     if (provided != nullptr) *provided = thread_level();
     return code;
 }
 
-// What serves the ids that this process has made: it must live as long as ranks may join, which only the program knows,
-// so for good.
+// The service of the ids that this process has made. It must live while ranks may join, which only the program knows,
+// so it is never destroyed.
 struct IdService {
     IdService(Config read, Log opened) : config(std::move(read)), log(std::move(opened)) {}
 
@@ -87,7 +87,7 @@ int npushmemx_init_thread_from(int requested, int* provided, int major, int mino
     return start_thread(requested, provided, compiled_with(major, minor, patch));
 }
 
-// In brackets: the header's macros of the same names are not meant.
+// In parentheses, because the header has macros of the same names.
 void(npushmem_init)(void) {
     set_api_names(ApiNames::npushmem);
     const Status started = start({});
@@ -182,7 +182,7 @@ int npushmemx_set_attr_uniqueid_args(int rank, int nranks, const npushmemx_uniqu
 
 int npushmemx_init_attr(unsigned int flags, npushmemx_init_attr_t* attr) {
     if ((flags & ~NPUSHMEMX_INIT_WITH_UNIQUEID) != 0)
-        return refuse(__func__, Code::argument, fmt::format("flags {:#x} has bits that mean nothing", flags));
+        return refuse(__func__, Code::argument, fmt::format("flags {:#x} has unknown bits", flags));
     if (flags == 0 && attr == nullptr) return start_or_report(__func__, {});
     if (attr == nullptr || attr->struct_size < sizeof(npushmemx_init_attr_t))
         return refuse(__func__, Code::argument, "attr is NULL or was not set by NPUSHMEMX_INIT_ATTR_INITIALIZER");
@@ -226,7 +226,7 @@ const char* npushmemx_describe_job(void) {
 
 namespace npushmem::npu {
 
-// The running program's device, for the kernel language.
+// Returns the running program's device, for the kernel language.
 Device& device() {
     Runtime* up = api::runtime();
     if (up == nullptr) throw KernelError(api::not_running());

@@ -1,4 +1,4 @@
-// Teams: predefined, split from others, destroyed; and what can be asked of them.
+// Teams: predefined, split from others, destroyed, and queries of them.
 #include "core/api/teams.hpp"
 
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ Status check_triplet(const Team& parent, int start, int stride, int size) {
                                      stride, size, parent.name(), parent.size())};
 }
 
-// Does something with a team and the plan that a text stands for there; the world has its own ways.
+// Runs an operation on a team with the plan that a text names there; the world has its own operations.
 template <class Action>
 Status with_barrier_plan(npushmem_team_t handle, const char* algorithm, Action&& action) {
     const auto found = team_of(handle);
@@ -78,7 +78,7 @@ Status init_team(npushmem_team_t& out, const npushmemx_team_config_t* config, lo
     return done;
 }
 
-// For functions that take NPUSHMEM_TEAM_INVALID without a report: null for that, and for what names no team.
+// For functions that accept NPUSHMEM_TEAM_INVALID without a report: returns null for it, and for an unknown handle.
 Team* team_or_report(const char* function, npushmem_team_t handle) {
     Team* const found = find_team(handle);
     if (found == nullptr && handle != NPUSHMEM_TEAM_INVALID) fail_by_value(function, team_of(handle).status());
@@ -197,7 +197,7 @@ void npushmem_team_destroy(npushmem_team_t team) {
     if (done.ok()) done = check_same_call(*find_team(team), __func__);
     if (done.ok()) {
         done = destroy_contexts_of(team);
-        // In any case: the other members wait for it.
+        // Done in any case, because the other members wait for it.
         Status destroyed = up->teams().destroy({number_of(team)});
         if (done.ok()) done = std::move(destroyed);
     }

@@ -1,4 +1,4 @@
-// From handles of teams to teams.
+// Converts handles of teams to teams.
 #pragma once
 
 #include "core/api/library.hpp"
@@ -7,9 +7,9 @@
 
 namespace npushmem::api {
 
-// Null when the handle names no team: invalid, destroyed, or the library is not running.
+// Returns null if the handle names no team: invalid, destroyed, or the library is not running.
 Team* find_team(npushmem_team_t handle);
-// As find_team, with the reason.
+// As find_team, but a failure has the reason.
 Result<Team*> team_of(npushmem_team_t handle);
 
 }  // namespace npushmem::api

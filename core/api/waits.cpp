@@ -1,5 +1,5 @@
-// wait_until, test, their forms over many objects, and the signal forms: on the own memory, through the one waiting
-// component.
+// wait_until, test, their forms over many objects, and the signal forms: on this PE's memory, through the common
+// waiter.
 #include <fmt/core.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ bool compares(T seen, int comparison, T value) {
     }
 }
 
-// Acquire: pairs with the release of the put_signal, atomic or fence by which the value came.
+// Acquire: pairs with the release of the put_signal, atomic or fence that brought the value.
 template <class T>
 T load(T* object) {
     return std::atomic_ref<T>(*object).load(std::memory_order_acquire);
@@ -43,7 +43,7 @@ template <class T>
 Status check_wait(const Runtime* up, T* objects, int comparison, std::size_t count = 1) {
     if (up == nullptr) return not_running();
     if (!valid(comparison))
-        return {Code::argument, fmt::format("comparison {} is none of NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
+        return {Code::argument, fmt::format("comparison {}: expected NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE", comparison)};
     Status checked = check_object(*up, "the object", objects, byte_count(count, sizeof(T)), up->my_pe());
     if (checked.ok() && reinterpret_cast<std::uintptr_t>(objects) % alignof(T) != 0)
         return {Code::argument, fmt::format("the object {} is not aligned to its size, {} bytes",
@@ -60,7 +60,7 @@ T wait_for(const char* function, T* object, int comparison, T value) {
         return T{};
     }
     T seen{};
-    // Any PE may be the one whose store is waited for, so the death of any ends the wait.
+    // Any PE may store the awaited value, so the death of any PE ends the wait.
     const WaitFor what{
         .what = "a value in symmetric memory", .needs = {0, 1, up->npes()}, .timeout = up->settings().timeout};
     WaitFailure failure;
@@ -72,7 +72,7 @@ T wait_for(const char* function, T* object, int comparison, T value) {
     return seen;
 }
 
-// Several objects, those left out by `status` not among them, each to be compared with its own or the one value.
+// Several objects, without those that `status` excludes, each compared with its own value or with the same one.
 template <class T>
 struct Objects {
     T* first;
@@ -80,7 +80,7 @@ struct Objects {
     const int* status;
     int comparison;
     const T* values;
-    std::size_t step;  // from one object's value to the next one's: 0 or 1
+    std::size_t step;  // from one object's value to the next: 0 or 1
 
     [[nodiscard]] bool included(std::size_t i) const { return status == nullptr || status[i] == 0; }
     [[nodiscard]] bool holds(std::size_t i) const { return compares(load(first + i), comparison, values[i * step]); }
@@ -94,7 +94,8 @@ struct Objects {
             if (included(i) && !holds(i)) return false;
         return true;
     }
-    // The first that holds at or after `begin`, around; nothing_found if none does.
+    // Returns the first object that satisfies the comparison at or after `begin`, cyclically; nothing_found if none
+    // does.
     [[nodiscard]] std::size_t any(std::size_t begin) const {
         for (std::size_t k = 0; k < count; ++k) {
             const std::size_t i = begin < count - k ? begin + k : begin + k - count;
@@ -110,7 +111,7 @@ struct Objects {
     }
 };
 
-// Whoever calls `any` again and again must come to every object that holds, so each call begins after the last find.
+// Each call of `any` begins after the last find, so that repeated calls reach every object.
 std::size_t& next_begin() {
     thread_local std::size_t begin = 0;
     return begin;
@@ -124,7 +125,7 @@ std::size_t find_any(const Objects<T>& objects) {
     return found;
 }
 
-// The arguments' check; false also when there is nothing to test.
+// Checks the arguments; returns false also if there is nothing to test.
 template <class T>
 bool usable(const char* function, const Objects<T>& objects, const std::size_t* indices) {
     if (runtime() != nullptr && valid(objects.comparison) && objects.count == 0) return false;
@@ -135,7 +136,7 @@ bool usable(const char* function, const Objects<T>& objects, const std::size_t* 
     return checked.ok() && !objects.empty();
 }
 
-constexpr std::size_t no_indices = 0;  // for the forms without
+constexpr std::size_t no_indices = 0;  // for the forms without indices
 
 // Waits until `found` returns true; reports a failure.
 template <class T, class Found>
@@ -152,7 +153,7 @@ bool wait_among(const char* function, const Objects<T>& objects, Found&& found) 
     return code == Code::ok;
 }
 
-// Looks, drives what may bring the value, looks again: a program may loop over a test alone.
+// Tests, makes progress, and tests again: a program may loop over a test alone.
 template <class Found>
 bool test_with_progress(const char* function, Found&& found) {
     if (found()) return true;
@@ -224,7 +225,7 @@ int test(const char* function, T* object, int comparison, T value) {
     return test_with_progress(function, [&] { return compares(load(object), comparison, value); }) ? 1 : 0;
 }
 
-// Deprecated: until the object is no longer `value`.
+// Deprecated: waits until the object differs from `value`.
 template <class T>
 void wait(const char* function, T* object, T value) {
     (void)wait_for(function, object, NPUSHMEM_CMP_NE, value);

@@ -132,7 +132,7 @@ constexpr auto between = [](std::string_view text, Settings& into) -> Status {
 
 constexpr std::int64_t max_int32 = std::numeric_limits<std::int32_t>::max();
 
-// Exceeds every address space, and leaves room for the runtime's additions.
+// Larger than any address space, and small enough for sums with the runtime's additions.
 constexpr std::uint64_t max_heap_bytes = 1ULL << 60;
 
 Status parse_heap_size(std::string_view text, Settings& into) {
@@ -157,7 +157,7 @@ constexpr auto one_of(std::string_view text, Settings& into, std::span<const std
         list += list.empty() ? "" : ", ";
         list += candidate;
     }
-    return Status{Code::config, fmt::format("'{}' is not accepted; expected one of: {}", text, list)};
+    return Status{Code::config, fmt::format("'{}': expected one of: {}", text, list)};
 }
 
 Status parse_on_error(std::string_view text, Settings& into) {
@@ -195,9 +195,9 @@ constexpr ConfigRow rows[] = {
     {"BOOTSTRAP", "AUTO", "AUTO, UID, PMI, MPI, SHMEM, PLUGIN or a plugin's name", "bootstrap",
      "how PEs find each other at start; AUTO: the plugin that recognises the launcher of this process",
      any<&S::bootstrap>},
-    {"BOOTSTRAP_PMI", "PMI", "PMI, PMI-2 or PMIX", "bootstrap", "version of PMI that BOOTSTRAP=PMI uses",
+    {"BOOTSTRAP_PMI", "PMI", "PMI, PMI-2 or PMIX", "bootstrap", "the PMI version that BOOTSTRAP=PMI selects",
      parse_bootstrap_pmi},
-    {"BOOTSTRAP_PLUGIN", "", "path or name", "bootstrap", "the bootstrap plugin, with BOOTSTRAP=PLUGIN",
+    {"BOOTSTRAP_PLUGIN", "", "path or name", "bootstrap", "the bootstrap plugin of BOOTSTRAP=PLUGIN",
      any<&S::bootstrap_plugin>},
     {"UNIQUEID", "", "256 hexadecimal digits", "bootstrap", "unique id of the job, set by npushmem-run",
      any<&S::uniqueid>},
@@ -213,8 +213,7 @@ constexpr ConfigRow rows[] = {
     {"LAUNCHER_FD", "", "descriptor:device:inode,...", "bootstrap",
      "channel for reports to npushmem-run, which sets it; see core/base/launcher_channel.hpp", any<&S::launcher_fd>},
     {"TRANSPORTS", "self,p2p", "ordered list", "transport",
-     "transports in order of preference; the first that reaches a PE serves it; decorators wrap others, as in "
-     "fault(p2p)",
+     "transports to try for each PE; the first that reaches the PE is used; decorators wrap one, as in fault(p2p)",
      any<&S::transports>},
     {"DISABLE_P2P", "0", "bool", "transport", "remove p2p from TRANSPORTS", any<&S::disable_p2p>},
     {"REMOTE_TRANSPORT", "auto", "auto, none or a name", "transport",
@@ -225,71 +224,76 @@ constexpr ConfigRow rows[] = {
      "transports that REMOTE_TRANSPORT=auto tries, in this order; a job starts faster over ucx than over libfabric",
      any<&S::remote_order>},
     {"IB_ENABLE_IBGDA", "auto", "auto or bool", "transport",
-     "1: kernels call the transports for other hosts directly, with one queue per core; 0: they pass requests to a "
-     "proxy thread; auto: 0 if every PE has a CPU for that thread, otherwise 1",
+     "1: each core of a kernel calls the transports to other hosts itself, over its own queues; 0: cores pass "
+     "requests to a proxy thread; auto: 0 if every PE has a CPU for its proxy",
      parse_ibgda},
-    {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "folders searched for plugins first",
+    {"PLUGIN_PATH", "", "folders, separated by ':'", "plugin", "folders to search first for plugins",
      any<&S::plugin_path>},
-    {"SYMMETRIC_SIZE", "1G", "size", "memory", "symmetric heap of each PE; memory is committed when allocated",
+    {"SYMMETRIC_SIZE", "1G", "size", "memory", "size of each PE's symmetric heap; memory is committed when allocated",
      parse_heap_size},
     {"HEAP_DIR", "", "folder", "memory",
-     "unnamed file in this folder (for instance a huge-page mount) backs the heap; empty: anonymous memory",
+     "back the heap with an unnamed file in this folder (for instance a huge-page mount); empty: anonymous memory",
      any<&S::heap_dir>},
     {"STATIC_DATA", "1", "bool", "memory",
-     "the executable's global and static variables are symmetric; 0: private to each PE", any<&S::static_data>},
+     "make the executable's global and static variables symmetric; 0: keep them private to each PE",
+     any<&S::static_data>},
     {"ENABLE_NIC_PE_MAPPING", "0", "bool", "topology",
-     "assign NICs by HCA_LIST or HCA_PE_MAPPING in order of local PE, not by distance", any<&S::enable_nic_pe_mapping>},
-    {"HCA_LIST", "", "name[:port],... or ^name[:port],...", "topology", "NICs to use, or with ^ NICs not to use",
+     "assign NICs in the order of local PEs by HCA_LIST or HCA_PE_MAPPING, not by distance",
+     any<&S::enable_nic_pe_mapping>},
+    {"HCA_LIST", "", "name[:port],... or ^name[:port],...", "topology", "allowed NICs, or with ^ excluded NICs",
      any<&S::hca_list>},
     {"HCA_PE_MAPPING", "", "name:port:count,...", "topology",
      "assign `count` PEs of the host to each port, in this order", any<&S::hca_pe_mapping>},
     {"NIC_RAILS", "", "name[:port]=rail,...", "topology",
-     "rails (numbers 0 to 255) of this host's ports; ports of PEs are connected by rail; empty: by subnet, "
-     "then by position among the host's ports",
+     "rails (0 to 255) of this host's ports; ports of two PEs connect by rail; if empty by subnet, then by "
+     "their position among the host's ports",
      any<&S::nic_rails>},
     {"NIC_POLICY", "balanced", "balanced, nearest, exclusive, round_robin or list", "topology",
      "how NICs are assigned to PEs", parse_nic_policy},
     {"NICS_PER_PE", "0", "int 0..64", "topology",
-     "maximum number of NIC ports per PE; 0: divide the host's ports equally among its accelerators (or NPUs)",
+     "maximum number of NIC ports of a PE; 0: an equal share of the host's ports per accelerator (or NPU)",
      between<&S::nics_per_pe, 0, 64>},
     {"NIC_ARBITRATION", "1", "bool", "topology",
-     "avoid NICs that other jobs on this host use, and publish the NICs of this job to them", any<&S::nic_arbitration>},
+     "avoid the NICs that other jobs on this host use, and publish this job's NICs to them", any<&S::nic_arbitration>},
     {"DEVICE", "-1", "int -1..4095", "topology",
-     "NPU of the host that this PE drives, counted over all jobs; -1: the lowest unused one",
+     "number of the NPU that this PE drives, over all jobs of the host; -1: the lowest unused one",
      between<&S::device, -1, 4095>},
-    {"TOPO_FILE", "", "path", "topology", "hwloc XML file that describes the host, instead of the host itself",
+    {"TOPO_FILE", "", "path", "topology", "hwloc XML file to use instead of this machine's topology",
      any<&S::topo_file>},
-    {"TIMEOUT", "0", "duration", "wait", "deadline of every blocking call; 0: none", any<&S::timeout>},
+    {"TIMEOUT", "0", "duration", "wait", "time limit of every blocking call; 0: none", any<&S::timeout>},
     {"BARRIER_ALGO", "auto", "name or name:radix", "coll",
      "algorithm of host barriers; auto, adaptive, or one that npushmem-info -b lists", any<&S::barrier_algo>},
     {"COLL_TUNING_FILE", "", "path", "coll",
-     "decision file for auto, as npushmem-perf tune-barrier writes it; npushmem-info -b shows the resulting choices",
+     "decision file for auto, written by npushmem-perf tune-barrier; npushmem-info -b shows its effect",
      any<&S::coll_tuning_file>},
-    {"NPU_BLOCKS", "20", "int 1..1024", "npu", "blocks of the emulated NPU", between<&S::npu_blocks, 1, 1024>},
-    {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "vector cores of a block", between<&S::npu_vector_cores, 1, 16>},
+    {"NPU_BLOCKS", "20", "int 1..1024", "npu", "number of blocks of the emulated NPU",
+     between<&S::npu_blocks, 1, 1024>},
+    {"NPU_VECTOR_CORES", "2", "int 1..16", "npu", "number of vector cores of a block",
+     between<&S::npu_vector_cores, 1, 16>},
     {"NPU_CHECK", "0", "bool", "npu",
-     "check kernels for hazards: a launch with a hazard fails and reports its location and cause", any<&S::npu_check>},
+     "check kernels for hazards: a launch with a hazard fails and reports its place and cause", any<&S::npu_check>},
     {"NPU_SCHEDULE", "lazy", "eager, lazy or random:<seed>", "npu", "when queued commands run in checked mode",
      any<&S::npu_schedule>},
-    {"NPU_BARRIER", "auto", "v1, v2, v2:<radix>, v3 or auto", "npu", "barrier of the emulated NPU among PEs",
+    {"NPU_BARRIER", "auto", "v1, v2, v2:<radix>, v3 or auto", "npu", "barrier algorithm of kernels",
      any<&S::npu_barrier>},
     {"CHECK", "0", "bool", "report",
-     "check the arguments of every call in full: live objects, no overlaps, equal arguments on all PEs of a "
+     "check the arguments of every call fully: objects are allocated, no overlaps, equal arguments on all PEs of a "
      "collective call; slow",
      any<&S::check>},
-    {"INFO", "0", "bool", "report", "PE 0 prints the configuration in use and its reasons at start", any<&S::info>},
+    {"INFO", "0", "bool", "report", "PE 0 prints the configuration choices and their reasons at start", any<&S::info>},
     {"VERSION", "0", "bool", "report", "PE 0 prints the version at start", any<&S::version>},
     {"STATS", "0", "bool", "report",
-     "count and time barriers and waits, and count last arrivals; PE 0 prints the table at finalize", any<&S::stats>},
-    {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: time one of this many barriers",
+     "count and time barriers, waits and last arrivals; PE 0 prints a table at finalize", any<&S::stats>},
+    {"STATS_EVERY", "16", "int 1..1000000", "report", "with STATS: one barrier in this many is timed",
      between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
-     "effect of a failed call: report it and fail the job under npushmem-run, which then returns 1, unless the call "
-     "returned NULL, an invalid handle or an npushmemx_ code, or the program read it with npushmemx_last_error "
-     "(job); only report it (report); end this process at any failure (exit). Under other launchers job only reports "
+     "effect of a failed call. job: report it and fail the job under npushmem-run, which then returns 1, unless the "
+     "call "
+     "returned NULL, an invalid handle or an npushmemx_ code, or the program called npushmemx_last_error; "
+     "report: only report it; exit: report it and end this process. Under other launchers job only reports "
      "failed calls: use exit",
      parse_on_error},
-    {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "level of the log", parse_debug},
+    {"DEBUG", "warn", "error, warn, info, debug or trace", "report", "log level", parse_debug},
     {"DEBUG_SUBSYS", "", "list", "report", "subsystems that log levels below 'warn'; empty: all",
      any<&S::debug_subsys>},
     {"DEBUG_FILE", "", "path", "report", "log to this file instead of standard error; %h is the host, %p the process",
@@ -323,7 +327,7 @@ Result<Config> Config::read(const Environment& environment) {
     return config;
 }
 
-// The own variable, else that of the standard, else the default.
+// Reads the NPUSHMEM_ variable, else that of the standard, else the default.
 Status Config::read_row(const ConfigRow& row, const Environment& environment) {
     const auto given = npushmem_variables_.find(fmt::format("NPUSHMEM_{}", row.name));
     const auto standard = standard_value(environment, row.name);
@@ -383,7 +387,7 @@ std::vector<std::string> Config::unknown_variables() const {
     for (const auto& row : effective_) names.push_back(row.name);
     std::vector<std::string> sentences;
     for (const auto& [name, text] : npushmem_variables_) {
-        // Compared without the prefix, which would make any two names similar.
+        // Compares without the prefix, which would make any two names similar.
         const std::string own = name.substr(prefix.size());
         if (std::find(names.begin(), names.end(), own) != names.end()) continue;
         const std::string near = nearest(own, names);

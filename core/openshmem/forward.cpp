@@ -1,12 +1,12 @@
-// libnpushmem_openshmem: every function of OpenSHMEM under its own name, as a jump to the one of npushmem. Programs
-// that use <shmem.h> link this library; libnpushmem itself has no name of OpenSHMEM, so that it can live in a process
-// with another OpenSHMEM. pshmem_<name> is the function, shmem_<name> a weak name of it, which a profiling tool may
-// replace.
+// libnpushmem_openshmem: every function of OpenSHMEM under its own name, as a jump to the function of npushmem.
+// Programs that use <shmem.h> link this library. libnpushmem itself has no name of OpenSHMEM, so that it can share a
+// process with another OpenSHMEM. pshmem_<name> is the function, and shmem_<name> a weak alias that a profiling tool
+// may replace.
 #define NPUSHMEM_NO_GENERICS
 #include "npushmem.h"
 #include "shmem.h"
 
-// The forwarders take the program's headers to be the library's own.
+// The forwarders assume that the program's headers are the library's own.
 #undef npushmem_init
 #undef npushmem_init_thread
 #define npushmem_init() npushmemx_openshmem_init()
@@ -33,7 +33,7 @@
 #define NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_FORWARD(NAME##_##OP, RET, ARGS, __VA_ARGS__)
 #define NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, ...) NPUSHMEM_FORWARD(OP, RET, ARGS, __VA_ARGS__)
 
-// What is called before shmem_init, and fails, is reported in the standard's names as well.
+// Calls that fail before shmem_init are reported in the standard's names too.
 [[gnu::constructor]] static void say_names() { npushmemx_openshmem_names(); }
 
 extern "C" {

@@ -12,7 +12,7 @@
 namespace npushmem::api_test {
 namespace {
 
-// What is no context, and the words for it.
+// Handles that are not contexts, and the messages about them.
 struct Handle {
     npushmem_ctx_t ctx;
     const char* words;
@@ -163,8 +163,8 @@ void test_handles(Checker& check, const Job& job) {
     static long something[32];
     const Handle bad[] = {{destroyed(), "has been destroyed"},
                           {destroyed_with_its_team(job), "has been destroyed"},
-                          {reinterpret_cast<npushmem_ctx_t>(something), "is no context"},
-                          {reinterpret_cast<npushmem_ctx_t>(std::uintptr_t{77}), "is no context"}};
+                          {reinterpret_cast<npushmem_ctx_t>(something), "is not a context"},
+                          {reinterpret_cast<npushmem_ctx_t>(std::uintptr_t{77}), "is not a context"}};
     npushmem_ctx_t good = NPUSHMEM_CTX_INVALID;
     check.equal("ctx_create", 0, npushmem_ctx_create(0, &good));
     for (const Handle& handle : bad) {
@@ -173,7 +173,7 @@ void test_handles(Checker& check, const Job& job) {
     }
     const auto bits = [](npushmem_ctx_t ctx) { return reinterpret_cast<std::uintptr_t>(ctx); };
     for (const std::uintptr_t number : garbage(bits(good)))
-        test_others(check, {reinterpret_cast<npushmem_ctx_t>(number), "is no context"});
+        test_others(check, {reinterpret_cast<npushmem_ctx_t>(number), "is not a context"});
     test_data_functions(check, {NPUSHMEM_CTX_INVALID, "NPUSHMEM_CTX_INVALID"});
     auto* word = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
     npushmem_ctx_long_p(good, word, job.me + 1L, job.right());
