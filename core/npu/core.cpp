@@ -26,7 +26,7 @@ void* Core::find_slow_path(const void* symmetric, int pe, const Where& where) co
     throw KernelError(symmetric_here ? Code::unreachable : Code::not_symmetric,
                       fmt::format("remote: {} of PE {} cannot be accessed from PE {}: {} ({})", fmt::ptr(symmetric), pe,
                                   fabric.my_pe(),
-                                  symmetric_here ? "that PE's memory is not mapped here, and there is no other way"
+                                  symmetric_here ? "that PE's memory is not mapped here, and no transport reaches it"
                                                  : "the address is not in symmetric memory",
                                   text_of(where)),
                       symmetric_here ? Hazard::none : Hazard::bad_address, where);
@@ -56,7 +56,7 @@ Result<std::uint64_t> Core::signal_wait_for(const std::uint64_t* word, Compare c
             seen = state_.context->runner->await_word(*state_.context, condition, limit.timeout, where);
         }
     } catch (const KernelError& error) {
-        // A launch that is being given up unwinds; it does not go on with a result.
+        // An aborted launch unwinds; the kernel does not continue with a result.
         if (error.code() == Code::aborted) throw;
         return Status{error.code(), error.what()};
     }
@@ -85,7 +85,7 @@ void Core::printf(const char* format, ...) {
     std::string line = fmt::format("[PE {} core {}] {}", my_pe(), index(), std::string_view(text, kept));
     if (!line.ends_with('\n')) line += '\n';
     if (state_.print != nullptr && *state_.print) return (*state_.print)(line);
-    // One call, so that lines of cores and PEs do not mix; what cannot be written is lost, as with every print.
+    // One call, so that lines of cores and PEs do not mix. A failed write is ignored, as with every print.
     static_cast<void>(std::fwrite(line.data(), 1, line.size(), stdout));
 }
 

@@ -1,4 +1,4 @@
-// A vector core while a launch runs on it.
+// The state of a vector core while a launch runs on it, and the context (stack) that it runs on.
 #pragma once
 
 #include <cxxabi.h>
@@ -24,24 +24,26 @@
 
 namespace npushmem::npu::detail {
 
-// The C++ runtime keeps the exceptions being handled per thread; cores that take turns on one thread need them per
-// core, or a core that waits inside a catch block would hand its exception to another.
-// The layout that the Itanium C++ ABI prescribes for what __cxa_get_globals returns.
+// The C++ runtime keeps the exceptions that are being handled per thread. Cores take turns on one thread and need them
+// per core: otherwise a core that waits inside a catch block would hand its exception to another core. The Itanium C++
+// ABI prescribes this layout for the result of __cxa_get_globals.
 struct ExceptionState {
     void* caught = nullptr;
     unsigned int uncaught = 0;
 
-    // Of the calling thread.
+    // The state of the calling thread.
     static ExceptionState& current() { return *reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals()); }
 };
 
-// Tells the address and thread sanitizers about switches between contexts, which they cannot see: without it the one
-// takes a foreign stack for an overflow and the other takes two cores for one thread. Nothing in other builds.
+// Reports switches between contexts to the address and thread sanitizers, which cannot see them. Without it the address
+// sanitizer takes a foreign stack for an overflow, and the thread sanitizer takes two cores for one thread. Empty in
+// other builds.
 //
-// What they see then: address sanitizer checks kernels as any code, UB included (one mapping: overflows from one core's
-// UB into the next are not seen). Thread sanitizer takes each core for a thread of its own; a switch orders what came
-// before it, because the cores of a launch really run one after the other.
-// What the sanitizers know of one context. Bounds of a thread's own stack are learned at the first switch away from it.
+// The address sanitizer checks kernels like any other code. All UBs lie in one mapping, so it does not see an overflow
+// from one core's UB into the next. The thread sanitizer treats each core as a thread; a switch orders everything
+// before it, because the cores of a launch run one after the other.
+//
+// One object describes one context. The bounds of a thread's own stack become known at the first switch away from it.
 class SanitizerFiber {
 public:
     SanitizerFiber() = default;
@@ -56,12 +58,12 @@ public:
 
 #if defined(__SANITIZE_ADDRESS__)
     ~SanitizerFiber() = default;
-    // Before a context is made on this stack. What an earlier one left there must not count as its redzones.
+    // Called before a context is created on this stack. Redzones that an earlier context left there must not count.
     void begin(const void* bottom, std::size_t bytes) {
         bottom_ = bottom, bytes_ = bytes, fake_stack_ = nullptr;
         __asan_unpoison_memory_region(bottom, bytes);
     }
-    // After it: making a context runs on its stack for a moment.
+    // Called after the creation, which runs on the new stack for a moment.
     void made() {}
     void adopt_thread() {}
     void before_switch(const SanitizerFiber& to) {
@@ -79,8 +81,8 @@ private:
     std::size_t bytes_ = 0;
     void* fake_stack_ = nullptr;
 #elif defined(__SANITIZE_THREAD__)
-    // Inlined without exception: the entry and exit of a function in which the context changes would be recorded in
-    // different contexts.
+    // Always inlined: otherwise the sanitizer would record the entry and the exit of a function that switches the
+    // context in different contexts.
     ~SanitizerFiber() { end(); }
     [[gnu::always_inline]] void begin(const void*, std::size_t) {
         end();
@@ -95,8 +97,9 @@ private:
     }
     void adopt_thread() { fiber_ = __tsan_get_current_fiber(); }
     [[gnu::always_inline]] void before_switch(const SanitizerFiber& to) { __tsan_switch_to_fiber(to.fiber_, 0); }
-    // The frames that a context leaves as it ends must be taken from its own record of calls: so the sanitizer learns
-    // of this switch after it, and the target must be one that records no new frames before that, the thread's own.
+    // The sanitizer must pop the frames of an ending context from that context's own call record. It therefore learns
+    // of this last switch afterwards. The target must not record new frames before that, so it is the thread's own
+    // context.
     static void before_last_switch(const SanitizerFiber&) {}
     [[gnu::always_inline]] void after_switch(SanitizerFiber&) {
         if (__tsan_get_current_fiber() != fiber_) __tsan_switch_to_fiber(fiber_, 0);
@@ -117,9 +120,9 @@ private:
 #endif
 };
 
-// One stack that can be switched to: a core's, or the thread's own.
+// A stack that can be switched to: a core's, or the thread's own.
 struct Context {
-    // Where to continue; empty while it runs.
+    // Continues the context; empty while it runs.
     boost::context::fiber handle;
     SanitizerFiber sanitizer;
 };
@@ -129,32 +132,32 @@ class RunningLaunch;
 class Runner;
 
 enum class CoreStatus : unsigned char {
-    runnable,              // can go on at once (also: has not begun)
-    polling,               // let others run between two polls of its own
-    awaiting_word,         // for `condition`
-    awaiting_predicate,    // for `predicate`
-    awaiting_core_barrier  // for the launch's core barrier to pass `barrier`
+    runnable,              // can continue at once, or has not begun
+    polling,               // yields between two polls of its own
+    awaiting_word,         // waits for `condition`
+    awaiting_predicate,    // waits for `predicate`
+    awaiting_core_barrier  // waits until the launch's core barrier passes `barrier`
 };
 
-// A core that polls unchanging memory more often than this, where a scheduler watches, waits for a change.
+// With a scheduler, a core that has polled unchanged memory this often waits for a change of the memory.
 inline constexpr int max_idle_polls = 16;
 
-// What a core waits for that is no word in memory.
+// A condition other than a word in memory.
 struct WaitPredicate {
     const std::function<bool()>& ready;
     const char* what;
-    int pe;  // without which it cannot come true; -1: any
+    int pe;  // the PE whose death ends the wait; -1: any PE
     bool fulfilled = false;
 };
 
-// Used by one thread only: the one that runs the launch.
+// Thread rule: only the thread that runs the launch uses it.
 class CoreContext {
 public:
     CoreContext() = default;
     CoreContext(const CoreContext&) = delete;
     CoreContext& operator=(const CoreContext&) = delete;
 
-    // Whether it need not wait any longer; not asked of polling cores.
+    // Whether the core can stop waiting. Not called for polling cores.
     [[nodiscard]] bool ready();
 
     Context context;
@@ -162,7 +165,7 @@ public:
     std::unique_ptr<CoreHooks> hooks;
     RunningLaunch* run = nullptr;
     Runner* runner = nullptr;
-    // The ring of the runner; null when its kernel has ended.
+    // Neighbours in the runner's ring; null after the kernel has ended.
     CoreContext* next = nullptr;
     CoreContext* previous = nullptr;
 
@@ -172,20 +175,19 @@ public:
     std::uint64_t seen = 0;
     std::uint64_t barrier = 0;
     std::uint64_t polls = 0;
-    // Where a scheduler counts changes of the memory: the state at the last poll, and polls in a row that found no
-    // change.
+    // With a scheduler: the memory version at the last poll, and the number of consecutive polls that saw no change.
     std::uint64_t polled_version = 0;
     int idle_polls = 0;
-    // The last word of a wait loop that checked mode recognised, and the value that it keeps; null: none.
+    // The last word of a wait loop that checked mode has recognised, and its unchanging value; null: no such loop.
     const void* polled = nullptr;
     std::uint64_t polled_value = 0;
-    bool deferred = false;                    // by a scheduler: until no other can go on
-    bool used_transport = false;              // in this launch: has waited for a transport, or begun something there
-    std::unique_ptr<RemoteCoreState> remote;  // of the device's way to PEs that are not mapped
+    bool deferred = false;                    // by a scheduler, until no other core can continue
+    bool used_transport = false;              // in this launch: has used or waited for a transport
+    std::unique_ptr<RemoteCoreState> remote;  // state of the transport to PEs that are not mapped
     Where where;
-    std::chrono::nanoseconds timeout{0};   // of the current wait; 0: none
-    std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not yet fixed
-    // Not ok: the wait is over, without its condition.
+    std::chrono::nanoseconds timeout{0};   // of the current wait; 0: no limit
+    std::chrono::nanoseconds deadline{0};  // on the steady clock; 0: not set yet
+    // Not ok: the wait has failed.
     Status failure;
 };
 

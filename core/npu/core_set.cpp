@@ -16,7 +16,7 @@ namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// The address sanitizer keeps what it knew of the last stack that lay at these addresses, whoever mapped it.
+// The address sanitizer keeps the poisoned ranges of an earlier stack at these addresses.
 void forget_former_use([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
     __asan_unpoison_memory_region(data, bytes);

@@ -10,10 +10,10 @@
 
 namespace npushmem::npu::detail {
 
-// Anonymous memory straight from the kernel: zero, page-aligned, committed when touched.
+// Anonymous memory mapped from the kernel: zeroed, page-aligned, committed when touched.
 class AnonymousMapping {
 public:
-    // Code::memory with the size and the system's reason.
+    // Code::memory with the size and the system's error.
     static Result<AnonymousMapping> create(std::size_t bytes, const char* purpose);
 
     AnonymousMapping() = default;
@@ -25,7 +25,7 @@ public:
 
     [[nodiscard]] std::byte* data() const { return data_; }
     [[nodiscard]] std::size_t size() const { return size_; }
-    // Makes a page-aligned part inaccessible.
+    // Makes a page-aligned range inaccessible.
     [[nodiscard]] Status protect(std::size_t offset, std::size_t bytes) const;
 
 private:
@@ -35,17 +35,17 @@ private:
     std::size_t size_ = 0;
 };
 
-// Stacks, UB and contexts for the cores of one launch at a time. Kept and used again, because mapping costs more than
-// most launches.
+// Stacks, UB and contexts for the cores of one launch at a time. The executor reuses core sets, because a mapping costs
+// more than most launches.
 class CoreSet {
 public:
     static Result<std::unique_ptr<CoreSet>> create(const DeviceConfig& config);
 
-    // Makes the first `count` cores usable (their guard pages are set when first needed).
+    // Makes the first `count` cores usable. Guard pages are set when a core is first prepared.
     Status prepare(int count);
     [[nodiscard]] CoreContext& operator[](int index) { return cores_[static_cast<std::size_t>(index)]; }
     [[nodiscard]] UbRegion ub(int index) const;
-    // A fresh context on the core's stack that will run `entry(boost::context::fiber&&)`.
+    // Creates a new context on the core's stack that will run `entry(boost::context::fiber&&)`.
     template <class Entry>
     void start(int index, Entry&& entry);
 
@@ -56,7 +56,7 @@ private:
         std::byte* bottom;
         std::size_t bytes;
     };
-    // Stacks belong to the set; a finished context has nothing to free.
+    // The set owns the stacks: a finished context has nothing to free.
     struct NoAllocator {
         boost::context::stack_context allocate() { return {}; }
         void deallocate(boost::context::stack_context&) {}
@@ -70,7 +70,7 @@ private:
     std::size_t ub_reserved_;
     std::size_t stack_bytes_;
     AnonymousMapping ub_;
-    AnonymousMapping stacks_;  // per core: one guard page below, then the stack
+    AnonymousMapping stacks_;  // per core: one guard page, then the stack above it
     int prepared_ = 0;
     std::vector<CoreContext> cores_;
 };
@@ -79,8 +79,8 @@ template <class Entry>
 void CoreSet::start(int index, Entry&& entry) {
     const Stack place = stack(index);
     boost::context::stack_context whole;
-    // Stacks lie a whole number of pages apart: without an offset their busy ends would share few lines of the first
-    // cache, and every switch between many cores would miss it.
+    // Stacks lie a whole number of pages apart. Without an offset their busy ends would map to a few sets of the L1
+    // cache, and switches among many cores would miss it.
     const std::size_t offset = static_cast<std::size_t>(index) % stack_colours * stack_colour_bytes;
     whole.size = place.bytes - offset;
     whole.sp = place.bottom + whole.size;

@@ -1,4 +1,4 @@
-// What a core does to PEs whose memory is not mapped: by the fabric's transport.
+// Operations of a core on PEs whose memory is not mapped, through the fabric's transport.
 #include <fmt/format.h>
 
 #include "core/npu/runner.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using detail::CoreWait;
 
-// A launch that is being given up unwinds with its own words.
+// Throws a failed status as KernelError with the operation and the PE. An aborted launch keeps its message.
 void expect(const Status& status, const char* operation, int pe, const Core::Where& where) {
     if (status.ok()) return;
     if (status.code() == Code::aborted) throw KernelError(status);
@@ -20,14 +20,14 @@ void expect(const Status& status, const char* operation, int pe, const Core::Whe
                       address ? Hazard::bad_address : Hazard::none, where);
 }
 
-// Whether it gave the object another value than `before`.
+// Whether the operation changes the object's value when it finds `before`.
 bool changes(const RemoteAtomic& what, std::uint64_t before) {
     if (what.kind == RemoteAtomic::Kind::fetch_add) return what.operand != 0;
     const bool replaces = what.kind == RemoteAtomic::Kind::swap || before == what.expected;
     return replaces && before != what.operand;
 }
 
-// How modes that watch call `pe`'s copy.
+// The synthetic address of `pe`'s copy, for the hooks.
 void* name_of(const RemoteOperations& unmapped, const void* symmetric, int pe) {
     return reinterpret_cast<void*>(synthetic_address::of(pe, unmapped.offset_of(symmetric)));
 }

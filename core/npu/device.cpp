@@ -73,7 +73,7 @@ Status Device::synchronize() { return executor_->synchronize_all(); }
 
 namespace {
 
-Status no_stream() { return {Code::state, "the stream was moved from: it has no device"}; }
+Status no_stream() { return {Code::state, "the stream was moved from and has no device"}; }
 
 }  // namespace
 

@@ -11,15 +11,14 @@
 
 namespace npushmem::npu::detail {
 
-// The launches that one thread runs, from claim to completion.
-// Lives on the stack of the thread that runs it.
+// Runs launches on one thread, from claim to completion. Lives on the stack of that thread.
 class LaunchThread final : public WorkSource {
 public:
-    // `adopts`: takes on further launches, of any stream, while its own wait. A host that helps does not: it must be
-    // free again when its own stream has ended.
+    // `adopts`: also takes further launches, of any stream, while its own wait. A host that helps does not adopt: it
+    // must be free again when its own stream has ended.
     LaunchThread(Executor& executor, bool adopts);
 
-    // Until this launch, and all adopted meanwhile, have ended.
+    // Returns when this launch, and all launches adopted meanwhile, have ended.
     void run(Executor::Claim claim);
 
     [[nodiscard]] bool has_work() const override;
@@ -44,8 +43,8 @@ private:
 
 namespace {
 
-// After so many launches in a row that hosts ran themselves, workers are no longer woken for each: they look by
-// themselves every tick, and sleep for good when nothing was queued for some ticks.
+// After this many consecutive launches that hosts ran themselves, the executor stops waking workers for each launch.
+// The workers check the queues once per tick instead, and sleep when nothing was queued for several ticks.
 constexpr int host_claims_before_ticking = 8;
 constexpr std::chrono::milliseconds tick{1};
 constexpr int empty_ticks_before_sleep = 10;
@@ -130,7 +129,7 @@ void Executor::run_worker() {
     }
 }
 
-// False: the device goes away.
+// Returns false when the device is being destroyed.
 bool Executor::wait_for_work(Lock& lock) {
     const auto wanted = [this] { return has_work(); };
     ++sleeping_workers_;
@@ -167,7 +166,7 @@ std::optional<Executor::Claim> Executor::claim_locked(const StreamState* only) {
 void Executor::complete(Claim claim, const Status& outcome) {
     Discarded discarded;
     discarded.push_back(std::move(claim.job));
-    // What the kernel owned is destroyed before anybody learns that the launch has ended.
+    // The kernel's objects are destroyed before anyone can see that the launch has ended.
     discarded.clear();
     const Lock lock(mutex_);
     StreamState& stream = *claim.stream;
@@ -210,10 +209,9 @@ Status Executor::synchronize(const StreamRef& stream, std::chrono::nanoseconds t
     const auto ended = [&] { return stream->completed >= target; };
     if (ended_.wait_for(lock, timeout, ended)) return take_failure(*stream);
     const std::chrono::duration<double> limit = timeout;
-    return {Code::timeout,
-            fmt::format("the stream did not finish within {} s: {} of {} launches and waits have ended; they "
-                        "go on, synchronize again or give launches a timeout",
-                        limit.count(), stream->completed, target)};
+    return {Code::timeout, fmt::format("the stream did not finish within {} s: {} of {} launches and waits have ended; "
+                                       "the others continue: synchronize again, or give launches a timeout",
+                                       limit.count(), stream->completed, target)};
 }
 
 Status Executor::close(const StreamRef& stream) {
@@ -275,7 +273,7 @@ void Executor::stop() {
         work_.notify_all();
     }
     for (std::thread& worker : workers) worker.join();
-    // Streams hold the executor: without this the two would keep each other.
+    // Streams hold the executor: without this the two would keep each other alive.
     std::vector<StreamRef> released;
     const Lock lock(mutex_);
     released.swap(active_);

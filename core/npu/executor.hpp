@@ -18,12 +18,12 @@
 
 namespace npushmem::npu::detail {
 
-// What a stream is behind its handle. Guarded by the executor's mutex, except for what never changes.
+// The state behind a stream's handle. The executor's mutex guards it, except for its constants.
 class Executor;
 
 class StreamState {
 public:
-    // Either a launch, or "wait until `awaited` has completed its entry number `sequence`".
+    // Either a launch, or a wait until `awaited` has completed its entry number `sequence`.
     struct Entry {
         std::unique_ptr<QueuedLaunch> job;
         std::shared_ptr<StreamState> awaited;
@@ -34,29 +34,29 @@ public:
 
     explicit StreamState(std::shared_ptr<Executor> owner) : executor(std::move(owner)) {}
 
-    // Whether a thread could take a launch from it.
+    // Whether a thread can take a launch from this stream.
     [[nodiscard]] bool claimable() const { return !busy && !entries.empty() && entries.front().job != nullptr; }
 
     const std::shared_ptr<Executor> executor;
     std::deque<Entry> entries;
-    std::uint64_t queued = 0;     // entries ever queued: the sequence number of the last one
-    std::uint64_t completed = 0;  // entries that have ended, in order
-    bool busy = false;            // a launch of this stream runs
-    bool listed = false;          // among the executor's active streams
+    std::uint64_t queued = 0;     // entries queued so far: the sequence number of the last one
+    std::uint64_t completed = 0;  // entries that have ended; they end in order
+    bool busy = false;            // a launch of this stream is running
+    bool listed = false;          // in the executor's list of active streams
     bool closed = false;
-    Status failure;  // the first since the last synchronize
+    Status failure;  // the first failure since the last synchronize
 };
 
-// The queues of a device and the threads that process them.
+// The launch queues of a device and the threads that process them.
 //
-// Threads: workers, started when a launch finds none free, and hosts that synchronize, which run a launch of their
-// stream themselves if no worker has begun it (that saves two hand-overs between threads). Everything here is guarded
-// by one mutex, held for bookkeeping only.
+// Threads: workers, which start when a launch finds no free worker; and hosts that synchronize, which run a launch of
+// their own stream themselves if no worker has taken it. This saves two hand-overs between threads. One mutex guards
+// all state and is held for bookkeeping only.
 class Executor : public std::enable_shared_from_this<Executor> {
 public:
     using StreamRef = std::shared_ptr<StreamState>;
 
-    // A launch that a thread has taken on; its stream is busy until complete().
+    // A launch that a thread has taken. Its stream is busy until complete().
     struct Claim {
         StreamRef stream;
         std::unique_ptr<QueuedLaunch> job;
@@ -71,7 +71,7 @@ public:
     [[nodiscard]] const Fabric& fabric() const { return fabric_; }
     [[nodiscard]] WaitPolicy& wait_policy() const { return wait_policy_; }
 
-    // For streams and events.
+    // Called by streams and events.
     Status enqueue(const StreamRef& stream, StreamState::Entry entry);
     Status synchronize(const StreamRef& stream);
     Status synchronize(const StreamRef& stream, std::chrono::nanoseconds timeout);
@@ -81,15 +81,15 @@ public:
     [[nodiscard]] Code query(const StreamState& stream) const;
     [[nodiscard]] std::uint64_t last_queued(const StreamState& stream) const;
     Status synchronize_all();
-    // Drops what is queued, ends what runs, joins the workers. Idempotent.
+    // Drops queued launches, ends running ones, and joins the workers. Idempotent.
     void stop();
 
-    // For the threads that run launches. `only`: of this stream; null: of any.
+    // Called by the threads that run launches. `only`: take a launch of this stream; null: of any stream.
     std::optional<Claim> claim(const StreamState* only);
     void complete(Claim claim, const Status& outcome);
     Result<std::unique_ptr<CoreSet>> acquire_cores();
     void release_cores(std::unique_ptr<CoreSet> cores);
-    // Relaxed: a hint between polls; what it announces is looked for under the mutex.
+    // Relaxed: a hint between polls; claim() checks again under the mutex.
     [[nodiscard]] bool has_work() const { return claimable_.load(std::memory_order_relaxed) != 0 || stopping(); }
     [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
@@ -99,7 +99,7 @@ private:
     using Discarded = std::vector<std::unique_ptr<QueuedLaunch>>;
 
     [[nodiscard]] std::optional<Claim> claim_locked(const StreamState* only);
-    // Works off entries that need no thread, and counts the streams that a thread could serve.
+    // Completes the entries that need no thread, and counts the streams that have a launch to claim.
     void process_entries(Discarded& discarded);
     bool process_stream(StreamState& stream, Discarded& discarded);
     void wake_worker();
@@ -114,14 +114,14 @@ private:
     WaitPolicy& wait_policy_;
 
     mutable std::mutex mutex_;
-    std::condition_variable work_;   // for workers
-    std::condition_variable ended_;  // for hosts: some entry ended
-    std::vector<StreamRef> active_;  // streams with entries, or busy
+    std::condition_variable work_;   // wakes workers
+    std::condition_variable ended_;  // wakes hosts: an entry has ended
+    std::vector<StreamRef> active_;  // streams that have entries or are busy
     std::vector<std::unique_ptr<CoreSet>> idle_cores_;
     std::vector<std::thread> workers_;
     int sleeping_workers_ = 0;
     int ticking_workers_ = 0;
-    // Launches in a row that a host ran itself: then waking a worker for each is a waste.
+    // Consecutive launches that hosts ran themselves; waking a worker for each of these is a waste.
     int host_claims_ = 0;
     std::uint64_t enqueued_ = 0;
     std::atomic<int> claimable_{0};

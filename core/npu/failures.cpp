@@ -1,4 +1,4 @@
-// Source lines, findings and violated rules as messages. Out of line and cold, so that the operations stay small.
+// Formats source lines, findings and violated rules. Out of line and cold, so that the operations stay small.
 #include "core/npu/source_line.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace npushmem::npu {
 namespace {
 
-// The folder in which `file`, whose path in the library is `path`, was built; empty when that is not known.
+// The folder in which `file` was built; `path` is its path in the library. Empty if unknown.
 constexpr std::string_view folder_of(std::string_view file, std::string_view path) {
     return file.ends_with(path) ? file.substr(0, file.size() - path.size()) : std::string_view{};
 }
@@ -47,16 +47,16 @@ constexpr std::array advices{
     "give each writer 64-byte lines of its own, and dcci right after the stores",
     "allocate it symmetrically on all PEs, free it after its last use, and check the index",
     "align the address to the size of the access",
-    "leave it out",
+    "remove it",
     "let the reader wait for the writer's signal, or the writer for the reader's, before the copy",
     "separate the ranges by core, use atomics, or order the writers by a signal or core_barrier",
     "put a pipe_barrier of that pipe between the two commands",
     "wait for each flag before it is set again, or use two ids",
-    "make sure that somebody sets what is waited for, on the path that is taken",
+    "set the awaited word or flag on every path that the kernels take",
     "use ids 0 to 5",
     "wait for every flag that was set",
     "use the flag from the pipe that writes to the pipe that signals: copy_out to scalar",
-    "leave it out; wait for a flag if S shall wait for a pipe",
+    "remove it; to make S wait for a pipe, wait for a flag",
     "clear_atomic right after the copies that shall add",
     "call core_barrier on all cores, from the same line, equally often",
     "launch the same number of blocks and pass the same team and variant on every PE",
@@ -101,8 +101,8 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
 }  // namespace
 
 void fail_subview(const char* kind, std::size_t offset, std::size_t count, std::size_t size) {
-    throw KernelError(Code::range, fmt::format("{} view: elements [{}, {} + {}) were asked of a view of {}", kind,
-                                               offset, offset, count, size));
+    throw KernelError(Code::range, fmt::format("{} view: elements [{}, {} + {}) are outside a view of {}", kind, offset,
+                                               offset, count, size));
 }
 
 void fail_plain_copy(const char* operation, const void* ub, const void* gm, std::size_t element, std::size_t count,

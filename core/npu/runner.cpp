@@ -14,10 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// How often waits that last are checked for deadlines and dead peers: asking may cost microseconds per PE.
+// Intervals between checks of long waits for deadlines and dead peers. A liveness check may cost microseconds per PE.
 constexpr nanoseconds first_check = milliseconds(10);
 constexpr nanoseconds longest_check = milliseconds(250);
-// Cores that always find something to do must not hide from their deadline, nor keep other launches out.
+// Cores that are always runnable must not escape their deadline, nor starve other launches.
 constexpr std::uint32_t switches_per_check = 4096;
 
 nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -40,7 +40,7 @@ std::string describe(const CoreContext& core) {
                        name_of(core.condition.compare), core.condition.value, core.seen, text_of(core.where));
 }
 
-// Every core of a launch, with where it is; cores at the same place together.
+// Describes where every core of a launch is. Cores at the same place share one entry.
 std::string describe_all(RunningLaunch& run) {
     std::map<std::string, std::vector<int>> cores;
     for (int i = 0; i < run.size(); ++i)
@@ -53,12 +53,12 @@ std::string describe_all(RunningLaunch& run) {
 }
 
 Status launch_aborted(const CoreContext& core) {
-    return {Code::aborted, "the launch is being given up: " + core.run->failure().message()};
+    return {Code::aborted, "the launch is being aborted: " + core.run->failure().message()};
 }
 
 Status timed_out(const CoreContext& core, nanoseconds timeout) {
     const std::chrono::duration<double> limit = timeout;
-    return {Code::timeout, fmt::format("no longer than {} s: {}", limit.count(), describe(core))};
+    return {Code::timeout, fmt::format("timed out after {} s: {}", limit.count(), describe(core))};
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ boost::context::fiber Runner::begin(CoreContext& self, boost::context::fiber&& f
     return end(self);
 }
 
-// The context's last act: whoever is resumed finds it gone.
+// The last action of the context: the context that resumes next may treat it as destroyed.
 boost::context::fiber Runner::end(CoreContext& self) {
     CoreContext& after = *self.next;
     remove(self);
@@ -178,7 +178,7 @@ void Runner::remove(CoreContext& core) {
 }
 
 bool Runner::poll_briefly(CoreContext& self) {
-    // Neither other launches nor deadlines may starve: where it is their turn, the wait takes the long way.
+    // Other launches and deadlines must not starve: when they are due, the wait takes the slow path.
     if (ring_size_ != 1 || source_.has_work() || (switches_ + 1) % switches_per_check == 0) return false;
     for (int i = 0; i < polls_; ++i) {
         self.seen = acquire_word(self.condition.word);
@@ -222,13 +222,14 @@ Status Runner::await_predicate(CoreContext& self, WaitPredicate& predicate, cons
     return yield_until_resumed(self) ? Status{} : wait_failure(self);
 }
 
-// A poll over a network takes longer than a look at the clock. Asking who is dead may not.
+// A poll over a network takes longer than reading the clock, so every poll checks the deadline. A liveness check may
+// take longer, so it runs at intervals.
 void Runner::poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
                             const Where& where) {
     self.condition = condition;
     self.seen = seen;
     self.where = where;
-    self.status = CoreStatus::awaiting_word;  // for the messages
+    self.status = CoreStatus::awaiting_word;  // for describe()
     check_poll(self, condition.pe, polling);
     poll(self, ++polling.round, where);
 }
@@ -258,7 +259,7 @@ void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& 
 }
 
 void Runner::poll(CoreContext& self, std::uint64_t round, const Where& where) {
-    // A yield is no poll, and says nothing of what is polled afterwards.
+    // A yield is not a poll: it resets the count of idle polls.
     if ((round == 0) != (self.polls == 0)) self.idle_polls = 0;
     self.status = CoreStatus::polling;
     self.polls = round;
@@ -297,7 +298,7 @@ CoreContext& Runner::next_after(CoreContext& self) {
     if (found->status != CoreStatus::polling) {
         polls_in_a_row_ = 0;
     } else if (++polls_in_a_row_ >= ring_size_) {
-        // Everybody polled and nobody got anywhere.
+        // Every core has polled without success.
         polls_in_a_row_ = 0;
         pause(*found);
     }
@@ -306,7 +307,8 @@ CoreContext& Runner::next_after(CoreContext& self) {
 
 bool Runner::can_run(CoreContext& core) const {
     if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
-    // Round 0 is a plain yield: what that core looks at is not known. Some polls in vain may be no loop.
+    // Round 0 is a plain yield: the memory that this core reads is unknown. Below max_idle_polls, idle polls may not be
+    // a loop.
     return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler_->version();
 }
 
@@ -322,7 +324,7 @@ CoreContext& Runner::scheduled_after(CoreContext& self) {
     }
 }
 
-// A core that polls is found only when no other can run.
+// Returns a polling core only if no other core can run.
 CoreContext* Runner::find_ready(CoreContext& after) {
     CoreContext* polling = nullptr;
     CoreContext* core = after.next;
@@ -342,7 +344,8 @@ void Runner::pause(const CoreContext& polling) {
     if (polling.polls % 256 == 0 || source_.stopping()) check_limits(nanoseconds{0});
 }
 
-// Waits until a core can run and returns it; null when things have changed otherwise, and all must be looked at again.
+// Waits until a core can run and returns it. Returns null when something else has changed, and the caller must look at
+// all cores again.
 CoreContext* Runner::idle(CoreContext& after) {
     if (source_.stopping()) check_limits(nanoseconds{0});
     if (source_.has_work() && source_.adopt()) return nullptr;
@@ -388,14 +391,14 @@ void Runner::check_launch(CoreContext& core, nanoseconds time) {
     if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
     if (scheduler_ != nullptr && scheduler_->on_deadline()) return;
     const std::chrono::duration<double> limit = core.run->timeout();
-    core.run->fail(&core, {Code::timeout, fmt::format("not ended within its deadline of {} s: {}", limit.count(),
-                                                      describe_all(*core.run))});
+    core.run->fail(&core, {Code::timeout, fmt::format("the launch has not ended within its deadline of {} s: {}",
+                                                      limit.count(), describe_all(*core.run))});
 }
 
 void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
     const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
     if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
-    // The clock is read only for waits that last: a wait's time is counted from its first check backwards.
+    // Only long waits read the clock: the deadline is computed at the first check, counted back by the time waited.
     if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
     if (core.timeout.count() != 0 && time >= core.deadline) core.failure = timed_out(core, core.timeout);
     if (!on_peer) return;

@@ -13,8 +13,8 @@
 
 namespace npushmem::npu::detail {
 
-// Who goes next, where that is not simply the next in the ring: for modes that replay, vary or explore the order.
-// Called by the thread of one runner.
+// Chooses the next core to run, for modes that replay, vary or explore the order. Thread rule: only the thread of one
+// runner calls it.
 class Scheduler {
 public:
     Scheduler() = default;
@@ -22,22 +22,18 @@ public:
     Scheduler& operator=(const Scheduler&) = delete;
     virtual ~Scheduler() = default;
 
-    // One of `runnable`, which is not empty and in ring order behind the core that ran last.
+    // Returns one of `runnable`, which is not empty and in ring order after the core that ran last.
     virtual CoreContext& choose(const std::vector<CoreContext*>& runnable) = 0;
-    // No core can go on. Makes something happen that may change that, or fails the launches.
+    // Called when no core can continue. Either makes some core runnable or fails the launches.
     virtual void unblock() = 0;
-    // The deadline of a launch has passed. True: the scheduler has failed the launches. False: the runner fails this
-    // one.
+    // Called when the deadline of a launch has passed. Returns true if the scheduler has failed the launches, and false
+    // if the runner shall fail this one.
     virtual bool on_deadline() { return false; }
-    // Changes with the memory: a core that polls need not look again before.
+    // A number that changes whenever memory changes. A polling core need not run again while it stays the same.
     [[nodiscard]] virtual std::uint64_t version() const = 0;
 };
 
-// Runs the cores of launches on one thread, in turns.
-//
-// A core runs until it waits; then the next one in the ring that can run is resumed directly from its stack. When none
-// can, the thread takes on another launch, or waits as the policy says until a condition comes true.
-// What a runner asks of those who queue launches.
+// The runner's interface to the queues of launches.
 class WorkSource {
 public:
     WorkSource() = default;
@@ -45,51 +41,56 @@ public:
     WorkSource& operator=(const WorkSource&) = delete;
     virtual ~WorkSource() = default;
 
-    // Cheap: called between polls. Whether adopt() might find something, or stopping() became true.
+    // Whether adopt() may find a launch, or stopping() has become true. Cheap, because the runner calls it between
+    // polls.
     [[nodiscard]] virtual bool has_work() const = 0;
-    // Adds another launch, to run beside those that wait. False when there is none.
+    // Adds another launch to the runner while the current ones wait. Returns false when there is none.
     virtual bool adopt() = 0;
-    // Every launch shall end: the device goes away.
+    // True: every launch must end because the device is being destroyed.
     [[nodiscard]] virtual bool stopping() const = 0;
 };
 
-// A wait whose polls a core makes by means of its own.
+// State of a wait in which the core does the polling itself.
 struct PollState {
     std::chrono::nanoseconds began;
     std::uint64_t round = 0;
-    std::chrono::nanoseconds liveness_checked{0};  // time of the last liveness check; 0: never
+    std::chrono::nanoseconds liveness_checked{0};  // time of the last liveness check; 0: none yet
 };
 
-// Used by the thread that made it, only.
+// Runs the cores of launches on one thread, in turns.
+// A core runs until it waits. It then resumes the next core in the ring that can run, directly from its own stack. When
+// no core can run, the thread takes another launch or waits by the wait policy until a condition becomes true. Thread
+// rule: only the thread that created the runner uses it.
 class Runner {
 public:
-    // With a scheduler, nothing from outside the ring ends a wait: when nobody can go on, the scheduler must see to it.
+    // With a scheduler, nothing outside the ring ends a wait: when no core can continue, the scheduler must resolve it.
     Runner(WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler = nullptr);
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() = default;
 
-    // Its cores join the ring. `run` must live until on_end(run) was called.
+    // Adds the cores of `run` to the ring. `run` must live until on_end(run) was called.
     void add(RunningLaunch& run, CoreSet& cores);
-    // Until no core is left; calls `on_end` on the thread's own stack for each launch that has ended.
+    // Runs until no core is left. Calls `on_end` on the thread's own stack for each launch that has ended.
     void run(const std::function<void(RunningLaunch&)>& on_end);
 
-    // For the current core. They return when it may go on, and throw KernelError when it shall not.
+    // Called by the current core. These functions return when the core may continue, and throw KernelError when its
+    // wait has failed.
     std::uint64_t await_word(CoreContext& self, const Condition& condition, std::chrono::nanoseconds timeout,
                              const Where& where);
     void await_core_barrier(CoreContext& self, const Where& where);
-    // As await_word, but returns why it shall not go on.
+    // Like await_word, but returns the failure instead of throwing it.
     Status await_predicate(CoreContext& self, WaitPredicate& predicate, const Where& where);
     void poll(CoreContext& self, std::uint64_t round, const Where& where);
-    // Between two polls of `condition`, the last of which found `seen`. Throws as await_word does.
+    // Called between two polls of `condition`, the last of which read `seen`. Throws like await_word.
     void poll_condition(CoreContext& self, const Condition& condition, std::uint64_t seen, PollState& polling,
                         const Where& where);
-    // In a wait loop that checked mode recognised: `self.polled` does not change. With a scheduler, until the memory
-    // changes or no other core can run. Throws as await_word does.
+    // Called in a wait loop that checked mode has recognised: `self.polled` does not change. With a scheduler, returns
+    // after the memory changes or when no other core can run. Throws like await_word.
     void poll_unchanged(CoreContext& self, PollState& polling, const Where& where);
-    // Lets the scheduler choose again; `self` could go on.
+    // Lets the scheduler choose again; `self` stays runnable.
     void reschedule(CoreContext& self, const Where& where);
-    // The same for a core that has run for long; launches beyond their deadline end.
+    // Like reschedule, for a core that has run for long. Also ends launches whose deadline has passed.
     void preempt(CoreContext& self, const Where& where);
 
 private:
@@ -97,17 +98,18 @@ private:
     boost::context::fiber end(CoreContext& self);
     void insert(CoreContext& core);
     void remove(CoreContext& core);
-    // What lies between a wait and the switch is inlined: after a switch, each return from a function goes to another
-    // context's caller than the processor predicts, and costs more than all the rest.
+    // All code between a wait and the switch is inlined. After a switch the processor mispredicts every function
+    // return, because it goes to another context's caller; this would cost more than all the rest.
     [[gnu::always_inline]] inline void switch_to(Context& to);
-    // Inlined for the thread sanitizer's sake as well: see SanitizerFiber.
+    // The thread sanitizer needs the inlining as well: see SanitizerFiber.
     [[gnu::always_inline]] inline void finish_switch(boost::context::fiber&& from, Context& self);
-    // Gives way until the current wait of `self` is over. False: not by its condition, see wait_failure().
+    // Runs other cores until the current wait of `self` is over. Returns false when the wait failed; see
+    // wait_failure().
     [[gnu::always_inline]] inline bool yield_until_resumed(CoreContext& self);
     static Status wait_failure(CoreContext& self);
-    // yield_until_resumed(), and throws why the wait is over.
+    // Calls yield_until_resumed() and throws the failure of the wait, if any.
     [[gnu::always_inline]] inline void yield_or_throw(CoreContext& self);
-    // Polls a little where no other core could run meanwhile, and nobody else is to be looked after.
+    // Polls for a short time if there is no other core and no other launch to run.
     [[nodiscard]] bool poll_briefly(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
     CoreContext& scheduled_after(CoreContext& self);
@@ -117,8 +119,8 @@ private:
     CoreContext* find_ready(CoreContext& after);
     CoreContext* idle(CoreContext& after);
     void pause(const CoreContext& polling);
-    // Deadlines, dead peers, stopping: what ends waits.
-    // `waited`: for how long at least all current waits have lasted.
+    // Fails the waits that must end: deadlines, dead peers, destruction of the device. `waited`: minimum time that all
+    // current waits have lasted.
     void check_limits(std::chrono::nanoseconds waited);
     void check_launch(CoreContext& core, std::chrono::nanoseconds now);
     void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
@@ -127,13 +129,13 @@ private:
     WaitPolicy& wait_policy_;
     WorkSource& source_;
     Scheduler* scheduler_;
-    int polls_;  // before until() of the policy
+    int polls_;  // number of polls before the policy's until()
     std::vector<CoreContext*> runnable_;
     Context main_;
-    Context ended_context_;  // stands for contexts that are no more
+    Context ended_context_;  // stands in for contexts that have ended
     Context* running_ = &main_;
     Context* switched_from_ = nullptr;
-    ExceptionState* exceptions_;  // of this thread
+    ExceptionState* exceptions_;  // of the runner's thread
     CoreContext* ring_ = nullptr;
     std::size_t ring_size_ = 0;
     std::size_t polls_in_a_row_ = 0;
@@ -142,8 +144,7 @@ private:
     std::vector<RunningLaunch*> ended_;
 };
 
-// A core in an operation of a transport: other cores run meanwhile.
-// For the current core of a runner; `where` is what the kernel is doing.
+// Lets the current core wait for a transport while other cores run. `where`: the source line of the operation.
 class CoreWait final : public RemoteWait {
 public:
     CoreWait(CoreContext& core, const Where& where) : core_(core), where_(where) { core.used_transport = true; }

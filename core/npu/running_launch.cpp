@@ -90,12 +90,12 @@ void RunningLaunch::run_body(CoreContext& context) {
     } catch (const std::exception& error) {
         fail(&context, {Code::aborted, fmt::format("the kernel threw: {}", error.what())});
     } catch (...) {
-        fail(&context, {Code::aborted, "the kernel threw something that is no std::exception"});
+        fail(&context, {Code::aborted, "the kernel threw an object that is not a std::exception"});
     }
 }
 
-// The end of a kernel completes what it began, as quiet does; what is mapped is complete already. A core that began
-// nothing has nothing to do with what fails elsewhere.
+// The end of a kernel completes the operations that it started, as quiet does. Operations on mapped memory are complete
+// already. A core that used no transport skips this, so failures of other cores' operations do not reach it.
 void RunningLaunch::complete(CoreContext& context) {
     RemoteOperations* const unmapped = fabric_.remote_operations(device_.remote_mode);
     if (unmapped == nullptr || !context.used_transport) return;
@@ -127,7 +127,7 @@ bool RunningLaunch::arrive(CoreContext& context) {
 void RunningLaunch::fail_barrier(const CoreContext& context) {
     fail(&context,
          {Code::mismatch, fmt::format("core_barrier was reached by {} of {} cores, and {} ended the kernel without "
-                                      "it; every core must call it equally often",
+                                      "calling it; every core must call it equally often",
                                       arrived_, size_, size_ - live_)});
 }
 

@@ -11,17 +11,16 @@
 
 namespace npushmem::npu::detail {
 
-// A launch from the moment it is queued.
+// A launch from the moment it is queued until it ends.
 struct QueuedLaunch {
     LaunchConfig config;
     std::unique_ptr<KernelBody> body;
 
-    // As messages call it: its name, or where it was launched.
+    // Title for messages: the launch's name, or the source line of the launch.
     [[nodiscard]] std::string title() const;
 };
 
-// A launch while it runs: its cores, their common barrier, and its first failure.
-// Used by one thread only.
+// A running launch: its cores, their common barrier, and its first failure. Thread rule: one thread uses it.
 class RunningLaunch {
 public:
     RunningLaunch(const QueuedLaunch& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores);
@@ -31,26 +30,27 @@ public:
     [[nodiscard]] std::string title() const { return job_.title(); }
     [[nodiscard]] int size() const { return size_; }
     [[nodiscard]] CoreContext& core(int index) { return cores_[index]; }
-    // Cores that have not ended their kernel.
+    // Number of cores whose kernel has not ended.
     [[nodiscard]] int live() const { return live_; }
-    // True: every core shall unwind at its next wait.
+    // True: every core unwinds at its next wait.
     [[nodiscard]] bool failed() const { return !failure_.ok(); }
     [[nodiscard]] const Status& failure() const { return failure_; }
     [[nodiscard]] std::chrono::nanoseconds timeout() const { return timeout_; }
-    // On the steady clock; 0: none.
+    // On the steady clock; 0: no deadline.
     [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
     void fix_deadline(std::chrono::nanoseconds now) { deadline_ = now + timeout_; }
     [[nodiscard]] std::chrono::nanoseconds default_wait_timeout() const { return device_.wait_timeout; }
     [[nodiscard]] std::uint64_t barriers_passed() const { return barriers_passed_; }
 
-    // Some core waits for another PE: then that is why others still wait in core_barrier, and what shall be reported.
+    // Whether some core waits for another PE. That wait explains why other cores still wait in core_barrier, so it is
+    // the one to report.
     [[nodiscard]] bool awaits_peer();
 
-    // Runs the kernel on the calling context; a failure becomes the launch's.
+    // Runs the kernel on the calling context. A failure of the kernel becomes the launch's failure.
     void execute(CoreContext& context);
-    // One more core at the barrier. True: it was the last, all may go on.
+    // Counts one more core at the core barrier. Returns true for the last one: all cores may continue.
     bool arrive(CoreContext& context);
-    // The first failure counts. `context` may be null when no core is to blame.
+    // Records the failure; only the first one counts. `context` is null when no core caused it.
     void fail(const CoreContext* context, const Status& why);
 
 private:

@@ -1,4 +1,4 @@
-// How messages call a line of source.
+// Source lines in messages.
 #pragma once
 
 #include <source_location>
@@ -6,8 +6,8 @@
 
 namespace npushmem::npu {
 
-// "file.cpp:12"; files of this library without the folder that it was built in; "the library" where no line is known,
-// as for operations in the order of a stream.
+// "file.cpp:12". Files of this library appear without the folder in which they were built. "the library" when the line
+// is unknown, as for operations in stream order.
 std::string text_of(const std::source_location& where);
 
 }  // namespace npushmem::npu

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <type_traits>
 
-// Each loop is compiled a second time for wider vectors; the loader picks what the machine has. Both give the same
-// bits: the file is compiled without contraction of products and sums. Not under sanitizers, which cannot run that
-// early.
+// Each loop is compiled twice; the loader picks the variant with wider vectors if the machine supports it. Both
+// variants give the same bits, because the file is compiled without contraction of products and sums. Sanitizer builds
+// use one variant: sanitizers cannot run that early.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define NPUSHMEM_NPU_WIDE __attribute__((target_clones("default", "avx2")))
 #else
@@ -15,7 +15,7 @@
 namespace npushmem::npu::vector_ops {
 namespace {
 
-// What the arithmetic of T happens in: unsigned for integers (they wrap), float for everything else.
+// The type in which the arithmetic of T is computed: unsigned for integers, which wrap; float for all others.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, std::int32_t>, std::uint32_t, float>;
 
@@ -90,7 +90,7 @@ template <Number T>
 void atomic_accumulate(T* target, const T* source, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
         T before;
-        // Relaxed: a copy publishes nothing; the signal or barrier behind it does.
+        // Relaxed: a copy publishes nothing; the following signal or barrier does.
         __atomic_load(target + i, &before, __ATOMIC_RELAXED);
         T after = sum(before, source[i]);
         while (!__atomic_compare_exchange(target + i, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {

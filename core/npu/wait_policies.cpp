@@ -19,11 +19,11 @@ Code WaiterPolicy::until(const std::function<bool()>& ready, std::chrono::nanose
     return waiter_.until(ready, WaitFor{.what = "a core of the device", .needs = {}, .timeout = timeout});
 }
 
-// Where PEs have CPUs of their own: as long as a word takes from there to here, and somewhat more.
+// If each PE has its own CPU: long enough for a word to travel between PEs, plus a margin.
 int WaiterPolicy::polls() const { return waiter_.budget().spin_for.count() > 0 ? polls_before_waiting : 0; }
 
 void WaiterPolicy::pause(std::uint64_t round) {
-    // What a kernel polls for may need its transport to be driven here.
+    // The word that a kernel polls may arrive only after the transport makes progress on this thread.
     if (progress_ != nullptr && *progress_ && round % rounds_per_progress == 0) (*progress_)();
     const bool may_spin = waiter_.budget().spin_for.count() > 0;
     if (may_spin && round < rounds_of_spinning) return cpu_pause();

@@ -5,10 +5,11 @@
 
 namespace npushmem::npu {
 
-// A device waits as the rest of its process does.
-// Over a Waiter; `waiter`, `os` and `liveness` must outlive it. `liveness` may be null; `n_pes` is asked about when a
-// kernel does not say whose store it waits for. The Waiter itself should know no liveness: which PE matters differs per
-// core. `progress`, as the Waiter's own, for the pauses; null: there is none to make.
+// Wait policy of a device in a job: it waits like the rest of the process, through a Waiter.
+//
+// `waiter`, `os` and `liveness` must outlive it. `liveness` may be null. If a kernel does not name the PE that it waits
+// for, all `n_pes` PEs are checked. The Waiter itself should have no liveness, because the relevant PE differs per
+// core. `progress` is the Waiter's progress function, which pauses call too; null: none.
 class WaiterPolicy final : public WaitPolicy {
 public:
     WaiterPolicy(const Waiter& waiter, WaitOs& os, Liveness* liveness, int n_pes,
@@ -32,10 +33,10 @@ private:
 
 namespace npushmem::npu::detail {
 
-// Waiting for a device that no runtime made.
+// Wait policy of a device that was created without a runtime.
 class StandaloneWaitPolicy final : public WaitPolicy {
 public:
-    // `pes`: PEs that share this machine.
+    // `pes`: number of PEs on this machine.
     explicit StandaloneWaitPolicy(int pes);
 
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds timeout) override {

@@ -1,4 +1,4 @@
-// Barrier v3: write local, read remote.
+// Barrier v3, all pairs: each PE writes its own arrival word and reads those of all others.
 #include <algorithm>
 
 #include "core/npu/barrier/barrier_execution.hpp"
@@ -12,12 +12,13 @@ void sync_v3(Core& core, const TeamView& team, BarrierState* state, const std::s
         core.signal_set(&state->arrival.word, execution.generation(), where);
         execution.complete();
     }
-    // Core c of `pollers` looks at the members c, c + pollers, ...
+    // Core c of `pollers` reads the members c, c + pollers, ...
     const int pollers = std::min({barrier_v3_pollers, core.count(), team.size});
     for (int i = core.index(); i < team.size && core.index() < pollers; i += pollers) {
         if (i != execution.index()) execution.await_remote(&state->arrival.word, i);
     }
-    // Without this one, a core whose members have all arrived would leave before those of another core have.
+    // Without this core barrier, a core whose members have all arrived would leave before the members of another core
+    // have arrived.
     execution.sync_cores();
 }
 

@@ -1,4 +1,4 @@
-// What the barriers among PEs share: who takes part, how a generation begins, how a peer's signal is waited for.
+// Shared code of the barriers among PEs: membership, the start of a generation, signals and waits.
 #pragma once
 
 #include <span>
@@ -26,12 +26,12 @@ private:
     const int* list_ = nullptr;
 };
 
-// One barrier, on one core. Inline: a return after a switch between cores costs more than what it returns from (see
-// Runner).
+// One barrier call on one core. Inline: after a switch between cores a function return costs more than the function
+// itself (see Runner).
 class BarrierExecution {
 public:
-    // Reads the generation and passes a core barrier: from here on every core of this PE has entered. Throws
-    // Code::argument when this PE is no member.
+    // Reads the generation and passes a core barrier: afterwards every core of this PE has entered. Throws
+    // Code::argument when this PE is not a member.
     BarrierExecution(Core& core, const Members& members, BarrierState* state, const char* variant, int radix,
                      const Where& where)
         : core_(core),
@@ -41,7 +41,7 @@ public:
           index_(members.index_of(core.my_pe())),
           call_{variant, members.team().start, members.team().stride, members.size(), radix, state, 0} {
         if (index_ < 0) reject(core.my_pe());
-        // Before any core can pass the core barrier below, because one core writes the generation after it.
+        // Must precede the core barrier below, because one core writes the generation after it.
         call_.generation = core.signal_fetch(&state->generation.word, where) + 1;
         if (core.hooks() != nullptr) [[unlikely]]
             core.hooks()->barrier_begin(call_, where);
@@ -50,27 +50,27 @@ public:
 
     [[nodiscard]] int index() const { return index_; }
     [[nodiscard]] std::uint64_t generation() const { return call_.generation; }
-    // The line that the member `index` writes and this PE reads in this barrier, or the other way round; two barriers
-    // in a row use different ones, because an older write may land after a newer one that no fence holds back.
+    // The word through which one member signals another in this barrier. Two consecutive barriers use different words,
+    // because an older write may land after a newer one if no fence orders them.
     [[nodiscard]] std::uint64_t* slot(std::size_t number) const {
         return &state_->slots[call_.generation % 2 * (barrier_slots / 2) + number].word;
     }
 
-    // Tells the member `index`, in its slot.
+    // Signals the member `index` through its slot.
     void signal(int index, std::size_t number) const {
         core_.signal_set_on(slot(number), call_.generation, members_.pe(index), where_);
     }
-    // Until the word shows that the member `index` has entered.
+    // Waits until the word shows that the member `index` has entered.
     void await(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
         observe(core_.signal_wait_until(word, Compare::greater_equal, call_.generation, pe, where_), pe);
     }
-    // The same for that member's copy of the word.
+    // Like await, on that member's copy of the word.
     void await_remote(const std::uint64_t* word, int index) const {
         const int pe = members_.pe(index);
         observe(core_.signal_wait_until_on(word, Compare::greater_equal, call_.generation, pe, where_), pe);
     }
-    // Barrier among this PE's cores.
+    // A barrier among this PE's cores.
     void sync_cores() const { core_.core_barrier(where_); }
     // Called by one core, before the last core barrier.
     void complete() const { core_.signal_set(&state_->generation.word, call_.generation, where_); }

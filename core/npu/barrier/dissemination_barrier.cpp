@@ -1,5 +1,5 @@
-// Barrier v1: dissemination, write remote and read local. In round r member i signals member i + 2^r; one core does all
-// of it.
+// Barrier v1, dissemination: each PE writes remote words and reads its own. In round r, member i signals member i +
+// 2^r. One core does all signals and waits.
 #include "core/npu/barrier/barrier_execution.hpp"
 
 namespace npushmem::npu {

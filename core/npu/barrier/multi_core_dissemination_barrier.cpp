@@ -1,5 +1,5 @@
-// Barrier v2: dissemination of radix k over the cores. In a round member i signals member i + j * shift for j = 1 to k
-// - 1, and the cores share the j among them; then shift grows by k.
+// Barrier v2, dissemination of radix k on all cores. In each round, member i signals member i + j * shift for j = 1 to
+// k - 1; the cores share the values of j. Then shift is multiplied by k.
 #include <fmt/format.h>
 
 #include "core/npu/barrier/barrier_execution.hpp"
@@ -27,8 +27,8 @@ void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, c
         for (int j = 1 + core.index(); in_round(j); j += core.count()) {
             execution.await(execution.slot(first_slot + static_cast<std::size_t>(j - 1)), peer(j, -1));
         }
-        // The signals of every core in the next round pass on what one core has received. Without this core barrier
-        // each core would pass on its own j only, and it is no barrier.
+        // In the next round each core's signals must cover the signals that all cores have received. Without this core
+        // barrier, a core would pass on only those for its own j, and the barrier would be incorrect.
         if (shift * radix < size) execution.sync_cores();
     }
     if (core.index() == 0) execution.complete();

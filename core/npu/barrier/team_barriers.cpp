@@ -19,8 +19,8 @@ int Members::index_of(int pe) const {
 void BarrierExecution::reject(int pe) const {
     const TeamView& team = members_.team();
     throw KernelError(Code::argument,
-                      fmt::format("barrier: PE {} is no member of the team of {} PEs from {} by {} ({})", pe, team.size,
-                                  team.start, team.stride, text_of(where_)));
+                      fmt::format("barrier: PE {} is not a member of the team of {} PEs from {} by {} ({})", pe,
+                                  team.size, team.start, team.stride, text_of(where_)));
 }
 
 }  // namespace npushmem::npu::barrier
@@ -30,20 +30,21 @@ namespace npushmem::npu {
 void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                   const std::source_location& where) {
     if (per_server < 1 || team.size % per_server != 0) {
-        throw KernelError(Code::argument, fmt::format("barrier across servers: {} PEs are not whole servers of {} ({})",
-                                                      team.size, per_server, text_of(where)));
+        throw KernelError(Code::argument,
+                          fmt::format("barrier across servers: {} PEs is not a multiple of {} PEs per server ({})",
+                                      team.size, per_server, text_of(where)));
     }
     const int mine = team.index_of(core.my_pe());
     if (mine < 0) {
-        throw KernelError(Code::argument,
-                          fmt::format("barrier across servers: PE {} is no member ({})", core.my_pe(), text_of(where)));
+        throw KernelError(Code::argument, fmt::format("barrier across servers: PE {} is not a member of the team ({})",
+                                                      core.my_pe(), text_of(where)));
     }
     const int leader = mine - mine % per_server;
     const TeamView server{team.pe(leader), team.stride, per_server};
     const TeamView leaders{team.start, team.stride * per_server, team.size / per_server};
     sync_v3(core, server, &state->server, where);
     if (mine == leader) sync_v1(core, leaders, &state->leaders, where);
-    // The others wait here for their leader.
+    // The other PEs of the server wait here for their leader.
     sync_v3(core, server, &state->server, where);
 }
 
@@ -55,7 +56,7 @@ void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBar
 
 namespace {
 
-// Up to here reading everybody costs less than signalling some in rounds: v3 polls eight words at once.
+// Up to this size, reading all members costs less than signalling some of them in rounds: v3 polls eight words at once.
 constexpr int max_members_for_v3 = 16;
 
 }  // namespace
@@ -102,7 +103,7 @@ Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* sta
 }
 
 Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state, const BarrierChoice& choice) {
-    constexpr std::source_location no_line;  // there is no line of the program's
+    constexpr std::source_location no_line;  // the barrier has no source line in the program
     LaunchConfig config(1, no_line);
     config.name = "barrier";
     return launch(stream, config, [=](Core& core) { barrier_with_choice(core, choice, team, state, no_line); });

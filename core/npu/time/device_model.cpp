@@ -42,22 +42,23 @@ bool parse_into(std::string_view text, auto& value) {
     return error == std::errc{} && stop == end;
 }
 
-// Rates must be above 0: something that never arrives is no model of a device.
+// Rates must be above 0, or transfers would never end.
 Status set(DeviceModel& model, std::string_view name, std::string_view value) {
     if (name == group_name) {
         if (parse_into(value, model.group) && model.group >= 1 && model.group <= max_group) return {};
-        return {Code::config, fmt::format("'{}' is no number of PEs, 1 to {}", value, max_group)};
+        return {Code::config, fmt::format("'{}': expected a number of PEs from 1 to {}", value, max_group)};
     }
     for (const Row& row : rows) {
         if (name != row.name) continue;
         double& into = model.*row.value;
         const bool rate = name.ends_with("_rate");
         if (parse_into(value, into) && into <= 1e12 && (rate ? into > 0 : into >= 0)) return {};
-        return {Code::config, fmt::format("'{}' is no {}", value, rate ? "rate above 0" : "time of 0 ns or more")};
+        return {Code::config,
+                fmt::format("'{}': expected a {}", value, rate ? "rate above 0" : "time of 0 ns or more")};
     }
     std::string names(group_name);
     for (const Row& row : rows) names.append(", ").append(row.name);
-    return {Code::config, fmt::format("there is no '{}'; there are {}", name, names)};
+    return {Code::config, fmt::format("unknown name '{}'; expected one of: {}", name, names)};
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ Result<DeviceModel> DeviceModel::parse(std::string_view text) {
         if (line.empty()) continue;
         const std::size_t equals = line.find('=');
         Status done = equals == std::string_view::npos
-                          ? Status{Code::config, fmt::format("'{}' is not name = value", line)}
+                          ? Status{Code::config, fmt::format("'{}': expected name = value", line)}
                           : set(model, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
         if (!done.ok()) return done.within(fmt::format("device model, line {}", number));
     }

@@ -14,15 +14,16 @@
 
 namespace npushmem::npu::time {
 
-// A rate that several users share over virtual time.
-// Time is divided into slots; a transfer takes what is free in the slots from its beginning on. Users may come in any
-// order of their virtual times: a later transfer that was asked for first leaves the slots before it free.
+// A rate that several users share over virtual time. Time is divided into slots; a transfer takes the free capacity of
+// the slots from its start on. Users may call in any order of their virtual times: a transfer that starts later leaves
+// the earlier slots free.
 class SharedBandwidth {
 public:
-    // In bytes per nanosecond.
+    // `rate`: bytes per nanosecond.
     explicit SharedBandwidth(double rate) : room_(rate * slot) {}
 
-    // When the last of `bytes` has passed, of a transfer that begins at `start` (ns).
+    // Reserves a transfer of `bytes` that begins at `start` (ns). Returns the time (ns) at which its last byte has
+    // passed.
     double reserve(double start, double bytes) {
         passed_ += bytes;
         auto at = static_cast<std::size_t>(start / slot);
@@ -32,7 +33,7 @@ public:
             const double usable = std::max(0.0, std::min(room_ - used_[at], room_ * (1 - offset / slot)));
             if (bytes <= usable) {
                 used_[at] += bytes;
-                // What was there before passes first, if it was asked for in this slot.
+                // Bytes reserved earlier in this slot pass first.
                 return static_cast<double>(at) * slot +
                        std::max(offset + bytes / room_ * slot, used_[at] / room_ * slot);
             }
@@ -43,19 +44,17 @@ public:
         }
     }
 
-    // Bytes of all transfers.
+    // Total bytes of all transfers.
     [[nodiscard]] double passed() const { return passed_; }
 
 private:
     static constexpr double slot = 128;  // ns
 
-    double room_;  // bytes of a slot
+    double room_;  // capacity of a slot, in bytes
     double passed_ = 0;
     std::vector<double> used_;
 };
 
-// What the cores of all PEs share in virtual time: memory and links, signals in flight, core barriers, the event
-// record. Times are nanoseconds since the beginning. Any thread.
 inline constexpr std::size_t pipes = 4;
 constexpr std::size_t index_of(Pipe pipe) { return static_cast<std::size_t>(pipe); }
 
@@ -68,40 +67,43 @@ struct TraceEvent {
     double end;
 };
 
+// Virtual-time state that the cores of all PEs share: memory and links, signals in flight, core barriers, trace events.
+// Times are nanoseconds since the start. Any thread may call it.
 class SimulationState {
 public:
     struct Pe {
         double end = 0;    // of the last launch
         double start = 0;  // of the current one
         int cores = 0;
-        std::array<double, pipes> busy{};  // of all cores together
+        std::array<double, pipes> busy{};  // busy time of all cores together
         double core_time = 0;
-        std::vector<double> barrier_arrivals;  // of the current launch: when the last core came
+        std::vector<double> barrier_arrivals;  // of the current launch: arrival time of the last core
     };
 
     explicit SimulationState(const DeviceModel& given) : model(given) {}
 
     const DeviceModel model;
 
-    // The first core of a launch begins it; when it begins.
+    // Returns the start time of the launch. The call of the first core starts a new launch.
     double begin(int pe, int core, int cores);
     void end(int pe, double begin, double end);
-    // When a transfer that begins then has passed global memory; and, when `peer` is another PE, the way to it.
+    // Return the time at which a transfer that starts at `begin` has passed global memory, or the link between two PEs.
     double memory(int pe, double begin, double bytes);
     double link(int from, int to, double begin, double bytes);
     [[nodiscard]] double latency(int from, int to) const;
-    // A value is in a word from `when` on; when the value that was seen there had come, 0: nothing is known of it.
+    // signal: `word` holds `value` from the time `when` on. arrival: the time at which the value `seen` arrived; 0:
+    // unknown.
     void signal(const void* word, std::uint64_t value, double when);
     [[nodiscard]] double arrival(const void* word, std::uint64_t seen) const;
-    // Records when a core arrived at core barrier number `barrier_index` of the launch; returns when the last one
-    // arrived.
+    // arrive: records the time at which a core reached core barrier number `barrier_index` of the launch. barrier_end:
+    // the time at which the last core reached it.
     void arrive(int pe, std::size_t barrier_index, double when);
     [[nodiscard]] double barrier_end(int pe, std::size_t barrier_index) const;
-    // `idle`: the pipe did nothing but wait.
+    // `idle`: the pipe only waited; the time does not count as busy.
     void record(const TraceEvent& event, bool idle = false);
 
     [[nodiscard]] std::map<int, Pe> pes() const;
-    // Bytes of each direction of a link; of ports to the switch {PE, -1} and {-1, PE}.
+    // Bytes per direction of each link; the keys {PE, -1} and {-1, PE} are ports to the switch.
     [[nodiscard]] std::map<std::pair<int, int>, double> links() const;
     [[nodiscard]] std::vector<TraceEvent> events() const;
 
@@ -115,8 +117,7 @@ private:
     mutable std::mutex lock_;
     std::map<int, Pe> pes_;
     std::map<int, SharedBandwidth> memory_;
-    std::map<std::pair<int, int>, SharedBandwidth>
-        links_;  // directions of links; {PE, -1}, {-1, PE}: ports to the switch
+    std::map<std::pair<int, int>, SharedBandwidth> links_;  // link directions; {PE, -1}, {-1, PE}: ports to the switch
     std::unordered_map<const void*, Signal> signals_;
     std::vector<TraceEvent> events_;
 };

@@ -19,7 +19,7 @@
 
 namespace npushmem::npu::time {
 
-// One vector core in virtual time: each operation runs where it is written, and its pipes' clocks move on.
+// One vector core in virtual time: each operation runs at its call and advances the clocks of its pipes.
 class TimedCore final : public CoreHooks {
 public:
     TimedCore(std::shared_ptr<SimulationState> simulation, Core& core);
@@ -53,13 +53,13 @@ private:
     double& clock(Pipe pipe) { return clocks_.at(index_of(pipe)); }
     double& scalar() { return clock(Pipe::scalar); }
     [[nodiscard]] double drained() const;
-    // S is busy for so long.
+    // Keeps the scalar pipe busy for `length` ns.
     void advance_scalar(double length, const char* what);
-    // Of a pipe's command that begins then: when it is over.
+    // Returns the end time of a command that starts at `begin`.
     [[nodiscard]] double completion_time(const Command& command, double begin);
-    // Between this PE's memory and another's.
+    // Whether the command accesses the memory of another PE.
     [[nodiscard]] bool uses_link(const Command& command) const;
-    // Whose memory it is; this PE's when nobody else's.
+    // The PE that owns the memory; this PE if no other PE owns it.
     [[nodiscard]] int owner_of(const void* address) const;
     void access_line(const void* address, const char* what);
 
@@ -69,7 +69,7 @@ private:
     const double begin_;
     std::array<double, pipes> clocks_;
     std::map<std::tuple<Pipe, Pipe, int>, double> flags_;
-    std::unordered_set<std::uintptr_t> lines_;  // in the cache
+    std::unordered_set<std::uintptr_t> lines_;  // lines in the scalar cache
     std::size_t core_barriers_ = 0;
 };
 
@@ -81,7 +81,7 @@ double bytes_of(const Operand& operand) {
 
 std::uintptr_t line_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address) / cache_line; }
 
-// As in fast mode: one machine access, relaxed; dcci, signals and barriers carry the order.
+// Like fast mode: one machine access, relaxed; dcci, signals and barriers carry the order.
 template <class Word>
 void copy_word(void* to, const void* from) {
     Word word;
@@ -152,7 +152,8 @@ bool TimedCore::uses_link(const Command& command) const {
 
 void TimedCore::issue(const Command& command, std::function<void()> run) {
     run();
-    // Cores take turns at a link: whoever asks first gets it first, and one that ran on would leave the others gaps.
+    // Cores take turns at a link, and the first to reserve is the first served. A core that continued without a yield
+    // would leave gaps to the others.
     if (uses_link(command)) core_.yield();
     advance_scalar(simulation_->model.issue, "issue");
     const double begin = std::max(scalar(), clock(command.pipe));
@@ -172,7 +173,7 @@ void TimedCore::wait_flag(Pipe from, Pipe to, int id, Where) {
     if (!flag.empty()) clock(to) = std::max(clock(to), flag.mapped());
 }
 
-// The commands of one pipe come one after the other in any case.
+// Commands of one pipe are in order anyway.
 void TimedCore::pipe_barrier(Pipe pipe, Where) {
     advance_scalar(simulation_->model.issue, "pipe_barrier");
     if (pipe == Pipe::all) clocks_.fill(drained());
@@ -180,7 +181,7 @@ void TimedCore::pipe_barrier(Pipe pipe, Where) {
 
 void TimedCore::access_line(const void* address, const char* what) {
     const bool missed = lines_.insert(line_of(address)).second;
-    // There and back.
+    // Round trip.
     const int owner = owner_of(address);
     const double far = owner == pe_ ? 0 : 2 * simulation_->latency(pe_, owner);
     advance_scalar(missed ? simulation_->model.gm_latency + far : simulation_->model.issue, what);
@@ -223,7 +224,7 @@ void TimedCore::before_atomic(const void* address, std::size_t, Where) {
     advance_scalar(2 * simulation_->latency(pe_, owner_of(address)), "atomic");
 }
 
-// A poll that finds the value has gone there and back.
+// The poll that sees the value takes a round trip.
 void TimedCore::after_wait(const void* address, std::uint64_t seen, Where) {
     const double begin = scalar();
     const int owner = owner_of(address);
@@ -250,13 +251,13 @@ namespace npushmem::npu {
 namespace {
 
 constexpr double ns_per_second = 1e9;
-constexpr double ns_per_us = 1e3;  // the unit of the trace format
+constexpr double ns_per_us = 1e3;  // the trace format uses microseconds
 
 constexpr std::array every_pipe{Pipe::scalar, Pipe::vector, Pipe::copy_in, Pipe::copy_out};
 
 int thread_of(int core, Pipe pipe) { return core * static_cast<int>(time::pipes) + static_cast<int>(pipe); }
 
-// Names are those of operations: no character of them needs an escape.
+// Names are operation names: they need no escapes.
 std::string trace_event(const time::TraceEvent& event) {
     return fmt::format(R"({{"name":"{}","ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", event.name, event.pe,
                        thread_of(event.core, event.pipe), event.begin / ns_per_us,

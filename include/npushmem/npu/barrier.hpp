@@ -1,4 +1,4 @@
-// Barriers among PEs, run by the cores of a kernel.
+// Barriers among PEs, called by the cores of a kernel.
 #pragma once
 
 #include <cstddef>
@@ -11,34 +11,35 @@
 
 namespace npushmem::npu {
 
-// PEs start, start + stride, ..., `size` of them.
+// The `size` PEs start, start + stride, ...
 struct TeamView {
     int start = 0;
     int stride = 1;
     int size = 1;
 
     [[nodiscard]] constexpr int pe(int index) const { return start + index * stride; }
-    // -1 when `pe` is not a member.
+    // Returns -1 when `pe` is not a member.
     [[nodiscard]] constexpr int index_of(int pe) const {
         const int distance = pe - start;
-        if (stride == 1) return distance >= 0 && distance < size ? distance : -1;  // without a division
+        if (stride == 1) return distance >= 0 && distance < size ? distance : -1;  // avoids a division
         if (stride == 0) return distance == 0 ? 0 : -1;
         const int index = distance / stride;
         return distance % stride == 0 && index >= 0 && index < size ? index : -1;
     }
 };
 
-// One 64-bit word alone in its cache line, so that no two writers share a line.
+// One 64-bit word alone in its cache line, so that two writers never share a line.
 struct alignas(cache_line) BarrierLine {
     std::uint64_t word;
     std::uint64_t unused[7];
 };
 
-// Most signals a PE receives in the two parities of one barrier: seven per round, seven rounds of radix 8 (2^21 PEs).
+// Maximum number of signals a PE receives in two consecutive barriers: seven per round, seven rounds of radix 8 (2^21
+// PEs).
 inline constexpr std::size_t barrier_slots = 7 * 7 * 2;
 
-// What one PE keeps per team, in symmetric memory at the same offset on each member; all zero before the first use and
-// when a team's index is used again.
+// Barrier state of one PE for one team, in symmetric memory at the same offset on each member. Must be all zero before
+// the first use and before the index of a freed team is used again.
 //
 //   line 0        generation: barriers completed here. Written by this PE only, read by it only.
 //   line 1        arrival: the generation this PE has entered. Written by this PE, read by all (v3).
@@ -53,27 +54,27 @@ static_assert(sizeof(BarrierLine) == 64 && alignof(BarrierLine) == 64);
 static_assert(offsetof(BarrierState, generation) == 0 && offsetof(BarrierState, arrival) == 64);
 static_assert(offsetof(BarrierState, slots) == 128 && sizeof(BarrierState) == 100 * 64);
 
-// Cores that poll, at most; also limited by the cores of the launch and by the team.
+// Maximum number of cores that poll in v3; the cores of the launch and the size of the team limit it further.
 inline constexpr int barrier_v3_pollers = 8;
 
-// Barriers are called by all cores of a launch on every member of the team, and return on each core when all members
-// have called. A barrier_* completes what this kernel did before (quiet: pipes drained, cache cleaned) and makes it
-// visible to all members; a sync_* does not. `state` is this PE's. All members call the same variants in the same
-// order; they may change the variant from call to call. Checked mode reports launches of different sizes (H24), which
-// all variants bear.
+// All cores of a launch on every member of the team must call the barrier. It returns on each core when all members
+// have called it. A barrier_* first completes the earlier operations of this kernel (quiet: pipes drained, cache
+// cleaned) and makes them visible to all members; a sync_* does not. `state` is this PE's state. All members must call
+// the same variants in the same order; the variant may change from call to call. All variants work with launches of
+// different sizes, but checked mode reports them (H24).
 //
-// Throw KernelError: Code::argument when this PE is no member or the team is empty, and the failures of
-// signal_wait_until, naming the PE waited for; after those the members no longer agree on the generation, and the state
-// must be zeroed on all of them before it is used again.
+// Throw KernelError: Code::argument when this PE is not a member or the team is empty, and the errors of
+// signal_wait_until, which name the awaited PE. After such a wait error the members disagree on the generation: zero
+// the state on all of them before the next use.
 
-// v1, dissemination: ceil(log2 n) rounds of one signal and one wait, by one core.
+// v1, dissemination: one core performs ceil(log2 n) rounds of one signal and one wait.
 NPUSHMEM_NPU_EXPORT void barrier_v1(Core& core, const TeamView& team, BarrierState* state,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_v1(Core& core, const TeamView& team, BarrierState* state,
                                  const std::source_location& where = std::source_location::current());
 
-// v2, dissemination of radix 2 to 8 (the same on every member): ceil(log_radix n) rounds of radix - 1 signals and
-// waits, shared by the cores. Code::range for another radix.
+// v2, dissemination of radix 2 to 8 (the same on every member): the cores share ceil(log_radix n) rounds of radix - 1
+// signals and waits. Throws Code::range for another radix.
 NPUSHMEM_NPU_EXPORT void barrier_v2(Core& core, const TeamView& team, BarrierState* state,
                                     int radix = barrier_v2_max_radix,
                                     const std::source_location& where = std::source_location::current());
@@ -81,28 +82,30 @@ NPUSHMEM_NPU_EXPORT void sync_v2(Core& core, const TeamView& team, BarrierState*
                                  int radix = barrier_v2_max_radix,
                                  const std::source_location& where = std::source_location::current());
 
-// v3, centralised: each PE publishes its arrival in its own memory and up to eight cores read everybody else's. No two
-// PEs write to one place.
+// v3, all pairs: each PE publishes its arrival in its own memory, and up to eight of its cores read the arrivals of all
+// other members. No two PEs write the same word.
 NPUSHMEM_NPU_EXPORT void barrier_v3(Core& core, const TeamView& team, BarrierState* state,
                                     const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_v3(Core& core, const TeamView& team, BarrierState* state,
                                  const std::source_location& where = std::source_location::current());
 
-// Among any PEs, each named once, in the same order on all of them; `state` is not a team's but theirs.
+// A barrier among any PEs. `pes` names each PE once, in the same order on all of them. `state` belongs to this set of
+// PEs, not to a team.
 NPUSHMEM_NPU_EXPORT void barrier_partial(Core& core, std::span<const int> pes, BarrierState* state,
                                          const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_partial(Core& core, std::span<const int> pes, BarrierState* state,
                                       const std::source_location& where = std::source_location::current());
 
-// What one PE keeps for barriers across servers; as BarrierState.
+// State of one PE for barriers across servers. Same rules as for BarrierState.
 struct ServerBarrierState {
     BarrierState server;
     BarrierState leaders;
 };
 
-// Across servers: the PEs of each server (`per_server` neighbours in the team) run v3, one of each runs v1 with those
-// of the other servers, and the server runs v3 again, so that few signals go between servers: by loads and stores, or
-// by whatever transport reaches there. Code::argument when the team is not whole servers.
+// A barrier in three steps with few signals between servers: the PEs of each server (`per_server` neighbours in the
+// team) run v3, one PE of each server runs v1 with those of the other servers, and each server runs v3 again. Signals
+// between servers use loads and stores, or the transport to the other server. Throws Code::argument when the team size
+// is not a multiple of `per_server`.
 NPUSHMEM_NPU_EXPORT void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
                                          const std::source_location& where = std::source_location::current());
 NPUSHMEM_NPU_EXPORT void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
@@ -115,8 +118,8 @@ NPUSHMEM_NPU_EXPORT void sync_with_choice(Core& core, const BarrierChoice& choic
                                           BarrierState* state,
                                           const std::source_location& where = std::source_location::current());
 
-// Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams got
-// here. The first form takes the device's choice (NPUSHMEM_NPU_BARRIER).
+// Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams have
+// reached it. Without `choice`, the device's choice applies (NPUSHMEM_NPU_BARRIER).
 NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state);
 NPUSHMEM_NPU_EXPORT Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state,
                                              const BarrierChoice& choice);

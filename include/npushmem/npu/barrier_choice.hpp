@@ -1,4 +1,4 @@
-// Which barrier among PEs.
+// Selection of the barrier algorithm among PEs.
 #pragma once
 
 #include <string_view>
@@ -12,14 +12,14 @@ inline constexpr int barrier_v2_max_radix = 8;
 
 enum class BarrierVariant : unsigned char { automatic, v1, v2, v3 };
 
-// What NPUSHMEM_NPU_BARRIER says: v1, v2, v2:<radix>, v3 or auto.
+// The value of NPUSHMEM_NPU_BARRIER: v1, v2, v2:<radix>, v3 or auto.
 struct BarrierChoice {
     BarrierVariant variant = BarrierVariant::automatic;
-    int radix = barrier_v2_max_radix;  // of v2
+    int radix = barrier_v2_max_radix;  // of v2, 2 to 8
 
-    // Code::config with the forms that exist.
+    // Returns Code::config, with the valid forms, for any other text.
     NPUSHMEM_NPU_EXPORT static Result<BarrierChoice> parse(std::string_view text);
-    // What it is for a team of this size: never automatic.
+    // The variant for a team of `size` PEs; never automatic.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT BarrierChoice resolved(int size) const;
 };
 

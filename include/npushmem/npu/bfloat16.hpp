@@ -15,7 +15,7 @@ public:
     constexpr bfloat16() = default;
     constexpr explicit bfloat16(float value) : bits_(encode(value)) {}
 
-    // One rounding from double (never by way of a rounded float).
+    // Rounds once from double, not through a rounded float.
     static constexpr bfloat16 from_double(double value) { return bfloat16(detail::round_to_odd(value)); }
     static constexpr bfloat16 from_bits(std::uint16_t bits) {
         bfloat16 result;
@@ -27,7 +27,7 @@ public:
     constexpr explicit operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits_) << 16); }
 
 private:
-    // No branches that a compiler could not turn into selects: this runs in vector loops.
+    // Only branches that a compiler can turn into selects: this runs in vector loops.
     static constexpr std::uint16_t encode(float value) {
         const auto word = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t rounded = (word + 0x7FFFU + ((word >> 16) & 1U)) >> 16;

@@ -1,5 +1,5 @@
-// A job of several PEs inside one process and one thread, with everything checked: for finding what is wrong with a
-// kernel before it runs on hardware. The kernel's source is the one that runs elsewhere.
+// A job of several PEs in one process and one thread, with every check enabled: finds the errors of a kernel before it
+// runs on hardware. The kernel's source stays the same.
 //
 //   auto job = CheckedJob::create({.pes = 2}).value();
 //   auto* data = job->allocate<float>(64);
@@ -22,7 +22,7 @@
 
 namespace npushmem::npu {
 
-// When queued commands run, signals arrive, and cores take turns.
+// Determines when queued commands run, when signals arrive, and how cores take turns.
 //   eager           at once, and cores run until they wait
 //   lazy            commands and signals to other PEs only when something forces them
 //   random:<seed>   drawn; the same seed gives the same run
@@ -34,35 +34,35 @@ struct Schedule {
     Kind kind = Kind::lazy;
     std::uint64_t seed = 0;
     int deferrals = 1;
-    std::uint64_t max_schedules = 1'000'000;  // schedules to explore at most
+    std::uint64_t max_schedules = 1'000'000;  // maximum number of schedules to explore
 
-    // The forms above. Code::config with the forms that exist.
+    // Accepts the forms above. Returns Code::config, with the valid forms, for any other text.
     NPUSHMEM_NPU_EXPORT static Result<Schedule> parse(std::string_view text);
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
 };
 
 struct CheckReport {
-    std::vector<Finding> findings;  // of the schedule that `schedule` names
-    Status status;                  // the first launch that failed, in that schedule
-    std::string schedule;           // how to run the same again
-    std::uint64_t schedules = 0;    // that were run
-    bool complete = true;           // false: `max_schedules` ended the exploration
+    std::vector<Finding> findings;  // findings of the schedule that `schedule` names
+    Status status;                  // the first failure of a launch in that schedule
+    std::string schedule;           // reproduces this run
+    std::uint64_t schedules = 0;    // number of schedules that were run
+    bool complete = true;           // false: the exploration reached `max_schedules`
     double seconds = 0;
-    std::uint64_t remote_signals = 0;  // sent to other PEs, by all cores of all PEs
-    std::uint64_t remote_waits = 0;    // waits for, and fetches of, words of other PEs
+    std::uint64_t remote_signals = 0;  // signals to other PEs, from all cores of all PEs
+    std::uint64_t remote_waits = 0;    // waits for and fetches of words of other PEs
 
-    // No errors; hints do not count.
+    // Whether there are no errors; hints do not count.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT bool clean() const;
-    // Everything found, for a person to read.
+    // The whole report as readable text.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
 };
 
 struct CheckedJobConfig {
     int pes = 1;
-    std::size_t heap_bytes = 1 << 20;  // of symmetric memory per PE
-    DeviceConfig device{};             // of each PE; its hooks are ignored
+    std::size_t heap_bytes = 1 << 20;  // bytes of symmetric memory per PE
+    DeviceConfig device{};             // the device of each PE; its hooks are ignored
     Schedule schedule{};
-    bool check = true;  // false: only the schedule, as fast mode runs; explore finds no places then
+    bool check = true;  // false: apply the schedule without checks; explore then finds no alternatives
 };
 
 class NPUSHMEM_NPU_EXPORT CheckedJob {
@@ -70,37 +70,39 @@ public:
     using Where = std::source_location;
     using Kernel = std::function<void(Core&)>;
 
-    // Code::config for what is out of range, Code::memory.
+    // Returns Code::config for a value out of range, or Code::memory.
     static Result<std::unique_ptr<CheckedJob>> create(const CheckedJobConfig& config);
     CheckedJob(const CheckedJob&) = delete;
     CheckedJob& operator=(const CheckedJob&) = delete;
     ~CheckedJob();
 
-    // Zeroed symmetric memory on all PEs, by lines of 64 bytes; PE 0's address. Throws std::bad_alloc when the heap is
-    // full.
+    // Allocates `count` zeroed elements on all PEs, in whole lines of 64 bytes. Returns PE 0's address. Throws
+    // std::bad_alloc when the heap is full.
     template <class T>
     T* allocate(std::size_t count, const Where& where = Where::current()) {
         void* first = nullptr;
         for (int pe = pes(); pe-- > 0;) first = allocate_on(pe, count * sizeof(T), where);
         return static_cast<T*>(first);
     }
-    // On one PE; the next run reports it when the others do not allocate the same in the same order.
+    // Allocates `bytes` on one PE. The next run reports a finding unless all PEs allocate the same sizes in the same
+    // order.
     void* allocate_on(int pe, std::size_t bytes, const Where& where = Where::current());
-    // Frees what begins there on all PEs. Never given out again, so that every later use is found.
+    // Frees the allocation that begins at `of_pe_0` on all PEs. The memory is never allocated again, so that every
+    // later use is found.
     void release(void* of_pe_0);
 
-    // `pe`'s copy of what PE 0 has at this address.
+    // Address of `pe`'s copy of the object at PE 0's address `of_pe_0`.
     template <class T>
     [[nodiscard]] T* at(int pe, T* of_pe_0) const {
         return static_cast<T*>(copy_of(pe, const_cast<std::remove_const_t<T>*>(of_pe_0)));
     }
     [[nodiscard]] int pes() const;
 
-    // Called before each schedule that a run tries: to reset what kernels keep outside of symmetric memory.
+    // `reset` runs before each schedule of a run. It resets the state that kernels keep outside symmetric memory.
     void before_each(std::function<void()> reset);
 
-    // Runs the kernel on every PE at once, from the same memory under each schedule explored, and leaves the memory of
-    // the last. `blocks_of(pe)` when PEs shall differ.
+    // Runs the kernel on all PEs at once. Each explored schedule starts from the same memory; the memory of the last
+    // one remains. `blocks_of(pe)` gives each PE its own number of blocks.
     CheckReport run(const LaunchConfig& launch, const Kernel& kernel);
     CheckReport run(const LaunchConfig& launch, const std::function<int(int pe)>& blocks_of, const Kernel& kernel);
 

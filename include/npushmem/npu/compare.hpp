@@ -1,4 +1,4 @@
-// Comparisons that a wait can ask for. All are unsigned, so generations that pass 2^31, 2^32 or 2^63 stay ordered.
+// Comparisons for waits. All are unsigned, so generations that pass 2^31, 2^32 or 2^63 stay ordered.
 #pragma once
 
 #include <cstdint>

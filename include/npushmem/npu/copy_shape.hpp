@@ -12,8 +12,8 @@ inline constexpr std::size_t max_copy_blocks = 4095;     // per strided or padde
 inline constexpr std::size_t max_strided_block = 65535;  // units of 32 bytes
 inline constexpr std::size_t max_pad_block = 2097151;    // bytes
 
-// data_copy with a shape: `blocks` times `block_units`, everything in units of 32 bytes. A gap is what lies between the
-// end of one block and the beginning of the next.
+// Shape of a strided data_copy: `blocks` blocks of `block_units`, all in units of 32 bytes. A gap is the distance from
+// the end of one block to the beginning of the next.
 struct StridedShape {
     std::size_t blocks = 1;       // 1 to 4095
     std::size_t block_units = 1;  // 1 to 65535, of 32 bytes
@@ -21,15 +21,15 @@ struct StridedShape {
     std::size_t target_gap_units = 0;
 };
 
-// data_copy_pad: `blocks` times `block_bytes`. In GM blocks lie `gm_gap_bytes` apart; in UB each block begins on a
-// 32-byte boundary, `ub_gap_units` further units of 32 bytes behind the end of the one before.
+// Shape of data_copy_pad: `blocks` blocks of `block_bytes`. In GM, consecutive blocks are `gm_gap_bytes` apart. In UB,
+// each block begins on a 32-byte boundary, `ub_gap_units` further units of 32 bytes after the end of the previous one.
 struct PadShape {
     std::size_t blocks = 1;       // 1 to 4095
     std::size_t block_bytes = 0;  // 1 to 2,097,151, a multiple of the element's size
     std::size_t gm_gap_bytes = 0;
     std::size_t ub_gap_units = 0;
 
-    // Bytes that one block takes in UB, the padding up to the boundary included.
+    // Bytes that one block occupies in UB, including the padding up to the boundary.
     [[nodiscard]] constexpr std::size_t ub_block_bytes() const {
         return (block_bytes + ub_alignment - 1) / ub_alignment * ub_alignment;
     }

@@ -1,19 +1,18 @@
-// The kernel language: what a kernel may do on one vector core.
+// The kernel language: the operations of a kernel on one vector core.
 //
-// A kernel is any callable void(Core&, args...), run once on every vector core of a launch (launch.hpp). The same
-// source runs in every mode of the device. In fast mode each command runs where it is written, so flags and pipe
-// barriers cost nothing and are not checked; write them as hardware needs them, and the checking mode finds those that
-// are missing.
+// A kernel is any callable void(Core&, args...). It runs once on every vector core of a launch (launch.hpp). The same
+// source runs in every mode of the device. In fast mode each command runs at its call, so flags and pipe barriers cost
+// nothing and are not checked. Write them as hardware needs them; checked mode finds the missing ones.
 //
 // Errors: a violated rule (alignment, count, capacity) throws KernelError, which ends the launch unless the kernel
-// catches it. Waits throw KernelError when a deadline passes, a peer is dead, or the launch is being given up.
+// catches it. Waits throw KernelError when a deadline passes, a peer is dead, or the launch is being aborted.
 //
-// Threads: a Core belongs to the one context that the kernel runs on and must not be handed to another. The cores of a
-// launch take turns on one thread: another core runs whenever this one waits. Whatever changes between two waits is
-// therefore not interleaved with other cores of this launch, but always with other PEs and launches.
+// Threads: a Core belongs to the context that the kernel runs on and must not be passed to another one. The cores of a
+// launch take turns on one thread: another core runs whenever this one waits. Between two waits, a core's accesses
+// therefore never interleave with other cores of this launch, but they may interleave with other PEs and launches.
 //
 // Ordering: stores become visible to other PEs in order at a signal (signal_*, put_signal), at quiet, at fence and at
-// barriers; a wait for a signal makes visible what was ordered before it.
+// barriers. A wait for a signal makes everything ordered before the signal visible.
 #pragma once
 
 #include <atomic>
@@ -30,13 +29,13 @@
 
 namespace npushmem::npu {
 
-// Limits of one wait: a time (0: the device's wait_timeout) and the PE whose store is waited for (-1: any).
+// Limits of one wait: a timeout (0: the device's wait_timeout) and the PE whose store is expected (-1: any).
 struct WaitLimit {
     std::chrono::nanoseconds timeout{0};
     int pe = -1;
 };
 
-// What scalar loads, stores and atomics work on.
+// Types of scalar loads, stores and atomics.
 template <class T>
 concept Scalar = std::is_trivially_copyable_v<T> &&
     (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8);
@@ -52,28 +51,29 @@ public:
     Core& operator=(const Core&) = delete;
     ~Core() = default;
 
-    // ---- who am I -------------------------------------------------------------------------------------------------
+    // ---- position -------------------------------------------------------------------------------------------------
     [[nodiscard]] int block_index() const { return state_.position.block; }
     [[nodiscard]] int block_count() const { return state_.position.blocks; }
     [[nodiscard]] int sub_core_index() const { return state_.position.sub_core; }
     [[nodiscard]] int sub_core_count() const { return state_.position.sub_cores; }
-    // Over all vector cores of the launch: block_index * sub_core_count + sub_core_index, below count().
+    // Index among all vector cores of the launch, below count().
     [[nodiscard]] int index() const { return block_index() * sub_core_count() + sub_core_index(); }
     [[nodiscard]] int count() const { return block_count() * sub_core_count(); }
     [[nodiscard]] int my_pe() const { return state_.my_pe; }
     [[nodiscard]] int n_pes() const { return state_.n_pes; }
-    // A counter that only grows, in ticks of the machine (time stamps on x86, nanoseconds elsewhere).
+    // A monotonic counter in machine ticks (time stamps on x86, nanoseconds elsewhere).
     [[nodiscard]] std::uint64_t cycles() const;
 
     // ---- unified buffer -------------------------------------------------------------------------------------------
-    // `count` elements at the next 32-byte boundary, contents undefined. Throws Code::memory when UB is exhausted.
+    // Allocates `count` elements at the next 32-byte boundary; contents are undefined. Throws Code::memory when UB is
+    // exhausted.
     template <class T>
     ub_view<T> ub_alloc(std::size_t count, const Where& where = Where::current());
-    // `count` elements at a fixed offset (bytes, a multiple of 32) for kernels that lay out UB themselves; may overlap
-    // what ub_alloc gave out. Throws Code::memory when it does not fit.
+    // Returns `count` elements at a fixed offset (bytes, a multiple of 32), for kernels that lay out UB themselves. May
+    // overlap memory from ub_alloc. Throws Code::memory when it does not fit.
     template <class T>
     ub_view<T> ub_at(std::size_t offset, std::size_t count, const Where& where = Where::current());
-    // Bytes in use by ub_alloc, and still free. ub_release gives back everything allocated since ub_used returned
+    // Bytes used by ub_alloc, and bytes still free. ub_release frees all allocations made since ub_used returned
     // `mark`.
     [[nodiscard]] std::size_t ub_used() const { return ub_used_; }
     [[nodiscard]] std::size_t ub_free() const { return state_.ub.bytes - ub_used_; }
@@ -103,14 +103,14 @@ public:
     template <class T>
     void data_copy_pad(gm_view<T> target, ub_view<const std::type_identity_t<T>> source, const PadShape& shape,
                        const Where& where = Where::current());
-    // From here on, copies out of UB add to GM (each element atomically) instead of overwriting it, until clear_atomic.
+    // Until clear_atomic, copies out of UB add to GM (each element atomically) instead of overwriting it.
     template <Number T>
     void set_atomic_add(const Where& where = Where::current());
     void clear_atomic(const Where& where = Where::current());
 
     // ---- vector operations, UB to UB (pipe V) ---------------------------------------------------------------------
-    // On the first `count` elements, at least 1; all addresses 32-byte aligned; `target` may be one of the sources,
-    // other overlaps are undefined. Rounding: see vector_ops.hpp.
+    // Operate on the first `count` elements, at least 1. All addresses must be 32-byte aligned. `target` may be one of
+    // the sources; other overlaps are undefined. Rounding: see vector_ops.hpp.
     template <class T>
     void copy(ub_view<T> target, ub_view<const std::type_identity_t<T>> source, std::size_t count,
               const Where& where = Where::current());
@@ -145,81 +145,86 @@ public:
               const Where& where = Where::current());
 
     // ---- order between pipes of this core -------------------------------------------------------------------------
-    // set_flag<A, B>(id) is executed by pipe A when it gets there; wait_flag<A, B>(id) blocks pipe B until then. 0 <=
+    // Pipe A executes set_flag<A, B>(id) after its earlier commands; wait_flag<A, B>(id) blocks pipe B until then. 0 <=
     // id < 6.
     template <Pipe from, Pipe to>
     void set_flag(int id, const Where& where = Where::current());
     template <Pipe from, Pipe to>
     void wait_flag(int id, const Where& where = Where::current());
-    // Later commands of that pipe wait for its earlier ones; Pipe::all: all of all. Not for Pipe::scalar.
+    // Later commands of the pipe wait for its earlier ones. Pipe::all: later commands of all pipes wait for earlier
+    // ones of all pipes. Not for Pipe::scalar.
     template <Pipe pipe>
     void pipe_barrier(const Where& where = Where::current());
 
     // ---- scalar accesses (pipe S) ---------------------------------------------------------------------------------
-    // To GM they go through this core's private, non-coherent cache: dcci before reading what others wrote, and after
-    // writing what others shall read. The address must be aligned to T. Each access is one (relaxed) machine access.
+    // Accesses to GM go through this core's private, non-coherent cache: call dcci before reading data of other
+    // writers, and after writing data for other readers. The address must be aligned to T. Each access is one (relaxed)
+    // machine access.
     template <Scalar T>
     [[nodiscard]] T load(const T* address, const Where& where = Where::current());
     template <Scalar T>
     void store(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
-    // The element at `index` of a view, either memory. Throws Code::range outside.
+    // Access the element at `index` of a view of either memory. Throw Code::range outside the view.
     template <class T, class Tag>
     [[nodiscard]] std::remove_const_t<T> get(memory_view<T, Tag> view, std::size_t index,
                                              const Where& where = Where::current());
     template <class T, class Tag>
     void set(memory_view<T, Tag> view, std::size_t index, std::type_identity_t<T> value,
              const Where& where = Where::current());
-    // Cleans and invalidates the cache lines of [address, address + bytes). A loop that calls this on one line again
-    // and again lets other cores run in between.
+    // Cleans and invalidates the cache lines of [address, address + bytes). A loop that calls it repeatedly on one line
+    // lets other cores run in between.
     void dcci(const void* address, std::size_t bytes = 1, const Where& where = Where::current());
 
     // ---- order towards other PEs ----------------------------------------------------------------------------------
-    // All pipes drained, cache cleaned; all earlier stores, puts and atomics of this core are complete everywhere.
+    // Drains all pipes and cleans the cache. On return, all earlier stores, puts and atomics of this core are complete
+    // everywhere.
     void quiet(const Where& where = Where::current());
-    // Earlier stores, puts and atomics to each PE are ordered before later ones to the same PE.
+    // Orders earlier stores, puts and atomics to each PE before later ones to the same PE.
     void fence(const Where& where = Where::current());
 
     // ---- other PEs ------------------------------------------------------------------------------------------------
-    // `pe`'s copy of a symmetric address, to be loaded, stored and copied. Throws Code::range for a PE that does not
-    // exist, Code::not_symmetric, and Code::unreachable where that PE's memory is not mapped; the operations below that
-    // take a PE reach such PEs as well, by their transport, and let other cores run while they wait for it. They throw
-    // what the transport says, and as waits do.
+    // Returns `pe`'s copy of a symmetric address, for loads, stores and copies. Throws Code::range for an invalid PE,
+    // Code::not_symmetric, and Code::unreachable when that PE's memory is not mapped.
+    //
+    // The operations below that take a PE also reach such PEs, through their transport; other cores run while they
+    // wait. They throw the errors of the transport and of waits.
     template <class T>
     [[nodiscard]] T* remote(T* symmetric, int pe, const Where& where = Where::current()) const;
     template <class T>
     [[nodiscard]] gm_view<T> remote(gm_view<T> symmetric, int pe, const Where& where = Where::current()) const;
-    // Copies `count` elements between this PE's GM and `pe`'s copy of a symmetric address; any length, also 0. Puts run
-    // on MTE3 and gets on MTE2: a flag to S, or quiet, comes before the data is used or its source is changed.
+    // Copies `count` elements between this PE's GM and `pe`'s copy of a symmetric address; `count` may be 0. Puts run
+    // on MTE3 and gets on MTE2: a flag to S, or quiet, must precede the use of the data and changes of its source.
     template <class T>
     void put(T* target, const T* source, std::size_t count, int pe, const Where& where = Where::current());
     template <class T>
     void get(T* target, const T* source, std::size_t count, int pe, const Where& where = Where::current());
-    // put, and then the signal: whoever sees the signal sees the data.
+    // put, followed by the signal: a PE that sees the signal sees the data.
     template <class T>
     void put_signal(T* target, const T* source, std::size_t count, std::uint64_t* signal, std::uint64_t value, int pe,
                     const Where& where = Where::current());
 
     // ---- signals (64-bit words, each alone in its cache line when writers differ) -----------------------------------
-    // Store and dcci of the line; the form with `pe` acts on that PE's copy of a symmetric word. Everything this core
-    // stored before is visible to whoever sees the value (publish data written by DMA only after a flag or barrier).
+    // Stores the word and cleans its line (dcci). The form with `pe` acts on that PE's copy of a symmetric word. A
+    // reader that sees the value also sees everything that this core stored before. (Publish data written by DMA only
+    // after a flag or barrier.)
     void signal_set(std::uint64_t* word, std::uint64_t value, const Where& where = Where::current());
     void signal_set_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where = Where::current());
-    // Atomic, also among PEs.
+    // Adds to the word atomically, also among PEs.
     void signal_add(std::uint64_t* word, std::uint64_t value, const Where& where = Where::current());
     void signal_add_on(std::uint64_t* word, std::uint64_t value, int pe, const Where& where = Where::current());
-    // The word as it is now.
+    // Returns the current value of the word.
     [[nodiscard]] std::uint64_t signal_fetch(const std::uint64_t* word, const Where& where = Where::current());
     [[nodiscard]] std::uint64_t signal_fetch_on(const std::uint64_t* word, int pe,
                                                 const Where& where = Where::current());
-    // Waits until `*word compare value` and returns the value that satisfied it. `pe` is whose store is expected, so
-    // that its death ends the wait (-1: the death of any PE does). Throws Code::timeout after the device's
+    // Waits until `*word compare value` is true and returns the value that satisfied it. `pe` is the PE whose store is
+    // expected: its death ends the wait (-1: the death of any PE does). Throws Code::timeout after the device's
     // wait_timeout, Code::peer_dead, Code::aborted.
     std::uint64_t signal_wait_until(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe = -1,
                                     const Where& where = Where::current());
-    // The same for `pe`'s copy of a symmetric word: polls it there.
+    // Like signal_wait_until, but polls `pe`'s copy of a symmetric word.
     std::uint64_t signal_wait_until_on(const std::uint64_t* word, Compare compare, std::uint64_t value, int pe,
                                        const Where& where = Where::current());
-    // signal_wait_until with a limit of its own; a time-out or a dead peer is returned and not thrown.
+    // Like signal_wait_until, with a limit for this wait. Returns a timeout or a dead peer instead of throwing it.
     Result<std::uint64_t> signal_wait_for(const std::uint64_t* word, Compare compare, std::uint64_t value,
                                           const WaitLimit& limit, const Where& where = Where::current());
 
@@ -228,7 +233,7 @@ public:
     T atomic_fetch_add(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
     template <Scalar T>
     T atomic_swap(T* address, std::type_identity_t<T> value, const Where& where = Where::current());
-    // Returns what was there; stores `desired` if that was `expected`.
+    // Returns the old value; stores `desired` if the old value was `expected`.
     template <AtomicInteger T>
     T atomic_compare_swap(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                           const Where& where = Where::current());
@@ -242,16 +247,16 @@ public:
                              const Where& where = Where::current());
 
     // ---- order between cores ----------------------------------------------------------------------------------------
-    // Barrier among all cores of the launch; every core must call it equally often. What a core did before is visible
-    // to all after it (on hardware: pipes and cache as with any other communication). Throws Code::mismatch when a core
-    // that has not arrived ends its kernel, Code::timeout, Code::aborted.
+    // A barrier among all cores of the launch; every core must call it equally often. Everything a core did before is
+    // visible to all cores after it (on hardware: pipes and cache follow the usual rules of communication). Throws
+    // Code::mismatch when a core ends its kernel without arriving, Code::timeout, Code::aborted.
     void core_barrier(const Where& where = Where::current());
     // Lets other cores run.
     void yield(const Where& where = Where::current());
-    // As printf, for looking at what a kernel does: each call prints a line, preceded by who printed it, "[PE 0 core 3]
-    // ". At most 1024 bytes, what is beyond is cut off. Goes where DeviceConfig::print says.
+    // Debug output like printf. Each call prints one line with the prefix "[PE 0 core 3] ". The text is cut off after
+    // 1023 bytes. DeviceConfig::print selects the destination.
     [[gnu::format(printf, 2, 3)]] void printf(const char* format, ...);
-    // For the library: what watches this core; null in fast mode.
+    // For the library: the hooks of this core; null in fast mode.
     [[nodiscard]] CoreHooks* hooks() const { return state_.hooks; }
     [[nodiscard]] detail::CoreContext* context() const { return state_.context; }
     [[nodiscard]] const Fabric& fabric() const { return *state_.fabric; }
@@ -265,7 +270,7 @@ private:
                                      const Where& where);
     template <class T, class Run, class Changes>
     T atomic(const char* operation, T* address, bool add, const Where& where, Run&& run, Changes&& changes);
-    // As remote(); null where only the operations for unmapped PEs reach.
+    // Like remote(), but returns null when only the operations for unmapped PEs reach the PE.
     template <class T>
     [[nodiscard]] T* find(T* symmetric, int pe, const Where& where) const;
     [[nodiscard]] void* find_slow_path(const void* symmetric, int pe, const Where& where) const;
@@ -283,14 +288,14 @@ private:
     void quiet_unmapped(const Where& where);
     std::uint64_t wait_slow_path(const detail::Condition& condition, const Where& where);
     void core_barrier_slow_path(const Where& where);
-    // `round`: polls in a row; 0: no poll.
+    // `round`: number of consecutive polls; 0: a plain yield.
     void poll_point(std::uint64_t round, const Where& where);
 
     detail::CoreState state_;
     std::size_t ub_used_ = 0;
     detail::Accumulate accumulate_ = nullptr;
-    // The line of the last dcci, to recognise polling; how often it was polled; calls left until one is taken for
-    // polling anyway (a loop over several lines polls, too).
+    // Detect polling: the line of the last dcci; the number of consecutive dccis of this line; dcci calls left until
+    // one counts as a poll anyway (a loop over several lines polls, too).
     std::uintptr_t last_line_ = 0;
     std::uint64_t polls_ = 0;
     int dcci_left_ = dcci_burst;

@@ -14,13 +14,13 @@ void check_plain_copy(const char* operation, const void* ub, const void* gm, std
                       std::size_t gm_room, const Where& where) {
     const std::size_t room = ub_room < gm_room ? ub_room : gm_room;
     const bool misaligned = ((number_of(ub) | (count * sizeof(T))) % ub_alignment | number_of(gm) % alignof(T)) != 0;
-    // count - 1: zero becomes larger than any room.
+    // count - 1: zero wraps to a value larger than any room.
     if (misaligned || count - 1 >= room) [[unlikely]] {
         fail_plain_copy(operation, ub, gm, sizeof(T), count, ub_room, gm_room, where);
     }
 }
 
-// The side whose gaps are given spans `units` units of 32 bytes; it must lie inside `room` bytes.
+// Bytes that the blocks and gaps of one side span.
 inline std::size_t strided_span(const StridedShape& shape, std::size_t gap_units) {
     return ((shape.blocks - 1) * (shape.block_units + gap_units) + shape.block_units) * ub_alignment;
 }

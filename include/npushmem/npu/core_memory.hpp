@@ -9,12 +9,13 @@ namespace npushmem::npu {
 
 namespace detail {
 
-// Thread sanitizer knows no fences; under it the acquire and release accesses of the signals carry the order alone.
+// The thread sanitizer does not support fences: in its builds only the acquire and release accesses of the signals
+// provide order.
 inline void order_stores() {
 #if defined(__SANITIZE_THREAD__)
     std::atomic_signal_fence(std::memory_order_acq_rel);
 #else
-    // Pairs with the order_stores (dcci, fence) of whoever reads or writes the published data next.
+    // Pairs with order_stores (dcci, fence) of the next core that reads or writes the published data.
     std::atomic_thread_fence(std::memory_order_acq_rel);
 #endif
 }
@@ -23,12 +24,12 @@ inline void complete_stores() {
 #if defined(__SANITIZE_THREAD__)
     std::atomic_signal_fence(std::memory_order_seq_cst);
 #else
-    // Pairs with the quiet of another PE: of two PEs that store, quiet and then load, one sees the other's store.
+    // Pairs with quiet of another PE: if two PEs store, quiet and then load, at least one sees the other's store.
     std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
 }
 
-// The operand of an atomic as transports take it, and back.
+// Convert the operand of an atomic to and from the transports' 64-bit form.
 template <class T>
 std::uint64_t to_bits(T value) {
     return static_cast<std::make_unsigned_t<T>>(value);
@@ -100,7 +101,7 @@ template <Scalar T>
 inline T Core::load(const T* address, const Where& where) {
     check_scalar("load", address, where);
     T value;
-    // Relaxed: dcci, signals and barriers carry the order.
+    // Relaxed: dcci, signals and barriers provide the order.
     if (state_.hooks == nullptr) [[likely]]
         __atomic_load(address, &value, __ATOMIC_RELAXED);
     else
@@ -112,7 +113,7 @@ template <Scalar T>
 inline void Core::store(T* address, std::type_identity_t<T> value, const Where& where) {
     check_scalar("store", address, where);
     last_line_ = 0;
-    // Relaxed: dcci, signals and barriers carry the order.
+    // Relaxed: dcci, signals and barriers provide the order.
     if (state_.hooks == nullptr) [[likely]]
         __atomic_store(address, &value, __ATOMIC_RELAXED);
     else
@@ -283,7 +284,7 @@ inline std::uint64_t Core::signal_wait_until_on(const std::uint64_t* word, Compa
     return signal_wait_until(there, compare, value, pe, where);
 }
 
-// `changes(before)`: whether the word has another value than `before` afterwards.
+// `changes(before)`: whether the operation changes the word from `before`.
 template <class T, class Run, class Changes>
 inline T Core::atomic(const char* operation, T* address, bool add, const Where& where, Run&& run, Changes&& changes) {
     check_scalar(operation, address, where);

@@ -1,4 +1,4 @@
-// The plain facts a Core is made of. For the library only.
+// The data members of a Core. For the library only.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace npushmem::npu {
 
 class CoreHooks;
 
-// Takes one line at a time, its end of line included. Called by the threads that run cores.
+// Receives one line per call, including the newline. The threads that run cores call it.
 using Print = std::function<void(std::string_view line)>;
 
 namespace detail {
@@ -35,8 +35,8 @@ struct CorePosition {
 
 struct UbRegion {
     std::byte* base = nullptr;
-    std::size_t bytes = 0;     // what kernels may allocate
-    std::size_t reserved = 0;  // behind it
+    std::size_t bytes = 0;     // bytes that kernels may allocate
+    std::size_t reserved = 0;  // bytes above them, reserved for the library
 };
 
 struct CoreState {
@@ -46,13 +46,13 @@ struct CoreState {
     int my_pe = 0;
     int n_pes = 1;
     const Fabric* fabric = nullptr;
-    RemoteOperations* unmapped = nullptr;  // null: every PE is mapped, or cannot be reached
-    CoreContext* context = nullptr;        // null only in tests of operations that never wait
+    RemoteOperations* unmapped = nullptr;  // null: every PE is mapped or unreachable
+    CoreContext* context = nullptr;        // null only in tests whose operations never wait
     CoreHooks* hooks = nullptr;
     const Print* print = nullptr;  // null or empty: standard output
 };
 
-// A 64-bit word a core waits for, and the PE whose store is expected (-1: unknown).
+// The condition on a 64-bit word that a core waits for, and the PE whose store is expected (-1: unknown).
 struct Condition {
     const std::uint64_t* word;
     Compare compare;
@@ -60,10 +60,10 @@ struct Condition {
     int pe;
 };
 
-// How copies out of UB combine with what is in GM.
+// Combines the data of a copy out of UB with the contents of GM.
 using Accumulate = void (*)(void* target, const void* source, std::size_t bytes);
 
-// All throw KernelError, with the operation, the values, the rule, and where in the kernel.
+// All throw KernelError with the operation, the values, the rule, and the source line of the kernel.
 [[noreturn]] NPUSHMEM_NPU_EXPORT void fail_plain_copy(const char* operation, const void* ub, const void* gm,
                                                       std::size_t element, std::size_t count, std::size_t ub_room,
                                                       std::size_t gm_room, const Where& where);

@@ -9,10 +9,10 @@ namespace npushmem::npu {
 
 namespace detail {
 
-// `addresses`: all of them or-ed together.
+// `addresses`: bitwise OR of all addresses.
 inline void check_vector(const char* operation, std::uintptr_t addresses, std::size_t count, std::size_t room,
                          const Where& where) {
-    // count - 1: zero becomes larger than any room.
+    // count - 1: zero wraps to a value larger than any room.
     if (addresses % ub_alignment != 0 || count - 1 >= room) [[unlikely]] {
         fail_vector(operation, addresses, count, room, where);
     }

@@ -15,29 +15,29 @@ namespace detail {
 class Executor;
 }
 
-// One per PE. A program that was started with npushmem_init uses device(); a test makes its own over a fabric of its
-// own.
+// Each PE has one device. A program that called npushmem_init uses device(); a test creates its own device over its own
+// fabric.
 class NPUSHMEM_NPU_EXPORT Device {
 public:
-    // `fabric` and `wait_policy` must outlive the device. Code::config for sizes out of range; no threads and no memory
-    // are taken before the first launch.
+    // `fabric` and `wait_policy` must outlive the device. Returns Code::config for sizes out of range. Allocates no
+    // threads and no memory before the first launch.
     static Result<std::unique_ptr<Device>> create(const DeviceConfig& config, const Fabric& fabric,
                                                   WaitPolicy& wait_policy);
-    // With the wait policy of a program without a runtime: a short spin, then yields, then sleeps of up to a
+    // Uses the wait policy of a program without a runtime: a short spin, then yields, then sleeps of up to a
     // millisecond.
     static Result<std::unique_ptr<Device>> create(const DeviceConfig& config, const Fabric& fabric);
 
     Device(const Device&) = delete;
     Device& operator=(const Device&) = delete;
-    // Gives up what is still queued, ends running kernels at their next wait, and joins the workers. Streams and events
-    // of the device stay valid as objects; their calls fail with Code::state.
+    // Drops queued launches, ends running kernels at their next wait, and joins the workers. Streams and events of the
+    // device stay valid as objects; their calls return Code::state.
     ~Device();
 
     [[nodiscard]] const DeviceConfig& config() const;
     [[nodiscard]] const Fabric& fabric() const;
-    // A stream that lives as long as the device.
+    // A stream with the lifetime of the device.
     [[nodiscard]] Stream& default_stream();
-    // Waits for all streams; the first failure found.
+    // Waits for all streams. Returns the first failure found.
     Status synchronize();
 
 private:
@@ -49,7 +49,7 @@ private:
     std::unique_ptr<Stream> default_stream_;
 };
 
-// The device of this process's PE, made on first use after init. Defined by the runtime, not by the device. Throws
+// The device of this process's PE, created on first use after init. The runtime defines this function. Throws
 // KernelError(Code::not_initialized) before init and after finalize.
 NPUSHMEM_NPU_EXPORT Device& device();
 

@@ -1,4 +1,4 @@
-// The size of an emulated NPU, and limits of time.
+// Size and time limits of an emulated NPU.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,21 @@
 namespace npushmem::npu {
 
 struct DeviceConfig {
-    int blocks = 20;                                   // most blocks of one launch, 1 to 4096
+    int blocks = 20;                                   // maximum blocks of one launch, 1 to 4096
     int vector_cores = 2;                              // sub-cores per block, 1 to 16
     std::size_t ub_bytes = 192 * 1024;                 // per vector core; a multiple of 4096
-    std::size_t ub_reserved = 4 * 1024;                // the top of it, for the library
-    int workers = 1;                                   // threads that run launches, started when first needed; 1 to 64
-    std::size_t stack_bytes = 256 * 1024;              // per core, committed page by page when touched
+    std::size_t ub_reserved = 4 * 1024;                // the top of UB, reserved for the library
+    int workers = 1;                                   // threads that run launches, 1 to 64; started when needed
+    std::size_t stack_bytes = 256 * 1024;              // per core; pages are committed when touched
     std::chrono::nanoseconds wait_timeout{0};          // default deadline of every wait in a kernel; 0: none
     std::chrono::nanoseconds launch_timeout{0};        // default deadline of a launch from its start; 0: none
-    std::function<void(std::string_view)> print = {};  // takes the lines of Core::printf; empty: standard output
+    std::function<void(std::string_view)> print = {};  // receives the lines of Core::printf; empty: standard output
     HooksFactory hooks = {};                           // empty: fast mode
-    BarrierChoice barrier = {};                        // of barriers that name none
-    RemoteMode remote_mode = RemoteMode::configured;   // to PEs that are not mapped
+    BarrierChoice barrier = {};                        // for barriers without a choice of their own
+    RemoteMode remote_mode = RemoteMode::configured;   // for PEs that are not mapped
 
     [[nodiscard]] int cores() const { return blocks * vector_cores; }
-    // Code::config with the first value that is out of range.
+    // Returns Code::config with the first value that is out of range.
     [[nodiscard]] Status validate() const;
 };
 

@@ -1,4 +1,4 @@
-// What a kernel throws, and what ends a launch when nobody in the kernel catches it.
+// The exception that kernels throw. It ends the launch unless the kernel catches it.
 #pragma once
 
 #include <stdexcept>
@@ -10,19 +10,19 @@
 
 namespace npushmem::npu {
 
-// A misuse of the kernel language (bad alignment, exhausted UB, ...) or a wait that cannot succeed (deadline, dead
-// peer, launch given up because another core failed). An exception that leaves a kernel ends its launch: the other
-// cores are unwound at their next wait, and the stream's synchronize() returns the code and the message.
+// A misuse of the kernel language (bad alignment, exhausted UB, ...) or a failed wait (deadline, dead peer, launch
+// aborted because another core failed). An exception that leaves a kernel ends its launch: the other cores unwind at
+// their next wait, and the stream's synchronize() returns the code and the message.
 class NPUSHMEM_NPU_EXPORT KernelError : public std::runtime_error {
 public:
     KernelError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
-    // A rule that has a hazard's number; the message ends with it.
+    // For a violated rule with a hazard number; the message ends with this number.
     KernelError(Code code, const std::string& message, Hazard hazard, const std::source_location& where)
         : std::runtime_error(message), code_(code), hazard_(hazard), where_(where) {}
     explicit KernelError(const Status& status) : KernelError(status.code(), status.message()) {}
 
     [[nodiscard]] Code code() const noexcept { return code_; }
-    // Hazard::none, and no place, for errors that have no number.
+    // Hazard::none and an empty `where` for errors without a hazard number.
     [[nodiscard]] Hazard hazard() const noexcept { return hazard_; }
     [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
 

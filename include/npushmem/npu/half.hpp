@@ -15,7 +15,7 @@ public:
     constexpr half() = default;
     constexpr explicit half(float value) : bits_(encode(value)) {}
 
-    // One rounding from double (never by way of a rounded float).
+    // Rounds once from double, not through a rounded float.
     static constexpr half from_double(double value) { return half(detail::round_to_odd(value)); }
     static constexpr half from_bits(std::uint16_t bits) {
         half result;
@@ -31,14 +31,14 @@ private:
     static constexpr std::uint32_t smallest_normal = 0x38800000;            // 2^-14
     static constexpr std::uint32_t infinity = 0x7F800000;
 
-    // No branches that a compiler could not turn into selects: this runs in vector loops.
+    // Only branches that a compiler can turn into selects: this runs in vector loops.
     static constexpr std::uint16_t encode(float value) {
         const auto word = std::bit_cast<std::uint32_t>(value);
         const std::uint32_t magnitude = word & 0x7FFFFFFFU;
-        // The exponent is rebased by 127 - 15, the mantissa loses 13 bits; a carry runs into the exponent, as it
-        // should.
+        // Rebases the exponent by 127 - 15 and drops 13 bits of the mantissa; a carry correctly increments the
+        // exponent.
         const std::uint32_t normal = (magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
-        // 0.5f has the unit of the last place of a subnormal half (2^-24): the addition does the rounding.
+        // The unit in the last place of 0.5f is that of a subnormal half (2^-24), so the addition rounds.
         const float shifted = std::bit_cast<float>(magnitude < smallest_normal ? magnitude : 0U) + 0.5F;
         const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F);
         std::uint32_t result = magnitude < smallest_normal ? subnormal : normal;

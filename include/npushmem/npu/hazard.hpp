@@ -1,5 +1,4 @@
-// The mistakes that checked mode finds, and how a finding is reported. The numbers are stable: tests and notes cite
-// them.
+// The errors that checked mode finds, and the format of findings. The numbers are stable: tests and notes cite them.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +13,25 @@ namespace npushmem::npu {
 enum class Hazard : unsigned char {
     none = 0,
     alignment = 1,           // UB address not 32-byte aligned, GM not aligned to the element
-    ub_overflow = 2,         // more UB than there is, padding included
-    ub_overlap = 3,          // two live UB buffers, or one and the library's part, share bytes
-    missing_flag = 4,        // two pipes of one core touch the same bytes and nothing orders them
+    ub_overflow = 2,         // allocation beyond the end of UB, padding included
+    ub_overlap = 3,          // overlap of two live UB buffers, or with the library's part
+    missing_flag = 4,        // unordered accesses of two pipes of one core to the same bytes
     unwritten_ub = 5,        // UB read before it was written, or padding used as data
-    copy_shape = 6,          // length, count or gap that the hardware would truncate or refuse
-    stale_read = 7,          // scalar read of a line cached before the write that it should see
-    unpublished = 8,         // data announced while still in a cache or in MTE3's queue
-    lost_update = 9,         // a whole line written back over what others changed meanwhile
+    copy_shape = 6,          // length, count or gap that the hardware would truncate or reject
+    stale_read = 7,          // scalar read of a line that was cached before the expected write
+    unpublished = 8,         // data signalled while still in a cache or in MTE3's queue
+    lost_update = 9,         // a line written back over bytes that others changed meanwhile
     bad_address = 10,        // GM out of bounds, freed, or not symmetric
     misaligned_scalar = 11,  // scalar access not aligned to its size
     redundant = 12,          // dcci or quiet with nothing to do: a hint, no error
-    dma_race = 13,           // a copy reads what another core or PE writes, unordered
+    dma_race = 13,           // a copy reads bytes that another core or PE writes, unordered
     write_race = 14,         // two cores write the same bytes, unordered
     same_pipe = 15,          // overlapping commands of one pipe without a pipe barrier
-    flag_set_twice = 16,     // a flag set again before it was waited for
+    flag_set_twice = 16,     // a flag set again before the wait for it
     deadlock = 17,           // a wait that can never be satisfied
     flag_id = 18,            // flag id out of range, or the library's
     left_over = 19,          // kernel ends with flags set
-    wrong_direction = 20,    // a flag between other pipes than those that need the order
+    wrong_direction = 20,    // a flag between the wrong pipes
     barrier_on_scalar = 21,  // pipe barrier on S
     atomic_mode = 22,        // atomic mode left on
     core_barrier = 23,       // core barrier reached by some cores only, or at different places
@@ -44,30 +43,30 @@ enum class Hazard : unsigned char {
 
 // "H7"; empty for none.
 NPUSHMEM_NPU_EXPORT std::string id_of(Hazard hazard);
-// One line: how to fix it.
+// One line with the remedy.
 NPUSHMEM_NPU_EXPORT const char* advice_for(Hazard hazard);
 
-// One of the two accesses, or the one command, that a finding is about.
+// One side of a finding: one of two accesses, or the only command.
 struct FindingSide {
     int pe = -1;
     int core = -1;  // Core::index
     Pipe pipe = Pipe::scalar;
-    const char* what = nullptr;  // the operation; null: there is no such side
+    const char* what = nullptr;  // the operation; null: no such side
     std::source_location where;
 };
 
 struct Finding {
     Hazard hazard = Hazard::none;
-    std::string kernel;       // its name, or where it was launched
-    FindingSide here;         // who ran into it
-    FindingSide other;        // whom it collides with
-    std::string place;        // which memory: allocation and offset
-    std::string detail;       // what was expected and what was seen
-    std::uint64_t times = 1;  // how often, between these two lines
+    std::string kernel;       // its name, or the source line of its launch
+    FindingSide here;         // the access that revealed the hazard
+    FindingSide other;        // the conflicting access
+    std::string place;        // the memory: allocation and offset
+    std::string detail;       // the expected and the observed state
+    std::uint64_t times = 1;  // occurrences between these two source lines
 
-    // Hints are no errors.
+    // Hints are not errors.
     [[nodiscard]] bool hint() const { return hazard == Hazard::redundant; }
-    // All of it for a person to read, on several lines.
+    // The whole finding as readable text, in several lines.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
 };
 

@@ -15,22 +15,22 @@
 
 namespace npushmem::npu {
 
-// How to launch. Converts from a number, so that launch(stream, 20, kernel, ...) needs no more, and remembers the line
-// of the launch for error messages.
+// Parameters of a launch. Converts from a number, so that launch(stream, 20, kernel, ...) suffices. Records the source
+// line of the launch for error messages.
 struct LaunchConfig {
     LaunchConfig(int blocks, std::source_location launched = std::source_location::current())  // NOLINT
         : block_dim(blocks), where(launched) {}
 
     int block_dim;                        // 1 to the device's blocks; the kernel runs on every vector core of each
-    std::string name;                     // for messages; empty: the place of the launch
+    std::string name;                     // for messages; empty: the source line of the launch
     std::chrono::nanoseconds timeout{0};  // from the start of the kernel; 0: the device's launch_timeout
-    HooksFactory hooks = {};              // of this launch, as VirtualTime makes them; empty: the device's
+    HooksFactory hooks = {};              // of this launch, e.g. from VirtualTime; empty: the device's hooks
     std::source_location where;
 };
 
 namespace detail {
 
-// A kernel with its arguments; run() is called once per core, by one thread at a time.
+// A kernel with its arguments. run() is called once per core, by one thread at a time.
 class KernelBody {
 public:
     KernelBody() = default;
@@ -57,12 +57,12 @@ private:
 
 }  // namespace detail
 
-// Puts a run of `kernel` over config.block_dim blocks at the end of `stream`, and returns at once. Kernel and arguments
-// are copied (std::ref for a reference); pointers must stay valid until the launch has ended. Every core calls the same
-// copy, as const.
+// Queues a run of `kernel` on config.block_dim blocks at the end of `stream` and returns at once. The kernel and its
+// arguments are copied (use std::ref for a reference); pointers must stay valid until the launch has ended. Every core
+// calls the same copy, as const.
 //
-// Fails, with nothing queued, for a block_dim that is 0 or above the device (Code::range) and for a stream whose device
-// is gone or that was closed (Code::state). What goes wrong inside the kernel is reported by stream.synchronize().
+// Queues nothing and returns Code::range for a block_dim below 1 or above the device's blocks, and Code::state for a
+// closed stream or a destroyed device. stream.synchronize() reports failures inside the kernel.
 template <class Kernel, class... Args>
 Status launch(Stream& stream, const LaunchConfig& config, Kernel&& kernel, Args&&... args) {
     static_assert(std::is_invocable_v<const std::decay_t<Kernel>&, Core&, const std::decay_t<Args>&...>,

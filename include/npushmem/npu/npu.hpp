@@ -1,4 +1,4 @@
-// The kernel language in one include.
+// Includes the whole kernel language.
 #pragma once
 
 #include "npushmem/npu/barrier.hpp"

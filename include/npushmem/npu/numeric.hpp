@@ -1,4 +1,4 @@
-// The element types of the vector operations, and the one rule by which they convert into each other.
+// The element types of the vector operations and the conversions between them.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace npushmem::npu {
 
-// What add, multiply, cast, ... work on. (Copies and fills work on every trivially copyable type.)
+// Types of add, multiply, cast, ... (Copies and fills accept every trivially copyable type.)
 template <class T>
 concept Number =
     std::same_as<T, float> || std::same_as<T, half> || std::same_as<T, bfloat16> || std::same_as<T, std::int32_t>;
@@ -19,7 +19,7 @@ namespace detail {
 
 constexpr float magnitude_of(float value) { return value < 0 ? -value : value; }
 
-// To nearest, ties to even, saturating; NaN becomes 0.
+// Rounds to nearest, ties to even; saturates; NaN becomes 0.
 constexpr std::int32_t round_to_int(float value) {
     constexpr float no_fraction = 8388608.0F;  // 2^23: from here on every float is an integer
     const float pushed = value < 0 ? (value - no_fraction) + no_fraction : (value + no_fraction) - no_fraction;
@@ -31,7 +31,7 @@ constexpr std::int32_t round_to_int(float value) {
 
 }  // namespace detail
 
-// Converts with a single rounding to nearest, ties to even. To int32_t: saturates, NaN becomes 0.
+// Converts with a single rounding to nearest, ties to even. Conversions to int32_t saturate, and NaN becomes 0.
 template <Number To, Number From>
 constexpr To convert(From value) {
     if constexpr (std::same_as<To, From>)

@@ -1,4 +1,4 @@
-// From a stream of the kernel language to the handle that npushmemx_*_on_stream takes.
+// Converts a stream of the kernel language to the handle of npushmemx_*_on_stream.
 #pragma once
 
 #include "npushmem/npu/stream.hpp"
@@ -6,7 +6,7 @@
 
 namespace npushmem::npu {
 
-// Valid as long as the stream stays where it is.
+// Valid until the stream is moved or destroyed.
 inline npushmemx_stream_t handle_of(Stream& stream) { return reinterpret_cast<npushmemx_stream_t>(&stream); }
 
 }  // namespace npushmem::npu

@@ -5,9 +5,9 @@
 
 namespace npushmem::npu {
 
-// Each pipe runs its commands in the order of issue; different pipes are ordered only by flags and barriers.
+// Each pipe runs its commands in issue order. Only flags and barriers order different pipes.
 enum class Pipe : unsigned char {
-    scalar,    // issues everything; scalar loads and stores
+    scalar,    // issues all commands; scalar loads and stores
     vector,    // UB to UB: copy, fill, cast, arithmetic
     copy_in,   // GM to UB (MTE2)
     copy_out,  // UB to GM (MTE3)

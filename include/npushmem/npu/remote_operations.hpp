@@ -1,4 +1,4 @@
-// Operations on the memory of PEs that cannot be mapped: by a transport, on behalf of a core, while other cores run.
+// Operations on the memory of PEs that cannot be mapped. A transport executes them for a core while other cores run.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace npushmem::npu {
 
-// What an implementation of RemoteOperations keeps for one core: made by it at the core's first operation, kept by the
-// core from launch to launch, gone with the core's device; that may be after the implementation.
+// State of a RemoteOperations implementation for one core. The implementation creates it at the core's first operation.
+// The core keeps it from launch to launch; it is destroyed with the core's device, possibly after the implementation.
 class RemoteCoreState {
 public:
     RemoteCoreState() = default;
@@ -19,11 +19,12 @@ public:
     RemoteCoreState& operator=(const RemoteCoreState&) = delete;
     virtual ~RemoteCoreState() = default;
 
-    // A launch begins: failures of what its predecessors began on this core, and did not wait for, are not its own.
+    // Called when a launch begins. Failures of operations that earlier launches started on this core, and did not wait
+    // for, do not affect this launch.
     virtual void begin_launch() {}
 };
 
-// How a core waits inside such an operation.
+// Wait function of a core inside such an operation.
 class RemoteWait {
 public:
     RemoteWait() = default;
@@ -31,11 +32,11 @@ public:
     RemoteWait& operator=(const RemoteWait&) = delete;
     virtual ~RemoteWait() = default;
 
-    // Runs other cores, and sleeps when there is none, until `ready()`. Otherwise Code::timeout (the device's
-    // wait_timeout), Code::peer_dead (`pe`; -1: any), Code::aborted when the launch is being given up. `ready` may be
-    // called from contexts of other cores of the same thread, and not again once it was true.
+    // Runs other cores, or sleeps if there are none, until `ready()` returns true. Otherwise returns Code::timeout (the
+    // device's wait_timeout), Code::peer_dead (`pe`; -1: any PE) or Code::aborted (the launch is being aborted).
+    // Contexts of other cores on the same thread may call `ready`; nobody calls it again after it returned true.
     virtual Status until(const std::function<bool()>& ready, const char* what, int pe) = 0;
-    // Of the core that waits; null until the implementation has put something there.
+    // The state of the waiting core; null until the implementation sets it.
     [[nodiscard]] virtual std::unique_ptr<RemoteCoreState>& core_state() = 0;
 };
 
@@ -44,19 +45,20 @@ struct RemoteAtomic {
     enum class Kind : unsigned char { set, add, fetch, fetch_add, swap, compare_swap };
 
     Kind kind;
-    void* object;  // this PE's copy
+    void* object;  // address of this PE's copy
     std::size_t width;
     std::uint64_t operand = 0;
     std::uint64_t expected = 0;  // of compare_swap
 };
 
-// Called from kernels on any thread of the device at once. Objects of other PEs are named by this PE's copy. Each
-// returns Code::not_symmetric or Code::range for memory that is not whole in symmetric memory, what the transport says,
-// and what `wait` says; after a failure memory that was handed over may still be read, or written, until the device is
-// gone. What fails after its call has returned is told by a later call of the same core, at the latest by its next
-// quiet.
+// Kernels call it from several threads of the device concurrently. Objects of other PEs are identified by the address
+// of this PE's copy. Each operation returns Code::not_symmetric or Code::range for memory that is not entirely
+// symmetric, the errors of the transport, and the errors of `wait`. After a failure the transport may still read or
+// write the memory passed to it until the device is destroyed. A failure after the return of its operation is reported
+// by a later call of the same core, at the latest by its next quiet.
 //
-// "Before" is what this core has called before, and what any core has that this one has heard from since.
+// "Earlier operations" are those that this core has called before, and those of other cores that this core has
+// synchronised with since.
 class RemoteOperations {
 public:
     RemoteOperations() = default;
@@ -64,28 +66,28 @@ public:
     RemoteOperations& operator=(const RemoteOperations&) = delete;
     virtual ~RemoteOperations() = default;
 
-    // Where a symmetric address is in symmetric memory; no_offset: it is not.
+    // Offset of an address in symmetric memory; no_offset: the address is not symmetric.
     static constexpr std::uint64_t no_offset = ~std::uint64_t{0};
     [[nodiscard]] virtual std::uint64_t offset_of(const void* address) const = 0;
 
-    // Returns when `source` may be changed.
+    // Returns when `source` may be reused.
     virtual Status put(void* target, const void* source, std::size_t bytes, int pe, RemoteWait& wait) = 0;
-    // Returns when the bytes are there.
+    // Returns when the bytes have arrived.
     virtual Status get(void* target, const void* source, std::size_t bytes, int pe, RemoteWait& wait) = 0;
-    // As put; `signal` becomes `value` when the data is there, and not before.
+    // Like put. `signal` becomes `value` only after the data has arrived.
     virtual Status put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
                               std::uint64_t value, int pe, RemoteWait& wait) = 0;
-    // All but fetch come after everything that was put to that PE before. Those that fetch return when `before`, which
-    // must not be null then, has what was there.
+    // All kinds except fetch are ordered after all earlier puts to that PE. Fetching kinds return after `before`, which
+    // must not be null for them, has received the old value.
     virtual Status atomic(const RemoteAtomic& operation, std::uint64_t* before, int pe, RemoteWait& wait) = 0;
-    // To each PE, what was started before comes before what is started later.
+    // Orders earlier operations to each PE before later ones to the same PE.
     virtual Status fence(RemoteWait& wait) = 0;
-    // What was started before is complete and visible.
+    // Returns when all earlier operations are complete and visible.
     virtual Status quiet(RemoteWait& wait) = 0;
 };
 
-// Names for bytes that have no address here, for modes that watch what kernels do. No address of a process looks like
-// one: bit 63, then 23 bits of the PE, then 40 of the offset.
+// Synthetic addresses identify bytes that are not mapped here, for modes that observe kernels. No real address of a
+// process has this form: bit 63, then 23 bits of the PE, then 40 bits of the offset.
 namespace synthetic_address {
 
 inline constexpr std::uintptr_t mark = std::uintptr_t{1} << 63;

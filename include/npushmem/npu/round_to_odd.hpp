@@ -1,4 +1,4 @@
-// Double to float so that a second rounding, to a type of at most 22 significant bits, is still correct.
+// Rounds double to float such that a second rounding, to a type of at most 22 significant bits, is still correct.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace npushmem::npu::detail {
 
-// Inexact results are truncated and get their last bit set ("round to odd"), which keeps every later tie decidable.
+// Truncates inexact results and sets their last bit ("round to odd"), so that every later tie can be decided.
 constexpr float round_to_odd(double value) {
     const auto nearest = static_cast<float>(value);
     const auto back = static_cast<double>(nearest);

@@ -22,8 +22,8 @@ class StreamState;
 NPUSHMEM_NPU_EXPORT Status enqueue(Stream& stream, const LaunchConfig& config, std::unique_ptr<KernelBody> body);
 }  // namespace detail
 
-// Launches of one stream run one after the other, in order; launches of different streams in any order or at once.
-// All functions may be called from any thread, but not from inside a kernel.
+// Launches of one stream run one after the other, in order. Launches of different streams run in any order or
+// concurrently. Any thread may call all functions, but not from inside a kernel.
 class NPUSHMEM_NPU_EXPORT Stream {
 public:
     explicit Stream(Device& device);
@@ -31,23 +31,25 @@ public:
     Stream& operator=(Stream&&) noexcept;
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
-    // Waits for what is queued, as close() does; an error that nobody asked for is lost.
+    // Waits for queued launches like close(), but discards their failure.
     ~Stream();
 
-    // Waits until everything queued so far has ended, and returns the first failure since the last synchronize: its
-    // code, with kernel, PE, core and cause in the message. Launches queued behind a failed one are not run. After the
-    // failure is returned, the stream takes launches again. May run the kernels on the calling thread.
+    // Waits until all entries queued so far have ended. Returns the first failure since the last synchronize: its code,
+    // with kernel, PE, core and cause in the message. Launches queued after a failed one do not run. After the failure
+    // is returned, the stream accepts launches again. May run the kernels on the calling thread.
     Status synchronize();
-    // The same, waiting no longer than `timeout`; then Code::timeout, and the launches go on. Never runs kernels on the
+    // Like synchronize(), but returns Code::timeout after `timeout`; the launches continue. Never runs kernels on the
     // calling thread, so it returns in time even if a kernel never waits.
     Status synchronize(std::chrono::nanoseconds timeout);
-    // Code::ok when everything queued has ended well, Code::again when not yet ended; a failure stays for synchronize.
+    // Code::ok when all entries have succeeded; Code::again when some have not ended; otherwise the code of the
+    // failure, which stays for synchronize.
     [[nodiscard]] Code query() const;
-    // Everything queued from now on waits until what `event` recorded has ended. An event never recorded has happened.
+    // Entries queued after this call wait until the work recorded by `event` has ended. A never-recorded event counts
+    // as ended.
     Status wait(const Event& event);
-    // The device's choice.
+    // The device's barrier choice.
     [[nodiscard]] BarrierChoice barrier_choice() const;
-    // synchronize(), and then nothing can be launched any more (Code::state).
+    // Calls synchronize() and closes the stream: later launches return Code::state.
     Status close();
 
 private:
@@ -57,14 +59,14 @@ private:
     std::shared_ptr<detail::StreamState> state_;
 };
 
-// A point in a stream. Copies name the same point.
+// A point in a stream. Copies refer to the same point.
 class NPUSHMEM_NPU_EXPORT Event {
 public:
-    // Everything queued in `stream` until now. Replaces what was recorded before.
+    // Records all entries queued in `stream` so far. Replaces the earlier record.
     Status record(const Stream& stream);
-    // Whether that has ended (well or not). An event never recorded has happened.
+    // Whether the recorded entries have ended, successfully or not. True for a never-recorded event.
     [[nodiscard]] bool query() const;
-    // Waits for it; returns the stream's failure without taking it away from the stream's own synchronize.
+    // Waits for the recorded entries. Returns the stream's failure, which stays for the stream's own synchronize.
     Status synchronize() const;
 
 private:

@@ -1,8 +1,8 @@
-// The arithmetic behind Core's vector operations, without any rule of the device. In the library, so that every kernel
-// computes the same bits whatever flags its own file is compiled with.
+// The arithmetic of Core's vector operations, without the rules of the device. It is part of the library, so that every
+// kernel computes the same bits whatever flags its file is compiled with.
 //
-// Each result is rounded once per operation to nearest, ties to even; int32_t wraps. `target` may be one of the
-// sources; otherwise nothing overlaps.
+// Each operation rounds its result once, to nearest, ties to even; int32_t wraps. `target` may be one of the sources;
+// other overlaps are undefined.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Typed windows onto the two memories a kernel sees. A view is an address and a count; copying it copies no data.
+// Typed views of the two memories of a kernel, UB and GM. A view is an address and a count; copying it copies no data.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace detail {
                                                    std::size_t size);
 }  // namespace detail
 
-// `size()` elements of T in a memory that Tag names. The address is for Core's operations; a kernel that dereferences
-// it itself works in fast mode, but no later mode can check what it does.
+// `size()` elements of T in the memory that Tag names. The address is for Core's operations. A kernel that dereferences
+// it works in fast mode, but other modes cannot check that access.
 template <class T, class Tag>
 class memory_view {
     static_assert(std::is_trivially_copyable_v<T>, "device memory holds trivially copyable elements only");
@@ -25,7 +25,7 @@ public:
     using element_type = T;
 
     constexpr memory_view() = default;
-    // The caller vouches for [data, data + size).
+    // The caller guarantees that [data, data + size) is valid.
     constexpr memory_view(T* data, std::size_t size) : data_(data), size_(size) {}
     // A view for writing is also one for reading.
     template <class U>
@@ -37,16 +37,16 @@ public:
     [[nodiscard]] constexpr std::size_t size() const { return size_; }
     [[nodiscard]] constexpr std::size_t size_bytes() const { return size_ * sizeof(T); }
 
-    // `count` elements from `offset` on. Throws KernelError when they are not all inside this view.
+    // `count` elements starting at `offset`. Throws KernelError unless all are inside this view.
     [[nodiscard]] constexpr memory_view sub(std::size_t offset, std::size_t count) const {
         if (offset > size_ || count > size_ - offset) detail::fail_subview(Tag::name, offset, count, size_);
         return {data_ + offset, count};
     }
-    // Everything from `offset` on.
+    // All elements from `offset` to the end.
     [[nodiscard]] constexpr memory_view from(std::size_t offset) const {
         return sub(offset, offset <= size_ ? size_ - offset : 0);
     }
-    // The same bytes as elements of U; bytes behind the last whole U are left out.
+    // The same bytes as elements of U; omits bytes after the last whole U.
     template <class U>
     [[nodiscard]] memory_view<U, Tag> as() const {
         return {reinterpret_cast<U*>(data_), size_bytes() / sizeof(U)};
@@ -64,7 +64,7 @@ struct gm_tag {
     static constexpr const char* name = "GM";
 };
 
-// Unified buffer of one vector core; made by Core::ub_alloc. Valid until the kernel returns on that core.
+// Unified buffer of one vector core; created by Core::ub_alloc. Valid until the kernel returns on that core.
 template <class T>
 using ub_view = memory_view<T, ub_tag>;
 
@@ -72,7 +72,7 @@ using ub_view = memory_view<T, ub_tag>;
 template <class T>
 using gm_view = memory_view<T, gm_tag>;
 
-// gm(pointer, count), so that the element type need not be written.
+// gm(pointer, count) deduces the element type.
 template <class T>
 constexpr gm_view<T> gm(T* data, std::size_t size) {
     return {data, size};

@@ -1,4 +1,4 @@
-// Virtual time: how long a kernel would take on a modelled device, and what its pipes would do meanwhile.
+// Virtual time: an estimate of the time of a kernel, and of the activity of its pipes, on a modelled device.
 //
 //   VirtualTime time(DeviceModel::read("device.txt").value());
 //   LaunchConfig config(20);
@@ -23,28 +23,28 @@ namespace npushmem::npu {
 struct VirtualReport {
     struct Pe {
         int pe = 0;
-        int cores = 0;                 // of the largest launch
-        double seconds = 0;            // all launches, one after the other
-        std::array<double, 4> busy{};  // share of the cores' time that S, V, MTE2, MTE3 worked, 0 to 1
+        int cores = 0;                 // cores of the largest launch
+        double seconds = 0;            // total of all launches, one after the other
+        std::array<double, 4> busy{};  // share of the cores' time in which S, V, MTE2, MTE3 were busy, 0 to 1
     };
-    // One direction of a link; -1: the switch, whose ports are links as well.
+    // One direction of a link; -1: the switch. The switch's ports count as links.
     struct Link {
         int from = 0;
         int to = 0;
         double bytes = 0;
-        double busy = 0;  // share of seconds() that the bytes take at the link's rate, 0 to 1
+        double busy = 0;  // share of seconds() that the bytes need at the link's rate, 0 to 1
     };
     std::vector<Pe> pes;
-    std::vector<Link> links;  // that were used
+    std::vector<Link> links;  // the links that were used
 
-    // Of the slowest PE.
+    // Seconds of the slowest PE.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT double seconds() const;
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
 };
 
-// One for all PEs of a process. Launches run as in fast mode, each operation where it is written, and take as long as
-// that takes; the same kernel over the same data takes the same virtual time. One launch at a time on each PE; times
-// that other processes' PEs cause are not known here, their signals count as there when they are seen.
+// One object serves all PEs of a process. Launches run as in fast mode, with its real duration; the same kernel over
+// the same data takes the same virtual time. Run one launch at a time on each PE. Delays caused by PEs of other
+// processes are unknown here: their signals count as arrived when they are seen.
 class NPUSHMEM_NPU_EXPORT VirtualTime {
 public:
     explicit VirtualTime(const DeviceModel& model = {});
@@ -52,14 +52,15 @@ public:
     VirtualTime& operator=(const VirtualTime&) = delete;
     ~VirtualTime();
 
-    // For LaunchConfig::hooks. What it makes refers to this object.
+    // Returns the factory for LaunchConfig::hooks. Its hooks refer to this object.
     [[nodiscard]] HooksFactory hooks();
 
-    // When no launch with these hooks runs.
+    // Call only while no launch with these hooks runs.
     [[nodiscard]] VirtualReport report() const;
-    // The Chrome trace format: a process per PE, a thread per pipe of each core. The first million commands.
+    // Writes the Chrome trace format: a process per PE, a thread per pipe of each core. Limited to the first million
+    // commands.
     void write_timeline(std::ostream& out) const;
-    // Back to 0.
+    // Resets all times to 0.
     void reset();
 
 private:

@@ -114,7 +114,7 @@ TEST(BarrierV3Errors, NonMembersAndMissingPeersAreNamed) {
     };
     const Status stranger = barrier({1, 1, 2});
     EXPECT_EQ(stranger.code(), Code::argument);
-    EXPECT_THAT(stranger.message(), HasSubstr("PE 0 is no member of the team of 2 PEs from 1 by 1"));
+    EXPECT_THAT(stranger.message(), HasSubstr("PE 0 is not a member of the team of 2 PEs from 1 by 1"));
     const Status late = barrier({0, 2, 2});
     EXPECT_EQ(late.code(), Code::timeout);
     EXPECT_THAT(late.message(), HasSubstr("from PE 2 to be >= 1, last saw 0"));

@@ -46,12 +46,12 @@ TEST(DeviceModel, WhatItWritesItReads) {
 
 TEST(DeviceModel, WhatIsWrongIsNamedWithItsLine) {
     EXPECT_THAT(refusal("gm_rate = 1\n\n# a comment\nnonsense"), AllOf(HasSubstr("line 4"), HasSubstr("'nonsense'")));
-    EXPECT_THAT(refusal("gm_rate = fast"), AllOf(HasSubstr("line 1"), HasSubstr("'fast' is no rate above 0")));
-    EXPECT_THAT(refusal("hccs_rate = 0"), HasSubstr("'0' is no rate above 0"));
-    EXPECT_THAT(refusal("flag = -1"), HasSubstr("'-1' is no time"));
-    EXPECT_THAT(refusal("flag = nan"), HasSubstr("'nan' is no time"));
+    EXPECT_THAT(refusal("gm_rate = fast"), AllOf(HasSubstr("line 1"), HasSubstr("'fast': expected a rate above 0")));
+    EXPECT_THAT(refusal("hccs_rate = 0"), HasSubstr("'0': expected a rate above 0"));
+    EXPECT_THAT(refusal("flag = -1"), HasSubstr("'-1': expected a time"));
+    EXPECT_THAT(refusal("flag = nan"), HasSubstr("'nan': expected a time"));
     EXPECT_THAT(refusal("group = 0"), HasSubstr("1 to 4096"));
-    EXPECT_THAT(refusal("colour = 5"), AllOf(HasSubstr("no 'colour'"), HasSubstr("vector_rate")));
+    EXPECT_THAT(refusal("colour = 5"), AllOf(HasSubstr("unknown name 'colour'"), HasSubstr("vector_rate")));
     EXPECT_THAT(DeviceModel::read("/nowhere/device.txt").status().message(),
                 HasSubstr("cannot read the device model /nowhere/device.txt: No such file"));
     EXPECT_THAT(DeviceModel::read("/").status().message(), HasSubstr("cannot read the device model /: Is a directory"));
