@@ -1,4 +1,4 @@
-// Random and almost valid bytes against a live rendezvous service while a real job starts there, over and over. Every
+// Sends random and almost valid bytes to a live rendezvous service while real jobs start there repeatedly. Every
 // sequence comes from a seed that a failure prints.
 #include <gmock/gmock.h>
 
@@ -23,7 +23,7 @@ MATCHER(Succeeded, "") {
     return arg.ok();
 }
 
-// Makes what an attacker could send who knows the protocol and the job's name, but not its secret.
+// Generates the messages of an attacker that knows the protocol and the job's name, but not its secret.
 class Attacker {
 public:
     Attacker(std::uint32_t seed, const Nonce& job) : random_(seed), job_(job) {}
@@ -36,7 +36,7 @@ public:
         return bytes;
     }
 
-    // One message of the kinds below, whole or cut.
+    // One message of the kinds below, complete or truncated.
     Buffer message() {
         Buffer bytes = kind();
         if (below(3) == 0) mutate(bytes);
@@ -78,7 +78,7 @@ private:
                          below(3), type, payload);
     }
 
-    // Claims a payload that never comes.
+    // Announces a payload that never arrives.
     Buffer header_only() {
         FrameHeader header{static_cast<FrameType>(1 + below(10)), 0,
                            static_cast<std::uint32_t>(below(std::size_t{1} << 32)), 0};
@@ -94,7 +94,7 @@ private:
     Nonce job_;
 };
 
-// One connection: a few messages, then it hangs up or stays open among the last `kept`.
+// Opens one connection and sends a few messages. Then closes it, or leaves it open among the last `kept`.
 void attack_once(Attacker& attacker, const Address& where, std::vector<RawClient>& kept) {
     constexpr std::size_t max_open_clients = 64;
     RawClient client(where);
@@ -130,7 +130,7 @@ TEST_P(UidFuzz, AJobStartsWhileUnauthenticatedPeersSendGarbage) {
     EXPECT_THAT(job.run(5, body), Each(Succeeded())) << "after the attack, seed " << GetParam();
 }
 
-// Those who hold the secret may be broken too: their start may fail, the service must live.
+// PEs that hold the secret may be faulty too: their start may fail, but the service must survive.
 TEST_P(UidFuzz, MembersThatSendGarbageDoNotKillTheService) {
     constexpr int attacks = 300;
     const ThreadJob job;
@@ -149,7 +149,7 @@ TEST_P(UidFuzz, MembersThatSendGarbageDoNotKillTheService) {
         client.send(raw_frame(keys.connector, 0, 0, type, payload));
         if (attacker.below(2) == 0) client.send(attacker.message());
     }
-    // Another job at the same service is none the worse for it.
+    // Another job at the same service is not affected.
     const ThreadJob other;
     EXPECT_EQ(other.id().service, id.service);
     EXPECT_THAT(other.run(5, [](Bootstrap& rank) { return rank.barrier(); }), Each(Succeeded()));

@@ -1,4 +1,4 @@
-// Copies between GM and UB: what they move, and what they refuse.
+// Copies between GM and UB: the bytes that they move and the arguments that they reject.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct CopyTest : testing::Test {
 
     CopyTest() { std::iota(source.begin(), source.end(), std::uint16_t{1}); }
 
-    // The refusal of what `body` does, as KernelError's message; "" when it is accepted.
+    // Returns the message of the KernelError that `body` throws; "" if it throws none.
     template <class Body>
     std::string refusal(Body&& body) {
         std::string message;
@@ -41,7 +41,7 @@ struct CopyTest : testing::Test {
     }
 };
 
-TEST_F(CopyTest, PlainMovesExactlyTheElementsAskedFor) {
+TEST_F(CopyTest, PlainMovesExactlyTheRequestedElements) {
     for (std::size_t count : {16U, 32U, 176U, 4096U}) {
         target.assign(4096, 0xEEEE);
         ASSERT_EQ(refusal([&](Core& core) {
@@ -55,7 +55,7 @@ TEST_F(CopyTest, PlainMovesExactlyTheElementsAskedFor) {
     }
 }
 
-TEST_F(CopyTest, PlainRefusesWhatHardwareWouldTruncateOrFault) {
+TEST_F(CopyTest, PlainRejectsArgumentsThatHardwareWouldTruncateOrFault) {
     const auto with = [&](auto body) {
         return refusal([&](Core& core) { body(core, core.ub_alloc<std::uint16_t>(64)); });
     };
@@ -87,7 +87,7 @@ TEST_F(CopyTest, StridedGathersAndScatters) {
     }
 }
 
-TEST_F(CopyTest, StridedRefusesShapesOutsideTheLimitsOrTheViews) {
+TEST_F(CopyTest, StridedRejectsShapesOutsideTheLimitsOrTheViews) {
     const auto with = [&](const StridedShape& shape) {
         return refusal([&](Core& core) { core.data_copy(core.ub_alloc<std::uint16_t>(160), in(), shape); });
     };
@@ -130,12 +130,12 @@ TEST_F(CopyTest, PadCopiesAreByteExactInGmAndFillInUb) {
     }
 }
 
-TEST_F(CopyTest, PadRefusesShapesOutsideTheLimitsOrTheViews) {
+TEST_F(CopyTest, PadRejectsShapesOutsideTheLimitsOrTheViews) {
     const auto with = [&](const PadShape& shape) {
         return refusal([&](Core& core) { core.data_copy_pad(core.ub_alloc<std::uint16_t>(40), in(), shape); });
     };
     EXPECT_EQ(with({.block_bytes = 64}), "");
-    // 70 bytes are there, but the padded block would take 96.
+    // 70 bytes are available, but the padded block needs 96.
     EXPECT_THAT(with({.block_bytes = 70}), HasSubstr("padded blocks and gaps must lie inside the UB view"));
     EXPECT_THAT(with({.block_bytes = 0}), HasSubstr("block_bytes must be 1 to 2097151"));
     EXPECT_THAT(with({.block_bytes = 3}), HasSubstr("whole elements"));
@@ -167,7 +167,7 @@ TEST_F(CopyTest, AtomicAddAccumulatesUntilSwitchedOff) {
     }
 }
 
-TEST_F(CopyTest, ViewsRefuseToGrow) {
+TEST_F(CopyTest, ViewsCannotGrow) {
     EXPECT_THROW(static_cast<void>(in().sub(4090, 7)), KernelError);
     EXPECT_THROW(static_cast<void>(in().from(4097)), KernelError);
     EXPECT_THROW(static_cast<void>(in().sub(1, SIZE_MAX)), KernelError);

@@ -82,7 +82,7 @@ TEST_F(MemoryTest, FlagsCheckTheirIdsOnly) {
     EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST_F(MemoryTest, ScalarAccessesRefuseMisalignmentAndOutOfRange) {
+TEST_F(MemoryTest, ScalarAccessesRejectMisalignmentAndOutOfRange) {
     const Status status = pe.run(1, [&](Core& core) {
         auto* bytes = array.at<char>(0);
         EXPECT_NE(refusal([&] { core.store(reinterpret_cast<std::uint32_t*>(bytes + 2), 1U); }, Code::argument), "");
@@ -167,7 +167,7 @@ TEST_F(MemoryTest, CoresOfOneLaunchSignalEachOther) {
     auto* word = array.at<std::uint64_t>(0);
     std::uint64_t seen[4] = {};
     const Status status = pe.run(2, [&](Core& core) {
-        // Each waits for the one with the next higher index, which runs later.
+        // Each core waits for the core with the next higher index, which runs later.
         const auto mine = static_cast<std::uint64_t>(core.count() - core.index());
         if (core.index() < 3) seen[core.index()] = core.signal_wait_until(word, Compare::greater_equal, mine - 1);
         core.signal_add(word, 1);
@@ -179,7 +179,7 @@ TEST_F(MemoryTest, CoresOfOneLaunchSignalEachOther) {
 TEST_F(MemoryTest, DcciLoopsLetOtherCoresRun) {
     auto* flags = array.at<std::uint32_t>(0);
     const Status status = pe.run(2, [&](Core& core) {
-        // A token goes round against the order in which cores run, polled on two lines in turn.
+        // A token passes through the cores against their running order, polled on two lines in turn.
         const auto next = static_cast<std::uint32_t>(core.count() - core.index());
         for (std::uint32_t round = 0; round < 20; ++round) {
             do {
@@ -207,7 +207,7 @@ TEST_F(MemoryTest, SignalWaitForReturnsTheTimeoutInsteadOfThrowing) {
     EXPECT_TRUE(status.ok()) << status.message();
 }
 
-// The wait of one core, and of one that does not say whom it waits for, in the face of a dead PE.
+// A dead PE ends a wait for that PE and a wait for any PE.
 struct DeadPeer final : WaitPolicy {
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {
         return ready() ? Code::ok : Code::timeout;

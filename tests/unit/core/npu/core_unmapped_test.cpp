@@ -1,5 +1,5 @@
-// Kernels and PEs that are not mapped: every operation that takes a PE reaches them, scalar accesses say why not, other
-// cores run meanwhile, and every wait ends.
+// Kernels and PEs that are not mapped: every operation with a PE argument reaches them, scalar accesses fail with the
+// remedy, other cores run meanwhile, and every wait ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// One PE that reaches the others by its transport only.
+// A PE that reaches the others only through its transport.
 struct FarPe {
     FarPe(SymmetricArray& array, int me, const DeviceConfig& config = {}) : far(array, me), pe(array, me, config) {
         pe.fabric.unmap_others(far);
@@ -62,7 +62,7 @@ TEST_F(Unmapped, OperationsThatTakeAPeReachIt) {
         EXPECT_EQ(core.atomic_compare_swap_on(mine + 24, 100, 200, 1), 100U);
         EXPECT_EQ(core.atomic_fetch_add_on(narrow, -3, 1), 0);
         EXPECT_EQ(core.atomic_fetch_add_on(narrow, 1, 1), -3);
-        // And its own memory is there.
+        // Its own memory stays mapped.
         EXPECT_EQ(core.atomic_fetch_add_on(mine + 25, 4, 0), 0U);
         EXPECT_EQ(core.load(core.remote(mine + 25, 0)), 4U);
     });
@@ -73,13 +73,13 @@ TEST_F(Unmapped, OperationsThatTakeAPeReachIt) {
     EXPECT_EQ(theirs[32], 3U);
 }
 
-TEST_F(Unmapped, TheEndOfAKernelCompletesWhatItBegan) {
+TEST_F(Unmapped, TheEndOfAKernelCompletesItsOperations) {
     const FarPe pe(array, 0, {.blocks = 1, .vector_cores = 1});
     ASSERT_TRUE(pe.run(1, [&](Core& core) { core.put(mine + 8, mine, 1, 2); }).ok());
     EXPECT_THAT(pe.far.calls, ElementsAre("put 2", "quiet"));
 }
 
-// The put is done only when the other core has run behind it.
+// The put completes only after the other core has run.
 TEST_F(Unmapped, OtherCoresRunWhileOneWaits) {
     FarPe pe(array, 0, {.blocks = 2, .vector_cores = 1, .launch_timeout = std::chrono::seconds(60)});
     bool opened = false;
@@ -94,7 +94,7 @@ TEST_F(Unmapped, OtherCoresRunWhileOneWaits) {
     EXPECT_THAT(order, ElementsAre(1, 0));
 }
 
-TEST_F(Unmapped, ScalarAccessSaysWhyNotAndWhatInstead) {
+TEST_F(Unmapped, ScalarAccessFailsWithTheReasonAndTheRemedy) {
     const FarPe pe(array, 0);
     const Status scalar = on_one_core(pe, [&](Core& core) { static_cast<void>(core.load(core.remote(mine, 1))); });
     EXPECT_EQ(scalar.code(), Code::unreachable);
@@ -118,7 +118,7 @@ TEST_F(Unmapped, ScalarAccessSaysWhyNotAndWhatInstead) {
     EXPECT_THAT(crooked.message(), HasSubstr("[H11]"));
 }
 
-TEST_F(Unmapped, WhatTheTransportSaysEndsTheLaunchAndNotTheDevice) {
+TEST_F(Unmapped, ATransportFailureEndsTheLaunchButNotTheDevice) {
     FarPe pe(array, 0);
     pe.far.failure = {Code::peer_dead, "transport far: PE 1 is gone"};
     const Status failed = on_one_core(pe, [&](Core& core) { core.put(mine + 8, mine, 1, 1); });
@@ -133,7 +133,7 @@ TEST_F(Unmapped, WaitsEndAtTheirDeadline) {
     const Status polled = on_one_core(pe, [&](Core& core) { core.signal_wait_until_on(mine, Compare::equal, 5, 1); });
     EXPECT_EQ(polled.code(), Code::timeout);
     EXPECT_THAT(polled.message(), HasSubstr("from PE 1 to be == 5, last saw 0"));
-    // It is looked for after each poll, which may take long.
+    // The deadline is checked after each poll, because a poll may take long.
     FarPe hasty(array, 0, {.blocks = 1, .vector_cores = 1, .wait_timeout = std::chrono::nanoseconds(1)});
     const Status once = on_one_core(hasty, [&](Core& core) { core.signal_wait_until_on(mine, Compare::equal, 5, 1); });
     EXPECT_EQ(once.code(), Code::timeout);
@@ -142,7 +142,7 @@ TEST_F(Unmapped, WaitsEndAtTheirDeadline) {
     const Status stuck = on_one_core(pe, [&](Core& core) { core.put(mine + 8, mine, 1, 1); });
     EXPECT_EQ(stuck.code(), Code::timeout);
     EXPECT_THAT(stuck.message(), HasSubstr("waited for the end of put to PE 1"));
-    // And when the launch is given up for something else.
+    // The wait also ends when another failure aborts the launch.
     const Status other = pe.run(2, [&](Core& core) {
         if (core.index() == 0) core.put(mine + 8, mine, 1, 1);
         throw std::runtime_error("on purpose");
@@ -171,7 +171,7 @@ TEST(UnmappedBarriers, NobodyLeavesBeforeAllHaveEntered) {
     }
 }
 
-// What checked mode sees of PEs that it cannot look at: the order in which this PE reaches them.
+// Checked mode checks the order of this PE's operations on PEs whose memory it cannot see.
 TEST_F(Unmapped, CheckedModeKeepsAndChecksTheOrder) {
     for (const char* schedule : {"eager", "lazy", "random:4"}) {
         FarPe checked(array, 0, {.blocks = 1, .vector_cores = 1});

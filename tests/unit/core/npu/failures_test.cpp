@@ -18,8 +18,8 @@ TEST(SourceLine, NamesTheFileAndTheLineOfAKernel) {
     EXPECT_EQ(text_of({}), "the library");
 }
 
-// Operations in a stream's order have no line of the program's, and the library's lines say nothing to it.
-TEST(SourceLine, OfAStreamOperationIsNoPathOfTheLibrary) {
+// Operations in stream order have no source line in the program, and the library's own lines would not help the user.
+TEST(SourceLine, StreamOperationsDoNotNameLibraryFiles) {
     fakes::SymmetricArray array(2, sizeof(BarrierState));
     const fakes::ArrayPe pe(array, 0, {.wait_timeout = std::chrono::milliseconds(3)});
     auto* state = array.at<BarrierState>(0);

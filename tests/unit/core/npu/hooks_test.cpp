@@ -1,4 +1,4 @@
-// One kernel source, other modes: with hooks, every operation is described to them and runs when they say.
+// With hooks, the same kernel source describes every operation to them, and they decide when it runs.
 #include "npushmem/npu/hooks.hpp"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using fakes::SymmetricArray;
 
 using Trace = std::vector<std::string>;
 
-// Writes down what happens, and runs commands only at a flag, a barrier, quiet or the kernel's end, like a lazy device.
+// Records all operations. Like a lazy device, runs commands only at a flag, a barrier, quiet or the kernel's end.
 class LazyTrace final : public CoreHooks {
 public:
     explicit LazyTrace(Trace& trace) : trace_(trace) {}

@@ -14,7 +14,7 @@
 namespace npushmem::npu {
 namespace {
 
-// Enough for a deadline of milliseconds to pass; a test that fails ends, too.
+// Enough for a deadline of milliseconds to pass, and finite, so that a failing test ends.
 constexpr int max_waits = 100'000'000;
 
 class PollingPolicy final : public WaitPolicy {
@@ -70,7 +70,7 @@ public:
 };
 
 struct RunnerTest : testing::Test {
-    // Waits for what is there already.
+    // Waits for a value that is already present.
     void wait(OneCore& launch) {
         const detail::Condition condition{array.at<std::uint64_t>(0), Compare::equal, 0, -1};
         (void)runner.await_word(launch.run->core(0), condition, std::chrono::nanoseconds{0},
@@ -88,7 +88,7 @@ struct RunnerTest : testing::Test {
     detail::Runner runner{policy, source};
 };
 
-TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotHideFromTheDeadline) {
+TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotEscapeTheDeadline) {
     OneCore launch(array, std::chrono::milliseconds(5), [&] {
         for (int i = 0; i < max_waits; ++i) wait(launch);
     });
@@ -96,7 +96,7 @@ TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotHideFromTheDeadline) {
     EXPECT_EQ(launch.run->failure().code(), Code::timeout);
 }
 
-TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotKeepOtherLaunchesOut) {
+TEST_F(RunnerTest, WaitsThatEndAtOnceDoNotStarveOtherLaunches) {
     bool ran = false;
     OneCore other(array, std::chrono::milliseconds(0), [&] { ran = true; });
     OneCore launch(array, std::chrono::milliseconds(0), [&] {
@@ -134,7 +134,7 @@ TEST_F(LaunchTest, RunsOnceOnEveryVectorCoreOfEveryBlock) {
     }
 }
 
-TEST_F(LaunchTest, PrintsLinesThatSayWhoPrinted) {
+TEST_F(LaunchTest, PrintedLinesNameTheirCore) {
     std::vector<std::string> lines;
     DeviceConfig config{.blocks = 2, .vector_cores = 1};
     config.print = [&](std::string_view line) { lines.emplace_back(line); };
@@ -149,7 +149,7 @@ TEST_F(LaunchTest, PrintsLinesThatSayWhoPrinted) {
     EXPECT_EQ(lines[2], "[PE 0 core 1] 1 of two\n");
 }
 
-TEST_F(LaunchTest, RefusesBlockDimsOutsideTheDevice) {
+TEST_F(LaunchTest, RejectsBlockDimsOutsideTheDevice) {
     const ArrayPe pe(array, 0, {.blocks = 4});
     for (int blocks : {0, -1, 5}) {
         bool ran = false;
@@ -174,7 +174,7 @@ TEST_F(LaunchTest, PassesCopiesOfArgumentsAndReferencesThroughRef) {
     EXPECT_EQ(total, 6);
 }
 
-TEST_F(LaunchTest, ExceptionEndsTheLaunchAndNotTheDevice) {
+TEST_F(LaunchTest, ExceptionEndsTheLaunchButNotTheDevice) {
     const ArrayPe pe(array, 0);
     LaunchConfig config(4);
     config.name = "thrower";
@@ -274,7 +274,7 @@ TEST_F(LaunchTest, UnequalCoreBarriersAreAMismatch) {
     }
 }
 
-TEST_F(LaunchTest, LaunchTimeoutEndsAWaitThatNothingSatisfies) {
+TEST_F(LaunchTest, LaunchTimeoutEndsAnUnsatisfiedWait) {
     const ArrayPe pe(array, 0);
     LaunchConfig config(1);
     config.timeout = milliseconds(5);
@@ -296,7 +296,7 @@ TEST_F(LaunchTest, LaunchTimeoutEndsAPollingLoop) {
     EXPECT_EQ(pe.run(1, [word](Core& core) { core.load(word) != 0 ? void() : core.yield(); }).code(), Code::ok);
 }
 
-TEST_F(LaunchTest, LaunchTimeoutEndsCoresThatAlwaysFindSomethingToDo) {
+TEST_F(LaunchTest, LaunchTimeoutEndsCoresThatAreAlwaysRunnable) {
     const ArrayPe pe(array, 0, {.launch_timeout = milliseconds(5)});
     EXPECT_EQ(pe.run(1,
                      [](Core& core) {

@@ -46,9 +46,10 @@ TEST_F(StreamTest, LaunchIsAsynchronous) {
     EXPECT_EQ(pe.stream().query(), Code::ok);
 }
 
-TEST_F(StreamTest, WorkersRunWhatNobodySynchronizes) {
+TEST_F(StreamTest, WorkersRunLaunchesWithoutSynchronize) {
     std::atomic<int> ran{0};
-    // The second half is launched after hosts have run so many themselves that workers are no longer woken for each.
+    // The second half is launched after hosts have run so many launches themselves that workers are no longer woken for
+    // each.
     for (int round = 0; round < 2; ++round) {
         ASSERT_TRUE(launch(pe.stream(), 1, [&](Core&) { ran.fetch_add(1); }).ok());
         while (pe.stream().query() == Code::again) std::this_thread::yield();
@@ -57,7 +58,7 @@ TEST_F(StreamTest, WorkersRunWhatNobodySynchronizes) {
     EXPECT_EQ(ran.load(), 2);
 }
 
-TEST_F(StreamTest, TimedSynchronizeReturnsWhileTheLaunchGoesOn) {
+TEST_F(StreamTest, TimedSynchronizeReturnsWhileTheLaunchContinues) {
     ASSERT_TRUE(launch(pe.stream(), 1, waits_for(word)).ok());
     const Status status = pe.stream().synchronize(milliseconds(2));
     EXPECT_EQ(status.code(), Code::timeout);
@@ -66,7 +67,7 @@ TEST_F(StreamTest, TimedSynchronizeReturnsWhileTheLaunchGoesOn) {
     EXPECT_TRUE(pe.stream().synchronize(std::chrono::hours(1)).ok());
 }
 
-TEST_F(StreamTest, LaunchesBehindAFailureAreSkippedUntilItIsTaken) {
+TEST_F(StreamTest, LaunchesAfterAFailureAreSkippedUntilItIsReturned) {
     int ran = 0;
     ASSERT_TRUE(launch(pe.stream(), 1, [](Core&) { throw KernelError(Code::mismatch, "first"); }).ok());
     ASSERT_TRUE(launch(pe.stream(), 1, [&](Core&) { ++ran; }).ok());
@@ -78,7 +79,7 @@ TEST_F(StreamTest, LaunchesBehindAFailureAreSkippedUntilItIsTaken) {
     EXPECT_EQ(ran, 1);
 }
 
-TEST_F(StreamTest, QueryShowsAFailureWithoutTakingIt) {
+TEST_F(StreamTest, QueryReportsAFailureWithoutClearingIt) {
     ASSERT_TRUE(launch(pe.stream(), 1, [](Core&) { throw KernelError(Code::mismatch, "x"); }).ok());
     while (pe.stream().query() == Code::again) std::this_thread::yield();
     EXPECT_EQ(pe.stream().query(), Code::mismatch);
@@ -109,7 +110,7 @@ TEST_F(StreamTest, EventsOrderStreams) {
     EXPECT_TRUE(first.synchronize().ok());
 }
 
-TEST_F(StreamTest, EventReportsAFailureAndLeavesItToTheStream) {
+TEST_F(StreamTest, EventReportsAFailureWithoutClearingIt) {
     Event event;
     ASSERT_TRUE(launch(pe.stream(), 1, [](Core&) { throw KernelError(Code::range, "x"); }).ok());
     ASSERT_TRUE(event.record(pe.stream()).ok());
@@ -117,7 +118,7 @@ TEST_F(StreamTest, EventReportsAFailureAndLeavesItToTheStream) {
     EXPECT_EQ(pe.stream().synchronize().code(), Code::range);
 }
 
-TEST_F(StreamTest, EventsOfOtherDevicesAreRefused) {
+TEST_F(StreamTest, EventsOfOtherDevicesAreRejected) {
     const ArrayPe other(array, 0);
     Event event;
     ASSERT_TRUE(launch(other.stream(), 1, waits_for(word)).ok());
@@ -127,7 +128,7 @@ TEST_F(StreamTest, EventsOfOtherDevicesAreRefused) {
     EXPECT_TRUE(event.synchronize().ok());
 }
 
-// Each waits for the other: a worker that waits in one must take on the other.
+// Each launch waits for the other: a worker that waits in one must adopt the other.
 TEST_F(StreamTest, OneWorkerRunsLaunchesThatNeedEachOther) {
     Stream ping(*pe.device);
     Stream pong(*pe.device);
@@ -159,7 +160,7 @@ TEST_F(StreamTest, SeveralWorkersServeSeveralStreams) {
     EXPECT_EQ(ran.load(), 300 * 4);
 }
 
-TEST_F(StreamTest, ClosedMovedAndOrphanedStreamsRefuse) {
+TEST_F(StreamTest, ClosedMovedAndOrphanedStreamsRejectLaunches) {
     int ran = 0;
     const auto kernel = [&](Core&) { ++ran; };
     Stream stream(*pe.device);
@@ -188,7 +189,7 @@ TEST_F(StreamTest, ClosedMovedAndOrphanedStreamsRefuse) {
     EXPECT_EQ(ran, 2);
 }
 
-TEST_F(StreamTest, DestroyingADeviceEndsWhatRunsAndDropsWhatIsQueued) {
+TEST_F(StreamTest, DestroyingADeviceEndsRunningAndDropsQueuedLaunches) {
     const auto alive = std::make_shared<int>(0);
     std::atomic<bool> running{false};
     std::atomic<int> code{0};
@@ -210,7 +211,7 @@ TEST_F(StreamTest, DestroyingADeviceEndsWhatRunsAndDropsWhatIsQueued) {
     EXPECT_EQ(alive.use_count(), 1);
 }
 
-TEST_F(StreamTest, ManyDevicesComeAndGo) {
+TEST_F(StreamTest, ManyDevicesCanBeCreatedAndDestroyed) {
     for (int i = 0; i < 50; ++i) {
         const ArrayPe each(array, 0);
         int ran = 0;
@@ -219,7 +220,7 @@ TEST_F(StreamTest, ManyDevicesComeAndGo) {
     }
 }
 
-TEST(DeviceConfig, RefusesSizesOutOfRange) {
+TEST(DeviceConfig, RejectsSizesOutOfRange) {
     EXPECT_TRUE(DeviceConfig{}.validate().ok());
     const auto refused = [](const DeviceConfig& config, const char* what) {
         EXPECT_EQ(config.validate().code(), Code::config);

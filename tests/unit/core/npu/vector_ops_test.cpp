@@ -14,7 +14,7 @@
 namespace npushmem::npu {
 namespace {
 
-// A 16-bit format with `mantissa` stored bits and smallest normal exponent `least`.
+// A 16-bit format with `mantissa` stored bits and the minimum normal exponent `least`.
 struct Format {
     int mantissa;
     int least;
@@ -74,7 +74,7 @@ TYPED_TEST(Sixteen, EveryPatternHasItsValueAndSurvivesARoundTrip) {
     }
 }
 
-// Every float that lies on, just below or just above a tie or a representable value, for every exponent and sign.
+// Tests every float at, just below and just above a tie or a representable value, for every exponent and sign.
 TYPED_TEST(Sixteen, RoundsToNearestEven) {
     const Format format = Of<TypeParam>::format();
     for (unsigned bits = 0; bits < 0x8000; ++bits) {
@@ -100,7 +100,7 @@ TYPED_TEST(Sixteen, RoundsDoublesOnce) {
         const double high = value_of(format, bits + 1);
         if (!std::isfinite(high)) break;
         const double tie = (low + high) / 2;
-        // Rounded by way of a float these would become the tie, and then perhaps the wrong neighbour.
+        // Rounded through a float, these would become the tie and might round to the wrong neighbour.
         for (double value : {std::nextafter(tie, 0.0), tie, std::nextafter(tie, INFINITY)}) {
             ASSERT_EQ(static_cast<double>(static_cast<float>(TypeParam::from_double(value))), rounded(format, value));
             ASSERT_EQ(static_cast<double>(static_cast<float>(TypeParam::from_double(-value))), -rounded(format, value));
@@ -142,7 +142,7 @@ TEST(Convert, FloatToIntRoundsToEvenAndSaturates) {
 }
 
 TEST(Convert, IntToSixteenBitsRoundsOnce) {
-    // 2^24 + 2^16 + 1: by way of a float it would become the tie between two bfloat16.
+    // 2^24 + 2^16 + 1: rounded through a float, it would become the tie between two bfloat16.
     EXPECT_EQ(static_cast<float>(convert<bfloat16>(16777216 + 65536 + 1)), 16777216.0F + 131072.0F);
     EXPECT_EQ(static_cast<float>(convert<bfloat16>(16777216 + 65536)), 16777216.0F);
     EXPECT_EQ(static_cast<float>(convert<half>(2049)), 2048.0F);
@@ -307,7 +307,7 @@ TEST_F(VectorTest, AxpyAccumulatesSixteenBitsInFloat) {
     check_mixed_axpy<bfloat16>(*this);
 }
 
-TEST_F(VectorTest, RefusesMisalignedEmptyAndTooLong) {
+TEST_F(VectorTest, RejectsMisalignedEmptyAndTooLong) {
     const Status status = pe.run(1, [&](Core& core) {
         const auto a = core.ub_alloc<float>(16);
         const auto b = core.ub_alloc<float>(32);

@@ -17,8 +17,8 @@ using testing::HasSubstr;
 
 constexpr std::size_t data_at = sizeof(BarrierState);
 
-// How many cores (over all PEs) have entered and left, as a log that every core checks: nobody leaves round r before
-// all have entered it, and nobody enters round r + 1 before all of its own PE have left r.
+// Counts the cores (of all PEs) that have entered. Every core checks it: no core leaves round r before all have entered
+// it, and no core enters round r + 1 before all cores of its PE have left r.
 struct Log {
     std::atomic<std::uint64_t> entered{0};
     std::uint64_t cores = 0;
@@ -27,7 +27,7 @@ struct Log {
     void check_leave(std::uint64_t round) { EXPECT_GE(entered.load(), round * cores); }
 };
 
-// Also checks that what each PE wrote before the barrier is visible to all after it.
+// Also checks that all PEs see each PE's earlier stores after the barrier.
 void run_rounds(Core& core, const TeamView& team, SymmetricArray& array, Log& log, std::uint64_t rounds) {
     auto* state = array.at<BarrierState>(core.my_pe());
     auto* data = array.at<std::uint64_t>(core.my_pe(), data_at);
@@ -53,7 +53,7 @@ void PrintTo(const Matrix& m, std::ostream* out) {
 
 struct BarrierV3 : testing::TestWithParam<Matrix> {};
 
-TEST_P(BarrierV3, NobodyLeavesBeforeAllHaveEntered) {
+TEST_P(BarrierV3, NoCoreLeavesBeforeAllHaveEntered) {
     const auto [pes, team, cores] = GetParam();
     SymmetricArray array(pes, data_at + 64);
     // Cores per PE may differ: every other PE runs one more block.
@@ -88,7 +88,7 @@ std::vector<Matrix> matrix() {
 
 INSTANTIATE_TEST_SUITE_P(Teams, BarrierV3, testing::ValuesIn(matrix()));
 
-TEST(BarrierV3State, LayoutIsWhatPeersOfOtherBuildsExpect) {
+TEST(BarrierV3State, LayoutIsStableAcrossBuilds) {
     EXPECT_EQ(sizeof(BarrierState), 6400U);
     EXPECT_EQ(offsetof(BarrierState, generation), 0U);
     EXPECT_EQ(offsetof(BarrierState, arrival), 64U);
@@ -120,7 +120,7 @@ TEST(BarrierV3Errors, NonMembersAndMissingPeersAreNamed) {
     EXPECT_THAT(late.message(), HasSubstr("from PE 2 to be >= 1, last saw 0"));
 }
 
-TEST(BarrierV3OnStream, LaterLaunchesBeginAfterAllMembersGotThere) {
+TEST(BarrierV3OnStream, LaterLaunchesBeginAfterAllMembersHaveArrived) {
     constexpr int pes = 3;
     SymmetricArray array(pes, data_at + 64);
     const TeamView team{0, 1, pes};

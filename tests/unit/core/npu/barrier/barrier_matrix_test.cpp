@@ -10,9 +10,8 @@
 namespace npushmem::npu {
 namespace {
 
-// How much a test that runs many cores can afford.
-// Under the thread sanitizer each core of each run costs it a thread context: a millisecond where others cost a
-// microsecond. Everything in these tests happens on one thread, so it learns little from more of them.
+// Under the thread sanitizer each core of each run costs a thread context: a millisecond instead of a microsecond.
+// These tests run on one thread, so the sanitizer gains little from more cores.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool cores_are_costly = true;
 #else
@@ -48,7 +47,7 @@ struct Case {
     std::uint64_t before = 0;  // generation at the start
 };
 
-// Some rounds of one barrier; the report of a violation says which.
+// Runs some rounds of one barrier; violations appear in the report.
 class Rounds {
 public:
     explicit Rounds(const Case& wanted) : case_(wanted) {
@@ -104,7 +103,7 @@ private:
     std::uint64_t* data_;
 };
 
-// Those of `names`; empty: all.
+// Tests the barriers in `names`; empty: all.
 void expect_pass(const std::vector<std::string>& names, const Case& wanted, int rounds) {
     for (const auto& [name, barrier] : barriers()) {
         if (cores_are_costly && name != "v1" && name != "v2:3" && name != "v3") continue;
@@ -130,7 +129,7 @@ TEST(BarrierMatrix, SizesAndCores) {
     }
 }
 
-// What many PEs and many cores add: rounds that are not full, and fewer or more cores than a round has signals.
+// Many PEs and many cores add rounds that are not full, and launches with fewer or more cores than a round has signals.
 TEST(BarrierMatrix, ManyPesOnManyCores) {
     if (cores_are_costly) GTEST_SKIP() << "too many cores for this sanitizer";
     const std::vector<std::string> forms{"v1", "v2:3", "v2:8", "v3"};
@@ -146,11 +145,11 @@ TEST(BarrierMatrix, TeamsWithStartAndStride) {
     }
 }
 
-TEST(BarrierMatrix, GenerationsBesideEveryOverflow) {
+TEST(BarrierMatrix, GenerationsNearEveryOverflow) {
     for (int bits : {31, 32, 63}) expect_all_pass({5, 2, {0, 1, 5}, "eager", false, (1ULL << bits) - 2}, 5);
 }
 
-TEST(BarrierMatrix, CheckedUnderEveryKindOfSchedule) {
+TEST(BarrierMatrix, CheckedUnderEveryScheduleKind) {
     for (const char* schedule : {"eager", "lazy", "random:1", "random:2", "random:3"}) {
         for (int n : {1, 2, 5, 9}) {
             if (!cores_are_costly || n <= 2) expect_all_pass({n, 3, {0, 1, n}, schedule, true}, 4);
@@ -163,8 +162,9 @@ TEST(BarrierMatrix, EachCoreSignalAndCommandDelayed) {
     if (!cores_are_costly) expect_all_pass({4, 2, {0, 1, 4}, "explore:1", true}, 2);
 }
 
-// Overlapping and nested teams, each with its own state, one after the other; and a state used again by another team.
-TEST(BarrierMatrix, OverlappingNestedAndRemadeTeams) {
+// Overlapping and nested teams run one after the other, each with its own state. Another team then uses one state
+// again.
+TEST(BarrierMatrix, OverlappingNestedAndRecreatedTeams) {
     for (const auto& [name, barrier] : barriers()) {
         const auto job = CheckedJob::create({.pes = 6, .schedule = Schedule::parse("random:9").value()}).value();
         BarrierState* states = job->allocate<BarrierState>(3);
@@ -178,7 +178,7 @@ TEST(BarrierMatrix, OverlappingNestedAndRemadeTeams) {
             }
         });
         EXPECT_TRUE(report.clean()) << name << " " << report.text();
-        // Made again over the second team's state, which its members zero.
+        // A new team uses the second team's state after its members have zeroed it.
         for (int pe = 0; pe < 6; ++pe) *job->at(pe, states + 1) = {};
         const CheckReport again = job->run(1, [&, barrier = barrier](Core& core) {
             for (int round = 0; round < 3; ++round) barrier(core, {0, 1, 6}, job->at(core.my_pe(), states) + 1);
@@ -208,7 +208,7 @@ TEST(BarrierAcrossServers, SynchronisesWithFewSignalsBetweenServers) {
     }
 }
 
-TEST(BarrierAcrossServers, RefusesPartsOfServers) {
+TEST(BarrierAcrossServers, RejectsPartialServers) {
     const auto job = CheckedJob::create({.pes = 3}).value();
     auto* state = job->allocate<ServerBarrierState>(1);
     for (int per_server : {-1, 0, 2}) {
@@ -219,7 +219,7 @@ TEST(BarrierAcrossServers, RefusesPartsOfServers) {
     }
 }
 
-TEST(BarrierTraffic, IsWhatTheAlgorithmsPromise) {
+TEST(BarrierTraffic, MatchesTheAlgorithms) {
     const auto traffic = [](const char* name, int pes) {
         const auto job = CheckedJob::create({.pes = pes, .schedule = {.kind = Schedule::Kind::eager}}).value();
         auto* state = job->allocate<BarrierState>(1);
@@ -238,7 +238,7 @@ TEST(BarrierTraffic, IsWhatTheAlgorithmsPromise) {
     EXPECT_EQ(traffic("v3", 8), (std::pair<std::uint64_t, std::uint64_t>{0, 7}));
 }
 
-TEST(BarrierChoices, ParseResolveAndRefuse) {
+TEST(BarrierChoices, ParseResolveAndReject) {
     EXPECT_EQ(BarrierChoice::parse("v2:4").value().radix, 4);
     EXPECT_EQ(BarrierChoice::parse("v2").value().radix, 8);
     EXPECT_EQ(BarrierChoice::parse("v1").value().resolved(64).variant, BarrierVariant::v1);
@@ -270,7 +270,7 @@ TEST(BarrierErrors, RadixAndMembership) {
 
 using testing::HasSubstr;
 
-// Shared by all cores of a job; the job runs on one thread.
+// Log shared by all cores of a job; the job runs on one thread.
 struct RoundLog {
     int cores = 0;
     std::vector<int> entered;  // by round
@@ -307,7 +307,7 @@ CheckReport explore(int pes, int cores, const Barrier& barrier, const char* sche
     });
 }
 
-// v2 without the core barrier between rounds: each core passes on its own j only.
+// Incorrect v2 without the core barrier between rounds: each core passes on only its own j.
 void v2_without_join(Core& core, const TeamView& team, BarrierState* state, int radix) {
     const int mine = team.index_of(core.my_pe());
     const int j = core.index() + 1;
@@ -322,7 +322,7 @@ void v2_without_join(Core& core, const TeamView& team, BarrierState* state, int 
     core.core_barrier();
 }
 
-// v3 without the last core barrier: a core leaves when its own members have arrived.
+// Incorrect v3 without the last core barrier: a core leaves when its own members have arrived.
 void v3_without_trailing(Core& core, const TeamView& team, BarrierState* state) {
     core.core_barrier();
     if (core.index() == 0) core.signal_set(&state->arrival.word, 1);
@@ -332,11 +332,11 @@ void v3_without_trailing(Core& core, const TeamView& team, BarrierState* state) 
     }
 }
 
-TEST(BrokenBarriers, V2WithoutTheJoinIsCaught) {
+TEST(BrokenBarriers, V2WithoutCoreBarrierBetweenRoundsIsCaught) {
     const Barrier broken = [](Core& core, const TeamView& team, BarrierState* state) {
         v2_without_join(core, team, state, 3);
     };
-    // Small teams are passed by luck: each member is heard directly.
+    // Small teams pass, because each member receives a direct signal from every other.
     const CheckReport direct = explore(3, 2, broken, "explore:1");
     EXPECT_TRUE(direct.status.ok()) << direct.text();
     const CheckReport report = explore(6, 2, broken, "explore:1");
@@ -345,7 +345,7 @@ TEST(BrokenBarriers, V2WithoutTheJoinIsCaught) {
     EXPECT_THAT(report.schedule, HasSubstr("set aside at ["));
 }
 
-TEST(BrokenBarriers, V3WithoutTheTrailingCoreBarrierIsCaught) {
+TEST(BrokenBarriers, V3WithoutLastCoreBarrierIsCaught) {
     const CheckReport report = explore(3, 2, v3_without_trailing, "explore:1");
     EXPECT_EQ(report.status.code(), Code::protocol) << report.text();
     EXPECT_THAT(report.text(), HasSubstr("of 6 cores had entered it"));

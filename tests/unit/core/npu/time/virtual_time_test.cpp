@@ -33,7 +33,7 @@ TEST(DeviceModel, DefaultsAreThoseOfThePart) {
     EXPECT_EQ(model.value().group, 8);
 }
 
-TEST(DeviceModel, WhatItWritesItReads) {
+TEST(DeviceModel, ParseReadsTheOutputOfText) {
     DeviceModel model;
     model.flag = 7.5;
     model.group = 4;
@@ -44,7 +44,7 @@ TEST(DeviceModel, WhatItWritesItReads) {
     EXPECT_EQ(back.value().text(), model.text());
 }
 
-TEST(DeviceModel, WhatIsWrongIsNamedWithItsLine) {
+TEST(DeviceModel, ErrorsNameTheLineAndTheValue) {
     EXPECT_THAT(refusal("gm_rate = 1\n\n# a comment\nnonsense"), AllOf(HasSubstr("line 4"), HasSubstr("'nonsense'")));
     EXPECT_THAT(refusal("gm_rate = fast"), AllOf(HasSubstr("line 1"), HasSubstr("'fast': expected a rate above 0")));
     EXPECT_THAT(refusal("hccs_rate = 0"), HasSubstr("'0': expected a rate above 0"));
@@ -57,19 +57,19 @@ TEST(DeviceModel, WhatIsWrongIsNamedWithItsLine) {
     EXPECT_THAT(DeviceModel::read("/").status().message(), HasSubstr("cannot read the device model /: Is a directory"));
 }
 
-TEST(SharedBandwidth, OneUserHasItAll) {
+TEST(SharedBandwidth, OneUserGetsTheFullRate) {
     time::SharedBandwidth rate(2);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 2000), 1000);
     EXPECT_DOUBLE_EQ(rate.reserve(5000, 20), 5010);
 }
 
-TEST(SharedBandwidth, UsersAtTheSameTimeTakeTurns) {
+TEST(SharedBandwidth, ConcurrentUsersShareTheRate) {
     time::SharedBandwidth rate(1);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 1280);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 2560);
 }
 
-TEST(SharedBandwidth, AUserThatAsksLaterForAnEarlierTimeFindsItFree) {
+TEST(SharedBandwidth, ALaterCallForAnEarlierTimeFindsItFree) {
     time::SharedBandwidth rate(1);
     EXPECT_DOUBLE_EQ(rate.reserve(12800, 1280), 14080);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 1280);
@@ -99,7 +99,7 @@ protected:
     static constexpr std::size_t floats = 250;  // 1000 bytes
     static constexpr std::size_t copied = 248;  // of whole 32 bytes: 992
 
-    // Virtual nanoseconds of each PE.
+    // Returns the virtual nanoseconds of each PE.
     std::vector<double> run(int pes, const CheckedJob::Kernel& kernel, int blocks = 1) {
         CheckedJobConfig config{.pes = pes, .check = false};
         config.schedule.kind = Schedule::Kind::eager;
@@ -134,7 +134,7 @@ TEST_F(Virtual, ACopyTakesLatencyAndRate) {
     EXPECT_NEAR(ns[0], 1 + 99.2 + 100, 1e-6);
 }
 
-TEST_F(Virtual, CommandsOfOnePipeFollowEachOtherAndPipesRunBesideEachOther) {
+TEST_F(Virtual, CommandsOfOnePipeAreSerialAndPipesRunConcurrently) {
     const auto one_pipe = run(1, [&](Core& core) {
         copy_in(core);
         copy_in(core);
@@ -178,7 +178,7 @@ TEST_F(Virtual, CoresShareTheMemory) {
     EXPECT_LE(ns[0], 20 * 9920 / 100.0 + 10 * 101 + 1000);
 }
 
-TEST_F(Virtual, CoresMeetWhenTheLastHasCome) {
+TEST_F(Virtual, TheCoreBarrierEndsWhenTheLastCoreArrives) {
     const auto ns = run(
         1,
         [&](Core& core) {
@@ -189,7 +189,7 @@ TEST_F(Virtual, CoresMeetWhenTheLastHasCome) {
     EXPECT_NEAR(ns[0], 100 + 50, 1e-6);
 }
 
-TEST_F(Virtual, APutToAPeerGoesOverTheLink) {
+TEST_F(Virtual, APutToAPeerUsesTheLink) {
     const auto ns = run(2, [&](Core& core) {
         if (core.my_pe() == 0) core.put(data(core), data(core), copied, 1);
     });
@@ -226,7 +226,7 @@ TEST_F(Virtual, TheSwitchIsSlowerThanALink) {
     EXPECT_NEAR(put_to(8) - put_to(7), 2000 - 1000 - 4 + 0.4, 1e-6) << "its rate here is above that of the copy";
 }
 
-TEST_F(Virtual, WhoWaitsForASignalIsLaterThanItsSender) {
+TEST_F(Virtual, AWaitForASignalEndsAfterItsSender) {
     const auto ns = run(2, [&](Core& core) {
         if (core.my_pe() == 0) {
             core.quiet();
@@ -239,7 +239,8 @@ TEST_F(Virtual, WhoWaitsForASignalIsLaterThanItsSender) {
     EXPECT_NEAR(ns[1], ns[0] + 1000 + 100, 1e-6) << "over the link, and one look at the own memory";
 }
 
-// Copies over links let others run; nobody tells what they change, and who polls must not be given up for that.
+// Copies over links let other cores run without reporting the memory that they change. A core that polls must still run
+// again.
 TEST_F(Virtual, APollAfterManyCopiesSeesWhatThePeerStores) {
     (void)run(2, [&](Core& core) {
         const int puts = core.my_pe() == 0 ? 20 : 60;
@@ -252,7 +253,7 @@ TEST_F(Virtual, APollAfterManyCopiesSeesWhatThePeerStores) {
     });
 }
 
-// Each polls for what the other stores when its own poll has ended, and nobody does anything else.
+// Each core polls for the word that the other stores after its own poll; no core does anything else.
 TEST_F(Virtual, PollsMayAnswerPolls) {
     (void)run(2, [&](Core& core) {
         std::uint64_t* const theirs = core.remote(word(core), 1 - core.my_pe());
@@ -264,7 +265,7 @@ TEST_F(Virtual, PollsMayAnswerPolls) {
     });
 }
 
-TEST_F(Virtual, APollThatNobodyEndsIsADeadlock) {
+TEST_F(Virtual, AnEndlessPollIsADeadlock) {
     CheckedJobConfig config{.pes = 2, .check = false};
     config.schedule.kind = Schedule::Kind::eager;
     const auto job = CheckedJob::create(config).value();
@@ -292,7 +293,7 @@ TEST_F(Virtual, TheSameKernelTakesTheSameTime) {
     EXPECT_EQ(run(2, kernel, 4), first);
 }
 
-TEST_F(Virtual, TheResultsAreThoseOfAnyMode) {
+TEST_F(Virtual, TheResultsEqualThoseOfFastMode) {
     (void)run(2, [&](Core& core) {
         core.store(data(core), 1.0F + static_cast<float>(core.my_pe()));
         core.dcci(data(core));
@@ -338,7 +339,7 @@ TEST_F(Virtual, TheTimelineIsATraceOfCommandsThatDoNotOverlapInAPipe) {
     }
 }
 
-TEST(VirtualTime, IsOfTheLaunchesThatAskForIt) {
+TEST(VirtualTime, CountsOnlyLaunchesWithItsHooks) {
     SymmetricArray array(2, 65536);
     const ArrayPe pe(array, 0);
     VirtualTime time;
