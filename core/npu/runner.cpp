@@ -27,7 +27,7 @@ std::string describe(const CoreContext& core) {
         return fmt::format("waited in core_barrier ({})", text_of(core.where));
     if (core.status == CoreStatus::awaiting_predicate) {
         const std::string to = core.predicate->pe < 0 ? "" : fmt::format(" to PE {}", core.predicate->pe);
-        return fmt::format("waited for the end of {}{} ({})", core.predicate->what, to, text_of(core.where));
+        return fmt::format("waited for {}{} to complete ({})", core.predicate->what, to, text_of(core.where));
     }
     if (core.status == CoreStatus::polling || core.status == CoreStatus::runnable) {
         const std::string word = core.polled == nullptr ? std::string{}

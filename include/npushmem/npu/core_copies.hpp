@@ -37,12 +37,12 @@ inline void check_strided(const char* operation, const StridedShape& shape, std:
     }
     const std::size_t max_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
     if (shape.source_gap_units > max_gap || strided_span(shape, shape.source_gap_units) > source_room) {
-        fail_shape(source_hazard, operation, "the blocks and gaps must lie inside the source; bytes there", source_room,
-                   where);
+        fail_shape(source_hazard, operation, "the blocks and gaps must lie inside the source; its size in bytes",
+                   source_room, where);
     }
     if (shape.target_gap_units > max_gap || strided_span(shape, shape.target_gap_units) > target_room) {
-        fail_shape(target_hazard, operation, "the blocks and gaps must lie inside the target; bytes there", target_room,
-                   where);
+        fail_shape(target_hazard, operation, "the blocks and gaps must lie inside the target; its size in bytes",
+                   target_room, where);
     }
 }
 
@@ -57,10 +57,10 @@ inline void check_pad(const char* operation, const PadShape& shape, std::size_t 
     const std::size_t max_gap = SIZE_MAX / (2 * max_copy_blocks * ub_alignment);
     if (shape.ub_gap_units > max_gap || shape.ub_span() > ub_room) {
         fail_shape(Hazard::ub_overflow, operation,
-                   "the padded blocks and gaps must lie inside the UB view; bytes there", ub_room, where);
+                   "the padded blocks and gaps must lie inside the UB view; its size in bytes", ub_room, where);
     }
     if (shape.gm_gap_bytes > max_gap || shape.gm_span() > gm_room) {
-        fail_shape(Hazard::bad_address, operation, "the blocks and gaps must lie inside the GM view; bytes there",
+        fail_shape(Hazard::bad_address, operation, "the blocks and gaps must lie inside the GM view; its size in bytes",
                    gm_room, where);
     }
 }
@@ -68,11 +68,12 @@ inline void check_pad(const char* operation, const PadShape& shape, std::size_t 
 inline void check_aligned(const char* operation, const void* ub, const void* gm, std::size_t gm_alignment,
                           const Where& where) {
     if (number_of(ub) % ub_alignment != 0) {
-        fail_shape(Hazard::alignment, operation, "the UB address must be 32-byte aligned; it is off by",
+        fail_shape(Hazard::alignment, operation, "the UB address must be 32-byte aligned; bytes beyond the boundary",
                    number_of(ub) % ub_alignment, where);
     }
     if (number_of(gm) % gm_alignment != 0) {
-        fail_shape(Hazard::alignment, operation, "the GM address must be aligned to the element; it is off by",
+        fail_shape(Hazard::alignment, operation,
+                   "the GM address must be aligned to the element; bytes beyond the boundary",
                    number_of(gm) % gm_alignment, where);
     }
 }

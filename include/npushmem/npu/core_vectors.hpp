@@ -138,7 +138,7 @@ template <Pipe pipe>
 inline void Core::pipe_barrier(const Where& where) {
     if constexpr (pipe == Pipe::scalar) {
         detail::fail_argument(Hazard::barrier_on_scalar, "pipe_barrier",
-                              "the scalar pipe takes no barrier: it issues in order by itself", where);
+                              "the scalar pipe needs no barrier: it runs its commands in order", where);
     }
     if (state_.hooks != nullptr) [[unlikely]]
         state_.hooks->pipe_barrier(pipe, where);

@@ -141,7 +141,7 @@ TEST_F(Unmapped, WaitsEndAtTheirDeadline) {
     pe.far.gate = [] { return false; };
     const Status stuck = on_one_core(pe, [&](Core& core) { core.put(mine + 8, mine, 1, 1); });
     EXPECT_EQ(stuck.code(), Code::timeout);
-    EXPECT_THAT(stuck.message(), HasSubstr("waited for the end of put to PE 1"));
+    EXPECT_THAT(stuck.message(), HasSubstr("waited for put to PE 1 to complete"));
     // The wait also ends when another failure aborts the launch.
     const Status other = pe.run(2, [&](Core& core) {
         if (core.index() == 0) core.put(mine + 8, mine, 1, 1);
