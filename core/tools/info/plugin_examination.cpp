@@ -16,7 +16,7 @@
 #include <cstring>
 
 #include "core/base/parse.hpp"
-#include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/processes.hpp"
 
 namespace npushmem::info {
 

@@ -1,4 +1,4 @@
-#include "core/tools/run/agent_client.hpp"
+#include "core/tools/run/remote_launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,14 +15,11 @@
 
 #include "core/base/parse.hpp"
 #include "core/base/standard_streams.hpp"
-#include "core/tools/run/environment_block.hpp"
-#include "core/tools/run/error_relay.hpp"
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/fd.hpp"
-#include "core/tools/run/forwarded_signals.hpp"
-#include "core/tools/run/launch_request.hpp"
-#include "core/tools/run/pidfd.hpp"
-#include "core/tools/run/record_frames.hpp"
+#include "core/tools/run/job_preparation.hpp"
+#include "core/tools/run/processes.hpp"
+#include "core/tools/run/record_relay.hpp"
 
 namespace npushmem::run {
 namespace {

@@ -1,22 +1,98 @@
 #include "core/tools/run/job_preparation.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
 #include "core/base/rxm_variables.hpp"
 #include "core/base/strings.hpp"
 #include "core/plugin/plugin_kind.hpp"
-#include "core/tools/run/binding_plan.hpp"
-#include "core/tools/run/exit_codes.hpp"
-#include "core/tools/run/host_plan.hpp"
-#include "core/tools/run/program_path.hpp"
+#include "core/tools/run/exit_record.hpp"
+#include "core/tools/run/placement.hpp"
 #include "topology/binding.hpp"
 #include "topology/device_binding.hpp"
 #include "topology/discovery.hpp"
 
 namespace npushmem::run {
+
+EnvironmentBlock EnvironmentBlock::copy_of(const char* const* environment) {
+    EnvironmentBlock block;
+    for (; environment != nullptr && *environment != nullptr; ++environment) block.entries_.emplace_back(*environment);
+    return block;
+}
+
+std::vector<std::string>::const_iterator EnvironmentBlock::find(std::string_view name) const {
+    return std::find_if(entries_.begin(), entries_.end(), [name](const std::string& entry) {
+        return entry.size() > name.size() && entry[name.size()] == '=' && entry.compare(0, name.size(), name) == 0;
+    });
+}
+
+void EnvironmentBlock::set(std::string_view name, std::string_view value) {
+    std::string entry(name);
+    entry.append("=").append(value);
+    const auto found = find(name);
+    if (found == entries_.end())
+        entries_.push_back(std::move(entry));
+    else
+        entries_[static_cast<std::size_t>(found - entries_.begin())] = std::move(entry);
+}
+
+const char* EnvironmentBlock::value(std::string_view name) const {
+    const auto found = find(name);
+    return found == entries_.end() ? nullptr : found->c_str() + name.size() + 1;
+}
+
+void EnvironmentBlock::set_default(std::string_view name, std::string_view value) {
+    if (find(name) == entries_.end()) set(name, value);
+}
+
+std::vector<char*> EnvironmentBlock::pointers() {
+    std::vector<char*> out;
+    out.reserve(entries_.size() + 1);
+    for (auto& entry : entries_) out.push_back(entry.data());
+    out.push_back(nullptr);
+    return out;
+}
+
+namespace {
+
+bool is_directory(const std::string& path) {
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+bool can_run(const std::string& path) { return ::access(path.c_str(), X_OK) == 0 && !is_directory(path); }
+
+std::variant<std::string, ProgramError> checked(const std::string& path) {
+    if (::access(path.c_str(), F_OK) != 0)
+        return ProgramError{exit_not_found, fmt::format("program '{}' was not found: {}", path, std::strerror(errno))};
+    if (is_directory(path))
+        return ProgramError{exit_not_executable, fmt::format("'{}' is a directory, not a program", path)};
+    if (!can_run(path))
+        return ProgramError{exit_not_executable, fmt::format("program '{}' is there but you may not execute it", path)};
+    return path;
+}
+
+}  // namespace
+
+std::variant<std::string, ProgramError> find_program(const std::string& name, const std::string& search_path) {
+    if (name.find('/') != std::string::npos) return checked(name);
+    for (const auto& folder : split(search_path, ':')) {
+        const std::string path = (folder.empty() ? "." : folder) + "/" + name;
+        if (!name.empty() && can_run(path)) return path;
+    }
+    const bool here = !name.empty() && can_run("./" + name);
+    return ProgramError{exit_not_found,
+                        fmt::format("program '{}' was not found in PATH{}", name,
+                                    here ? fmt::format("; for the one in this folder write ./{}", name) : "")};
+}
+
 namespace {
 
 EnvironmentBlock common_environment(const Options& options, const char* const* environment) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "core/tools/run/exit_codes.hpp"
-#include "core/tools/run/forwarded_signals.hpp"
+#include "core/tools/run/exit_record.hpp"
+#include "core/tools/run/remote_launch.hpp"
 
 namespace npushmem::run {
 

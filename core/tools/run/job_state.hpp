@@ -13,8 +13,6 @@
 #include <vector>
 
 #include "core/tools/run/exit_record.hpp"
-#include "core/tools/run/exit_requests.hpp"
-#include "core/tools/run/outcome.hpp"
 
 namespace npushmem::run {
 

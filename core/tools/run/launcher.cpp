@@ -16,14 +16,12 @@
 
 #include "core/base/os_facts.hpp"
 #include "core/base/parse.hpp"
-#include "core/tools/run/binding_plan.hpp"
-#include "core/tools/run/descendants.hpp"
-#include "core/tools/run/exit_codes.hpp"
-#include "core/tools/run/forwarded_signals.hpp"
-#include "core/tools/run/host_plan.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
-#include "core/tools/run/outcome.hpp"
-#include "core/tools/run/record_frames.hpp"
+#include "core/tools/run/placement.hpp"
+#include "core/tools/run/processes.hpp"
+#include "core/tools/run/record_relay.hpp"
+#include "core/tools/run/remote_launch.hpp"
 
 namespace npushmem::run {
 namespace {

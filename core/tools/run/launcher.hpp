@@ -8,17 +8,14 @@
 #include <string>
 
 #include "core/tools/run/channel.hpp"
-#include "core/tools/run/diagnostics.hpp"
-#include "core/tools/run/exit_requests.hpp"
-#include "core/tools/run/input_relay.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
-#include "core/tools/run/job_plan.hpp"
+#include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/job_state.hpp"
+#include "core/tools/run/job_streams.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/output_sink.hpp"
 #include "core/tools/run/poller.hpp"
 #include "core/tools/run/rendezvous.hpp"
-#include "core/tools/run/tagged_output.hpp"
 
 namespace npushmem::run {
 

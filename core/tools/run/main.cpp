@@ -6,12 +6,11 @@
 #include <variant>
 
 #include "core/base/standard_streams.hpp"
-#include "core/tools/run/agent_client.hpp"
-#include "core/tools/run/allocation.hpp"
-#include "core/tools/run/exit_codes.hpp"
-#include "core/tools/run/host_agent.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"
+#include "core/tools/run/placement.hpp"
+#include "core/tools/run/remote_launch.hpp"
 #include "core/tools/run/start_job.hpp"
 
 namespace {

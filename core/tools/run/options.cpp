@@ -9,7 +9,7 @@
 
 #include "core/base/strings.hpp"
 #include "core/base/version.hpp"
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {

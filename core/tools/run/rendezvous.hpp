@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/tools/run/environment_block.hpp"
+#include "core/tools/run/job_preparation.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {

@@ -13,10 +13,10 @@
 #include <cstring>
 
 #include "core/base/standard_streams.hpp"
-#include "core/tools/run/exit_codes.hpp"
-#include "core/tools/run/forwarded_signals.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/launcher.hpp"
-#include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/processes.hpp"
+#include "core/tools/run/remote_launch.hpp"
 #include "core/tools/run/supervisor.hpp"
 
 namespace npushmem::run {

@@ -1,7 +1,7 @@
 // From a plan to a running job: the process-wide state that a launcher needs, and the fork of the supervisor.
 #pragma once
 
-#include "core/tools/run/job_plan.hpp"
+#include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"
 
 namespace npushmem::run {

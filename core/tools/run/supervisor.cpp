@@ -18,12 +18,10 @@
 #include <utility>
 
 #include "core/runtime/nic_claims.hpp"
-#include "core/tools/run/descendants.hpp"
-#include "core/tools/run/diagnostics.hpp"
 #include "core/tools/run/exit_record.hpp"
-#include "core/tools/run/exiting.hpp"
-#include "core/tools/run/output_sink.hpp"
-#include "core/tools/run/spawner.hpp"
+#include "core/tools/run/job_log.hpp"
+#include "core/tools/run/job_streams.hpp"
+#include "core/tools/run/processes.hpp"
 
 namespace npushmem::run {
 namespace {

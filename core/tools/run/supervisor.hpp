@@ -10,7 +10,7 @@
 
 #include "core/tools/run/channel.hpp"
 #include "core/tools/run/job_log.hpp"
-#include "core/tools/run/job_plan.hpp"
+#include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/poller.hpp"
 
 namespace npushmem::run {

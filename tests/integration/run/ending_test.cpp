@@ -6,7 +6,7 @@
 #include <fstream>
 #include <set>
 
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::run {

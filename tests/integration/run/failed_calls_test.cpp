@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::run {

@@ -24,8 +24,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/tools/run/environment_block.hpp"
-#include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/job_preparation.hpp"
+#include "core/tools/run/processes.hpp"
 
 namespace npushmem::run {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 #include "tests/integration/run/job_under_test.hpp"
 
 namespace npushmem::run {

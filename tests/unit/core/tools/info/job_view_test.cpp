@@ -4,7 +4,7 @@
 
 #include "core/tools/info/device_tree.hpp"
 #include "core/tools/info/drawing.hpp"
-#include "core/tools/run/host_plan.hpp"
+#include "core/tools/run/placement.hpp"
 #include "tests/fakes/topologies.hpp"
 
 namespace npushmem::info {

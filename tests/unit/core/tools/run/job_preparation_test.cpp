@@ -2,15 +2,85 @@
 
 #include <gmock/gmock.h>
 
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 
 namespace npushmem::run {
+
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+
+std::vector<std::string> entries(EnvironmentBlock& block) {
+    std::vector<std::string> out;
+    const auto pointers = block.pointers();
+    EXPECT_EQ(pointers.back(), nullptr);
+    for (std::size_t i = 0; i + 1 < pointers.size(); ++i) out.emplace_back(pointers[i]);
+    return out;
+}
+
+TEST(EnvironmentBlock, LaterSettingsReplaceEarlierOnes) {
+    const char* const before[] = {"A=1", "AB=2", "B=", nullptr};
+    auto block = EnvironmentBlock::copy_of(before);
+    block.set("A", "3");
+    block.set("C", "x=y");
+    block.set("C", "z");
+    EXPECT_THAT(entries(block), ::testing::ElementsAre("A=3", "AB=2", "B=", "C=z"));
+}
+
+TEST(EnvironmentBlock, FindsWholeNamesOnly) {
+    const char* const before[] = {"AB=2", "B=", nullptr};
+    const auto block = EnvironmentBlock::copy_of(before);
+    EXPECT_EQ(block.value("A"), nullptr);
+    EXPECT_STREQ(block.value("AB"), "2");
+    EXPECT_STREQ(block.value("B"), "");
+    EXPECT_EQ(block.value(""), nullptr);
+}
+
+TEST(EnvironmentBlock, DefaultsYieldToWhatIsThere) {
+    auto block = EnvironmentBlock::copy_of(nullptr);
+    block.set_default("A", "1");
+    block.set_default("A", "2");
+    block.set("B", "");
+    block.set_default("B", "3");
+    EXPECT_THAT(entries(block), ::testing::ElementsAre("A=1", "B="));
+}
+
+TEST(EnvironmentBlock, KeepsEntriesThatAreNoAssignments) {
+    const char* const before[] = {"odd", "", "A=1", nullptr};
+    auto block = EnvironmentBlock::copy_of(before);
+    EXPECT_EQ(block.value("odd"), nullptr);
+    EXPECT_THAT(entries(block), ::testing::ElementsAre("odd", "", "A=1"));
+}
+
+ProgramError refused(const std::string& name, const std::string& path) {
+    auto found = find_program(name, path);
+    if (std::holds_alternative<std::string>(found)) return {0, "found " + std::get<std::string>(found)};
+    return std::get<ProgramError>(found);
+}
+
+TEST(ProgramPath, SearchesInOrder) {
+    EXPECT_EQ(std::get<std::string>(find_program("sh", "/nonexistent:/bin:/usr/bin")), "/bin/sh");
+    EXPECT_EQ(std::get<std::string>(find_program("/bin/sh", "")), "/bin/sh");
+}
+
+TEST(ProgramPath, MissingProgramIs127) {
+    EXPECT_EQ(refused("no-such-program", "/bin").status, exit_not_found);
+    EXPECT_THAT(refused("no-such-program", "/bin").message, HasSubstr("'no-such-program' was not found in PATH"));
+    EXPECT_EQ(refused("/no/such/program", "/bin").status, exit_not_found);
+    EXPECT_THAT(refused("/no/such/program", "/bin").message, HasSubstr("/no/such/program"));
+    EXPECT_EQ(refused("", "/bin").status, exit_not_found);
+    EXPECT_EQ(refused("sh", "").status, exit_not_found);
+}
+
+TEST(ProgramPath, WhatCannotRunIs126) {
+    EXPECT_EQ(refused("/usr/", "").status, exit_not_executable);
+    EXPECT_THAT(refused("/usr/", "").message, HasSubstr("is a directory"));
+    EXPECT_EQ(refused("/proc/self/maps", "").status, exit_not_executable);
+    EXPECT_EQ(refused("bin", "/usr").status, exit_not_found);  // a directory in PATH is no candidate
+}
 
 constexpr const char* environment[] = {"PATH=/bin:/usr/bin", "HOME=/root", nullptr};
 
@@ -117,4 +187,5 @@ TEST(JobPreparation, UniqueIdIsNeededForTheUidBootstrapHoweverItIsNamed) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::run

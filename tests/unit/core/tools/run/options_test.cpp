@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/tools/run/exit_codes.hpp"
+#include "core/tools/run/exit_record.hpp"
 
 namespace npushmem::run {
 namespace {

@@ -1,9 +1,10 @@
-#include "core/tools/run/exiting.hpp"
+#include "core/tools/run/processes.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 namespace npushmem::run {
+
 namespace {
 
 TEST(Exiting, IsAFlagOfTheProcess) {
@@ -24,4 +25,5 @@ TEST(Exiting, IsNotReadFromAnythingElse) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::run

@@ -1,4 +1,4 @@
-#include "core/tools/run/allocation.hpp"
+#include "core/tools/run/placement.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,61 @@
 #include <sstream>
 
 namespace npushmem::run {
+
+int emulated_host_of(int pe, int npes, int nodes, MapBy map_by) {
+    if (map_by == MapBy::round_robin) return pe % nodes;
+    const int small = npes / nodes;
+    const int large_hosts = npes % nodes;
+    const int in_large = large_hosts * (small + 1);
+    return pe < in_large ? pe / (small + 1) : large_hosts + (pe - in_large) / small;
+}
+
+HostPes pes_of_host(int host, int hosts, int npes, MapBy map_by) {
+    const int each = npes / hosts;
+    const int larger = npes % hosts;
+    const int count = each + (host < larger ? 1 : 0);
+    if (map_by == MapBy::round_robin) return {{host, hosts}, count};
+    return {{host * each + std::min(host, larger), 1}, count};
+}
+
+namespace {
+
+CpuList one_of(const std::vector<CpuList>& units, std::size_t pe) { return units[pe % units.size()]; }
+
+CpuList share_of(const std::vector<CpuList>& units, std::size_t pe, std::size_t npes) {
+    CpuList out;
+    const std::size_t begin = units.size() * pe / npes;
+    const std::size_t end = units.size() * (pe + 1) / npes;
+    for (std::size_t unit = begin; unit < end; ++unit) out.insert(out.end(), units[unit].begin(), units[unit].end());
+    return out;
+}
+
+}  // namespace
+
+std::vector<CpuList> binding_plan(Bind bind, const std::vector<CpuList>& units, int npes) {
+    const auto count = static_cast<std::size_t>(npes);
+    std::vector<CpuList> out(count);
+    const bool crowded = count > units.size();
+    if (bind == Bind::none || (bind == Bind::automatic && crowded)) return out;
+    const bool share = (bind == Bind::share || bind == Bind::automatic) && !crowded;
+    for (std::size_t pe = 0; pe < count; ++pe) out[pe] = share ? share_of(units, pe, count) : one_of(units, pe);
+    return out;
+}
+
+std::string format_cpus(const CpuList& cpus) {
+    CpuList sorted = cpus;
+    std::sort(sorted.begin(), sorted.end());
+    std::string out;
+    for (std::size_t first = 0; first < sorted.size();) {
+        std::size_t last = first;
+        while (last + 1 < sorted.size() && sorted[last + 1] == sorted[last] + 1) ++last;
+        out += out.empty() ? "" : ",";
+        out += first == last ? fmt::format("{}", sorted[first]) : fmt::format("{}-{}", sorted[first], sorted[last]);
+        first = last + 1;
+    }
+    return out;
+}
+
 namespace {
 
 constexpr std::size_t max_hosts = 65536;

@@ -1,10 +1,11 @@
-#include "core/tools/run/launch_request.hpp"
+#include "core/tools/run/remote_launch.hpp"
 
 #include <gmock/gmock.h>
 
 #include <random>
 
 namespace npushmem::run {
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,4 +61,5 @@ TEST(LaunchRequest, WhatIsNoneIsRefused) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::run
