@@ -1,17 +1,63 @@
-// The wrapped transport as bad as the contract allows it to be: late, out of order, full, and failing on request. A
-// program that works over it does not rest on what a faster transport happens to do.
+// What the fault decorator is asked to do, read from its configuration rows.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "npushmem/plugin/decorator_transport.hpp"
-#include "transports/fault/fault_settings.hpp"
+#include "npushmem/plugin/host.hpp"
+#include "npushmem/plugin/status.hpp"
 #include "transports/fault/held_queue.hpp"
 
+namespace npushmem::fault {
+
+// Functions that can be told to fail.
+enum class Function : std::size_t {
+    connect,
+    register_memory,
+    import_memory,
+    create_queue,
+    put,
+    get,
+    atomic,
+    put_signal,
+    fence,
+    quiet
+};
+constexpr std::size_t function_count = 10;
+std::string_view name_of(Function function);
+
+// "put:3:timeout": the third call of put fails with Code::timeout.
+struct FailRule {
+    Function function;
+    std::uint64_t call;  // from 1
+    Code code;
+};
+
+struct Settings {
+    std::uint64_t seed = 1;
+    std::uint32_t delay = 4;          // an operation is held for 0 to this many steps, at random
+    bool reorder = true;              // apply in random order what nothing orders
+    std::uint32_t again_percent = 0;  // of postings answered "again"
+    std::vector<FailRule> fail;
+};
+
+// Errors name the variable, the value and what would be accepted.
+Result<Settings> read_settings(const Host& host);
+Result<std::vector<FailRule>> parse_fail_rules(std::string_view text);
+
+}  // namespace npushmem::fault
+
 namespace npushmem {
+
+// The wrapped transport as bad as the contract allows it to be: late, out of order, full, and failing on request. A
+// program that works over it does not rest on what a faster transport happens to do.
 
 // Hides that memory can be mapped, because loads and stores could not be delayed, and that puts arrive in order.
 // One lock over everything: correctness matters here, speed does not. With one thread per PE the same seed gives the

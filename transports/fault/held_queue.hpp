@@ -1,7 +1,4 @@
-// The operations that one queue of the fault decorator holds back, and the rules by which they may overtake each other.
-//
-// An operation X may be passed on when no update that was posted before a fence which came before X, to the same PE, is
-// still held. That is all the contract promises; everything else is shuffled.
+// An operation that the fault decorator has accepted but not yet passed on.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +8,21 @@
 #include <vector>
 
 #include "npushmem/plugin/transport.hpp"
-#include "transports/fault/held_operation.hpp"
+#include "transports/shared/posted_operation.hpp"
 
 namespace npushmem::fault {
+
+struct HeldOperation {
+    PostedOperation posted;
+    std::uint64_t token = 0;
+    std::uint64_t epoch = 0;    // how many fences came before it on its queue
+    std::uint32_t waiting = 0;  // steps until it may be passed on
+};
+
+// The operations that one queue of the fault decorator holds back, and the rules by which they may overtake each other.
+//
+// An operation X may be passed on when no update that was posted before a fence which came before X, to the same PE, is
+// still held. That is all the contract promises; everything else is shuffled.
 
 using Random = std::mt19937_64;
 

@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "npushmem/plugin/transport_export.hpp"
 #include "transports/fault/fault_transport.hpp"
 
@@ -20,4 +22,4 @@ NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::FaultTransport, "fault",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_DEVICES | NPUSHMEM_CAP_REMOTE |
                                           NPUSHMEM_CAP_DECORATOR,
-                                      rows, 5);
+                                      rows, std::size(rows));

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <vector>
 
+#include "npushmem/plugin/status.hpp"
 #include "transports/shared/posted_operation.hpp"
 
 namespace npushmem::hccs {
@@ -103,6 +104,27 @@ private:
     std::vector<Engine> engines_;
     std::map<std::uint64_t, Queue> queues_;
     Nanoseconds wake_at_ = never;  // what was asked for last
+};
+
+// What wakes the thread that drives the engines: a descriptor that becomes readable when it is told to.
+class WakeTimer {
+public:
+    static Result<WakeTimer> make();
+    WakeTimer(WakeTimer&& other) noexcept;
+    WakeTimer(const WakeTimer&) = delete;
+    WakeTimer& operator=(const WakeTimer&) = delete;
+    ~WakeTimer();
+
+    [[nodiscard]] int descriptor() const { return timer_; }
+    // On the steady clock; a time that has passed: at once. Replaces what was set before. Any thread.
+    void set(std::chrono::nanoseconds time) const;
+    // Not readable until the next time that is set.
+    void clear() const;
+
+private:
+    explicit WakeTimer(int timer) : timer_(timer) {}
+
+    int timer_;
 };
 
 }  // namespace npushmem::hccs

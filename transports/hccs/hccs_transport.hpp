@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "transports/hccs/engines.hpp"
-#include "transports/hccs/hccs_settings.hpp"
-#include "transports/hccs/wake_timer.hpp"
+#include "transports/hccs/links.hpp"
 #include "transports/network/progress_thread.hpp"
 #include "transports/shared/shared_memory_transport.hpp"
 

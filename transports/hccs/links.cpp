@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/parse.hpp"
 #include "core/base/strings.hpp"
@@ -90,6 +91,102 @@ Result<std::string> links_in_topology_file(const std::string& path) {
         if (attribute(tag, "name") == annotation) return std::string(attribute(tag, "value"));
     }
     return std::string();
+}
+
+namespace {
+
+Result<FailedLink> parse_failed_link(std::string_view text) {
+    const std::size_t dash = text.find('-');
+    const std::size_t at = text.find('@');
+    if (dash == std::string_view::npos || (at != std::string_view::npos && at < dash))
+        return Status{Code::config,
+                      fmt::format("'{}' is no link; write 0-1, or 0-1@100 for after 100 transfers", text)};
+    const auto a = parse_integer(text.substr(0, dash), 0, max_npus - 1);
+    const auto b =
+        parse_integer(text.substr(dash + 1, at == std::string_view::npos ? at : at - dash - 1), 0, max_npus - 1);
+    for (const auto& npu : {a, b})
+        if (!npu.ok()) return npu.status().within(fmt::format("an NPU of '{}'", text));
+    if (a.value() == b.value()) return Status{Code::config, fmt::format("'{}': an NPU has no link to itself", text)};
+    std::int64_t after = 0;
+    if (at != std::string_view::npos) {
+        const auto given = parse_integer(text.substr(at + 1), 0, std::numeric_limits<std::int64_t>::max());
+        if (!given.ok()) return given.status().within(fmt::format("the number of transfers in '{}'", text));
+        after = given.value();
+    }
+    const auto [low, high] = std::minmax(a.value(), b.value());
+    return FailedLink{static_cast<int>(low), static_cast<int>(high), static_cast<std::uint64_t>(after)};
+}
+
+// Groups that the user gives, else those of the topology file, else groups of eight.
+Result<Links> read_links(const Host& host) {
+    std::string text = host.config("HCCS_LINKS", "auto");
+    if (text != "auto") {
+        auto links = Links::parse(text);
+        return links.ok() ? links : links.status().within("NPUSHMEM_HCCS_LINKS");
+    }
+    text.clear();
+    const std::string file = host.config("TOPO_FILE");
+    if (!file.empty()) {
+        auto found = links_in_topology_file(file);
+        if (!found.ok()) return found.status();
+        text = std::move(found).value();
+    }
+    if (text.empty()) text = "mesh:8";
+    auto links = Links::parse(text);
+    return links.ok() ? links : links.status().within(fmt::format("annotation NpushmemHccs of {}", file));
+}
+
+Result<std::size_t> read_count(const Host& host, const char* name, const char* otherwise, std::int64_t max_value) {
+    const auto value = parse_integer(host.config(name, otherwise), 1, max_value);
+    if (!value.ok()) return value.status().within(fmt::format("NPUSHMEM_{}", name));
+    return static_cast<std::size_t>(value.value());
+}
+
+Result<LinkSpeed> read_speed(const Host& host, const char* rate_name, const char* rate, const char* latency_name,
+                             const char* latency) {
+    const auto size = parse_size(host.config(rate_name, rate));
+    if (!size.ok()) return size.status().within(fmt::format("NPUSHMEM_{}", rate_name));
+    if (size.value().value == 0)
+        return Status{Code::config, fmt::format("NPUSHMEM_{}: a link that carries nothing; to let one fail, see "
+                                                "NPUSHMEM_HCCS_FAIL",
+                                                rate_name)};
+    const auto duration = parse_duration(host.config(latency_name, latency));
+    if (!duration.ok()) return duration.status().within(fmt::format("NPUSHMEM_{}", latency_name));
+    return LinkSpeed{static_cast<double>(size.value().value), duration.value()};
+}
+
+}  // namespace
+
+Result<std::vector<FailedLink>> parse_failed_links(std::string_view text) {
+    std::vector<FailedLink> out;
+    for (const auto& part : split(text, ',')) {
+        const auto link = parse_failed_link(part);
+        if (!link.ok()) return link.status().within("NPUSHMEM_HCCS_FAIL");
+        out.push_back(link.value());
+    }
+    return out;
+}
+
+Result<Settings> read_settings(const Host& host) {
+    constexpr std::int64_t max_engines = 64;
+    constexpr std::int64_t max_depth = 65536;
+    auto links = read_links(host);
+    if (!links.ok()) return links.status();
+    const auto engines = read_count(host, "HCCS_ENGINES", default_engines, max_engines);
+    if (!engines.ok()) return engines.status();
+    const auto depth = read_count(host, "HCCS_DEPTH", default_depth, max_depth);
+    if (!depth.ok()) return depth.status();
+    const auto timed = parse_bool(host.config("HCCS_TIMED", "false"));
+    if (!timed.ok()) return timed.status().within("NPUSHMEM_HCCS_TIMED");
+    const auto direct = read_speed(host, "HCCS_BANDWIDTH", default_bandwidth, "HCCS_LATENCY", default_latency);
+    if (!direct.ok()) return direct.status();
+    const auto switched =
+        read_speed(host, "HCCS_SWITCH_BANDWIDTH", default_bandwidth, "HCCS_SWITCH_LATENCY", default_switch_latency);
+    if (!switched.ok()) return switched.status();
+    auto failed = parse_failed_links(host.config("HCCS_FAIL"));
+    if (!failed.ok()) return failed.status();
+    return Settings{std::move(links).value(),           engines.value(),          depth.value(), timed.value(),
+                    {direct.value(), switched.value()}, std::move(failed).value()};
 }
 
 }  // namespace npushmem::hccs

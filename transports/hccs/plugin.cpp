@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "npushmem/plugin/transport_export.hpp"
 #include "transports/hccs/hccs_transport.hpp"
 
@@ -27,4 +29,4 @@ constexpr npushmem_config_row rows[] = {
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::HccsTransport, "hccs",
                                       "NPUs of one server: mapped memory, and DMA engines over emulated links",
-                                      npushmem::mapped_capabilities, rows, 9);
+                                      npushmem::mapped_capabilities, rows, std::size(rows));

@@ -1,11 +1,4 @@
-// libfabric as a wire: reliable-datagram endpoints, one that is sent to and, per lane, one that sends.
-//
-// One endpoint, whose address the peers know, is only sent to, the others only send. So every connection has one side
-// that asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of
-// for the same one from both sides.
-//
-// Lanes beyond the first are made by their first use, with a completion queue of their own, and closed when no peer is
-// sent to over them: what they complete later is told by nobody.
+// Objects of libfabric that close themselves.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -19,12 +12,28 @@
 #include <memory>
 #include <vector>
 
-#include "transports/libfabric/owned.hpp"
 #include "transports/libfabric/provider_choice.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::libfabric {
 
+struct CloseFid {
+    template <class Object>
+    void operator()(Object* object) const {
+        fi_close(&object->fid);
+    }
+};
+template <class Object>
+using Owned = std::unique_ptr<Object, CloseFid>;
+
+// libfabric as a wire: reliable-datagram endpoints, one that is sent to and, per lane, one that sends.
+//
+// One endpoint, whose address the peers know, is only sent to, the others only send. So every connection has one side
+// that asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of
+// for the same one from both sides.
+//
+// Lanes beyond the first are made by their first use, with a completion queue of their own, and closed when no peer is
+// sent to over them: what they complete later is told by nobody.
 class LibfabricWire final : public network::Wire {
 public:
     static Result<std::unique_ptr<network::Wire>> open(ChosenProvider provider, int npes);

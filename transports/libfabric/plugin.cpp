@@ -1,7 +1,34 @@
-#include "npushmem/plugin/transport_export.hpp"
-#include "transports/libfabric/libfabric_transport.hpp"
+#include <iterator>
 
+#include "npushmem/plugin/transport_export.hpp"
+#include "transports/libfabric/libfabric_wire.hpp"
+#include "transports/network/network_transport.hpp"
+
+namespace npushmem {
 namespace {
+
+// A network transport over libfabric.
+class LibfabricTransport final : public network::NetworkTransport {
+public:
+    using NetworkTransport::NetworkTransport;
+    static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
+};
+
+Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, const npushmem_transport_params& params) {
+    auto settings = network::read_settings(host, "LIBFABRIC_");
+    if (!settings.ok()) return settings.status();
+    const auto atomics = network::read_native_atomics(host, "LIBFABRIC_");
+    if (!atomics.ok()) return atomics.status();
+    const libfabric::ProviderRequest request{host.config("LIBFABRIC_PROVIDER", "auto"), host.config("LIBFABRIC_DOMAIN"),
+                                             atomics.value()};
+    auto chosen = libfabric::choose_provider(request, libfabric::query_provider);
+    if (!chosen.ok()) return chosen.status();
+    host.log(LogLevel::debug, chosen.value().note);
+    auto wire = libfabric::LibfabricWire::open(std::move(chosen).value(), params.npes);
+    if (!wire.ok()) return wire.status();
+    return std::unique_ptr<Transport>(
+        std::make_unique<LibfabricTransport>(params, std::move(wire).value(), settings.value()));
+}
 
 constexpr npushmem_config_row rows[] = {
     {"LIBFABRIC_PROVIDER", "auto", "string",
@@ -21,9 +48,10 @@ constexpr npushmem_config_row rows[] = {
 };
 
 }  // namespace
+}  // namespace npushmem
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::LibfabricTransport, "libfabric",
                                       "peers of any host, over a provider of libfabric",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      rows, 6);
+                                      npushmem::rows, std::size(npushmem::rows));

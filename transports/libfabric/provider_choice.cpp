@@ -9,12 +9,13 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <string_view>
 
+#include "core/base/rxm_variables.hpp"
 #include "core/base/strings.hpp"
-#include "transports/libfabric/scoped_rxm_environment.hpp"
 
 namespace npushmem::libfabric {
 namespace {
@@ -138,6 +139,17 @@ Result<ChosenProvider> choose_provider(const ProviderRequest& request, const Pro
                   fmt::format("libfabric has no provider for this host; tried{}; fi_info lists what there is, "
                               "NPUSHMEM_LIBFABRIC_PROVIDER and NPUSHMEM_LIBFABRIC_DOMAIN choose",
                               tried)};
+}
+
+ScopedRxmEnvironment::ScopedRxmEnvironment() {
+    for (const auto& [name, value] : rxm_variables) {
+        if (std::getenv(name) != nullptr || ::setenv(name, std::to_string(value).c_str(), 0) != 0) continue;
+        names_.emplace_back(name);
+    }
+}
+
+ScopedRxmEnvironment::~ScopedRxmEnvironment() {
+    for (const std::string& name : names_) (void)::unsetenv(name.c_str());
 }
 
 }  // namespace npushmem::libfabric

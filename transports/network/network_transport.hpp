@@ -16,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
+#include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/slot_table.hpp"
 #include "transports/network/address_codec.hpp"
 #include "transports/network/outgoing.hpp"
@@ -196,5 +198,13 @@ private:
     std::atomic<std::uint64_t> driven_{0};    // by others than the thread; no order is needed, it is only looked at
     std::unique_ptr<ProgressThread> thread_;  // last: ends first
 };
+
+// The settings that every network transport has, under its own prefix: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT,
+// <PREFIX>LANES;
+// and of those whose library has atomics of its own: <PREFIX>NATIVE_ATOMICS.
+
+Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix);
+// True: always. Auto means no: no such library says that its atomics are atomic with those of the target's CPU.
+Result<bool> read_native_atomics(const Host& host, const std::string& prefix);
 
 }  // namespace npushmem::network

@@ -8,9 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "transports/shared/host_reach.hpp"
-#include "transports/shared/peer_mapping.hpp"
-#include "transports/shared/process_start_time.hpp"
+#include "transports/shared/memory_handle.hpp"
 
 namespace npushmem {
 namespace {

@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "npushmem/plugin/transport_export.hpp"
 #include "transports/trace/trace_transport.hpp"
 
@@ -14,4 +16,4 @@ NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::TraceTransport, "trace",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_ORDERED | NPUSHMEM_CAP_DEVICES |
                                           NPUSHMEM_CAP_REMOTE | NPUSHMEM_CAP_DECORATOR,
-                                      rows, 1);
+                                      rows, std::size(rows));

@@ -1,7 +1,31 @@
-#include "npushmem/plugin/transport_export.hpp"
-#include "transports/ucx/ucx_transport.hpp"
+#include <iterator>
 
+#include "npushmem/plugin/transport_export.hpp"
+#include "transports/network/network_transport.hpp"
+#include "transports/ucx/ucx_wire.hpp"
+
+namespace npushmem {
 namespace {
+
+// A network transport over UCX.
+class UcxTransport final : public network::NetworkTransport {
+public:
+    using NetworkTransport::NetworkTransport;
+    static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
+};
+
+Result<std::unique_ptr<Transport>> UcxTransport::open(const Host& host, const npushmem_transport_params& params) {
+    auto settings = network::read_settings(host, "UCX_");
+    if (!settings.ok()) return settings.status();
+    const auto atomics = network::read_native_atomics(host, "UCX_");
+    if (!atomics.ok()) return atomics.status();
+    auto wire =
+        ucx::UcxWire::open({host.config("UCX_TLS"), host.config("UCX_NET_DEVICES"), atomics.value()}, params.npes);
+    if (!wire.ok()) return wire.status();
+    host.log(LogLevel::debug, wire.value()->traits().name);
+    return std::unique_ptr<Transport>(
+        std::make_unique<UcxTransport>(params, std::move(wire).value(), settings.value()));
+}
 
 constexpr npushmem_config_row rows[] = {
     {"UCX_TLS", "", "string",
@@ -20,8 +44,9 @@ constexpr npushmem_config_row rows[] = {
 };
 
 }  // namespace
+}  // namespace npushmem
 
 NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::UcxTransport, "ucx", "peers of any host, over UCX",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE,
-                                      rows, 6);
+                                      npushmem::rows, std::size(npushmem::rows));

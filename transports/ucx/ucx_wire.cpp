@@ -12,9 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "transports/ucx/context_info.hpp"
-#include "transports/ucx/ucx_atomic.hpp"
-#include "transports/ucx/ucx_status.hpp"
+#include "transports/ucx/ucx_api.hpp"
 
 namespace npushmem::ucx {
 namespace {

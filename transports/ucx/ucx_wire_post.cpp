@@ -5,8 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "transports/ucx/ucx_atomic.hpp"
-#include "transports/ucx/ucx_status.hpp"
+#include "transports/ucx/ucx_api.hpp"
 #include "transports/ucx/ucx_wire.hpp"
 
 namespace npushmem::ucx {

@@ -7,9 +7,8 @@
 #include <bit>
 #include <cerrno>
 
-#include "transports/verbs/address_handle.hpp"
-#include "transports/verbs/port_list.hpp"
-#include "transports/verbs/work_request_id.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
 namespace {

@@ -1,12 +1,7 @@
-// A reliable queue pair to one peer, and what is under way on it.
-//
-//     made ── connect(peer's message) ──> connected ── set_peer_ready() ──> ready      any ── fail() ──> failed
-//
-// What is posted completes in order, so that one completion tells of everything before it: of a burst, one request in
-// many asks for a completion. The last of a burst may not have asked; `finish_burst` then posts a request of no bytes
-// that does.
+// The way to a peer's port, as address handles and queue pairs want it.
 #pragma once
 
+#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -14,9 +9,35 @@
 #include "transports/network/wire.hpp"
 #include "transports/verbs/connect_message.hpp"
 #include "transports/verbs/opened_port.hpp"
-#include "transports/verbs/work_chain.hpp"
+#include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
+
+inline ibv_ah_attr address_handle_attributes(const PortAddress& peer, const OpenedPort& port) {
+    ibv_ah_attr out{};
+    out.dlid = peer.lid;
+    out.sl = port.settings().service_level;
+    out.port_num = port.number();
+    // Within a subnet of InfiniBand the local identifier is enough.
+    constexpr std::size_t prefix_bytes = 8;
+    const bool same_subnet = std::memcmp(peer.gid.data(), port.gid().gid.raw, prefix_bytes) == 0;
+    out.is_global = port.ethernet() || !same_subnet ? 1 : 0;
+    if (out.is_global == 0) return out;
+    std::memcpy(out.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+    out.grh.sgid_index = static_cast<std::uint8_t>(port.gid().gid_index);
+    constexpr std::uint8_t hops = 255;
+    out.grh.hop_limit = hops;
+    out.grh.traffic_class = port.settings().traffic_class;
+    return out;
+}
+
+// A reliable queue pair to one peer, and what is under way on it.
+//
+//     made ── connect(peer's message) ──> connected ── set_peer_ready() ──> ready      any ── fail() ──> failed
+//
+// What is posted completes in order, so that one completion tells of everything before it: of a burst, one request in
+// many asks for a completion. The last of a burst may not have asked; `finish_burst` then posts a request of no bytes
+// that does.
 
 // What is to be done when a request has completed.
 struct CompletionAction {

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "core/base/parse.hpp"
-#include "transports/verbs/gid_choice.hpp"
-#include "transports/verbs/port_list.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/verbs_settings.hpp"
 
 namespace npushmem::verbs {
 namespace {

@@ -1,3 +1,5 @@
+#include <iterator>
+
 #include "npushmem/plugin/transport_export.hpp"
 #include "transports/verbs/verbs_transport.hpp"
 
@@ -46,4 +48,4 @@ NPUSHMEM_EXPORT_TRANSPORT_WITH_CONFIG(npushmem::VerbsTransport, "verbs",
                                       NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC |
                                           NPUSHMEM_CAP_PUT_SIGNAL | NPUSHMEM_CAP_REMOTE | NPUSHMEM_CAP_DEVICES |
                                           NPUSHMEM_CAP_PINS,
-                                      rows, sizeof rows / sizeof *rows);
+                                      rows, std::size(rows));

@@ -4,9 +4,9 @@
 
 #include <cerrno>
 
-#include "transports/verbs/address_handle.hpp"
-#include "transports/verbs/port_list.hpp"
-#include "transports/verbs/work_request_id.hpp"
+#include "transports/verbs/connection.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
 namespace {

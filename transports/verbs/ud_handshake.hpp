@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "transports/verbs/buffer_pool.hpp"
 #include "transports/verbs/connect_message.hpp"
+#include "transports/verbs/local_memory.hpp"
 
 namespace npushmem::verbs {
 

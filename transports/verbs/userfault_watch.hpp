@@ -1,3 +1,30 @@
+// The mappings of this process, as /proc/self/maps has them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "npushmem/plugin/status.hpp"
+#include "transports/verbs/registration_cache.hpp"
+
+namespace npushmem::verbs {
+
+struct ProcessMapping {
+    AddressRange pages;
+    bool private_anonymous = false;  // nobody else's, and no file's
+};
+
+// Calls `each` in the order of the addresses until it returns false. Takes and gives back no memory of its own: who
+// holds malloc's locks may wait for the caller. Any thread; what changes meanwhile is seen before or after the change.
+void for_each_mapping(const std::function<bool(const ProcessMapping&)>& each);
+
+// Is all of it private memory that is no file's?
+bool is_private_anonymous(const AddressRange& pages);
+
 // The kernel's userfaultfd as a watch over private anonymous memory: stacks, heaps, what malloc gives. No right is
 // needed, but some containers forbid the call. No fault is ever delivered, as no page is protected.
 //
@@ -10,19 +37,6 @@
 // any more, and nobody waits for it.
 //
 // One thread at a time calls, any thread.
-#pragma once
-
-#include <array>
-#include <atomic>
-#include <memory>
-#include <thread>
-#include <vector>
-
-#include "npushmem/plugin/status.hpp"
-#include "transports/verbs/memory_watch.hpp"
-
-namespace npushmem::verbs {
-
 class UserfaultWatch final : public MemoryWatch {
 public:
     // The error says why there is none.

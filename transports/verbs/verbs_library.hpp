@@ -11,6 +11,8 @@
 #include <functional>
 #include <memory>
 
+#include "npushmem/plugin/status.hpp"
+
 namespace npushmem::verbs {
 
 class VerbsLibrary {
@@ -64,5 +66,17 @@ using Library = std::shared_ptr<VerbsLibrary>;
 // An object of the library that is given back when its owner goes.
 template <class Object>
 using Owned = std::unique_ptr<Object, std::function<void(Object*)>>;
+
+// libibverbs as this machine has it.
+
+// The error says which file, or which function of it, is missing, and what to install.
+Result<Library> load_library(const char* file = "libibverbs.so.1");
+
+// What the status of a failed work request means.
+
+Code code_of(ibv_wc_status status);
+
+// A clause in which the user finds what to look at; empty: nothing is known.
+const char* hint_for(ibv_wc_status status);
 
 }  // namespace npushmem::verbs

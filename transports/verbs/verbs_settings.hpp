@@ -1,17 +1,43 @@
-// What the user chose for the verbs transport.
+// A range of addresses, such as 10.1.0.0/16, of which a port's is to be one.
 #pragma once
 
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/nic_rails.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
-#include "transports/verbs/gid_range.hpp"
 
 namespace npushmem::verbs {
 
+class GidRange {
+public:
+    // "10.1.0.0/16", "2001:db8::/32", or an address alone. The error says what is accepted.
+    static Result<GidRange> parse(const std::string& text);
+
+    // An IPv4 address is as GIDs have it, ::ffff:10.1.2.3.
+    [[nodiscard]] bool has(std::span<const std::uint8_t, 16> gid) const;
+    // Is this the address that the range was written with?
+    [[nodiscard]] bool begins_with(std::span<const std::uint8_t, 16> gid) const {
+        return std::equal(first_.begin(), first_.end(), gid.begin());
+    }
+    [[nodiscard]] unsigned bits() const { return bits_; }  // of 128
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+private:
+    std::string text_;
+    std::array<std::uint8_t, 16> first_{};
+    unsigned bits_ = 0;  // that count
+};
+
+// What the user chose for the verbs transport.
 enum class AddressFamily { ipv4, ipv6 };
 
 // Who carries out 64-bit additions and compare-and-swap?
@@ -42,5 +68,20 @@ struct VerbsSettings {
 
 // The error names the variable, its value and what is accepted.
 Result<VerbsSettings> read_verbs_settings(const Host& host);
+
+// Which of a port's addresses to use, and how it is written for people.
+
+// "::ffff:10.77.0.1" and the like.
+std::string text_of(const ibv_gid& gid);
+// For people: "10.77.0.1" of an IPv4 address.
+std::string short_text_of(const ibv_gid& gid);
+// Is the address good within its link only, and the same on every link?
+bool is_link_local(const ibv_gid& gid);
+// "3: RoCE v2 ::ffff:10.77.0.1".
+std::string text_of(const ibv_gid_entry& entry);
+
+// `table`: the entries of the port. `ethernet`: it speaks RoCE, otherwise InfiniBand. The error lists the table and
+// says which variable to change.
+Result<ibv_gid_entry> choose_gid(std::span<const ibv_gid_entry> table, bool ethernet, const VerbsSettings& settings);
 
 }  // namespace npushmem::verbs

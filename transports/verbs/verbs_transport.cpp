@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "core/base/strings.hpp"
-#include "transports/network/read_settings.hpp"
-#include "transports/verbs/loaded_library.hpp"
-#include "transports/verbs/port_list.hpp"
+#include "transports/network/network_transport.hpp"
+#include "transports/verbs/ports.hpp"
 #include "transports/verbs/userfault_watch.hpp"
+#include "transports/verbs/verbs_library.hpp"
 
 namespace npushmem {
 namespace {

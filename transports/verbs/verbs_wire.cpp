@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <random>
 
-#include "transports/verbs/gid_choice.hpp"
-#include "transports/verbs/port_list.hpp"
-#include "transports/verbs/work_request_id.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/verbs_settings.hpp"
+#include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
 namespace {

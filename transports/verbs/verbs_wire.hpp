@@ -21,15 +21,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "transports/network/combined_descriptor.hpp"
-#include "transports/network/port_pairs.hpp"
+#include "transports/network/multi_rail_wire.hpp"
+#include "transports/network/progress_thread.hpp"
 #include "transports/network/wire.hpp"
-#include "transports/verbs/buffer_pool.hpp"
 #include "transports/verbs/connection.hpp"
 #include "transports/verbs/local_memory.hpp"
-#include "transports/verbs/port_rails.hpp"
-#include "transports/verbs/registration_caches.hpp"
-#include "transports/verbs/remote_memory.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/registration_cache.hpp"
 #include "transports/verbs/ud_handshake.hpp"
 
 namespace npushmem::verbs {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "npushmem/plugin/local_atomic.hpp"
-#include "transports/verbs/key_exchange.hpp"
+#include "transports/verbs/connect_message.hpp"
 #include "transports/verbs/verbs_wire.hpp"
 
 namespace npushmem::verbs {

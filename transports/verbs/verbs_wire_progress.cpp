@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "transports/verbs/key_exchange.hpp"
-#include "transports/verbs/status_text.hpp"
+#include "transports/verbs/connect_message.hpp"
+#include "transports/verbs/verbs_library.hpp"
 #include "transports/verbs/verbs_wire.hpp"
-#include "transports/verbs/work_request_id.hpp"
+#include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
 namespace {

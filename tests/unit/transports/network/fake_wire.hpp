@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "npushmem/plugin/local_atomic.hpp"
+#include "transports/network/multi_rail_wire.hpp"
 #include "transports/network/network_transport.hpp"
-#include "transports/network/port_pairs.hpp"
 
 namespace npushmem::fakes {
 

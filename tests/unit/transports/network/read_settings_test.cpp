@@ -1,4 +1,4 @@
-#include "transports/network/read_settings.hpp"
+#include "transports/network/network_transport.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,9 +1,11 @@
-#include "transports/shared/memory_handle.hpp"
-
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
+
+#include "transports/shared/memory_handle.hpp"
 
 namespace npushmem::shared_memory {
 namespace {
@@ -61,4 +63,52 @@ TEST(MemoryHandle, AnEndBeyondAllNumbersIsRefused) {
 }
 
 }  // namespace
+
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr npushmem_host_id here{1, 2, -1, 1000};
+
+npushmem_host_id emulated(int host) { return {1, 2 + static_cast<std::uint64_t>(host), host, 1000}; }
+
+TEST(WhatSeparates, NothingOnTheSameHost) {
+    EXPECT_EQ(why_not_shareable(here, here), "");
+    EXPECT_EQ(why_not_shareable(emulated(1), emulated(1)), "");
+}
+
+TEST(WhatSeparates, IsSaidForPeople) {
+    EXPECT_EQ(why_not_shareable(here, {9, 2, -1, 1000}), "another machine");
+    EXPECT_THAT(why_not_shareable(here, {1, 9, -1, 1000}), HasSubstr("namespace"));
+    EXPECT_THAT(why_not_shareable(here, {1, 2, -1, 5}), HasSubstr("another user (uid 5, this PE has uid 1000)"));
+}
+
+TEST(WhatSeparates, EmulatedHostsAreNamedBeforeTheirNamespaces) {
+    EXPECT_EQ(why_not_shareable(emulated(0), emulated(1)),
+              "on emulated host 1, this PE is on emulated host 0: memory of different emulated hosts cannot be mapped");
+    EXPECT_THAT(why_not_shareable(here, emulated(1)), HasSubstr("this PE is on no emulated host"));
+}
+
+}  // namespace
+
+namespace {
+
+TEST(StartTime, IsField22WhateverTheNameHolds) {
+    const std::string rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
+    EXPECT_EQ(start_time_in("42 (name)" + rest), 4711U);
+    EXPECT_EQ(start_time_in("42 (a b) c) (d)" + rest), 4711U);
+    EXPECT_EQ(start_time_in("42 (name) S 1 2"), 0U);
+    EXPECT_EQ(start_time_in(""), 0U);
+}
+
+TEST(StartTime, OfThisProcessAndOfNone) {
+    const auto own = start_time_of(::getpid());
+    ASSERT_TRUE(own.ok());
+    EXPECT_GT(own.value(), 0U);
+    EXPECT_EQ(start_time_of(::getpid()).value(), own.value());
+    EXPECT_EQ(start_time_of(-5).status().code(), Code::peer_dead);
+}
+
+}  // namespace
+
 }  // namespace npushmem::shared_memory

@@ -8,7 +8,7 @@
 
 #include "tests/contract/patterns.hpp"
 #include "tests/contract/shared_file.hpp"
-#include "transports/shared/peer_mapping.hpp"
+#include "transports/shared/memory_handle.hpp"
 
 namespace npushmem {
 namespace {

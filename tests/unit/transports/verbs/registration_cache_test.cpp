@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "tests/unit/transports/verbs/fake_verbs.hpp"
-#include "tests/unit/transports/verbs/fake_watch.hpp"
-#include "transports/verbs/port_list.hpp"
+#include "transports/verbs/ports.hpp"
 
 namespace npushmem::verbs {
 namespace {

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "tests/unit/transports/verbs/verbs_world.hpp"
-#include "transports/verbs/process_mappings.hpp"
 
 namespace npushmem::verbs {
 namespace {

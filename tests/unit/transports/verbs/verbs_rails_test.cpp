@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "tests/unit/transports/verbs/fake_watch.hpp"
+#include "tests/unit/transports/verbs/fake_verbs.hpp"
 #include "tests/unit/transports/verbs/verbs_world.hpp"
 #include "transports/network/multi_rail_wire.hpp"
 

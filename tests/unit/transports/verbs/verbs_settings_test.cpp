@@ -1,8 +1,10 @@
-#include "transports/verbs/verbs_settings.hpp"
-
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 
+#include <vector>
+
 #include "tests/fakes/fake_host.hpp"
+#include "transports/verbs/verbs_settings.hpp"
 
 namespace npushmem::verbs {
 namespace {
@@ -92,4 +94,101 @@ TEST(VerbsSettings, NamesTheVariableThatIsWrong) {
 }
 
 }  // namespace
+
+namespace {
+
+ibv_gid_entry entry(std::uint32_t index, ibv_gid_type type, const char* address) {
+    ibv_gid_entry out{};
+    out.gid_index = index;
+    out.gid_type = type;
+    EXPECT_EQ(::inet_pton(AF_INET6, address, out.gid.raw), 1) << address;
+    return out;
+}
+
+// As a port of RoCE has it.
+const std::vector<ibv_gid_entry>& table() {
+    static const std::vector<ibv_gid_entry> out{
+        entry(0, IBV_GID_TYPE_ROCE_V1, "fe80::1"), entry(1, IBV_GID_TYPE_ROCE_V2, "fe80::1"),
+        entry(2, IBV_GID_TYPE_ROCE_V1, "::ffff:10.0.0.1"), entry(3, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.1"),
+        entry(5, IBV_GID_TYPE_ROCE_V2, "2001:db8::1")};
+    return out;
+}
+
+std::uint32_t chosen(const VerbsSettings& settings, bool ethernet = true) {
+    const auto out = choose_gid(table(), ethernet, settings);
+    EXPECT_TRUE(out.ok()) << out.status().message();
+    return out.ok() ? out.value().gid_index : 999;
+}
+
+TEST(GidChoice, GoesByVersionAndFamily) {
+    VerbsSettings settings;
+    EXPECT_EQ(chosen(settings), 3U);
+    settings.roce_version = 1;
+    EXPECT_EQ(chosen(settings), 2U);
+    settings.family = AddressFamily::ipv6;
+    EXPECT_EQ(chosen(settings), 0U) << "of the link, where there is no other";
+    settings.roce_version = 2;
+    EXPECT_EQ(chosen(settings), 5U) << "one that is routed";
+}
+
+TEST(GidChoice, GoesByTheRangeInPlaceOfTheFamily) {
+    VerbsSettings settings;
+    settings.range = GidRange::parse("2001:db8::/32").value();
+    EXPECT_EQ(chosen(settings), 5U);
+    settings.range = GidRange::parse("10.0.0.0/8").value();
+    EXPECT_EQ(chosen(settings), 3U);
+    settings.roce_version = 1;
+    EXPECT_EQ(chosen(settings), 2U);
+    settings.range = GidRange::parse("10.1.0.0/16").value();
+    EXPECT_THAT(choose_gid(table(), true, settings).status().message(),
+                AllOf(HasSubstr("no address of RoCE v1 in NPUSHMEM_IB_ADDR_RANGE=10.1.0.0/16"),
+                      HasSubstr("2: RoCE v1 ::ffff:10.0.0.1")));
+}
+
+TEST(GidRange, HasWhatBeginsWithItsBits) {
+    const auto has = [](const char* range, const char* address) {
+        return GidRange::parse(range).value().has(entry(0, IBV_GID_TYPE_ROCE_V2, address).gid.raw);
+    };
+    EXPECT_TRUE(has("10.0.0.0/8", "::ffff:10.200.1.1"));
+    EXPECT_FALSE(has("10.0.0.0/8", "::ffff:11.0.0.1"));
+    EXPECT_TRUE(has("10.0.0.129/25", "::ffff:10.0.0.254"));
+    EXPECT_FALSE(has("10.0.0.129/25", "::ffff:10.0.0.1"));
+    EXPECT_TRUE(has("10.0.0.1", "::ffff:10.0.0.1"));
+    EXPECT_FALSE(has("10.0.0.1", "::ffff:10.0.0.2"));
+    EXPECT_TRUE(has("0.0.0.0/0", "::ffff:1.2.3.4"));
+    EXPECT_FALSE(has("0.0.0.0/0", "2001:db8::1"));
+    EXPECT_TRUE(has("::/0", "2001:db8::1"));
+    EXPECT_FALSE(has("fe80::/10", "2001:db8::1"));
+    EXPECT_TRUE(has("fe80::/10", "febf::1"));
+}
+
+TEST(GidRange, RefusesWhatIsNone) {
+    for (const char* text :
+         {"", "ten", "10.0.0.0/", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/8/8", "10.0.0.0/-1"})
+        EXPECT_THAT(GidRange::parse(text).status().message(), HasSubstr("no range of addresses such as 10.1.0.0/16"));
+}
+
+TEST(GidChoice, TakesTheUsersIndexAndInfinibandsFirst) {
+    VerbsSettings settings;
+    EXPECT_EQ(chosen(settings, false), 0U);
+    settings.gid_index = 1;
+    EXPECT_EQ(chosen(settings), 1U);
+    EXPECT_EQ(chosen(settings, false), 1U);
+}
+
+TEST(GidChoice, SaysWhatThereIs) {
+    VerbsSettings settings;
+    settings.gid_index = 4;  // a hole
+    EXPECT_THAT(choose_gid(table(), true, settings).status().message(),
+                AllOf(HasSubstr("NPUSHMEM_IB_GID_INDEX=4"), HasSubstr("3: RoCE v2 ::ffff:10.0.0.1")));
+    const auto none = choose_gid(std::span(table()).first(2), true, VerbsSettings{});
+    EXPECT_EQ(none.status().code(), Code::config);
+    EXPECT_THAT(none.status().message(),
+                AllOf(HasSubstr("no address of RoCE v2 and IPv4, but 0: RoCE v1 fe80::1, 1: RoCE v2 fe80::1"),
+                      HasSubstr("NPUSHMEM_IB_ADDR_FAMILY")));
+    EXPECT_THAT(choose_gid({}, true, VerbsSettings{}).status().message(), HasSubstr("but none"));
+}
+
+}  // namespace
+
 }  // namespace npushmem::verbs

@@ -1,4 +1,4 @@
-#include "transports/verbs/loaded_library.hpp"
+#include "transports/verbs/verbs_library.hpp"
 
 #include <gmock/gmock.h>
 

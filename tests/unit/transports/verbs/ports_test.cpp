@@ -1,4 +1,4 @@
-#include "transports/verbs/port_rails.hpp"
+#include "transports/verbs/ports.hpp"
 
 #include <gmock/gmock.h>
 
