@@ -35,17 +35,20 @@ std::string all_words() {
 Result<FailRule> parse_rule(std::string_view text) {
     const auto parts = split(text, ':');
     if (parts.size() != 3)
-        return Status{Code::config,
-                      fmt::format("'{}' is not <function>:<number of the call>:<code>, as in put:3:timeout", text)};
+        return Status{
+            Code::config,
+            fmt::format("'{}' does not have the form <function>:<number of the call>:<code>, as in put:3:timeout",
+                        text)};
     const auto function = std::find(function_names.begin(), function_names.end(), parts[0]);
     if (function == function_names.end())
-        return Status{Code::config, fmt::format("'{}' cannot be told to fail; these can: {}", parts[0],
-                                                fmt::join(function_names, ", "))};
+        return Status{Code::config, fmt::format("'{}' is not a function that can fail on request; expected one of: {}",
+                                                parts[0], fmt::join(function_names, ", "))};
     const auto call = parse_integer(parts[1], 1, std::numeric_limits<std::int64_t>::max());
     if (!call.ok()) return call.status().within(fmt::format("the number of the call in '{}'", text));
     const auto code = std::find_if(codes.begin(), codes.end(), [&](Code c) { return word_of(c) == parts[2]; });
     if (code == codes.end())
-        return Status{Code::config, fmt::format("'{}' is no code; write one of {}", parts[2], all_words())};
+        return Status{Code::config,
+                      fmt::format("'{}' is not an error code; expected one of: {}", parts[2], all_words())};
     return FailRule{static_cast<Function>(function - function_names.begin()), static_cast<std::uint64_t>(call.value()),
                     *code};
 }
@@ -72,7 +75,7 @@ Result<std::vector<FailRule>> parse_fail_rules(std::string_view text) {
 
 Result<Settings> read_settings(const Host& host) {
     constexpr std::int64_t max_delay = 1'000'000;
-    constexpr std::int64_t max_again = 90;  // at 100 nothing would ever be posted
+    constexpr std::int64_t max_again = 90;  // with 100 no operation would ever be posted
     const auto seed = read_integer(host, "FAULT_SEED", "1", std::numeric_limits<std::int64_t>::max());
     if (!seed.ok()) return seed.status();
     const auto delay = read_integer(host, "FAULT_DELAY", "4", max_delay);
@@ -96,7 +99,7 @@ using fault::HeldQueue;
 
 namespace {
 
-// The same seed shall not make all PEs do the same.
+// Derives a different seed for each PE.
 std::uint64_t seed_of(std::uint64_t seed, int pe) {
     constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15U;
     return seed + static_cast<std::uint64_t>(pe) * golden_ratio;
@@ -123,7 +126,7 @@ Code FaultTransport::injected_failure(Function function) {
         return candidate.function == function && candidate.call == call;
     });
     if (rule == settings_.fail.end()) return Code::ok;
-    host_.log(LogLevel::debug, fmt::format("call {} of {} fails with '{}', as NPUSHMEM_FAULT_FAIL says", call,
+    host_.log(LogLevel::debug, fmt::format("call {} of {} fails with '{}', as NPUSHMEM_FAULT_FAIL requests", call,
                                            name_of(function), npushmem::name_of(rule->code)));
     return rule->code;
 }
@@ -185,13 +188,13 @@ Code FaultTransport::hold(std::uint64_t queue, Function function, const PostedOp
     if (const Code injected = injected_failure(function); injected != Code::ok) return injected;
     if (random_() % 100 < settings_.again_percent) return Code::again;
     if (held->full()) {
-        held->step(random_);  // so that repeating the call alone ends
+        held->step(random_);  // so that a caller that only repeats its call finally succeeds
         return Code::again;
     }
     const auto waiting = static_cast<std::uint32_t>(random_() % (std::uint64_t{settings_.delay} + 1));
     const std::uint64_t number = held->hold({.posted = posted, .waiting = waiting});
     if (token != nullptr) *token = number;
-    // Sometimes early: an operation may also take effect at once.
+    // An operation may also take effect at once.
     if (one_in(4)) held->step(random_);
     return Code::ok;
 }

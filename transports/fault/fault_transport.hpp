@@ -1,4 +1,5 @@
-// What the fault decorator is asked to do, read from its configuration rows.
+// The fault decorator: it makes the wrapped transport as bad as the contract allows: late, out of order, full, and
+// failing on request. A program that works over it does not rely on the behaviour of a faster transport.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace npushmem::fault {
 
-// Functions that can be told to fail.
+// Functions for which a failure can be requested.
 enum class Function : std::size_t {
     connect,
     register_memory,
@@ -36,19 +37,19 @@ std::string_view name_of(Function function);
 // "put:3:timeout": the third call of put fails with Code::timeout.
 struct FailRule {
     Function function;
-    std::uint64_t call;  // from 1
+    std::uint64_t call;  // counted from 1
     Code code;
 };
 
 struct Settings {
     std::uint64_t seed = 1;
     std::uint32_t delay = 4;          // an operation is held for 0 to this many steps, at random
-    bool reorder = true;              // apply in random order what nothing orders
-    std::uint32_t again_percent = 0;  // of postings answered "again"
+    bool reorder = true;              // carry out unordered operations in random order
+    std::uint32_t again_percent = 0;  // percentage of calls that return Code::again
     std::vector<FailRule> fail;
 };
 
-// Errors name the variable, the value and what would be accepted.
+// Errors name the variable, the value and the accepted values.
 Result<Settings> read_settings(const Host& host);
 Result<std::vector<FailRule>> parse_fail_rules(std::string_view text);
 
@@ -56,12 +57,9 @@ Result<std::vector<FailRule>> parse_fail_rules(std::string_view text);
 
 namespace npushmem {
 
-// The wrapped transport as bad as the contract allows it to be: late, out of order, full, and failing on request. A
-// program that works over it does not rest on what a faster transport happens to do.
-
-// Hides that memory can be mapped, because loads and stores could not be delayed, and that puts arrive in order.
-// One lock over everything: correctness matters here, speed does not. With one thread per PE the same seed gives the
-// same run.
+// Does not offer mapped memory, because loads and stores cannot be delayed, and does not promise ordered puts. One lock
+// protects everything, since correctness matters here and speed does not. With one thread per PE the same seed gives
+// the same run.
 class FaultTransport final : public DecoratorTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
@@ -73,7 +71,7 @@ public:
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
     Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) override;
     Result<std::uint64_t> create_queue() override;
-    // Drops what is still held: the contract allows it.
+    // Drops the operations that are still held. The contract allows this.
     Code destroy_queue(std::uint64_t queue) override;
     Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
@@ -85,7 +83,7 @@ public:
     Code progress() override;
 
 private:
-    // Counts a call of `function`; the code with which it was told to fail, or ok.
+    // Counts a call of `function`. Returns the code of the matching FailRule, or ok.
     Code injected_failure(fault::Function function);
     Status injected_setup_failure(fault::Function function);
     Code hold(std::uint64_t queue, fault::Function function, const PostedOperation& posted, std::uint64_t* token);
@@ -94,7 +92,7 @@ private:
 
     Host host_;
     fault::Settings settings_;
-    std::mutex mutex_;  // everything below, and the order of calls into the inner transport
+    std::mutex mutex_;  // protects the members below and the order of calls into the inner transport
     fault::Random random_;
     std::array<std::uint64_t, fault::function_count> calls_{};
     std::map<std::uint64_t, fault::HeldQueue> queues_;

@@ -20,7 +20,7 @@ std::vector<std::size_t> HeldQueue::candidates() const {
         const bool blocked = oldest != oldest_update.end() && oldest->second < operation.epoch;
         if (operation.posted.updates()) oldest_update.try_emplace(operation.posted.pe(), operation.epoch);
         if (operation.waiting == 0 && !blocked) out.push_back(i);
-        if (!reorder_) break;  // only the first may go
+        if (!reorder_) break;  // only the first operation may be passed on
     }
     return out;
 }
@@ -37,7 +37,7 @@ bool HeldQueue::step(Random& random) {
     return any;
 }
 
-// The inner transport is told of a fence only where two operations need it, so that it cannot hide a missing one.
+// Fences the inner transport only where two operations need it, so that it cannot hide a missing fence.
 Code HeldQueue::fence_inner_before(const HeldOperation& operation) {
     const auto earlier = updated_since_fence_.find(operation.posted.pe());
     if (earlier == updated_since_fence_.end() || earlier->second >= operation.epoch) return Code::ok;

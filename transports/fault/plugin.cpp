@@ -8,11 +8,12 @@ namespace {
 constexpr npushmem_config_row rows[] = {
     {"FAULT_SEED", "1", "uint", "seed of all random choices; each PE derives its own from it"},
     {"FAULT_DELAY", "4", "uint",
-     "each operation is held back for 0 to this many steps (calls of progress, test, quiet)"},
-    {"FAULT_REORDER", "true", "bool", "carry out in random order what no fence orders"},
+     "maximum number of steps (calls of progress, test, quiet) for which an operation is held back"},
+    {"FAULT_REORDER", "true", "bool", "carry out operations that no fence orders in random order"},
     {"FAULT_FAIL", "", "list",
      "calls that fail, as <function>:<number of the call>:<code>, for instance put:3:timeout"},
-    {"FAULT_AGAIN", "10", "uint", "percentage, 0 to 90, of operations that find no room and must be posted again"},
+    {"FAULT_AGAIN", "10", "uint",
+     "percentage, 0 to 90, of operations that are rejected for lack of room and must be posted again"},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Hides that the wrapped transport could map memory, so that every access goes through calls: for testing the path that
-// programs take over a network without having one.
+// Decorator that does not offer mapped memory, so that every access is a call. It tests the code path of a network
+// without a network.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 #include "npushmem/plugin/transport_export.hpp"
 #include "transports/nomap/nomap_transport.hpp"
 
-NPUSHMEM_EXPORT_TRANSPORT(npushmem::NomapTransport, "nomap", "hides that the wrapped transport can map memory",
+NPUSHMEM_EXPORT_TRANSPORT(npushmem::NomapTransport, "nomap", "hides the wrapped transport's mapped memory",
                           NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL |
                               NPUSHMEM_CAP_ORDERED | NPUSHMEM_CAP_DEVICES | NPUSHMEM_CAP_REMOTE |
                               NPUSHMEM_CAP_DECORATOR);

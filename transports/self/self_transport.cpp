@@ -36,14 +36,15 @@ Code SelfTransport::deregister_memory(std::uint64_t region) {
 Result<std::uint64_t> SelfTransport::import_memory(int pe, std::span<const std::byte> bytes) {
     Handle handle{};
     if (bytes.size() != sizeof handle)
-        return Status{Code::protocol, fmt::format("a memory handle of {} bytes is none of transport 'self' ({} bytes)",
-                                                  bytes.size(), sizeof handle)};
+        return Status{Code::protocol,
+                      fmt::format("a memory handle of {} bytes is not a handle of transport 'self', which has {} bytes",
+                                  bytes.size(), sizeof handle)};
     std::memcpy(&handle, bytes.data(), sizeof handle);
     if (handle.magic != handle_magic)
-        return Status{Code::protocol, "a memory handle that transport 'self' did not make"};
+        return Status{Code::protocol, "the memory handle was not made by transport 'self'"};
     if (pe != pe_ || handle.pe != pe_)
         return Status{Code::unreachable,
-                      fmt::format("PE {} cannot import memory of PE {} (handle of PE {}) over 'self': it "
+                      fmt::format("PE {} cannot import memory of PE {} (handle of PE {}) over 'self', which "
                                   "reaches only the PE itself",
                                   pe_, pe, handle.pe)};
     const auto region = regions_.find(handle.region);

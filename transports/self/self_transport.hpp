@@ -1,4 +1,4 @@
-// Reaches the PE itself and nobody else, by plain loads and stores.
+// Transport to the PE itself only, by plain loads and stores.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ private:
         std::byte* base;
         std::uint64_t bytes;
     };
-    // What a handle holds. It never leaves the process, so there is no order of bytes to agree on.
+    // A memory handle. It never leaves the process, so its byte order does not matter.
     struct Handle {
         std::uint64_t magic;
         std::uint64_t region;

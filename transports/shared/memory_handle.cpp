@@ -33,17 +33,18 @@ Bytes encode(MemoryHandle handle) {
 Result<MemoryHandle> decode(std::span<const std::byte> bytes) {
     MemoryHandle handle{};
     if (bytes.size() != sizeof handle)
-        return Status{Code::protocol, fmt::format("a memory handle of {} bytes is none of shared memory ({} bytes)",
-                                                  bytes.size(), sizeof handle)};
+        return Status{Code::protocol,
+                      fmt::format("a memory handle of {} bytes is not a shared-memory handle, which has {} bytes",
+                                  bytes.size(), sizeof handle)};
     std::memcpy(&handle, bytes.data(), sizeof handle);
     if (handle.magic != handle_magic)
-        return Status{Code::protocol, "a memory handle that no transport over shared memory made"};
+        return Status{Code::protocol, "the memory handle was not made by a shared-memory transport"};
     if (handle.version != handle_version || handle.struct_size != sizeof handle)
         return Status{Code::protocol, fmt::format("the peer's memory handle has version {}, this PE's has version {}: "
                                                   "all PEs must run the same npushmem",
                                                   handle.version, handle_version)};
     if (handle.bytes > std::numeric_limits<std::uint64_t>::max() - handle.offset)
-        return Status{Code::protocol, "a memory handle whose end lies beyond any file"};
+        return Status{Code::protocol, "the memory handle's range exceeds the largest possible file"};
     return handle;
 }
 
@@ -55,12 +56,12 @@ std::string emulated_name(int host) { return host < 0 ? "no emulated host" : fmt
 
 std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer) {
     if (own.machine != peer.machine) return "another machine";
-    // Before the namespace: that number has the emulated host mixed in.
+    // Compare this before the namespace, whose number also contains the emulated host.
     if (own.emulated != peer.emulated)
         return fmt::format("on {}, this PE is on {}: memory of different emulated hosts cannot be mapped",
                            emulated_name(peer.emulated), emulated_name(own.emulated));
     if (own.space != peer.space)
-        return "same machine, another namespace (container): its processes cannot be seen from here";
+        return "same machine, another namespace (container): its processes are not visible here";
     if (own.user != peer.user)
         return fmt::format("another user (uid {}, this PE has uid {}): no permission to map its memory", peer.user,
                            own.user);
@@ -84,15 +85,15 @@ Result<std::uint64_t> start_time_of(int process) {
     std::ifstream file(fmt::format("/proc/{}/stat", process));
     std::string line;
     if (!std::getline(file, line))
-        return Status{Code::peer_dead, fmt::format("there is no process {} (any more), or it is of another process "
-                                                   "namespace",
+        return Status{Code::peer_dead, fmt::format("process {} does not exist (any more), or it belongs to another "
+                                                   "process namespace",
                                                    process)};
     return start_time_in(line);
 }
 
 namespace {
 
-// A descriptor that is closed when the value goes.
+// Owns a file descriptor and closes it.
 class OpenFile {
 public:
     explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
@@ -114,7 +115,7 @@ Status check_process(const MemoryHandle& handle) {
     if (started.value() == handle.start_time) return {};
     return {Code::peer_dead,
             fmt::format("process {} is not the peer: it started at tick {}, the peer at {}; the peer has ended and its "
-                        "number was used again, or it lives in another process namespace",
+                        "process ID was reused, or it belongs to another process namespace",
                         handle.process, started.value(), handle.start_time)};
 }
 
@@ -123,8 +124,8 @@ Status cannot_open(const std::string& path, int reason) {
         return {Code::peer_dead, fmt::format("{} does not exist: the peer has ended or closed the file", path)};
     if (reason == EACCES || reason == EPERM)
         return {Code::unreachable,
-                fmt::format("no permission to open {}: the peer must run as the same user and must not forbid being "
-                            "inspected (a set-user-id program, prctl PR_SET_DUMPABLE)",
+                fmt::format("no permission to open {}: the peer must run as the same user and must allow "
+                            "inspection (no set-user-id program, no prctl PR_SET_DUMPABLE 0)",
                             path)};
     return {Code::system, fmt::format("cannot open {}: {}", path, std::strerror(reason))};
 }
@@ -142,11 +143,11 @@ Status check_file(const MemoryHandle& handle, const OpenFile& file) {
     if (facts.st_dev != handle.device || facts.st_ino != handle.inode)
         return {
             Code::peer_dead,
-            fmt::format("descriptor {} of process {} is another file by now ({}:{} instead of {}:{}): "
+            fmt::format("descriptor {} of process {} now names another file ({}:{} instead of {}:{}): "
                         "the peer has released the memory",
                         handle.descriptor, handle.process, facts.st_dev, facts.st_ino, handle.device, handle.inode)};
     if (static_cast<std::uint64_t>(facts.st_size) < handle.offset + handle.bytes)
-        return {Code::range, fmt::format("the peer's memory should span bytes {} to {} of its file, which has only {}",
+        return {Code::range, fmt::format("the peer's memory spans bytes {} to {} of its file, which has only {}",
                                          handle.offset, handle.offset + handle.bytes, facts.st_size)};
     return {};
 }
@@ -155,7 +156,7 @@ Result<std::shared_ptr<const PeerMapping>> map_range(const MemoryHandle& handle,
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t lead = handle.offset % page;
     const std::uint64_t length = lead + handle.bytes;
-    // MAP_NORESERVE: the owner answers for the memory, this is a second view of it.
+    // MAP_NORESERVE: the owner has reserved the memory; this is a second view of it.
     void* start = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(),
                          static_cast<off_t>(handle.offset - lead));
     if (start == MAP_FAILED)

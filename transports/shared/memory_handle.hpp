@@ -1,4 +1,4 @@
-// The bytes by which a PE tells the others of its host where its memory is.
+// Handles by which PEs of one host map each other's memory, and the mappings made from them.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@
 
 namespace npushmem::shared_memory {
 
-// Fixed layout, native order of bytes: only processes of one machine exchange it. No raw pointers.
+// Names a range of a file that backs a PE's memory. Fixed layout in native byte order, because only processes of one
+// machine exchange it. It contains no pointers.
 //
 //     0 magic  8 version  12 size | 16 process  20 descriptor  24 start time | 32 device  40 inode
 //     48 offset  56 bytes | 64 host identity (24 bytes)
@@ -25,8 +26,8 @@ struct MemoryHandle {
     std::uint32_t struct_size;
     std::int32_t process;
     std::int32_t descriptor;   // of the file that backs the memory, in that process
-    std::uint64_t start_time;  // of the process, in clock ticks since the machine started: tells a reused number
-    std::uint64_t device;      // st_dev and st_ino of the file: tells a reused descriptor
+    std::uint64_t start_time;  // of the process, in clock ticks since boot: detects a reused process ID
+    std::uint64_t device;      // st_dev and st_ino of the file: detect a reused descriptor
     std::uint64_t inode;
     std::uint64_t offset;  // of the memory within the file
     std::uint64_t bytes;
@@ -37,29 +38,26 @@ static_assert(std::is_trivially_copyable_v<MemoryHandle>);
 
 Bytes encode(MemoryHandle handle);
 
-// Code::protocol for bytes that no transport over shared memory of this version wrote.
+// Fails with Code::protocol unless a shared-memory transport of this version wrote the bytes.
 Result<MemoryHandle> decode(std::span<const std::byte> bytes);
 
-// May two PEs share memory? A pure function of their hosts' identities.
-
-// "" when they may; else a clause for people that says what separates them.
+// Why two PEs cannot share memory, as a clause for people; empty when they can. A pure function of the host identities.
 std::string why_not_shareable(const npushmem_host_id& own, const npushmem_host_id& peer);
 
-// What tells one process from a later one with the same number.
-
-// When the process started, in clock ticks since the machine did. Code::peer_dead when there is no such process.
+// The start time of the process, in clock ticks since boot. It distinguishes a process from a later one with the same
+// ID. Code::peer_dead when the process does not exist.
 Result<std::uint64_t> start_time_of(int process);
 
-// Field 22 of a /proc/<pid>/stat line; 0 when the line is not one. The second field, a name in parentheses, may itself
+// Field 22 of a line of /proc/<pid>/stat; 0 when the line is malformed. The second field, a name in parentheses, may
 // contain blanks and parentheses.
 std::uint64_t start_time_in(std::string_view stat_line);
 
-// Part of another process's shared file, mapped into this one; unmapped when the value goes.
+// A range of another process's shared file, mapped into this process. The destructor unmaps it.
 class PeerMapping {
 public:
-    // Opens the file through the peer's descriptor, makes sure that it is the one the handle means, and maps the
-    // handle's range. The error says why not: the process has gone, permission, a descriptor used for something else
-    // meanwhile, a file too short.
+    // Opens the file through the peer's descriptor, verifies that it is the file that the handle names, and maps the
+    // handle's range. The error names the cause: the process has ended, permission is missing, the descriptor was
+    // reused, the file is too short.
     static Result<std::shared_ptr<const PeerMapping>> make(const MemoryHandle& handle);
 
     PeerMapping(void* start, std::size_t length, std::size_t lead) : start_(start), length_(length), lead_(lead) {}
@@ -67,13 +65,13 @@ public:
     PeerMapping& operator=(const PeerMapping&) = delete;
     ~PeerMapping();
 
-    // Where the handle's range begins.
+    // The start of the handle's range.
     [[nodiscard]] std::byte* base() const { return static_cast<std::byte*>(start_) + lead_; }
 
 private:
-    void* start_;         // of whole pages
-    std::size_t length_;  // likewise
-    std::size_t lead_;    // from the first page's begin to the range's
+    void* start_;         // page-aligned
+    std::size_t length_;  // in whole pages
+    std::size_t lead_;    // bytes from the start of the first page to the range
 };
 
 }  // namespace npushmem::shared_memory

@@ -7,7 +7,7 @@ template <class... Visitors>
 struct Overloaded : Visitors... {
     using Visitors::operator()...;
 };
-// C++20 deduces it without this, which clang-tidy of Debian 12 does not know.
+// C++20 needs no deduction guide, but clang-tidy of Debian 12 does.
 template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 

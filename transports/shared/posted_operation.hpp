@@ -1,4 +1,4 @@
-// An operation that a transport has accepted but not yet carried out, for transports that let operations wait.
+// Operations that a transport has accepted but not yet carried out, for transports that defer operations.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct PostedGet {
     npushmem_rma op;
 };
 
-// The caller's structures are copied, the buffers they point to are not: a source is read when the operation is carried
-// out, as a network card would, so that a caller that changes it too early is found out.
+// Holds a copy of the caller's structures, but not of the buffers they point to: the operation reads its source when it
+// is carried out, as a NIC does, which exposes callers that change the source too early.
 struct PostedOperation {
     std::variant<PostedPut, PostedGet, npushmem_atomic, npushmem_put_signal> what;
 
     [[nodiscard]] int pe() const;
-    // Changes the target's memory, so that a later fence orders it.
+    // True when the operation changes the target's memory, so that a later fence orders it.
     [[nodiscard]] bool updates() const;
-    // Passes it to a queue of `transport`.
+    // Posts the operation to a queue of `transport`.
     Code issue(Transport& transport, std::uint64_t queue, std::uint64_t* token) const;
 };
 

@@ -13,7 +13,7 @@
 namespace npushmem {
 namespace {
 
-// Without a larger mapping given, the memory is its own.
+// Without a given mapping, the memory is its own mapping.
 npushmem_memory with_mapping(npushmem_memory memory) {
     if (memory.mapping != nullptr) return memory;
     memory.mapping = memory.base;
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Transport>> SharedMemoryTransport::open(const Host&, cons
     npushmem_transport_params params = given;
     params.process_id = ::getpid();
     const auto started = shared_memory::start_time_of(params.process_id);
-    if (!started.ok()) return started.status().within("cannot read when this process started (is /proc mounted?)");
+    if (!started.ok()) return started.status().within("cannot read the start time of this process (is /proc mounted?)");
     return std::unique_ptr<Transport>(std::make_unique<SharedMemoryTransport>(params, started.value()));
 }
 
@@ -47,22 +47,20 @@ Reach SharedMemoryTransport::reach(const npushmem_peer& peer) {
 
 Result<SharedMemoryTransport::Region> SharedMemoryTransport::examine(const npushmem_memory& memory) {
     if (memory.base == nullptr || memory.bytes == 0)
-        return Status{Code::argument, "cannot share memory without an address or without bytes"};
+        return Status{Code::argument, "cannot share memory: the address is null or the size is 0"};
     if (memory.fd < 0)
-        return Status{Code::argument,
-                      fmt::format("cannot share {} bytes at {} with other processes: the memory has no file "
-                                  "behind it",
-                                  memory.bytes, memory.base)};
+        return Status{Code::argument, fmt::format("cannot share {} bytes at {} with other processes: no file backs the "
+                                                  "memory",
+                                                  memory.bytes, memory.base)};
     if (!lies_in_mapping(memory))
-        return Status{Code::argument,
-                      fmt::format("{} bytes at {} (file offset {}) do not lie in the mapping given with them: "
-                                  "{} bytes at {} (file offset {})",
-                                  memory.bytes, memory.base, memory.fd_offset, memory.mapping_bytes, memory.mapping,
-                                  memory.mapping_offset)};
+        return Status{Code::argument, fmt::format("{} bytes at {} (file offset {}) do not lie in the given mapping: "
+                                                  "{} bytes at {} (file offset {})",
+                                                  memory.bytes, memory.base, memory.fd_offset, memory.mapping_bytes,
+                                                  memory.mapping, memory.mapping_offset)};
     struct stat facts {};
     if (::fstat(memory.fd, &facts) != 0)
-        return Status{Code::argument, fmt::format("cannot share memory: descriptor {} is no open file ({})", memory.fd,
-                                                  std::strerror(errno))};
+        return Status{Code::argument, fmt::format("cannot share memory: descriptor {} is not an open file ({})",
+                                                  memory.fd, std::strerror(errno))};
     return Region{facts.st_dev, facts.st_ino, static_cast<std::byte*>(memory.mapping), memory.mapping_offset,
                   memory.mapping_bytes};
 }

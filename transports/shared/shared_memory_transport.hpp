@@ -1,5 +1,5 @@
-// Peers of the same host, through shared memory: the runtime loads, stores and does atomics itself, or lets this
-// transport do it.
+// Transport to peers of the same host, through shared memory. The runtime accesses the memory by itself or calls this
+// transport.
 #pragma once
 
 #include <map>
@@ -20,14 +20,14 @@ public:
     Reach reach(const npushmem_peer& peer) override;
     // The memory must be backed by a file.
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
-    // Windows that lie in the region's mapping, which belongs to the caller, must have been released.
+    // The mapping belongs to the caller. Release all windows that lie in it first.
     Code deregister_memory(std::uint64_t region) override;
-    // A peer's memory that lies in a mapping which this PE has registered needs no system call: its address is
-    // computed. Anything else is mapped through the peer's descriptor.
+    // Makes no system call when the peer's memory lies in a mapping that this PE has registered: it computes the
+    // address. Otherwise it maps the memory through the peer's descriptor.
     Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) override;
 
 private:
-    // A registered piece of memory, with the whole mapping that it lies in.
+    // A registered range of memory, with the whole mapping that contains it.
     struct Region {
         std::uint64_t device;
         std::uint64_t inode;
@@ -43,7 +43,7 @@ private:
 
     int pe_;
     int process_;
-    std::uint64_t start_time_;  // of this process, in clock ticks since the machine started
+    std::uint64_t start_time_;  // of this process, in clock ticks since boot
     npushmem_host_id host_;
     std::uint64_t last_region_ = 0;
     std::map<std::uint64_t, Region> regions_;

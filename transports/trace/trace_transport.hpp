@@ -1,4 +1,4 @@
-// How often a function was called, with how many bytes, for how long, and how it ended.
+// The trace decorator: it logs every call to the wrapped transport and a summary at the end.
 #pragma once
 
 #include <array>
@@ -14,8 +14,9 @@
 
 namespace npushmem::trace {
 
-// Counters for any number of threads; read when they have stopped. All accesses are relaxed: nothing is published by
-// them, and the reader comes after the threads' end.
+// Counts the calls of one function, their bytes, durations and results. Any number of threads may add; read it when
+// they have stopped. All accesses are relaxed: the counters publish nothing, and the reader runs after the threads have
+// ended.
 class CallStats {
 public:
     void add(Code code, std::uint64_t bytes, std::chrono::nanoseconds duration);
@@ -40,10 +41,8 @@ private:
 
 namespace npushmem {
 
-// Writes what is asked of the wrapped transport, call by call, and sums it up at the end.
-
-// Hides that memory can be mapped, because loads and stores make no call. `test`, `quiet` and `progress` are written
-// only when they do not answer "again": waiting is calling them over and over.
+// Does not offer mapped memory, because loads and stores make no call. Logs `test`, `quiet` and `progress` only when
+// they do not return Code::again, because a waiting caller repeats them.
 class TraceTransport final : public DecoratorTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);
@@ -93,7 +92,7 @@ private:
     };
     static const char* name_of_function(Function function);
 
-    // Runs `call`, counts it, and writes it with what `text` says of its arguments.
+    // Runs `call`, counts it, and logs it with the arguments that `text` formats.
     template <class Call, class Text>
     auto traced(Function function, std::uint64_t bytes, Call&& call, Text&& text);
     void write(Function function, Code code, std::chrono::nanoseconds duration, const std::string& arguments) const;

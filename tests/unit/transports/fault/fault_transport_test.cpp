@@ -24,9 +24,9 @@ TEST(FailRules, AreReadInOrder) {
 
 TEST(FailRules, SayWhatIsWrong) {
     EXPECT_THAT(parse_fail_rules("put").status().message(), HasSubstr("as in put:3:timeout"));
-    EXPECT_THAT(parse_fail_rules("putt:1:timeout").status().message(), HasSubstr("these can: connect"));
+    EXPECT_THAT(parse_fail_rules("putt:1:timeout").status().message(), HasSubstr("expected one of: connect"));
     EXPECT_THAT(parse_fail_rules("put:0:timeout").status().message(), HasSubstr("number of the call"));
-    EXPECT_THAT(parse_fail_rules("put:1:late").status().message(), HasSubstr("one of argument"));
+    EXPECT_THAT(parse_fail_rules("put:1:late").status().message(), HasSubstr("expected one of: argument"));
     EXPECT_FALSE(parse_fail_rules("put:1:ok").ok());
     EXPECT_FALSE(parse_fail_rules("put:1:again").ok());
 }

@@ -111,12 +111,12 @@ TEST(SharedMemory, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     npushmem_memory memory = slice.describe();
     memory.fd = -1;
-    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("no file behind it"));
+    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("no file backs the memory"));
     memory.fd = 10'000;
     EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("no open file"));
     memory = slice.describe();
     memory.fd_offset = 4096;
-    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("do not lie in the mapping"));
+    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("do not lie in the given mapping"));
     memory = slice.describe();
     memory.mapping_bytes = 10;
     EXPECT_FALSE(a->register_memory(memory).ok());
