@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem::topology {
 

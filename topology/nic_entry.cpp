@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem::topology {
 namespace {

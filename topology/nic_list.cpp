@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "topology/nic_entry.hpp"
 
 namespace npushmem::topology {

@@ -1,6 +1,6 @@
 #include "topology/nic_pair.hpp"
 
-#include "core/base/rail_pairs.hpp"
+#include "core/base/nic_rails.hpp"
 
 namespace npushmem::topology {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "topology/assign.hpp"
 

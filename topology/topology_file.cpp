@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/os_facts.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem::topology {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "core/base/wait_os.hpp"
+#include "core/base/parking.hpp"
 
 namespace npushmem::bench {
 

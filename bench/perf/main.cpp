@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "bench/perf/subcommand.hpp"
-#include "core/base/standard_streams.hpp"
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
+#include "core/base/streams.hpp"
 #include "core/base/version.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/launcher/running_mpi.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem::launcher {
 

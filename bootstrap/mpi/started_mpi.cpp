@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem::mpi {
 namespace {

@@ -6,7 +6,7 @@
 #include "bootstrap/launcher/launcher.hpp"
 #include "bootstrap/launcher/stream.hpp"
 #include "bootstrap/pmi2/message.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem::pmi2 {
 

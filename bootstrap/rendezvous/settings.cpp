@@ -7,7 +7,6 @@
 
 #include "bootstrap/rendezvous/interface_choice.hpp"
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::rendezvous {
 namespace {

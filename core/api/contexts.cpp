@@ -12,7 +12,7 @@
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
 #include "core/api/teams.hpp"
-#include "core/base/full_fence.hpp"
+#include "core/base/parking.hpp"
 #include "npushmem.h"
 
 namespace npushmem::api {

@@ -15,7 +15,7 @@
 #include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
 #include "core/api/launcher_report.hpp"
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "core/runtime/plugin_sources.hpp"
 
 namespace npushmem::api {

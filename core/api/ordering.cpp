@@ -5,7 +5,7 @@
 #include "core/api/access.hpp"
 #include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
-#include "core/base/full_fence.hpp"
+#include "core/base/parking.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/base/whole_file.hpp"
+#include "core/base/streams.hpp"
 #include "core/moe/routing_binary.hpp"
 #include "core/moe/routing_document.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "core/plugin/loader.hpp"
 #include "core/plugin/plugin_finder.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "core/plugin/loader.hpp"
 #include "npushmem/plugin/abi.h"
 #include "npushmem/plugin/status.hpp"

@@ -11,7 +11,7 @@
 #include <map>
 #include <system_error>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 #ifndef NPUSHMEM_INSTALLED_PLUGIN_DIR
 #define NPUSHMEM_INSTALLED_PLUGIN_DIR "/usr/local/lib/npushmem"

@@ -10,7 +10,7 @@
 #include <span>
 #include <thread>
 
-#include "core/base/process_liveness.hpp"
+#include "core/base/liveness.hpp"
 #include "core/base/wait.hpp"
 #include "core/map/host_layout.hpp"
 #include "core/memory/control_block.hpp"

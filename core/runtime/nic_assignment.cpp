@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "topology/assign.hpp"
 #include "topology/assignment_bytes.hpp"

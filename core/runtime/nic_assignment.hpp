@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/config.hpp"
 #include "core/base/host_table.hpp"
-#include "core/base/settings.hpp"
 #include "core/map/host_layout.hpp"
 #include "core/map/transport_map.hpp"
 #include "core/memory/host_memory.hpp"

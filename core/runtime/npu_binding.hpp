@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/npu/waiter_policy.hpp"
+#include "core/npu/wait_policies.hpp"
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/npu_remote.hpp"
 #include "npushmem/npu/device.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"

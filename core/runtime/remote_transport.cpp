@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/settings.hpp"
-#include "core/base/wait_budget.hpp"
+#include "core/base/config.hpp"
+#include "core/base/wait.hpp"
 #include "core/runtime/start_request.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/plugin/bootstrap.hpp"

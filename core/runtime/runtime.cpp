@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/full_fence.hpp"
-#include "core/base/lost_peer.hpp"
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/liveness.hpp"
+#include "core/base/parking.hpp"
 #include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/remote_transport.hpp"
 #include "core/runtime/start_exchange.hpp"

@@ -1,7 +1,7 @@
 // The runtime's memory: one segment per host, this PE's slice of it, and the addresses of symmetric objects.
 #include <cstring>
 
-#include "core/memory/rounding.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/runtime/runtime.hpp"
 #include "core/runtime/start_exchange.hpp"
 

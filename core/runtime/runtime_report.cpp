@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "core/base/standard_variables.hpp"
+#include "core/base/config.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/runtime.hpp"

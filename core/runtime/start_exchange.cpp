@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/base/version.hpp"
-#include "core/map/sharing.hpp"
+#include "core/map/transport_map.hpp"
 
 namespace npushmem {
 

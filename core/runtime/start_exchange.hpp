@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/base/cpu_facts.hpp"
-#include "core/base/process_liveness.hpp"
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/liveness.hpp"
 #include "core/map/host_layout.hpp"
 #include "core/map/transport_map.hpp"
 #include "core/runtime/static_variables.hpp"

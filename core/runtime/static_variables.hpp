@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "core/memory/host_memory.hpp"
 #include "core/memory/program_image.hpp"
 #include "core/memory/symmetric_globals.hpp"

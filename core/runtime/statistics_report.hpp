@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/wait.hpp"
-#include "core/memory/barrier_counters.hpp"
+#include "core/memory/control_block.hpp"
 
 namespace npushmem {
 

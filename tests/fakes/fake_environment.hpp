@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem {
 

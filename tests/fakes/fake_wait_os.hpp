@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/base/wait_os.hpp"
+#include "core/base/parking.hpp"
 
 namespace npushmem::testing {
 

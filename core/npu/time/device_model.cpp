@@ -6,8 +6,8 @@
 #include <charconv>
 #include <utility>
 
-#include "core/base/strings.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/parse.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem::npu {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/plugin_finder.hpp"
 
 namespace npushmem::info {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/strings.hpp"
-#include "core/runtime/nic_claims.hpp"
+#include "core/base/parse.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "topology/discovery.hpp"
 #include "topology/nic_pair.hpp"
 #include "topology/pe_ranges.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "topology/assignment.hpp"
 #include "topology/machine.hpp"

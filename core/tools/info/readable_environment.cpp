@@ -1,7 +1,6 @@
 #include "core/tools/info/readable_environment.hpp"
 
 #include "core/base/config.hpp"
-#include "core/base/standard_variables.hpp"
 
 namespace npushmem::info {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::info {

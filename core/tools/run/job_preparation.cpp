@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
-#include "core/base/strings.hpp"
-#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/placement.hpp"
 #include "topology/binding.hpp"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/plugin/loaded_plugin.hpp"
+#include "core/plugin/loader.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {

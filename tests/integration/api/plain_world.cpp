@@ -14,8 +14,8 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "core/tools/run/environment_block.hpp"
-#include "core/tools/run/pidfd.hpp"
+#include "core/tools/run/job_preparation.hpp"
+#include "core/tools/run/processes.hpp"
 
 namespace npushmem::api_test {
 namespace {

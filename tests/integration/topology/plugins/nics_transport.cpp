@@ -2,7 +2,7 @@
 // of them it is told to use. NPUSHMEM_NICS_GONE names one that is down by the time it is to be used.
 #include <cstring>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "npushmem/plugin/transport_export.hpp"
 
 namespace npushmem {
