@@ -1,4 +1,4 @@
-// Which PEs share a host, as a pure function of the identities that all PEs exchanged.
+// Which PEs share a host: a pure function of the identities that all PEs exchanged.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace npushmem {
 
-// How PEs are spread over hosts. One host counts as block. A spread that fits both names is block.
+// The distribution of PEs over hosts. One host counts as block, and so does a distribution that fits both.
 enum class Distribution { block, round_robin, other };
 std::string_view name_of(Distribution distribution);
 
@@ -21,11 +21,11 @@ public:
     [[nodiscard]] int npes() const { return static_cast<int>(host_of_.size()); }
     [[nodiscard]] int hosts() const { return static_cast<int>(pes_of_.size()); }
     [[nodiscard]] int host_of(int pe) const { return host_of_[static_cast<std::size_t>(pe)]; }
-    // Position of the PE among the PEs of its host.
+    // Returns the PE's position among the PEs of its host.
     [[nodiscard]] int local_index(int pe) const { return local_index_[static_cast<std::size_t>(pe)]; }
     [[nodiscard]] std::span<const int> pes_of(int host) const { return pes_of_[static_cast<std::size_t>(host)]; }
     [[nodiscard]] Distribution distribution() const { return distribution_; }
-    // All hosts hold the same number of PEs.
+    // Returns whether all hosts have the same number of PEs.
     [[nodiscard]] bool even() const { return even_; }
 
 private:
@@ -39,7 +39,7 @@ private:
     bool even_ = true;
 };
 
-// Equal identities can map each other's memory.
+// Returns whether PEs with these identities can map each other's memory.
 bool same_host(const npushmem_host_id& a, const npushmem_host_id& b);
 
 }  // namespace npushmem

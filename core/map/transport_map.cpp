@@ -30,7 +30,7 @@ bool same_route(const Route& a, const Route& b) {
            a.reach.atomic_32 == b.reach.atomic_32 && a.reach.atomic_64 == b.reach.atomic_64;
 }
 
-// The route to one PE; `transport` stays -1 and `reasons` explains when there is none.
+// Returns the route to one PE; if there is none, `transport` is -1 and `reasons` explains it.
 Route find_route(std::span<const NamedTransport> transports, int pe, const TransportMap::PeerOf& peer_of,
                  std::string& reasons) {
     reasons.clear();
@@ -43,7 +43,7 @@ Route find_route(std::span<const NamedTransport> transports, int pe, const Trans
     return {};
 }
 
-// Consecutive PEs whose line would be the same become one line.
+// Merges consecutive PEs with equal lines into one line.
 class Lines {
 public:
     void add(int pe, std::string line) {

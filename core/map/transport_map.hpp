@@ -1,6 +1,6 @@
-// Which transport serves which PE, and why. Built from what each transport says of each peer; kept per host, with the
-// exceptions by PE, so that a job of many PEs on few hosts needs little memory and nothing is kept per pair of PEs. The
-// reasons, which may name ports of each PE, become text at once.
+// Maps PEs to transports, with reasons, from the reports of each transport on each peer. Entries are per host, with
+// exceptions per PE, so that a job of many PEs on few hosts needs little memory, and nothing is stored per pair of PEs.
+// The reasons, which may name ports of each PE, become text at once.
 #pragma once
 
 #include <functional>
@@ -14,18 +14,15 @@
 
 namespace npushmem {
 
-// Which PEs of a host share memory with which: the host in sets in which everybody maps everybody, as a pure function
-// of who maps whom.
-
 // maps[a][b]: the a-th PE of the host maps the b-th one.
 using MappingMatrix = std::vector<std::vector<bool>>;
 
-// Those that are in one set with `me`, in order, itself among them. Where mapping goes both ways and on to third ones,
-// the sets are exactly those who map each other; elsewhere, because of a link that is down for instance, each PE joins
-// the first set whose members it all maps, and is mapped by.
+// Divides the PEs of a host into sets whose members all map each other, and returns the set of `me`, in order,
+// including `me`. Where mapping is symmetric and transitive, these are the PEs that map each other. Otherwise, for
+// example when a link is down, each PE joins the first set whose members it all maps and that all map it.
 std::vector<int> sharing_group(int me, const MappingMatrix& maps);
 
-// An opened transport under the name the user selected it by, for instance "fault(p2p)".
+// An open transport with the user's name for it, for instance "fault(p2p)".
 struct NamedTransport {
     std::string name;
     Transport* transport;
@@ -33,7 +30,7 @@ struct NamedTransport {
 
 struct Route {
     int transport = -1;  // index into the list of transports
-    Reach reach;         // in the map without its reason
+    Reach reach;         // without its reason in the map
 
     [[nodiscard]] bool maps() const { return reach.has(NPUSHMEM_CAP_MAP); }
 };
@@ -42,8 +39,8 @@ class TransportMap {
 public:
     using PeerOf = std::function<npushmem_peer(int transport, int pe)>;
 
-    // Asks the transports in order; the first that reaches the PE serves it. When some PE is reached by none, the error
-    // lists every transport with its reason, for the first such PE, and counts the others.
+    // Asks the transports in order; the first that reaches a PE serves it. Fails when no transport reaches some PE; the
+    // message lists every transport with its reason for the first such PE, and counts the others.
     static Result<TransportMap> build(std::span<const NamedTransport> transports, const HostLayout& layout, int my_pe,
                                       const PeerOf& peer_of);
 
@@ -61,7 +58,7 @@ private:
     void place(int pe, Route route);
 
     const HostLayout* layout_;
-    int my_pe_;  // always an exception: it alone is reached by itself
+    int my_pe_;  // always an exception: only this PE reaches itself
     std::vector<Route> by_host_;
     std::map<int, Route> exceptions_;
     std::uint64_t in_use_ = 0;

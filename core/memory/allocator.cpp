@@ -9,8 +9,8 @@ namespace npushmem {
 
 namespace {
 
-// A bijection with well mixed bits (the finalizer of a 64-bit hash): successive numbers become priorities that look
-// random, which keeps the expected depth of the treap logarithmic whatever the caller does.
+// A bijection with well mixed bits (the finalizer of a 64-bit hash). It turns successive numbers into pseudo-random
+// priorities, which keeps the expected depth of the treap logarithmic for every sequence of calls.
 std::uint64_t mixed(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15U;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -34,7 +34,7 @@ FreeRanges::Index FreeRanges::make_node(Range range) {
     const Node node{range, range.size, mixed(made_++), none, none};
     if (spare_.empty()) {
         nodes_.push_back(node);
-        // Room for the day this node becomes spare, so that removing a range cannot fail.
+        // Reserves room for when this node becomes spare, so that removing a range cannot fail.
         spare_.reserve(nodes_.capacity());
         return static_cast<Index>(nodes_.size() - 1);
     }
@@ -213,7 +213,7 @@ void Allocator::take(const Range& from, const Range& part) {
     free_.replace(from.offset, before);
 }
 
-// Adds a range to the free ones, joined with those that touch it.
+// Adds a range to the free ranges and merges it with those that touch it.
 void Allocator::release(Range range) {
     const auto below = free_.at_or_below(range.offset);
     const auto above = free_.at_or_above(range.offset);
@@ -318,7 +318,7 @@ Status Allocator::exhausted(std::uint64_t bytes, std::uint64_t alignment) const 
 
 Status Allocator::no_room_behind(std::uint64_t offset, std::uint64_t bytes) const {
     return {Code::memory,
-            fmt::format("the allocation at {:#x} cannot grow in place to {} bytes: what follows it is in use "
+            fmt::format("the allocation at {:#x} cannot grow in place to {} bytes: the memory after it is in use "
                         "or the end of the heap",
                         offset, bytes)};
 }

@@ -1,16 +1,15 @@
-// Gives out ranges of the symmetric heap as offsets from its beginning. It never touches the heap: everything it knows
-// lies in its own memory, so that a program which writes past its arrays damages its data and not the allocator.
+// Allocates ranges of the symmetric heap, as offsets from its beginning. It never accesses the heap: all its state is
+// in its own memory, so a program that writes past its arrays damages its data but not the allocator.
 //
-// Deterministic: the same sequence of calls returns the same offsets in every process; that is what makes the heap
-// symmetric.
+// Deterministic: the same sequence of calls returns the same offsets in every process. That makes the heap symmetric.
 //
-// Policy: address-ordered first fit in units of one granule (64 bytes), freed neighbours joined at once. Costs are
-// O(log f) expected, f = number of free ranges. Fragmentation is bounded: when at most M bytes are live at a time, in
-// requests of at most s bytes at the default alignment, the heap in use never extends beyond about M * log2(2s / 64)
-// bytes (Robson, 1977; best fit has no bound better than about M * s / 64). A request with a larger alignment `a`
-// counts as one of size + a - 64.
+// Policy: address-ordered first fit in units of one granule (64 bytes); freed neighbours merge at once. Costs are O(log
+// f) expected, f = number of free ranges. Fragmentation is bounded: with at most M live bytes at a time, in requests of
+// at most s bytes at the default alignment, the heap in use never extends beyond about M * log2(2s / 64) bytes (Robson,
+// 1977; best fit has no bound better than about M * s / 64). A request with a larger alignment `a` counts as one of
+// size + a - 64.
 //
-// Not thread safe: allocation is collective, the caller serializes it.
+// Not thread safe: allocation is collective, and the caller serializes it.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +21,6 @@
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
-
-// The free part of an address space, as disjoint ranges ordered by offset: "the lowest range that is at least this
-// long" in O(log n). A treap whose nodes also know the longest range below them; nodes live in one vector, and their
-// priorities come from a counter, so that the same calls build the same tree in every process.
-//
-// Invariant: no two ranges touch or overlap, no range is empty. The caller joins neighbours.
-// Not thread safe. Units are whatever the caller counts in; the allocator counts bytes.
 
 struct Range {
     std::uint64_t offset = 0;

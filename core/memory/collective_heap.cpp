@@ -29,7 +29,7 @@ std::string text_of(const HeapRecord& record) {
     return text;
 }
 
-// Of a call for an object that the program gave.
+// Describes the given object of a call.
 HeapRecord record_for(HeapCall call, std::uint64_t bytes, const void* object, const Result<std::uint64_t>& offset) {
     HeapRecord record{};
     record.call = static_cast<std::uint32_t>(call);
@@ -94,7 +94,7 @@ Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
     heap_.control().heap[record.sequence % 2] = record;
     if (Status done = peers_.heap_barrier(); !done.ok()) return done;
     Status compared = compare(record);
-    // The PE that failed knows more of the cause than its code says. A difference from the other PEs explains most
+    // The PE that failed knows the cause better than its code states. A difference from the other PEs explains most
     // failures, but not a pointer that names no object.
     const bool explained = compared.code() == Code::mismatch && record.address == 0;
     return own.ok() || explained ? compared : own;
@@ -102,7 +102,7 @@ Status CollectiveHeap::agree(HeapRecord& record, const Status& own) {
 
 Result<std::uint64_t> CollectiveHeap::prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
     auto offset = heap_.allocate(bytes, alignment);
-    // Before the barrier: another PE may put into the object as soon as it has left the call.
+    // Before the barrier: another PE may put into the object as soon as it leaves the call.
     if (offset.ok() && call == HeapCall::calloc) std::memset(heap_.at(offset.value()), 0, bytes);
     return offset;
 }
@@ -138,13 +138,13 @@ Result<std::uint64_t> CollectiveHeap::resize_or_move(std::uint64_t offset, std::
     if (!stayed.ok()) return stayed.status();
     if (stayed.value()) return offset;
     auto fresh = heap_.allocate(bytes, Allocator::default_alignment);
-    // Only an object that grows has to move.
+    // Only a growing object can move.
     if (fresh.ok()) std::memcpy(heap_.at(fresh.value()), heap_.at(offset), heap_.size_of(offset).value());
     return fresh;
 }
 
-// Two barriers. Before the first one another PE may still put into the object, so it cannot be copied or cut yet; the
-// second one tells whether all PEs had room.
+// Takes two barriers. Before the first, another PE may still put into the object, so it cannot be copied or shrunk yet.
+// The second reports whether all PEs had room.
 Result<void*> CollectiveHeap::reallocate(void* object, std::uint64_t bytes) {
     const auto old = known_object(object);
     HeapRecord record = record_for(HeapCall::realloc, bytes, object, old);

@@ -1,5 +1,6 @@
-// The symmetric heap as all PEs see it: every call is made by all PEs with equal arguments, and takes effect on all or
-// on none. Each PE does its part, publishes what it did in its control block, meets the others, and compares.
+// The collective symmetric heap: all PEs make every call with equal arguments, and it takes effect on all PEs or on
+// none. Each PE does its part, publishes a record of it in its control block, enters a barrier, and compares the
+// records.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace npushmem {
 
-// What the collective heap needs of the other PEs.
+// The other PEs, for the collective heap.
 class HeapPeers {
 public:
     HeapPeers() = default;
@@ -19,35 +20,35 @@ public:
 
     [[nodiscard]] virtual int my_pe() const = 0;
     [[nodiscard]] virtual int npes() const = 0;
-    // Barrier over all PEs, completing this PE's outstanding operations first.
+    // Completes this PE's outstanding operations, then enters a barrier over all PEs.
     virtual Status heap_barrier() = 0;
-    // The number of this PE's next barrier. PEs that synchronise with each other have the same number: a record that
-    // bears another one was not made for this barrier.
+    // Returns the number of this PE's next barrier. It is equal on PEs that enter the same barrier: a record with
+    // another number belongs to another barrier.
     [[nodiscard]] virtual std::uint64_t next_barrier() const = 0;
-    // A PE's record of the given parity, as it was published before the last barrier.
+    // Returns a PE's record of the given parity, as published before the last barrier.
     virtual Result<HeapRecord> record_of(int pe, unsigned parity) = 0;
 };
 
-// What PEs that ask for different sizes get: a failure, or each as much as the PE that asks for most.
+// Whether different sizes on the PEs are a failure, or each PE allocates the largest of them.
 enum class Sizes { alike, may_differ };
 
 class CollectiveHeap {
 public:
     CollectiveHeap(SymmetricHeap& heap, HeapPeers& peers) : heap_(heap), peers_(peers) {}
 
-    // Null and ok for 0 bytes.
+    // Returns null and ok for 0 bytes.
     Result<void*> allocate(HeapCall call, std::uint64_t bytes, std::uint64_t alignment, Sizes sizes = Sizes::alike);
     Result<void*> reallocate(void* object, std::uint64_t bytes);
     Status free(void* object);
 
 private:
     Result<std::uint64_t> prepare(HeapCall call, std::uint64_t bytes, std::uint64_t alignment);
-    // This PE's part of a realloc to which all have agreed: the object's offset, the old one when it could stay.
+    // Does this PE's part of an agreed realloc. Returns the object's offset: the old one if it did not move.
     Result<std::uint64_t> resize_or_move(std::uint64_t offset, std::uint64_t bytes);
-    // Publishes the record, meets the others and compares; the failure of any PE, or a difference, is everybody's.
+    // Publishes the record, enters the barrier and compares. All PEs return the failure of any PE, or a difference.
     Status agree(HeapRecord& record, const Status& own);
     Status compare(const HeapRecord& mine);
-    // After a barrier: the largest size that a PE asked for, if the calls differ in nothing else.
+    // After a barrier: returns the largest requested size, if the calls differ in nothing else.
     [[nodiscard]] std::optional<std::uint64_t> largest_size(const HeapRecord& mine);
     [[nodiscard]] Result<std::uint64_t> known_object(const void* object) const;
 

@@ -1,14 +1,14 @@
-// The first page of every PE's slice of the symmetric memory: who the PE is, whether it still takes part, and what it
-// last asked of the symmetric heap. Written by its PE only (but for some of the counts and `departures`), read by all;
-// each group of words that is written at one time has a cache line of its own.
+// The first page of every PE's slice: the PE's identity, its state and its last symmetric heap calls. Only its PE
+// writes it (except some of the counts and `departures`); all PEs read it. Words that are written at the same time
+// share a cache line of their own.
 //
 // clang-format off
 //   byte   0  identity    magic, version, sizes, PE, process       written once, before the first barrier
 //         64  state        starting, running or finalized; and      release store, acquire load
 //                         the first PE that it found dead; and
-//                         the last barrier that it has come to      relaxed
+//                         the last barrier that it entered          relaxed
 //        128  heap[0..1]  the PE's last two collective heap calls  plain words, published by the barrier that follows
-//        256  counts      what NPUSHMEM_STATS=1 counts of the PE, see BarrierCounters
+//        256  counts      the PE's counts with NPUSHMEM_STATS=1, see BarrierCounters
 //        448  departures  PEs of other hosts that have finalized    written by those PEs, acquire load
 // clang-format on
 #pragma once
@@ -19,25 +19,23 @@
 
 namespace npushmem {
 
-// What is counted of one PE with NPUSHMEM_STATS=1; lives in its control block, so that others can read it.
-//
-// All relaxed: numbers for people. Each group that one party writes has a cache line of its own.
-
+// The counts of one PE with NPUSHMEM_STATS=1, in its control block, so that other PEs can read them. All accesses are
+// relaxed: nothing depends on the counts. The counts of each writer share a cache line of their own.
 struct BarrierCounters {
-    // By the PE itself. Collective calls that contain a barrier count as well.
+    // Written by the PE itself. Includes collective calls that contain a barrier.
     alignas(64) std::atomic<std::uint64_t> barriers;
-    std::atomic<std::uint64_t> timed;  // of them
+    std::atomic<std::uint64_t> timed;  // timed barriers
     std::atomic<std::uint64_t> nanoseconds;
     std::atomic<std::uint64_t> longest;  // nanoseconds
-    // When it entered the last two timed barriers, by parity: a PE may be at the next one already while another still
-    // reads, and nobody gets to the one after that before the reader has come to the next.
+    // The times of entry to the last two timed barriers, by parity. A PE may enter the next one while another still
+    // reads, but none enters the one after that before the reader enters the next.
     std::atomic<std::int64_t> entered_at[2];
 
-    // By whoever looked who came last to a timed barrier.
+    // Written by the PE that determines the last arrival of a timed barrier.
     alignas(64) std::atomic<std::uint64_t> entered_last;
-    std::atomic<std::uint64_t> late_nanoseconds;  // after the last but one
+    std::atomic<std::uint64_t> late_nanoseconds;  // delay after the last PE but one
 
-    // By the PE itself at finalize, see WaitCounters.
+    // Written by the PE itself at finalize, see WaitCounters.
     alignas(64) std::atomic<std::uint64_t> waits;
     std::atomic<std::uint64_t> wait_nanoseconds;
     std::atomic<std::uint64_t> spins;
@@ -57,21 +55,21 @@ enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
 
 enum class HeapCall : std::uint32_t { none = 0, malloc, calloc, align, realloc, free };
 
-// One collective heap call as this PE made it. All PEs must have made the same one.
+// One collective heap call of this PE. All PEs must have made the same one.
 struct HeapRecord {
-    std::uint64_t sequence;  // number of the barrier that the call is part of: the same on all PEs that meet
+    std::uint64_t sequence;  // number of the call's barrier: equal on all PEs that enter it
     std::uint32_t call;      // HeapCall
     std::int32_t code;       // result on this PE, a Code
     std::uint64_t bytes;
     std::uint64_t alignment;
-    std::uint64_t offset;   // realloc and free: of the object that was given
-    std::uint64_t result;   // offset of the object that was made
-    std::uint64_t address;  // realloc and free: the pointer that was given, if it names no object; else 0
+    std::uint64_t offset;   // realloc and free: of the given object
+    std::uint64_t result;   // offset of the new object
+    std::uint64_t address;  // realloc and free: the given pointer, if it names no object; else 0
     std::uint64_t unused;
 };
 
-// A PE that has finalized, and the number of its last barrier, of which 32 bits are enough: PEs that wait for each
-// other are never far apart.
+// A PE that has finalized, and the number of its last barrier. 32 bits suffice: PEs that wait for each other are never
+// far apart.
 struct Departure {
     int pe = -1;
     std::uint32_t last_barrier = 0;
@@ -82,13 +80,13 @@ struct Departure {
     static Departure unpacked(std::uint64_t word) {
         return {static_cast<int>(word >> 32) - 1, static_cast<std::uint32_t>(word)};
     }
-    // Has a PE that has left `barriers` barriers left that last one as well?
+    // Returns whether a PE that has left `barriers` barriers has also left that last one.
     [[nodiscard]] bool is_before(std::uint64_t barriers) const {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(barriers) - last_barrier) >= 0;
     }
 };
 
-// PEs whose numbers differ by a multiple of this share a slot, which holds the one of them that departed last.
+// PEs whose numbers differ by a multiple of this share a slot, which holds the last departure.
 inline constexpr std::size_t departure_slots = (control_bytes - 448) / sizeof(std::uint64_t);
 
 constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
@@ -101,21 +99,22 @@ struct ControlBlock {
     std::int64_t process;
     std::uint64_t process_start;
 
-    // Release when written, acquire when read: who sees `finalized` sees the barrier after which this PE comes to none.
+    // Stored with release, loaded with acquire: a reader of `finalized` also sees the PE's last barrier.
     alignas(64) std::atomic<std::uint32_t> state;
     std::atomic<std::uint64_t> last_barrier;
-    // The first PE that this one found dead, plus 1; 0: none. Who later finds this PE gone thus learns what ended it.
+    // The first PE that this one found dead, plus 1; 0: none. PEs that later find this one dead learn the cause from
+    // it.
     std::atomic<std::int32_t> first_dead_pe;
-    // Number of the barrier that this PE has come to last, so that who waits in vain can say for whom.
+    // Number of the last barrier that this PE entered, so that a timeout can name the missing PEs.
     std::atomic<std::uint64_t> entered;
 
-    // Indexed by the parity of the sequence: a PE may already write for barrier n + 1 while another still reads what
-    // was written for n, and nobody gets to n + 2 before all have entered n + 1.
+    // Indexed by the parity of the sequence: a PE may write for barrier n + 1 while another still reads the record of
+    // n, but none enters n + 2 before all have entered n + 1.
     alignas(64) HeapRecord heap[2];
 
     alignas(64) BarrierCounters counts;
 
-    // Each is a Departure, packed, or 0. A PE of another host writes it over the network into its slot; this PE cannot
+    // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
     // read that PE's state.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
 };

@@ -18,7 +18,7 @@ std::uint64_t stride_of(std::uint64_t slice_bytes) {
     return rounded_up(slice_bytes, HostMemory::slice_alignment(slice_bytes));
 }
 
-// Two processes fit into the 47 bits of a user's address space on every machine that this runs on.
+// Two segments of this size fit into the 47-bit address space of every supported machine.
 constexpr std::uint64_t address_space = 1ULL << 46;
 
 Result<std::uint64_t> segment_bytes(std::uint64_t slice_bytes, int local_pes) {
@@ -44,7 +44,7 @@ Result<HostMemory> HostMemory::create(std::uint64_t slice_bytes, int local_pes, 
     if (!segment.ok()) return segment.status();
     HostMemory memory(std::move(segment).value(), stride_of(slice_bytes));
     if (Status committed = memory.segment_.commit(0, sizeof(Header)); !committed.ok()) return committed;
-    // Plain stores: the handle reaches the others through the bootstrap, which orders them.
+    // Plain stores: the bootstrap, which carries the handle, orders them.
     memory.header() = {
         control_magic, control_version, static_cast<std::uint32_t>(local_pes), slice_bytes, memory.stride_, 0, 0};
     return memory;

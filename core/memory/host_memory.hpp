@@ -1,5 +1,5 @@
-// The symmetric memory of all PEs of one host: one shared segment, one slice per PE, so that a peer's copy of an object
-// is at a computed address:
+// The symmetric memory of all PEs of one host: one shared segment with one slice per PE, so that the address of a
+// peer's copy of an object can be computed:
 //
 //     | header, record | slice of local PE 0 | slice of local PE 1 | ... |
 //                      ^ control block | symmetric objects ... | teams | the executable's variables (SymmetricGlobals)
@@ -23,9 +23,9 @@ namespace npushmem {
 
 class HostMemory {
 public:
-    // Made by the host's first PE. `slice_bytes` is what each PE needs in all, control block included.
+    // For the host's first PE. `slice_bytes` is the size of a PE's whole slice, including the control block.
     static Result<HostMemory> create(std::uint64_t slice_bytes, int local_pes, const std::string& folder);
-    // Joined by the others, with the first one's handle.
+    // For the host's other PEs, with the first one's handle.
     static Result<HostMemory> join(const SegmentHandle& handle, std::uint64_t slice_bytes, int local_pes);
 
     [[nodiscard]] SegmentHandle handle() const { return segment_.handle(); }
@@ -40,20 +40,20 @@ public:
     void decommit(int local_pe, std::uint64_t offset, std::uint64_t bytes);
     void retain_pages() { segment_.retain_pages(); }
 
-    // What transports are given to make a slice accessible.
+    // Describes a slice to the transports, which make it accessible.
     [[nodiscard]] npushmem_memory describe_slice(int local_pe, std::uint64_t slice_bytes) const;
 
-    // A record that the host's first PE publishes for the others, in the free space of the header. `publish` is called
-    // by the first PE only; the others may look after a barrier. Fails when the record is longer than that space.
+    // A record from the host's first PE to the others, in the free space of the header. Only the first PE calls
+    // `publish`; the others may read it after a barrier. Fails with Code::range when the record exceeds that space.
     Status publish(std::span<const std::byte> record);
     [[nodiscard]] std::span<const std::byte> published() const;
 
-    // How many PEs of this host have finalized, in the header, which every PE has mapped anyway: the slices' own words
-    // for it are far apart, and looking at all of them costs each PE a page of page tables for each other one.
+    // The number of PEs of this host that have finalized. It is in the header, which every PE maps anyway: reading the
+    // state in every slice would cost each PE a page of page tables per slice.
     void record_departure() { departures().fetch_add(1, std::memory_order_release); }
     [[nodiscard]] bool has_departures() const { return departures().load(std::memory_order_acquire) != 0; }
 
-    // Slices begin at multiples of this: of huge pages, and of as much as an object of a slice may ask for.
+    // Slices begin at multiples of this: of huge pages, and of the largest alignment of an object.
     static std::uint64_t slice_alignment(std::uint64_t slice_bytes);
     static constexpr std::uint64_t header_bytes = SharedSegment::alignment;
 

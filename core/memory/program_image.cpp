@@ -14,7 +14,7 @@ namespace npushmem {
 
 namespace {
 
-// Code and constants up to this are hashed where there is no build id; what differs beyond is not noticed.
+// Without a build id, the first bytes of code and constants up to this size are hashed; later differences go unnoticed.
 constexpr std::size_t max_hashed = 8UL << 20;
 
 std::uint64_t rounded_down(std::uint64_t value, std::uint64_t to) { return value / to * to; }
@@ -28,7 +28,7 @@ struct Program {
     }
 };
 
-// The loader names the program first.
+// The loader lists the program first.
 Program this_program() {
     Program program;
     dl_iterate_phdr(
@@ -40,7 +40,7 @@ Program this_program() {
     return program;
 }
 
-// A note is: sizes of name and contents, a number, the name, the contents, each of the latter padded to 4 bytes.
+// A note has: sizes of name and contents, a type, the name, the contents; the last two padded to 4 bytes.
 std::string_view build_id_in(std::string_view notes) {
     constexpr std::string_view gnu("GNU\0", 4);
     while (notes.size() >= sizeof(ElfW(Nhdr))) {
@@ -59,13 +59,13 @@ std::string_view build_id_in(std::string_view notes) {
 
 std::string_view build_id(const Program& program) {
     for (const auto& header : program.headers)
-        // Notes that are aligned otherwise are others' kinds, with other paddings.
+        // Notes of other alignments have other kinds and padding.
         if (header.p_type == PT_NOTE && header.p_align == 4)
             if (const auto found = build_id_in(program.bytes_of(header)); !found.empty()) return found;
     return {};
 }
 
-// Code and constants, which are the same wherever the program is loaded; and where everything is.
+// Hashes code and constants, which do not depend on the load address, and the layout.
 std::uint64_t hash_of_contents(const Program& program) {
     std::uint64_t hash =
         hash_bytes({reinterpret_cast<const char*>(program.headers.data()), program.headers.size_bytes()});
@@ -92,7 +92,7 @@ bool on_own_stack(const void* address) {
 
 struct Search {
     std::uintptr_t address;
-    int place = 0;  // of the file in the loader's list
+    int place = 0;  // the file's position in the loader's list
     std::string found;
 };
 

@@ -1,5 +1,5 @@
-// Where the executable's global and static variables are: the writable pages that it was loaded with, and whether two
-// processes have the same.
+// Locates the executable's global and static variables: the writable pages it was loaded with. Compares them between
+// processes.
 #pragma once
 
 #include <link.h>
@@ -18,26 +18,27 @@ namespace npushmem {
 struct ProgramImage {
     struct LoadSegment {
         Range pages;
-        std::uint64_t initialised = 0;  // bytes at its beginning that come from the file; the rest began as zeros
+        std::uint64_t initialised = 0;  // bytes at its beginning that come from the file; the rest starts as zeros
     };
 
     std::uintptr_t begin = 0;           // differs between PEs that run the same executable
-    std::uint64_t bytes = 0;            // from the first segment to the end of the last; 0: there is nothing
-    std::vector<LoadSegment> segments;  // in order; what lies between two of them is no variable's
+    std::uint64_t bytes = 0;            // from the first segment to the end of the last; 0: no variables
+    std::vector<LoadSegment> segments;  // in order; no variable lies between two segments
     std::uint64_t identity = 0;
 
-    // The segments without what the loader has made read-only. Linkers see to it that this ends with a page.
+    // Returns the writable segments, without the part that the loader makes read-only. Linkers end that part at a page
+    // boundary.
     static ProgramImage of(std::span<const ElfW(Phdr)> headers, std::uintptr_t load_address, std::uint64_t page);
 
-    // Does [offset, offset + length) lie in one segment?
+    // Returns whether [offset, offset + length) is inside one segment.
     [[nodiscard]] bool contains(std::uint64_t offset, std::uint64_t length) const;
 };
 
-// Of the executable that this process runs. Equal identities: the same file, so that a variable has one offset. It is
-// the hash of the build id, or where the linker has left none, of what the file holds apart from variables.
+// Returns the image of the running executable. Equal identities mean the same file, so a variable has the same offset.
+// The identity is the hash of the build id, or without a build id, of the file's contents apart from variables.
 ProgramImage image_of_this_program();
 
-// What lies at an address that is not symmetric, as the end of a sentence: "lies on this thread's stack".
+// Describes a non-symmetric address, as the end of a sentence: "lies on this thread's stack".
 std::string describe_address(const void* address);
 
 }  // namespace npushmem

@@ -25,9 +25,10 @@ namespace npushmem {
 
 namespace {
 
-// What a signal handler can know is static. One at a time: start and end of the library hold its lock.
+// Static, because a signal handler uses it. One guard at a time: start and end of the library hold its lock.
 struct GuardedRange {
-    // Release when set, acquire in the handler: `before` is complete when the range is seen.
+    // Release when set. Partner: the acquire in the handler, so that `before` is complete when the handler sees the
+    // range.
     std::atomic<std::uintptr_t> begin{0};
     std::atomic<std::uint64_t> bytes{0};
     struct sigaction before {};
@@ -45,16 +46,16 @@ void on_fault(int signal, siginfo_t* info, void*) {
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
     const int error = errno;
     if (info->si_code == SEGV_ACCERR && address - begin < bytes) {
-        syscall(SYS_sched_yield);  // the instruction is tried again on return
+        syscall(SYS_sched_yield);  // the instruction is retried on return
     } else {
-        // The same again, with the one that is responsible.
+        // Returns to the instruction, which faults again, now with the previous handler.
         sigaction(signal, &range.before, nullptr);
         if (info->si_code <= 0) syscall(SYS_tgkill, getpid(), gettid(), signal);
     }
     errno = error;
 }
 
-// Has a thread met a page that was read-only, and not come to the handler yet?
+// Returns whether a thread has faulted on a read-only page and has not reached the handler yet.
 bool has_pending_fault() {
     std::error_code gone;
     for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
@@ -73,8 +74,8 @@ bool has_pending_fault() {
 
 WriteFaultGuard::WriteFaultGuard(std::uintptr_t begin, std::uint64_t bytes) {
     GuardedRange& range = guarded_range();
-    // Bound now: a function that is called for the first time is looked up, and where it was found is written into a
-    // page of the executable, if this code is part of it.
+    // Binds these functions now: the first call of a function writes its address into a page of the executable, if this
+    // code belongs to it.
     const int error = errno;
     syscall(SYS_sched_yield);
     errno = error;
@@ -87,9 +88,9 @@ WriteFaultGuard::WriteFaultGuard(std::uintptr_t begin, std::uint64_t bytes) {
     sigaction(SIGSEGV, &ours, &range.before);
 }
 
-// The program may have set a handler of its own meanwhile, which stays.
+// A handler that the program set meanwhile stays.
 WriteFaultGuard::~WriteFaultGuard() {
-    constexpr int max_polls = 10'000;  // a thread that a debugger has stopped never comes
+    constexpr int max_polls = 10'000;  // a thread that a debugger stopped never arrives
     for (int i = 0; i < max_polls && has_pending_fault(); ++i) syscall(SYS_sched_yield);
     struct sigaction now {};
     sigaction(SIGSEGV, nullptr, &now);
@@ -109,16 +110,16 @@ bool WriteFaultGuard::needed() {
 
 namespace {
 
-// Replaced at a time: bounds how long another thread's write waits, and what is there twice.
+// Size of a piece: bounds how long another thread's write waits and how much memory exists twice.
 constexpr std::uint64_t piece_bytes = 4ULL << 20;
-// Above this the kernel is asked which pages exist; below, reading all of them is faster.
+// Above this size the kernel reports which pages exist; below, reading all of them is faster.
 constexpr std::uint64_t pagemap_threshold = 256ULL << 10;
-// Runs of pages with less between them are committed as one.
+// Runs of pages with smaller gaps are committed as one.
 constexpr std::uint64_t small_gap = 64ULL << 10;
 
-// System calls without their wrappers: sanitizers would take the copies for accesses between variables, and forget what
-// they know of them when the pages are replaced; and a function that is called for the first time while writes are held
-// would be looked up, and noted in the executable's pages, where this code belongs to it.
+// Raw system calls. Sanitizers would treat the wrappers' copies as accesses between variables and lose their state of
+// replaced pages. And the first call of a wrapper while writes are held would write its address into the executable's
+// pages.
 void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int descriptor, std::uint64_t offset) {
     return reinterpret_cast<void*>(
         syscall(SYS_mmap, address, bytes, protection, flags, descriptor, static_cast<off_t>(offset)));
@@ -127,11 +128,11 @@ void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int 
 [[gnu::no_sanitize_address, gnu::no_sanitize_thread]] bool is_zero(const std::byte* page, std::uint64_t bytes) {
     std::uint64_t any = 0;
     for (std::uint64_t i = 0; i < bytes; i += sizeof any)
-        any |= *reinterpret_cast<const std::uint64_t*>(page + i);  // NOLINT: whatever type it has
+        any |= *reinterpret_cast<const std::uint64_t*>(page + i);  // NOLINT: of any type
     return any == 0;
 }
 
-// One word for each page, bit 63: in memory; bit 62: swapped out. False when the kernel does not say.
+// One word per page. Bit 63: in memory; bit 62: swapped out. False when the kernel does not report it.
 bool read_page_states(const std::byte* begin, std::uint64_t pages, std::vector<std::uint64_t>& states) {
     const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     if (map < 0) return false;
@@ -162,7 +163,7 @@ Result<std::unique_ptr<SymmetricGlobals>> SymmetricGlobals::share(const ProgramI
         if (Status shared = data->share_segment(segment, scan); !shared.ok())
             return shared.within(
                 fmt::format("cannot make {} of the executable's variables symmetric "
-                            "(NPUSHMEM_STATIC_DATA=0 does without)",
+                            "(NPUSHMEM_STATIC_DATA=0 disables this)",
                             format_size(image.bytes)));
     return data;
 }
@@ -206,7 +207,7 @@ Status SymmetricGlobals::share_piece(const Range& piece, std::uint64_t initialis
     find_runs(piece, initialised, scan);
     if (Status room = commit(scan.runs); !room.ok()) return room;
     block_writes(piece, true);
-    find_runs(piece, initialised, scan);  // again: what has been touched since
+    find_runs(piece, initialised, scan);  // again: pages touched since
     if (replace(piece, scan)) {
         shared_.push_back(piece);
         return {};
@@ -240,7 +241,7 @@ bool SymmetricGlobals::copy_out(const Range& run) const {
     return true;
 }
 
-// Between the copy and the replacement: no allocation, see PageScan.
+// No allocation between the copy and the replacement, see PageScan.
 bool SymmetricGlobals::restore_piece(const Range& piece) {
     void* const copy = map_at(nullptr, piece.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED) return false;
@@ -250,8 +251,8 @@ bool SymmetricGlobals::restore_piece(const Range& piece) {
     bool whole = true;
     for (off_t from = first; whole && from < end;) {
         const off_t data = syscall(SYS_lseek, backing_.descriptor, from, SEEK_DATA);
-        if (data < 0 && errno == ENXIO) break;  // nothing but holes
-        from = data < 0 ? from : data;          // a file system that cannot tell: everything is data
+        if (data < 0 && errno == ENXIO) break;  // only holes
+        from = data < 0 ? from : data;          // a file system without this support: everything is data
         if (from >= end) break;
         const off_t hole =
             data < 0 ? end : std::min<off_t>(end, syscall(SYS_lseek, backing_.descriptor, from, SEEK_HOLE));
@@ -277,7 +278,7 @@ Status SymmetricGlobals::restore_private() {
                              shared_.back().end() - shared_.front().offset);
     while (!shared_.empty()) {
         if (!restore_piece(shared_.back()))
-            return {Code::memory, fmt::format("cannot give the executable {} of its variables back: {}",
+            return {Code::memory, fmt::format("cannot restore {} of the executable's variables: {}",
                                               format_size(shared_.back().end()), std::strerror(errno))};
         shared_.pop_back();
     }
@@ -289,7 +290,7 @@ void SymmetricGlobals::before_fork() {
     if (pipe2(fork_pipe_, O_CLOEXEC) != 0) fork_pipe_[0] = fork_pipe_[1] = -1;
 }
 
-// Reads the end of the pipe when the child has its copy, or is gone.
+// Reads end-of-file when the child has its copy or has exited.
 void SymmetricGlobals::after_fork_in_parent() {
     if (fork_pipe_[1] >= 0) {
         const int error = errno;
@@ -304,10 +305,10 @@ void SymmetricGlobals::after_fork_in_parent() {
 }
 
 void SymmetricGlobals::after_fork_in_child() {
-    write_guard_.reset();  // of the parent's threads, which are not here
+    write_guard_.reset();  // guards the parent's threads, which do not exist here
     while (!shared_.empty() && restore_piece(shared_.back())) shared_.pop_back();
     if (!shared_.empty()) {
-        static constexpr char complaint[] = "npushmem: a child of fork has no memory for its own static data\n";
+        static constexpr char complaint[] = "npushmem: no memory for the static data of a child of fork\n";
         (void)!write(STDERR_FILENO, complaint, sizeof complaint - 1);
         shared_.clear();
     }

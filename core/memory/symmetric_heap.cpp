@@ -105,7 +105,7 @@ Status SymmetricHeap::commit(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 Result<std::uint64_t> SymmetricHeap::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-    // Up to this they hold for the address, because slices begin at multiples of it.
+    // Up to this, alignments hold for the address, because slices begin at multiples of it.
     const std::uint64_t largest_alignment = HostMemory::slice_alignment(slice_bytes_);
     if (alignment > largest_alignment)
         return Status{Code::argument, fmt::format("an alignment of {} exceeds the largest supported, {}",
@@ -149,8 +149,8 @@ Result<std::uint64_t> SymmetricHeap::offset_of(const void* object) const {
     if (offset < slice_bytes_) return std::uint64_t{offset};
     return Status{
         Code::not_symmetric,
-        fmt::format("address {} is not in the symmetric heap, {} to {}; give what npushmem_malloc or its like "
-                    "returned",
+        fmt::format("address {} is not in the symmetric heap, {} to {}; pass an address that npushmem_malloc or "
+                    "a similar function returned",
                     object, static_cast<const void*>(base_), static_cast<const void*>(base_ + slice_bytes_))};
 }
 

@@ -1,5 +1,5 @@
-// This PE's part of the symmetric heap: offsets from the allocator, memory behind them from the host's shared segment.
-// Nothing here is collective; CollectiveHeap makes it so. Offsets count from the beginning of the PE's slice.
+// This PE's part of the symmetric heap: offsets from the allocator, memory from the host's shared segment. Nothing here
+// is collective, see CollectiveHeap. Offsets count from the beginning of the PE's slice.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,8 @@
 
 namespace npushmem {
 
-// Which parts of a slice have memory behind them. Kept in units, so that small objects share one, and only ranges that
-// are not committed yet are ever handed to the operating system.
-
+// Tracks which parts of a slice are committed. It counts in units, so that small objects share one, and the operating
+// system receives only uncommitted ranges.
 class CommitMap {
 public:
     static constexpr std::uint64_t unit = 64ULL << 10;
@@ -30,29 +29,27 @@ public:
 
     explicit CommitMap(std::uint64_t slice_bytes) : committed_((slice_bytes + unit - 1) / unit) {}
 
-    // Ranges, in whole units, that must be committed before [offset, offset + bytes) may be used.
+    // Returns the ranges, in whole units, to commit before [offset, offset + bytes) may be used.
     [[nodiscard]] std::vector<Range> missing(std::uint64_t offset, std::uint64_t bytes) const;
     void mark(const Range& range, bool committed);
-    // The whole units inside [offset, offset + bytes): what can be given back when only that range is freed.
+    // Returns the whole units inside [offset, offset + bytes), which may be decommitted when that range is freed.
     [[nodiscard]] static Range inside(std::uint64_t offset, std::uint64_t bytes);
     [[nodiscard]] std::uint64_t committed_bytes() const { return units_ * unit; }
 
 private:
     std::vector<bool> committed_;
-    std::uint64_t units_ = 0;  // that are committed
+    std::uint64_t units_ = 0;  // committed units
 };
 
-// What lies in the symmetric heap, for NPUSHMEM_CHECK: which objects live, and which ranges belonged to objects that
-// have been freed. Any thread.
-
+// Tracks the objects of the symmetric heap for NPUSHMEM_CHECK: live objects, and ranges of freed objects. Any thread
+// may call it.
 class AllocationTracker {
 public:
-    // An object now lives there, whatever was there before.
+    // Records a live object; overlapping records of freed objects end.
     void add(std::uint64_t offset, std::uint64_t bytes);
     void remove(std::uint64_t offset);
 
-    // Do these bytes belong to one living object? If not, the Status (Code::argument or Code::range) says what they
-    // are.
+    // Checks that these bytes are inside one live object. The failure (Code::argument or Code::range) describes them.
     [[nodiscard]] Status check(std::uint64_t offset, std::uint64_t bytes) const;
 
 private:
@@ -61,53 +58,53 @@ private:
 
     mutable std::mutex lock_;
     Ranges live_;   // under lock_
-    Ranges freed_;  // under lock_; nothing that lives again
+    Ranges freed_;  // under lock_; ranges that are live again are removed
 };
 
 class SymmetricHeap {
 public:
-    // Room that the runtime takes for itself in each slice, beyond what users asked for.
+    // Space for the runtime in each slice, in addition to the user's.
     static constexpr std::uint64_t runtime_bytes = 1ULL << 20;
-    // Bytes of a slice for a user's heap of this size.
+    // Returns the size of a slice for a user's heap of this size.
     static std::uint64_t slice_bytes(std::uint64_t heap_bytes);
 
-    // `memory` outlives the heap. Commits the control block; fails when even that finds no memory. The last
-    // `tail_bytes` of the slice, whole units of the commit map, are left to somebody else, who commits them himself.
+    // `memory` outlives the heap. Commits the control block; fails with Code::memory. The heap does not use or commit
+    // the last `tail_bytes` of the slice, whole units of the commit map; their owner does.
     static Result<SymmetricHeap> create(HostMemory& memory, int local_pe, std::uint64_t slice_bytes,
                                         std::uint64_t tail_bytes = 0);
 
     [[nodiscard]] std::byte* base() const { return base_; }
     [[nodiscard]] std::uint64_t bytes() const { return slice_bytes_; }
-    // Offset of what is left to somebody else.
+    // Returns the offset of the tail.
     [[nodiscard]] std::uint64_t tail() const { return slice_bytes_ - tail_bytes_; }
     [[nodiscard]] std::byte* at(std::uint64_t offset) const { return base_ + offset; }
     [[nodiscard]] ControlBlock& control() const { return *reinterpret_cast<ControlBlock*>(base_); }
 
-    // Offset of memory that may be used: committed, zero where it was never used before. Code::memory with the numbers
-    // when either the heap or the machine has no room; the heap is then as it was.
+    // Returns the offset of usable memory: committed, and zero if never used before. Fails with Code::memory, with the
+    // numbers, when the heap or the machine has no room; the heap is then unchanged.
     Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment);
     Status free(std::uint64_t offset);
-    // Changes an object's size where it stands; false when what follows it is in use. A failure (Code::memory: the
-    // machine has no room; Code::argument: no object) leaves the heap as it was. Shrinking an object never fails.
+    // Resizes an object in place. Returns false when the memory after it is in use. A failure (Code::memory: the
+    // machine has no memory; Code::argument: no object) leaves the heap unchanged. Shrinking an object never fails.
     Result<bool> resize(std::uint64_t offset, std::uint64_t bytes);
     [[nodiscard]] Result<std::uint64_t> size_of(std::uint64_t offset) const { return allocator_.size_of(offset); }
-    // Offset of a pointer into the slice, or failure when it points elsewhere.
+    // Returns the offset of a pointer into the slice; fails when it points elsewhere.
     [[nodiscard]] Result<std::uint64_t> offset_of(const void* object) const;
     [[nodiscard]] AllocatorStatistics statistics() const { return allocator_.statistics(); }
-    // From now on freed objects keep their memory: a NIC knows its pages, and would go on writing to them.
+    // From now on freed objects keep their memory: a NIC has registered its pages and would continue to write to them.
     void retain_pages() {
         retains_pages_ = true;
         memory_->retain_pages();
     }
     // From now on the heap tracks its objects, for checks.
     void track_allocations() { tracker_ = std::make_unique<AllocationTracker>(); }
-    // Null: none is kept.
+    // Null: not tracked.
     [[nodiscard]] const AllocationTracker* allocation_tracker() const { return tracker_.get(); }
     [[nodiscard]] std::uint64_t committed_bytes() const { return committed_.committed_bytes(); }
 
 private:
-    // A freed object at least this large gives its memory back to the system, unless all that is free and committed is
-    // little: a program that allocates and frees the same object in a loop must not pay for new pages each time.
+    // A freed object of at least this size returns its memory to the system, unless little memory is both free and
+    // committed: a program that allocates and frees the same object in a loop must not pay for new pages each time.
     static constexpr std::uint64_t decommit_threshold = 1ULL << 20;
     static constexpr std::uint64_t max_retained_bytes = 16ULL << 20;
 

@@ -14,8 +14,8 @@ void copy_by_memcpy(void* to, const void* from, std::size_t bytes) { std::memcpy
 
 #if defined(__x86_64__)
 
-// A cache line per instruction. Loads before stores within each four, so that stores to an address that differs from a
-// load's by a multiple of 4 KiB do not hold the load back.
+// Copies a cache line per instruction. Loads precede stores within each four lines: a store whose address differs from
+// a load's by a multiple of 4 KiB then does not delay the load.
 __attribute__((target("avx512f"), always_inline)) inline void copy_four_lines(std::byte* to, const std::byte* from) {
     const __m512i a = _mm512_loadu_si512(from);
     const __m512i b = _mm512_loadu_si512(from + 64);
@@ -27,7 +27,7 @@ __attribute__((target("avx512f"), always_inline)) inline void copy_four_lines(st
     _mm512_storeu_si512(to + 192, d);
 }
 
-// The last step ends with the block, over bytes that may have been copied already.
+// The last step ends at the end of the block and may copy bytes again.
 __attribute__((target("avx512f"))) void copy_by_lines(void* to, const void* from, std::size_t bytes) {
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
@@ -37,7 +37,7 @@ __attribute__((target("avx512f"))) void copy_by_lines(void* to, const void* from
     copy_four_lines(last, static_cast<const std::byte*>(from) + bytes - step);
 }
 
-// CPUs with these run 512-bit moves at their full clock; earlier ones slow down for all that follows.
+// CPUs with these features run 512-bit moves at full clock; on earlier ones they slow down all later code.
 bool has_full_speed_lines() {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi2");

@@ -1,6 +1,6 @@
-// What the fast path of every operation needs: in one cache line the own heap, and where the mapped peers' copies are;
-// in a second one, which is looked at for what is not in the heap, the executable's variables. All zero outside
-// init..finalize, so that one comparison serves "initialised", "PE in range", "PE mapped" and "symmetric".
+// The data of every operation's fast path. The first cache line has the own heap and the mapped peers' heaps. The
+// second has the executable's variables and is read for addresses outside the heap. All fields are zero outside
+// init..finalize, so that one comparison checks "initialised", "PE in range", "PE mapped" and "symmetric".
 #pragma once
 
 #include <cstddef>
@@ -8,36 +8,35 @@
 
 namespace npushmem {
 
-// Copies of some kilobytes, between what is too short to gain and what memory limits. memcpy's way there costs as much
-// again as our own checks, so that a put of 1 KiB would be a sixth slower than memcpy alone.
-
-// As std::memcpy, for min_block_copy <= bytes <= max_block_copy.
+// Copies a block of some kilobytes, like std::memcpy, for min_block_copy <= bytes <= max_block_copy. Smaller blocks
+// gain nothing, and memory bandwidth limits larger ones. In this range memcpy's own dispatch costs as much as our
+// checks: a put of 1 KiB would take a sixth longer than memcpy alone.
 using BlockCopy = void (*)(void* to, const void* from, std::size_t bytes);
 
 inline constexpr std::size_t min_block_copy = 1024;
 inline constexpr std::size_t max_block_copy = 16384;
 
-// Is this a number of bytes for a BlockCopy?
+// Returns whether a BlockCopy accepts this size.
 constexpr bool suits_block_copy(std::size_t bytes) { return bytes - min_block_copy <= max_block_copy - min_block_copy; }
 
-// The best that this CPU has; memcpy itself where we have nothing better.
+// Returns the fastest copy for this CPU; memcpy if there is nothing better.
 BlockCopy choose_block_copy();
 
 struct alignas(64) FastMap {
     std::uintptr_t heap = 0;       // first byte of the own slice
     std::uint64_t heap_bytes = 0;  // of a slice
     std::byte* peers = nullptr;    // slice of PE `first_pe`
-    std::uint64_t stride = 0;      // from a mapped PE's slice to the next one's
+    std::uint64_t stride = 0;      // distance between the slices of mapped PEs
     std::uint32_t first_pe = 0;    // mapped PEs are first_pe, first_pe + 1, ...
     std::uint32_t mapped_pes = 0;
-    std::uint32_t all_mapped = 0;  // 1: no PE is reached in another way
-    BlockCopy copy = nullptr;      // whenever any PE is mapped
+    std::uint32_t all_mapped = 0;  // 1: all PEs are mapped
+    BlockCopy copy = nullptr;      // set when any PE is mapped
 
     alignas(64) std::uintptr_t statics = 0;  // first byte of the executable's variables
-    std::uint64_t statics_bytes = 0;         // 0: they are not symmetric, or not at all PEs
+    std::uint64_t statics_bytes = 0;         // 0: not symmetric on all PEs
     std::uint64_t statics_offset = 0;        // in a slice
 
-    // The address of `object` on `pe`, or null when the slow path must look at it.
+    // Returns the address of `object` on `pe`, or null when the slow path must decide.
     [[nodiscard]] void* address(const void* object, int pe) const {
         const auto here = reinterpret_cast<std::uintptr_t>(object);
         const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
@@ -47,8 +46,7 @@ struct alignas(64) FastMap {
         return nullptr;
     }
 
-    // As address, for an object of `bytes`, which must lie whole in the heap or among the variables. Null also for 0
-    // bytes.
+    // The same for an object of `bytes`, which must be entirely in the heap or in the variables. Null also for 0 bytes.
     [[nodiscard]] void* address(const void* object, std::uint64_t bytes, int pe) const {
         const auto here = reinterpret_cast<std::uintptr_t>(object);
         const std::uint32_t index = static_cast<std::uint32_t>(pe) - first_pe;
@@ -59,10 +57,10 @@ struct alignas(64) FastMap {
         return nullptr;
     }
 
-    // Where byte `offset` of a slice is, of the PE `index` after the first mapped one.
+    // Returns the address of byte `offset` of a slice of the PE `index` after the first mapped one.
     [[nodiscard]] void* at(std::uint32_t index, std::uint64_t offset) const {
         std::byte* const found = peers + index * stride + offset;
-        // Spares every caller the question whether what was found is null as well.
+        // Spares callers a null check of the result.
         if (found == nullptr) __builtin_unreachable();
         return found;
     }

@@ -12,8 +12,8 @@ namespace npushmem {
 namespace {
 
 constexpr std::uint64_t staging_bytes = std::uint64_t{64} << 10;
-// Bytes that are read in vain sooner than another request is made: what a network moves in the time of one; and what a
-// copy does, where requests are complete as soon as they are posted.
+// Gaps up to these sizes are read rather than split into requests: the bytes that a network moves in the time of one
+// request, or that a copy moves where requests complete when posted.
 constexpr std::uint64_t max_read_gap = 4096;
 constexpr std::uint64_t max_copied_gap = 128;
 
@@ -51,8 +51,8 @@ Status RemoteAccess::wait(Ready&& ready, const WaitFor& what, const WaitFunction
     return waited == Code::ok ? Status{} : Status{waited, describe(what, failure)};
 }
 
-// Calls `step` until it no longer says again; drives progress between. The lock is taken for each step only, so that
-// other threads get on while this one waits.
+// Calls `step` until it no longer returns again; drives progress between the calls. Holds the lock for each step only,
+// so that other threads proceed while this one waits.
 template <class Step>
 Status RemoteAccess::repeat(const Link& link, const char* what, const WaitFunction* waiter, Step&& step) {
     Code code = Code::again;
@@ -122,7 +122,7 @@ Status RemoteAccess::post(int pe, const char* what, Completion completion, const
     Status posted = repeat(*to, what, waiter, [&] { return code = step(*to); });
     if (code != Code::ok || token == 0) return posted;
     if (posted.ok()) return await(*to, what, waiter, token);
-    // Posted, and the wait failed all the same: nobody waits for it.
+    // Posted, but the wait failed: no caller waits for it.
     const std::lock_guard guard(lock_);
     --to->awaited;
     return posted;
@@ -138,7 +138,7 @@ Status RemoteAccess::put_or_get(Code (Transport::*how)(std::uint64_t, const npus
 
 Status RemoteAccess::put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
                          const WaitFunction* waiter) {
-    // The table has one structure for both directions; a put does not write to `local`.
+    // One structure serves both directions; a put does not write to `local`.
     const npushmem_rma op{pe, 0, 0, offset, const_cast<void*>(source), bytes};
     return put_or_get(&Transport::put, "a put", op, completion, waiter);
 }
@@ -148,7 +148,7 @@ Status RemoteAccess::get(int pe, std::uint64_t offset, void* dest, std::uint64_t
     return put_or_get(&Transport::get, "a get", {pe, 0, 0, offset, dest, bytes}, completion, waiter);
 }
 
-// The blocks one by one, a window of them at a time; all that were posted are waited for, whatever happens.
+// Posts the blocks one by one, a window of them at a time. Waits for all posted ones, even after a failure.
 template <class Post>
 Status RemoteAccess::post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once) {
     std::array<std::uint64_t, 64> tokens{};
@@ -213,7 +213,7 @@ Status RemoteAccess::get_with_gaps(int pe, const StridedBlocks& blocks, std::byt
     Status done;
     for (std::uint64_t first = 0; first < blocks.count && done.ok(); first += at_once) {
         const std::uint64_t many = std::min(at_once, blocks.count - first);
-        // Not what lies behind the last block, which may be no memory of the PE's.
+        // Excludes the gap after the last block, which may be outside the PE's memory.
         done = get(pe, blocks.offset + first * blocks.remote_stride, staging.data(),
                    (many - 1) * blocks.remote_stride + blocks.bytes, Completion::local);
         if (done.ok())
@@ -239,7 +239,7 @@ Status RemoteAccess::get_blocks(int pe, const StridedBlocks& blocks, void* dest)
         complete = complete && *token == 0;
         return code;
     };
-    // The first one tells whether requests are complete when they have been posted.
+    // The first request shows whether requests complete when posted.
     Status done = post_each(link, "a get", near ? 1 : blocks.count, get_one);
     if (!near || !done.ok()) return done;
     const StridedBlocks rest{blocks.offset + blocks.remote_stride, blocks.remote_stride, blocks.local_stride,
@@ -265,7 +265,7 @@ Status RemoteAccess::atomic(npushmem_atomic op, Completion completion, const Wai
 }
 
 std::uint64_t* RemoteAccess::acquire_fetch_result() {
-    // Acquire: pairs with the release in release_fetch_result, whose caller has read the word before.
+    // Acquire. Partner: the release in release_fetch_result, whose caller has read the word before.
     if (std::uint64_t* const spare = spare_fetch_result_.exchange(nullptr, std::memory_order_acquire)) return spare;
     if (free_fetch_results_.empty()) return &fetch_results_.emplace_back();
     std::uint64_t* const word = free_fetch_results_.back();
@@ -293,7 +293,7 @@ Status RemoteAccess::put_signal(int pe, std::uint64_t offset, const void* source
     });
 }
 
-// For transports without put_signal: the fence is what keeps the data before the signal.
+// For transports without put_signal: the fence orders the data before the signal.
 Status RemoteAccess::put_then_signal(const npushmem_put_signal& op, Completion completion, const WaitFunction* waiter) {
     Status put = put_or_get(&Transport::put, "a put with signal", op.data, completion, waiter);
     if (!put.ok()) return put;
@@ -307,7 +307,7 @@ Status RemoteAccess::put_then_signal(const npushmem_put_signal& op, Completion c
     });
 }
 
-// The first asynchronous error of the transports that this context has used.
+// Returns the first asynchronous error of the transports that this context has used.
 Status RemoteAccess::events() {
     std::uint64_t used = 0;
     {
@@ -320,7 +320,7 @@ Status RemoteAccess::events() {
     return first;
 }
 
-// What was complete at the last quiet is before everything posted since: such links need no fence.
+// A link without posts since its last quiet needs no fence.
 Status RemoteAccess::fence(const WaitFunction* waiter) {
     Status first;
     for (const Link* link : outstanding()) {
@@ -367,8 +367,8 @@ Status RemoteAccess::quiet(std::span<const int> pes, const WaitFunction* waiter)
     return finish_quiet(std::move(chosen), {}, waiter);
 }
 
-// All at the same time, so that many PEs take no longer than the slowest of them. Each is complete once its queue has
-// been: what other threads post meanwhile is not waited for.
+// Polls all PEs together, so that many PEs take no longer than the slowest. A PE is complete once its queue has been:
+// operations that other threads post meanwhile do not count.
 Status RemoteAccess::finish_quiet(Links pending, Status first, const WaitFunction* waiter) {
     const auto completed = [&] {
         {
@@ -392,8 +392,8 @@ Status RemoteAccess::not_complete(const Links& pending, const Status& waited) co
         .within(fmt::format("transport {}", peers_.named(pending[0]->transport).name));
 }
 
-// Drops from `pending` what is complete or has failed. A quiet takes the failures of everything that it finds over, so
-// it is asked only when nobody has still to ask for one of its own.
+// Removes complete and failed links from `pending`. A quiet collects the failures of all operations that it finds
+// complete, so it runs only when no caller still has to poll its own token.
 void RemoteAccess::poll_quiets(Links& pending, Status& first) {
     std::erase_if(pending, [&](Link* link) { return poll_quiet(*link, first) != Code::again; });
     std::erase_if(outstanding_, [](const Link* link) { return !link->outstanding; });

@@ -38,7 +38,7 @@ Result<RemotePeers::Link> RemotePeers::open(int pe) {
     return Link{pe, transport, remote, queue.value()};
 }
 
-// Without the lock: it may take as long as a silent peer is waited for, and other threads want to connect to theirs.
+// Without the lock: it may wait long for a silent peer, while other threads connect to theirs.
 void RemotePeers::close(const Link& link) { (void)named(link.transport).transport->destroy_queue(link.queue); }
 
 Result<void*> RemotePeers::map(int pe) {
@@ -55,8 +55,8 @@ std::vector<int> RemotePeers::connected() {
     return pes;
 }
 
-// A PE that only receives has no queue, and yet its transport may need it in order to receive; and what a wait on one
-// transport needs may be behind another.
+// Drives all transports: a PE that only receives has no queue, yet its transport may need progress, and a wait on one
+// transport may depend on another.
 void RemotePeers::progress_all() {
     for (std::size_t i = 0; i < transports_.size(); ++i)
         if (in_use(i)) (void)transports_[i].transport->progress();

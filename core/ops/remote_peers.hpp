@@ -1,8 +1,8 @@
-// The PEs whose memory the CPU does not see, as all contexts share them: connected and imported when the first context
-// uses them, through their transports.
+// The unmapped PEs, shared by all contexts. The first context that uses a PE connects to it and imports its memory,
+// through its transport.
 //
-// Any thread. What sets something up has one lock; what drives the transports and asks them for errors has another,
-// because the calls of the data path, on queues of different contexts, need neither.
+// Any thread may call it. One lock serializes set-up; another serializes progress and error polling. Data-path calls,
+// on queues of different contexts, need neither.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace npushmem {
 
-// Where the peers are: what start-up exchanged.
+// The peers' addresses, from the exchange at start-up.
 struct PeerDirectory {
     std::function<npushmem_peer(int transport, int pe)> peer;
     std::function<std::span<const std::byte>(int transport, int pe)> handle;  // of the peer's slice
@@ -25,44 +25,44 @@ struct PeerDirectory {
 
 class RemotePeers {
 public:
-    // A way to a PE, for one user of it.
+    // A connection to a PE for one user.
     struct Link {
         int pe = -1;
         int transport = -1;
         std::uint64_t remote = 0;  // the PE's slice, imported
-        std::uint64_t queue = 0;   // this user's alone
+        std::uint64_t queue = 0;   // used by this user only
     };
 
-    // Everything referred to outlives this. `timeout` 0: none.
+    // All references outlive this. `timeout` 0: none.
     RemotePeers(std::span<const NamedTransport> transports, const TransportMap& map, PeerDirectory directory,
                 const Waiter& waiter, Duration timeout);
     RemotePeers(const RemotePeers&) = delete;
     RemotePeers& operator=(const RemotePeers&) = delete;
-    // Releases imported memory. All links have been closed.
+    // Releases imported memory. All links must be closed.
     ~RemotePeers();
 
     // Connects to the PE if no context has, and creates a queue.
     Result<Link> open(int pe);
-    // Destroys the queue; what is still outstanding there is given up.
+    // Destroys the queue; cancels its outstanding operations.
     void close(const Link& link);
-    // The mapping of a peer's slice, for transports that map; takes no queue.
+    // Maps a peer's slice, for transports that map; needs no queue.
     Result<void*> map(int pe);
 
-    // PEs that a context has used, or that are mapped.
+    // Returns the PEs that a context has used, and the mapped ones.
     [[nodiscard]] std::vector<int> connected();
 
-    // Lets all transports in use work; when another thread does, nothing.
+    // Drives progress of all transports in use; returns at once when another thread does.
     void progress_transports();
-    // The same; reports the first asynchronous error, if there is one.
+    // The same; returns the first asynchronous error, if any.
     Status progress();
-    // The transport's next asynchronous error, if there is one.
+    // Returns the transport's next asynchronous error, if any.
     Status event_of(int transport);
-    // Why `what` failed with `code` on a link: in the transport's own words, if it has some.
+    // Describes why `what` failed with `code` on a link, with the transport's own message if it has one.
     Status failure_of(const Link& link, const char* what, Code code);
-    // Code::unsupported: the transport that serves the PE does not do this operation.
+    // Fails with Code::unsupported when the PE's transport does not support this operation.
     [[nodiscard]] Status supports(const npushmem_atomic& op) const;
-    // Called with the PE of each error that a transport tells unasked, and its code; with a lock held. Before the
-    // first operation.
+    // Sets the function that receives the PE and the code of each asynchronous error. It is called with a lock held.
+    // Set it before the first operation.
     void on_event(std::function<void(int pe, Code code)> listener) { listener_ = std::move(listener); }
 
     [[nodiscard]] const NamedTransport& named(int transport) const {
@@ -78,9 +78,9 @@ private:
         std::uint64_t remote;
     };
 
-    // With the lock of the set-up held.
+    // With setup_lock_ held.
     Result<Peer> connect(int pe);
-    // With the other lock held.
+    // Both with progress_lock_ held.
     void progress_all();
     Status next_event(const NamedTransport& named);
     [[nodiscard]] bool in_use(std::size_t transport) const { return (map_.transports_in_use() >> transport & 1U) != 0; }
@@ -90,10 +90,10 @@ private:
     PeerDirectory directory_;
     const Waiter& waiter_;
     Duration timeout_;
-    std::mutex setup_lock_;  // of the transports' set-up functions
+    std::mutex setup_lock_;  // for the transports' set-up functions
     std::unordered_map<int, Peer> peers_;
-    std::mutex progress_lock_;  // of the transports' progress and events, and of what follows
-    npushmem_event event_{};    // empty; every wait asks often, and most often there is none
+    std::mutex progress_lock_;  // for the transports' progress and events, and the members below
+    npushmem_event event_{};    // empty; reused because every wait polls often and mostly finds none
     std::function<void(int pe, Code code)> listener_;
 };
 

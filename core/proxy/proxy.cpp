@@ -94,9 +94,9 @@ void Worker::abort(const Status& why) {
 
 namespace {
 
-// Whoever has something to do wakes it; no length would be too long.
+// A push wakes the thread earlier.
 constexpr std::chrono::seconds idle_sleep{10};
-// Then those who wait for what is under way have their turn.
+// Requests taken before the queues advance.
 constexpr int max_taken_at_once = 64;
 
 }  // namespace
@@ -110,7 +110,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(RemotePeers& peers, const WaitBudget
 }
 
 Proxy::~Proxy() {
-    stopping_.store(true, std::memory_order_seq_cst);  // pairs with the look of sleep()
+    stopping_.store(true, std::memory_order_seq_cst);  // Partner: the check in sleep()
     wake();
     if (thread_.joinable()) thread_.join();
 }
@@ -121,7 +121,7 @@ bool Proxy::try_push(Request& request) {
     return true;
 }
 
-// After a push, or stopping_: pairs with the announcement in sleep().
+// After a push or stopping_. Partner: the announcement in sleep().
 void Proxy::wake() {
     if (line_.sleepers() == 0) return;
     line_.counter().fetch_add(1, std::memory_order_seq_cst);
@@ -130,7 +130,7 @@ void Proxy::wake() {
 
 void Proxy::run() {
     IdleState idle;
-    // Relaxed: it is looked at again before a sleep.
+    // Relaxed: checked again before a sleep.
     while (!stopping_.load(std::memory_order_relaxed)) {
         const bool taken = take();
         if (worker_.advance() || taken)
@@ -163,8 +163,8 @@ void Proxy::back_off(IdleState& idle) {
     sleep(idle);
 }
 
-// Announce, look again, sleep: of a push and the announcement, all sequentially consistent, one comes first and is seen
-// by the other side; and what is counted between the look and the sleep refuses the sleep.
+// Announces, checks again, sleeps. A push and the announcement are sequentially consistent, so the later side sees the
+// earlier one. A wake-up between the check and the sleep changes the counter, and the kernel rejects the sleep.
 void Proxy::sleep(IdleState& idle) {
     idle.next_sleep = std::clamp(idle.next_sleep * 2, budget_.first_sleep, budget_.longest_sleep);
     line_.add_sleeper();

@@ -1,5 +1,4 @@
-// The thread that does for the cores of this PE's emulated NPU what they ask of PEs that are not mapped. It sleeps when
-// there is nothing to do.
+// The proxy thread. It executes requests of the cores of this PE's emulated NPU to unmapped PEs. It sleeps when idle.
 #pragma once
 
 #include <array>
@@ -19,25 +18,23 @@
 
 namespace npushmem::proxy {
 
-// The proxy's work: takes requests, spreads them over the PEs' queues, and gets on with all of them.
-
-// Used by one thread.
+// Executes requests: distributes them over the PEs' queues and advances all queues. Used by one thread.
 class Worker {
 public:
     // `peers` outlives this.
     explicit Worker(RemotePeers& peers) : peers_(peers) {}
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
-    // Closes the queues; what is still outstanding is given up.
+    // Closes the queues; cancels outstanding operations.
     ~Worker() = default;
 
-    // Connects to the PE if needed. A request that cannot be executed fails at its requester.
+    // Connects to the PE if needed. If a request cannot be executed, reports the failure to its requester.
     void accept(Request request);
-    // Lets everything get on. True: something has happened.
+    // Advances all queues. True: there was progress.
     bool advance();
-    // Something waits or is under way.
+    // Returns whether requests are queued or in flight.
     [[nodiscard]] bool busy() const { return !active_.empty(); }
-    // Tells everybody who waits that this is why. Nothing may be asked afterwards.
+    // Fails all waiting requests with this status. No request may follow.
     void abort(const Status& why);
 
 private:
@@ -46,40 +43,40 @@ private:
     void accept_fence(const Request& request);
     void accept_quiet(Request& request);
     static void reject(const Request& request, Status why);
-    // The answers to quiets that all their PEs have completed.
+    // Completes quiets whose PEs are all complete.
     bool answer_quiets();
-    // The first asynchronous error of the transports that were used.
+    // Returns the first asynchronous error of the used transports.
     Status events();
 
     RemotePeers& peers_;
     std::map<int, std::unique_ptr<RequestQueue>> queues_;  // by PE
-    std::vector<RequestQueue*> active_;                    // those that are not idle
+    std::vector<RequestQueue*> active_;                    // the queues that are not idle
     std::vector<std::shared_ptr<QuietRequest>> quiets_;
-    std::uint64_t transports_ = 0;  // of the queues, one bit each
+    std::uint64_t transports_ = 0;  // transports of the queues, one bit each
 };
 
 class Proxy {
 public:
-    // Requests that may wait to be taken.
+    // Capacity of the ring of requests.
     static constexpr std::uint64_t slots = 1024;
 
-    // Everything referred to outlives this. Code::system: there is no thread to be had.
+    // All references outlive this. Fails with Code::system when the system has no thread left.
     static Result<std::unique_ptr<Proxy>> start(RemotePeers& peers, const WaitBudget& budget, WaitOs& os);
     Proxy(const Proxy&) = delete;
     Proxy& operator=(const Proxy&) = delete;
-    // Who still waits is told Code::aborted.
+    // Waiting requests fail with Code::aborted.
     ~Proxy();
 
-    // Any thread. False: there is no room, `request` is as it was.
+    // Any thread. False: the ring is full, and `request` is unchanged.
     bool try_push(Request& request);
-    // How often the thread has slept. Any thread.
+    // Returns how often the thread has slept. Any thread.
     [[nodiscard]] std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
 
 private:
-    // The waits of one stretch without anything happening.
+    // The state of an idle period.
     struct IdleState {
         std::uint32_t polls = 0;
-        std::chrono::nanoseconds began{0};  // 0: not looked at yet
+        std::chrono::nanoseconds began{0};  // 0: the clock has not been read yet
         std::chrono::nanoseconds next_sleep{0};
     };
 
@@ -91,15 +88,15 @@ private:
     void sleep(IdleState& idle);
     void wake();
 
-    Worker worker_;  // the thread's
+    Worker worker_;  // used by the thread only
     const WaitBudget budget_;
     WaitOs& os_;
     RequestRing ring_;
-    alignas(FutexCounter::bytes) std::array<std::byte, FutexCounter::bytes> futex_memory_{};  // where the thread sleeps
+    alignas(FutexCounter::bytes) std::array<std::byte, FutexCounter::bytes> futex_memory_{};  // the thread sleeps here
     FutexCounter line_{futex_memory_.data()};
     std::atomic<bool> stopping_{false};
-    std::atomic<std::uint64_t> sleeps_{0};  // a count, which nothing depends on
-    std::thread thread_;                    // last: it uses all the others
+    std::atomic<std::uint64_t> sleeps_{0};  // a statistic; nothing depends on it
+    std::thread thread_;                    // last: it uses all other members
 };
 
 }  // namespace npushmem::proxy

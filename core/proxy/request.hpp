@@ -1,4 +1,4 @@
-// What a core asks the proxy to do.
+// Requests of cores to the proxy.
 #pragma once
 
 #include <array>
@@ -15,51 +15,48 @@
 
 namespace npushmem::proxy {
 
-// A core as the proxy knows it: what became of its requests.
-//
-// Shared by the core and by its requests under way: a core that stops waiting leaves this one to them and takes
-// another, so that what comes late is told to nobody. A core waits for one request at a time.
-
+// The results of one core's requests. The core and its requests in flight share it: a core that stops waiting leaves it
+// to them and takes a new one, so that late results reach no one. A core waits for one request at a time.
 class RequesterState {
 public:
     RequesterState() = default;
     RequesterState(const RequesterState&) = delete;
     RequesterState& operator=(const RequesterState&) = delete;
 
-    // ---- the core's side ----
-    // How many of its requests are over.
+    // ---- for the core ----
+    // Returns how many of its requests are complete.
     [[nodiscard]] std::uint64_t finished() const {
-        // Pairs with finish(): a request that is over no longer uses what it was given.
+        // Partner: finish(). A complete request no longer uses its memory.
         return finished_.load(std::memory_order_acquire);
     }
-    // Whether the answer to the request of this number, 1 or more, is there; then it is in answer() and value().
+    // Returns whether the answer to the request of this number (from 1) has arrived; then read answer() and value().
     [[nodiscard]] bool answered(std::uint64_t number) const {
-        // Pairs with the store in report(): answer, value and what was fetched are seen.
+        // Partner: the store in report(). Makes the answer, the value and the fetched data visible.
         return answered_.load(std::memory_order_acquire) == number;
     }
     [[nodiscard]] Status answer() { return std::move(answer_); }
     [[nodiscard]] std::uint64_t value() const { return value_; }
-    // The first failure of a request that nobody waited for, once.
+    // Returns, once, the first failure of a request that nobody waited for.
     [[nodiscard]] Status take_failure() {
-        // Only a hint, looked at before every request: the lock orders what it hints at.
+        // Only a hint, checked before every request; the lock orders the data.
         if (!failed_.load(std::memory_order_relaxed)) return {};
         const std::lock_guard guard(lock_);
         failed_.store(false, std::memory_order_relaxed);
         return std::exchange(failure_, {});
     }
 
-    // ---- the proxy's side ----
+    // ---- for the proxy ----
     void report(std::uint64_t number, Status answer, std::uint64_t value) {
         answer_ = std::move(answer);
         value_ = value;
-        answered_.store(number, std::memory_order_release);  // pairs with answered()
+        answered_.store(number, std::memory_order_release);  // Partner: answered()
     }
     void record_failure(Status failure) {
         const std::lock_guard guard(lock_);
         if (failure_.ok()) failure_ = std::move(failure);
         failed_.store(true, std::memory_order_relaxed);  // a hint, see take_failure()
     }
-    // One writer: a store is enough. Pairs with finished().
+    // One writer, so a store suffices. Partner: finished().
     void finish() { finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
 private:
@@ -74,11 +71,11 @@ private:
 
 struct Request {
     enum class Kind : unsigned char { put, get, put_signal, atomic, fence, quiet };
-    // A source of at most so many bytes travels with the request, and may be changed as soon as that was handed over.
+    // A source of at most this size travels with the request; its memory may be reused when the request is in the ring.
     static constexpr std::size_t max_inline_bytes = 64;
 
     [[nodiscard]] int pe() const { return kind == Kind::atomic ? atomic.pe : transfer.data.pe; }
-    // Not for larger ones.
+    // Only for sources of at most max_inline_bytes.
     void copy_inline(const void* source) {
         if (transfer.data.bytes > 0) std::memcpy(inline_data.data(), source, transfer.data.bytes);
         has_inline_data = true;
@@ -86,75 +83,74 @@ struct Request {
 
     Kind kind = Kind::quiet;
     bool has_inline_data = false;  // the source is `inline_data`
-    std::uint64_t number = 0;      // the requester's, who waits for the answer; 0: nobody waits
+    std::uint64_t number = 0;      // the requester's number of a request with an answer; 0: nobody waits
     std::shared_ptr<RequesterState> requester;
-    npushmem_put_signal transfer{};  // put, get (its `data` only), put_signal; the remote regions are filled in later
-    npushmem_atomic atomic{};        // no `result`: that comes with the answer
+    npushmem_put_signal transfer{};  // put, get (only `data`), put_signal; the queue fills in the remote regions
+    npushmem_atomic atomic{};        // without `result`, which is in the answer
     std::array<std::byte, max_inline_bytes> inline_data{};
 };
 
-// A quiet that a core waits for, while some PEs have not completed what was asked of them before.
-
+// A quiet of a core, until all PEs have completed the core's earlier requests.
 struct QuietRequest {
     std::shared_ptr<RequesterState> requester;
-    std::uint64_t number = 0;  // the requester's
-    int open = 0;              // PEs that are still to complete
-    Status first;              // failure of those that have
+    std::uint64_t number = 0;  // the requester's number of this request
+    int open = 0;              // incomplete PEs
+    Status first;              // the first failure
 };
 
-// The way of requests from the cores to the proxy: a ring of fixed slots, filled by any thread and emptied by one.
+// The queue of requests from the cores to the proxy: a ring of fixed slots, which any thread fills and one thread
+// empties.
 //
-// Each slot has a sequence number: `position` of the request that may be written into it, that plus 1 when it has
-// been, and the position of the next round when it has been taken. What was pushed before by the same thread, or by
-// another that this one has heard from, is taken before.
-
+// Each slot has a sequence number: `position` when the request of that position may be written, `position` + 1 when it
+// has been written, and the position of the next round when it has been taken. Requests of one thread are taken in
+// order, and after the requests of other threads that happened before them.
 class RequestRing {
 public:
     // `slots`: a power of two.
     explicit RequestRing(std::uint64_t slots) : mask_(slots - 1), slots_(std::make_unique<Slot[]>(slots)) {
-        // Before any other thread knows of the ring.
+        // No other thread knows the ring yet.
         for (std::uint64_t i = 0; i < slots; ++i) slots_[i].sequence.store(i, std::memory_order_relaxed);
     }
     RequestRing(const RequestRing&) = delete;
     RequestRing& operator=(const RequestRing&) = delete;
     ~RequestRing() = default;
 
-    // Any thread. False: there is no room, `request` is as it was.
+    // Any thread. False: the ring is full, and `request` is unchanged.
     bool try_push(Request& request) {
-        // A guess: the exchange below corrects it.
+        // A guess, which the exchange below corrects.
         std::uint64_t position = claimed_.load(std::memory_order_relaxed);
         for (;;) {
             Slot& slot = slots_[position & mask_];
-            // Pairs with the release of try_pop: the slot's former request has been taken out.
+            // Partner: the release in try_pop. The slot's former request has been taken.
             const auto ahead = static_cast<std::int64_t>(slot.sequence.load(std::memory_order_acquire) - position);
             if (ahead < 0) return false;
             if (ahead > 0) {
                 position = claimed_.load(std::memory_order_relaxed);
                 continue;
             }
-            // Sequentially consistent for the sake of sleepers: see all_taken().
+            // Sequentially consistent because of sleepers, see all_taken().
             if (!claimed_.compare_exchange_weak(position, position + 1, std::memory_order_seq_cst,
                                                 std::memory_order_relaxed))
                 continue;
             slot.request = std::move(request);
-            slot.sequence.store(position + 1, std::memory_order_release);  // pairs with the acquire of try_pop
+            slot.sequence.store(position + 1, std::memory_order_release);  // Partner: the acquire in try_pop
             return true;
         }
     }
 
-    // The one that empties it. False: there is none, or it is still being written.
+    // Consumer only. False: the ring is empty, or the next request is still being written.
     bool try_pop(Request& out) {
         Slot& slot = slots_[taken_ & mask_];
-        // Pairs with the release of try_push: the request is whole.
+        // Partner: the release in try_push. The request is complete.
         if (slot.sequence.load(std::memory_order_acquire) != taken_ + 1) return false;
         out = std::move(slot.request);
-        slot.sequence.store(taken_ + mask_ + 1, std::memory_order_release);  // pairs with the acquire of try_push
+        slot.sequence.store(taken_ + mask_ + 1, std::memory_order_release);  // Partner: the acquire in try_push
         ++taken_;
         return true;
     }
 
-    // The one that empties it, between the announcement of its sleep and the sleep. Pairs with the exchange of
-    // try_push: of a push and an announcement one comes first and is seen by the other side.
+    // Consumer only, between the announcement of its sleep and the sleep. Partner: the exchange in try_push. Of a push
+    // and an announcement, the later side sees the earlier one.
     [[nodiscard]] bool all_taken() const { return claimed_.load(std::memory_order_seq_cst) == taken_; }
 
 private:
@@ -165,8 +161,8 @@ private:
 
     const std::uint64_t mask_;
     std::unique_ptr<Slot[]> slots_;
-    alignas(64) std::atomic<std::uint64_t> claimed_{0};  // how often a slot was claimed; by any thread
-    alignas(64) std::uint64_t taken_ = 0;                // by the one that empties it
+    alignas(64) std::atomic<std::uint64_t> claimed_{0};  // number of claims; written by any thread
+    alignas(64) std::uint64_t taken_ = 0;                // written by the consumer
 };
 
 }  // namespace npushmem::proxy

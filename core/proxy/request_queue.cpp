@@ -6,9 +6,9 @@
 namespace npushmem::proxy {
 namespace {
 
-// A quiet is asked of the transport when nothing is under way: so many later requests may go before an open one.
+// A quiet starts when nothing is in flight: at most this many later requests may precede a waiting one.
 constexpr std::uint64_t max_ahead_of_quiet = 64;
-// Tokens that are looked at in one go: each may drive the transport.
+// Tokens polled in one call; each poll may drive the transport.
 constexpr int max_tests = 8;
 
 const char* name_of(Request::Kind kind) {
@@ -23,7 +23,7 @@ const char* name_of(Request::Kind kind) {
     return "";
 }
 
-// Signals, and atomics that change something, come after everything that was put to that PE before.
+// Signals and modifying atomics follow all earlier puts to that PE.
 bool comes_after_puts(const Request& request) {
     return request.kind == Request::Kind::put_signal || request.kind == Request::Kind::fence ||
            (request.kind == Request::Kind::atomic && request.atomic.operation != NPUSHMEM_ATOMIC_FETCH);
@@ -95,7 +95,7 @@ Code RequestQueue::post_fence() {
     return code;
 }
 
-// What has no room goes on from there the next time.
+// A request that the transport does not accept continues here next time.
 Code RequestQueue::post(Entry& entry) {
     if (entry.step == Step::fence) {
         const Code fenced = post_fence();
@@ -145,7 +145,7 @@ Code RequestQueue::post_signal(const Entry& entry) {
     return transport_itself().atomic(link_.queue, update, nullptr);
 }
 
-// The oldest, and others in turn: each round those that were not looked at go to the front of the next one.
+// Polls the oldest request and others in turn: unpolled ones move to the front for the next call.
 bool RequestQueue::test_some() {
     bool happened = false;
     auto entry = in_flight_.begin();
@@ -159,13 +159,13 @@ bool RequestQueue::test_some() {
         }
         entry = next;
     }
-    // The rest has its turn the next time.
+    // The others follow in the next call.
     if (entry != in_flight_.end()) in_flight_.splice(in_flight_.end(), in_flight_, in_flight_.begin(), entry);
     return happened;
 }
 
-// A quiet takes the failures of everything that it finds over, so it is asked only when no token is left to be asked
-// for its own.
+// A quiet collects the failures of all operations that it finds complete, so it runs only when no token is left to
+// poll.
 bool RequestQueue::poll_quiet() {
     if (quiets_.empty() || !in_flight_.empty() || posted_ < quiets_.front().appended) return false;
     const Code code = transport_itself().quiet(link_.queue);
@@ -217,7 +217,7 @@ void RequestQueue::end(Entries& from, Entries::iterator entry, Status outcome) {
     to.splice(to.end(), from, entry);
 }
 
-// What is under way is only told of: the transport may still read and write the entries' memory.
+// Requests in flight are only reported: the transport may still access their memory.
 void RequestQueue::abort(const Status& why) {
     while (!to_post_.empty()) end(to_post_, to_post_.begin(), why);
     for (Entry& entry : in_flight_)

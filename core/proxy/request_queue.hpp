@@ -1,5 +1,5 @@
-// What the cores have asked of one PE: posted in the order in which it was asked, as soon as the transport takes it;
-// many at a time are under way.
+// The queue of requests to one PE. It posts them in order, as soon as the transport accepts them; many are in flight at
+// a time.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +15,48 @@ namespace npushmem::proxy {
 // Used by one thread.
 class RequestQueue {
 public:
-    // Has `link`, and closes it. `peers` outlives this.
+    // Owns `link` and closes it. `peers` outlives this.
     RequestQueue(RemotePeers& peers, const RemotePeers::Link& link) : peers_(peers), link_(link) {}
     RequestQueue(const RequestQueue&) = delete;
     RequestQueue& operator=(const RequestQueue&) = delete;
-    // What is still outstanding is given up.
+    // Cancels outstanding operations.
     ~RequestQueue() { peers_.close(link_); }
 
-    // One for this PE.
+    // Appends a request to this PE.
     void append(Request request);
-    // What was appended before comes before what is appended later. A failure is told to `requester` as one of a
-    // request that nobody waits for; the fence itself does not count as a request.
+    // Orders earlier requests before later ones. Reports a failure to `requester` like that of a request that nobody
+    // waits for; the fence itself does not count as a request.
     void fence(const std::shared_ptr<RequesterState>& requester);
-    // Counts this PE in `wait` until what was appended so far is complete; not if it is already.
+    // Counts this PE in `wait` until all requests so far are complete, unless they already are.
     void add_quiet(const std::shared_ptr<QuietRequest>& wait);
-    // Posts, looks what has completed, tells those who asked. True: something has happened.
+    // Posts requests, polls for completions and reports results. True: there was progress.
     bool advance();
-    // Nothing waits or is under way, and nobody waits for quiet.
+    // Returns whether no request is queued or in flight and no quiet waits.
     [[nodiscard]] bool idle() const { return to_post_.empty() && in_flight_.empty() && quiets_.empty(); }
-    // Tells everybody who waits that this is why; nothing is done any more. Memory of requests stays until the end.
+    // Fails all waiting requests with this status; posts no more. The requests' memory stays allocated.
     void abort(const Status& why);
 
     [[nodiscard]] bool outstanding() const { return completed_ != appended_; }
     [[nodiscard]] int transport() const { return link_.transport; }
 
 private:
-    // What is to be done next for a request.
+    // The next step of a request.
     enum class Step : unsigned char { fence, operation, fence_of_signal, signal };
     struct Entry {
         Request request;
         Step step = Step::operation;
         std::uint64_t token = 0;
-        std::uint64_t result = 0;  // what an atomic operation found; of 32 bits only the lower half is written
+        std::uint64_t result = 0;  // fetched by an atomic; 32-bit operations write only the lower half
     };
-    using Entries = std::list<Entry>;  // they stay where they are
+    using Entries = std::list<Entry>;  // a list: addresses stay valid
     struct PendingQuiet {
-        std::uint64_t appended;  // so many must be complete
+        std::uint64_t appended;  // number of requests to complete
         std::shared_ptr<QuietRequest> wait;
     };
 
     [[nodiscard]] Transport& transport_itself() const { return *peers_.named(link_.transport).transport; }
     bool post_some();
-    // Code::again: not yet.
+    // Returns Code::again when the transport does not accept it yet.
     Code post(Entry& entry);
     Code post_fence();
     Code post_operation(Entry& entry);
@@ -66,7 +66,8 @@ private:
     void end(Entries& from, Entries::iterator entry, Status outcome);
     static void report(PendingQuiet& pending, const Status& outcome);
     void add_updater(const std::shared_ptr<RequesterState>& requester);
-    // To those whose updates it may be of, but for the ones that wait for quiet and hear it so.
+    // Reports the failure to requesters whose updates may have failed, except those that wait for quiet and receive it
+    // there.
     void report_update_failure(const Status& failure);
 
     RemotePeers& peers_;
@@ -74,14 +75,14 @@ private:
     Entries to_post_;
     Entries in_flight_;  // oldest first
     Entries spare_;
-    Entries failed_;                  // that have failed: the transport may still touch what they hold
+    Entries failed_;                  // failed requests: the transport may still access their memory
     std::list<PendingQuiet> quiets_;  // oldest first
-    // Whose updates were taken by the transport since the last quiet that found all well: each may still fail, untold.
+    // Requesters of updates accepted since the last successful quiet. Each update may still fail without a report.
     std::vector<std::shared_ptr<RequesterState>> updaters_;
     std::uint64_t appended_ = 0;
     std::uint64_t posted_ = 0;
-    std::uint64_t completed_ = 0;  // so many were complete at the last quiet
-    bool unfenced_ = false;        // something was posted since the last fence that the next operation could overtake
+    std::uint64_t completed_ = 0;  // number of requests complete at the last quiet
+    bool unfenced_ = false;        // operations were posted since the last fence, which the next one could overtake
 };
 
 }  // namespace npushmem::proxy

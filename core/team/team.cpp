@@ -6,7 +6,7 @@ namespace {
 
 bool holds(const FastMap& map, int pe) { return static_cast<std::uint32_t>(pe) - map.first_pe < map.mapped_pes; }
 
-// Strided ones: then all between the first and the last are there as well.
+// Only for strided members: then all between the first and the last are mapped too.
 bool in_fast_map(const FastMap& map, const PeRange& members) {
     return members.table == nullptr && holds(map, members.first) && holds(map, members.at(members.count - 1));
 }
@@ -43,7 +43,7 @@ Team::Team(const TeamResources& resources, Members members, std::uint64_t state_
         TeamBarrier::Options{members_, resources.my_pe, index_, state_offset, all_mapped_, states()},
         resources.slice_of, resources.remote, resources.own_slice, resources.waiter, resources.timeout);
     const auto wanted = choose(resources.algorithm);
-    // What serves the world need not serve every team of it.
+    // The plan of the world does not suit every team.
     plan_ = wanted.ok() ? wanted.value().plan : barrier::choose_automatically(selection_input()).plan;
     if (resources.sample_every != 0) count();
 }
@@ -58,7 +58,7 @@ void Team::find_slices() {
     for (int member = 0; member < size_; ++member) slices_.push_back(slice_of(resources_, members_.at(member)));
 }
 
-// Of the team's state, where all are found.
+// The members' states, if all are mapped.
 barrier::MemberStates Team::states() const {
     if (is_strided_) return barrier::StridedStates{first_slice_ + state_offset_, distance_};
     return barrier::TabledStates{slices_, state_offset_};
@@ -84,7 +84,7 @@ BarrierCounters* Team::counts_of(int member) const {
     return reinterpret_cast<BarrierCounters*>(mapped_address(member, state_offset_ + layout_.counts()));
 }
 
-// Who came last is found where every member sees every member's counts; else the own ones are all there is.
+// The last arrival is determined only if every member sees every member's counts; otherwise each counts for itself.
 void Team::count() {
     std::vector<BarrierCounters*> counts;
     for (int member = 0; all_mapped_ && member < size_; ++member) counts.push_back(counts_of(member));

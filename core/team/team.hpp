@@ -1,4 +1,4 @@
-// A team as one of its members has it: who belongs to it, its barrier, and its side of the collective operations.
+// A team, as its member on this PE uses it: its members, its barrier, and this PE's part in collective operations.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace npushmem {
 
-// Where teams keep their state in symmetric memory: a pool of equal slots, one for each team that can exist at a time,
-// at the same offset in every PE's slice.
+// The layout of teams' state in symmetric memory: a pool of equal slots, one per team that can exist at a time, at the
+// same offset in every PE's slice.
 //
 //     offset 0                                        of a slot, all zero when a team begins
 //     | barrier state, for a team of all PEs | departed | split_record 0 | split_record 1 | counts | workspace of the
@@ -28,18 +28,18 @@ namespace npushmem {
 //
 // Sizes are functions of the number of PEs alone.
 
-inline constexpr int max_teams = 256;  // at a time, the predefined ones among them
+inline constexpr int max_teams = 256;  // at a time, including the predefined ones
 
-// Which slots are free, as one bit each.
+// The free slots, one bit each.
 using TeamSlotSet = std::array<std::uint64_t, max_teams / 64>;
 
-// What a member tells the others of a team while they make another one. Written by its PE before a barrier, read by all
-// after it; two in turn, so that nobody overwrites what another may still read.
+// The message of a member to the others while they split a team. Its PE writes it before a barrier, and all read it
+// after the barrier. Two records alternate, so that none is overwritten while another PE reads it.
 struct alignas(64) SplitRecord {
-    std::uint64_t arguments[3];  // of the call: equal on all
+    std::uint64_t arguments[3];  // of the call: equal on all members
     TeamSlotSet free;
-    std::uint32_t granted;  // first: this PE wants a team at all; then: the slots chosen could be taken
-    std::uint32_t mapped;   // bit i: every member of the new team i is mapped here
+    std::uint32_t granted;  // first: whether this PE wants a team; then: whether it got the chosen slots
+    std::uint32_t mapped;   // bit i: this PE maps every member of the new team i
 };
 static_assert(sizeof(SplitRecord) == 64);
 
@@ -59,13 +59,13 @@ struct TeamLayout {
     [[nodiscard]] std::uint64_t bytes() const { return ring() + coll::BroadcastRing::bytes; }
 };
 
-// What every team is made from; everything referred to outlives the teams.
+// The resources of all teams; all references outlive the teams.
 struct TeamResources {
     int my_pe;
     int npes;
     double pes_per_core;
     const FastMap& map;
-    SliceLookup slice_of;  // for PEs that the fast map does not hold
+    SliceLookup slice_of;  // for PEs outside the fast map
     std::byte* own_slice;
     RemoteAccess& remote;
     const Waiter& waiter;
@@ -79,34 +79,34 @@ struct TeamResources {
 
 class Team final : public coll::Group {
 public:
-    // Of which this PE is a member. `state_offset`: offset of the team's state. `mapped`: every member maps every
-    // member. Without a barrier of its own it is the world, and meets at the world's.
+    // Creates a team that includes this PE. `state_offset`: offset of the team's state. `mapped`: every member maps
+    // every member. Only the world has no barrier of its own and uses WorldTeam's.
     Team(const TeamResources& resources, Members members, std::uint64_t state_offset, bool mapped, std::string name,
          bool own_barrier = true);
 
     [[nodiscard]] const Members& members() const { return members_; }
     [[nodiscard]] const std::string& name() const { return name_; }
-    // The number of a world PE here; -1 when it is none of the members.
+    // Returns the index of a world PE in this team; -1 when it is not a member.
     [[nodiscard]] int index_of(int world_pe) const { return members_.index_of(world_pe); }
     [[nodiscard]] std::uint64_t state_offset() const { return state_offset_; }
     [[nodiscard]] const TeamLayout& layout() const { return layout_; }
-    // Which of the two agreements comes next.
+    // Returns which of the two split records is next.
     unsigned next_split_record() { return split_records_++ % 2; }
 
-    // The fast map with the team's numbers; empty where the members are not at equal distances in mapped memory, and
-    // every operation takes the slow path, which finds the member's PE first.
+    // Returns the fast map with the team's numbering. It is empty unless the members are at equal distances in mapped
+    // memory; then every operation takes the slow path, which first finds the member's PE.
     [[nodiscard]] FastMap map() const;
 
     int contexts_wanted = 0;          // the team's configuration
     std::uint64_t checked_calls = 0;  // with NPUSHMEM_CHECK
 
-    // Of teams other than the world, which has its own ways (see WorldTeam). The same plan at all members.
+    // Not for the world, see WorldTeam. All members pass the same plan.
     Status sync(const barrier::Plan& plan);
-    // What this text, as in NPUSHMEM_BARRIER_ALGO, stands for in this team.
+    // Resolves this text, as in NPUSHMEM_BARRIER_ALGO, for this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const;
-    // What sync() takes from now on.
+    // Sets the plan of sync().
     void set_plan(const barrier::Plan& plan) { plan_ = plan; }
-    // What has been counted of this PE, of which the world keeps its own.
+    // Returns the counts of this PE, except for the world, which keeps its own.
     [[nodiscard]] const BarrierCounters& counts() const { return *counts_of(index_); }
 
     [[nodiscard]] int size() const override { return size_; }
@@ -138,27 +138,27 @@ private:
     TeamLayout layout_;
     std::string name_;
     bool all_mapped_;
-    bool is_strided_;  // all are found, and at equal distances
+    bool is_strided_;  // all are mapped, at equal distances
     std::byte* first_slice_ = nullptr;
     std::ptrdiff_t distance_ = 0;
-    std::vector<std::byte*> slices_;  // by member, null where not mapped; empty when equally far
+    std::vector<std::byte*> slices_;  // by member, null where not mapped; empty if is_strided_
     void find_slices();
     [[nodiscard]] barrier::MemberStates states() const;
     [[nodiscard]] barrier::BarrierSelectionInput selection_input() const;
     [[nodiscard]] BarrierCounters* counts_of(int member) const;
     void count();
 
-    std::unique_ptr<TeamBarrier> barrier_;  // null: the world's
+    std::unique_ptr<TeamBarrier> barrier_;  // null: the world
     barrier::Plan plan_;
     std::uint64_t barriers_ = 0;
-    std::unique_ptr<BarrierStatistics> statistics_;   // null: none wanted
-    std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many
-    std::unique_ptr<coll::BroadcastRing> ring_;       // likewise
+    std::unique_ptr<BarrierStatistics> statistics_;   // null: disabled
+    std::unique_ptr<coll::CacheLineExchange> lines_;  // null: not all mapped, or too many members
+    std::unique_ptr<coll::BroadcastRing> ring_;       // the same
     unsigned uses_ = 0;
     unsigned split_records_ = 0;
 };
 
-// Where a PE's slice is mapped here; null where it is not. This PE's own is there whatever transport serves the PE.
+// Returns where a PE's slice is mapped; null where it is not. This PE's own slice is always mapped.
 std::byte* slice_of(const TeamResources& resources, int pe);
 
 }  // namespace npushmem

@@ -88,11 +88,11 @@ Code RemoteSignals::update(int pe, int slot, std::uint8_t operation, std::uint64
 Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
     const int pe = members_.at(member);
     if (std::byte* state = visible_state(pe)) {
-        // Release: pairs with the acquire load in load_slot(), and with the gets of those who look at ours.
+        // Release. Partner: the acquire load in load_slot() and the gets of members that read this state.
         barrier::slot_at(state, slot).store(value, std::memory_order_release);
         return Code::ok;
     }
-    // What was written before must not be overtaken by the signal.
+    // Earlier puts must not be overtaken by the signal.
     if (const Code fenced = record_failure(remote_.fence()); fenced != Code::ok) return fenced;
     return update(pe, slot, NPUSHMEM_ATOMIC_SET, value, nullptr);
 }
@@ -100,7 +100,7 @@ Code RemoteSignals::signal(int member, int slot, std::uint64_t value) {
 Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
     const int pe = members_.at(member);
     if (std::byte* state = mapped_state(pe)) {
-        // Release and acquire: pairs with the adds of the other members.
+        // Release and acquire. Partner: the adds of the other members.
         before = barrier::slot_at(state, slot).fetch_add(value, std::memory_order_acq_rel);
         return Code::ok;
     }
@@ -111,7 +111,7 @@ Code RemoteSignals::add(int member, int slot, std::uint64_t value, std::uint64_t
 Code RemoteSignals::load_slot(int pe, int slot, std::uint64_t& value) {
     std::byte* const state = visible_state(pe);
     if (state == nullptr) return update(pe, slot, NPUSHMEM_ATOMIC_FETCH, 0, &value);
-    // Acquire: pairs with the release of the signal, or with the transport's delivery.
+    // Acquire. Partner: the release of the signal, or the transport's delivery.
     value = barrier::slot_at(state, slot).load(std::memory_order_acquire);
     return Code::ok;
 }
@@ -120,7 +120,7 @@ Code RemoteSignals::wait(const barrier::AwaitedSlot& awaited, std::uint64_t valu
     const int pe = members_.at(awaited.member);
     std::uint64_t seen = 0;
     const auto arrived = [&] { return load_slot(pe, awaited.slot, seen) != Code::ok || barrier::reached(seen, value); };
-    // A transport may hold our own signals back until it is driven, and the peer's answer needs them.
+    // A transport may delay our own signals until it is driven, and the peer's answer needs them.
     const auto ready = [&] { return arrived() || !progress_ok() || arrived(); };
     const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_};
     WaitFailure reason;
@@ -133,7 +133,7 @@ Code RemoteSignals::complete() { return record_failure(remote_.quiet()); }
 
 std::int64_t BarrierStatistics::enter(std::uint64_t timed) {
     const std::int64_t now = os_.now().count();
-    // Relaxed: whoever reads it does so after the barrier, which orders it.
+    // Relaxed: readers read it after the barrier, which orders it.
     mine().entered_at[timed % 2].store(now, std::memory_order_relaxed);
     return now;
 }
@@ -149,7 +149,7 @@ void BarrierStatistics::leave(std::uint64_t timed, std::int64_t entered) {
 void BarrierStatistics::find_last_entered(std::uint64_t timed) const {
     std::size_t last = 0;
     std::int64_t latest = 0;
-    std::int64_t before = 0;  // the last but one
+    std::int64_t before = 0;  // the last PE but one
     for (std::size_t i = 0; i < counts_.size(); ++i) {
         const std::int64_t entered = counts_[i]->entered_at[timed % 2].load(std::memory_order_relaxed);
         before = std::max(before, std::min(entered, latest));
@@ -157,7 +157,7 @@ void BarrierStatistics::find_last_entered(std::uint64_t timed) const {
         latest = entered;
         last = i;
     }
-    // Readers of two barriers may be at work at the same time.
+    // Readers of two barriers may run at the same time.
     counts_[last]->entered_last.fetch_add(1, std::memory_order_relaxed);
     counts_[last]->late_nanoseconds.fetch_add(static_cast<std::uint64_t>(latest - before), std::memory_order_relaxed);
 }
@@ -165,7 +165,7 @@ void BarrierStatistics::find_last_entered(std::uint64_t timed) const {
 TeamBarrier::TeamBarrier(const Options& options, SliceLookup slice_of, RemoteAccess& remote, std::byte* own_slice,
                          const Waiter& waiter, Duration timeout)
     : members_(options.members) {
-    const barrier::Plan plan{};  // every call says its own
+    const barrier::Plan plan{};  // every call passes its own
     const PeRange& members = members_.range();
     if (options.mapped && options.states.has_table()) {
         tabled_ = std::make_unique<Tabled>(barrier::MappedFabric(options.states.tabled, members, waiter, timeout),

@@ -1,5 +1,5 @@
-// The barrier of a team other than the world: over mapped memory where the CPU sees every member's state, else over the
-// transports.
+// The barrier of a team other than the world: over mapped memory if the CPU sees every member's state, otherwise over
+// the transports.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,25 @@
 
 namespace npushmem {
 
-// Who belongs to a team, by index: PEs at equal distances, which need no memory, or any others, each once, by a list
-// that copies of this share. Immutable.
-
+// The members of a team, by index: PEs at equal distances, which need no memory, or a list of distinct PEs, which
+// copies share. Immutable.
 class Members {
 public:
     Members() = default;
     // PEs at equal distances; the range has no table.
-    Members(const PeRange& strided) : range_(strided) {}  // implicit: such a range is all that most teams are
-    // Any PEs, each once and at least one. Those at equal distances become a range without a table.
+    Members(const PeRange& strided) : range_(strided) {}  // implicit: most teams are such a range
+    // Distinct PEs, at least one. PEs at equal distances become a range without a table.
     static Members listed(std::vector<int> pes);
 
-    // For waits and for whoever goes through them; as long as this, or a copy, lives.
+    // For waits and iteration; valid while this object or a copy lives.
     [[nodiscard]] const PeRange& range() const { return range_; }
     [[nodiscard]] int count() const { return range_.count; }
     [[nodiscard]] int at(int index) const { return range_.at(index); }
-    // The index of a world PE; -1 when it is none of them.
+    // Returns the index of a world PE; -1 when it is not a member.
     [[nodiscard]] int index_of(int world_pe) const;
-    // Those of index `start`, `start` + `stride`, ..., `count` of them.
+    // Returns the members with index `start`, `start` + `stride`, ..., `count` of them.
     [[nodiscard]] Members every(int start, int stride, int count) const;
-    // The same for the same PEs in the same order; of PEs at equal distances, 0.
+    // Returns equal values for the same PEs in the same order; 0 for PEs at equal distances.
     [[nodiscard]] std::uint32_t list_hash() const;
     // "PEs 1 to 7, every 2", "PEs 5, 0, 3"
     [[nodiscard]] std::string text() const;
@@ -52,18 +51,15 @@ private:
     };
 
     PeRange range_;
-    std::shared_ptr<const List> list_;  // what range_.table points into; null without one
+    std::shared_ptr<const List> list_;  // range_.table points into it; null without a table
 };
 
-// The barrier's fabric when some members are behind a transport: signals are atomics through RemoteAccess, waits look
-// at the own memory while transports progress.
-
-// Where a PE's slice of the symmetric memory is mapped; null where it is not.
+// Returns where a PE's slice is mapped; null where it is not.
 using SliceLookup = std::function<std::byte*(int pe)>;
 
 class RemoteSignals final : public barrier::SignalFabric {
 public:
-    // `own`: this PE's state; `offset`: of every member's state in its slice.
+    // `own` is this PE's state; `offset` is the offset of every member's state in its slice.
     RemoteSignals(SliceLookup slice_of, RemoteAccess& remote, std::byte* own, std::uint64_t offset, PeRange members,
                   int my_pe, const Waiter& waiter, Duration timeout)
         : slice_of_(std::move(slice_of)),
@@ -82,16 +78,16 @@ public:
     Code complete() override;
     [[nodiscard]] barrier::FabricFailure failure() const override { return failure_; }
 
-    // Why an operation failed, when it was not a wait. Stays: a barrier that has failed is not used again.
+    // Returns why an operation other than a wait failed. Permanent: a failed barrier is not used again.
     [[nodiscard]] const Status& cause() const { return cause_; }
 
 private:
-    // The member's slot, if the CPU sees it.
+    // Returns the member's state, if the CPU sees it.
     [[nodiscard]] std::byte* mapped_state(int pe) const {
         std::byte* const slice = slice_of_(pe);
         return slice != nullptr ? slice + offset_ : nullptr;
     }
-    // As mapped_state, and the own one in any case, for what is not an atomic of several writers.
+    // The same, and always the own one; not for atomics of several writers.
     [[nodiscard]] std::byte* visible_state(int pe) const { return pe == my_pe_ ? own_ : mapped_state(pe); }
     Code update(int pe, int slot, std::uint8_t operation, std::uint64_t value, std::uint64_t* before);
     Code load_slot(int pe, int slot, std::uint64_t& value);
@@ -110,19 +106,17 @@ private:
     Status cause_;
 };
 
-// Counts a team's barriers, and times some of them: how long they take, and which PE of this host entered last.
-//
-// Two readings of the clock cost a third of a short barrier, so one barrier in `every` is timed, the same one by all.
-// After it one of the PEs, each in its turn, reads when the others entered. Clocks of different hosts are not compared.
-
+// Counts a team's barriers and times some of them: their duration, and the last PE of this host to enter. Reading the
+// clock twice takes a third of a short barrier's time, so one barrier in `every` is timed, the same one on all PEs.
+// After it, one PE, in turn, reads the others' times of entry. Clocks of different hosts are not compared.
 class BarrierStatistics {
 public:
-    // `counts`: of the members on this host, in an order that is the same on all of them; `own`: which of them is the
-    // caller's. They must be zero before the first barrier and outlive this, as must `os`.
+    // `counts` are those of the members on this host, in an order equal on all of them; `own` is the caller's index
+    // there. They must be zero before the first barrier and outlive this, as must `os`.
     BarrierStatistics(std::vector<BarrierCounters*> counts, std::size_t own, std::uint64_t every, WaitOs& os)
         : counts_(std::move(counts)), own_(own), every_(every), os_(os) {}
 
-    // Runs `run_barrier` as the barrier of this number (1 for the first), the same on all members.
+    // Runs `run_barrier` as the barrier of this number (1 for the first), equal on all members.
     template <class Run>
     Code timed_run(std::uint64_t number, Run&& run_barrier) {
         raise(mine().barriers, 1);
@@ -154,13 +148,13 @@ public:
     struct Options {
         Members members;
         int my_pe;            // a world PE
-        int index;            // of it among the members
-        std::uint64_t state;  // offset in each member's slice, of zeroed memory
-        bool mapped;          // by all members; then `states` says where
+        int index;            // of that PE among the members
+        std::uint64_t state;  // offset of zeroed memory in each member's slice
+        bool mapped;          // by all members; then `states` locates the states
         barrier::MemberStates states;
     };
 
-    // What is referred to outlives the barrier.
+    // All references outlive the barrier.
     TeamBarrier(const Options& options, SliceLookup slice_of, RemoteAccess& remote, std::byte* own_slice,
                 const Waiter& waiter, Duration timeout);
     TeamBarrier(const TeamBarrier&) = delete;
@@ -171,7 +165,7 @@ public:
             return mapped_->run(plan);
         return tabled_ ? tabled_->run(plan) : remote_->run(plan);
     }
-    // After a run that did not return ok. `team`: for the message.
+    // Describes the failure of a run; `team` is its name for the message.
     [[nodiscard]] Status failure(Code code, std::string_view team) const;
 
 private:
@@ -179,7 +173,7 @@ private:
     using Tabled = barrier::Barrier<barrier::MappedFabric<barrier::TabledStates>>;
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
-    Members members_;  // what the barriers' ranges point into
+    Members members_;  // the barriers' ranges point into it
     std::unique_ptr<Mapped> mapped_;
     std::unique_ptr<Tabled> tabled_;
     std::unique_ptr<RemoteSignals> signals_;

@@ -10,7 +10,7 @@ namespace npushmem {
 namespace {
 
 constexpr int max_proposals = 1000;
-constexpr std::uint32_t any_reader = ~std::uint32_t{0};  // instead of a PE
+constexpr std::uint32_t any_reader = ~std::uint32_t{0};  // in place of a PE: any reader
 constexpr std::size_t free_words = 2 * std::tuple_size_v<TeamSlotSet>;
 
 void add_free(TeamMessage& message, const TeamSlotSet& free) {
@@ -46,15 +46,15 @@ Status TeamFormation::run(int contexts_wanted, TeamName& made) {
     return {};
 }
 
-// The leader hears that a PE has come twice as it hears that another one has come.
+// A second hello from a PE reports the reuse to the leader.
 Status TeamFormation::reject_reuse() {
     if (leader_of(id_) == table_.resources().my_pe)
         mailbox_.deliver_locally(hello_message());
     else
-        (void)send_hello();  // the failure is the same
+        (void)send_hello();  // the failure is the same either way
     return {Code::argument,
-            fmt::format("PE {} has come with the id {:#x} before, or another thread of it has; an id has "
-                        "been used when one team has been made of it, or refused",
+            fmt::format("PE {} has used the id {:#x} before, perhaps in another thread; an id serves for one "
+                        "team, formed or rejected",
                         table_.resources().my_pe, id_)};
 }
 
@@ -68,8 +68,7 @@ TeamMessage TeamFormation::message(Kind kind) const {
 
 Result<TeamMessage> TeamFormation::next(const WaitFor& what, std::optional<std::uint32_t> number) {
     std::optional<TeamMessage> come;
-    // What the transports fail at meanwhile may be about any PE; that one of those waited for is lost, the wait finds
-    // out.
+    // A failure of the transports may concern any PE. The wait itself detects the loss of an awaited PE.
     const auto poll = [&] {
         come = mailbox_.take(id_, number);
         if (!come) (void)mailbox_.progress();
@@ -100,7 +99,7 @@ TeamFormation::Refusal TeamFormation::parse_refusal(std::span<const std::uint32_
     return why;
 }
 
-// The same sentence on all of them.
+// Gives the same message on all PEs.
 Status TeamFormation::text_of(const Refusal& why) const {
     const auto& [a, b, c, d] = why.details;
     switch (why.reason) {
@@ -110,7 +109,8 @@ Status TeamFormation::text_of(const Refusal& why) const {
         case Reason::size_range:
             return {Code::range, fmt::format("npes is {} on PE {}, which made the id of the team; the job has {} PEs",
                                              static_cast<std::int32_t>(a), leader_of(id_), table_.resources().npes)};
-        case Reason::twice: return {Code::mismatch, fmt::format("PE {} has come twice to make a team of {} PEs", a, b)};
+        case Reason::twice:
+            return {Code::mismatch, fmt::format("PE {} has arrived twice to form a team of {} PEs", a, b)};
         case Reason::indices:
             return {Code::mismatch,
                     fmt::format("PE {} and PE {} both gave pe_idx_in_team {}; each index belongs to one PE", a, b, c)};
@@ -119,22 +119,22 @@ Status TeamFormation::text_of(const Refusal& why) const {
                                              static_cast<std::int32_t>(b), static_cast<std::int32_t>(c) - 1)};
         case Reason::missing:
             return {Code::timeout,
-                    fmt::format("only {} of {} PEs have come to make the team, of which PE {} made the id "
-                                "and waited",
+                    fmt::format("only {} of {} PEs arrived to form the team; PE {} made the id and waited "
+                                "for the others",
                                 a, b, leader_of(id_))};
         case Reason::slots:
-            return {Code::memory, "there is no slot for the team that is free on all of its PEs; destroy some first"};
+            return {Code::memory, "no slot for the team is free on all of its PEs; destroy some teams first"};
         case Reason::surplus:
             return {Code::mismatch,
-                    fmt::format("PE {} has come to make a team of which all {} PEs were there already", a, b)};
+                    fmt::format("PE {} has arrived to form a team that already has all of its {} PEs", a, b)};
         case Reason::failed:
             return {static_cast<Code>(a),
-                    fmt::format("PE {}, which made the id of the team, has given it up ({}), as it "
-                                "has reported",
+                    fmt::format("PE {}, which made the id of the team, failed to form it ({}) and "
+                                "reported the cause",
                                 leader_of(id_), name_of(static_cast<Code>(a)))};
         case Reason::memory: break;
     }
-    return {Code::memory, "a PE has no memory for the state of the team"};
+    return {Code::memory, "a PE has no memory left for the state of the team"};
 }
 
 // ---- The leader ----
@@ -151,8 +151,8 @@ Status TeamFormation::lead() {
     return choose_slot();
 }
 
-// Until all have come, or somebody who thinks of another number, and then may be the last. Who does not come is not
-// known, and so is not watched; who has come is.
+// Collects hellos until all members have arrived or a hello conflicts, for example by its size. The wait watches the
+// PEs that have arrived; the missing ones are unknown.
 Status TeamFormation::receive_hellos() {
     arrived_pes_.reserve(static_cast<std::size_t>(size_));
     const auto add = [&](const Arrival& one) {
@@ -161,7 +161,7 @@ Status TeamFormation::receive_hellos() {
     };
     add({table_.resources().my_pe, size_, index_, table_.free_slots()});
     while (arrivals_.size() < static_cast<std::size_t>(size_) && arrivals_.back().size == size_) {
-        const WaitFor what{.what = "the other PEs of a team to be made",
+        const WaitFor what{.what = "the other PEs of a new team",
                            .needs = {.count = static_cast<int>(arrived_pes_.size()), .table = arrived_pes_.data()},
                            .timeout = table_.resources().timeout};
         const auto message = next(what);
@@ -214,11 +214,11 @@ TeamMessage TeamFormation::refusal_message(const Refusal& why) const {
 
 Status TeamFormation::refuse(const Refusal& why) {
     refusal_ = why;
-    (void)send_to_all(refusal_message(why));  // whoever cannot be told finds out by its own deadline
+    (void)send_to_all(refusal_message(why));  // a PE that is not reached fails at its own deadline
     return text_of(why);
 }
 
-// A PE that has not come yet has been told nothing, so that for it this is the first message.
+// A PE that arrives late has no message yet, so for it this is the first one.
 Status TeamFormation::refuse_surplus(int pe) {
     const auto number = static_cast<std::uint32_t>(pe);
     if (has_arrived(pe)) return refuse({Reason::twice, {number, static_cast<std::uint32_t>(size_)}});
@@ -227,8 +227,8 @@ Status TeamFormation::refuse_surplus(int pe) {
     return refuse(why);
 }
 
-// Nobody waits for a leader who is done. Whose hello is not found here finds the table written: it has looked at that
-// after its hello was put.
+// No PE waits for a leader that has finished. A PE whose hello is not found here finds the table written: it reads the
+// table after it put its hello.
 void TeamFormation::close(const Status& done) {
     if (!done.ok() && !refusal_) (void)refuse({Reason::failed, {static_cast<std::uint32_t>(done.code())}});
     const TeamMessage reply =
@@ -252,7 +252,7 @@ Status TeamFormation::send_roster() {
 
 Status TeamFormation::receive_votes() {
     votes_.resize(1);
-    const WaitFor what{.what = "what the PEs of a new team say of its slot",
+    const WaitFor what{.what = "the votes of a new team's PEs on its slot",
                        .needs = members_.range(),
                        .timeout = table_.resources().timeout};
     while (votes_.size() < arrivals_.size()) {
@@ -303,7 +303,7 @@ TeamMessage TeamFormation::hello_message() const {
     return reply;
 }
 
-// The leader empties its mailbox while it leads, and need not do so afterwards.
+// Checks the table too: the leader empties its mailbox while it leads, but not necessarily afterwards.
 Status TeamFormation::send_hello() {
     Status closed;
     const auto cancelled = [&] { return !(closed = check_closed()).ok(); };

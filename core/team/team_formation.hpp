@@ -1,16 +1,16 @@
-// How PEs that have nothing in common but an id become a team, in an order that each says for itself. The PE that made
-// the id leads: it hears who comes and as which member, tells all who they are, and proposes slots until all have one.
+// Forms a team of PEs that share only an id. Each PE states its index in the team. The PE that made the id is the
+// leader: it collects the members, sends the list of members to all, and proposes slots until all have one.
 //
 //     a member                          the leader
-//     hello: size, index, free  ---->   all have come, or somebody contradicts
-//                               <----   roster: the members' PEs, in pieces; or refusal: why
+//     hello: size, index, free  ---->   all have arrived, or two hellos conflict
+//                               <----   roster: the members' PEs, in pieces; or refusal: the reason
 //                               <----   proposal: a slot
 //     vote: taken, mapped, free ---->
 //                               <----   verdict: begin, or wait for another proposal; or refusal
 //
-// Then the id is closed: who comes later finds out from the leader's table (TeamFormationOutcomes).
+// Then the id is closed: later PEs read the result from the leader's table (TeamFormationOutcomes).
 //
-// One of these is one PE's part in one team; one thread.
+// An object is one PE's part in one team; for one thread.
 #pragma once
 
 #include <optional>
@@ -24,27 +24,27 @@ namespace npushmem {
 
 class TeamFormation {
 public:
-    // The leader of a team of this id.
+    // Returns the leader of a team of this id.
     static int leader_of(std::uint64_t id) { return static_cast<int>(id >> 32) - 1; }
     static std::uint32_t number_of(std::uint64_t id) { return static_cast<std::uint32_t>(id); }
     static std::uint64_t id_of(int leader, std::uint32_t number) {
         return (static_cast<std::uint64_t>(leader) + 1) << 32 | number;
     }
 
-    // `size`: of the team; `index`: of this PE there.
+    // `size` of the team; `index` of this PE in it.
     TeamFormation(TeamTable& table, TeamMailbox& mailbox, TeamFormationOutcomes& outcomes, std::uint64_t id, int size,
                   int index)
         : table_(table), mailbox_(mailbox), outcomes_(outcomes), id_(id), size_(size), index_(index) {}
 
-    // Collective over the members to be. The messages of the id are expected, and will be forgotten by the caller.
+    // Collective over the future members. The id's messages must be expected; the caller forgets the id afterwards.
     Status run(int contexts_wanted, TeamName& made);
-    // Instead, when this PE has come with the id before: fails, and so does what is under way with it.
+    // Call it instead of run() when this PE has used the id before: it fails, and so does the formation in progress.
     Status reject_reuse();
 
 private:
     enum Kind : std::uint32_t { hello, roster, proposal, vote, verdict, refusal };
     enum Granted : std::uint32_t { yes, no, never };
-    // Why there will be no team; what the two numbers and the two PEs are depends on it.
+    // Why the formation failed; the details, numbers and PEs, depend on it.
     enum class Reason : std::uint32_t {
         sizes,
         size_range,
@@ -73,7 +73,7 @@ private:
         TeamSlotSet free;
     };
 
-    // The leader's part.
+    // For the leader.
     Status lead();
     Status receive_hellos();
     [[nodiscard]] std::optional<Refusal> contradiction() const;
@@ -87,21 +87,21 @@ private:
     [[nodiscard]] bool has_arrived(int pe) const;
     [[nodiscard]] TeamMessage refusal_message(const Refusal& why) const;
 
-    // The others'.
+    // For the other members.
     Status follow();
     [[nodiscard]] TeamMessage hello_message() const;
     Status send_hello();
-    // The failure, where the leader has closed the id.
+    // Returns the failure if the leader has closed the id.
     [[nodiscard]] Status check_closed() const;
     Status handle(const TeamMessage& message, bool& finished);
 
-    // Both.
+    // For both.
     Vote try_slot(int slot);
     void release_slot();
     [[nodiscard]] Refusal parse_refusal(std::span<const std::uint32_t> words) const;
     [[nodiscard]] Status text_of(const Refusal& why) const;
     [[nodiscard]] TeamMessage message(Kind kind) const;
-    // Waits for one; `what.needs` may grow meanwhile.
+    // Waits for a message; `what.needs` may grow meanwhile.
     Result<TeamMessage> next(const WaitFor& what, std::optional<std::uint32_t> number = {});
 
     TeamTable& table_;
@@ -112,14 +112,14 @@ private:
     int index_;
     int slot_ = -1;
     bool taken_ = false;
-    bool mapped_ = true;              // by all
-    std::optional<Refusal> refusal_;  // of the leader: why there is no team
+    bool mapped_ = true;              // by all members
+    std::optional<Refusal> refusal_;  // leader only: why the formation failed
     Members members_;
-    std::vector<int> pes_;           // the members, as far as known
-    std::uint32_t messages_ = 0;     // the leader's so far
-    std::vector<Arrival> arrivals_;  // of the leader: itself first
+    std::vector<int> pes_;           // the members known so far
+    std::uint32_t messages_ = 0;     // number of the leader's messages
+    std::vector<Arrival> arrivals_;  // leader only: itself first
     std::vector<int> arrived_pes_;   // the same, for waits
-    std::vector<Vote> votes_;        // of the leader: itself first
+    std::vector<Vote> votes_;        // leader only: itself first
 };
 
 }  // namespace npushmem

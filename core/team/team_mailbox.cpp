@@ -17,7 +17,7 @@ std::atomic_ref<std::uint64_t> state_at(std::byte* slot) {
 constexpr std::uint64_t message_offset = sizeof(std::uint64_t);
 static_assert(message_offset + sizeof(TeamMessage) <= TeamMailbox::slot_bytes);
 
-// What another process has written: never more than a message holds.
+// Limits the length that another process wrote to that of a message.
 TeamMessage read_message(const std::byte* slot) {
     TeamMessage message;
     std::memcpy(static_cast<void*>(&message), slot + message_offset, offsetof(TeamMessage, words));
@@ -54,13 +54,13 @@ void TeamMailbox::drain() {
     const std::lock_guard guard(lock_);
     for (int slot = 0; slot < slots; ++slot) {
         std::byte* const here = resources_.own_slice + offset_of(slot);
-        // Pairs with the store in try_slot, or with the transport's delivery of the signal. Sequentially consistent: a
-        // message that is not found here was not there yet when its writer looked at TeamFormationOutcomes.
+        // Partner: the store in try_slot, or the transport's delivery of the signal. Sequentially consistent: the
+        // writer of a message that is missing here wrote it after this load, so it reads TeamFormationOutcomes later.
         if ((state_at(here).load(std::memory_order_seq_cst) & full) == 0) continue;
         const TeamMessage message = read_message(here);
         const auto found = inbox_.find(message.id);
         if (found != inbox_.end()) found->second.push_back(message);
-        // Release: pairs with the acquire of the claim; the message has been read.
+        // Release. Partner: the acquire of the claim. The message has been read.
         state_at(here).store(0, std::memory_order_release);
     }
 }
@@ -85,11 +85,11 @@ Status TeamMailbox::try_slot(int pe, int slot, const TeamMessage& message, bool&
     std::byte* const there = slice + offset_of(slot);
     const std::uint64_t claimed = static_cast<std::uint64_t>(resources_.my_pe) + 1;
     std::uint64_t state = 0;
-    // Acquire: pairs with the release of the owner, who has read what was there.
+    // Acquire. Partner: the release of the owner, who has read the slot.
     if (!state_at(there).compare_exchange_strong(state, claimed, std::memory_order_acquire, std::memory_order_relaxed))
         return {};
     std::memcpy(there + message_offset, &message, message.bytes());
-    // Pairs with the load in drain.
+    // Partner: the load in drain.
     state_at(there).store(claimed | full, std::memory_order_seq_cst);
     done = true;
     return {};
@@ -111,7 +111,7 @@ Status TeamMailbox::try_remote_slot(int pe, int slot, const TeamMessage& message
     Status sent =
         resources_.remote.put_signal(pe, offset_of(slot) + message_offset, &message, message.bytes(), offset_of(slot),
                                      claimed | full, NPUSHMEM_SIGNAL_SET, RemoteAccess::Completion::local);
-    // Nobody may drive the transport for this PE after its last message.
+    // This may be the last call of this PE that drives the transport.
     return sent.ok() ? resources_.remote.quiet(std::span(&pe, 1)) : sent;
 }
 
@@ -122,7 +122,7 @@ Status TeamMailbox::send(int pe, const TeamMessage& message, const std::function
     Status tried;
     bool done = false;
     const auto put = [&] {
-        // Not all begin to look for room at the same slot.
+        // Each PE starts at a different slot.
         for (int i = 0; i < slots && !done && tried.ok(); ++i)
             tried = try_slot(pe, (resources_.my_pe + i) % slots, message, done);
         if (!done) drain();
@@ -147,7 +147,7 @@ std::atomic_ref<std::uint32_t> word_in(std::byte* entry, std::size_t i) {
 }  // namespace
 
 void TeamFormationOutcomes::publish_made(std::uint32_t number) {
-    // Release: pairs with the acquire in number_at(), for its own sake; whoever has the id has it from its maker.
+    // Release. Partner: the acquire in number_at(). PEs have the id from its maker, which orders the rest.
     number_in(resources_.own_slice + table_offset_).store(number, std::memory_order_release);
 }
 
@@ -160,16 +160,16 @@ Result<bool> TeamFormationOutcomes::was_made(int maker, std::uint32_t number) co
 void TeamFormationOutcomes::close(std::uint32_t number, const Words& words) {
     std::byte* const entry = resources_.own_slice + offset_of(number);
     number_in(entry).store(0, std::memory_order_relaxed);
-    // Release: pairs with the acquire in find(), which then finds the number gone.
+    // Release. Partner: the acquire in find(), which then finds a different number.
     for (std::size_t i = 0; i < words.size(); ++i) word_in(entry, i).store(words[i], std::memory_order_release);
-    // Sequentially consistent, with the load in number_at() and those of the states of messages: a PE that has put a
-    // message and then found nothing here has put it before this PE looks for messages.
+    // Sequentially consistent. Partner: the load in number_at() and the loads of the messages' states. A PE that puts a
+    // message and then finds nothing here has put it before this PE looks for messages.
     number_in(entry).store(number, std::memory_order_seq_cst);
 }
 
 Result<std::uint64_t> TeamFormationOutcomes::number_at(int maker, std::uint64_t offset) const {
     if (std::byte* const slice = slice_of(resources_, maker))
-        return number_in(slice + offset).load(std::memory_order_seq_cst);  // with the stores in this file
+        return number_in(slice + offset).load(std::memory_order_seq_cst);  // Partner: the stores in this file
     std::uint64_t number = 0;
     npushmem_atomic fetch{};
     fetch.pe = maker;
@@ -195,7 +195,7 @@ Result<std::optional<TeamFormationOutcomes::Words>> TeamFormationOutcomes::find(
                !got.ok()) {
         return got;
     }
-    // The entry may have come to serve another id meanwhile.
+    // The entry may have been reused for another id meanwhile.
     const auto after = number_at(maker, entry);
     if (!after.ok()) return after.status();
     return after.value() == number ? std::optional(words) : std::nullopt;

@@ -1,12 +1,12 @@
-// Messages between PEs that have no team in common yet but the world's memory: each PE has a mailbox of a few slots in
-// its slice, into which anybody puts, and which its owner empties while it waits.
+// Messages between PEs that share no team but the world. Each PE has a mailbox of a few slots in its slice: any PE
+// writes messages into it, and its owner removes them while it waits.
 //
 //     a slot of 512 bytes: | state | message |      state 0: free; else the writer's PE + 1, with `full` once it is
 //                                                  readable. Free -> claimed -> full by the writer, -> free by the
 //                                                  owner
 //
-// Any thread; whoever waits empties the mailbox for all threads of this PE. Messages for ids that nobody expects are
-// dropped.
+// Any thread may use it; a waiting thread empties the mailbox for all threads of this PE. Messages with unexpected ids
+// are dropped.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace npushmem {
 
-// `id`: of what it is about; `number`: counts the sender's messages about it. Only the first `count` words are sent.
+// `id` identifies the subject; `number` counts the sender's messages about it. Only the first `count` words are sent.
 struct TeamMessage {
     static constexpr std::size_t max_words = 120;
 
@@ -44,23 +44,23 @@ public:
     static constexpr std::uint64_t slot_bytes = 512;
     static constexpr std::uint64_t bytes = slots * slot_bytes;
 
-    // `mailbox`: its offset in every slice, of zeroed memory. `resources` outlives this.
+    // `mailbox` is the offset of zeroed memory in every slice. `resources` outlives this.
     TeamMailbox(const TeamResources& resources, std::uint64_t mailbox) : resources_(resources), offset_(mailbox) {}
     TeamMailbox(const TeamMailbox&) = delete;
     TeamMailbox& operator=(const TeamMailbox&) = delete;
 
-    // From here on messages about the id are kept, until forget(); what lies in the mailbox about others is dropped, so
-    // that it does not fill up. False: they were kept already.
+    // Keeps messages about the id from now on, until forget(); messages with other ids are dropped, so that they do not
+    // fill the mailbox. False: the id was already expected.
     bool expect(std::uint64_t id);
     void forget(std::uint64_t id);
-    // A message of this PE to itself; dropped unless the id is expected.
+    // Delivers a message of this PE to itself; drops it unless the id is expected.
     void deliver_locally(const TeamMessage& message);
-    // What it waits for is room in the other's mailbox. The own one is emptied meanwhile, so that two who write to each
-    // other do not wait for each other. Nothing is sent once `cancelled` says so.
+    // Sends a message; waits for a free slot in the other PE's mailbox. Empties the own mailbox meanwhile, so that two
+    // PEs that write to each other do not deadlock. Sends nothing once `cancelled` returns true.
     Status send(int pe, const TeamMessage& message, const std::function<bool()>& cancelled = {});
-    // The earliest message about the id that has come; with `number`, the one of that number. Does not wait.
+    // Returns the earliest message received about the id; with `number`, the one with that number. Does not wait.
     std::optional<TeamMessage> take(std::uint64_t id, std::optional<std::uint32_t> number = {});
-    // Lets the transports work, where there are any; what they fail at may be about any PE.
+    // Drives the transports, if any; a failure may concern any PE.
     Status progress() { return resources_.remote.progress(); }
 
 private:
@@ -70,23 +70,22 @@ private:
         return offset_ + static_cast<std::uint64_t>(slot) * slot_bytes;
     }
     void drain();
-    // *done: it has been put into that slot.
+    // *done: the message has been put into that slot.
     Status try_slot(int pe, int slot, const TeamMessage& message, bool& done);
     Status try_remote_slot(int pe, int slot, const TeamMessage& message, bool& done);
 
     const TeamResources& resources_;
     std::uint64_t offset_;
     std::mutex lock_;
-    std::map<std::uint64_t, std::deque<TeamMessage>> inbox_;  // by id, of those that are expected; under lock_
+    std::map<std::uint64_t, std::deque<TeamMessage>> inbox_;  // by expected id; under lock_
 };
 
-// What became of ids that were made for making a team: for PEs that come with one when its maker has left and no
-// message is answered any more. Each PE has a table in its slice, which it writes and anybody reads.
+// The outcomes of team ids, for PEs that arrive when the leader has finished and answers no more messages. Each PE has
+// a table in its slice, which it writes and any PE reads.
 //
-//     | how many ids it has made | entries |      an entry of 32 bytes: | the number of an id, 0: none | five words |
+//     | number of ids made | entries |      an entry of 32 bytes: | the number of an id, 0: none | five words |
 //
-// An id's entry is found by its number, so an entry lasts until the maker closes an id that is `entries` numbers away.
-
+// The number of an id selects its entry, so an entry lasts until its PE closes an id that is `entries` numbers away.
 class TeamFormationOutcomes {
 public:
     static constexpr std::uint64_t entries = 64;
@@ -94,19 +93,20 @@ public:
     static constexpr std::uint64_t bytes = 64 + entries * entry_bytes;
     using Words = std::array<std::uint32_t, 5>;
 
-    // `table`: its offset in every slice, of zeroed memory. `resources` outlives this.
+    // `table` is the offset of zeroed memory in every slice. `resources` outlives this.
     TeamFormationOutcomes(const TeamResources& resources, std::uint64_t table)
         : resources_(resources), table_offset_(table) {}
     TeamFormationOutcomes(const TeamFormationOutcomes&) = delete;
     TeamFormationOutcomes& operator=(const TeamFormationOutcomes&) = delete;
 
-    // This PE has made the id of this number, and those below.
+    // Publishes that this PE has made the id of this number and those below.
     void publish_made(std::uint32_t number);
     [[nodiscard]] Result<bool> was_made(int maker, std::uint32_t number) const;
 
-    // Of an id of this PE; `number` is not 0. Whoever looks after this has returned finds it. One thread at a time.
+    // Closes an id of this PE; `number` is not 0. Lookups that start after it returns find the entry. One thread at a
+    // time.
     void close(std::uint32_t number, const Words& words);
-    // What `maker` has said of an id of its own; nothing when it is open, or was closed too long ago.
+    // Returns the outcome of an id of `maker`; nothing when the id is open or was closed too long ago.
     [[nodiscard]] Result<std::optional<Words>> find(int maker, std::uint32_t number) const;
 
 private:

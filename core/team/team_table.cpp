@@ -30,7 +30,7 @@ void remove(TeamSlotSet& set, int slot) {
     set[static_cast<std::size_t>(slot) / 64] &= ~(std::uint64_t{1} << (slot % 64));
 }
 
-// The first `count` of the set; fewer when it has fewer.
+// Returns the first `count` slots of the set, or all if it has fewer.
 std::vector<int> first_of(const TeamSlotSet& set, std::size_t count) {
     std::vector<int> slots;
     for (int slot = 0; slot < max_teams && slots.size() < count; ++slot)
@@ -46,7 +46,7 @@ Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamResources resources, std:
     const std::uint64_t stride = TeamLayout(resources.npes).bytes();
     const int slots = static_cast<int>(std::min<std::uint64_t>(max_teams, (pool_bytes - slots_offset) / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(resources), pool, std::move(commit), slots));
-    // At once, because the PEs of a host take memory one after another.
+    // One commit for all, because the PEs of a host commit memory one after another.
     if (Status got = table->commit(0, slots_offset + 2 * stride); !got.ok()) return got.within("state of teams");
     for (const int slot : {0, 1})
         if (Status prepared = table->prepare(slot); !prepared.ok()) return prepared.within("state of teams");
@@ -85,7 +85,7 @@ bool TeamTable::maps(const PeRange& members) const {
 Team* TeamTable::find(TeamName name) const {
     const std::uint64_t slot = name.value & ((1U << slot_bits) - 1);
     if (slot >= names_.size() || name.value == 0) return nullptr;
-    // Acquire: pairs with the release in begin().
+    // Acquire. Partner: the release in begin().
     return names_[slot].load(std::memory_order_acquire) == name.value ? teams_[slot].get() : nullptr;
 }
 
@@ -113,15 +113,15 @@ void TeamTable::release_slot(int slot) {
     insert(free_, slot);
 }
 
-// Memory that is there and zero: nobody writes into it before all members have met again, and what an earlier team
-// wrote had landed before that one was destroyed.
+// Commits the memory and clears it: no PE writes into it before all members have synchronised again, and the writes of
+// an earlier team arrived before that team was destroyed.
 Status TeamTable::prepare(int slot) {
     if (Status done = commit(offset_of(slot) - pool_, stride_); !done.ok()) return done;
     std::memset(resources_.own_slice + offset_of(slot), 0, stride_);
     return {};
 }
 
-// `begin`: in the pool.
+// `begin` is an offset in the pool.
 Status TeamTable::commit(std::uint64_t begin, std::uint64_t bytes) {
     const std::lock_guard guard(lock_);
     const auto last = committed_.begin() + static_cast<std::ptrdiff_t>((begin + bytes - 1) / CommitMap::unit) + 1;
@@ -150,8 +150,8 @@ TeamName TeamTable::begin(int slot, const TeamSpec& spec, bool mapped) {
     return name;
 }
 
-// One attempt of the parent's members to agree. What they tell each other, each writes into its split_record; all meet;
-// each reads all.
+// One attempt of the parent's members to agree. Each writes its part into its split_record, all synchronise, and each
+// reads all records.
 class TeamTable::SplitProtocol {
 public:
     SplitProtocol(TeamTable& table, Team& parent, const Arguments& arguments, const SplitRules& rules,
@@ -161,7 +161,8 @@ public:
         std::ranges::copy(arguments, mine_.arguments);
     }
 
-    // The slots that are free at all members, one for each spec. `may_get`: this PE has told where to put them.
+    // Chooses slots that are free at all members, one for each spec. `may_get`: this PE has passed memory for the new
+    // teams' names.
     Status propose(bool may_get) {
         mine_.granted = may_get ? yes : never;
         if (Status told = exchange(); !told.ok()) return told;
@@ -172,11 +173,10 @@ public:
             for (std::size_t i = 0; i < free.size(); ++i) free[i] &= theirs.free[i];
         slots_ = first_of(free, specs_.size());
         if (slots_.size() == specs_.size()) return {};
-        return {Code::memory,
-                fmt::format("there are {} teams already, on one PE or another; destroy some first", table_.slots_)};
+        return {Code::memory, fmt::format("some PE has {} teams already; destroy some first", table_.slots_)};
     }
 
-    // Takes them; another thread of a PE may have been faster. *granted: all members have got all.
+    // Claims the slots; another thread of a PE may have been faster. *granted: all members claimed all slots.
     Status take(bool& granted) {
         mine_.granted = yes;
         Status prepared;
@@ -194,7 +194,8 @@ public:
         for (std::size_t i = 0; i < slots_.size(); ++i)
             if (taken_[i] && !(granted && is_member(i))) table_.release_slot(slots_[i]);
         if (!told.ok() || !prepared.ok()) return told.ok() ? prepared : told;
-        return worst == never ? Status{Code::memory, "another PE has no memory for the state of the team"} : Status{};
+        return worst == never ? Status{Code::memory, "another PE has no memory left for the state of the team"}
+                              : Status{};
     }
 
     void begin(std::span<TeamName> made) {
@@ -217,12 +218,12 @@ private:
         return true;
     }
 
-    // All members look at the same, here and in compare(), so all come to the same end.
+    // All members check the same records, here and in compare(), so all get the same result.
     [[nodiscard]] Status check() const {
         for (int member = 0; member < parent_.size(); ++member) {
             const SplitRecord& theirs = of(member);
             const auto who = fmt::format("PE {} of the team {}", member, parent_.name());
-            if (theirs.granted == never) return {Code::argument, who + " gave NULL for where the new team is told"};
+            if (theirs.granted == never) return {Code::argument, who + " gave NULL for the handle of the new team"};
             if (!rules_.check) continue;
             if (Status good = rules_.check(std::to_array(theirs.arguments)); !good.ok()) return good.within(who);
         }
@@ -299,11 +300,11 @@ std::uint64_t TeamTable::make_id() {
     const std::uint64_t id = TeamFormation::id_of(resources_.my_pe, ++ids_);
     open_ids_.insert(id);
     outcomes_.publish_made(ids_);
-    mailbox_.expect(id);  // others may come before this PE does
+    mailbox_.expect(id);  // other PEs may arrive before this one
     return id;
 }
 
-// An id serves once.
+// An id serves for one team.
 Status TeamTable::check_id(std::uint64_t id) {
     const int leader = TeamFormation::leader_of(id);
     if (leader >= 0 && leader < resources_.npes) {
@@ -311,7 +312,7 @@ Status TeamTable::check_id(std::uint64_t id) {
         if (!made.ok()) return made.status();
         if (made.value()) return {};
     }
-    return {Code::argument, fmt::format("{:#x} is no id that a PE of this job has made", id)};
+    return {Code::argument, fmt::format("no PE of this job has made the id {:#x}", id)};
 }
 
 Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_wanted, TeamName& made) {
@@ -335,15 +336,15 @@ std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t state_offset) c
                                                                             TeamLayout(resources_.npes).departed()));
 }
 
-// Everybody tells everybody that nothing of its own is under way any more. When all have told this PE, nobody will
-// write into its slot, and it may serve another team, of whatever PEs.
+// Each member reports to all others that none of its operations is in progress. Then no PE writes into this PE's slot
+// any more, and it may serve another team, of any PEs.
 Status TeamTable::leave(Team& team) {
     if (Status done = team.complete(); !done.ok()) return done;
     const std::uint64_t word = team.state_offset() + team.layout().departed();
     for (int i = 1; i < team.size(); ++i) {
         const int member = (team.index() + i) % team.size();
         if (std::byte* there = team.mapped_address(member, word)) {
-            // Release: pairs with the acquire load below, at the member.
+            // Release. Partner: the acquire load below, at the member.
             std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(there))
                 .fetch_add(1, std::memory_order_acq_rel);
             continue;
@@ -369,7 +370,7 @@ Status TeamTable::leave(Team& team) {
 
 Status TeamTable::destroy(TeamName name) {
     Team* team = find(name);
-    if (team == nullptr) return {Code::argument, "the team does not exist, or not any more"};
+    if (team == nullptr) return {Code::argument, "the team does not exist, or no longer exists"};
     if (Status left = leave(*team); !left.ok()) return left;
     const auto slot = static_cast<std::size_t>(name.value & ((1U << slot_bits) - 1));
     names_[slot].store(0, std::memory_order_release);

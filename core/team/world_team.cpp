@@ -42,7 +42,7 @@ void WorldTeam::set_nodes(const HostLayout& layout, int my_pe) {
     nodes_ = {layout.pes_of(host), layout.local_index(my_pe), leaders_, host};
 }
 
-// Times those of this host whose counts can be read here; where none can, only oneself.
+// Times the PEs of this host with readable counts, or only this PE.
 void WorldTeam::count(const WorldResources& resources) {
     std::vector<BarrierCounters*> counts;
     std::size_t own = 0;
@@ -58,7 +58,8 @@ void WorldTeam::count(const WorldResources& resources) {
     statistics_ = std::make_unique<BarrierStatistics>(std::move(counts), own, resources.sample_every, *resources.os);
 }
 
-// Who has not come to this PE's barrier, "; not there: PEs 1, 5". Looks at most at the memory of those who may have.
+// Names the PEs that have not entered this PE's barrier, "; missing: PEs 1, 5". Only reads the memory of PEs that may
+// be missing.
 std::string WorldTeam::latecomers() {
     constexpr std::size_t max_named = 16;
     const std::uint64_t number = control_->entered.load(std::memory_order_relaxed);
@@ -66,7 +67,7 @@ std::string WorldTeam::latecomers() {
     for (int i = 0; i < members_.count && missing.size() <= max_named; ++i) {
         std::uint64_t entered = 0;
         if (const std::byte* slice = slice_of_(members_.at(i))) {
-            // Relaxed: a number to be told, from a PE that may write it at this moment.
+            // Relaxed: a number for a message, which its PE may be writing.
             entered = reinterpret_cast<const ControlBlock*>(slice)->entered.load(std::memory_order_relaxed);
         } else if (!access_
                         ->get(members_.at(i), offsetof(ControlBlock, entered), &entered, sizeof entered,
@@ -79,7 +80,7 @@ std::string WorldTeam::latecomers() {
     if (missing.empty()) return "";
     const bool more = missing.size() > max_named;
     if (more) missing.pop_back();
-    return fmt::format("; not there: {} {}{}", missing.size() == 1 ? "PE" : "PEs", fmt::join(missing, ", "),
+    return fmt::format("; missing: {} {}{}", missing.size() == 1 ? "PE" : "PEs", fmt::join(missing, ", "),
                        more ? " and others" : "");
 }
 

@@ -18,7 +18,7 @@
 
 namespace npushmem {
 
-// What the world team is made from; everything referred to outlives it.
+// The resources of the world team; all references outlive it.
 struct WorldResources {
     int my_pe;
     int npes;
@@ -26,7 +26,7 @@ struct WorldResources {
     const HostLayout& layout;
     bool all_mapped;  // every PE maps every PE
     const FastMap& map;
-    SliceLookup slice_of;  // for PEs that the fast map does not hold
+    SliceLookup slice_of;  // for PEs outside the fast map
     RemoteAccess& remote;
     const Waiter& waiter;
     Duration timeout;
@@ -38,7 +38,7 @@ struct WorldResources {
 
 class WorldTeam {
 public:
-    // Takes its state from the heap: all PEs must make it at the same point of their sequence of allocations.
+    // Allocates its state from the heap: all PEs must make it at the same point of their sequence of allocations.
     static Result<std::unique_ptr<WorldTeam>> make(const WorldResources& resources, SymmetricHeap& heap);
     WorldTeam(const WorldTeam&) = delete;
     WorldTeam& operator=(const WorldTeam&) = delete;
@@ -46,9 +46,9 @@ public:
     Status sync() { return sync(default_plan_); }
     [[nodiscard]] const barrier::Plan& default_plan() const { return default_plan_; }
     void set_default_plan(const barrier::Plan& plan) { default_plan_ = plan; }
-    // By another plan than the default one: the same on all PEs.
+    // Uses another plan than the default; all PEs pass the same one.
     Status sync(const barrier::Plan& plan) {
-        // Relaxed: read only to name who is missing, and by the own threads to tell whether a finalized PE will come to
+        // Relaxed: read only to name missing PEs, and by this PE's threads to decide whether a finalized PE will enter
         // the next barrier.
         const std::uint64_t number = barriers_.load(std::memory_order_relaxed) + 1;
         control_->entered.store(number, std::memory_order_relaxed);
@@ -60,16 +60,16 @@ public:
         return {};
     }
 
-    // From here on barriers are not counted.
+    // Stops counting barriers.
     void disable_statistics() { statistics_.reset(); }
 
-    // The plan that this text (as in NPUSHMEM_BARRIER_ALGO) stands for in this team.
+    // Resolves this text, as in NPUSHMEM_BARRIER_ALGO, for this team.
     [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
         return barrier::choose(text, selection_input_, tuning_);
     }
     [[nodiscard]] const barrier::BarrierSelectionInput& selection_input() const { return selection_input_; }
 
-    // Barriers that this PE has left; the same number on all PEs between two barriers.
+    // Returns how many barriers this PE has left; equal on all PEs between two barriers.
     [[nodiscard]] std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
 
     // "shared_counter: 8 PEs on 2 cores ..."
@@ -107,7 +107,7 @@ private:
     std::unique_ptr<Mapped> mapped_;
     std::unique_ptr<RemoteSignals> signals_;
     std::unique_ptr<Remote> remote_;
-    std::unique_ptr<BarrierStatistics> statistics_;  // null: none wanted
+    std::unique_ptr<BarrierStatistics> statistics_;  // null: disabled
 };
 
 }  // namespace npushmem

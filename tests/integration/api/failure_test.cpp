@@ -96,7 +96,7 @@ TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotArrive) {
         // Waits for a value do not know whose it should be; meetings do.
         const bool meets = std::string_view(call.step).find("wait") == std::string_view::npos;
         if (meets) {
-            EXPECT_THAT(world.output(0) + world.output(2), HasSubstr("not there: PE 1"));
+            EXPECT_THAT(world.output(0) + world.output(2), HasSubstr("missing: PE 1"));
         }
     }
     world.release();

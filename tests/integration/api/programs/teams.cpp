@@ -429,7 +429,7 @@ void test_refused_before(Checker& check, const Job& job, npushmemx_team_uniqueid
     }
     config.uniqueid += 1U << 20;
     check.that("not made", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, job.me) != 0);
-    check.failed_with("not made", NPUSHMEM_E_ARGUMENT, {"is no id that a PE of this job has made"});
+    check.failed_with("not made", NPUSHMEM_E_ARGUMENT, {"no PE of this job has made the id"});
     npushmem_barrier_all();
 }
 
@@ -440,7 +440,7 @@ void test_listed_mistakes(Checker& check, const Job& job, npushmemx_team_uniquei
     check.failed_with("no mask", NPUSHMEM_E_ARGUMENT, {"NPUSHMEMX_TEAM_UNIQUEID"});
     check.that("no team", team == NPUSHMEM_TEAM_INVALID);
     check.that("no id", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, 1, 0) != 0);
-    check.failed_with("no id", NPUSHMEM_E_ARGUMENT, {"is no id that a PE of this job has made"});
+    check.failed_with("no id", NPUSHMEM_E_ARGUMENT, {"no PE of this job has made the id"});
     check.that("nowhere", npushmemx_team_get_uniqueid(nullptr) != 0);
     check.failed_with("nowhere", NPUSHMEM_E_ARGUMENT, {"NULL"});
     check.that("nowhere", npushmemx_team_init(nullptr, &config, NPUSHMEMX_TEAM_UNIQUEID, 1, 0) != 0);

@@ -132,9 +132,9 @@ TEST_F(BarrierStatisticsTest, EveryTimedBarrierHasOneThatEnteredLast) {
     run_barrier(4, {2, 0, 1});
     run_barrier(6, {0, 1, 2});
     run_barrier(8, {2, 1, 0});
-    EXPECT_EQ(counts[2].last, 2U);
-    EXPECT_EQ(counts[1].last, 1U);
-    EXPECT_EQ(counts[0].last, 1U);
+    EXPECT_EQ(counts[2].entered_last, 2U);
+    EXPECT_EQ(counts[1].entered_last, 1U);
+    EXPECT_EQ(counts[0].entered_last, 1U);
     EXPECT_EQ(counts[2].late_nanoseconds, 2 * 300U);
 }
 
@@ -150,7 +150,7 @@ TEST(BarrierStatistics, OneMemberIsNeverLast) {
     BarrierStatistics statistics({&counts}, 0, 1, os);
     EXPECT_EQ(statistics.timed_run(1, [] { return Code::ok; }), Code::ok);
     EXPECT_EQ(counts.timed, 1U);
-    EXPECT_EQ(counts.last, 0U);
+    EXPECT_EQ(counts.entered_last, 0U);
 }
 
 }  // namespace

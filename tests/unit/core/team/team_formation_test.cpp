@@ -216,7 +216,7 @@ TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
             };
             EXPECT_THAT(failure(sizes), HasSubstr("npes is 4 on PE 0 and 3 on PE 1"));
             EXPECT_THAT(failure(made_without),
-                        HasSubstr(fmt::format("PE {} has come to make a team of which all 2", pe)));
+                        HasSubstr(fmt::format("PE {} has arrived to form a team that already has all of its 2", pe)));
             EXPECT_THAT(failure(range), HasSubstr("npes is 5 on PE 0, which made the id"));
         }
 }
@@ -247,7 +247,7 @@ TEST(TeamFormation, OnePeIsNotCountedTwice) {
             TeamName made;
             const Status done = world.table(pe).form_team(id, 3, index, 0, made);
             EXPECT_FALSE(done.ok());
-            if (done.message().find(fmt::format("PE {} has come", twice)) != std::string::npos)
+            if (done.message().find(fmt::format("PE {} has ", twice)) != std::string::npos)
                 named.fetch_add(1, std::memory_order_relaxed);
         };
         std::thread second([&] { come(twice, 2); });
