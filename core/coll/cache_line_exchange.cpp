@@ -10,18 +10,18 @@ namespace npushmem::coll {
 void CacheLineExchange::send(int member, const std::byte* payload, std::uint64_t count) {
     std::byte* const there = cell(member, index_, call_);
     if (count > 0) std::memcpy(there + payload_offset, payload, count);
-    // Release: pairs with the acquire load in has_arrived(). Whether somebody sleeps there is looked at later, when the
-    // store need not be waited for any more.
+    // Release. Partner: the acquire load in has_arrived(). The check for sleepers follows later, when it need not wait
+    // for the store any more.
     FutexCounter(there).counter().store(call_, std::memory_order_release);
 }
 
 bool CacheLineExchange::has_arrived(int member) const {
-    // Acquire: pairs with the release store in send().
+    // Acquire. Partner: the release store in send().
     return FutexCounter(cell(index_, member, call_)).counter().load(std::memory_order_acquire) == call_;
 }
 
-// The fence orders the stores of the call before the looks for sleepers, as FutexCounter::store does for one; see
-// parking.hpp.
+// The fence orders the stores of the call before the checks for sleepers, as FutexCounter::store does for one store;
+// see parking.hpp.
 void CacheLineExchange::wake_sleepers_of_all() {
     sleepers_woken_ = true;
     full_fence();
@@ -55,7 +55,7 @@ Status CacheLineExchange::run(const std::byte* source, std::uint64_t step, std::
     send_to_all(source, step, count);
     for (int i = 1; i < members_.count; ++i) {
         if (has_arrived(member_after(i))) continue;
-        // Before a wait that may be long, and, when there is none, at the end.
+        // Done before a possibly long wait, or at the end if there is none.
         if (!sleepers_woken_) wake_sleepers_of_all();
         if (Status waited = wait_for(member_after(i)); !waited.ok()) return waited;
     }
@@ -63,27 +63,26 @@ Status CacheLineExchange::run(const std::byte* source, std::uint64_t step, std::
     return {};
 }
 
-// Acquire: pairs with the release store in publish(), so that what this PE writes next into a cell comes after the
-// member has read what was there.
+// Acquire. Partner: the release store in publish(). This PE's next write into a cell follows the member's read.
 std::uint64_t BroadcastRing::last_acknowledged(int member) const {
     return FutexCounter(rings_.of(member)).counter().load(std::memory_order_acquire);
 }
 
-// Acquire: pairs with the release store in publish().
+// Acquire. Partner: the release store in publish().
 bool BroadcastRing::has_arrived(int root) const {
     return FutexCounter(cell(root, call_)).counter().load(std::memory_order_acquire) >= call_;
 }
 
 Status BroadcastRing::wait_for(FutexCounter line, std::uint64_t value, int member) {
-    // Acquire: as in last_acknowledged() and has_arrived().
+    // Acquire, as in last_acknowledged() and has_arrived().
     const auto there = [&] { return line.counter().load(std::memory_order_acquire) >= value; };
     return wait_at_line(*waiter_, line, there, {.what = "a small broadcast", .needs = members_, .timeout = timeout_},
                         oversubscribed_, members_.at(member));
 }
 
-// Release: pairs with the acquire loads in last_acknowledged(), has_arrived() and wait_for(): the payload has been
-// written, or read, before. To look for sleepers needs a fence, which costs as much as the rest: only where anybody
-// sleeps.
+// Release. Partner: the acquire loads in last_acknowledged(), has_arrived() and wait_for(). The payload has been
+// written, or read, before. The check for sleepers needs a fence, which costs as much as the rest, so it runs only
+// where members sleep.
 void BroadcastRing::publish(FutexCounter line) {
     line.counter().store(call_, std::memory_order_release);
     if (!oversubscribed_) return;
@@ -123,7 +122,7 @@ Status BroadcastRing::run(const std::byte* source, std::byte* dest, std::uint64_
     ++call_;
     Status done = index_ == root ? send(source, count) : receive(dest, count, root);
     if (!done.ok()) return done;
-    // Its own source is what the root gives itself; dest may be the source.
+    // The root copies its own source; dest may be the source.
     if (index_ == root && dest != nullptr && dest != source) std::memcpy(dest, source, count);
     if (call_ % acknowledge_every == 0) publish(FutexCounter(rings_.of(index_)));
     return {};

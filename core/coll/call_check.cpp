@@ -10,7 +10,7 @@ namespace npushmem::coll {
 
 namespace {
 
-// What a member says, and where from, in words.
+// A member's record, with the member's index for messages.
 struct MemberCall {
     int member;
     const CallRecord& record;
@@ -58,7 +58,7 @@ Status compare(const std::string& group, const MemberCall& a, const MemberCall& 
     return done.ok() ? compare_arrays(group, a, b) : done;
 }
 
-// All members' records, as of this call; what another has told of an earlier one, or not at all, has another sequence.
+// Returns all members' records of this call. A record of an earlier call has another sequence.
 Result<std::vector<CallRecord>> exchange(Group& group, const CallRecord& mine) {
     const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
     std::memcpy(group.mapped_address(group.index(), at), &mine, sizeof mine);
@@ -100,7 +100,7 @@ Status check_call(Group& group, const CallRecord& mine, const std::string& group
     for (int member = 0; member < group.size(); ++member) {
         const auto code = static_cast<Code>(all.value()[static_cast<std::size_t>(member)].code);
         if (code != Code::ok)
-            return {Code::mismatch, fmt::format("PE {} of the team {} has refused its own arguments ({})", member,
+            return {Code::mismatch, fmt::format("PE {} of the team {} rejected its own arguments ({})", member,
                                                 group_name, name_of(code))};
     }
     return {};

@@ -9,12 +9,12 @@ namespace npushmem::coll {
 
 namespace {
 
-// Fits, with what it is combined with, into a core's first cache.
+// Two blocks fit into a core's first-level cache.
 constexpr std::uint64_t block_bytes = 8192;
-// Where all reading at once begins to gain over the root writing to one after the other.
+// From this size on, concurrent reads by all members are faster than the root's writes one after the other.
 constexpr std::uint64_t pull_broadcast_bytes = 32768;
 
-// Members in the order in which this one turns to them: itself last, and no two to the same one at a time.
+// Returns the member that this one handles at a step: itself last, and no two members handle the same one at a time.
 int member_at_step(const Group& group, int step) {
     const int next = group.index() + 1 + step;
     return next < group.size() ? next : next - group.size();
@@ -40,7 +40,7 @@ std::byte* local_address(const Group& group, std::uint64_t offset) {
     return group.mapped_address(group.index(), offset);
 }
 
-// What was written to others lands, and everybody knows.
+// Completes this member's puts and synchronises.
 Status complete_and_sync(Group& group) {
     if (!group.all_mapped())
         if (Status done = group.complete(); !done.ok()) return done;
@@ -55,7 +55,7 @@ Status for_all(const Group& group, Step&& step) {
     return done;
 }
 
-// Chunk `index` of `count` elements dealt out to the members.
+// Chunk `index` of `count` elements divided among the members.
 struct Chunk {
     std::uint64_t first;
     std::uint64_t count;
@@ -87,7 +87,7 @@ Status broadcast_pull(Group& group, std::uint64_t dest, std::uint64_t source, st
     return done.ok() ? group.sync() : done;
 }
 
-// The root's link carries the array once, not once for each member.
+// The root's link carries the array once, not once per member.
 Status broadcast_scatter_allgather(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t bytes,
                                    int root, bool to_root) {
     if (Status synced = group.sync(); !synced.ok()) return synced;
@@ -122,7 +122,8 @@ Status combine(Group& group, std::uint64_t source, std::uint64_t bytes, std::siz
     return done;
 }
 
-// Own chunk of all arrays, block by block. Nobody else reads or writes that chunk of anybody, so dest may be source.
+// Reduces this member's chunk of all arrays, block by block. Only this member accesses that chunk of any array, so dest
+// may be source.
 Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, std::uint64_t count, ReduceKernel kernel,
                       std::uint64_t size) {
     if (Status synced = group.sync(); !synced.ok()) return synced;
@@ -141,7 +142,7 @@ Status reduce_chunked(Group& group, std::uint64_t dest, std::uint64_t source, st
     return done.ok() ? complete_and_sync(group) : done;
 }
 
-// Copies this member's array into its workspace and synchronises. Returns the offset, which is the same on all members.
+// Copies this member's array into its workspace and synchronises. Returns the offset, equal on all members.
 Result<std::uint64_t> publish(Group& group, const void* source, std::uint64_t bytes) {
     const std::uint64_t at = group.workspace() + group.next_workspace_half() * Workspace::contribution_bytes;
     std::memcpy(local_address(group, at), source, bytes);
@@ -156,10 +157,10 @@ Status reduce_published(Group& group, std::uint64_t dest, std::uint64_t source, 
     return combine(group, at.value(), count * size, count, kernel, local_address(group, dest));
 }
 
-// One block of all arrays from the first member's to the last one's: each gets what has come together up to it.
+// Scans one block of all arrays in the members' order: each member gets the sum up to it.
 Status scan_block(Group& group, std::uint64_t dest, std::uint64_t source, std::size_t count, bool inclusive,
                   ReduceKernel kernel, std::uint64_t size) {
-    alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the sum of nothing for every type
+    alignas(64) std::array<std::byte, block_bytes> sum{};  // zero is the empty sum of every type
     alignas(64) std::array<std::byte, block_bytes> fetched;
     const std::uint64_t bytes = count * size;
     Status done;
@@ -202,13 +203,13 @@ Status scan_published(Group& group, std::uint64_t dest, std::uint64_t source, st
     return done;
 }
 
-// The lines, where they carry this many bytes from each member to each other.
+// Returns the group's CacheLineExchange if it carries this many bytes per pair; otherwise null.
 CacheLineExchange* lines_for(Group& group, std::uint64_t bytes) {
     CacheLineExchange* const lines = group.line_exchange();
     return bytes <= CacheLineExchange::max_payload ? lines : nullptr;
 }
 
-// Block `member` of dest from each member's lines; what each sent began at source + receiver * step.
+// Copies each member's payload to its block of dest; it started at the member's source + receiver * step.
 Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
                        std::uint64_t step, std::uint64_t bytes) {
     if (Status done = lines.run(local_address(group, source), step, bytes); !done.ok()) return done;
@@ -217,7 +218,7 @@ Status gather_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t des
     return {};
 }
 
-// Of the members before `end`, in their order; zero, which is the sum of nothing, when there are none.
+// Sums the members before `end`, in their order; zero if there are none.
 Status combine_by_lines(Group& group, CacheLineExchange& lines, std::uint64_t dest, std::uint64_t source,
                         std::uint64_t count, ReduceKernel kernel, std::uint64_t bytes, int end) {
     if (Status done = lines.run(local_address(group, source), 0, bytes); !done.ok()) return done;
@@ -266,9 +267,8 @@ Status collect(Group& group, std::uint64_t dest, std::uint64_t source, std::uint
         fits = fits && theirs <= left;
         left -= fits ? theirs : 0;
     }
-    // All have read the same, so all come to the same end.
-    if (done.ok() && !fits)
-        return {Code::range, "the members' contributions together are more than there is room for behind dest"};
+    // All members read the same counts, so all get the same result.
+    if (done.ok() && !fits) return {Code::range, "the members' contributions together exceed the memory at dest"};
     if (done.ok())
         done = for_all(group, [&](int member) {
             return write(group, member, dest + before, local_address(group, source), bytes);

@@ -1,5 +1,5 @@
-// What a collective algorithm needs of the PEs that take part: their numbers, their memory, and a way to synchronise.
-// The same algorithms run over mapped memory, over transports, and over threads of a unit test.
+// The members of a collective algorithm: their indices, their memory, and a way to synchronise. The same algorithms run
+// over mapped memory, over transports, and over threads of a unit test.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace npushmem::coll {
 
-// Room of each member for the algorithms' own use: `Workspace::bytes` of symmetric memory, all zero at first.
+// Scratch memory of each member for the algorithms: `Workspace::bytes` of symmetric memory, all zero at first.
 struct Workspace {
-    static constexpr std::uint64_t contribution_bytes = 2048;  // most that a member publishes of its own
+    static constexpr std::uint64_t contribution_bytes = 2048;  // maximum that a member publishes
     static constexpr std::uint64_t bytes = 2 * contribution_bytes;
 };
 
-// Offsets are of symmetric memory, the same at every member. One thread at a time.
+// Offsets are of symmetric memory, equal on every member. One thread at a time.
 class Group {
 public:
     Group() = default;
@@ -28,19 +28,19 @@ public:
     [[nodiscard]] virtual int size() const = 0;
     [[nodiscard]] virtual int index() const = 0;
 
-    // Returns when all members have called it: what each wrote before by loads, stores and completed puts is visible.
+    // Returns when all members have called it. Each member's earlier stores and completed puts are then visible to all.
     virtual Status sync() = 0;
-    // The puts of this member have landed.
+    // Waits until the puts of this member have arrived.
     virtual Status complete() = 0;
 
-    // Where the CPU finds a member's memory; null when it does not. The own one is always found.
+    // Returns where a member's memory is mapped; null where it is not. The own one is always mapped.
     [[nodiscard]] virtual std::byte* mapped_address(int member, std::uint64_t offset) const = 0;
-    // Every member's memory is found by every member.
+    // Returns whether every member maps every member's memory.
     [[nodiscard]] virtual bool all_mapped() const = 0;
-    // For those that are not found. The source may be reused on return; the put has landed after complete().
+    // For unmapped members. The source may be reused on return; the put arrives before complete() returns.
     virtual Status put(int member, std::uint64_t offset, const void* source, std::uint64_t bytes) = 0;
     virtual Status get(int member, std::uint64_t offset, void* dest, std::uint64_t bytes) = 0;
-    // Many puts at once.
+    // Makes many puts.
     virtual Status put_blocks(int member, const StridedBlocks& blocks, const void* source) {
         Status done;
         for (std::uint64_t i = 0; i < blocks.count && done.ok(); ++i)
@@ -49,16 +49,16 @@ public:
         return done;
     }
 
-    // A way for a few bytes that is faster than a barrier and a read; null where there is none. The same at every
-    // member.
+    // Returns the exchange for small payloads, faster than a barrier and a read; null if there is none. Equal on all
+    // members.
     [[nodiscard]] virtual CacheLineExchange* line_exchange() { return nullptr; }
     // The same for small broadcasts.
     [[nodiscard]] virtual BroadcastRing* broadcast_ring() { return nullptr; }
 
-    // The workspace's offset.
+    // Returns the workspace's offset.
     [[nodiscard]] virtual std::uint64_t workspace() const = 0;
-    // Half of the workspace that this call may write: 0 and 1 in turn. Between two uses of one half lies a sync of the
-    // use of the other, which every member enters only after it has read what was there.
+    // Returns the half of the workspace that this call may write: 0 and 1 alternately. Between two uses of one half,
+    // every member enters the other use's sync, after it has read the first.
     virtual unsigned next_workspace_half() = 0;
 };
 

@@ -12,7 +12,7 @@ constexpr bool is_complex = false;
 template <class T>
 constexpr bool is_complex<std::complex<T>> = true;
 
-// Integers narrower than int are combined as int, and come back modulo their width.
+// Integers narrower than int are combined as int, then truncated to their width.
 template <class T, class Function>
 void each(void* into, const void* with, std::size_t count, Function function) {
     T* const a = static_cast<T*>(into);
@@ -20,7 +20,7 @@ void each(void* into, const void* with, std::size_t count, Function function) {
     for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>(function(a[i], b[i]));
 }
 
-// Signed sums and products wrap around, as those of the atomics do.
+// Signed sums and products wrap around, like those of the atomics.
 template <class T>
 auto wrapping(T value) {
     if constexpr (std::is_integral_v<T>)

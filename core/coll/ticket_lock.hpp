@@ -1,5 +1,5 @@
-// A fair lock: two counters, the tickets handed out and the one being served. Whoever asks takes a ticket, so the lock
-// goes round in the order of asking. The protocol over an interface, so that what is explored is what runs.
+// A fair lock with two counters: the tickets issued and the ticket being served. Callers get the lock in the order of
+// their tickets. The protocol is a template over its memory, so that tests explore the code that runs.
 #pragma once
 
 #include <concepts>
@@ -9,16 +9,16 @@
 
 namespace npushmem::coll {
 
-// The lock's counters, wherever they are. They wrap; all that counts is whether two are equal.
+// The lock's counters. They wrap; the protocol only compares them for equality.
 template <class M>
 concept TicketMemory = requires(M memory, std::uint32_t ticket) {
-    // Adds one to the tickets handed out; returns what was there.
+    // Adds one to the tickets issued; returns the previous number.
     { memory.take_ticket() } -> std::same_as<std::uint32_t>;
-    // As take_ticket, if no more than `ticket` have been handed out; false otherwise.
+    // Takes the ticket if exactly `ticket` tickets have been issued; otherwise returns false.
     { memory.try_take_ticket(ticket) } -> std::same_as<bool>;
-    // The ticket being served (acquire: what was done under the lock before is seen).
+    // Returns the ticket being served (acquire: earlier writes under the lock are visible).
     { memory.served() } -> std::same_as<std::uint32_t>;
-    // Serves the next one, after everything that the caller did before (release).
+    // Serves the next ticket, after the caller's earlier operations (release).
     memory.serve_next();
 };
 
@@ -28,10 +28,11 @@ Code set_lock(M& memory, WaitFor&& wait_for) {
     return wait_for(memory.take_ticket());
 }
 
-// Takes the lock if nobody has it and nobody waits.
+// Takes the lock if it is free and nobody waits.
 template <TicketMemory M>
 bool try_lock(M& memory) {
-    // Free: the next ticket is the one being served, and taking it is taking the lock. Tickets never run behind.
+    // The lock is free when the next ticket is the one being served; taking that ticket takes the lock. Tickets never
+    // fall behind.
     return memory.try_take_ticket(memory.served());
 }
 

@@ -25,8 +25,8 @@ Status unknown_algorithm(std::string_view text) {
     const auto names = known_names();
     const std::string near = nearest(lowercase(text), names);
     const std::string hint = near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
-    return {Code::config,
-            fmt::format("no barrier algorithm is named \"{}\" (there are: {}){}", text, fmt::join(names, ", "), hint)};
+    return {Code::config, fmt::format("no barrier algorithm is named \"{}\" (expected one of: {}){}", text,
+                                      fmt::join(names, ", "), hint)};
 }
 
 Result<int> parse_radix(std::string_view name, std::string_view text) {
@@ -35,7 +35,7 @@ Result<int> parse_radix(std::string_view name, std::string_view text) {
     if (error == std::errc{} && end == text.data() + text.size() && radix >= min_radix && radix <= max_radix)
         return radix;
     return Status{Code::config,
-                  fmt::format("\"{}\" is no radix for {}; it takes {} to {}", text, name, min_radix, max_radix)};
+                  fmt::format("\"{}\" is not a radix for {}; expected {} to {}", text, name, min_radix, max_radix)};
 }
 
 std::optional<AlgorithmId> find(std::string_view name) {
@@ -44,7 +44,7 @@ std::optional<AlgorithmId> find(std::string_view name) {
     return std::nullopt;
 }
 
-// The rule of the adaptive component: everybody close, or few of them: basic.
+// The rule of the adaptive component: basic on one node or for few PEs.
 Choice choose_adaptively(const BarrierSelectionInput& selection_input) {
     constexpr int few = 32;
     if (selection_input.nodes == 1) return {{basic_id}, "adaptive: all on one node"};
@@ -69,7 +69,7 @@ Result<Plan> parse_plan(std::string_view text) {
     if (colon == std::string_view::npos) return plan;
     if (!Algorithms::info(*id).has_radix)
         return Status{Code::config,
-                      fmt::format("barrier algorithm {} takes no radix, but \"{}\" gives one", name, whole)};
+                      fmt::format("barrier algorithm {} has no radix, but \"{}\" specifies one", name, whole)};
     auto radix = parse_radix(name, whole.substr(colon + 1));
     if (!radix.ok()) return radix.status();
     plan.radix = radix.value();
@@ -105,8 +105,8 @@ Result<Choice> choose(std::string_view text, const BarrierSelectionInput& select
 }
 
 // Measured on two cores over mapped memory, medians in us for 4, 8, 16, 32, 64 PEs: shared_counter 1.3, 3.3, 9.3, 20,
-// 43; dissemination 1.6, 5.4, 21, 56, 148; tree 3.2, 9.7, 37, 97, 240 and more (a chain of wakings twice the tree's
-// depth). With a core each, dissemination needs log2(n) hand-overs of a line, the counter n.
+// 43; dissemination 1.6, 5.4, 21, 56, 148; tree 3.2, 9.7, 37, 97, 240 and more (a chain of wake-ups twice as long as
+// the tree is deep). With one core per PE, dissemination needs log2(n) transfers of a line, the counter n.
 Choice choose_automatically(const BarrierSelectionInput& selection_input) {
     if (selection_input.mapped && selection_input.pes_per_core <= 1.0)
         return {{dissemination_id}, "every PE has a core: the fewest rounds win"};

@@ -1,4 +1,4 @@
-// The host barriers there are. A new one is a file beside this one and an entry in the list.
+// The host barriers. To add one, write a header next to this one and add it to the list.
 #pragma once
 
 #include <array>
@@ -21,8 +21,6 @@
 
 namespace npushmem::barrier {
 
-// A compile-time list of schedules: their table for names and sizes, and the dispatch by number.
-
 struct AlgorithmInfo {
     std::string_view name;
     std::string_view summary;
@@ -39,7 +37,7 @@ constexpr AlgorithmInfo info_of() {
     return info;
 }
 
-// Position in the list; the same in every process of a job.
+// Position in the list; equal in every process of a job.
 enum class AlgorithmId : std::size_t {};
 
 template <class... Algorithm>
@@ -49,7 +47,8 @@ struct AlgorithmList {
 
     static constexpr const AlgorithmInfo& info(AlgorithmId id) { return table[static_cast<std::size_t>(id)]; }
 
-    // Where an algorithm's slots begin; each has its own, so that calls with different algorithms may alternate.
+    // Returns an algorithm's first slot. Each algorithm has its own slots, so that calls with different algorithms may
+    // alternate.
     static constexpr int first_slot(AlgorithmId id, int n) {
         int slot = 0;
         for (std::size_t i = 0; i < static_cast<std::size_t>(id); ++i) slot += table[i].slots(n);
@@ -58,7 +57,7 @@ struct AlgorithmList {
 
     static constexpr int slots(int n) { return first_slot(AlgorithmId{count}, n); }
 
-    // The number of the algorithm `Wanted`, which must be one of the list.
+    // Returns the position of `Wanted`, which must be in the list.
     template <class Wanted>
     static constexpr AlgorithmId id_of() {
         std::size_t i = 0;
@@ -86,10 +85,10 @@ inline constexpr AlgorithmId basic_id = Algorithms::id_of<Basic>();
 inline constexpr AlgorithmId recursive_doubling_id = Algorithms::id_of<RecursiveDoubling>();
 inline constexpr AlgorithmId hierarchical_id = Algorithms::id_of<Hierarchical>();
 
-// An algorithm with what it takes.
+// An algorithm with its radix.
 struct Plan {
     AlgorithmId id{};
-    int radix = 4;  // where it has one
+    int radix = 4;  // ignored without has_radix
 
     bool operator==(const Plan&) const = default;
 };
@@ -97,38 +96,38 @@ struct Plan {
 // "dissemination_k:8", "linear".
 std::string name_of(const Plan& plan);
 
-// What automatic choices go by. All members of a team must come to the same choice, so give values that they share.
+// The input of automatic choices. All members of a team must make the same choice, so use values that they share.
 struct BarrierSelectionInput {
     int members = 2;
     double pes_per_core = 1.0;  // the most oversubscribed host of the team
     int nodes = 1;
     bool mapped = true;  // every member can load and store every member's state
 
-    [[nodiscard]] int pes_per_node() const { return (members + nodes - 1) / nodes; }  // at most
+    [[nodiscard]] int pes_per_node() const { return (members + nodes - 1) / nodes; }  // the maximum
 };
 
 struct Choice {
     Plan plan;
-    std::string why;  // for a person
+    std::string why;  // for messages
 };
 
 class Tuning;
 
-// What the user asked for: the text of NPUSHMEM_BARRIER_ALGO, "auto", "adaptive" or an algorithm, with ":radix" where
-// it has one. Code::config for any other text (the message lists what there is and names the nearest), for a radix out
-// of range or where none belongs; Code::range for a team that the algorithm cannot serve.
+// Resolves the text of NPUSHMEM_BARRIER_ALGO: "auto", "adaptive" or an algorithm, with ":radix" if it has one. Fails
+// with Code::config for any other text (the message lists the algorithms and names the nearest) and for a wrong or
+// superfluous radix; with Code::range for a team that the algorithm cannot serve.
 Result<Choice> choose(std::string_view text, const BarrierSelectionInput& selection_input, const Tuning& tuning);
 
-// One algorithm by its name, as in choose, without "auto" and "adaptive".
+// Parses an algorithm's name as in choose, without "auto" and "adaptive".
 Result<Plan> parse_plan(std::string_view text);
 
-// Every algorithm on a line of its own: name (with ":k" where it has a radix), blanks, what it does.
+// Returns a line for every algorithm: name (with ":k" if it has a radix), blanks, summary.
 std::string describe_algorithms();
 
-// Can a team of n use it? Code::range otherwise, with the reason.
+// Checks that a team of n can use it. Fails with Code::range, with the reason.
 Status check_members(const Plan& plan, int n);
 
-// What `auto` does where no rule fits.
+// The built-in choice of `auto`, when no rule matches.
 Choice choose_automatically(const BarrierSelectionInput& selection_input);
 
 }  // namespace npushmem::barrier

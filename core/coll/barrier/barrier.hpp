@@ -18,8 +18,8 @@ namespace npushmem::barrier {
 template <Fabric F>
 class Barrier {
 public:
-    // `members`: world PEs by team index; `index`: the caller's. `default_plan`: the plan of run() without argument.
-    // `nodes`: how the members are spread, null for one node; it must outlive the barrier.
+    // `members` are world PEs by team index; `index` is the caller's. `default_plan` is the plan of run() without
+    // argument. `nodes` is the members' distribution over nodes, null for one node; it must outlive the barrier.
     Barrier(F fabric, PeRange members, int index, Plan default_plan, const NodeLayout* nodes = nullptr)
         : fabric_(std::move(fabric)),
           members_(members),
@@ -32,17 +32,17 @@ public:
         }
     }
 
-    // Returns ok when every member has come. What a member wrote to mapped memory before it came is visible to all
-    // after; completing transfers that a transport still carries is the caller's business (quiet first).
-    // After a failure the members no longer agree on the count, so every later call fails with the same code.
+    // Returns ok when every member has called it. A member's earlier writes to mapped memory are then visible to all.
+    // The caller completes transfers of transports before (quiet). After a failure the members may disagree on the
+    // number of calls, so every later call fails with the same code.
     Code run() { return run(default_plan_); }
 
-    // All members with the same plan, one that check_members finds right.
+    // All members pass the same plan, one that check_members accepts.
     Code run(const Plan& plan) {
         if (failed_ != Code::ok) [[unlikely]]
             return failed_;
         if (members_.count == 1) return Code::ok;
-        // The count is read here and written only after the last wait: a call that fails has not happened.
+        // The count is written only after the last wait: a failed call does not count.
         const auto algorithm = static_cast<std::size_t>(plan.id);
         std::uint64_t& calls = calls_[algorithm];
         const BarrierCall call{members_.count, index_, first_slot_[algorithm], calls + 1, plan.radix, nodes_};
@@ -53,7 +53,7 @@ public:
         return Code::ok;
     }
 
-    // The sentence about the failure, when run() did not return ok.
+    // Describes the failure of run().
     [[nodiscard]] std::string failure_text(std::string_view team) const {
         return describe(BarrierIdentity{team, Algorithms::info(last_).name, members_, index_}, fabric_.failure());
     }
@@ -72,7 +72,7 @@ private:
     int index_;
     const NodeLayout* nodes_;
     Plan default_plan_;
-    AlgorithmId last_;  // whose call failed
+    AlgorithmId last_;  // the algorithm of the failed call
     Code failed_ = Code::ok;
     std::array<std::uint64_t, Algorithms::count> calls_{};  // completed, by algorithm
     std::array<int, Algorithms::count> first_slot_{};

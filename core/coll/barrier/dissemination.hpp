@@ -1,10 +1,9 @@
-// Dissemination: in round r every member signals the one 2^r further and waits for the one 2^r before. After
-// ceil(log2 n) rounds everybody has heard of everybody, n messages a round. The shortest way when every PE has a core;
-// with fewer cores each round costs each PE a context switch.
+// Dissemination: in round r every member signals the member 2^r after it and waits for the member 2^r before it. After
+// ceil(log2 n) rounds, of n messages each, every member knows of all arrivals. The fastest barrier when every PE has a
+// core; with fewer cores each round costs each PE a context switch.
 //
-// Slots: one per round and parity. A member that has left call g may signal call g+1 before the receiver's slot has
-// been reached by its signal of call g; call g+2 it can only signal after the receiver has entered g+1, so two parities
-// are enough.
+// Slots: one per round and parity. A member that has left call g may signal call g+1 before its signal of call g has
+// arrived. It can signal call g+2 only after the receiver has entered g+1, so two parities suffice.
 #pragma once
 
 #include <string_view>
@@ -41,9 +40,8 @@ private:
     }
 };
 
-// Bruck's barrier: for d = 1, 2, 4, ... < n, signal the member d further and wait for the one d before. With one-sided
-// signals that is dissemination, round for round; it is here under the name by which message-passing users select it.
-
+// Bruck's barrier: for d = 1, 2, 4, ... < n, signal the member d after and wait for the member d before. With one-sided
+// signals it equals dissemination, round by round; message-passing users select it by this name.
 struct Bruck {
     static constexpr std::string_view name = "bruck";
     static constexpr std::string_view summary = "as dissemination, under the name of Bruck's algorithm";
@@ -56,9 +54,8 @@ struct Bruck {
     }
 };
 
-// Two members, one exchange. One slot per parity: the first to leave a call may signal the next one before its signal
-// of this one has landed.
-
+// Two members, one exchange. One slot per parity: the first member to leave a call may signal the next one before its
+// signal of this call has arrived.
 struct TwoProc {
     static constexpr std::string_view name = "two_proc";
     static constexpr std::string_view summary = "one exchange between two members";
@@ -75,13 +72,12 @@ struct TwoProc {
     }
 };
 
-// Dissemination of radix k: in round r every member signals the k-1 members j * k^r further, j = 1 to k-1, and waits
-// for the k-1 as far before. ceil(log_k n) rounds: with a network that takes several messages at once, radix 4 to 8 is
-// the fastest there is; on shared cores it costs the most.
+// Dissemination of radix k: in round r every member signals the k-1 members j * k^r after it, j = 1 to k-1, and waits
+// for the k-1 members as far before it. ceil(log_k n) rounds. The fastest barrier, with radix 4 to 8, on a network that
+// accepts several messages at once; the most expensive one on shared cores.
 //
-// Slots: one per round, j and parity, as in dissemination.hpp. The parities' halves lie as far apart as the largest
-// radix needs, so that calls with different radices may follow each other.
-
+// Slots: one per round, j and parity, as for Dissemination. The distance of the parities' halves suits the largest
+// radix, so that calls with different radices may follow each other.
 struct DisseminationK {
     static constexpr std::string_view name = "dissemination_k";
     static constexpr std::string_view summary = "dissemination of radix k (2 to 32): log_k(n) rounds of k-1 signals";

@@ -1,9 +1,8 @@
-// A token goes round twice, 0 -> 1 -> ... -> n-1 -> 0: the first round gathers, the second releases. 2n messages and as
-// many hops, one after the other; never fast, and never more than one message at a time in the network.
+// A token circulates twice, 0 -> 1 -> ... -> n-1 -> 0: the first round gathers, the second releases. 2n messages in
+// sequence; never fast, but only one message at a time in the network.
 //
-// One slot: the rounds of call g bring 2g - 1 and 2g. The second token follows only after the first has gone all the
-// way round, and member 0 starts the next call only after its second has, so no two tokens are ever on the way to one
-// slot.
+// One slot: the rounds of call g write 2g - 1 and 2g. The second token starts only when the first has returned, and
+// member 0 starts the next call only when its second token has returned, so one slot never has two tokens in flight.
 #pragma once
 
 #include <string_view>
@@ -26,7 +25,7 @@ struct DoubleRing {
     }
 
 private:
-    // Member 0 sends the token and sees it come back, in both rounds; the others hand it on.
+    // Member 0 sends the token and waits for its return, in both rounds; the others pass it on.
     template <Fabric F>
     static Code pass(F& fabric, const BarrierCall& call, int round) {
         const std::uint64_t token = 2 * call.generation - 1 + static_cast<std::uint64_t>(round);

@@ -12,7 +12,7 @@
 
 namespace npushmem::barrier {
 
-// The fabric of some members of a team, numbered by their places in `members`.
+// The fabric of some members of a team, with their positions in `members` as indices.
 template <class F>
 class SubsetFabric {
 public:

@@ -1,8 +1,8 @@
-// Everybody tells member 0 and waits; member 0 waits for all, then releases one after the other. 2(n-1) messages, all
-// of them at member 0: the simplest, and for small teams on one node hard to beat.
+// Each member signals member 0 and waits; member 0 waits for all, then releases one after the other. 2(n-1) messages,
+// all at member 0: the simplest barrier, and fast for small teams on one node.
 //
-// Arrivals are added to one counter, so the memory does not grow with n. Slots: the counter, and the release, which
-// member 0 writes for call g+1 only after this member has come again: no parity.
+// Arrivals add to one counter, so the memory does not grow with n. Slots: the counter; and the release, which member 0
+// writes for call g+1 only after this member has arrived again. So it needs no parity.
 #pragma once
 
 #include <string_view>
@@ -41,9 +41,8 @@ private:
     }
 };
 
-// The basic barrier of message-passing collectives: linear, with one-sided signals in the place of sends and receives,
-// which leaves nothing to tell it from `linear` but the name that users know.
-
+// The basic barrier of message-passing collectives: linear, with one-sided signals instead of sends and receives. It
+// differs from `linear` only by the name that users know.
 struct Basic {
     static constexpr std::string_view name = "basic";
     static constexpr std::string_view summary = "as linear, under the name of the basic collectives";

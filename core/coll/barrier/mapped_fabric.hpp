@@ -1,4 +1,4 @@
-// The fabric of members that map each other's state: signals are stores, waits are loads, no call in between.
+// The fabric of members that map each other's state: signals are stores, waits are loads, without calls.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ inline FutexCounter line_at(std::byte* state, int slot) {
 
 inline std::atomic_ref<std::uint64_t> slot_at(std::byte* state, int slot) { return line_at(state, slot).counter(); }
 
-// Where the members' states are, when they lie at equal distances: one mapping per node, or a strided team of it.
+// Locates the members' states at equal distances: one mapping per node, or a strided team in it.
 struct StridedStates {
     std::byte* first = nullptr;  // member 0's
     std::ptrdiff_t distance = 0;
@@ -45,7 +45,7 @@ struct StridedStates {
     [[nodiscard]] std::byte* of(int member) const { return first + member * distance; }
 };
 
-// By a table, which must outlive the fabric: `offset` behind what it says.
+// Locates the members' states by a table, which must outlive the fabric; adds `offset` to its entries.
 struct TabledStates {
     std::span<std::byte* const> table;
     std::uint64_t offset = 0;
@@ -53,7 +53,7 @@ struct TabledStates {
     [[nodiscard]] std::byte* of(int member) const { return table[static_cast<std::size_t>(member)] + offset; }
 };
 
-// Either: strided unless there is a table.
+// Strided, unless there is a table.
 struct MemberStates {
     StridedStates strided;
     TabledStates tabled;
@@ -63,23 +63,23 @@ struct MemberStates {
     MemberStates(const TabledStates& states) : tabled(states) {}    // implicit: one of the two
     [[nodiscard]] bool has_table() const { return !tabled.table.empty(); }
     [[nodiscard]] std::byte* of(int member) const { return has_table() ? tabled.of(member) : strided.of(member); }
-    // As far behind these as `offset` says.
+    // Returns the addresses `offset` bytes after these.
     [[nodiscard]] MemberStates behind(std::uint64_t offset) const {
         if (has_table()) return TabledStates{tabled.table, tabled.offset + offset};
         return StridedStates{strided.first + offset, strided.distance};
     }
 };
 
-// One member's view; one thread at a time. The waiter must outlive it.
+// For one member; one thread at a time. The waiter must outlive it.
 template <class States>
 class MappedFabric {
 public:
-    // `members`: the world PEs by team index, all of which every wait depends on. `timeout` 0: none.
+    // `members` are the world PEs by team index; every wait depends on all of them. `timeout` 0: none.
     MappedFabric(States states, PeRange members, const Waiter& waiter, std::chrono::nanoseconds timeout = {})
         : states_(states), members_(members), waiter_(&waiter), timeout_(timeout) {}
 
     Code signal(int member, int slot, std::uint64_t value) {
-        // Releases, for the acquire load in wait(); and the look for sleepers must not come before the store.
+        // Release. Partner: the acquire load in wait(). The check for sleepers must not precede the store.
         FutexCounter line = line_at(states_.of(member), slot);
         line.store(value);
         wake(line);
@@ -87,8 +87,8 @@ public:
     }
 
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) {
-        // Release pairs with the acquire of the adds that come after this one: the last to come has seen what all
-        // others wrote before they came, and hands it on with its release signal.
+        // Release and acquire. Partner: the later adds. The last member to add has seen the earlier writes of all
+        // others, and passes them on with its release signal.
         FutexCounter line = line_at(states_.of(member), slot);
         before = line.counter().fetch_add(value);
         wake(line);
@@ -100,7 +100,7 @@ public:
         return wait_slow_path(awaited, value);
     }
 
-    // Stores need nothing more to land.
+    // Stores arrive without further action.
     Code complete() { return Code::ok; }
 
     [[nodiscard]] bool polls_peers() const { return true; }
@@ -108,7 +108,7 @@ public:
 
 private:
     [[nodiscard]] std::uint64_t load(const AwaitedSlot& awaited) const {
-        // Acquire: pairs with the release store in signal().
+        // Acquire. Partner: the release store in signal().
         return slot_at(states_.of(awaited.member), awaited.slot).load(std::memory_order_acquire);
     }
 
@@ -119,7 +119,7 @@ private:
 
     [[gnu::noinline]] Code wait_slow_path(const AwaitedSlot& awaited, std::uint64_t value) {
         FutexParking parking(line_at(states_.of(awaited.member), awaited.slot));
-        // A member that nobody signals because another one is dead must hear of it too, so the wait needs all of them.
+        // A member may miss a signal because some other member is dead, so the wait depends on all members.
         const WaitFor what{.what = "a barrier", .needs = members_, .timeout = timeout_, .parking = &parking};
         WaitFailure reason;
         const Code code = waiter_->until([&] { return reached(load(awaited), value); }, what, &reason);

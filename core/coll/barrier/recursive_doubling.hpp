@@ -1,8 +1,9 @@
-// In round r every member exchanges signals with the one whose number differs in bit r; members beyond the largest
-// power of two are folded in (power_of_two_fold.hpp). p log2 p + 2(n - p) messages in log2 p rounds, p = that power.
+// Recursive doubling: in round r every member exchanges signals with the member whose number differs in bit r; members
+// beyond the largest power of two fold, see PowerOfTwoFold. p log2 p + 2(n - p) messages in log2 p rounds, p = that
+// power.
 //
 // Slots: the fold's, then one per round and parity. A member that has left call g may signal call g+1 before its signal
-// of call g has landed, as in dissemination.hpp.
+// of call g has arrived, as in Dissemination.
 #pragma once
 
 #include <bit>
@@ -12,12 +13,11 @@
 
 namespace npushmem::barrier {
 
-// What lets schedules for powers of two serve any n: the members beyond the largest power of two fold into a partner
-// before the exchange and are released by it after.
+// Extends schedules for powers of two to any n: each member beyond the largest power of two folds into a partner before
+// the exchange, and the partner releases it afterwards.
 //
-// Slots: the folded member's arrival at its partner, the release at the folded member. Each is written again only after
-// the other has been waited for: no parity.
-
+// Slots: the folded member's arrival at its partner, and the release at the folded member. Each is written again only
+// after a wait for the other, so no parity is needed.
 struct PowerOfTwoFold {
     static constexpr int slots = 2;
 
@@ -73,14 +73,13 @@ private:
     }
 };
 
-// Recursive doubling by put and get: in each round a member looks at its partner until it has come to the round, puts
-// its own arrival there, and waits for the partner's. Three messages where recursive_doubling has one: about 3 p log2
-// p, log2 p round trips.
+// Recursive doubling by put and get: in each round a member polls its partner until it has reached the round, puts its
+// own arrival there, and waits for the partner's. It takes three messages for each one of recursive_doubling: about 3 p
+// log2 p, and log2 p round trips.
 //
 // Slots: the fold's; the stage, written by its own member only (call and round as one growing number); then one per
-// round. No parity: a member puts into a round's slot only after it has seen the partner in that very round, so what it
-// put there in the call before has been waited for.
-
+// round. No parity: a member puts into a round's slot only after it has seen the partner in that round, so the partner
+// has waited for the put of the previous call.
 struct RecursiveDoublingShmem {
     static constexpr std::string_view name = "recursive_doubling_shmem";
     static constexpr std::string_view summary = "pairwise exchange that polls before it puts: log2(n) round trips";

@@ -1,10 +1,11 @@
-// One counter at member 0: everybody adds one, whoever makes it n times the generation has come last and releases the
-// others. On mapped memory the release is one word that all poll, so each PE runs once per call and blocks once: the
-// cheapest way when PEs share cores. The add is contended, so it does not scale with the number of cores.
+// One counter at member 0: each member adds one, and the member that raises it to n times the generation is the last
+// and releases the others. On mapped memory the release is one word that all poll, so each PE runs once per call and
+// blocks once: the cheapest barrier when PEs share cores. The add is contended, so it does not scale with the number of
+// cores.
 //
-// The counter is never reset; it and n * generation wrap together. Slots: the counter, the release word that is polled
-// at member 0, and on other fabrics an own release slot, which is another member's to write at each call. No parity:
-// a member comes to call g+1 only when the release of call g has landed, so two releases never are on the way to it.
+// The counter is never reset; it and n * generation wrap together. Slots: the counter; the release word, polled at
+// member 0; and on other fabrics a release slot of each member. No parity: a member enters call g+1 only when the
+// release of call g has arrived, so at most one release is in flight to it.
 #pragma once
 
 #include <string_view>
@@ -61,13 +62,12 @@ private:
     }
 };
 
-// Everybody raises a flag at home; member 0 looks at one after the other until it is raised, so that nobody is counted
-// twice, then releases all and completes those writes before it leaves. Member 0 does all the work and the others send
-// nothing: n-1 round trips.
+// Each member raises a flag in its own memory. Member 0 polls one flag after the other until it is raised, so none is
+// counted twice, then releases all members and completes those writes before it returns. Member 0 does all the work and
+// the others send nothing: n-1 round trips.
 //
-// Slots: the flag, written by its own member only, and the release, which member 0 writes for call g+1 only after it
-// has seen the flag of g+1: no parity.
-
+// Slots: the flag, written by its own member only; and the release, which member 0 writes for call g+1 only after it
+// has seen the flag of g+1. So it needs no parity.
 struct CentralCounter {
     static constexpr std::string_view name = "central_counter";
     static constexpr std::string_view summary = "member 0 polls everybody's flag, then releases: n-1 round trips";

@@ -1,5 +1,5 @@
-// The fabric of members behind a transport, as an interface: what a schedule needs, one virtual call each. See the
-// concept Fabric in schedule.hpp for what each function promises.
+// The fabric of members behind a transport: an interface with one virtual call per operation. The concept Fabric in
+// schedule.hpp defines each function.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace npushmem::barrier {
 
-// Why a fabric's wait ended without its signal, and the sentence about it.
-
+// Describes a failed wait of a fabric.
 struct FabricFailure {
     AwaitedSlot awaited;
     std::uint64_t expected = 0;
@@ -20,15 +19,16 @@ struct FabricFailure {
     WaitFailure wait;
 };
 
-// Which barrier it was.
+// Identifies a barrier in messages.
 struct BarrierIdentity {
     std::string_view team;  // "world"
     std::string_view algorithm;
     PeRange members;  // world PEs by team index
-    int index = 0;    // of the caller
+    int index = 0;    // the caller's index
 };
 
-// "barrier of team world (4 PEs, algorithm tree, call 7) at PE 2, round 1: waited 0.500 s for the signal of PE 3: ..."
+// Returns "barrier of team world (4 PEs, algorithm tree, call 7) at PE 2, round 1: waited 0.500 s for the signal from
+// PE 3: ..."
 std::string describe(const BarrierIdentity& call, const FabricFailure& failure);
 
 class SignalFabric {
@@ -40,16 +40,16 @@ public:
 
     virtual Code signal(int member, int slot, std::uint64_t value) = 0;
     virtual Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) = 0;
-    // Until a slot, the own one or another member's, has been reached; through a Waiter that drives the transport.
+    // Waits until a slot, this member's or another's, has reached the value; uses a Waiter that drives the transport.
     virtual Code wait(const AwaitedSlot& awaited, std::uint64_t value) = 0;
-    // Until all signals have landed.
+    // Waits until all signals have arrived.
     virtual Code complete() = 0;
     [[nodiscard]] virtual bool polls_peers() const { return false; }
-    // Of the last wait that failed.
+    // Describes the last failed wait.
     [[nodiscard]] virtual FabricFailure failure() const = 0;
 };
 
-// What Barrier holds of it: a copyable handle. The fabric must outlive it.
+// A copyable handle for Barrier. The fabric must outlive it.
 class SignalFabricRef {
 public:
     explicit SignalFabricRef(SignalFabric& fabric) : fabric_(&fabric) {}

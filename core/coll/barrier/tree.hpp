@@ -1,9 +1,9 @@
-// Binomial tree: arrivals are gathered towards member 0, the release comes back the same way, deepest subtree first.
-// 2(n-1) messages, the fewest, at the price of the longest chain: 2 ceil(log2 n) hops.
+// Binomial tree: member 0 gathers the arrivals; the release returns the same way, deepest subtree first. 2(n-1)
+// messages, the minimum, at the cost of the longest chain: 2 ceil(log2 n) hops.
 //
 // Member i's parent is i without its lowest bit; its children are i + 2^k for the k below that bit. Slots: one per
-// child (k), and one for the release. Each write to a slot has been waited for before the next one can be made, so no
-// parity is needed.
+// child (k), and one for the release. Each write to a slot has been waited for before the next one, so no parity is
+// needed.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,7 @@ struct Tree {
     }
 
     // The two halves, for schedules that do something at the root in between. After arrive the root knows that all
-    // members have come, the others have told so.
+    // members have arrived, and the other members have reported it.
     template <Fabric F>
     static Code arrive(F& fabric, const BarrierCall& call) {
         const Code code = gather(fabric, call);
@@ -76,15 +76,13 @@ private:
     }
 };
 
-// Tree of radix k: a member's parent is its number with the lowest digit to the base k that is not 0 made 0. Arrivals
-// are gathered towards member 0, the release comes back the same way, largest subtree first. 2(n-1) messages in
-// 2 ceil(log_k n) levels of up to k-1 children each.
+// Tree of radix k: to get a member's parent, clear the lowest non-zero digit of its number to the base k. Member 0
+// gathers the arrivals; the release returns the same way, largest subtree first. 2(n-1) messages in 2 ceil(log_k n)
+// levels of up to k-1 children each.
 //
-// Slots: one per level and digit of a child, then the release; each has one writer, whose last write has been waited
-// for before the next. The release lies behind what the largest radix needs, so that calls with different radices may
-// follow each other; a slot that then changes its writer does so between two calls, and every write to it has been
-// waited for.
-
+// Slots: one per level and digit of a child, then the release. Each has one writer, whose last write has been waited
+// for before the next. The position of the release suits the largest radix, so that calls with different radices may
+// follow each other. A slot's writer can only change between two calls, when every write to it has been waited for.
 struct KnomialTree {
     static constexpr std::string_view name = "knomial_tree";
     static constexpr std::string_view summary = "tree of radix k (2 to 32), gather and release: 2(n-1) messages";
@@ -101,10 +99,10 @@ struct KnomialTree {
     }
 
 private:
-    // Where a member hangs: children are index + j * k^l for the levels l below `level`.
+    // A member's position: its children are index + j * k^l for the levels l below `level`.
     struct TreePosition {
         int level = 0;
-        int digit = 0;           // the one that is cleared to come to the parent; 0: the root
+        int digit = 0;           // the digit to clear for the parent; 0: the root
         std::int64_t reach = 1;  // k^level
     };
 
@@ -159,13 +157,12 @@ private:
     }
 };
 
-// In round r each remaining member is paired with the one whose number differs in bit r: the higher loses, signals the
-// winner and waits; the lower waits for it and plays on. Who has no opponent goes on by itself. The champion, member 0,
-// releases everybody. 2(n-1) messages; log2 n rounds up, one step down.
+// Tournament: in round r each remaining member is paired with the one whose number differs in bit r. The higher loses:
+// it signals the winner and waits. The lower waits for it and continues, as does a member without an opponent. The
+// champion, member 0, releases all members. 2(n-1) messages; log2 n rounds up, one step down.
 //
 // Slots: one per round at the winner, each written by one opponent only, and the release. Each write has been waited
-// for before the next one can be made: no parity.
-
+// for before the next one, so no parity is needed.
 struct Tournament {
     static constexpr std::string_view name = "tournament";
     static constexpr std::string_view summary = "log2(n) rounds of pairs, the champion releases everybody";

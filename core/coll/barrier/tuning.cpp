@@ -45,7 +45,7 @@ bool parse_range(std::string_view text, TuningRange& range) {
     return (open || parse_number(text.substr(dash + 1), range.max)) && range.min <= range.max;
 }
 
-// One line's rule; false in `found` for a line without one. Failures name the column.
+// Parses one line; `found` is false for a line without a rule. Failures name the column.
 Result<bool> parse_line(std::string_view line, TuningRule& rule) {
     const auto words = words_of(line);
     if (words.empty()) return false;
@@ -54,7 +54,7 @@ Result<bool> parse_line(std::string_view line, TuningRule& rule) {
     };
     constexpr std::size_t fields = 5;
     if (words[0].text != "barrier")
-        return wrong(words[0], fmt::format("\"{}\" is no collective; there is: barrier", words[0].text));
+        return wrong(words[0], fmt::format("\"{}\" is not a collective; expected: barrier", words[0].text));
     if (words.size() != fields)
         return wrong(words.back(), fmt::format("{} fields; a rule has {}: barrier, PEs, PEs per node, PEs per core, "
                                                "algorithm",
@@ -62,7 +62,8 @@ Result<bool> parse_line(std::string_view line, TuningRule& rule) {
     const std::array<TuningRange*, 3> ranges{&rule.members, &rule.per_node, &rule.per_core};
     for (std::size_t i = 0; i < ranges.size(); ++i)
         if (!parse_range(words[i + 1].text, *ranges[i]))
-            return wrong(words[i + 1], fmt::format("\"{}\" is no range; write 8, 2-8, 17- or *", words[i + 1].text));
+            return wrong(words[i + 1],
+                         fmt::format("\"{}\" is not a range; expected 8, 2-8, 17- or *", words[i + 1].text));
     auto plan = parse_plan(words[4].text);
     if (!plan.ok()) return wrong(words[4], plan.status().message());
     rule.plan = plan.value();

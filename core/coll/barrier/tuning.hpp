@@ -1,6 +1,7 @@
-// The decision file of host barriers: which algorithm `auto` takes for which team, as measured on some machine.
+// The decision file of host barriers. It defines which algorithm `auto` selects for which team, as measured on some
+// machine.
 //
-// Text, one rule a line; the first that fits decides, and what none fits is left to the built-in choice:
+// Text, one rule per line. The first matching rule decides; without one the built-in choice applies:
 //
 //     # collective  PEs   PEs per node  PEs per core  algorithm
 //     barrier       2     *             *             two_proc
@@ -39,16 +40,16 @@ class Tuning {
 public:
     Tuning() = default;  // no rules
 
-    // `name` is for messages. Code::config with line and column of what cannot be understood.
+    // `name` is for messages. Fails with Code::config; the message has the line and the column of the error.
     static Result<Tuning> parse(std::string_view text, std::string name);
-    // No rules for an empty path. Code::config when the file cannot be read.
+    // Returns no rules for an empty path. Fails with Code::config when the file cannot be read.
     static Result<Tuning> read(const std::string& path);
 
-    // Null when no rule fits, also when the first that does names an algorithm that cannot serve the team.
+    // Returns null when no rule matches, or when the first match names an algorithm that cannot serve the team.
     [[nodiscard]] const TuningRule* find(const BarrierSelectionInput& selection_input) const;
     [[nodiscard]] const std::string& name() const { return name_; }
     [[nodiscard]] const std::vector<TuningRule>& rules() const { return rules_; }
-    // Equal for equal texts: PEs that compare it know that they will choose alike.
+    // Equal for equal texts: PEs compare it to check that they will choose alike.
     [[nodiscard]] std::uint64_t hash() const { return hash_; }
 
 private:

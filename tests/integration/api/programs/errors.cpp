@@ -213,7 +213,7 @@ void test_wrong_barriers(Checker& check) {
         check.failed_with(name, code, {word});
     };
     refused("treee", NPUSHMEM_E_CONFIG, "tree");
-    refused("linear:2", NPUSHMEM_E_CONFIG, "takes no radix");
+    refused("linear:2", NPUSHMEM_E_CONFIG, "has no radix");
     refused("knomial_tree:1", NPUSHMEM_E_CONFIG, "2 to 32");
     check.equal("a null name", NPUSHMEM_E_ARGUMENT, npushmemx_barrier_all_by(nullptr));
     npushmemx_clear_error();

@@ -118,7 +118,7 @@ TEST(CacheLineExchange, NamesWhoHasNotArrived) {
     const Status status = alone.run(nullptr, 0, 0);
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_THAT(status.message(),
-                AllOf(HasSubstr("small collective operation"), HasSubstr("nothing has come from PE 2")));
+                AllOf(HasSubstr("small collective operation"), HasSubstr("received nothing from PE 2")));
 }
 
 }  // namespace
@@ -191,7 +191,7 @@ TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
     const std::byte late{99};
     const Status status = root.run(&late, nullptr, 1, 0);
     EXPECT_EQ(status.code(), Code::timeout);
-    EXPECT_THAT(status.message(), AllOf(HasSubstr("a small broadcast"), HasSubstr("nothing has come from PE 1")));
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("a small broadcast"), HasSubstr("received nothing from PE 1")));
     for (std::uint64_t call = 0; call < BroadcastRing::depth; ++call) {
         std::byte dest{};
         ASSERT_TRUE(other.run(nullptr, &dest, 1, 0).ok());
@@ -222,7 +222,7 @@ TEST(BroadcastRing, ARootThatDoesNotCallIsNamed) {
     std::array<std::byte, 4> dest{};
     const Status status = alone.run(nullptr, dest.data(), 4, 2);
     EXPECT_EQ(status.code(), Code::timeout);
-    EXPECT_THAT(status.message(), HasSubstr("nothing has come from PE 2"));
+    EXPECT_THAT(status.message(), HasSubstr("received nothing from PE 2"));
     EXPECT_THAT(dest, Each(std::byte{0}));
 }
 

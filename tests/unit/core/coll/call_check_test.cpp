@@ -69,7 +69,7 @@ TEST(CallCheck, TheFirstDifferenceIsEverybodysFailure) {
     differs([](CallRecord& r) { r.members[2] = 9; }, "the team is 0 PEs from 0 by 0 on PE 0 and 9 PEs");
     differs([](CallRecord& r) { r.sequence = 2; }, "of the team t does not make this call");
     differs([](CallRecord& r) { r.magic = 0; }, "of the team t does not make this call");
-    differs([](CallRecord& r) { r.code = static_cast<int>(Code::not_symmetric); }, "has refused its own arguments");
+    differs([](CallRecord& r) { r.code = static_cast<int>(Code::not_symmetric); }, "rejected its own arguments");
 }
 
 TEST(CallCheck, CountsMayDifferWhereTheFunctionSaysSo) {

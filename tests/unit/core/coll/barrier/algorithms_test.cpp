@@ -29,7 +29,7 @@ TEST(ParsePlan, TakesTheRadixWhereThereIsOne) {
     EXPECT_EQ(parse_plan(" knomial_tree:32 ").value().radix, 32);
     for (const char* text : {"dissemination_k:1", "dissemination_k:33", "dissemination_k:", "dissemination_k:4x"})
         EXPECT_THAT(parse_plan(text).status().message(), HasSubstr("it takes 2 to 32")) << text;
-    EXPECT_THAT(parse_plan("linear:4").status().message(), HasSubstr("linear takes no radix"));
+    EXPECT_THAT(parse_plan("linear:4").status().message(), HasSubstr("linear has no radix"));
     EXPECT_EQ(parse_plan("linear:4").status().code(), Code::config);
 }
 

@@ -55,15 +55,15 @@ TEST(Tuning, ARuleForAnAlgorithmThatCannotServeTheTeamIsPassedOver) {
 
 TEST(Tuning, MistakesAreNamedByLineAndColumn) {
     const std::pair<const char*, const char*> wrong[] = {
-        {"barier 2 * * tree\n", "sample, line 1, column 1: \"barier\" is no collective"},
+        {"barier 2 * * tree\n", "sample, line 1, column 1: \"barier\" is not a collective"},
         {"\nbarrier 2 * tree\n", "sample, line 2, column 13: 4 fields; a rule has 5"},
         {"barrier 2 * * tree 4\n", "6 fields"},
-        {"barrier 2- 4 x tree\n", "line 1, column 14: \"x\" is no range"},
-        {"barrier 8-2 * * tree\n", "column 9: \"8-2\" is no range"},
-        {"barrier -2 * * tree\n", "\"-2\" is no range"},
-        {"barrier inf * * tree\n", "\"inf\" is no range"},
+        {"barrier 2- 4 x tree\n", "line 1, column 14: \"x\" is not a range"},
+        {"barrier 8-2 * * tree\n", "column 9: \"8-2\" is not a range"},
+        {"barrier -2 * * tree\n", "\"-2\" is not a range"},
+        {"barrier inf * * tree\n", "\"inf\" is not a range"},
         {"barrier 2 * * treee\n", "column 15: no barrier algorithm is named \"treee\""},
-        {"barrier 2 * * knomial_tree:99\n", "\"99\" is no radix"},
+        {"barrier 2 * * knomial_tree:99\n", "\"99\" is not a radix"},
     };
     for (const auto& [text, message] : wrong) {
         const auto refused = Tuning::parse(text, "sample");
