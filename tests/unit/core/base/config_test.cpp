@@ -76,7 +76,7 @@ TEST(StandardVariables, OwnOnesCountFirstThenTheStandardThenTheDeprecated) {
     EXPECT_EQ(one.value().settings().symmetric_size.value, 3ULL << 20);
 }
 
-// What is not used does not fail the start either.
+// An overruled malformed value does not fail the start.
 TEST(StandardVariables, AMalformedOneThatIsOverruledDoesNoHarm) {
     const auto config =
         Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"SHMEM_SYMMETRIC_SIZE", "lots"}});

@@ -13,7 +13,7 @@ constexpr std::uint64_t mib = 1ULL << 20;
 
 using Files = std::map<std::string, std::string>;
 
-// 1024 MiB, of which 800 are available, unless a test's own files say something else.
+// 1024 MiB, of which 800 are available, unless a test provides its own files.
 AvailableMemory room_of(Files files) {
     files.try_emplace("/proc/meminfo", "MemTotal:  1048576 kB\nMemFree: 1 kB\nMemAvailable:   819200 kB\n");
     return available_memory([&files](const std::string& path) -> std::optional<std::string> {

@@ -185,7 +185,7 @@ TEST_F(HostTableTest, IsSweptWhenNothingInItLives) {
     }
     HostTable::sweep(place);
     EXPECT_EQ(files().size(), 1U) << "a process in it runs";
-    // As if its owner had been killed: the row stays and nobody unlocks any more.
+    // As if its owner had been killed: the row stays and the table stays unlocked.
     {
         ProcessId owner = this_process();
         owner.start += 1;

@@ -137,7 +137,7 @@ std::uint64_t InterleavedMemory::wait_reaches(int word, std::uint64_t value) {
 }
 
 void InterleavedMemory::sleep(int word, std::uint64_t expected) {
-    // The kernel compares and puts to sleep in one step; being woken is another.
+    // The kernel compares and starts the sleep in one step; the wake-up is another.
     const std::uint64_t slept = once([&](std::uint64_t& result) {
         if (!me().late.empty()) return false;
         result = at(word) == expected ? 1 : 0;

@@ -1,10 +1,10 @@
 // Runs a few small programs over shared words through every interleaving of their memory operations, and checks that
-// all of them end, however they are mixed.
+// all of them end in every one.
 //
-// As the barriers' explorer does it: a program's state is the list of results of the operations it has done. To move it
-// one operation further it is run again from the beginning with those results, does one new operation, and goes on to
-// its end over a memory that no longer answers for real (every load gives `InterleavedPrograms::ending`, which must end
-// its waits). So the code that is explored is the code that runs.
+// It works like the barriers' explorer. A program's state is the list of results of the operations it has done. One
+// step runs it again from the beginning with those results and does one new operation. Then it runs to its end over a
+// memory without real answers (every load gives `InterleavedPrograms::ending`, which must end its waits). So the
+// explored code is the code that runs.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct InterleavedWorld {
     [[nodiscard]] std::string key() const;
 };
 
-// The memory as one program sees it during one step.
+// One program's view of the memory during one step.
 class InterleavedMemory {
 public:
     InterleavedMemory(InterleavedWorld& world, int own, std::uint64_t ending)
@@ -46,26 +46,26 @@ public:
     // Sequentially consistent.
     std::uint64_t load(int word);
     void store(int word, std::uint64_t value);
-    // Adds; the program does not look at what was there, which is not remembered then.
+    // Adds; the state does not record the previous value, which the program ignores.
     void raise(int word, std::uint64_t value);
-    // Returns what was there.
+    // Returns the previous value.
     std::uint64_t add(int word, std::uint64_t value);
     std::uint64_t exchange(int word, std::uint64_t value);
-    // Stores `value` where `expected` is; returns what was there.
+    // Stores `value` if the word holds `expected`; returns the previous value.
     std::uint64_t compare_exchange(int word, std::uint64_t expected, std::uint64_t value);
     // A store that later operations of the same program may overtake (a release store).
     void store_late(int word, std::uint64_t value);
-    // As a loop of loads that ends when the word holds the value.
+    // Acts like a loop of loads that ends when the word holds the value.
     void wait_equal(int word, std::uint64_t value);
-    // As a loop of loads that ends when the word holds at least the value; returns what it holds.
+    // Acts like a loop of loads that ends when the word holds at least the value; returns the word.
     std::uint64_t wait_reaches(int word, std::uint64_t value);
-    // As a futex: asleep until woken, unless the word holds another value.
+    // Acts like a futex wait: sleeps until woken, unless the word holds another value.
     void sleep(int word, std::uint64_t expected);
-    // Up to `count` of those asleep on the word, the first to fall asleep first.
+    // Wakes up to `count` sleepers of the word, in the order in which they fell asleep.
     void wake(int word, std::uint32_t count);
 
-    // The program is here as if it had never been anywhere else: what it has seen does not matter from here on. Makes
-    // worlds equal that differ in the past only.
+    // Forgets the program's past: its results so far do not matter from here on. Makes worlds equal that differ only in
+    // the past.
     void forget();
 
     [[nodiscard]] bool moved() const { return moved_; }
@@ -74,10 +74,10 @@ public:
 private:
     InterleavedWorld::Program& me() { return world_->programs[static_cast<std::size_t>(own_)]; }
     std::uint64_t& at(int word) { return world_->words[static_cast<std::size_t>(word)]; }
-    // Replays, or runs `operation` (which may refuse) if it is this step's.
+    // Replays, or runs `operation` (which may be impossible) if it is this step's.
     template <class Operation>
     std::uint64_t once(Operation&& operation);
-    // What changes a word in its place: after the late stores have landed.
+    // An operation that changes a word in place: it waits for the late stores.
     template <class Change>
     std::uint64_t change(int word, Change&& to);
 
@@ -93,7 +93,7 @@ struct InterleavedPrograms {
     std::vector<std::function<void(InterleavedMemory&)>> programs;
     std::vector<std::uint64_t> words;  // at first
     std::uint64_t ending = ~std::uint64_t{0};
-    // Looks at every world; "" or what is wrong. At the end of all programs `ended` is true.
+    // Checks every world; returns "" or the fault. `ended` is true at the end of all programs.
     std::function<std::string(const InterleavedWorld&, bool ended)> check;
     std::size_t bound = 2'000'000;  // states
 };

@@ -78,7 +78,7 @@ TEST(LauncherChannel, ReadsItsDescriptionOnce) {
     ::close(pipe[1]);
 }
 
-// A descriptor that was closed, or is another file by now, is not written to.
+// The channel does not write to a descriptor that was closed or reused.
 TEST(LauncherChannel, TakesNothingWhereItsDescriptionDoesNotFit) {
     std::array<int, 2> pipe{};
     ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC | O_NONBLOCK), 0);

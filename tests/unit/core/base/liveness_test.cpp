@@ -25,7 +25,7 @@ TEST(ParseProcessStat, RefusesWhatIsNoStat) {
     EXPECT_FALSE(parse_process_stat("4711 (a) S 1 2 3").has_value());
 }
 
-// A child that does nothing until it is killed.
+// A child that only waits to be killed.
 class Child {
 public:
     Child() : pid_(::fork()) {

@@ -74,7 +74,7 @@ std::vector<RailId> numbered(const std::vector<unsigned>& numbers, bool given = 
     return out;
 }
 
-// 10.0.<subnet>.<host>/24, as GIDs have it.
+// 10.0.<subnet>.<host>/24 in the form of a GID.
 RailId in_subnet(unsigned number, std::uint8_t subnet, std::uint8_t host = 1) {
     RailId out{number, false, {{}, 120}};
     out.subnet.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, subnet, host};
@@ -103,7 +103,7 @@ TEST(PairRails, PairsInOrderWithoutACommonRail) {
 }
 
 TEST(PairRails, OneSubnetIsOneRailEvenIfTheNumbersDiffer) {
-    // The first NIC of the second host is missing, so that its numbers are lower by one.
+    // The first NIC of the second host is missing, so its numbers are lower by one.
     EXPECT_THAT(pairs({in_subnet(0, 10), in_subnet(1, 11), in_subnet(2, 12)}, {in_subnet(0, 11), in_subnet(1, 12)}),
                 ElementsAre(pair(1, 0), pair(2, 1)));
     EXPECT_THAT(pairs({in_subnet(0, 10), in_subnet(1, 11)}, {in_subnet(0, 11), in_subnet(1, 10)}),
@@ -155,7 +155,7 @@ TEST(PairRails, SaysWhy) {
     EXPECT_EQ(pairing_reason(in_subnet(2, 1), in_subnet(4, 1)), "rails 2 and 4 in one subnet");
 }
 
-// Otherwise one PE relies on a connection that the other does not make.
+// Otherwise one PE would use a connection that the other does not make.
 TEST(PairRails, BothPesGetTheSamePairsInTheSameOrder) {
     std::mt19937 random(7);
     const auto any_pe = [&random] {

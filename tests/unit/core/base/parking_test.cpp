@@ -22,10 +22,10 @@ struct alignas(FutexCounter::bytes) Memory {
     std::byte bytes[FutexCounter::bytes] = {};
 };
 
-// Longer than anybody has to wait for a waker, shorter than a test may take.
+// Longer than any wait for a waker, shorter than the time limit of a test.
 constexpr std::chrono::seconds too_long{30};
 
-// Whether a waker has ended each sleep.
+// Checks whether a waker ended each sleep.
 bool sleep_until(FutexCounter line, std::uint64_t wanted) {
     SystemWaitOs os;
     FutexParking parking(line);
@@ -141,8 +141,8 @@ private:
     Parking& inner_;
 };
 
-// The real Waiter, which goes to sleep as soon as it may. Its looks before it announces itself are left out: one that
-// finds nothing leaves no trace, one that finds the value ends the program without any.
+// The real Waiter, which sleeps as soon as it may. Its checks before the announcement are left out: a failed check
+// leaves no trace, and a successful one ends the program without any.
 void wait_for(InterleavedMemory& memory, std::uint64_t wanted, Parking& parking) {
     testing::FakeWaitOs os;
     WaitCounters counters;
@@ -207,7 +207,7 @@ TEST(ParkingExplored, WakingReachesThoseWhomTheWriterDoesNotWake) {
     expect_sound("three sleepers, one store", world_of(3, 1));
 }
 
-// Each of these looks right and is not; that they are found is what the exploration is worth.
+// Each of these looks right but is wrong. The exploration must find the fault.
 
 TEST(ParkingExplored, FindsAStoreThatTheLookForSleepersOvertakes) {
     const auto late = [](InterleavedMemory& memory, std::uint64_t last) {
@@ -228,7 +228,7 @@ TEST(ParkingExplored, FindsAWriterThatLooksFirst) {
     expect_deadlock("look before the store", world_of(1, 1, sleeper, early));
 }
 
-// Takes the value to be compared when it goes to sleep: the one that it should have seen.
+// Loads the value for the kernel's comparison only when it goes to sleep, instead of the value it has seen.
 class ForgetfulParking final : public Parking {
 public:
     explicit ForgetfulParking(ExploredLine line) : line_(line) {}
@@ -248,7 +248,7 @@ TEST(ParkingExplored, FindsAComparisonWithAValueThatCameLater) {
     expect_deadlock("no value kept from before the second look", world_of(1, 1, forgetful));
 }
 
-// Leaves without a look at the others.
+// Leaves without waking the others.
 class SelfishParking final : public Parking {
 public:
     explicit SelfishParking(ExploredLine line) : line_(line) {}

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t mebibyte = 1ULL << 20;
 
-// More than any machine has. The thread sanitizer leaves a program 1.5 TiB of addresses, and where in them the kernel
-// starts to map is drawn from 1 TiB, so that only a third of them is certain to be free.
+// More memory than any machine has. The thread sanitizer leaves a program 1.5 TiB of addresses, and the kernel's first
+// mapping is at a random place in 1 TiB of them, so only a third is certain to be free.
 #ifdef __SANITIZE_THREAD__
 constexpr std::uint64_t vast = 256ULL << 30;
 #else
@@ -102,11 +102,11 @@ TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
     EXPECT_EQ(refused.code(), Code::memory);
     EXPECT_THAT(refused.message(), HasSubstr("4 TiB wanted"));
     EXPECT_THAT(refused.message(), HasSubstr("available"));
-    // Nothing of it stays behind (within what other processes do meanwhile).
+    // No memory stays committed (apart from other processes' changes meanwhile).
     EXPECT_GT(available_memory().available, before / 2);
 }
 
-// As a process that was stopped while it committed would: another open file of the same memory holds the lock.
+// Like a process stopped during a commit: another open file of the same memory holds the lock.
 TEST(SharedSegment, AnotherThatNeverFinishesIsNotWaitedForForEver) {
     auto segment = SharedSegment::create(4 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
@@ -159,7 +159,7 @@ TEST(SharedSegment, AnotherMemoryUnderTheTicketIsRefused) {
     EXPECT_THAT(SharedSegment::attach(handle).status().message(), HasSubstr("cannot open the memory of process"));
 }
 
-// Tries to make a segment under a limit, says why it could not, and ends.
+// Tries to create a segment under a limit, prints the error, and exits.
 [[noreturn]] void make_under_a_file_limit() {
     rlimit limit{};
     limit.rlim_cur = limit.rlim_max = 4096;
@@ -169,7 +169,7 @@ TEST(SharedSegment, AnotherMemoryUnderTheTicketIsRefused) {
     std::_Exit(refused.ok() ? 1 : 0);
 }
 
-// In a child, because the limit cannot be raised again by everybody.
+// In a child, because only privileged processes can raise the limit again.
 TEST(SharedSegmentDeathTest, AFileSizeLimitIsAnErrorNotASignal) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_EXIT(make_under_a_file_limit(), ::testing::ExitedWithCode(0), "ulimit -f");

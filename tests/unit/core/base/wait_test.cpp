@@ -53,7 +53,7 @@ using namespace std::chrono_literals;
 constexpr WaitBudget full_budget{.polls = 10, .spin_for = 5us, .yield_for = 20us};
 constexpr WaitBudget crowded_budget{.polls = 0, .spin_for = 0us, .yield_for = 20us};
 
-// True from the n-th look on.
+// True from the n-th check on.
 struct ReadyAt {
     int looks_needed;
     int looks = 0;
@@ -217,7 +217,7 @@ TEST_F(Wait, AnEmptyProgressIsNone) {
     EXPECT_EQ(waiter.until(ReadyAt{100}, {}), Code::ok);
 }
 
-// Sleeps as long as it is let, and notes how long that was.
+// Sleeps as long as allowed and records the duration.
 class TimingParking final : public Parking {
 public:
     void announce() override {}
@@ -274,7 +274,7 @@ TEST_F(Wait, CountsThoseWhomItWakes) {
     EXPECT_EQ(waiter.counters().wakes, 3U);
 }
 
-// Writes down the order of calls: the order is the contract.
+// Records the order of calls: the order is the contract.
 class LoggingParking final : public Parking {
 public:
     explicit LoggingParking(std::vector<std::string>& log) : log_(log) {}

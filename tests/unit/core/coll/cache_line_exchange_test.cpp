@@ -17,11 +17,11 @@ namespace npushmem::coll::test {
 
 // Members of a collective operation as threads of one process, over memory of the test's own.
 
-// Sleeps at once and for long: whoever is not woken is missed by the deadline.
+// Sleeps at once and for long: a missing wake-up fails at the deadline.
 inline constexpr WaitBudget sleeps_at_once{0, {}, {}, std::chrono::seconds{100}, std::chrono::seconds{100}};
 inline constexpr WaitBudget yields{0, {}, std::chrono::milliseconds{1}};
 
-// Operation: CacheLineExchange or BroadcastRing. `More`: what its constructor takes between the member's index and the
+// Operation: CacheLineExchange or BroadcastRing. `More`: its constructor's arguments between the member's index and the
 // waiter.
 template <class Operation, class... More>
 struct ThreadsAsMembers {
@@ -78,7 +78,7 @@ using test::yields;
 
 class CacheLineExchangeOf : public ::testing::TestWithParam<int> {};
 
-// What member `from` sends `to` in a round: a cell_length that all know, and bytes that tell the three.
+// The payload from `from` to `to` in a round: its length is known to all, and its bytes differ by round and members.
 std::uint64_t cell_length(int round) {
     return static_cast<std::uint64_t>(round * 7) % (CacheLineExchange::max_payload + 1);
 }
@@ -129,18 +129,18 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-// `bool`: oversubscribed, who waits may sleep until it is woken.
+// `bool`: oversubscribed; then waiting members may sleep until woken.
 using BroadcastRingMembers = test::ThreadsAsMembers<BroadcastRing, bool>;
 using test::sleeps_at_once;
 using test::yields;
 
-// What is sent in a round: a length that all know, and bytes that tell rounds and roots apart.
+// The payload of a round: its length is known to all, and its bytes differ by round and root.
 std::uint64_t length(int round) { return static_cast<std::uint64_t>(round * 7) % (BroadcastRing::max_payload + 1); }
 std::byte content(int root, int round, std::uint64_t i) {
     return static_cast<std::byte>(root * 31 + round * 5 + static_cast<int>(i));
 }
 
-// Roots of some calls in a row, in turn: there is no barrier, so each runs ahead as far as it may.
+// Several consecutive calls per root. There is no barrier, so each root runs ahead as far as it may.
 void broadcast_and_compare(BroadcastRing& ring, int n, int me, int rounds) {
     std::array<std::byte, BroadcastRing::max_payload> payload{};
     std::array<std::byte, BroadcastRing::max_payload> dest{};
@@ -199,7 +199,7 @@ TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
     }
 }
 
-// A root that comes round while the others have read everything, but told it some calls ago, goes on.
+// A root reuses its cells without waiting when the others have read all and acknowledged it some calls ago.
 TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
     for (const int roots : {1, 2}) {
         BroadcastRingMembers members(2, yields, false);

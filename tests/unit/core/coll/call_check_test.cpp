@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Every member checks the record that `of` makes for it; what each got.
+// Every member checks the record that `of` makes for it; returns their results.
 std::vector<Status> check_all(int members, bool mapped, const std::function<CallRecord(int)>& of) {
     fakes::ThreadGroupWorld world(members, mapped);
     std::vector<Status> results(static_cast<std::size_t>(members));

@@ -1,9 +1,9 @@
-// The synchronisation of the collective operations: the real code of a few members, several calls in a row, through
-// every order in which their puts, gets and syncs can happen. Puts land in any order until they are completed.
+// Explores the synchronisation of the collective operations: the real code of a few members, several calls in a row,
+// through every order of their puts, gets and syncs. Puts land in any order until they are completed.
 //
-// As the other explorers do it, a member is moved one operation further by running its program again from the
-// beginning; the memory that it had after each operation is kept, so that what it does to its own memory in between,
-// without the group's help, is done again to that, and to the real one only once.
+// Like the other explorers, it moves a member one operation further by running its program again from the beginning. It
+// keeps the member's memory after each operation, so that the program's own writes in between apply to that copy, and
+// to the real memory only once.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -76,7 +76,7 @@ struct ModelState {
     }
 };
 
-// What is wrong with a group on purpose.
+// A deliberate fault of a group.
 enum class Fault { none, one_half, no_completion, no_sync };
 
 class ExploredGroup final : public Group {
@@ -138,7 +138,7 @@ public:
     [[nodiscard]] std::uint64_t workspace() const override { return 0; }
     unsigned next_workspace_half() override { return fault_ == Fault::one_half ? 0 : halves_++ % 2; }
 
-    // After the program: its memory is what it was at the stop.
+    // After the program, its memory is that at the stop.
     void end() {
         if (stopped_)
             memory() = real_;
@@ -157,7 +157,7 @@ private:
         Status stop{Code::again, "explored so far"};
         if (stopped_) return stop;
         if (at_ < me().done.size()) {
-            // The same place in memory, which the program may point to.
+            // The same address, which the program may have pointers to.
             std::copy(me().done[at_].memory->begin(), me().done[at_].memory->end(), memory().begin());
             ++at_;
             return {};
@@ -191,7 +191,7 @@ private:
 
 std::int32_t value_of(int call, int member) { return (call + 1) * 100 + member; }
 
-// One call of one member: the operation, and what must be in its dest then.
+// One call of one member: the operation, and the expected contents of its dest.
 struct Call {
     std::function<Status(Group&, int call)> run;
     std::function<std::vector<std::int32_t>(int call, int member, int members)> expected;
@@ -233,7 +233,7 @@ std::vector<ModelState> successors(const ModelState& state, const Call& call, Fa
     return out;
 }
 
-// "" or what is wrong.
+// Returns "" or the fault.
 std::string explore(const char* what, int members, const Call& call, Fault fault = Fault::none) {
     constexpr std::size_t bound = 300'000;
     ModelState first;
@@ -266,7 +266,7 @@ std::vector<std::int32_t> one_of_each(int call, int members) {
     return all;
 }
 
-// The root moves, so that each is root while another is already in the next call.
+// The root changes, so that a member is root while another is already in the next call.
 const Call broadcasts{[](Group& group, int call) {
                           return broadcast(group, dest_of(call), source_of(call), 4, call % group.size(), true);
                       },
@@ -311,7 +311,7 @@ TEST(CollectivesExplored, BackToBackCallsOfThree) {
     EXPECT_THAT(explore("collect", 3, collects), IsEmpty());
 }
 
-// The exploration is worth something because it finds these.
+// The exploration must find these.
 
 TEST(CollectivesExplored, FindsAWorkspaceThatTheNextCallOverwrites) {
     EXPECT_EQ(explore("reduce with one half", 2, sums, Fault::one_half), "wrong result");

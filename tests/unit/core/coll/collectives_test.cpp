@@ -29,7 +29,7 @@ void PrintTo(const Shape& shape, std::ostream* out) {
 
 class Collectives : public ::testing::TestWithParam<Shape> {
 protected:
-    // Each member in a thread: body(group, own memory).
+    // Runs body(group, own memory) for each member in a thread.
     static void run(const std::function<void(ThreadGroup&, std::byte*)>& body) {
         Threads world(GetParam().members, GetParam().mapped, GetParam().lines);
         std::vector<std::jthread> threads;
@@ -88,7 +88,7 @@ TEST_P(Collectives, ReductionsOfEverySizeCombineAllInPlaceAndNot) {
     });
 }
 
-// Without a barrier between the calls: what one publishes must not be overwritten while another still reads it.
+// There is no barrier between the calls: a payload must not be overwritten while another member still reads it.
 TEST_P(Collectives, SmallReductionsFollowEachOtherWithoutAPause) {
     run([](ThreadGroup& group, std::byte* memory) {
         for (std::uint32_t round = 0; round < 300; ++round) {

@@ -71,7 +71,7 @@ Interleavings explore(const char* what, std::vector<Program> programs) {
     question.check = [](const InterleavedWorld& world, bool ended) -> std::string {
         if (world.words[inside_word] > 1) return "two hold the lock";
         if (ended && world.words[next_word] != world.words[served_word]) return "somebody still has the lock";
-        // Everybody who got in has taken a ticket.
+        // Every holder has taken a ticket.
         return ended && world.words[data_word] != world.words[served_word] ? "an update is lost" : "";
     };
     Interleavings result = run_all_interleavings(question);
@@ -102,7 +102,7 @@ TEST(TicketLockExplored, TriersTakeItOnlyWhenItIsFree) {
     expect_sound("two that wait and two that try", {user(1), user(1), trier, trier});
 }
 
-// Each of these looks right and is not.
+// Each of these looks right but is wrong.
 
 struct SplitTicket : ExploredLock {
     std::uint32_t take_ticket() {
@@ -114,7 +114,7 @@ struct SplitTicket : ExploredLock {
 
 TEST(TicketLockExplored, FindsATicketThatTwoCanTake) {
     const Program split = [](InterleavedMemory& memory) { use<SplitTicket>(memory, 1); };
-    // Two with one ticket: they get in together, or the second waits for a ticket that has been served.
+    // Two callers with one ticket: both enter, or the second waits for a ticket that has been served.
     EXPECT_THAT(explore("load and store for a ticket", {split, split}).fault, AnyOf("two hold the lock", "deadlock"));
 }
 

@@ -35,7 +35,7 @@ TEST(Sharing, IsOfThoseWhoMapEachOther) {
     for (const int me : {1, 2}) EXPECT_EQ(sharing_group(me, maps), (std::vector<int>{1, 2}));
 }
 
-// One link is down: all agree about who is with whom.
+// One link is down: all PEs agree on the sets.
 TEST(Sharing, IsAPartitionAlsoWhereItDoesNotGoOn) {
     MappingMatrix maps = everybody(4);
     cut(maps, 0, 1);

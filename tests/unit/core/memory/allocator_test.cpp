@@ -12,15 +12,14 @@
 
 namespace npushmem::testing {
 
-// The allocator as anybody would write it first: one byte-granule map, searched from the left. Slow and obviously
-// right.
+// A naive allocator: one byte-granule map, searched from the left. Slow and obviously right.
 
 class AllocatorModel {
 public:
     explicit AllocatorModel(std::uint64_t granules) : taken_(granules, false) {}
 
-    // The lowest place for `count` granules at a multiple of `alignment` granules. `padded` asks as the allocator does
-    // first: for a free range with room for the worst padding.
+    // The lowest place for `count` granules at a multiple of `alignment` granules. `padded` searches first, like the
+    // allocator, for a free range with room for the worst padding.
     [[nodiscard]] std::optional<std::uint64_t> find(std::uint64_t count, std::uint64_t alignment) const {
         for (const std::uint64_t room : {count + alignment - 1, count}) {
             for (const Range& range : free_ranges()) {
@@ -177,8 +176,8 @@ TEST(Allocator, CountsHighWaterAndExtent) {
     EXPECT_EQ(now.free_ranges, 2U);
 }
 
-// One random run of allocate, free and resize, checked against the model after every call. The trace is what another
-// process would have to reproduce.
+// One random run of allocate, free and resize, checked against the model after every call. Another process must
+// reproduce the trace.
 class RandomRun {
 public:
     explicit RandomRun(std::uint32_t seed) : random_(seed), heap_(granules * unit), model_(granules) {}
@@ -294,8 +293,8 @@ TEST(AllocatorProperty, TheSameCallsGiveTheSameOffsets) {
     EXPECT_EQ(one.trace(), other.trace());
 }
 
-// Frees every second block of each generation and asks for blocks of twice the size, which never fit into the holes:
-// the classic way to spread a heap. The extent must stay below the bound that the header promises.
+// Frees every second block of each generation and allocates blocks of twice the size, which never fit into the holes:
+// the classic way to fragment a heap. The extent must stay below the header's bound.
 TEST(AllocatorProperty, ExtentStaysBelowTheFirstFitBound) {
     constexpr std::uint64_t live = 4096 * unit;
     constexpr int doublings = 8;

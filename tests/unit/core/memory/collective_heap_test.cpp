@@ -156,7 +156,7 @@ TEST(CollectiveHeap, ExhaustionHasTheNumbersAndLeavesTheHeapAsItWas) {
 
 TEST(CollectiveHeap, AFailureOfOnePeIsEverybodys) {
     run_pes(2, [](Pe& pe) {
-        // One PE's heap is fuller than the other's: an asymmetry made behind the collective calls.
+        // One PE's heap is fuller than the other's: an asymmetry created outside the collective calls.
         if (pe.number == 1) {
             ASSERT_TRUE(pe.symmetric.allocate(slice * 3 / 4, 64).ok());
         }

@@ -24,7 +24,7 @@ ElfW(Phdr) header(std::uint32_t type, std::uint32_t flags, std::uint64_t address
 }
 
 TEST(ProgramImage, LeavesOutWhatTheLoaderMadeReadOnly) {
-    // As GNU ld lays it out: the first page of the writable segment is read-only after the start.
+    // The layout of GNU ld: the first page of the writable segment is read-only after the start.
     const ElfW(Phdr) headers[] = {
         header(PT_LOAD, PF_R | PF_X, 0, 0x2345, 0x2345),
         header(PT_LOAD, PF_R | PF_W, 0x3e00, 0x1210, 0x5268),
@@ -49,7 +49,7 @@ TEST(ProgramImage, KeepsAPageThatIsReadOnlyInPart) {
 }
 
 TEST(ProgramImage, HasSeveralPartsWhereTheLinkerMadeThem) {
-    // As LLVM's linker does: constants to be relocated have a segment of their own, and so may large variables.
+    // The layout of LLVM's linker: constants to be relocated have a segment of their own, and so may large variables.
     const ElfW(Phdr) headers[] = {
         header(PT_LOAD, PF_R | PF_W, 0x20000, 0x100, 0x100),
         header(PT_LOAD, PF_R | PF_W, 0x10100, 0x200, 0x1f00),

@@ -1,4 +1,4 @@
-// The pages of a fake executable, some memory of the test, become those of a file and come back.
+// The pages of a fake executable, memory of the test, are replaced by those of a file and restored.
 #include "core/memory/symmetric_globals.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ protected:
         if (file >= 0) close(file);
     }
 
-    // `initialised` bytes come from the program's file, as far as anybody knows.
+    // `initialised` bytes appear to come from the program's file.
     void make_program(std::uint64_t bytes, std::uint64_t initialised) {
         variables = static_cast<std::byte*>(
             mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
@@ -78,7 +78,7 @@ TEST_F(SymmetricGlobalsTest, KeepsContentsAndAddresses) {
     EXPECT_STREQ(reinterpret_cast<char*>(variables + 100), "initialised");
     EXPECT_STREQ(reinterpret_cast<char*>(variables + 7 * page_size), "touched since");
     EXPECT_EQ(variables[5 * page_size], std::byte{0});
-    // One memory at two addresses, in both directions, also where nothing had been.
+    // One memory at two addresses, in both directions, also for pages untouched before.
     EXPECT_STREQ(reinterpret_cast<char*>(alias + 100), "initialised");
     alias[4 * page_size] = std::byte{9};
     EXPECT_EQ(variables[4 * page_size], std::byte{9});
@@ -127,7 +127,7 @@ TEST_F(SymmetricGlobalsTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
     EXPECT_EQ(variables[9 * one_mib], std::byte{2});
 }
 
-// Each writer counts in a page of its own; a write into a page that had been copied but not yet replaced would be lost.
+// Each writer counts in a page of its own; a write into a page that was copied but not replaced yet must not be lost.
 TEST_F(SymmetricGlobalsTest, LosesNoWriteOfOtherThreads) {
 #if defined(__SANITIZE_THREAD__)
     GTEST_SKIP() << "the thread sanitizer's own signal handling is inside the atomics that fault here";
@@ -182,7 +182,7 @@ TEST_F(SymmetricGlobalsTest, AChildOfForkHasItsOwn) {
     EXPECT_EQ(value, 2) << "the parent sees what its child wrote";
 }
 
-// Whoever else handles the signal goes on doing so.
+// Other handlers of the signal continue to work.
 TEST(WriteFaultGuard, LeavesOtherFaultsToWhoHandlesThem) {
     static std::byte* memory;
     static volatile int handled;

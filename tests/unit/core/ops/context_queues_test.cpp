@@ -1,5 +1,5 @@
-// Several contexts over the same peers: whose queue is opened, asked and closed when. Against MockTransport, because
-// which calls are not made is the contract.
+// Several contexts over the same peers: when each opens, uses and closes queues. Against MockTransport, because the
+// contract includes the calls that must not happen.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -21,7 +21,7 @@ using ::testing::Not;
 using ::testing::Return;
 using Completion = RemoteAccess::Completion;
 
-// PE 0 of three. Queues have the numbers 1, 2, ... in the order in which they are made.
+// PE 0 of three. Queues are numbered 1, 2, ... in order of creation.
 class ContextQueues : public RemoteAccessFixture {
 protected:
     ContextQueues() : RemoteAccessFixture(3) {}
@@ -44,7 +44,7 @@ protected:
         EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, pe))).WillOnce(Return(Status{}));
         EXPECT_CALL(transport, import_memory(pe, _)).WillOnce(Return(static_cast<std::uint64_t>(100 + pe)));
     }
-    // Puts that complete later; each through a queue of its own, made for it.
+    // Puts that complete later, each over its own new queue.
     void post(RemoteAccess& context, int pe) {
         const auto queue = static_cast<std::uint64_t>(++made_);
         ++open_;
@@ -133,7 +133,7 @@ TEST_F(ContextQueues, WhatIsCompleteIsNotAskedAgain) {
     EXPECT_TRUE(first->quiet().ok()) << "a put whose source is free again may still be under way";
 }
 
-// So that the time of the slowest PE is all that it takes.
+// The slowest PE determines the total time.
 TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
     expect_connection(1);
     expect_connection(2);
@@ -182,7 +182,7 @@ TEST_F(ContextQueues, ThatCannotBeHadAreRefusedWithThePeAndTriedAgain) {
     post(*first, 2);
 }
 
-// A thread that is inside the transport, with one context's queue, holds up no thread of another context.
+// A thread inside the transport, with one context's queue, does not block threads of other contexts.
 TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
     expect_connection(1);
     post(*first, 1);
@@ -197,7 +197,7 @@ TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
     EXPECT_TRUE(first->put(1, 0, &value, 8, Completion::deferred).ok());
 }
 
-// A queue may take as long to close as a silent peer is waited for.
+// Closing a queue may take as long as a wait for a silent peer.
 TEST_F(ContextQueues, AreOpenedWhileAnotherOneCloses) {
     expect_connection(1);
     post(*first, 1);

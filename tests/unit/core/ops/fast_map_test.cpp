@@ -18,7 +18,7 @@ TEST(BlockCopy, SuitsItsRangeOnly) {
         EXPECT_FALSE(suits_block_copy(bytes)) << bytes;
 }
 
-// Every byte of the block and none beside it, at every alignment of both sides to a cache line that matters.
+// Copies every byte of the block and none outside it, at every relevant alignment of both sides.
 TEST(BlockCopy, CopiesTheBlockAndNothingElse) {
     const BlockCopy copy = choose_block_copy();
     constexpr std::size_t margin = 64;

@@ -1,4 +1,4 @@
-// PE 0 of a few, each on a host of its own, behind a transport whose every call is expected.
+// PE 0 of a few PEs, each on its own host, behind a transport that expects every call.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ protected:
         return {sizeof(npushmem_peer), pe, {}, 0, 0, nullptr, "host"};
     }
 
-    // All PEs are reached in this way.
+    // All PEs are reached over this transport.
     void build_map(const Reach& reach) {
         using ::testing::_;
         using ::testing::Return;

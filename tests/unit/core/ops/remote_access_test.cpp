@@ -161,7 +161,7 @@ TEST_F(RemoteAccessTest, ManyBlocksThatLieTogetherAreAPutForEachStaging) {
     end();
 }
 
-// What lies between is read as well; what lies behind the last one is not.
+// Gaps between the blocks are read too, but not the gap after the last one.
 TEST_F(RemoteAccessTest, BlocksThatAreNearAreOneGet) {
     reach_with(everything);
     expect_meeting();
@@ -177,7 +177,7 @@ TEST_F(RemoteAccessTest, BlocksThatAreNearAreOneGet) {
     end();
 }
 
-// Where a request takes its time, what lies between is read even if it is more; where it does not, it is left.
+// Where a request takes time, larger gaps are read; where it does not, they are skipped.
 TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGetIfTheFirstIsNotThereAtOnce) {
     reach_with(everything);
     expect_meeting();
@@ -204,7 +204,7 @@ TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGetIfTheFirstIsNotThereAt
     end();
 }
 
-// A window of them is posted before any is waited for; what was posted is waited for though a later one fails.
+// A window of requests is posted before any wait; posted ones are awaited even if a later one fails.
 TEST_F(RemoteAccessTest, BlocksThatAreFarApartDoNotWaitForEachOther) {
     reach_with(everything);
     expect_meeting();
@@ -344,7 +344,7 @@ TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
     end();
 }
 
-// What another thread would do meanwhile, done from inside the wait: it must find the lock free.
+// Does what another thread would do meanwhile, inside the wait: the lock must be free.
 TEST_F(RemoteAccessTest, OthersGetOnWhileOneWaits) {
     reach_with(everything);
     expect_meeting();
@@ -366,7 +366,7 @@ TEST_F(RemoteAccessTest, OthersGetOnWhileOneWaits) {
     end();
 }
 
-// What one transport's peer needs before it makes room may be behind another transport of ours.
+// A peer of one transport may need progress of our other transport before it makes room.
 TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
     StrictMock<MockTransport> near;
     ON_CALL(near, reach(_)).WillByDefault([](const npushmem_peer& peer) {
@@ -397,7 +397,7 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
     end();
 }
 
-// It would take the failure from the caller, who asks for it by the token.
+// A quiet would take the failure from the caller that polls the token.
 TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
     reach_with(everything);
     expect_meeting();
@@ -441,7 +441,7 @@ TEST_F(RemoteAccessTest, AKnownPeThatHasNoRoomIsAskedAgain) {
     end();
 }
 
-// Where a fetch that was given up may still arrive is nobody else's.
+// The result word of a timed-out fetch is not reused, because the result may still arrive.
 TEST_F(RemoteAccessTest, AFetchThatWasGivenUpKeepsItsWord) {
     reach_with(everything);
     expect_meeting();

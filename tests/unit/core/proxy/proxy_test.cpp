@@ -1,4 +1,4 @@
-// The proxy's thread: it sleeps, is woken, and ends whatever is under way.
+// Tests of the proxy: its thread sleeps, is woken and cancels operations in flight; its worker executes requests.
 
 #include <gmock/gmock.h>
 
@@ -9,8 +9,8 @@
 
 namespace npushmem::proxy {
 
-// What the proxy does with requests: against a fabric in memory where data shall arrive, and against MockTransport
-// where which calls are made, and when, is the contract.
+// The worker's tests use a fabric in memory where data must arrive, and MockTransport where the calls and their times
+// are the contract.
 
 namespace {
 
@@ -105,7 +105,7 @@ TEST_F(FakeWorker, QuietWaitsForWhatWasAskedBeforeOfAllPes) {
     EXPECT_TRUE(requester->answered(2)) << "nothing was asked since";
 }
 
-// Others who go on and on must not keep it from ending.
+// Other requesters that never stop must not keep a quiet from completing.
 TEST_F(FakeWorker, QuietEndsBesideAStream) {
     std::uint64_t source = 5;
     const auto other = std::make_shared<RequesterState>();
@@ -163,7 +163,7 @@ TEST_F(FakeWorker, GivingUpTellsAllWhoWait) {
     EXPECT_FALSE(worker.busy());
 }
 
-// Queues have the numbers 1, 2, ... in the order in which PEs are first used.
+// Queues are numbered 1, 2, ... in the order in which PEs are first used.
 class MockWorker : public RemoteAccessFixture {
 protected:
     MockWorker() : RemoteAccessFixture(3) {}
@@ -221,7 +221,7 @@ TEST_F(MockWorker, SomethingThatLastsHoldsUpNothingThatDoesNot) {
     EXPECT_FALSE(requester->answered(1));
 }
 
-// Of more than are looked at in one go, all have their turn.
+// With more tokens than one call polls, each gets its turn.
 TEST_F(MockWorker, ManyUnderWayAreAllLookedAt) {
     start();
     constexpr int many = 30;
@@ -282,7 +282,7 @@ TEST_F(MockWorker, WithoutPutSignalTheDataIsFencedBeforeTheSignal) {
     EXPECT_EQ(requester->finished(), 1U);
 }
 
-// A quiet would take the failures of tokens that have not been asked for.
+// A quiet would take the failures of tokens that have not been polled.
 TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
     start();
     InSequence order;
@@ -301,7 +301,7 @@ TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
     EXPECT_THAT(told.message(), HasSubstr("transport mock: quiet to PE 1 failed"));
 }
 
-// What the transport has taken may still fail, and nobody has a token to ask for it.
+// An accepted update may still fail, and no token reports it.
 TEST_F(MockWorker, AFailureThatComesLateIsToldToAllWhoseItMayBe) {
     start();
     const auto other = std::make_shared<RequesterState>();
@@ -375,7 +375,7 @@ protected:
     std::uint64_t value = 5;
 };
 
-// As it sleeps for seconds, what it is not woken for would be seen.
+// It sleeps for seconds, so a missing wake-up would be noticed.
 TEST_F(ProxyThread, SleepsWhenIdleAndIsWokenByEachRequest) {
     EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(Return(Code::ok));
     for (std::uint64_t number = 1; number <= 50; ++number) {

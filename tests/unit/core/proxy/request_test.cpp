@@ -53,7 +53,7 @@ TEST(RequestRing, RefusesWhenFullAndLeavesTheRequest) {
     EXPECT_NE(out.requester, nullptr);
 }
 
-// The number says which thread, and which of its requests; the other fields must have come with it.
+// The number identifies the thread and its request; the other fields must match it.
 TEST(RequestRing, LosesNothingOfManyThreads) {
     constexpr std::uint64_t threads = 3;
     constexpr std::uint64_t each = 500;

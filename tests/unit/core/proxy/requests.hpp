@@ -1,4 +1,4 @@
-// Requests as tests of the proxy make them.
+// Requests for tests of the proxy.
 #pragma once
 
 #include "core/proxy/request.hpp"

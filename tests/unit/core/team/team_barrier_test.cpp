@@ -88,7 +88,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Members of a team one after the other in one thread: member i comes at a given time, all leave at another.
+// Members of a team in one thread, one after the other: member i enters at a given time, all leave at another.
 struct BarrierStatisticsTest : ::testing::Test {
     static constexpr std::size_t members = 3;
 
@@ -100,7 +100,7 @@ struct BarrierStatisticsTest : ::testing::Test {
             statistics.push_back(std::make_unique<BarrierStatistics>(all, i, 2, os));
     }
 
-    // The first member's barrier encloses the second's, and so on, so all have come before anybody leaves.
+    // The first member's barrier encloses the second's, and so on, so all enter before any leaves.
     void run_barrier(std::uint64_t number, const std::vector<std::size_t>& order, std::size_t at = 0) {
         os.sleep(nanoseconds{100 * (at + 1)});
         const Code code = statistics[order[at]]->timed_run(number, [&] {
@@ -121,7 +121,7 @@ TEST_F(BarrierStatisticsTest, CountsEveryBarrierAndTimesSome) {
         EXPECT_EQ(one.barriers, 5U);
         EXPECT_EQ(one.timed, 2U);
     }
-    // The first comes 200 ns before the second, 500 ns before the last, with whom all leave.
+    // The first enters 200 ns before the second and 500 ns before the last; then all leave.
     EXPECT_EQ(counts[0].nanoseconds, 2 * 500U);
     EXPECT_EQ(counts[1].nanoseconds, 2 * 300U);
     EXPECT_EQ(counts[0].longest, 500U);

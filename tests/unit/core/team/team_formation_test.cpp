@@ -21,7 +21,7 @@ int index_in(const Pes& pes, int pe) {
     return at == pes.end() ? -1 : static_cast<int>(at - pes.begin());
 }
 
-// What a shared word says of an id, once its maker has made it. Release and acquire: with each other.
+// The state of an id in a shared word, once its maker has made it. Release and acquire are partners.
 class Note {
 public:
     void set(std::uint64_t id) { id_.store(id, std::memory_order_release); }
@@ -63,7 +63,7 @@ TEST(TeamFormation, MakesATeamInAnyOrder) {
     });
 }
 
-// PEs that are no members do nothing; teams that have no PE in common are made at the same time.
+// PEs that are not members do nothing; disjoint teams form at the same time.
 TEST(TeamFormation, NeedsNobodyElse) {
     TeamWorld world(6);
     const Pes some{4, 0, 1};
@@ -94,7 +94,7 @@ TEST(TeamFormation, MakesATeamOfOne) {
     EXPECT_TRUE(table.destroy(made).ok());
 }
 
-// What is split from a listed team is by its numbers, with a list or without.
+// A split of a listed team uses its numbering, with a list or without.
 TEST(TeamFormation, ItsTeamsCanBeSplit) {
     TeamWorld world(4);
     const Pes order{2, 0, 3, 1};
@@ -113,7 +113,7 @@ TEST(TeamFormation, ItsTeamsCanBeSplit) {
     });
 }
 
-// All hear the same sentence, and can go on.
+// All get the same message and can continue.
 TEST(TeamFormation, ContradictionsAreEverybodysFailure) {
     struct Wrong {
         int sizes[3];
@@ -193,7 +193,7 @@ TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
     EXPECT_THAT(world.table(1).form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).message(), HasSubstr("is no id"));
 }
 
-// Whoever comes when all is over is told what became of it, though nobody answers any more.
+// A PE that arrives after the end learns the outcome, although nobody answers any more.
 TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
     TeamWorld world(4);
     Note sizes, made_without, range;
@@ -207,7 +207,7 @@ TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
             EXPECT_EQ(gather(table, range, 0, 5, pe, made).code(), Code::range);
         }
     });
-    // More than there is room for in the mailbox_offset of one that does not look there.
+    // More messages than fit into the mailbox of a PE that does not read it.
     for (int round = 0; round < 2 * TeamMailbox::slots; ++round)
         for (const int pe : {2, 3}) {
             TeamName made;
@@ -221,7 +221,7 @@ TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
         }
 }
 
-// The same while the others are under way, in whatever order they come: nobody waits for what will not be.
+// The same while the others are still forming, in any order of arrival: nobody waits in vain.
 TEST(TeamFormation, ARefusalReachesEverybodyWhenever) {
     TeamWorld world(4);
     std::vector<Note> notes(200);
@@ -237,7 +237,7 @@ TEST(TeamFormation, ARefusalReachesEverybodyWhenever) {
     });
 }
 
-// Two threads of one PE are not two members; neither they nor the others are left waiting.
+// Two threads of one PE do not count as two members; neither they nor the others hang.
 TEST(TeamFormation, OnePeIsNotCountedTwice) {
     for (const int twice : {0, 1}) {
         TeamWorld world(3);
@@ -259,7 +259,7 @@ TEST(TeamFormation, OnePeIsNotCountedTwice) {
     }
 }
 
-// A PE that came and gave up leaves nothing behind: its places are free, and later messages find their way.
+// A PE that arrived and timed out leaves no trace: its slots are free, and later messages arrive.
 TEST(TeamFormation, NothingIsLeftOfAnAttemptThatFailed) {
     TeamWorld world(2, std::chrono::seconds{60});
     const TeamSlotSet before = world.table(0).free_slots();

@@ -10,7 +10,7 @@ namespace npushmem {
 
 namespace {
 
-// The boxes of two PEs, beside those of their tables.
+// The mailboxes of two PEs, next to those of their tables.
 class TeamMailboxTest : public ::testing::Test {
 protected:
     static constexpr std::uint64_t mailbox_offset = 1U << 20;
@@ -63,7 +63,7 @@ TEST_F(TeamMailboxTest, DropsWhatNobodyExpects) {
     EXPECT_FALSE(there.take(5).has_value());
 }
 
-// Many times more than the boxes hold, both ways at a time; each reads when it has written.
+// Many times more messages than the mailboxes hold, in both directions; each PE reads after it has written.
 TEST_F(TeamMailboxTest, TwoWhoWriteToEachOtherDoNotWaitForEachOther) {
     constexpr std::uint32_t messages = 500;
     here.expect(5);
@@ -93,7 +93,7 @@ TEST_F(TeamMailboxTimeout, AFullMailboxIsWaitedForUntilTheDeadline) {
     EXPECT_TRUE(here.send(1, message(5, 8)).ok());
 }
 
-// What another process has written is not trusted.
+// Data from another process is not trusted.
 TEST_F(TeamMailboxTest, AWrongCountIsCut) {
     there.expect(5);
     TeamMessage wrong = message(5, 0);
@@ -108,7 +108,7 @@ TEST_F(TeamMailboxTest, AWrongCountIsCut) {
 
 namespace {
 
-// The boards of two PEs, beside those of their tables.
+// The outcome tables of two PEs, next to those of their team tables.
 class TeamFormationOutcomesTest : public ::testing::Test {
 protected:
     static constexpr std::uint64_t table_offset = 1U << 20;
@@ -153,7 +153,7 @@ TEST_F(TeamFormationOutcomesTest, KnowsWhichIdsWereMade) {
     EXPECT_FALSE(there.was_made(1, 1).value());
 }
 
-// What is read is of the id that was asked for, or nothing; ids of one entry are closed in their order.
+// A lookup returns the outcome of the requested id or nothing; ids that share an entry are closed in order.
 TEST_F(TeamFormationOutcomesTest, IsReadWholeWhileItIsWritten) {
     constexpr std::uint32_t rounds = 20000;
     const auto number_of = [](std::uint32_t round) {

@@ -31,7 +31,7 @@ TEST(TeamTable, PredefinedTeamsAreThere) {
     EXPECT_FALSE(world.table(0).existed({}));
 }
 
-// A name is never given twice, and that of a team that is gone names nothing, though its place serves another.
+// A name is never reused: the name of a destroyed team names nothing, though its slot serves another team.
 TEST(TeamTable, PlacesAreUsedAgainAndNamesAreNot) {
     TeamWorld world(4);
     world.run([](TeamTable& table, int pe) {
@@ -121,7 +121,7 @@ Status first_is_positive(const TeamTable::Arguments& arguments) {
     return arguments[0] >= 1 ? Status{} : Status{Code::range, "the first is 0"};
 }
 
-// The one that is wrong by itself comes without specs, and does not leave the others waiting.
+// The PE with wrong arguments takes part without specs, and the others do not hang.
 TEST(TeamTable, ARefusalOfOneIsToldToAll) {
     TeamWorld world(3);
     const TeamSlotSet before = world.table(0).free_slots();
@@ -155,12 +155,12 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
         TeamName none;
         const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, TeamTable::ArgumentRule::alike);
         EXPECT_EQ(refused.code(), Code::mismatch);
-        // Each is in what its left neighbour names.
+        // Each PE is in the team that its left neighbour names.
         EXPECT_EQ(split(table, table.world(), (pe + 1) % 4, 1, 1, none).code(), Code::mismatch);
     });
 }
 
-// As active sets do it: a place is taken, made ready, and begun, without a parent.
+// Like active sets: claims a slot, prepares it and begins a team, without a parent.
 TEST(TeamTable, GivesOutPlacesOneByOne) {
     TeamWorld world(1);
     TeamTable& table = world.table(0);

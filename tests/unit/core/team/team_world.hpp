@@ -17,23 +17,23 @@ namespace npushmem {
 
 class TeamWorld {
 public:
-    // Who waits for longer than this gives up.
+    // The timeout of every wait.
     explicit TeamWorld(int pes, Duration timeout = std::chrono::seconds{60}) : memory_(pes, TeamTable::pool_bytes) {
         for (int pe = 0; pe < pes; ++pe) pes_.push_back(std::make_unique<Pe>(*this, pe, timeout));
     }
 
-    // Each PE's thread; `part` gets its table and its number.
+    // Runs `part` in each PE's thread, with its table and its number.
     void run(const std::function<void(TeamTable&, int)>& part) {
         memory_.run([&](int pe) { part(table(pe), pe); });
     }
     [[nodiscard]] TeamTable& table(int pe) { return *pes_[static_cast<std::size_t>(pe)]->table; }
     [[nodiscard]] int pes() const { return memory_.pes(); }
     void meet() { memory_.barrier(); }
-    // Everybody finds it dead from now on.
+    // All PEs find it dead from now on.
     void kill(int pe) { dead_.store(pe, std::memory_order_relaxed); }
 
 private:
-    // Relaxed: the number alone matters.
+    // Relaxed: only the number matters.
     struct Watch final : Liveness {
         explicit Watch(const std::atomic<int>& dead) : dead_(dead) {}
         std::optional<int> find_dead(const PeRange& pes) override {

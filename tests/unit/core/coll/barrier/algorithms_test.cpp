@@ -90,7 +90,7 @@ TEST(AlgorithmList, AnUnknownNumberIsAnError) {
     EXPECT_EQ(Algorithms::run(AlgorithmId{Algorithms::count}, fabric, BarrierCall{.n = 2}), Code::argument);
 }
 
-// Writes down what one member does.
+// Records the operations of one member.
 struct Script {
     std::multiset<int> signalled;  // members
     std::multiset<int> waited_for;

@@ -18,7 +18,7 @@
 
 namespace npushmem::barrier::testing {
 
-// The states of a whole team in one process's memory, one beside the other, all zero.
+// The states of a whole team in one process's memory, all zero.
 
 class TeamMemory {
 public:
@@ -37,8 +37,8 @@ private:
     std::vector<Line> lines_;
 };
 
-// A virtual fabric over shared memory that keeps signals back and lets them land in random order, seeded; what a
-// network may do to writes that no fence orders. Signals land only while their sender does something, and at its end.
+// A virtual fabric over shared memory that delays signals and delivers them in random order (seeded), as a network may
+// do with writes that no fence orders. Signals are delivered only while their sender is active, and at its end.
 
 class ReorderingFabric final : public SignalFabric {
 public:
@@ -55,7 +55,7 @@ public:
 
     Code signal(int member, int slot, std::uint64_t value) override {
         if (member == own_) {
-            // Release: pairs with the acquire load of whoever looks.
+            // Release. Partner: the acquire load of any reader.
             slot_at(memory_.of(own_), slot).store(value, std::memory_order_release);
             return Code::ok;
         }
@@ -65,13 +65,13 @@ public:
     }
 
     Code add(int member, int slot, std::uint64_t value, std::uint64_t& before) override {
-        // Both: this member's data goes out, the data of those who came before comes in.
+        // Acquire and release: this member's data is published, and the data of earlier members becomes visible.
         before = slot_at(memory_.of(member), slot).fetch_add(value, std::memory_order_acq_rel);
         return Code::ok;
     }
 
     Code wait(const AwaitedSlot& awaited, std::uint64_t value) override {
-        // Acquire: pairs with the release store in land_one.
+        // Acquire. Partner: the release store in land_one.
         const auto ready = [&] {
             return reached(slot_at(memory_.of(awaited.member), awaited.slot).load(std::memory_order_acquire), value);
         };
@@ -97,7 +97,7 @@ private:
         std::swap(pending_[random_() % pending_.size()], pending_.back());
         const Pending one = pending_.back();
         pending_.pop_back();
-        // Release: pairs with the acquire load of the waiting member.
+        // Release. Partner: the acquire load of the waiting member.
         slot_at(memory_.of(one.member), one.slot).store(one.value, std::memory_order_release);
     }
 
@@ -127,8 +127,8 @@ using namespace std::chrono_literals;
 // Threads outnumber the cores of most machines.
 constexpr WaitBudget oversubscribed{.polls = 0, .spin_for = 0us, .yield_for = 4ms};
 
-// Every member writes the number of the call before it comes, and looks at everybody's after. The plain words are what
-// a user's data is: only the barrier orders them, and the thread sanitizer sees whether it does.
+// Every member writes the number of the call before it enters and checks all members' numbers afterwards. The words are
+// plain, like a user's data: only the barrier orders them, and the thread sanitizer detects a missing order.
 class EntryLog {
 public:
     explicit EntryLog(int n) : entered_(static_cast<std::size_t>(n)) {}
@@ -142,8 +142,8 @@ private:
     std::vector<std::uint64_t> entered_;
 };
 
-// Two barriers for each call: after the first all have entered, the second keeps the next call's writes away from this
-// call's reads.
+// Two barriers per call: after the first all have entered; the second separates the next call's writes from this call's
+// reads.
 template <class AnyBarrier>
 bool run_calls(AnyBarrier& barrier, const std::vector<AlgorithmId>& algorithms, int calls, int member, EntryLog& log) {
     for (int call = 1; call <= calls; ++call) {
@@ -257,7 +257,7 @@ struct DeadPe final : Liveness {
     int dead;
 };
 
-// Member 1 of PEs 2, 4, 6, 8, alone: nobody else ever comes.
+// Member 1 of PEs 2, 4, 6, 8, alone: no other member arrives.
 struct SingleMember : ::testing::Test {
     using Mapped = MappedFabric<StridedStates>;
 

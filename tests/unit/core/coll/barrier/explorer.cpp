@@ -145,7 +145,7 @@ void Explorer::deliver_each(const ModelState& state, std::vector<ModelState>& ou
     }
 }
 
-// Without an order, flights are a set: one order of writing them down makes equal worlds look equal.
+// Signals in flight form a set if unordered: a canonical order makes equal worlds compare equal.
 void Explorer::canonicalize(ModelState& state) const {
     if (config_.delivery != Delivery::unordered) return;
     std::sort(state.in_flight.begin(), state.in_flight.end(), [](const auto& a, const auto& b) {

@@ -1,15 +1,15 @@
 // Runs the real schedules of a small team through every interleaving of their memory operations, over a fabric that
-// delivers signals at once, in order, or in any order, and checks that nobody leaves a call before all have entered it,
-// and that nobody waits for ever.
+// delivers signals at once, in order, or in any order. Checks that no member leaves a call before all have entered it,
+// and that no member waits forever.
 //
-// Not every order is told apart. A wait that is fulfilled stays fulfilled (slots grow), and a signal that is put into
-// the network is nobody's until it lands: such a step of one member is taken at once and alone, for doing it earlier
-// can only bring a fault forward. The first operation of a call is never taken so: entering late is what finds those
-// who left early.
+// It does not distinguish every order. A satisfied wait stays satisfied (slots grow), and a signal in flight affects
+// nobody until it lands. Such a step of one member is taken at once and alone: taking it earlier can only expose a
+// fault earlier. The first operation of a call is never taken like this, because a late entry exposes members that left
+// early.
 //
-// How: a member's state is the list of results of the operations it has done. To move it one operation further, its
-// program is run again from the beginning with those results, does one new operation, and is stopped by a fabric that
-// returns `again`. So the code that is explored is the code that runs, not a model of it.
+// A member's state is the list of results of the operations it has done. One step runs its program again from the
+// beginning with those results and does one new operation; then a fabric that returns `again` stops it. So the explored
+// code is the code that runs, not a model of it.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct ModelState {
     std::uint64_t& slot(int member, int index) {
         return slots[static_cast<std::size_t>(member * slots_per_member + index)];
     }
-    // Equal for worlds with the same future: results of calls that are over do not count.
+    // Equal for worlds with the same future: results of completed calls do not count.
     [[nodiscard]] std::string key() const;
 };
 
@@ -80,11 +80,11 @@ public:
 
     void enter(int call) { entering_ = call; }
     [[nodiscard]] bool moved() const { return moved_; }
-    // The operation done may be taken to come before everything that others could do meanwhile: see Explorer.
+    // Marks the operation as independent: it may precede everything that others could do meanwhile, see Explorer.
     [[nodiscard]] bool early() const { return early_; }
 
 private:
-    // Whether an operation changes nothing for the others, so that the order between it and theirs does not matter.
+    // Whether an operation changes nothing for the others, so that its order with theirs does not matter.
     enum class Visibility { to_others, to_nobody };
     // Runs `operation` (returns whether it could be done, and its result) if it is this step's; otherwise replays.
     template <class Operation>

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Schedules that look right and are not. The explorer is worth something because it finds each.
+// Schedules that look right but are wrong. The explorer must find each fault.
 namespace faulty {
 
 // Dissemination without parity: the signal of one call can land after that of the next and hide it.
@@ -64,7 +64,7 @@ Code short_dissemination(ReplayFabric& fabric, const BarrierCall& call) {
     return Code::ok;
 }
 
-// A binomial tree that releases its children before the own release has come.
+// A binomial tree that releases its children before its own release has arrived.
 Code early_release(ReplayFabric& fabric, const BarrierCall& call) {
     if (call.index == 0) {
         const Code came = fabric.wait({.member = 0, .slot = 0}, call.generation);
@@ -82,7 +82,7 @@ Code early_release(ReplayFabric& fabric, const BarrierCall& call) {
     return up != Code::ok ? up : fabric.wait({.member = 2, .slot = 1}, call.generation);
 }
 
-// The original central counter: member 0 lowers the flags that the others raise, and does not wait until it has. It
+// The original central counter: member 0 lowers the flags that the others raise, without waiting for completion, and
 // then takes a flag of the last call for one of the next.
 Code lowered_flags(ReplayFabric& fabric, const BarrierCall& call, bool completing) {
     if (call.index != 0) {
@@ -121,7 +121,7 @@ Code shifted_distance(ReplayFabric& fabric, const BarrierCall& call) {
     return Code::ok;
 }
 
-// A double ring in which member 0 does not receive, as one finds it printed.
+// A double ring in which member 0 does not receive, as some publications print it.
 Code ring_without_receiving(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < 2; ++round) {
         const std::uint64_t token = 2 * call.generation - 1 + static_cast<std::uint64_t>(round);
@@ -135,7 +135,7 @@ Code ring_without_receiving(ReplayFabric& fabric, const BarrierCall& call) {
     return Code::ok;
 }
 
-// Recursive doubling that forgets to release the folded member's partner: the folded one leaves when it has signed in.
+// Recursive doubling without the release of folded members: a folded member leaves as soon as it has signalled.
 Code fold_without_release(ReplayFabric& fabric, const BarrierCall& call) {
     if (call.index == 2) return fabric.signal(0, 0, call.generation);
     if (call.index == 0) {
@@ -147,7 +147,7 @@ Code fold_without_release(ReplayFabric& fabric, const BarrierCall& call) {
     return sent != Code::ok ? sent : fabric.wait({.member = call.index, .slot = slot}, call.generation);
 }
 
-// The generation counted before the last wait: a member that is called again counts twice.
+// The generation is counted before the last wait: a member that runs again counts twice.
 Code constant_generation(ReplayFabric& fabric, const BarrierCall& call) {
     return Dissemination::run(fabric, BarrierCall{call.n, call.index, 0, 1 + call.generation % 2});
 }
@@ -221,8 +221,8 @@ protected:
     TwoNodes two_{GetParam().n};
 };
 
-// Three calls are enough to bring each slot of either parity back once. Five members: the first team in which the
-// members of a round are neither all nor a power of two.
+// Three calls reuse each slot of either parity once. Five members: the smallest team in which the members of a round
+// are neither all nor a power of two.
 TEST_P(Exhaustive, BackToBackCallsInEveryInterleaving) {
     const Exploration found = explore(config(3));
     EXPECT_THAT(found.fault, IsEmpty());
@@ -332,7 +332,7 @@ TEST(Explorer, FindsTheEarlyRelease) {
     EXPECT_THAT(explore({.schedule = faulty::early_release, .n = 3, .slots = 2}).fault, HasSubstr("too early"));
 }
 
-// The same fault without the search's help: the reduction itself notices that its ground is gone.
+// The same fault without the search: the reduction itself detects that its assumption is violated.
 TEST(Explorer, SaysThatASlotWentBack) {
     EXPECT_THAT(
         explore({.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .delivery = Delivery::unordered}).fault,
@@ -366,7 +366,7 @@ TEST(Explorer, FindsTheStaleFlagOfACentralCounterThatDoesNotComplete) {
 }
 
 TEST(Explorer, FindsTheShiftedDistanceFromElevenMembersOn) {
-    // Too many states to see them all; the fault is near.
+    // Too many states to visit them all; the fault is near the start.
     const auto fault_of = [](int n) {
         return explore({.schedule = faulty::shifted_distance, .n = n, .calls = 1, .slots = 6, .bound = 200'000}).fault;
     };
