@@ -70,7 +70,7 @@ private:
 // has seen the flag of g+1. So it needs no parity.
 struct CentralCounter {
     static constexpr std::string_view name = "central_counter";
-    static constexpr std::string_view summary = "member 0 polls everybody's flag, then releases: n-1 round trips";
+    static constexpr std::string_view summary = "member 0 polls every flag, then releases all: n-1 round trips";
 
     static constexpr int slots(int /*n*/) { return 2; }
 

@@ -165,7 +165,7 @@ private:
 // for before the next one, so no parity is needed.
 struct Tournament {
     static constexpr std::string_view name = "tournament";
-    static constexpr std::string_view summary = "log2(n) rounds of pairs, the champion releases everybody";
+    static constexpr std::string_view summary = "log2(n) rounds of pairs, the champion releases all";
 
     static constexpr int slots(int n) { return ceil_log2(n) + 1; }
 

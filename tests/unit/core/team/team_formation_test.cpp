@@ -187,10 +187,11 @@ TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
     EXPECT_EQ(table.form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
     for (const std::uint64_t wrong :
          {std::uint64_t{0}, std::uint64_t{5}, TeamFormation::id_of(2, 1), ~std::uint64_t{0}})
-        EXPECT_THAT(table.form_team(wrong, 1, 0, 0, made).message(), HasSubstr("is no id")) << wrong;
+        EXPECT_THAT(table.form_team(wrong, 1, 0, 0, made).message(), HasSubstr("has made the id")) << wrong;
     EXPECT_EQ(table.form_team(table.make_id(), 3, 0, 0, made).code(), Code::range);
     EXPECT_EQ(table.form_team(table.make_id(), 0, 0, 0, made).code(), Code::range);
-    EXPECT_THAT(world.table(1).form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).message(), HasSubstr("is no id"));
+    EXPECT_THAT(world.table(1).form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).message(),
+                HasSubstr("has made the id"));
 }
 
 // A PE that arrives after the end learns the outcome, although nobody answers any more.
