@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Texts, NoStandardSize,
                          ::testing::Values("", "m", "-1", "1x", "lots", "nan", "inf", "0x10", "1,5m", "99999999t",
                                            "20kk", "1Gfoo", "1g b", "1kibi", "16777216.5t", "1b", "7 k", "1e3"));
 
-TEST(StandardVariables, AnyValueTurnsTheOthersOn) {
+TEST(StandardVariables, AnyValueEnablesTheOthers) {
     for (const char* value : {"", "0", "1", "yes", "whatever"}) {
         const auto config =
             Config::read(FakeEnvironment{{"SHMEM_INFO", value}, {"SHMEM_VERSION", value}, {"SHMEM_DEBUG", value}});
@@ -77,7 +77,7 @@ TEST(StandardVariables, OwnOnesCountFirstThenTheStandardThenTheDeprecated) {
 }
 
 // An overruled malformed value does not fail the start.
-TEST(StandardVariables, AMalformedOneThatIsOverruledDoesNoHarm) {
+TEST(StandardVariables, IgnoresAMalformedOverruledVariable) {
     const auto config =
         Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"SHMEM_SYMMETRIC_SIZE", "lots"}});
     EXPECT_TRUE(config.ok()) << config.status().message();
@@ -133,7 +133,7 @@ struct Malformed {
 
 class MalformedVariable : public ::testing::TestWithParam<Malformed> {};
 
-TEST_P(MalformedVariable, IsNamedWithItsValueAndWhatIsAccepted) {
+TEST_P(MalformedVariable, IsReportedWithItsValueAndTheAcceptedSyntax) {
     const std::string name = std::string("NPUSHMEM_") + GetParam().name;
     const auto config = Config::read(FakeEnvironment{{name, GetParam().value}});
     EXPECT_EQ(config.status().code(), Code::config);
@@ -180,7 +180,7 @@ TEST(Config, AMalformedPluginValueIsRefused) {
     EXPECT_THAT(config.value().declare("fake", rows).message(), HasSubstr("NPUSHMEM_FAKE_SEED='x'"));
 }
 
-TEST(CheckTyped, KnowsTheTypesOfTheInterface) {
+TEST(CheckTyped, AcceptsTheTypesOfTheInterface) {
     EXPECT_TRUE(check_typed("bool", "on").ok());
     EXPECT_TRUE(check_typed("int", "-3").ok());
     EXPECT_FALSE(check_typed("uint", "-3").ok());

@@ -32,7 +32,7 @@ TEST(AvailableMemory, IsTheMachinesWithoutAGroup) { expect_room(room_of({}), 800
 
 TEST(AvailableMemory, IsNothingWhenNothingCanBeRead) { expect_room(room_of({{"/proc/meminfo", ""}}), 0, 0, false); }
 
-TEST(AvailableMemory, IsWhatTheGroupLeaves) {
+TEST(AvailableMemory, IsTheRemainderOfTheGroup) {
     expect_room(room_of({{"/proc/self/cgroup", "0::/job\n"},
                          {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
                          {"/sys/fs/cgroup/job/memory.current", "31457280\n"}}),
@@ -53,7 +53,7 @@ TEST(AvailableMemory, SeesTheLimitAtTheMountWhenThePathIsOneOfTheOutside) {
                 50 * mib, true);
 }
 
-TEST(AvailableMemory, DoesNotCountFilePagesThatCanBeGivenBack) {
+TEST(AvailableMemory, CountsReclaimableFilePagesAsAvailable) {
     expect_room(room_of({{"/proc/self/cgroup", "0::/job\n"},
                          {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
                          {"/sys/fs/cgroup/job/memory.current", "104857600\n"},
@@ -71,7 +71,7 @@ TEST(AvailableMemory, IsNeverBelowNothing) {
     expect_room(room_of(odd), 100 * mib, 100 * mib, true);
 }
 
-TEST(AvailableMemory, KnowsVersion1) {
+TEST(AvailableMemory, SupportsVersion1) {
     expect_room(room_of({{"/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:hugetlb,memory:/job\n"},
                          {"/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "104857600\n"},
                          {"/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "73400320\n"},

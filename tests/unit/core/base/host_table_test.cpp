@@ -129,7 +129,7 @@ TEST_F(HostTableTest, AKilledHolderBlocksNobody) {
     EXPECT_TRUE(HostTable::lock(place, long_time).ok());
 }
 
-TEST_F(HostTableTest, WhoWaitedForARemovedTableMakesANewOne) {
+TEST_F(HostTableTest, AWaiterForARemovedTableCreatesANewOne) {
     // The child waits for the lock while the parent removes the last row, and with it the file.
     auto mine = std::make_unique<HostTable>(locked());
     const pid_t pid = ::fork();
@@ -158,7 +158,7 @@ TEST_F(HostTableTest, StartsAfreshWhereTheMakerDiedEarly) {
     EXPECT_THAT(locked().rows(), IsEmpty());
 }
 
-TEST_F(HostTableTest, RefusesWhatIsNoTable) {
+TEST_F(HostTableTest, RejectsAFileThatIsNotATable) {
     ASSERT_TRUE(locked().add(std::vector{row_of(this_process(), 1, 'a')}).ok());
     std::ofstream(files().at(0)) << std::string(1000, '?');
     const auto table = HostTable::lock(place, short_time);
@@ -197,7 +197,7 @@ TEST_F(HostTableTest, IsSweptWhenNothingInItLives) {
     EXPECT_TRUE(files().empty());
 }
 
-TEST_F(HostTableTest, SaysWhereItCannotBe) {
+TEST_F(HostTableTest, ErrorNamesTheFolder) {
     place.folder += "/missing";
     const auto table = HostTable::lock(place, short_time);
     ASSERT_FALSE(table.ok());

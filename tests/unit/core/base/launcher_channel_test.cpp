@@ -43,7 +43,7 @@ TEST(LauncherRecord, APieceOfAnotherBeforeItIsIgnored) {
     EXPECT_EQ(LauncherRecord::decode(body_of({line, 1, "pe 1/4", "cut off"}).substr(0, 12) + body_of(record)), record);
 }
 
-TEST(LauncherRecord, OtherBytesAreNone) {
+TEST(LauncherRecord, RejectsOtherBytes) {
     for (const char* bytes : {"", "l3", "\x02", "\x02l3", "\x02l3\x1fpe", "\x02x3\x1f\x1ftext"})
         EXPECT_EQ(LauncherRecord::decode(bytes), std::nullopt) << bytes;
 }

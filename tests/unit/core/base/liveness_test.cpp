@@ -18,7 +18,7 @@ TEST(ParseProcessStat, TheCommandMayHoldAnything) {
     EXPECT_EQ(stat->start, 987654U);
 }
 
-TEST(ParseProcessStat, RefusesWhatIsNoStat) {
+TEST(ParseProcessStat, RejectsMalformedText) {
     EXPECT_FALSE(parse_process_stat("").has_value());
     EXPECT_FALSE(parse_process_stat("4711 (a)").has_value());
     EXPECT_FALSE(parse_process_stat("4711 (a) ").has_value());

@@ -87,13 +87,13 @@ std::vector<RailPair> pairs(const std::vector<RailId>& mine, const std::vector<R
 
 RailPair pair(std::size_t mine, std::size_t theirs) { return {mine, theirs}; }
 
-TEST(PairRails, PairsEqualNumbersWhateverTheirPlace) {
+TEST(PairRails, PairsEqualNumbersAtAnyPosition) {
     EXPECT_THAT(pairs(numbered({0, 1}), numbered({0, 1})), ElementsAre(pair(0, 0), pair(1, 1)));
     EXPECT_THAT(pairs(numbered({0, 1}), numbered({1, 0})), ElementsAre(pair(0, 1), pair(1, 0)));
     EXPECT_THAT(pairs(numbered({0, 1, 2}), numbered({2, 1})), ElementsAre(pair(1, 1), pair(2, 0)));
 }
 
-TEST(PairRails, LeavesOutWhatHasNoCounterpartWhereThereIsACommonRail) {
+TEST(PairRails, SkipsUnmatchedPortsIfThereIsACommonRail) {
     EXPECT_THAT(pairs(numbered({0, 1}), numbered({1, 2})), ElementsAre(pair(1, 0)));
 }
 
@@ -130,7 +130,7 @@ TEST(PairRails, LengthsOfSubnetsCount) {
     EXPECT_EQ(pairing_reason(whole, whole), "rail 1 on both ends");
 }
 
-TEST(PairRails, TheUsersNumbersComeBeforeSubnets) {
+TEST(PairRails, TheUsersNumbersPrecedeSubnets) {
     auto mine = std::vector{in_subnet(0, 10), in_subnet(1, 11)};
     auto theirs = std::vector{in_subnet(1, 10), in_subnet(0, 11)};
     for (auto* pe : {&mine, &theirs})
@@ -149,7 +149,7 @@ TEST(PairRails, IsEmptyWithoutPorts) {
     EXPECT_THAT(pairs(numbered({1}), {}), IsEmpty());
 }
 
-TEST(PairRails, SaysWhy) {
+TEST(PairRails, DescribesTheReason) {
     EXPECT_EQ(pairing_reason({2, false, {}}, {2, false, {}}), "rail 2 on both ends");
     EXPECT_EQ(pairing_reason({2, false, {}}, {4, false, {}}), "rails 2 and 4, no rail in common");
     EXPECT_EQ(pairing_reason(in_subnet(2, 1), in_subnet(4, 1)), "rails 2 and 4 in one subnet");

@@ -203,13 +203,11 @@ TEST(ParkingExplored, NoWakeUpIsLost) {
     expect_sound("two sleepers, two stores", world_of(2, 2));
 }
 
-TEST(ParkingExplored, WakingReachesThoseWhomTheWriterDoesNotWake) {
-    expect_sound("three sleepers, one store", world_of(3, 1));
-}
+TEST(ParkingExplored, WakingReachesAllSleepers) { expect_sound("three sleepers, one store", world_of(3, 1)); }
 
 // Each of these looks right but is wrong. The exploration must find the fault.
 
-TEST(ParkingExplored, FindsAStoreThatTheLookForSleepersOvertakes) {
+TEST(ParkingExplored, FindsAStoreOvertakenByTheCheckForSleepers) {
     const auto late = [](InterleavedMemory& memory, std::uint64_t last) {
         memory.store_late(value_word, last);
         ExploredLine line{&memory};
@@ -218,7 +216,7 @@ TEST(ParkingExplored, FindsAStoreThatTheLookForSleepersOvertakes) {
     expect_deadlock("store without a fence", world_of(1, 1, sleeper, late));
 }
 
-TEST(ParkingExplored, FindsAWriterThatLooksFirst) {
+TEST(ParkingExplored, FindsAWriterThatChecksBeforeItStores) {
     const auto early = [](InterleavedMemory& memory, std::uint64_t last) {
         ExploredLine line{&memory};
         const bool somebody = line.sleepers() != 0;
@@ -240,7 +238,7 @@ private:
     ExploredLine line_;
 };
 
-TEST(ParkingExplored, FindsAComparisonWithAValueThatCameLater) {
+TEST(ParkingExplored, FindsAComparisonWithALaterValue) {
     const auto forgetful = [](InterleavedMemory& memory, std::uint64_t wanted) {
         ForgetfulParking parking(ExploredLine{&memory});
         wait_for(memory, wanted, parking);
@@ -264,7 +262,7 @@ private:
     std::uint64_t seen_ = 0;
 };
 
-TEST(ParkingExplored, FindsATreeOfWakingThatEnds) {
+TEST(ParkingExplored, FindsABrokenWakeTree) {
     const auto selfish = [](InterleavedMemory& memory, std::uint64_t wanted) {
         SelfishParking parking(ExploredLine{&memory});
         wait_for(memory, wanted, parking);

@@ -20,7 +20,7 @@ TEST(Nearest, FindsMisspellingsAndRefusesStrangers) {
     EXPECT_EQ(nearest("FOO", {"SYMMETRIC_SIZE", "DEBUG"}), "");
 }
 
-TEST(Nearest, CompletesWhatOnlyOneBeginsWith) {
+TEST(Nearest, CompletesAUniquePrefix) {
     EXPECT_EQ(nearest("comb", {"combine", "contexts"}), "combine");
     EXPECT_EQ(nearest("com", {"combine", "compare"}), "");
     EXPECT_EQ(nearest("co", {"combine", "put"}), "");
@@ -60,7 +60,7 @@ TEST(ParseSize, TakesUnitsOfAnySpelling) {
     EXPECT_EQ(parse_size("1t").value().value, 1ULL << 40);
 }
 
-TEST(ParseSize, RefusesWhatIsNoSize) {
+TEST(ParseSize, RejectsMalformedSizes) {
     for (const char* bad : {"", "G", "-1", "1.5G", "1X", "1GG", "1Gfoo", "5ib", "1kibi", "1 2", "0x10"})
         EXPECT_THAT(parse_size(bad).status().message(), HasSubstr("is not a size")) << bad;
     EXPECT_THAT(parse_size("99999999T").status().message(), HasSubstr("fits into 64 bits"));

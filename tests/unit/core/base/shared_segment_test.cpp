@@ -72,7 +72,7 @@ std::uint64_t committed_bytes(const SharedSegment& segment) {
 }
 
 // The first piece of 64 MiB fits into the file; the second would make it longer than a program may make files.
-TEST(SharedSegment, ACommitThatFailsHalfWayIsUndoneUnlessANicMayKnowThePages) {
+TEST(SharedSegment, RevertsAPartialCommitUnlessPagesAreRetained) {
     auto segment = SharedSegment::create(64 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
     rlimit before{};
@@ -107,7 +107,7 @@ TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
 }
 
 // Like a process stopped during a commit: another open file of the same memory holds the lock.
-TEST(SharedSegment, AnotherThatNeverFinishesIsNotWaitedForForEver) {
+TEST(SharedSegment, CommitTimesOutWhenAnotherProcessHoldsTheLock) {
     auto segment = SharedSegment::create(4 * mebibyte, "");
     ASSERT_TRUE(segment.ok());
     auto other = SharedSegment::attach(segment.value().handle());
@@ -131,7 +131,7 @@ TEST(SharedSegment, LeavesNoNameAndNoDescriptor) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(SharedSegment, AFolderThatCannotHoldItIsNamed) {
+TEST(SharedSegment, ErrorNamesTheUnusableFolder) {
     const auto refused = SharedSegment::create(mebibyte, "/proc");
     EXPECT_FALSE(refused.ok());
     EXPECT_THAT(refused.status().message(), HasSubstr("an unnamed file in '/proc'"));

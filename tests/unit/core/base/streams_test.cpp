@@ -10,7 +10,7 @@ namespace npushmem {
 
 namespace {
 
-TEST(WholeFile, IsItsContent) {
+TEST(WholeFile, ReturnsTheContent) {
     const std::string path = ::testing::TempDir() + "whole_file_" + std::to_string(::getpid());
     for (const std::size_t bytes : {0U, 1U, 65536U, 200'000U}) {
         const std::string content(bytes, '\0');

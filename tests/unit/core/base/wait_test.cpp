@@ -87,7 +87,7 @@ struct Wait : ::testing::Test {
     WaitFailure failure;
 };
 
-TEST_F(Wait, WhatIsTrueCostsOneLook) {
+TEST_F(Wait, ATrueConditionIsCheckedOnce) {
     const Waiter waiter(full_budget, os, counters);
     ReadyAt ready{1};
     EXPECT_EQ(waiter.until(ready, {}), Code::ok);
@@ -174,7 +174,7 @@ TEST_F(Wait, ADeadPeEndsTheWait) {
     EXPECT_LT(failure.waited, 13ms);
 }
 
-TEST_F(Wait, WhatTheDeadWroteBeforeCounts) {
+TEST_F(Wait, SeesWritesOfAPeBeforeItsDeath) {
     const Waiter waiter(full_budget, os, counters, &liveness);
     bool written = false;
     liveness.dead = 5;
@@ -182,7 +182,7 @@ TEST_F(Wait, WhatTheDeadWroteBeforeCounts) {
     EXPECT_EQ(waiter.until([&] { return written; }, {.needs = PeRange::one(5)}, &failure), Code::ok);
 }
 
-TEST_F(Wait, AWaitThatNeedsNobodyAsksNobody) {
+TEST_F(Wait, AWaitWithoutPesChecksNoLiveness) {
     const Waiter waiter(full_budget, os, counters, &liveness);
     liveness.dead = 5;
     EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 1s}, &failure), Code::timeout);
@@ -225,7 +225,7 @@ public:
     void retract() override {}
 };
 
-TEST_F(Wait, WhoWillBeWokenSleepsUntilItMustAskForTheDead) {
+TEST_F(Wait, AParkedWaiterSleepsUntilTheNextLivenessCheck) {
     const Waiter waiter(crowded_budget, os, counters, &liveness);
     TimingParking parking;
     const WaitFor what{.needs = PeRange::one(1), .parking = &parking};
@@ -236,14 +236,14 @@ TEST_F(Wait, WhoWillBeWokenSleepsUntilItMustAskForTheDead) {
     EXPECT_EQ(counters.parks, os.sleeps.size());
 }
 
-TEST_F(Wait, WhoWillBeWokenByNobodyInParticularSleepsLong) {
+TEST_F(Wait, AParkedWaiterWithoutPesSleepsLong) {
     const Waiter waiter(crowded_budget, os, counters);
     TimingParking parking;
     EXPECT_EQ(waiter.until([&] { return os.time() > 5s; }, {.parking = &parking}), Code::ok);
     EXPECT_THAT(os.sleeps, Each(nanoseconds(250ms)));
 }
 
-TEST_F(Wait, ADeadlineEndsASleepThatAWriterCouldEnd) {
+TEST_F(Wait, ADeadlineEndsAParkedSleep) {
     const Waiter waiter(crowded_budget, os, counters);
     TimingParking parking;
     const auto begin = os.time();
@@ -251,7 +251,7 @@ TEST_F(Wait, ADeadlineEndsASleepThatAWriterCouldEnd) {
     EXPECT_THAT(os.time() - begin, Le(nanoseconds(301ms)));
 }
 
-TEST_F(Wait, WhoDrivesProgressSleepsNoLongerForBeingWoken) {
+TEST_F(Wait, AParkedWaiterWithProgressSleepsWithinTheBudget) {
     const std::function<void()> progress = [] {};
     const Waiter waiter(crowded_budget, os, counters, nullptr, &progress);
     TimingParking parking;
@@ -267,7 +267,7 @@ TEST_F(Wait, CountsTheTimeOfLongWaits) {
     EXPECT_LE(counters.time, static_cast<std::uint64_t>((os.time() - begin).count()));
 }
 
-TEST_F(Wait, CountsThoseWhomItWakes) {
+TEST_F(Wait, CountsWokenSleepers) {
     const Waiter waiter(full_budget, os, counters);
     waiter.count_woken(2);
     waiter.count_woken(1);
@@ -286,7 +286,7 @@ private:
     std::vector<std::string>& log_;
 };
 
-TEST_F(Wait, LooksAgainBetweenAnnouncingAndParking) {
+TEST_F(Wait, ChecksAgainBetweenAnnouncingAndParking) {
     std::vector<std::string> log;
     LoggingParking parking(log);
     const Waiter waiter(crowded_budget, os, counters);
@@ -300,7 +300,7 @@ TEST_F(Wait, LooksAgainBetweenAnnouncingAndParking) {
     EXPECT_THAT(os.sleeps, SizeIs(0));
 }
 
-TEST_F(Wait, RetractsWhenTheSecondLookSucceeds) {
+TEST_F(Wait, RetractsWhenTheSecondCheckSucceeds) {
     std::vector<std::string> log;
     LoggingParking parking(log);
     const Waiter waiter(crowded_budget, os, counters);

@@ -100,19 +100,19 @@ void exchange_and_compare(CacheLineExchange& exchange, int n, int me, int rounds
     }
 }
 
-TEST_P(CacheLineExchangeOf, BringsEveryMembersBytesToEveryOther) {
+TEST_P(CacheLineExchangeOf, DeliversAllBytesToAllMembers) {
     LineExchangeMembers members(GetParam(), yields);
     members.run([&](CacheLineExchange& exchange, int me) { exchange_and_compare(exchange, GetParam(), me, 500); });
 }
 
-TEST_P(CacheLineExchangeOf, WakesThoseThatSleep) {
+TEST_P(CacheLineExchangeOf, WakesSleepers) {
     LineExchangeMembers members(GetParam(), sleeps_at_once);
     members.run([&](CacheLineExchange& exchange, int me) { exchange_and_compare(exchange, GetParam(), me, 60); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CacheLineExchangeOf, ::testing::Values(1, 2, 3, 5, CacheLineExchange::max_members));
 
-TEST(CacheLineExchange, NamesWhoHasNotArrived) {
+TEST(CacheLineExchange, NamesTheMissingMember) {
     LineExchangeMembers members(3, yields);
     CacheLineExchange alone = members.member(1, std::chrono::milliseconds{5});
     const Status status = alone.run(nullptr, 0, 0);
@@ -162,7 +162,7 @@ TEST_P(BroadcastRingOf, BroadcastsFollowEachOtherWithoutABarrier) {
     members.run([&](BroadcastRing& ring, int me) { broadcast_and_compare(ring, GetParam(), me, 1000); });
 }
 
-TEST_P(BroadcastRingOf, WakesThoseThatSleepWherePesAreCrowded) {
+TEST_P(BroadcastRingOf, WakesSleepersWhenOversubscribed) {
     BroadcastRingMembers members(GetParam(), sleeps_at_once, true);
     members.run([&](BroadcastRing& ring, int me) { broadcast_and_compare(ring, GetParam(), me, 200); });
 }
@@ -180,7 +180,7 @@ TEST(BroadcastRing, WithoutADestOnlyTheOthersGetIt) {
     EXPECT_EQ(dest, source);
 }
 
-TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
+TEST(BroadcastRing, ARootIsAtMostDepthCallsAhead) {
     BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::milliseconds{5});
     BroadcastRing other = members.member(1, std::chrono::milliseconds{5});
@@ -200,7 +200,7 @@ TEST(BroadcastRing, ARootIsAheadOfTheOthersByTheDepthAtMost) {
 }
 
 // A root reuses its cells without waiting when the others have read all and acknowledged it some calls ago.
-TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
+TEST(BroadcastRing, NeverWaitsForAMemberThatHasReadAll) {
     for (const int roots : {1, 2}) {
         BroadcastRingMembers members(2, yields, false);
         std::array<BroadcastRing, 2> ring{members.member(0, std::chrono::milliseconds{5}),
@@ -216,7 +216,7 @@ TEST(BroadcastRing, WhoHasReadEverythingIsNeverWaitedFor) {
     }
 }
 
-TEST(BroadcastRing, ARootThatDoesNotCallIsNamed) {
+TEST(BroadcastRing, NamesAMissingRoot) {
     BroadcastRingMembers members(3, yields, false);
     BroadcastRing alone = members.member(1, std::chrono::milliseconds{5});
     std::array<std::byte, 4> dest{};

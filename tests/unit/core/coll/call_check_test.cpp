@@ -50,7 +50,7 @@ TEST(CallCheck, EqualCallsPass) {
     expect_all([](int) { return call(""); }, Code::ok, "");
 }
 
-TEST(CallCheck, TheFirstDifferenceIsEverybodysFailure) {
+TEST(CallCheck, TheFirstDifferenceFailsAllMembers) {
     const auto third = [](auto change) {
         return [change](int member) {
             CallRecord record = call("f");
@@ -72,7 +72,7 @@ TEST(CallCheck, TheFirstDifferenceIsEverybodysFailure) {
     differs([](CallRecord& r) { r.code = static_cast<int>(Code::not_symmetric); }, "rejected its own arguments");
 }
 
-TEST(CallCheck, CountsMayDifferWhereTheFunctionSaysSo) {
+TEST(CallCheck, CountsMayDifferIfTheFunctionAllowsIt) {
     const auto collect = [](int member) {
         CallRecord record = call("collect", static_cast<std::uint64_t>(member));
         record.counts_differ = 1;

@@ -313,11 +313,11 @@ TEST(CollectivesExplored, BackToBackCallsOfThree) {
 
 // The exploration must find these.
 
-TEST(CollectivesExplored, FindsAWorkspaceThatTheNextCallOverwrites) {
+TEST(CollectivesExplored, FindsAnOverwrittenWorkspace) {
     EXPECT_EQ(explore("reduce with one half", 2, sums, Fault::one_half), "wrong result");
 }
 
-TEST(CollectivesExplored, FindsPutsThatNobodyCompletes) {
+TEST(CollectivesExplored, FindsIncompletePuts) {
     EXPECT_EQ(explore("fcollect without completion", 2, fcollects, Fault::no_completion), "wrong result");
     EXPECT_EQ(explore("broadcast without completion", 2, broadcasts, Fault::no_completion), "wrong result");
 }

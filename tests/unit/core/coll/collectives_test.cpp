@@ -52,7 +52,7 @@ std::uint32_t* words(std::byte* memory, std::uint64_t offset) {
     return reinterpret_cast<std::uint32_t*>(memory + offset);
 }
 
-TEST_P(Collectives, BroadcastGivesEverybodyTheRootsArray) {
+TEST_P(Collectives, BroadcastCopiesTheRootsArrayToAll) {
     run([](ThreadGroup& group, std::byte* memory) {
         for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{20000}})
             for (int root = 0; root < group.size(); ++root) {
@@ -118,7 +118,7 @@ TEST_P(Collectives, ScansOfEverySizeAddUpToTheMemberOrBeforeIt) {
     });
 }
 
-TEST_P(Collectives, CollectTakesCountsThatDiffer) {
+TEST_P(Collectives, CollectAcceptsDifferentCounts) {
     run([](ThreadGroup& group, std::byte* memory) {
         const auto given = [](int member) { return static_cast<std::uint64_t>(member % 3) * 5; };
         for (std::uint64_t i = 0; i < 10; ++i) words(memory, 0)[i] = number(group.index(), i);

@@ -91,7 +91,7 @@ void expect_sound(const char* what, std::vector<Program> programs) {
     EXPECT_TRUE(result.complete);
 }
 
-TEST(TicketLockExplored, OneAtATimeAndEverybodyInTheEnd) {
+TEST(TicketLockExplored, ExcludesOthersAndServesAll) {
     expect_sound("two, three times each", {user(3), user(3)});
     expect_sound("three, twice each", {user(2), user(2), user(2)});
     expect_sound("four, once each", {user(1), user(1), user(1), user(1)});
@@ -112,7 +112,7 @@ struct SplitTicket : ExploredLock {
     }
 };
 
-TEST(TicketLockExplored, FindsATicketThatTwoCanTake) {
+TEST(TicketLockExplored, FindsADuplicateTicket) {
     const Program split = [](InterleavedMemory& memory) { use<SplitTicket>(memory, 1); };
     // Two callers with one ticket: both enter, or the second waits for a ticket that has been served.
     EXPECT_THAT(explore("load and store for a ticket", {split, split}).fault, AnyOf("two hold the lock", "deadlock"));
@@ -126,7 +126,7 @@ struct SplitTry : ExploredLock {
     }
 };
 
-TEST(TicketLockExplored, FindsATryThatLooksFirst) {
+TEST(TicketLockExplored, FindsANonAtomicTry) {
     const Program split = [](InterleavedMemory& memory) { try_once<SplitTry>(memory); };
     EXPECT_EQ(explore("look, then take", {split, split}).fault, "two hold the lock");
 }
@@ -138,7 +138,7 @@ struct ForgottenRelease : ExploredLock {
     }
 };
 
-TEST(TicketLockExplored, FindsALockThatIsNotGivenOn) {
+TEST(TicketLockExplored, FindsALockThatIsNotPassedOn) {
     const Program keep = [](InterleavedMemory& memory) { use<ForgottenRelease>(memory, 1); };
     EXPECT_EQ(explore("not given on", {keep, keep}).fault, "deadlock");
 }

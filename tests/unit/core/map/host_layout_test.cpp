@@ -40,7 +40,7 @@ TEST(HostLayout, EveryPartOfTheIdentityCounts) {
 }
 
 // All shapes up to 4 hosts of 8 PEs, laid out in both ways.
-TEST(HostLayout, TellsBlockFromRoundRobinForEveryShape) {
+TEST(HostLayout, DistinguishesBlockFromRoundRobinForEveryShape) {
     for (int hosts = 1; hosts <= 4; ++hosts) {
         for (int each = 1; each <= 8; ++each) {
             std::vector<int> block;

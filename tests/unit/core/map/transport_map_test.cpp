@@ -19,7 +19,7 @@ void cut(MappingMatrix& maps, int a, int b) {
 
 TEST(Sharing, IsOfAllWhereAllMapAll) { EXPECT_EQ(sharing_group(1, everybody(3)), (std::vector<int>{0, 1, 2})); }
 
-TEST(Sharing, IsOfOneWhereNobodyMapsAnother) {
+TEST(Sharing, IsASingletonWithoutMappings) {
     MappingMatrix maps = everybody(3);
     cut(maps, 0, 1);
     cut(maps, 0, 2);
@@ -27,7 +27,7 @@ TEST(Sharing, IsOfOneWhereNobodyMapsAnother) {
     for (const int me : {0, 1, 2}) EXPECT_EQ(sharing_group(me, maps), std::vector<int>{me});
 }
 
-TEST(Sharing, IsOfThoseWhoMapEachOther) {
+TEST(Sharing, IsTheSetOfPesThatMapEachOther) {
     MappingMatrix maps = everybody(5);
     for (const int a : {0, 3, 4})
         for (const int b : {1, 2}) cut(maps, a, b);

@@ -71,7 +71,7 @@ std::uint64_t must(Result<std::uint64_t> result) {
     return result.ok() ? result.value() : ~std::uint64_t{0};
 }
 
-TEST(Allocator, GivesTheLowestFittingPlace) {
+TEST(Allocator, ReturnsTheLowestFit) {
     Allocator heap(10 * unit);
     EXPECT_EQ(must(heap.allocate(1)), 0U);
     EXPECT_EQ(must(heap.allocate(2 * unit)), unit);
@@ -125,7 +125,7 @@ TEST(Allocator, ExhaustionHasTheNumbers) {
     EXPECT_THAT(status.message(), HasSubstr("largest free block has 384"));
 }
 
-TEST(Allocator, RefusesOffsetsThatAreNoAllocation) {
+TEST(Allocator, RejectsOffsetsThatAreNotAllocations) {
     Allocator heap(16 * unit);
     const auto at = must(heap.allocate(3 * unit));
     EXPECT_THAT(heap.free(at + unit).message(), HasSubstr("inside the allocation of 192 bytes at 0x0"));
@@ -285,7 +285,7 @@ TEST(AllocatorProperty, AgreesWithTheNaiveModel) {
     }
 }
 
-TEST(AllocatorProperty, TheSameCallsGiveTheSameOffsets) {
+TEST(AllocatorProperty, EqualCallsReturnEqualOffsets) {
     RandomRun one(42);
     RandomRun other(42);
     for (int i = 0; i < 1000; ++i) one.step();

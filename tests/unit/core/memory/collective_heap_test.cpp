@@ -154,7 +154,7 @@ TEST(CollectiveHeap, ExhaustionHasTheNumbersAndLeavesTheHeapAsItWas) {
     });
 }
 
-TEST(CollectiveHeap, AFailureOfOnePeIsEverybodys) {
+TEST(CollectiveHeap, AFailureOfOnePeFailsAll) {
     run_pes(2, [](Pe& pe) {
         // One PE's heap is fuller than the other's: an asymmetry created outside the collective calls.
         if (pe.number == 1) {
@@ -168,7 +168,7 @@ TEST(CollectiveHeap, AFailureOfOnePeIsEverybodys) {
     });
 }
 
-TEST(CollectiveHeap, HeapsThatDrifedApartAreFound) {
+TEST(CollectiveHeap, DetectsDifferentHeaps) {
     run_pes(2, [](Pe& pe) {
         if (pe.number == 1) {
             ASSERT_TRUE(pe.symmetric.allocate(64, 64).ok());
@@ -191,7 +191,7 @@ TEST(CollectiveHeap, ReallocKeepsTheContent) {
     });
 }
 
-TEST(CollectiveHeap, ReallocWaitsForWhatOthersStillPutIntoTheObject) {
+TEST(CollectiveHeap, ReallocWaitsForPutsOfOthersIntoTheObject) {
     run_pes(2, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, 8, 64);
         auto behind = pe.heap.allocate(HeapCall::malloc, 8, 64);
@@ -243,7 +243,7 @@ TEST(CollectiveHeap, ReallocThatFailsOnOnePeIsUndoneOnAll) {
     });
 }
 
-TEST(CollectiveHeap, APeThatMakesNoHeapCallIsFoundAndTheNextCallIsGoodAgain) {
+TEST(CollectiveHeap, DetectsAPeWithoutAHeapCallAndRecovers) {
     run_pes(3, [](Pe& pe) {
         auto first = pe.heap.allocate(HeapCall::malloc, 64, 64);
         ASSERT_TRUE(first.ok());
@@ -258,7 +258,7 @@ TEST(CollectiveHeap, APeThatMakesNoHeapCallIsFoundAndTheNextCallIsGoodAgain) {
     });
 }
 
-TEST(CollectiveHeap, WhatIsNoObjectCannotBeFreed) {
+TEST(CollectiveHeap, RejectsFreeOfANonObject) {
     run_pes(1, [](Pe& pe) {
         int local = 0;
         const Status outside = pe.heap.free(&local);

@@ -23,7 +23,7 @@ ElfW(Phdr) header(std::uint32_t type, std::uint32_t flags, std::uint64_t address
     return made;
 }
 
-TEST(ProgramImage, LeavesOutWhatTheLoaderMadeReadOnly) {
+TEST(ProgramImage, ExcludesThePartThatTheLoaderMadeReadOnly) {
     // The layout of GNU ld: the first page of the writable segment is read-only after the start.
     const ElfW(Phdr) headers[] = {
         header(PT_LOAD, PF_R | PF_X, 0, 0x2345, 0x2345),
@@ -38,7 +38,7 @@ TEST(ProgramImage, LeavesOutWhatTheLoaderMadeReadOnly) {
     EXPECT_EQ(image.segments[0].initialised, 0x2000U) << "up to the end of the page in which the file's bytes end";
 }
 
-TEST(ProgramImage, KeepsAPageThatIsReadOnlyInPart) {
+TEST(ProgramImage, KeepsAPartlyReadOnlyPage) {
     const ElfW(Phdr) headers[] = {
         header(PT_LOAD, PF_R | PF_W, 0x3e00, 0x400, 0x400),
         header(PT_GNU_RELRO, PF_R, 0x3e00, 0x300, 0x300),
@@ -100,7 +100,7 @@ TEST(ProgramImage, OfThisProgramHoldsItsVariables) {
     EXPECT_EQ(image_of_this_program().identity, image.identity);
 }
 
-TEST(DescribePlace, TellsWhereAnAddressIs) {
+TEST(DescribePlace, DescribesAnAddress) {
     int local = 0;
     const auto allocated = std::make_unique<int>();
     EXPECT_THAT(describe_address(&local), HasSubstr("stack"));

@@ -86,7 +86,7 @@ TEST_F(SymmetricGlobalsTest, KeepsContentsAndAddresses) {
     EXPECT_EQ(alias[9 * page_size + 5], std::byte{8});
 }
 
-TEST_F(SymmetricGlobalsTest, GivesBackWhatThePeersWrote) {
+TEST_F(SymmetricGlobalsTest, KeepsPeersWritesAfterRestoration) {
     make_program(10 * page_size, page_size);
     ASSERT_TRUE(share().ok());
     alias[3 * page_size] = std::byte{1};
@@ -183,7 +183,7 @@ TEST_F(SymmetricGlobalsTest, AChildOfForkHasItsOwn) {
 }
 
 // Other handlers of the signal continue to work.
-TEST(WriteFaultGuard, LeavesOtherFaultsToWhoHandlesThem) {
+TEST(WriteFaultGuard, PassesOtherFaultsToTheirHandlers) {
     static std::byte* memory;
     static volatile int handled;
     memory = static_cast<std::byte*>(mmap(nullptr, 2 * page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

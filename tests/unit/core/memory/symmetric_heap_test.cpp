@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using Committed = CommitMap::Range;
 constexpr std::uint64_t commit_unit = CommitMap::unit;
 
-TEST(CommitMap, AsksForWholeUnitsThatAreNotThereYet) {
+TEST(CommitMap, ReturnsUncommittedUnits) {
     CommitMap map(10 * commit_unit);
     EXPECT_THAT(map.missing(10, 20), ElementsAre(Committed{0, commit_unit}));
     map.mark({commit_unit, 2 * commit_unit}, true);
@@ -30,7 +30,7 @@ TEST(CommitMap, ARangeAcrossABorderNeedsBothUnits) {
     EXPECT_THAT(map.missing(commit_unit - 1, 2), ElementsAre(Committed{0, 2 * commit_unit}));
 }
 
-TEST(CommitMap, OnlyWholeUnitsInsideAreGivenBack) {
+TEST(CommitMap, ReleasesOnlyWholeUnitsInside) {
     EXPECT_EQ(CommitMap::inside(1, 3 * commit_unit), (Committed{commit_unit, 2 * commit_unit}));
     EXPECT_EQ(CommitMap::inside(0, 3 * commit_unit), (Committed{0, 3 * commit_unit}));
     EXPECT_EQ(CommitMap::inside(1, commit_unit).bytes, 0U);
@@ -51,7 +51,7 @@ struct AllocationTrackerTest : ::testing::Test {
     }
 };
 
-TEST_F(AllocationTrackerTest, KnowsWhatLiesWholeInOneObject) {
+TEST_F(AllocationTrackerTest, AcceptsRangesInsideOneObject) {
     tracker.add(128, 64);
     tracker.add(192, 10);
     expect(128, 64, Code::ok, "");
@@ -63,7 +63,7 @@ TEST_F(AllocationTrackerTest, KnowsWhatLiesWholeInOneObject) {
     expect(0, 1, Code::argument, "in no object");
 }
 
-TEST_F(AllocationTrackerTest, RemembersWhatWasFreedUntilItLivesAgain) {
+TEST_F(AllocationTrackerTest, RemembersFreedRangesUntilTheyAreReused) {
     tracker.add(0, 64);
     tracker.add(64, 64);
     tracker.add(128, 64);
@@ -107,7 +107,7 @@ protected:
     std::optional<SymmetricHeap> heap;
 };
 
-TEST_F(SymmetricHeapTest, CommitsWhatIsAllocatedAndNoMore) {
+TEST_F(SymmetricHeapTest, CommitsOnlyAllocatedMemory) {
     const std::uint64_t before = heap->committed_bytes();
     const std::uint64_t offset = must_allocate(3 * mib);
     std::memset(heap->at(offset), 0x5a, 3 * mib);
@@ -115,7 +115,7 @@ TEST_F(SymmetricHeapTest, CommitsWhatIsAllocatedAndNoMore) {
     EXPECT_LE(heap->committed_bytes(), before + 3 * mib + 2 * CommitMap::unit);
 }
 
-TEST_F(SymmetricHeapTest, KeepsALittleOfWhatIsFreedForTheNextObject) {
+TEST_F(SymmetricHeapTest, RetainsALittleFreedMemory) {
     const std::uint64_t offset = must_allocate(4 * mib);
     const std::uint64_t with_object = heap->committed_bytes();
     ASSERT_TRUE(heap->free(offset).ok());
@@ -124,7 +124,7 @@ TEST_F(SymmetricHeapTest, KeepsALittleOfWhatIsFreedForTheNextObject) {
     EXPECT_EQ(heap->committed_bytes(), with_object);
 }
 
-TEST_F(SymmetricHeapTest, GivesBackWhatIsMuch) {
+TEST_F(SymmetricHeapTest, ReturnsLargeFreedMemory) {
     const std::uint64_t before = heap->committed_bytes();
     const std::uint64_t large = must_allocate(40 * mib);
     ASSERT_TRUE(heap->free(large).ok());
@@ -135,7 +135,7 @@ TEST_F(SymmetricHeapTest, GivesBackWhatIsMuch) {
     EXPECT_EQ(*heap->at(again + 20 * mib), std::byte{0});
 }
 
-TEST_F(SymmetricHeapTest, KeepsEverythingWhereANicKnowsThePages) {
+TEST_F(SymmetricHeapTest, KeepsFreedMemoryWithRetainedPages) {
     heap->retain_pages();
     const std::uint64_t large = must_allocate(40 * mib);
     const std::uint64_t with_object = heap->committed_bytes();
@@ -153,14 +153,14 @@ TEST_F(SymmetricHeapTest, ManyObjectsKeepNoMoreThanOneWould) {
     EXPECT_LE(heap->committed_bytes(), used - 48 * mib + 17 * mib);
 }
 
-TEST_F(SymmetricHeapTest, RefusesAlignmentsThatTheSliceDoesNotHave) {
+TEST_F(SymmetricHeapTest, RejectsAlignmentsAboveThatOfTheSlice) {
     const auto refused = heap->allocate(64, 2 * HostMemory::slice_alignment(heap->bytes()));
     EXPECT_EQ(refused.status().code(), Code::argument);
     EXPECT_NE(refused.status().message().find("exceeds the largest supported"), std::string::npos);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(heap->at(must_allocate(64, mib))) % mib, 0U);
 }
 
-TEST_F(SymmetricHeapTest, ResizesInPlaceWhenWhatFollowsIsFree) {
+TEST_F(SymmetricHeapTest, ResizesInPlaceIfTheMemoryBehindIsFree) {
     const std::uint64_t offset = must_allocate(mib);
     auto grown = heap->resize(offset, 2 * mib);
     ASSERT_TRUE(grown.ok() && grown.value());
@@ -172,7 +172,7 @@ TEST_F(SymmetricHeapTest, ResizesInPlaceWhenWhatFollowsIsFree) {
     EXPECT_EQ(heap->size_of(offset).value(), 2 * mib);
 }
 
-TEST_F(SymmetricHeapTest, TellsOffsetsFromPointers) {
+TEST_F(SymmetricHeapTest, ConvertsPointersToOffsets) {
     const std::uint64_t offset = must_allocate(64);
     EXPECT_EQ(heap->offset_of(heap->at(offset)).value(), offset);
     const int elsewhere = 0;

@@ -84,7 +84,7 @@ TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
     open_ = 1;
 }
 
-TEST_F(ContextQueues, OfAContextThatUsesNobodyDoNotExist) {
+TEST_F(ContextQueues, AnUnusedContextHasNone) {
     EXPECT_TRUE(first->quiet().ok());
     EXPECT_TRUE(first->fence().ok());
     EXPECT_TRUE(first->quiet(std::array{1, 2}).ok());
@@ -120,7 +120,7 @@ TEST_F(ContextQueues, QuietOfSomePesAsksTheirs) {
     EXPECT_TRUE(first->quiet().ok()) << "the other PE's is left";
 }
 
-TEST_F(ContextQueues, WhatIsCompleteIsNotAskedAgain) {
+TEST_F(ContextQueues, ACompleteQueueIsNotPolledAgain) {
     expect_connection(1);
     post(*first, 1);
     expect_quiet(1);
@@ -148,7 +148,7 @@ TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
     EXPECT_TRUE(first->quiet().ok());
 }
 
-TEST_F(ContextQueues, AFailureNamesItsPeAndHidesNoOther) {
+TEST_F(ContextQueues, AFailureNamesItsPeAndTheOthersStillComplete) {
     expect_connection(1);
     expect_connection(2);
     post(*first, 1);
@@ -161,7 +161,7 @@ TEST_F(ContextQueues, AFailureNamesItsPeAndHidesNoOther) {
     EXPECT_TRUE(first->quiet().ok()) << "what failed is asked again, what is complete is not";
 }
 
-TEST_F(ContextQueues, AQuietThatDoesNotEndNamesWhoIsMissing) {
+TEST_F(ContextQueues, ATimedOutQuietNamesTheMissingPes) {
     expect_connection(1);
     expect_connection(2);
     post(*first, 1);
@@ -173,7 +173,7 @@ TEST_F(ContextQueues, AQuietThatDoesNotEndNamesWhoIsMissing) {
     EXPECT_THAT(failed.message(), AllOf(HasSubstr("quiet"), HasSubstr("not complete: PE 2"), Not(HasSubstr("PE 1"))));
 }
 
-TEST_F(ContextQueues, ThatCannotBeHadAreRefusedWithThePeAndTriedAgain) {
+TEST_F(ContextQueues, AFailedCreationNamesThePeAndIsRetried) {
     expect_connection(2);
     EXPECT_CALL(transport, create_queue()).WillOnce(Return(Status{Code::memory, "no more queues"}));
     const Status refused = first->put(2, 0, &value, 8, Completion::deferred);

@@ -63,14 +63,14 @@ TEST_F(FastMapTest, ComputesThePeersCopy) {
     EXPECT_EQ(map.address(own(), 64, 4), memory + 256);
 }
 
-TEST_F(FastMapTest, RefusesPesThatAreNotMapped) {
+TEST_F(FastMapTest, RejectsUnmappedPes) {
     for (const int pe : {1, 5, -1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
         EXPECT_EQ(map.address(own(), pe), nullptr) << pe;
         EXPECT_EQ(map.address(own(), 8, pe), nullptr) << pe;
     }
 }
 
-TEST_F(FastMapTest, RefusesWhatIsNotWhollyInTheHeap) {
+TEST_F(FastMapTest, RejectsRangesNotEntirelyInTheHeap) {
     EXPECT_EQ(map.address(own() - 1, 2), nullptr);
     EXPECT_EQ(map.address(own() + 64, 2), nullptr);
     EXPECT_EQ(map.address(nullptr, 2), nullptr);
@@ -98,7 +98,7 @@ TEST_F(FastMapOfVariables, ComputesThePeersCopy) {
     EXPECT_EQ(map.address(own() + 8, 8, 4), memory + 256 + 8) << "the heap stays where it was";
 }
 
-TEST_F(FastMapOfVariables, RefusesWhatIsNotWhollyInThem) {
+TEST_F(FastMapOfVariables, RejectsRangesNotEntirelyInThem) {
     EXPECT_EQ(map.address(variables - 1, 2), nullptr);
     EXPECT_EQ(map.address(variables + 16, 2), nullptr);
     EXPECT_NE(map.address(variables + 8, 8, 2), nullptr);

@@ -83,7 +83,7 @@ TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
     end();
 }
 
-TEST_F(RemoteAccessTest, WhatATransportTellsUnaskedIsPassedOnWithItsPe) {
+TEST_F(RemoteAccessTest, PassesAsynchronousErrorsOnWithTheirPe) {
     reach_with(everything);
     std::vector<std::pair<int, Code>> told;
     peers->on_event([&](int pe, Code code) { told.emplace_back(pe, code); });
@@ -131,7 +131,7 @@ auto request(std::uint64_t offset, std::uint64_t bytes) {
     return AllOf(Field(&npushmem_rma::offset, offset), Field(&npushmem_rma::bytes, bytes));
 }
 
-TEST_F(RemoteAccessTest, BlocksThatLieTogetherAreOnePut) {
+TEST_F(RemoteAccessTest, AdjacentBlocksAreOnePut) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -146,7 +146,7 @@ TEST_F(RemoteAccessTest, BlocksThatLieTogetherAreOnePut) {
     end();
 }
 
-TEST_F(RemoteAccessTest, ManyBlocksThatLieTogetherAreAPutForEachStaging) {
+TEST_F(RemoteAccessTest, ManyAdjacentBlocksAreOnePutPerStagingBuffer) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -162,7 +162,7 @@ TEST_F(RemoteAccessTest, ManyBlocksThatLieTogetherAreAPutForEachStaging) {
 }
 
 // Gaps between the blocks are read too, but not the gap after the last one.
-TEST_F(RemoteAccessTest, BlocksThatAreNearAreOneGet) {
+TEST_F(RemoteAccessTest, BlocksWithSmallGapsAreOneGet) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -178,7 +178,7 @@ TEST_F(RemoteAccessTest, BlocksThatAreNearAreOneGet) {
 }
 
 // Where a request takes time, larger gaps are read; where it does not, they are skipped.
-TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGetIfTheFirstIsNotThereAtOnce) {
+TEST_F(RemoteAccessTest, BlocksWithMediumGapsAreOneGetIfRequestsTakeTime) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -205,7 +205,7 @@ TEST_F(RemoteAccessTest, BlocksThatAreNotFarApartAreOneGetIfTheFirstIsNotThereAt
 }
 
 // A window of requests is posted before any wait; posted ones are awaited even if a later one fails.
-TEST_F(RemoteAccessTest, BlocksThatAreFarApartDoNotWaitForEachOther) {
+TEST_F(RemoteAccessTest, DistantBlocksDoNotWaitForEachOther) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -226,7 +226,7 @@ TEST_F(RemoteAccessTest, BlocksThatAreFarApartDoNotWaitForEachOther) {
     end();
 }
 
-TEST_F(RemoteAccessTest, AsManyBlocksThatAreFarApartAsThereAreAreGot) {
+TEST_F(RemoteAccessTest, GetsAnyNumberOfDistantBlocks) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -243,7 +243,7 @@ TEST_F(RemoteAccessTest, AsManyBlocksThatAreFarApartAsThereAreAreGot) {
     end();
 }
 
-TEST_F(RemoteAccessTest, ACallThatCompletesLaterTakesNoToken) {
+TEST_F(RemoteAccessTest, ADeferredCallUsesNoToken) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -273,7 +273,7 @@ TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
     end();
 }
 
-TEST_F(RemoteAccessTest, AnAtomicThatIsNotNativeIsNamed) {
+TEST_F(RemoteAccessTest, ReportsAnUnsupportedAtomic) {
     reach_with(everything, 1U << NPUSHMEM_ATOMIC_ADD);
     npushmem_atomic op{};
     op.pe = 1;
@@ -333,7 +333,7 @@ TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
     end();
 }
 
-TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
+TEST_F(RemoteAccessTest, AFullTransportTimesOut) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -345,7 +345,7 @@ TEST_F(RemoteAccessTest, ATransportThatNeverHasRoomEndsAtTheDeadline) {
 }
 
 // Does what another thread would do meanwhile, inside the wait: the lock must be free.
-TEST_F(RemoteAccessTest, OthersGetOnWhileOneWaits) {
+TEST_F(RemoteAccessTest, OtherThreadsProceedWhileOneWaits) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -424,7 +424,7 @@ TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
     end();
 }
 
-TEST_F(RemoteAccessTest, AKnownPeThatHasNoRoomIsAskedAgain) {
+TEST_F(RemoteAccessTest, RetriesAKnownPeWithoutRoom) {
     reach_with(everything);
     expect_meeting();
     expect_parting();
@@ -442,7 +442,7 @@ TEST_F(RemoteAccessTest, AKnownPeThatHasNoRoomIsAskedAgain) {
 }
 
 // The result word of a timed-out fetch is not reused, because the result may still arrive.
-TEST_F(RemoteAccessTest, AFetchThatWasGivenUpKeepsItsWord) {
+TEST_F(RemoteAccessTest, ATimedOutFetchKeepsItsResultWord) {
     reach_with(everything);
     expect_meeting();
     expect_parting();

@@ -87,7 +87,7 @@ TEST_F(FakeWorker, TriesAgainWhereThereIsNoRoom) {
     EXPECT_EQ(word(1, 0), 5U);
 }
 
-TEST_F(FakeWorker, QuietWaitsForWhatWasAskedBeforeOfAllPes) {
+TEST_F(FakeWorker, QuietWaitsForEarlierRequestsToAllPes) {
     std::uint64_t source = 5;
     const auto other = std::make_shared<RequesterState>();
     worker.accept(put_of(other, 1, 0, &source, 8));
@@ -106,7 +106,7 @@ TEST_F(FakeWorker, QuietWaitsForWhatWasAskedBeforeOfAllPes) {
 }
 
 // Other requesters that never stop must not keep a quiet from completing.
-TEST_F(FakeWorker, QuietEndsBesideAStream) {
+TEST_F(FakeWorker, QuietCompletesDuringAStreamOfRequests) {
     std::uint64_t source = 5;
     const auto other = std::make_shared<RequesterState>();
     worker.accept(put_of(other, 1, 0, &source, 8));
@@ -122,7 +122,7 @@ TEST_F(FakeWorker, QuietEndsBesideAStream) {
     EXPECT_LT(rounds, endless);
 }
 
-TEST_F(FakeWorker, TellsWhoAskedAndNobodyElse) {
+TEST_F(FakeWorker, ReportsToTheRequesterOnly) {
     std::uint64_t source = 5;
     const auto other = std::make_shared<RequesterState>();
     const auto waiting = std::make_shared<RequesterState>();
@@ -145,7 +145,7 @@ TEST_F(FakeWorker, TellsWhoAskedAndNobodyElse) {
     EXPECT_EQ(requester->finished(), 1U);
 }
 
-TEST_F(FakeWorker, GivingUpTellsAllWhoWait) {
+TEST_F(FakeWorker, AbortFailsAllWaitingRequests) {
     std::uint64_t source = 5;
     const auto second = std::make_shared<RequesterState>();
     const auto third = std::make_shared<RequesterState>();
@@ -192,7 +192,7 @@ private:
     std::uint64_t made_ = 0;
 };
 
-TEST_F(MockWorker, APeWithoutRoomHoldsUpNoOther) {
+TEST_F(MockWorker, APeWithoutRoomDoesNotDelayOthers) {
     start();
     const auto other = std::make_shared<RequesterState>();
     EXPECT_CALL(transport, put(1, Field(&npushmem_rma::remote, 101), _)).WillRepeatedly(Return(Code::again));
@@ -206,7 +206,7 @@ TEST_F(MockWorker, APeWithoutRoomHoldsUpNoOther) {
     EXPECT_TRUE(worker->busy());
 }
 
-TEST_F(MockWorker, SomethingThatLastsHoldsUpNothingThatDoesNot) {
+TEST_F(MockWorker, ALongRequestDoesNotDelayShortOnes) {
     start();
     const auto other = std::make_shared<RequesterState>();
     EXPECT_CALL(transport, get(1, _, NotNull()))
@@ -222,7 +222,7 @@ TEST_F(MockWorker, SomethingThatLastsHoldsUpNothingThatDoesNot) {
 }
 
 // With more tokens than one call polls, each gets its turn.
-TEST_F(MockWorker, ManyUnderWayAreAllLookedAt) {
+TEST_F(MockWorker, PollsAllOfManyRequestsInFlight) {
     start();
     constexpr int many = 30;
     std::uint64_t token = 0;
@@ -240,7 +240,7 @@ TEST_F(MockWorker, ManyUnderWayAreAllLookedAt) {
     EXPECT_EQ(requester->finished(), 1U);
 }
 
-TEST_F(MockWorker, SignalsAndUpdatesComeAfterPutsAndFetchesNeedNot) {
+TEST_F(MockWorker, SignalsAndUpdatesFollowPutsButFetchesNeedNot) {
     start();
     InSequence order;
     EXPECT_CALL(transport, put(1, _, _)).Times(2).WillRepeatedly(Return(Code::ok));
@@ -302,7 +302,7 @@ TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
 }
 
 // An accepted update may still fail, and no token reports it.
-TEST_F(MockWorker, AFailureThatComesLateIsToldToAllWhoseItMayBe) {
+TEST_F(MockWorker, ALateFailureIsReportedToAllPossibleRequesters) {
     start();
     const auto other = std::make_shared<RequesterState>();
     EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(Return(Code::ok));
@@ -320,7 +320,7 @@ TEST_F(MockWorker, AFailureThatComesLateIsToldToAllWhoseItMayBe) {
     EXPECT_EQ(requester->take_failure().code(), Code::range);
 }
 
-TEST_F(MockWorker, RefusesWhatCannotBe) {
+TEST_F(MockWorker, RejectsImpossibleRequests) {
     start(everything, 1U << NPUSHMEM_ATOMIC_FETCH);
     worker->accept(atomic_of(requester, 1, NPUSHMEM_ATOMIC_SWAP, 0, 0, 1));
     ASSERT_TRUE(requester->answered(1));
@@ -388,7 +388,7 @@ TEST_F(ProxyThread, SleepsWhenIdleAndIsWokenByEachRequest) {
     }
 }
 
-TEST_F(ProxyThread, TellsThoseWhoWaitWhenItEnds) {
+TEST_F(ProxyThread, FailsWaitingRequestsWhenItEnds) {
     EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(DoAll(SetArgPointee<2>(9), Return(Code::ok)));
     std::atomic<int> looks{0};
     EXPECT_CALL(transport, test(1, 9)).WillRepeatedly([&](std::uint64_t, std::uint64_t) {

@@ -15,7 +15,7 @@ Request numbered(std::uint64_t number) {
     return request;
 }
 
-TEST(RequestRing, GivesInOrderWhatWasPushed) {
+TEST(RequestRing, PopsInOrderOfPushes) {
     RequestRing ring(4);
     Request out;
     EXPECT_FALSE(ring.try_pop(out));

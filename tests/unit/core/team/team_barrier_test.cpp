@@ -72,7 +72,7 @@ TEST(Members, HaveAHashByPeAndOrder) {
     EXPECT_NE(Members::listed({5, 0, 3}).list_hash(), Members::listed({5, 3, 0}).list_hash());
 }
 
-TEST(Members, AreTold) {
+TEST(Members, AreDescribed) {
     EXPECT_EQ(Members(PeRange::one(4)).text(), "PE 4");
     EXPECT_EQ(Members(PeRange{1, 2, 4}).text(), "PEs 1 to 7, every 2");
     EXPECT_EQ(Members::listed({5, 0, 3}).text(), "PEs 5, 0, 3");
@@ -127,7 +127,7 @@ TEST_F(BarrierStatisticsTest, CountsEveryBarrierAndTimesSome) {
     EXPECT_EQ(counts[0].longest, 500U);
 }
 
-TEST_F(BarrierStatisticsTest, EveryTimedBarrierHasOneThatEnteredLast) {
+TEST_F(BarrierStatisticsTest, EveryTimedBarrierHasALastArrival) {
     run_barrier(2, {0, 1, 2});
     run_barrier(4, {2, 0, 1});
     run_barrier(6, {0, 1, 2});
@@ -138,7 +138,7 @@ TEST_F(BarrierStatisticsTest, EveryTimedBarrierHasOneThatEnteredLast) {
     EXPECT_EQ(counts[2].late_nanoseconds, 2 * 300U);
 }
 
-TEST_F(BarrierStatisticsTest, ABarrierThatFailsIsNotTimed) {
+TEST_F(BarrierStatisticsTest, AFailedBarrierIsNotTimed) {
     EXPECT_EQ(statistics[0]->timed_run(2, [] { return Code::timeout; }), Code::timeout);
     EXPECT_EQ(counts[0].barriers, 1U);
     EXPECT_EQ(counts[0].timed, 0U);

@@ -64,7 +64,7 @@ TEST(TeamFormation, MakesATeamInAnyOrder) {
 }
 
 // PEs that are not members do nothing; disjoint teams form at the same time.
-TEST(TeamFormation, NeedsNobodyElse) {
+TEST(TeamFormation, DoesNotInvolveOtherPes) {
     TeamWorld world(6);
     const Pes some{4, 0, 1};
     const Pes others{5, 2};
@@ -114,7 +114,7 @@ TEST(TeamFormation, ItsTeamsCanBeSplit) {
 }
 
 // All get the same message and can continue.
-TEST(TeamFormation, ContradictionsAreEverybodysFailure) {
+TEST(TeamFormation, ConflictsFailAllMembers) {
     struct Wrong {
         int sizes[3];
         int indices[3];
@@ -154,7 +154,7 @@ TEST(TeamFormation, DifferentSizesAreNamed) {
     });
 }
 
-TEST(TeamFormation, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
+TEST(TeamFormation, WaitsForAMissingPeUntilTheDeadline) {
     TeamWorld world(3, std::chrono::milliseconds{50});
     Note note;
     world.run([&](TeamTable& table, int pe) {
@@ -166,7 +166,7 @@ TEST(TeamFormation, APeThatDoesNotComeIsWaitedForUntilTheDeadline) {
     });
 }
 
-TEST(TeamFormation, ALeaderThatIsDeadIsNamed) {
+TEST(TeamFormation, NamesADeadLeader) {
     TeamWorld world(2);
     const std::uint64_t id = world.table(0).make_id();
     world.kill(0);
@@ -195,7 +195,7 @@ TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
 }
 
 // A PE that arrives after the end learns the outcome, although nobody answers any more.
-TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
+TEST(TeamFormation, ALatePeLearnsTheOutcome) {
     TeamWorld world(4);
     Note sizes, made_without, range;
     world.run([&](TeamTable& table, int pe) {
@@ -223,7 +223,7 @@ TEST(TeamFormation, WhoComesAfterTheEndIsToldWhatItWas) {
 }
 
 // The same while the others are still forming, in any order of arrival: nobody waits in vain.
-TEST(TeamFormation, ARefusalReachesEverybodyWhenever) {
+TEST(TeamFormation, ARefusalReachesAllAtAnyTime) {
     TeamWorld world(4);
     std::vector<Note> notes(200);
     world.run([&](TeamTable& table, int pe) {
@@ -261,7 +261,7 @@ TEST(TeamFormation, OnePeIsNotCountedTwice) {
 }
 
 // A PE that arrived and timed out leaves no trace: its slots are free, and later messages arrive.
-TEST(TeamFormation, NothingIsLeftOfAnAttemptThatFailed) {
+TEST(TeamFormation, AFailedAttemptLeavesNoTrace) {
     TeamWorld world(2, std::chrono::seconds{60});
     const TeamSlotSet before = world.table(0).free_slots();
     std::vector<Note> notes(20);

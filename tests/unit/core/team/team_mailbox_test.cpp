@@ -54,7 +54,7 @@ TEST_F(TeamMailboxTest, KeepsMessagesByIdAndFindsThemByNumber) {
     EXPECT_EQ(there.take(6)->number, 9U);
 }
 
-TEST_F(TeamMailboxTest, DropsWhatNobodyExpects) {
+TEST_F(TeamMailboxTest, DropsUnexpectedMessages) {
     there.expect(5);
     there.forget(5);
     ASSERT_TRUE(here.send(1, message(5, 0)).ok());
@@ -64,7 +64,7 @@ TEST_F(TeamMailboxTest, DropsWhatNobodyExpects) {
 }
 
 // Many times more messages than the mailboxes hold, in both directions; each PE reads after it has written.
-TEST_F(TeamMailboxTest, TwoWhoWriteToEachOtherDoNotWaitForEachOther) {
+TEST_F(TeamMailboxTest, TwoPesThatWriteToEachOtherDoNotDeadlock) {
     constexpr std::uint32_t messages = 500;
     here.expect(5);
     there.expect(5);
@@ -128,7 +128,7 @@ protected:
     TeamFormationOutcomes there{world.table(1).resources(), table_offset};
 };
 
-TEST_F(TeamFormationOutcomesTest, TellsWhatBecameOfAnId) {
+TEST_F(TeamFormationOutcomesTest, ReturnsTheOutcomeOfAnId) {
     EXPECT_EQ(seen(3), std::nullopt);
     here.close(3, {1, 2, 3, 4, 5});
     EXPECT_EQ(seen(3), (TeamFormationOutcomes::Words{1, 2, 3, 4, 5}));
@@ -143,7 +143,7 @@ TEST_F(TeamFormationOutcomesTest, AnEntryServesAnotherIdLater) {
     EXPECT_EQ(seen(3 + TeamFormationOutcomes::entries)->front(), 2U);
 }
 
-TEST_F(TeamFormationOutcomesTest, KnowsWhichIdsWereMade) {
+TEST_F(TeamFormationOutcomesTest, ReportsWhichIdsWereMade) {
     EXPECT_FALSE(there.was_made(0, 1).value());
     here.publish_made(2);
     EXPECT_TRUE(there.was_made(0, 1).value());
@@ -154,7 +154,7 @@ TEST_F(TeamFormationOutcomesTest, KnowsWhichIdsWereMade) {
 }
 
 // A lookup returns the outcome of the requested id or nothing; ids that share an entry are closed in order.
-TEST_F(TeamFormationOutcomesTest, IsReadWholeWhileItIsWritten) {
+TEST_F(TeamFormationOutcomesTest, IsReadConsistentlyDuringWrites) {
     constexpr std::uint32_t rounds = 20000;
     const auto number_of = [](std::uint32_t round) {
         return 1 + round * static_cast<std::uint32_t>(TeamFormationOutcomes::entries);

@@ -93,7 +93,7 @@ TEST(TeamTable, TeamsOverlap) {
     });
 }
 
-TEST(TeamTable, SaysWhenThereAreNoMorePlaces) {
+TEST(TeamTable, ReportsThatNoSlotIsFree) {
     TeamWorld world(2);
     world.run([](TeamTable& table, int) {
         std::vector<TeamName> names;
@@ -122,7 +122,7 @@ Status first_is_positive(const TeamTable::Arguments& arguments) {
 }
 
 // The PE with wrong arguments takes part without specs, and the others do not hang.
-TEST(TeamTable, ARefusalOfOneIsToldToAll) {
+TEST(TeamTable, ARejectionByOneReachesAll) {
     TeamWorld world(3);
     const TeamSlotSet before = world.table(0).free_slots();
     const TeamTable::SplitRules rules{TeamTable::ArgumentRule::alike, first_is_positive};
@@ -161,7 +161,7 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
 }
 
 // Like active sets: claims a slot, prepares it and begins a team, without a parent.
-TEST(TeamTable, GivesOutPlacesOneByOne) {
+TEST(TeamTable, ClaimsSlotsOneByOne) {
     TeamWorld world(1);
     TeamTable& table = world.table(0);
     EXPECT_FALSE(table.claim_slot(0)) << "the world's";

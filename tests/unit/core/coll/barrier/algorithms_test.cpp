@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ParsePlan, KnowsEveryNameOfTheList) {
+TEST(ParsePlan, AcceptsEveryNameOfTheList) {
     for (std::size_t i = 0; i < Algorithms::count; ++i) {
         const auto parsed = parse_plan(Algorithms::table[i].name);
         ASSERT_TRUE(parsed.ok()) << Algorithms::table[i].name;
@@ -60,7 +60,7 @@ TEST(Choose, AdaptiveIsTheRuleOfItsComponent) {
     EXPECT_EQ(choose("adaptive", {.members = 32, .nodes = 4}, Tuning{}).value().plan.id, recursive_doubling_id);
 }
 
-TEST(Choose, RefusesAnAlgorithmThatTheTeamIsTooLargeFor) {
+TEST(Choose, RejectsAnAlgorithmForATooLargeTeam) {
     EXPECT_TRUE(choose("two_proc", {.members = 2}, Tuning{}).ok());
     const Status refused = choose("two_proc", {.members = 3}, Tuning{}).status();
     EXPECT_EQ(refused.code(), Code::range);
@@ -138,7 +138,7 @@ TEST_P(Schedules, StayWithinTheirSlots) {
     }
 }
 
-TEST_P(Schedules, EverySignalIsWaitedForAndTheOtherWayRound) {
+TEST_P(Schedules, SignalsAndWaitsMatch) {
     const int n = GetParam();
     for (const AlgorithmId id :
          {tree_id, dissemination_id, Algorithms::id_of<DoubleRing>(), Algorithms::id_of<RecursiveDoubling>(),

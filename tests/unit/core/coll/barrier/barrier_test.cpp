@@ -194,7 +194,7 @@ std::vector<AlgorithmId> serving(int n) {
 
 class MappedTeam : public ::testing::TestWithParam<int> {};
 
-TEST_P(MappedTeam, NobodyLeavesBeforeAllHaveEntered) {
+TEST_P(MappedTeam, NoMemberLeavesBeforeAllHaveEntered) {
     const int n = GetParam();
     for (const AlgorithmId id : serving(n)) {
         EXPECT_EQ(run_mapped_team(n, {id}, 20), n) << Algorithms::info(id).name;
@@ -209,7 +209,7 @@ TEST_P(MappedTeam, AlgorithmsMayAlternateFromCallToCall) {
 INSTANTIATE_TEST_SUITE_P(Sizes, MappedTeam,
                          ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33));
 
-TEST(TabledStates, FindStatesThatLieAnywhere) {
+TEST(TabledStates, LocateStatesAtArbitraryAddresses) {
     constexpr int n = 3;
     TeamMemory memory(n);
     const std::vector<std::byte*> table{memory.of(2), memory.of(0), memory.of(1)};
@@ -271,7 +271,7 @@ struct SingleMember : ::testing::Test {
     WaitCounters counters;
 };
 
-TEST_F(SingleMember, FailsAtTheDeadlineAndNamesWhatItWaitedFor) {
+TEST_F(SingleMember, FailsAtTheDeadlineAndNamesTheAwaitedSignal) {
     const Waiter waiter(oversubscribed, os, counters);
     auto lonely = barrier(waiter, dissemination_id, 1s);
     EXPECT_EQ(lonely.run(), Code::timeout);
@@ -281,7 +281,7 @@ TEST_F(SingleMember, FailsAtTheDeadlineAndNamesWhatItWaitedFor) {
                       HasSubstr("expected 1 or later, last saw 0")));
 }
 
-TEST_F(SingleMember, FailsWhenAPeDiesThatItDoesNotWaitForItself) {
+TEST_F(SingleMember, FailsWhenAnIndirectlyAwaitedPeDies) {
     for (const AlgorithmId id : serving(4)) {
         DeadPe liveness(8);
         const Waiter waiter(oversubscribed, os, counters, &liveness);
@@ -304,7 +304,7 @@ TEST_F(SingleMember, StaysFailed) {
     EXPECT_EQ(counters.waits, waits) << "a failed barrier must not touch the team's state again";
 }
 
-TEST_F(SingleMember, ATransportsFailureComesThrough) {
+TEST_F(SingleMember, ReturnsATransportsFailure) {
     struct Refusing final : SignalFabric {
         Code signal(int, int, std::uint64_t) override { return Code::unreachable; }
         Code add(int, int, std::uint64_t, std::uint64_t&) override { return Code::unreachable; }

@@ -249,7 +249,7 @@ TEST(Explorer, EveryRadix) {
 }
 
 // The radix may change from call to call: slots then change their writers.
-TEST(Explorer, RadicesThatAlternate) {
+TEST(Explorer, AlternatingRadices) {
     for (const AlgorithmId id : {Algorithms::id_of<DisseminationK>(), Algorithms::id_of<KnomialTree>()}) {
         const auto schedule = [id](ReplayFabric& fabric, BarrierCall call) {
             call.radix = call.generation % 2 == 0 ? 2 : 3;
@@ -333,7 +333,7 @@ TEST(Explorer, FindsTheEarlyRelease) {
 }
 
 // The same fault without the search: the reduction itself detects that its assumption is violated.
-TEST(Explorer, SaysThatASlotWentBack) {
+TEST(Explorer, DetectsADecreasingSlot) {
     EXPECT_THAT(
         explore({.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2, .delivery = Delivery::unordered}).fault,
         HasSubstr("went back"));
@@ -379,7 +379,7 @@ TEST(Explorer, FindsTheRingWhoseFirstMemberDoesNotReceive) {
                 HasSubstr("too early"));
 }
 
-TEST(Explorer, FindsTheFoldThatIsNotReleased) {
+TEST(Explorer, FindsTheMissingReleaseOfTheFold) {
     EXPECT_THAT(explore({.schedule = faulty::fold_without_release, .n = 3, .slots = 3}).fault, HasSubstr("too early"));
 }
 
@@ -390,7 +390,7 @@ TEST(Explorer, FindsGenerationsThatDoNotGrow) {
         HasSubstr("too early"));
 }
 
-TEST(Explorer, SaysWhenTheBoundEndedTheSearch) {
+TEST(Explorer, ReportsThatTheBoundEndedTheSearch) {
     ExplorationConfig config{.schedule = faulty::one_slot_per_round, .n = 4, .slots = 2};
     config.bound = 100;
     EXPECT_FALSE(explore(config).complete);

@@ -29,7 +29,7 @@ std::string plan_for(const BarrierSelectionInput& selection_input, const Tuning&
     return rule != nullptr ? name_of(rule->plan) : "none";
 }
 
-TEST(Tuning, TheFirstRuleThatFitsDecides) {
+TEST(Tuning, TheFirstMatchingRuleDecides) {
     const Tuning tuning = parsed(sample);
     EXPECT_EQ(tuning.rules().size(), 4U);
     EXPECT_EQ(plan_for({.members = 2, .pes_per_core = 9}, tuning), "two_proc");
@@ -40,7 +40,7 @@ TEST(Tuning, TheFirstRuleThatFitsDecides) {
     EXPECT_EQ(plan_for({.members = 16, .pes_per_core = 1.2}, tuning), "none");
 }
 
-TEST(Tuning, AutoSaysWhichLineDecided) {
+TEST(Tuning, AutoReportsTheDecidingLine) {
     const Tuning tuning = parsed(sample);
     const Choice tuned = choose("auto", {.members = 4, .pes_per_core = 0.5}, tuning).value();
     EXPECT_EQ(name_of(tuned.plan), "dissemination_k:8");
@@ -49,7 +49,7 @@ TEST(Tuning, AutoSaysWhichLineDecided) {
     EXPECT_EQ(choose("tree", {.members = 2}, tuning).value().plan.id, tree_id) << "what is asked for is not tuned";
 }
 
-TEST(Tuning, ARuleForAnAlgorithmThatCannotServeTheTeamIsPassedOver) {
+TEST(Tuning, SkipsARuleWhoseAlgorithmCannotServeTheTeam) {
     EXPECT_EQ(plan_for({.members = 3}, parsed("barrier * * * two_proc\n")), "none");
 }
 
