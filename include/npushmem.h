@@ -1,32 +1,33 @@
 /* npushmem: the symmetric-memory API, in the shape of OpenSHMEM 1.6 under the prefix npushmem_.
  *
- * What every function shares. Symmetric memory: a PE is a process, numbered 0..npushmem_n_pes()-1. npushmem_malloc and
- * its like give an object that exists on every PE, and the address of the own one names all of them. So do the
- * executable's global and static variables between init and finalize: not those on a stack, from malloc, of a thread,
- * of shared libraries, nor constants. PEs that run different executables have no variables in common, and a child of
- * fork has its own. NPUSHMEM_STATIC_DATA=0 leaves them as the system made them.
+ * Common to all functions. Symmetric memory: PEs are processes, numbered 0..npushmem_n_pes()-1. npushmem_malloc and the
+ * related functions allocate an object that exists on every PE; the address of the local copy names all copies. The
+ * executable's global and static variables are symmetric too between init and finalize. Not symmetric are: stacks,
+ * memory from malloc, thread-local variables, variables of shared libraries, and constants. PEs that run different
+ * executables share no variables, and a child of fork has its own. With NPUSHMEM_STATIC_DATA=0 variables are not
+ * symmetric.
  *
  * Arguments: `dest` of a put, `source` of a get, the target of an atomic and a signal must be symmetric; the other side
- * may be any memory. Counts are elements of the function's type, strides too; bytes only where the name says mem. A
- * count of 0 does nothing.
+ * may be any memory. Counts and strides are in elements of the function's type; in bytes only if the name contains mem.
+ * A count of 0 does nothing.
  *
- * Mistakes (called before init, PE out of range, address not symmetric, count that overflows) do nothing but report:
- * one line through the log, and npushmemx_last_error(). With NPUSHMEM_ON_ERROR=job, the default, npushmem-run returns 1
- * after a mistake that the program cannot know: the call returned neither a code nor NULL, and its thread did not call
- * npushmemx_last_error() afterwards. With NPUSHMEM_ON_ERROR=exit mistakes end the job.
+ * Wrong calls (before init, PE out of range, address not symmetric, count that overflows) do nothing but report: one
+ * line in the log, and npushmemx_last_error(). With NPUSHMEM_ON_ERROR=job, the default, npushmem-run returns 1 after a
+ * failure that the program cannot notice: the call returned neither a code nor NULL, and its thread did not call
+ * npushmemx_last_error() afterwards. With NPUSHMEM_ON_ERROR=exit any failure ends the job.
  *
- * A child that a PE makes by fork is no PE: all its calls but questions fail; it may end, or exec a program.
+ * A child that a PE makes by fork is not a PE: all its calls but queries fail; it may end, or exec a program.
  *
- * Blocking calls end with an error when a PE they depend on is dead or NPUSHMEM_TIMEOUT has passed.
+ * Blocking calls fail if a PE that they depend on dies or NPUSHMEM_TIMEOUT expires.
  *
- * Threads: as asked for in npushmem_init_thread.
+ * Threads: as requested by npushmem_init_thread.
  *
- * Errors: as said above of mistakes.
+ * Errors: as described above for wrong calls.
  *
- * Ordering: by fence, quiet and the barriers, as npushmem/functions/setup.h says; the functions declared here by
- * themselves order nothing.
+ * Ordering: by fence, quiet and the barriers; see npushmem/functions/setup.h. The functions that this header declares
+ * itself order nothing.
  *
- * Parameters: status: exit status of the job; npes: not used; level: not used; requested, provided: as of init_thread;
+ * Parameters: status: exit status of the job; npes: not used; level: not used; requested, provided: as for init_thread;
  * major, minor, patch: the version of the headers. */
 #ifndef NPUSHMEM_H
 #define NPUSHMEM_H
@@ -72,7 +73,7 @@ extern "C" {
 #define NPUSHMEM_CMP_LT 4
 #define NPUSHMEM_CMP_GE 5
 
-/* What a put_signal does to the signal word. */
+/* The update of the signal word by put_signal. */
 #define NPUSHMEM_SIGNAL_OP_SET 0
 #define NPUSHMEM_SIGNAL_OP_ADD 1
 
@@ -81,7 +82,7 @@ extern "C" {
 #define NPUSHMEM_MALLOC_SIGNAL_REMOTE 2L
 
 /* ---- The functions -------------------------------------------------------------------------------------------------
- * What each does is said where its family is listed:
+ * The header of each family documents its functions:
  *   npushmem/functions/setup.h        start and end, symmetric memory, fence, quiet, barrier_all, sync_all
  *   npushmem/functions/rma.h          put, get, their strided, non-blocking and signalling forms
  *   npushmem/functions/atomics.h      atomics, signals
@@ -116,14 +117,14 @@ NPUSHMEM_API void npushmem_start_pes(int npes);
 /* For tools that are linked in front of the library; does nothing here. */
 NPUSHMEM_API void npushmem_pcontrol(int level, ...);
 
-/* What a call of init and init_thread becomes, so that the library learns which headers the program was compiled with:
- * it refuses to start under headers newer than itself. The plain functions, for tables of pointers and other languages,
- * take the program's headers to be the library's own. */
+/* The functions that calls of init and init_thread expand to. They pass the version of the program's headers to the
+ * library, which refuses to start under headers newer than itself. The plain functions, for tables of pointers and
+ * other languages, assume that the program's headers are the library's own. */
 NPUSHMEM_API void npushmemx_init_from(int major, int minor, int patch);
 NPUSHMEM_API int npushmemx_init_thread_from(int requested, int* provided, int major, int minor, int patch);
 /* For libnpushmem_openshmem: the same, for a program that calls the library by the names of OpenSHMEM and gets its
- * reports in them. A start by ..._init that fails ends the process, as the standard asks for, unless NPUSHMEM_ON_ERROR
- * is "report". The last one only says that reports use those names. */
+ * reports in them. A failed start by ..._init ends the process, as the standard requires, unless NPUSHMEM_ON_ERROR is
+ * "report". The last function only selects those names for reports. */
 NPUSHMEM_API void npushmemx_openshmem_init(void);
 NPUSHMEM_API int npushmemx_openshmem_init_thread(int requested, int* provided);
 NPUSHMEM_API void npushmemx_openshmem_names(void);

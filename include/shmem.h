@@ -1,6 +1,6 @@
-/* OpenSHMEM 1.6, by npushmem. Link with -lnpushmem_openshmem (or use oshcc); what each function does is said in
- * npushmem/functions/<family>.h, of the function of the same name under the prefix npushmem_. Every function is also
- * there as pshmem_<name>, for which shmem_<name> is a weak name, so that a profiling tool can stand in front. */
+/* OpenSHMEM 1.6, by npushmem. Link with -lnpushmem_openshmem (or use oshcc). npushmem/functions/<family>.h documents
+ * each function, under the prefix npushmem_. Every function also exists as pshmem_<name>, for which shmem_<name> is a
+ * weak name, so that a profiling tool can replace it. */
 #ifndef SHMEM_H
 #define SHMEM_H
 
@@ -115,7 +115,7 @@ extern "C" {
 #define NPUSHMEM_OLD_ATOMIC(NAME, TYPE, OP, NEW, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
 #define NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS, ...) NPUSHMEM_DECLARE(NAME##_##OP, RET, __VA_ARGS__)
 #if defined(__cplusplus) && !defined(NPUSHMEM_NO_GENERICS)
-/* C++ has wait_until of long among the overloads. */
+/* In C++ wait_until of long is one of the overloads. */
 #define NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, ...) NPUSHMEM_SHMEM_API RET pshmem_##OP(__VA_ARGS__);
 #else
 #define NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, ...) NPUSHMEM_DECLARE(OP, RET, __VA_ARGS__)

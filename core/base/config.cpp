@@ -288,8 +288,7 @@ constexpr ConfigRow rows[] = {
      between<&S::stats_every, 1, 1'000'000>},
     {"ON_ERROR", "job", "job, report or exit", "report",
      "effect of a failed call. job: report it and fail the job under npushmem-run, which then returns 1, unless the "
-     "call "
-     "returned NULL, an invalid handle or an npushmemx_ code, or the program called npushmemx_last_error; "
+     "call returned NULL, an invalid handle or an npushmemx_ code, or the program called npushmemx_last_error; "
      "report: only report it; exit: report it and end this process. Under other launchers job only reports "
      "failed calls: use exit",
      parse_on_error},

@@ -1,39 +1,41 @@
-/* Every function of the interface, once, as rows for whoever needs all of them: declarations under a prefix,
- * definitions, forwarders, overloads. Included once for each use, after the includer has defined the row macros that it
- * wants (the others expand to nothing); they are undefined at the end.
+/* Every function of the interface, once, as rows for all uses: declarations under a prefix, definitions, forwarders,
+ * overloads. Include it once for each use, after defining the row macros that are needed (the others expand to
+ * nothing); it undefines them at the end.
  *
- *   NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)    <NAME>_<OP>, and ctx_<NAME>_<OP> with a context
- * first NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)        <NAME>_<OP> NPUSHMEM_SIZED_CTX(BITS, BYTES,
- * PRE, POST, RET, ARGS, ...)      <PRE><BITS><POST>, and ctx_... NPUSHMEM_UNTYPED_CTX(OP, RET, ARGS, PARAMETERS...)
- * <OP>, and ctx_<OP> NPUSHMEM_PLAIN(OP, RET, ARGS, PARAMETERS...)                    <OP> NPUSHMEM_OLD_REDUCTION(NAME,
- * TYPE, OP, ARGS, PARAMETERS...)     <NAME>_<OP>_to_all, returning void NPUSHMEM_OLD_ATOMIC(NAME, TYPE, OP, NEW, RET,
- * ARGS, ...)        <NAME>_<OP>, which does what <NAME>_<NEW> does NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS,
- * PARAMETERS...)     <NAME>_<OP> NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, PARAMETERS...)           <OP>, which C++ has as
- * an overload as well
+ *   row                                                               function
+ *   NPUSHMEM_TYPED_CTX(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)      <NAME>_<OP>, and ctx_<NAME>_<OP> on a context
+ *   NPUSHMEM_TYPED(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)          <NAME>_<OP>
+ *   NPUSHMEM_SIZED_CTX(BITS, BYTES, PRE, POST, RET, ARGS, ...)        <PRE><BITS><POST>, and ctx_... on a context
+ *   NPUSHMEM_UNTYPED_CTX(OP, RET, ARGS, PARAMETERS...)                <OP>, and ctx_<OP> on a context
+ *   NPUSHMEM_PLAIN(OP, RET, ARGS, PARAMETERS...)                      <OP>
+ *   NPUSHMEM_OLD_REDUCTION(NAME, TYPE, OP, ARGS, PARAMETERS...)       <NAME>_<OP>_to_all, returning void
+ *   NPUSHMEM_OLD_ATOMIC(NAME, TYPE, OP, NEW, RET, ARGS, ...)          <NAME>_<OP>, the old name of <NAME>_<NEW>
+ *   NPUSHMEM_OLD_WAIT(NAME, TYPE, OP, RET, ARGS, PARAMETERS...)       <NAME>_<OP>
+ *   NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, PARAMETERS...)             <OP>, an overload in C++
  *
- * ARGS are the parameters' names in brackets. With NPUSHMEM_DISTINCT_TYPES defined, typed rows come once for each type
- * that the compiler tells apart. */
+ * ARGS are the parameters' names in parentheses. With NPUSHMEM_DISTINCT_TYPES defined, typed rows come once for each
+ * distinct type of the compiler. */
 
-/* What parameters of one name mean in all families, for readers and for scripts/make-reference.
+/* The meaning of parameters by name, in all families, for readers and for scripts/make-reference.
  *
  * Parameters: ctx: the context on which the operation is started, NPUSHMEM_CTX_DEFAULT or one from ctx_create; pe:
- * number of the PE concerned, in the context's or the given team, else among all; dest: where the data goes, symmetric
- * except for gets; source: where the data comes from, symmetric except for puts; value: the value to write, combine or
- * compare with; count: number of elements of the function's type; bytes: number of bytes; nblocks: number of blocks;
+ * number of the target PE, in the context's or the given team, else in the world; dest: destination of the data,
+ * symmetric except for gets; source: source of the data, symmetric except for puts; value: the value to write, combine
+ * or compare with; count: number of elements of the function's type; bytes: number of bytes; nblocks: number of blocks;
  * bsize: elements of a block; dst, sst: distance of neighbouring elements or blocks in dest and in source, in elements,
- * at least 1; fetch: where the old value is written, valid after quiet; cond: the value that dest must have for value
- * to replace it; sig_addr: symmetric word of 64 bits, aligned; signal: what the signal word is set to or increased by;
+ * at least 1; fetch: receives the old value, valid after quiet; cond: the value that dest must have for value
+ * to replace it; sig_addr: symmetric word of 64 bits, aligned; signal: the value to set or add to the signal word;
  * sig_op: NPUSHMEM_SIGNAL_OP_SET or NPUSHMEM_SIGNAL_OP_ADD (SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD); team: the team whose
  * members call; root: number in the team or active set of the PE whose data counts; object, objects: symmetric, aligned
  * to their size; comparison: of NPUSHMEM_CMP_EQ to NPUSHMEM_CMP_GE; values: one value for each object; indices: room
- * for count results; status: one int for each object, not 0: leave it out, or NULL; lock: symmetric word, 0 before
+ * for count results; status: one int for each object, not 0: exclude it; or NULL; lock: symmetric word, 0 before
  * first use; start: number of the first PE; log_stride: base-2 logarithm of the distance of neighbouring PEs; stride:
  * distance of neighbouring PEs in the parent; size: number of PEs; pWrk, pSync: symmetric work arrays; config:
  * parameters of the team or session, may be NULL; config_mask: which members of config count; options: of the constants
  * named after what is made, combined by or; parent_team: the team that is split; new_team: receives the handle;
  * src_team, dest_team: teams between which a number is translated; src_pe: a number in src_team; algorithm: name as in
- * NPUSHMEM_BARRIER_ALGO; name: receives text; message: receives text, may be NULL; statistics, info: receives what is
- * asked for; handle: of what npushmemx_moe_create has made; major, minor, patch: receive the parts of the version;
+ * NPUSHMEM_BARRIER_ALGO; name: receives text; message: receives text, may be NULL; statistics, info: receives the
+ * result; handle: made by npushmemx_moe_create; major, minor, patch: receive the parts of the version;
  * status_code: exit status. */
 #ifdef NPUSHMEM_DISTINCT_TYPES
 #define NPUSHMEM_RMA_TYPES NPUSHMEM_FOR_EACH_DISTINCT_RMA_TYPE

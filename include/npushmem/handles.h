@@ -4,16 +4,17 @@
 
 #include <stddef.h>
 
-/* Opaque. Small numbers are the predefined ones, so that they are constants and need no symbol. */
+/* Opaque. The predefined handles are small numbers, so that they are constants and need no symbol. */
 typedef struct npushmem_context_s* npushmem_ctx_t;
 typedef struct npushmem_team_s* npushmem_team_t;
 
-/* Parameters of a team: how many contexts the program means to make from it at a time. A hint; not a limit. */
+/* Parameters of a team: the number of contexts that the program expects to make from it at a time. A hint; not a limit.
+ */
 typedef struct npushmem_team_config_s {
     int num_contexts;
 } npushmem_team_config_t;
 
-/* Parameters of a session: how many operations the program expects in it. A hint. */
+/* Parameters of a session: the number of operations that the program expects in it. A hint. */
 typedef struct npushmem_ctx_session_config_s {
     size_t total_ops;
 } npushmem_ctx_session_config_t;
@@ -34,7 +35,7 @@ typedef struct npushmem_ctx_session_config_s {
 #define NPUSHMEM_CTX_SESSION_BATCH 1L
 #define NPUSHMEM_CTX_SESSION_TOTAL_OPS 1L
 
-/* Elements of pSync and pWrk of the collectives over active sets, and the value that pSync begins with. */
+/* Numbers of elements of pSync and pWrk of the collectives over active sets, and the initial value of pSync. */
 #define NPUSHMEM_SYNC_VALUE 0L
 #define NPUSHMEM_SYNC_SIZE 16
 #define NPUSHMEM_REDUCE_MIN_WRKDATA_SIZE 1

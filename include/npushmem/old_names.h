@@ -1,7 +1,7 @@
-/* Names that OpenSHMEM has dropped and that programs still use, over those of today: of SHMEM and of OpenSHMEM 1.0, and
- * the calls for caches that needed some. Included by shmem.h; none when NPUSHMEM_NO_OLD_NAMES is defined, for a program
- * that has functions of these names. Errors, threads and ordering: as of what they stand for; the calls for caches do
- * nothing, because memory is coherent. */
+/* Names that OpenSHMEM has dropped and that programs still use, defined by today's names: of SHMEM and of OpenSHMEM
+ * 1.0, and the calls for caches that some machines needed. Included by shmem.h, unless NPUSHMEM_NO_OLD_NAMES is
+ * defined, for a program that has functions of these names. Errors, threads and ordering: as for today's functions; the
+ * calls for caches do nothing, because memory is coherent. */
 #ifndef NPUSHMEM_OLD_NAMES_H
 #define NPUSHMEM_OLD_NAMES_H
 

@@ -1,24 +1,23 @@
 /* Host operations in the order of a stream of the emulated NPU: npushmemx_*_on_stream. Included by npushmemx.h.
  *
  * Each call queues the operation and returns at once. Operations run on the device's worker, or on a thread that
- * synchronizes. A wait for a signal lets kernels of other streams run meanwhile; barriers and collectives keep the
- * worker until they are over, and count as calls of that thread: no other thread may use the same team at that time.
- * Any thread may call, but not from inside a kernel.
+ * synchronizes. A wait for a signal lets kernels of other streams run meanwhile; barriers and collectives occupy the
+ * worker until they end, and count as calls of that thread: no other thread may use the same team at that time. Any
+ * thread may call, but not from inside a kernel.
  *
- * Errors: the return value says whether the operation was queued: 0, or a code of npushmem/plugin/abi.h with a report
- * (not initialised, a stream that was closed, a wrong argument that can be seen at once). What goes wrong later is the
- * stream's failure: what is queued behind is not run, and the next npushmemx_stream_synchronize (or
- * Stream::synchronize) returns it; after that the stream takes work again. It is also reported, under the name of the
- * plain function.
+ * Errors: the return value is 0 if the operation was queued, or a code of npushmem/plugin/abi.h with a report (not
+ * initialised, a closed stream, an argument whose error is visible at once). A later failure is the stream's:
+ * operations queued behind do not run, and the next npushmemx_stream_synchronize (or Stream::synchronize) returns it;
+ * after that the stream accepts work again. The failure is also reported, under the name of the plain function.
  *
- * Ordering: an operation begins when everything queued in the stream before it has ended, kernels included, and what is
- * queued behind waits for it. A put is then complete at its target.
+ * Ordering: an operation begins when everything queued in the stream before it has ended, kernels included; operations
+ * queued behind wait for it. A put is then complete at its target.
  *
- * Parameters: stream: a stream of this PE's device, NULL for the default one; dest, source: as the plain functions take
- * them, valid until the operation has ended; bytes: how many, of each PE where the operation is collective; pe: whose
- * memory, in the world; sig_addr: a signal word in symmetric memory; signal, sig_op: as npushmem_putmem_signal takes
- * them; comparison: NPUSHMEM_CMP_x; value: what is compared with; team: all its members call; root: the member that
- * has the source. */
+ * Parameters: stream: a stream of this PE's device, NULL for the default one; dest, source: as for the plain functions,
+ * valid until the operation has ended; bytes: number of bytes, of each PE if the operation is collective; pe: the PE
+ * whose memory is used, in the world; sig_addr: a signal word in symmetric memory; signal, sig_op: as for
+ * npushmem_putmem_signal; comparison: NPUSHMEM_CMP_x; value: the value to compare with; team: all its members call;
+ * root: the member that has the source. */
 #ifndef NPUSHMEM_ON_STREAM_H
 #define NPUSHMEM_ON_STREAM_H
 
@@ -29,21 +28,21 @@ extern "C" {
 #endif
 
 /* A stream of this PE's device; NULL is the default one. In C++ the address of an npushmem::npu::Stream of
- * npushmem::npu::device() is one, too: npushmem/npu/on_stream.hpp. */
+ * npushmem::npu::device() is a stream too: npushmem/npu/on_stream.hpp. */
 typedef struct npushmemx_stream_s* npushmemx_stream_t;
 
-/* Makes a stream; *stream receives it. Between init and finalize, before which each must be destroyed. */
+/* Makes a stream; *stream receives it. Call it between init and finalize; destroy each stream before finalize. */
 NPUSHMEM_API int npushmemx_stream_create(npushmemx_stream_t* stream);
-/* Waits for what is queued. A failure that nobody asked for is returned. */
+/* Waits for the queued operations, then destroys the stream. Returns a failure that no call has returned yet. */
 NPUSHMEM_API int npushmemx_stream_destroy(npushmemx_stream_t stream);
-/* Waits for what is queued; returns the first failure since the last time, 0 if there was none. */
+/* Waits for the queued operations; returns the first failure since the last call, 0 if there was none. */
 NPUSHMEM_API int npushmemx_stream_synchronize(npushmemx_stream_t stream);
 
-/* Collective over the team: quiet, and then all members meet. */
+/* Collective over the team: quiet, then a barrier of all members. */
 NPUSHMEM_API int npushmemx_barrier_on_stream(npushmem_team_t team, npushmemx_stream_t stream);
 NPUSHMEM_API int npushmemx_barrier_all_on_stream(npushmemx_stream_t stream);
 
-/* npushmem_putmem and so on; a put is complete at its target when the operation behind it begins. */
+/* As npushmem_putmem and the other plain functions; a put is complete at its target when the next operation begins. */
 NPUSHMEM_API int npushmemx_putmem_on_stream(void* dest, const void* source, size_t bytes, int pe,
                                             npushmemx_stream_t stream);
 NPUSHMEM_API int npushmemx_getmem_on_stream(void* dest, const void* source, size_t bytes, int pe,

@@ -1,5 +1,5 @@
 /* The type tables of OpenSHMEM 1.6 as macros: X(NAME, TYPE) for every type of a family. Declarations, definitions and
- * tests are expanded from these tables and from nothing else. */
+ * tests are expanded from these tables only. */
 #ifndef NPUSHMEM_TYPES_H
 #define NPUSHMEM_TYPES_H
 
@@ -87,7 +87,7 @@
 /* Types of the reductions by max and min. */
 #define NPUSHMEM_FOR_EACH_ORDERED_REDUCTION_TYPE(X) NPUSHMEM_FOR_EACH_RMA_TYPE(X)
 
-/* Complex types: of the language where it has them, else of the compiler; the same in memory. */
+/* Complex types: of the language if it has them, else of the compiler; the same in memory. */
 #ifdef __cplusplus
 __extension__ typedef double _Complex npushmem_complexd;
 __extension__ typedef float _Complex npushmem_complexf;
@@ -115,13 +115,13 @@ typedef float _Complex npushmem_complexf;
     NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(X)              \
     X(float, float) X(double, double)
 #define NPUSHMEM_FOR_EACH_OLD_WAIT_TYPE(X) X(short, short) X(int, int) X(long, long) X(longlong, long long)
-/* Deprecated since 1.5: types of wait_until and test that are no atomic types. */
+/* Deprecated since 1.5: types of wait_until and test without atomics. */
 #define NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(X) X(short, short) X(ushort, unsigned short)
 
 /* Sizes, in bits, of the untyped collectives. */
 #define NPUSHMEM_FOR_EACH_COLLECTIVE_SIZE(X) X(32, 4) X(64, 8)
 
-/* The types of the tables above that a compiler tells apart, each once: for generic functions. */
+/* The distinct types of the tables above, each once: for generic functions. */
 #define NPUSHMEM_FOR_EACH_DISTINCT_RMA_TYPE(X) \
     X(float, float)                            \
     X(double, double)                          \

@@ -1,13 +1,13 @@
 /* Deprecated: collectives over active sets. Expanded several times; see npushmem/functions.h for the rows.
  *
- * An active set is the PEs start, start + 2^log_stride, ... (size of them). pSync: symmetric, of at least
+ * An active set has the PEs start, start + 2^log_stride, ... (size of them). pSync: symmetric, of at least
  * NPUSHMEM_SYNC_SIZE elements that are NPUSHMEM_SYNC_VALUE before the first call and again after each; pWrk: symmetric,
- * not used. broadcast32/64 leave the root's dest alone; root counts within the set.
+ * not used. broadcast32/64 do not change the root's dest; root counts within the set.
  *
- * Errors: reported, and nothing is done: a set that has PEs which do not exist, a caller that is none of the set, and
- * what the collectives over teams report.
+ * Errors: reported, and nothing is done: a set with PEs that do not exist, a caller outside the set, and the errors of
+ * the collectives over teams.
  *
- * Ordering: as for the collectives over teams; barrier completes what the caller has started before, sync does not. */
+ * Ordering: as for the collectives over teams; barrier completes the caller's earlier operations, sync does not. */
 NPUSHMEM_PLAIN(barrier, void, (start, log_stride, size, pSync), int start, int log_stride, int size, long* pSync)
 NPUSHMEM_PLAIN(sync, void, (start, log_stride, size, pSync), int start, int log_stride, int size, long* pSync)
 #define NPUSHMEM_X(BITS, BYTES)                                                                                        \

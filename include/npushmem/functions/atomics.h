@@ -1,14 +1,13 @@
 /* Atomics. Expanded several times; see npushmem/functions.h for the rows.
  *
- * Each is one indivisible step with respect to every other atomic here on objects of the same type. Forms that return a
- * value return the old one; the _nbi forms store it into *fetch, which may be read after quiet. The target is aligned
- * to its size. (1.6, section "Atomic Memory Operations".)
+ * Each is atomic with respect to every other atomic here on objects of the same type. Forms that return a value return
+ * the old one; the _nbi forms store it into *fetch, which may be read after quiet. The target is aligned to its size.
+ * (1.6, section "Atomic Memory Operations".)
  *
- * Errors: nothing is changed, 0 is returned, and the mistake is reported: as for put, and an object that is not
- * aligned.
+ * Errors: nothing changes, 0 is returned, and the failure is reported: as for put, and an object that is not aligned.
  *
- * Ordering: those that return a value have taken effect on return; others are ordered by fence and completed by quiet,
- * as puts are. What was put before an atomic is not ordered with it. */
+ * Ordering: forms that return a value have taken effect on return; fence orders and quiet completes the others, as
+ * puts. An atomic is not ordered after earlier puts. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                   \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_fetch, TYPE, (source, pe), const TYPE* source, int pe)                 \
     NPUSHMEM_TYPED_CTX(NAME, TYPE, atomic_set, void, (dest, value, pe), TYPE* dest, TYPE value, int pe)          \
@@ -48,7 +47,7 @@ NPUSHMEM_BITWISE_TYPES(NPUSHMEM_X)
 #undef NPUSHMEM_X
 #undef NPUSHMEM_X_ONE
 
-/* The 64-bit signal word of `pe` is set or increased; whoever sees the new value sees nothing else by that: put_signal
- * and fence order data before it. (1.6, "Signaling Operations".) */
+/* Sets or increases the 64-bit signal word of `pe`. The new value makes no other data visible: put_signal and fence
+ * order data before it. (1.6, "Signaling Operations".) */
 NPUSHMEM_UNTYPED_CTX(signal_set, void, (sig_addr, signal, pe), uint64_t* sig_addr, uint64_t signal, int pe)
 NPUSHMEM_UNTYPED_CTX(signal_add, void, (sig_addr, signal, pe), uint64_t* sig_addr, uint64_t signal, int pe)

@@ -2,19 +2,19 @@
  *
  * Every PE of the team calls the same function with the same symmetric arrays, counts (but for collect), strides and
  * roots. Before any PE calls, `dest` must be ready on all; on return, the own `dest` is complete and the own `source`
- * may be reused. The arrays must not overlap, except that reductions and scans may be given one array as both. 0, or
- * nonzero with a report. (1.6, section "Collective Routines".)
+ * may be reused. The arrays must not overlap, except that reductions and scans accept one array as both. 0, or nonzero
+ * with a report. (1.6, section "Collective Routines".)
  *
  * Errors: nonzero, the code of npushmem/plugin/abi.h, with a report: an invalid or destroyed team, an address that is
- * not symmetric, a range that leaves symmetric memory, a stride below 1, a root that is no member, a PE that is lost, a
- * deadline that has passed. Arguments that differ among the members are found with NPUSHMEM_CHECK=1 only.
+ * not symmetric, a range that leaves symmetric memory, a stride below 1, a root outside the team, a lost PE, an expired
+ * deadline. Arguments that differ among the members are detected with NPUSHMEM_CHECK=1 only.
  *
- * Ordering: one thread at a time in each team, in the same order at all members. Puts that were started before are not
- * completed. Locks: clear_lock completes what was started under the lock before another PE gets it.
+ * Ordering: one thread at a time in each team, in the same order on all members. Earlier puts are not completed. Locks:
+ * clear_lock completes operations under the lock before another PE gets it.
  *
- * broadcast: root's source to everybody's dest, the root's included. collect: the sources in the order of the PEs;
- * counts may differ. fcollect: the same with equal counts. alltoall: block j of source to block `me` of dest at PE j;
- * alltoalls: the same with elements dst and sst apart. */
+ * broadcast: copies root's source to dest on all PEs, including the root. collect: concatenates the sources in the
+ * order of the PEs; counts may differ. fcollect: the same with equal counts. alltoall: copies block j of source to
+ * block `me` of dest on PE j; alltoalls: the same with elements dst and sst apart. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                      \
     NPUSHMEM_TYPED(NAME, TYPE, broadcast, int, (team, dest, source, count, root), npushmem_team_t team, TYPE* dest, \
                    const TYPE* source, size_t count, int root)                                                      \
@@ -40,8 +40,8 @@ NPUSHMEM_PLAIN(alltoallmem, int, (team, dest, source, bytes), npushmem_team_t te
 NPUSHMEM_PLAIN(alltoallsmem, int, (team, dest, source, dst, sst, bytes), npushmem_team_t team, void* dest,
                const void* source, ptrdiff_t dst, ptrdiff_t sst, size_t bytes)
 
-/* Reductions: element i of every dest is that of all sources, combined in the order of the PEs, so that all PEs get the
- * same bits. Scans: of the sources up to the own PE's (inscan), or before it (exscan; zero on PE 0). */
+/* Reductions: element i of every dest combines element i of all sources in the order of the PEs, so that all PEs get
+ * the same bits. Scans combine the sources up to this PE's (inscan), or before it (exscan; zero on PE 0). */
 #define NPUSHMEM_X_ONE(NAME, TYPE, OP)                                                                 \
     NPUSHMEM_TYPED(NAME, TYPE, OP, int, (team, dest, source, count), npushmem_team_t team, TYPE* dest, \
                    const TYPE* source, size_t count)
@@ -65,9 +65,9 @@ NPUSHMEM_ARITHMETIC_REDUCTION_TYPES(NPUSHMEM_X)
 #undef NPUSHMEM_X
 #undef NPUSHMEM_X_ONE
 
-/* Locks: symmetric words, zero before first use; the word of any PE names the same lock of all. Granted in the order of
- * asking. set: quiet is not implied on entry; clear: quiet first. test: 0 if the lock was free and is now this PE's,
- * 1 otherwise. (1.6, "Distributed Locking Routines".) */
+/* Locks: symmetric words, zero before first use; the word of any PE names the same lock. Granted in the order of
+ * requests. set: quiet is not implied on entry; clear: quiet first. test: 0 if the lock was free and now belongs to
+ * this PE, 1 otherwise. (1.6, "Distributed Locking Routines".) */
 NPUSHMEM_PLAIN(set_lock, void, (lock), long* lock)
 NPUSHMEM_PLAIN(clear_lock, void, (lock), long* lock)
 NPUSHMEM_PLAIN(test_lock, int, (lock), long* lock)

@@ -1,10 +1,10 @@
 /* Deprecated names. Expanded several times; see npushmem/functions.h for the rows.
  *
- * Errors: as of the functions that they stand for.
+ * Errors: as for the functions of today that they name.
  *
- * Ordering: as of the functions that they stand for. */
+ * Ordering: as for the functions of today that they name. */
 
-/* Atomics under their names before 1.4; each is the one of NAME##_atomic_ that it resembles. */
+/* Atomics under their names before 1.4; each is the function NAME##_atomic_ with a similar name. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                        \
     NPUSHMEM_OLD_ATOMIC(NAME, TYPE, cswap, atomic_compare_swap, TYPE, (dest, cond, value, pe), TYPE* dest, TYPE cond, \
                         TYPE value, int pe)                                                                           \
@@ -21,7 +21,7 @@ NPUSHMEM_FOR_EACH_OLD_ATOMIC_TYPE(NPUSHMEM_X)
 NPUSHMEM_FOR_EACH_OLD_EXTENDED_ATOMIC_TYPE(NPUSHMEM_X)
 #undef NPUSHMEM_X
 
-/* wait_until and test of types that have no atomic operations. */
+/* wait_until and test of types without atomic operations. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                              \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison, \
                    TYPE value)                                                                              \
@@ -29,7 +29,7 @@ NPUSHMEM_FOR_EACH_OLD_EXTENDED_ATOMIC_TYPE(NPUSHMEM_X)
 NPUSHMEM_FOR_EACH_OLD_WAIT_UNTIL_TYPE(NPUSHMEM_X)
 #undef NPUSHMEM_X
 
-/* Until *object is no longer `value`. */
+/* Waits until *object differs from `value`. */
 #define NPUSHMEM_X(NAME, TYPE) NPUSHMEM_OLD_WAIT(NAME, TYPE, wait, void, (object, value), TYPE* object, TYPE value)
 NPUSHMEM_FOR_EACH_OLD_WAIT_TYPE(NPUSHMEM_X)
 #undef NPUSHMEM_X

@@ -4,14 +4,13 @@
  * g: one element by value. The forms ending in _nbi return at once: `source` (put) must not change and `dest` (get)
  * must not be read before quiet. iput, iget: element i goes from source[i * sst] to dest[i * dst]; strides count
  * elements and are at least 1. ibput, ibget: the same with blocks of `bsize` elements, whose beginnings are `dst` and
- * `sst` elements apart. put_signal: as put, then the signal word of `pe` is set to or increased by `signal`, not before
- * the data is there. (1.6, sections "Remote Memory Access Routines", "Non-blocking Remote Memory Access Routines" and
- * "Signaling Operations".)
+ * `sst` elements apart. put_signal: as put, then sets the signal word of `pe` to `signal` or adds `signal` to it, after
+ * the data has arrived. (1.6, sections "Remote Memory Access Routines", "Non-blocking Remote Memory Access Routines"
+ * and "Signaling Operations".)
  *
- * Errors: nothing is moved, and the mistake is reported (npushmemx_last_error; gets of one element then return 0):
- * called outside init and finalize, a PE that does not exist, an address that is not symmetric, a range that leaves
- * symmetric memory, a stride below 1, an unknown sig_op, NPUSHMEM_CTX_INVALID; and a PE that is lost or a deadline that
- * has passed.
+ * Errors: no data moves, and the failure is reported (npushmemx_last_error; gets of one element then return 0): a call
+ * outside init and finalize, a PE that does not exist, an address that is not symmetric, a range that leaves symmetric
+ * memory, a stride below 1, an unknown sig_op, NPUSHMEM_CTX_INVALID, a lost PE, an expired deadline.
  *
  * Ordering: none between two puts until a fence of the same context; quiet completes them at all PEs. A signal follows
  * the data of its own put_signal. */

@@ -1,18 +1,18 @@
 /* Waits and tests. Expanded several times; see npushmem/functions.h for the rows.
  *
- * All look at this PE's own copies, which are symmetric and aligned, and return when (test: whether) objects compare
- * true with the value; what was put before that value was put is then visible. test returns 1 or 0 at once and drives
- * progress, so that a program may loop over it.
+ * All functions read this PE's own copies, which are symmetric and aligned, and return when (test: whether) objects
+ * satisfy the comparison with the value; data that was put before that value is then visible. test returns 1 or 0 at
+ * once and makes progress, so that a program may loop over it.
  *
- * The forms over `count` objects leave out those whose status[i] is not 0 (status may be NULL: none). all: until every
- * one compares true. any: the index of one that does; SIZE_MAX when all are left out (test_any: or when none does).
- * some: their number, at least one when waiting, and their indices in indices[0..number); 0 when all are left out.
- * _vector: object i compares with values[i]. (1.6, section "Point-To-Point Synchronization Routines".)
+ * The forms over `count` objects exclude those whose status[i] is not 0 (status may be NULL: none). all: waits until
+ * every object satisfies the comparison. any: the index of one that does; SIZE_MAX if all are excluded (test_any: or if
+ * none does). some: their number, at least one when waiting, and their indices in indices[0..number); 0 if all are
+ * excluded. _vector: object i compares with values[i]. (1.6, section "Point-To-Point Synchronization Routines".)
  *
  * Errors: reported, without waiting: an object that is not symmetric or not aligned, an unknown comparison, a NULL
- * array; and a wait that ends because a PE is lost or NPUSHMEM_TIMEOUT has passed, with the value last seen.
+ * array. A wait that ends because a PE is lost or NPUSHMEM_TIMEOUT expires is reported with the value last seen.
  *
- * Ordering: what was put before the value that is seen, with a fence or signal between, is visible on return. */
+ * Ordering: data that was put before the observed value, with a fence or signal between, is visible on return. */
 #define NPUSHMEM_X(NAME, TYPE)                                                                                         \
     NPUSHMEM_TYPED(NAME, TYPE, wait_until, void, (object, comparison, value), TYPE* object, int comparison,            \
                    TYPE value)                                                                                         \
@@ -44,7 +44,7 @@
 NPUSHMEM_ATOMIC_TYPES(NPUSHMEM_X)
 #undef NPUSHMEM_X
 
-/* The own signal word, read atomically. */
+/* Returns this PE's signal word, read atomically. */
 NPUSHMEM_PLAIN(signal_fetch, uint64_t, (sig_addr), const uint64_t* sig_addr)
 /* Returns the value that satisfied the comparison. */
 NPUSHMEM_PLAIN(signal_wait_until, uint64_t, (sig_addr, comparison, value), uint64_t* sig_addr, int comparison,

@@ -1,57 +1,68 @@
-/* The generic functions of OpenSHMEM for C11: macros that choose by the type of the first argument, or, where that is a
- * context or a team, of the second one. Included by shmem.h. A type that a table lacks is an error of the compiler,
- * which names the macro. */
+/* The generic functions of OpenSHMEM for C11: macros that choose by the type of the first argument, or, if that is a
+ * context or a team, of the second one. Included by shmem.h. For a type that a table lacks the compiler reports an
+ * error that names the macro. */
 #ifndef NPUSHMEM_GENERIC_C11_H
 #define NPUSHMEM_GENERIC_C11_H
 
 #define NPUSHMEM_SECOND(FIRST, SECOND, ...) SECOND
-/* Chosen where nothing fits, so that the call does not compile: it takes no arguments. */
+/* Chosen if no type fits. It takes no arguments, so that the call does not compile. */
 void npushmem_no_such_generic(void);
+
+/* One type a line. */
+/* clang-format off */
 
 /* Types of put and get: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_RMA(PRE, OP) \
-    float* : PRE##float##_##OP, const float* : PRE##float##_##OP, double* : PRE##double##_##OP, const double* : PRE##double##_##OP, long double* : PRE##longdouble##_##OP, const long double* : PRE##longdouble##_##OP, char* : PRE##char##_##OP, const char* : PRE##char##_##OP, signed char* : PRE##schar##_##OP, const signed char* : PRE##schar##_##OP, short* : PRE##short##_##OP, const short* : PRE##short##_##OP, int* : PRE##int##_##OP, const int* : PRE##int##_##OP, long* : PRE##long##_##OP, const long* : PRE##long##_##OP, long long* : PRE##longlong##_##OP, const long long* : PRE##longlong##_##OP, unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP
+    float*: PRE##float##_##OP, const float*: PRE##float##_##OP, \
+    double*: PRE##double##_##OP, const double*: PRE##double##_##OP, \
+    long double*: PRE##longdouble##_##OP, const long double*: PRE##longdouble##_##OP, \
+    char*: PRE##char##_##OP, const char*: PRE##char##_##OP, \
+    signed char*: PRE##schar##_##OP, const signed char*: PRE##schar##_##OP, \
+    short*: PRE##short##_##OP, const short*: PRE##short##_##OP, \
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP, \
+    unsigned char*: PRE##uchar##_##OP, const unsigned char*: PRE##uchar##_##OP, \
+    unsigned short*: PRE##ushort##_##OP, const unsigned short*: PRE##ushort##_##OP, \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP
 
 /* Types of atomics, and of waits for many objects: the function PRE<name>_OP for a pointer to the type. */
-#define NPUSHMEM_AMO(PRE, OP)                                                                                                                                                                            \
-    int* : PRE##int##_##OP,                                                                                                                                                                              \
-           const int* : PRE##int##_##OP,                                                                                                                                                                 \
-                        long* : PRE##long##_##OP,                                                                                                                                                        \
-                                const long* : PRE##long##_##OP,                                                                                                                                          \
-                                              long long* : PRE##longlong##_##OP,                                                                                                                         \
-                                                           const long long* : PRE##longlong##_##OP,                                                                                                      \
-                                                                              unsigned int* : PRE##uint##_##OP,                                                                                          \
-                                                                                              const unsigned int* : PRE##uint##_##OP,                                                                    \
-                                                                                                                    unsigned long* : PRE##ulong##_##OP,                                                  \
-                                                                                                                                     const unsigned long* : PRE##ulong##_##OP,                           \
-                                                                                                                                                            unsigned long long* : PRE##ulonglong##_##OP, \
-                                                                                                                                                                                  const unsigned long long* : PRE##ulonglong##_##OP
+#define NPUSHMEM_AMO(PRE, OP) \
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP, \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP
 
 /* Types of wait_until and test of one object: those of atomics, and two deprecated ones. */
-#define NPUSHMEM_WAIT(PRE, OP)                                                           \
-    NPUSHMEM_AMO(PRE, OP), short* : PRE##short##_##OP,                                   \
-                                    const short* : PRE##short##_##OP,                    \
-                                                   unsigned short* : PRE##ushort##_##OP, \
-                                                                     const unsigned short* : PRE##ushort##_##OP
+#define NPUSHMEM_WAIT(PRE, OP) \
+    NPUSHMEM_AMO(PRE, OP), \
+    short*: PRE##short##_##OP, const short*: PRE##short##_##OP, \
+    unsigned short*: PRE##ushort##_##OP, const unsigned short*: PRE##ushort##_##OP
 
 /* Types of fetch, set, swap: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_EXT(PRE, OP) \
-    int* : PRE##int##_##OP, const int* : PRE##int##_##OP, long* : PRE##long##_##OP, const long* : PRE##long##_##OP, long long* : PRE##longlong##_##OP, const long long* : PRE##longlong##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP, float* : PRE##float##_##OP, const float* : PRE##float##_##OP, double* : PRE##double##_##OP, const double* : PRE##double##_##OP
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP, \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP, \
+    float*: PRE##float##_##OP, const float*: PRE##float##_##OP, \
+    double*: PRE##double##_##OP, const double*: PRE##double##_##OP
 
 /* Types of and, or, xor: the function PRE<name>_OP for a pointer to the type. */
-#define NPUSHMEM_BIT(PRE, OP)                                                                                                                                                      \
-    unsigned int* : PRE##uint##_##OP,                                                                                                                                              \
-                    const unsigned int* : PRE##uint##_##OP,                                                                                                                        \
-                                          unsigned long* : PRE##ulong##_##OP,                                                                                                      \
-                                                           const unsigned long* : PRE##ulong##_##OP,                                                                               \
-                                                                                  unsigned long long* : PRE##ulonglong##_##OP,                                                     \
-                                                                                                        const unsigned long long* : PRE##ulonglong##_##OP,                         \
-                                                                                                                                    int* : PRE##int32##_##OP,                      \
-                                                                                                                                           const int* : PRE##int32##_##OP,         \
-                                                                                                                                                        long* : PRE##int64##_##OP, \
-                                                                                                                                                                const long* : PRE##int64##_##OP
+#define NPUSHMEM_BIT(PRE, OP) \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP, \
+    int*: PRE##int32##_##OP, const int*: PRE##int32##_##OP, \
+    long*: PRE##int64##_##OP, const long*: PRE##int64##_##OP
 
-/* Beyond the tables of 1.6, as the reductions before them have it: long long, which has the size of int64_t. */
+/* Beyond the tables of 1.6, as in the older reductions: long long, which has the size of int64_t. */
 #define NPUSHMEM_LONGLONG_REDUCTION(OP)                                                                   \
     static inline int npushmem_longlong_##OP(shmem_team_t team, long long* dest, const long long* source, \
                                              size_t count) {                                              \
@@ -64,45 +75,64 @@ NPUSHMEM_LONGLONG_REDUCTION(xor_reduce)
 
 /* Types of reductions by and, or, xor: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_BITRED(PRE, OP) \
-    unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP, signed char* : PRE##int8##_##OP, const signed char* : PRE##int8##_##OP, short* : PRE##int16##_##OP, const short* : PRE##int16##_##OP, int* : PRE##int32##_##OP, const int* : PRE##int32##_##OP, long* : PRE##int64##_##OP, const long* : PRE##int64##_##OP, long long* : npushmem_longlong_##OP, const long long* : npushmem_longlong_##OP
+    unsigned char*: PRE##uchar##_##OP, const unsigned char*: PRE##uchar##_##OP, \
+    unsigned short*: PRE##ushort##_##OP, const unsigned short*: PRE##ushort##_##OP, \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP, \
+    signed char*: PRE##int8##_##OP, const signed char*: PRE##int8##_##OP, \
+    short*: PRE##int16##_##OP, const short*: PRE##int16##_##OP, \
+    int*: PRE##int32##_##OP, const int*: PRE##int32##_##OP, \
+    long*: PRE##int64##_##OP, const long*: PRE##int64##_##OP, \
+    long long*: npushmem_longlong_##OP, const long long*: npushmem_longlong_##OP
 
 /* Types of sums and products: the function PRE<name>_OP for a pointer to the type. */
 #define NPUSHMEM_SUM(PRE, OP) \
-    float* : PRE##float##_##OP, const float* : PRE##float##_##OP, double* : PRE##double##_##OP, const double* : PRE##double##_##OP, long double* : PRE##longdouble##_##OP, const long double* : PRE##longdouble##_##OP, char* : PRE##char##_##OP, const char* : PRE##char##_##OP, signed char* : PRE##schar##_##OP, const signed char* : PRE##schar##_##OP, short* : PRE##short##_##OP, const short* : PRE##short##_##OP, int* : PRE##int##_##OP, const int* : PRE##int##_##OP, long* : PRE##long##_##OP, const long* : PRE##long##_##OP, long long* : PRE##longlong##_##OP, const long long* : PRE##longlong##_##OP, unsigned char* : PRE##uchar##_##OP, const unsigned char* : PRE##uchar##_##OP, unsigned short* : PRE##ushort##_##OP, const unsigned short* : PRE##ushort##_##OP, unsigned int* : PRE##uint##_##OP, const unsigned int* : PRE##uint##_##OP, unsigned long* : PRE##ulong##_##OP, const unsigned long* : PRE##ulong##_##OP, unsigned long long* : PRE##ulonglong##_##OP, const unsigned long long* : PRE##ulonglong##_##OP, double _Complex* : PRE##complexd##_##OP, const double _Complex* : PRE##complexd##_##OP, float _Complex* : PRE##complexf##_##OP, const float _Complex* : PRE##complexf##_##OP
+    float*: PRE##float##_##OP, const float*: PRE##float##_##OP, \
+    double*: PRE##double##_##OP, const double*: PRE##double##_##OP, \
+    long double*: PRE##longdouble##_##OP, const long double*: PRE##longdouble##_##OP, \
+    char*: PRE##char##_##OP, const char*: PRE##char##_##OP, \
+    signed char*: PRE##schar##_##OP, const signed char*: PRE##schar##_##OP, \
+    short*: PRE##short##_##OP, const short*: PRE##short##_##OP, \
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP, \
+    unsigned char*: PRE##uchar##_##OP, const unsigned char*: PRE##uchar##_##OP, \
+    unsigned short*: PRE##ushort##_##OP, const unsigned short*: PRE##ushort##_##OP, \
+    unsigned int*: PRE##uint##_##OP, const unsigned int*: PRE##uint##_##OP, \
+    unsigned long*: PRE##ulong##_##OP, const unsigned long*: PRE##ulong##_##OP, \
+    unsigned long long*: PRE##ulonglong##_##OP, const unsigned long long*: PRE##ulonglong##_##OP, \
+    double _Complex*: PRE##complexd##_##OP, const double _Complex*: PRE##complexd##_##OP, \
+    float _Complex*: PRE##complexf##_##OP, const float _Complex*: PRE##complexf##_##OP
 
 /* Types of atomics before 1.4: the function PRE<name>_OP for a pointer to the type. */
-#define NPUSHMEM_OLD(PRE, OP)                                                    \
-    int* : PRE##int##_##OP,                                                      \
-           const int* : PRE##int##_##OP,                                         \
-                        long* : PRE##long##_##OP,                                \
-                                const long* : PRE##long##_##OP,                  \
-                                              long long* : PRE##longlong##_##OP, \
-                                                           const long long* : PRE##longlong##_##OP
+#define NPUSHMEM_OLD(PRE, OP) \
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP
 
 /* Types of fetch, set, swap before 1.4: the function PRE<name>_OP for a pointer to the type. */
-#define NPUSHMEM_OLDEXT(PRE, OP)                                                                                                    \
-    int* : PRE##int##_##OP,                                                                                                         \
-           const int* : PRE##int##_##OP,                                                                                            \
-                        long* : PRE##long##_##OP,                                                                                   \
-                                const long* : PRE##long##_##OP,                                                                     \
-                                              long long* : PRE##longlong##_##OP,                                                    \
-                                                           const long long* : PRE##longlong##_##OP,                                 \
-                                                                              float* : PRE##float##_##OP,                           \
-                                                                                       const float* : PRE##float##_##OP,            \
-                                                                                                      double* : PRE##double##_##OP, \
-                                                                                                                const double* : PRE##double##_##OP
+#define NPUSHMEM_OLDEXT(PRE, OP) \
+    int*: PRE##int##_##OP, const int*: PRE##int##_##OP, \
+    long*: PRE##long##_##OP, const long*: PRE##long##_##OP, \
+    long long*: PRE##longlong##_##OP, const long long*: PRE##longlong##_##OP, \
+    float*: PRE##float##_##OP, const float*: PRE##float##_##OP, \
+    double*: PRE##double##_##OP, const double*: PRE##double##_##OP
 
-/* By the first argument; by the second one after a context; by the second one after a team. */
+/* Choice by the first argument; by the second one after a context; by the second one after a team. */
 #define NPUSHMEM_BY_FIRST(TYPES, OP, FIRST, ...) \
     _Generic((FIRST), NPUSHMEM_##TYPES(shmem_, OP), default : npushmem_no_such_generic)(FIRST, __VA_ARGS__)
-#define NPUSHMEM_BY_CTX(TYPES, OP, FIRST, ...)                                                              \
-    _Generic((FIRST), shmem_ctx_t                                                                           \
-             : _Generic((NPUSHMEM_SECOND(FIRST, __VA_ARGS__, 0)), NPUSHMEM_##TYPES(shmem_ctx_, OP), default \
-                        : npushmem_no_such_generic),                                                        \
-               NPUSHMEM_##TYPES(shmem_, OP), default                                                        \
-             : npushmem_no_such_generic)(FIRST, __VA_ARGS__)
+#define NPUSHMEM_BY_CTX(TYPES, OP, FIRST, ...) \
+    _Generic((FIRST), \
+        shmem_ctx_t: _Generic((NPUSHMEM_SECOND(FIRST, __VA_ARGS__, 0)), \
+            NPUSHMEM_##TYPES(shmem_ctx_, OP), \
+            default: npushmem_no_such_generic), \
+        NPUSHMEM_##TYPES(shmem_, OP), \
+        default: npushmem_no_such_generic)(FIRST, __VA_ARGS__)
 #define NPUSHMEM_BY_TEAM(TYPES, OP, TEAM, DEST, ...) \
     _Generic((DEST), NPUSHMEM_##TYPES(shmem_, OP), default : npushmem_no_such_generic)(TEAM, DEST, __VA_ARGS__)
+
+/* clang-format on */
 
 #define shmem_p(...) NPUSHMEM_BY_CTX(RMA, p, __VA_ARGS__)
 #define shmem_g(...) NPUSHMEM_BY_CTX(RMA, g, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* What every plugin table shares: result codes, errors, configuration rows, and the services of the host.
+/* Common to all plugin tables: result codes, errors, configuration rows, and the services of the host.
  *
  * Rules of the boundary (they hold for every table in this folder):
  *  - fixed-width integers and pointers only; no C++ type, no bit-field, no enum, no `long` crosses it;
@@ -18,15 +18,15 @@
 extern "C" {
 #endif
 
-/* Result codes, grouped by what the caller must rebuild before trying again. */
+/* Result codes, grouped by what the caller must rebuild before a retry. */
 #define NPUSHMEM_OK 0
 #define NPUSHMEM_AGAIN 1 /* not an error: no room or not finished yet; make progress and call again */
-/* -1xx: the arguments of the call, or when it was made */
-#define NPUSHMEM_E_ARGUMENT (-100)        /* a value that no call could accept */
+/* -1xx: the arguments or the time of the call */
+#define NPUSHMEM_E_ARGUMENT (-100)        /* an invalid value */
 #define NPUSHMEM_E_RANGE (-101)           /* a PE, size or index outside its range */
 #define NPUSHMEM_E_NOT_SYMMETRIC (-102)   /* an address outside symmetric memory */
 #define NPUSHMEM_E_NOT_INITIALIZED (-103) /* called before init or after finalize */
-#define NPUSHMEM_E_STATE (-104)           /* called at a time when the object cannot serve it */
+#define NPUSHMEM_E_STATE (-104)           /* the object cannot serve the call in its current state */
 #define NPUSHMEM_E_MISMATCH (-105)        /* PEs gave a collective call different arguments */
 /* -2xx: the configuration: variables, files */
 #define NPUSHMEM_E_CONFIG (-200)
@@ -65,16 +65,16 @@ typedef struct npushmem_config_row {
 #define NPUSHMEM_LOG_DEBUG 3
 #define NPUSHMEM_LOG_TRACE 4
 
-/* Services of the host, valid from `open` until `close` returns. All of them may be called from any thread. */
+/* Services of the host, valid from `open` until `close` returns. Any thread may call them. */
 typedef struct npushmem_host {
     uint32_t struct_size;
     uint16_t major;
     uint16_t minor;
     void* context;
-    /* Write one line. `subsystem` is the plugin's name. */
+    /* Writes one line. `subsystem` is the plugin's name. */
     void (*log)(void* context, int32_t level, const char* subsystem, const char* message);
-    /* The effective value (environment, else default) of a variable that the plugin's own rows or the runtime's table
-     * declare; NULL when no row has that name. The pointer lives as long as the host. */
+    /* Returns the effective value (environment, else default) of a variable that the plugin's own rows or the runtime's
+     * table declare; NULL if no row has that name. The pointer lives as long as the host. */
     const char* (*config)(void* context, const char* name);
 } npushmem_host;
 

@@ -1,11 +1,11 @@
-/* The bootstrap table: how processes that know nothing of each other become PEs 0..npes-1 that can exchange bytes.
+/* The bootstrap table: independent processes become PEs 0..npes-1 that can exchange bytes.
  *
  * A plugin `libnpushmem_bootstrap_<name>.so` exports NPUSHMEM_BOOTSTRAP_ENTRY. Authors in C++ derive from
  * `npushmem::Bootstrap` (bootstrap.hpp) and use NPUSHMEM_EXPORT_BOOTSTRAP.
  *
- * Collectives are called by every rank in the same order, by one thread at a time. When a rank fails, calls abort, or
- * dies, every other rank's current or next call returns NPUSHMEM_E_ABORTED, NPUSHMEM_E_PEER_DEAD or NPUSHMEM_E_TIMEOUT
- * with the cause; nothing waits for ever.
+ * Every rank calls collectives in the same order, by one thread at a time. When a rank fails, calls abort, or dies,
+ * every other rank's current or next call returns NPUSHMEM_E_ABORTED, NPUSHMEM_E_PEER_DEAD or NPUSHMEM_E_TIMEOUT with
+ * the cause; no call waits indefinitely.
  */
 #ifndef NPUSHMEM_PLUGIN_BOOTSTRAP_H
 #define NPUSHMEM_PLUGIN_BOOTSTRAP_H
@@ -23,20 +23,21 @@ extern "C" {
 
 #define NPUSHMEM_UNIQUEID_BYTES 128
 
-/* How sure a bootstrap is that it is the one. */
+/* A bootstrap's confidence that it is the right one for this process. */
 #define NPUSHMEM_RECOGNISED_NOTHING 1   /* no sign of any launcher: a job of one process is possible */
-#define NPUSHMEM_RECOGNISED_LAUNCHER 40 /* the environment that its launcher gives a process */
+#define NPUSHMEM_RECOGNISED_LAUNCHER 40 /* the environment that its launcher sets for a process */
 #define NPUSHMEM_RECOGNISED_LIBRARY \
     60 /* its library runs in this process already, and owns the launcher's connection */
-#define NPUSHMEM_RECOGNISED_BY_USER 100 /* the program or the user gave what only this bootstrap can use */
+#define NPUSHMEM_RECOGNISED_BY_USER 100 /* the program or the user gave an input that only this bootstrap can use */
 
 typedef struct npushmem_bootstrap_params {
     uint32_t struct_size;
-    int32_t rank;   /* as the user gave it, or -1: the plugin finds out */
+    int32_t rank;   /* given by the user, or -1: the plugin determines it */
     int32_t nranks; /* likewise */
     uint32_t reserved;
-    const void* uniqueid;  /* NPUSHMEM_UNIQUEID_BYTES bytes from get_uniqueid, or NULL */
-    const void* attribute; /* plugin's own, for instance a pointer to a communicator; NULL if none was given */
+    const void* uniqueid; /* NPUSHMEM_UNIQUEID_BYTES bytes from get_uniqueid, or NULL */
+    const void*
+        attribute; /* specific to the plugin, for instance a pointer to a communicator; NULL if none was given */
 } npushmem_bootstrap_params;
 
 typedef struct npushmem_bootstrap_v1 {
@@ -54,29 +55,30 @@ typedef struct npushmem_bootstrap_v1 {
                     int32_t* nranks, npushmem_error* error);
     /* Leaves the job without waiting for others; releases everything; never fails. */
     void (*close)(void* self);
-    /* Every rank gives `bytes` bytes (the same number everywhere, 0 allowed) and receives nranks * bytes, in order of
-     * rank. `send` may be the place of the own rank in `receive`. */
+    /* Every rank gives `bytes` bytes (the same number on all ranks, 0 allowed) and receives nranks * bytes, in order of
+     * rank. `send` may be the own rank's place in `receive`. */
     int32_t (*allgather)(void* self, const void* send, uint64_t bytes, void* receive, npushmem_error* error);
     /* No rank returns before all have entered. */
     int32_t (*barrier)(void* self, npushmem_error* error);
 
-    /* optional. abort: tell every other rank, with the reason; the instance is then good for close only. */
+    /* optional. abort: reports the reason to every other rank; afterwards the instance accepts only close. */
     void (*abort)(void* self, const char* reason);
-    /* Without blocking: has another rank failed since? OK, or the code and cause. */
+    /* Checks without blocking whether another rank has failed: OK, or the code and cause. */
     int32_t (*check)(void* self, npushmem_error* error);
-    /* Without an instance: make an id that all ranks of a new job pass to open. The process that makes it must stay
-     * alive, or be rank 0's, until open has returned on all ranks; it serves strangers' connections meanwhile. */
+    /* Without an instance: makes an id that all ranks of a new job pass to open. The process that makes it must stay
+     * alive, or be rank 0's, until open has returned on all ranks; it accepts connections of unknown processes
+     * meanwhile. */
     int32_t (*get_uniqueid)(const npushmem_host* host, void* id, npushmem_error* error);
 
-    /* Since minor 1, optional. Without an instance: is this bootstrap the one for this process? For
-     * NPUSHMEM_BOOTSTRAP=AUTO, which asks every plugin and takes the one that is surest. Looks at the environment and
-     * at the process itself; joins nothing and waits for nothing. Returns 0 or one of NPUSHMEM_RECOGNISED_x (or a
-     * number between), and the sign that it saw as the message of `why`. */
+    /* Since minor 1, optional. Without an instance: reports whether this bootstrap fits this process, for
+     * NPUSHMEM_BOOTSTRAP=AUTO, which queries every plugin and chooses the one with the highest confidence. Inspects the
+     * environment and the process itself; joins nothing and does not wait. Returns 0 or one of NPUSHMEM_RECOGNISED_x
+     * (or a number between), and the sign that it found as the message of `why`. */
     int32_t (*recognise)(const npushmem_host* host, const npushmem_bootstrap_params* params, npushmem_error* why);
 
-    /* Since minor 2, optional. Without an instance, in the process that made `id`, by a launcher: the process of `rank`
-     * in the job of `nranks` ranks has ended, as `how` says ("PE 3 exited with status 0"). Ranks whose open waits for
-     * it, now or later, fail at once with `how`. Does not wait. */
+    /* Since minor 2, optional. Without an instance, in the process that made `id`, called by a launcher: the process of
+     * `rank` in the job of `nranks` ranks has ended; `how` says how ("PE 3 exited with status 0"). Ranks whose open
+     * waits for it, now or later, fail at once with `how`. Does not wait. */
     int32_t (*rank_ended)(const npushmem_host* host, const void* id, int32_t rank, int32_t nranks, const char* how,
                           npushmem_error* error);
 } npushmem_bootstrap_v1;

@@ -1,10 +1,10 @@
-// What a bootstrap is, as a C++ class; see bootstrap.h for the contract of every call.
+// The bootstrap as a C++ class; bootstrap.h has the contract of every call.
 //
 // To write one: derive from Bootstrap, give the class a static
 //     Result<std::unique_ptr<Bootstrap>> open(const Host&, const npushmem_bootstrap_params&)
 // and, if it can make ids, a static
 //     Status get_uniqueid(const Host&, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES>)
-// and, if it can tell that a process was started for it, a static
+// and, if it can recognise that a process was started for it, a static
 //     int recognise(const Host&, const npushmem_bootstrap_params&, std::string& why)
 // and, if it can stop waiting for a rank of such an id, a static
 //     Status rank_ended(const Host&, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>, int rank, int nranks,

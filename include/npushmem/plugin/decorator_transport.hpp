@@ -1,15 +1,15 @@
-// A transport around another: passes every call on. Derive and override what your decorator is about.
+// A transport around another: forwards every call. Derive and override the calls that the decorator changes.
 #pragma once
 
 #include "npushmem/plugin/table_transport.hpp"
 
 namespace npushmem {
 
-// The host opens the inner transport before and closes it after.
+// The host opens the inner transport before this one and closes it after.
 class DecoratorTransport : public Transport {
 public:
-    // `hidden`: capabilities of the inner transport that the caller of this one shall not see. Hide NPUSHMEM_CAP_MAP
-    // when data-path calls must pass through the decorator: whoever has a mapping makes none.
+    // `hidden`: capabilities of the inner transport that this one does not offer. Hide NPUSHMEM_CAP_MAP if data-path
+    // calls must pass through the decorator: a caller with a mapping makes none.
     DecoratorTransport(const npushmem_transport_params& params, std::uint64_t hidden)
         : inner_(*params.inner, params.inner_self, TableTransport::Owning::no), hidden_(hidden) {}
 
@@ -62,7 +62,7 @@ private:
     std::uint64_t hidden_;
 };
 
-// What a decorator's `open` checks first: only a host that does not follow the contract gives no inner transport.
+// The first check of a decorator's `open`: only a host that breaks the contract gives no inner transport.
 inline Status check_inner(const npushmem_transport_params& params) {
     if (params.inner != nullptr) return {};
     return {Code::argument, "a decorator was opened without a transport to wrap"};

@@ -1,4 +1,4 @@
-// The services a plugin may ask of its host, as a C++ class over the table.
+// The services of the host for a plugin, as a C++ class over the table.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ public:
             table_->log(table_->context, static_cast<std::int32_t>(level), subsystem_.c_str(), message.c_str());
     }
 
-    // Effective value of a variable (name without NPUSHMEM_), or `otherwise` when the host does not know it.
+    // Returns the effective value of a variable (name without NPUSHMEM_), or `otherwise` if the host does not know it.
     [[nodiscard]] std::string config(const char* name, std::string_view otherwise = "") const {
         const char* value = nullptr;
         if (table_ != nullptr && table_->config != nullptr) value = table_->config(table_->context, name);

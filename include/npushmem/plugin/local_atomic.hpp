@@ -1,4 +1,4 @@
-// Carries out an atomic operation of the transport contract on memory that this process has mapped.
+// Performs an atomic operation of the transport contract on memory that this process has mapped.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,18 @@
 
 namespace npushmem {
 
-// Does the operation return the old value into `result`?
+// Returns whether the operation returns the old value into `result`.
 constexpr bool fetches(std::uint8_t operation) {
     return operation == NPUSHMEM_ATOMIC_FETCH || operation >= NPUSHMEM_ATOMIC_SWAP;
 }
 
-// Bits of npushmem_reach::atomic_32 and atomic_64 when all operations are offered.
+// The bits of npushmem_reach::atomic_32 and atomic_64 for all operations.
 constexpr std::uint32_t all_atomics = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;
 
 namespace detail {
 
-// The old value (for SET: nothing of interest). acq_rel throughout: an atomic may publish what a fence put before it,
-// and pairs with any other atomic access to the word, by whichever PE.
+// Returns the old value (for SET: unspecified). acq_rel throughout: an atomic may publish data that a fence put before
+// it, and pairs with any other atomic access to the word, by any PE.
 template <class Word>
 Word run_atomic(std::atomic_ref<Word> word, const npushmem_atomic& op) {
     const auto operand = static_cast<Word>(op.operand);
@@ -65,7 +65,8 @@ inline Code apply_atomic(void* address, const npushmem_atomic& op) {
     return Code::ok;
 }
 
-// The signal word of a put_signal. Release: pairs with the waiter's acquire, so that the data is seen with the signal.
+// Updates the signal word of a put_signal. Release: pairs with the waiter's acquire, so that it sees the data with the
+// signal.
 inline Code apply_signal(void* address, std::uint64_t signal, std::uint32_t operation) {
     if (reinterpret_cast<std::uintptr_t>(address) % sizeof signal != 0) return Code::argument;
     const std::atomic_ref<std::uint64_t> word(*static_cast<std::uint64_t*>(address));

@@ -1,6 +1,5 @@
 // The data path of transports that have their peers' memory in this process's address space: every operation is a copy
-// or an atomic instruction, complete when the call returns. Derive, say who can be reached, and turn handles into
-// windows.
+// or an atomic instruction, complete when the call returns. Derive, implement reach, and convert handles to windows.
 #pragma once
 
 #include <atomic>
@@ -14,15 +13,15 @@
 
 namespace npushmem {
 
-// A peer's region as this process sees it.
+// A peer's region at its address in this process.
 struct MappedWindow {
     int pe = -1;
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
-    std::shared_ptr<const void> mapping;  // what keeps `base` valid; null when somebody else does
+    std::shared_ptr<const void> mapping;  // keeps `base` valid; null if another object does
 };
 
-// All of the data path that a mapping gives.
+// The whole data path over a mapping.
 constexpr std::uint64_t mapped_capabilities =
     NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC | NPUSHMEM_CAP_PUT_SIGNAL;
 
@@ -70,13 +69,13 @@ public:
         return copied == Code::ok ? apply_signal(signal, op.signal, op.operation) : copied;
     }
 
-    // Earlier stores before later ones.
+    // Orders earlier stores before later ones.
     Code fence(std::uint64_t queue) override {
         if (queues_.find(queue) == nullptr) return Code::argument;
         full_fence();
         return Code::ok;
     }
-    // Earlier stores before later loads as well: after it, this PE may look for what others did.
+    // Orders earlier stores before later loads too: after it, this PE may read the results of other PEs.
     Code quiet(std::uint64_t queue) override { return fence(queue); }
     Code test(std::uint64_t queue, std::uint64_t token) override {
         return token == 0 && queues_.find(queue) != nullptr ? Code::ok : Code::argument;
@@ -88,7 +87,7 @@ protected:
 private:
     struct Queue {};
 
-    // Checks the queue and the window, and computes where the operation goes.
+    // Checks the queue and the window, and computes the address of the operation.
     Code locate(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
                 void*& address) {
         const MappedWindow* window = windows_.find(remote);
@@ -101,8 +100,8 @@ private:
         if (token != nullptr) *token = 0;
         if (bytes == 0) return Code::ok;
         if (local == nullptr) return Code::argument;
-        // A word is a flag to somebody, who may look at it now: it comes as a whole, and after what was copied before
-        // it.
+        // A word may be a flag that another PE is reading: it is written atomically, after the bytes that were copied
+        // before it.
         if (bytes == sizeof(std::uint64_t) && both_aligned(to, from, bytes))
             copy_word<std::uint64_t>(to, from);
         else if (bytes == sizeof(std::uint32_t) && both_aligned(to, from, bytes))
@@ -114,7 +113,7 @@ private:
     static bool both_aligned(const void* to, const void* from, std::uint64_t bytes) {
         return (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % bytes == 0;
     }
-    // Acquire and release: pair with those of whoever writes and reads the word.
+    // Acquire and release: pair with those of other PEs that write and read the word.
     template <class Word>
     static void copy_word(void* to, const void* from) {
         std::atomic_ref<Word> source(*static_cast<Word*>(const_cast<void*>(from)));
@@ -124,7 +123,7 @@ private:
     // Sequentially consistent: pairs with the same fence, and with the atomics, of the other PEs.
     static void full_fence() {
 #if defined(__SANITIZE_THREAD__)
-        // The thread sanitizer does not know fences; it sees the order through the atomics that publish the data.
+        // The thread sanitizer does not support fences; it sees the order through the atomics that publish the data.
         std::atomic_signal_fence(std::memory_order_seq_cst);
 #else
         std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -1,4 +1,4 @@
-// Numbers that stand for objects across the boundary (queues, imported memory), looked up on the data path.
+// Numbers for objects across the boundary (queues, imported memory), looked up on the data path.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace npushmem {
 
-// Look-ups take no lock and may run beside insertions and removals of other numbers; removing a number that another
-// thread is using is the caller's mistake. Numbers are never 0, and a removed one is not given again before its slot
-// has been reused 2^32 times, so that a stale number is recognised.
+// Look-ups take no lock and may run concurrently with insertions and removals of other numbers. The caller must not
+// remove a number that another thread is using. Numbers are never 0, and a removed one returns only after its slot has
+// been reused 2^32 times, so that a stale number is recognised.
 template <class T>
 class SlotTable {
 public:
@@ -24,7 +24,7 @@ public:
     SlotTable(const SlotTable&) = delete;
     SlotTable& operator=(const SlotTable&) = delete;
     ~SlotTable() {
-        for (auto& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);  // nobody looks up any more
+        for (auto& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);  // no look-ups remain
     }
 
     std::uint64_t insert(T value) {
@@ -38,7 +38,7 @@ public:
         return number;
     }
 
-    // Null when the number stands for nothing. The object stays where it is until it is removed.
+    // Returns null if the number has no object. The object stays at its address until it is removed.
     T* find(std::uint64_t number) {
         const std::uint64_t index = (number & 0xffffffffU) - 1;
         if (index >= capacity) return nullptr;
@@ -50,14 +50,14 @@ public:
         return slot.number.load(std::memory_order_acquire) == number ? &slot.value : nullptr;
     }
 
-    // The object, taken out; nothing when the number stands for nothing.
+    // Removes and returns the object; nothing if the number has none.
     std::optional<T> remove(std::uint64_t number) {
         const std::lock_guard lock(mutex_);
         T* value = find(number);
         if (value == nullptr) return std::nullopt;
         const auto index = static_cast<std::uint32_t>((number & 0xffffffffU) - 1);
         Slot& slot = slot_at(index);
-        slot.number.store(0, std::memory_order_release);  // pairs with find, which then refuses the number
+        slot.number.store(0, std::memory_order_release);  // pairs with find, which then rejects the number
         ++slot.generation;
         free_.push_back(index);
         --count_;

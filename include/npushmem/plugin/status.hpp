@@ -1,4 +1,4 @@
-// Errors as values: a code that says what the caller must rebuild, and a message written by the first function that
+// Errors as values: a code that names what the caller must rebuild, and a message written by the first function that
 // knows the cause. Data paths return a bare Code; set-up returns Status or Result<T>.
 #pragma once
 
@@ -35,7 +35,7 @@ enum class [[nodiscard]] Code : std::int32_t{
     system = NPUSHMEM_E_SYSTEM,
 };
 
-// The code's name as a user sees it, for instance "timeout"; "unknown" for a number that is none.
+// The code's name for users, for instance "timeout"; "unknown" for an unknown number.
 constexpr std::string_view name_of(Code code) {
     switch (code) {
         case Code::ok: return "ok";
@@ -70,7 +70,7 @@ public:
     [[nodiscard]] Code code() const { return code_; }
     [[nodiscard]] const std::string& message() const { return message_; }
 
-    // The same failure seen from further out: "<what>: <message>".
+    // Returns the same failure with a prefix: "<what>: <message>".
     [[nodiscard]] Status within(std::string_view what) const {
         return ok() ? Status{} : Status{code_, std::string(what) + ": " + message_};
     }
@@ -80,7 +80,7 @@ private:
     std::string message_;
 };
 
-// A value, or the Status that says why there is none.
+// A value, or the Status with the reason why there is none.
 template <class T>
 class [[nodiscard]] Result {
 public:
@@ -99,8 +99,8 @@ private:
     std::variant<T, Status> state_;
 };
 
-// Fill a table's error structure, where there is one; returns the code. Allocates nothing, so that it can report that
-// memory ran out. A message that does not fit is cut.
+// Fills a table's error structure, if there is one; returns the code. Allocates nothing, so that it can report that
+// memory ran out. Truncates a message that does not fit.
 inline std::int32_t report(Code code, std::string_view message, npushmem_error* error) noexcept {
     const auto number = static_cast<std::int32_t>(code);
     if (error == nullptr) return number;
@@ -110,12 +110,12 @@ inline std::int32_t report(Code code, std::string_view message, npushmem_error* 
     return number;
 }
 
-// The same of a Status, for `return report(...)` in a trampoline.
+// The same for a Status, for `return report(...)` in a trampoline.
 inline std::int32_t report(const Status& status, npushmem_error* error) noexcept {
     return report(status.code(), status.message(), error);
 }
 
-// Text in a fixed array that the other side of the boundary filled: ends at the first NUL or with the array.
+// The text in a fixed array that the other side of the boundary filled: ends at the first NUL or with the array.
 template <std::size_t N>
 std::string text_of(const char (&array)[N]) {
     std::size_t length = 0;

@@ -1,4 +1,4 @@
-// A Bootstrap made of a table and an instance: the runtime's side of the boundary.
+// A Bootstrap over a table and an instance: the runtime's side of the boundary.
 #pragma once
 
 #include "npushmem/plugin/bootstrap.hpp"

@@ -1,13 +1,13 @@
-// A Transport made of a table and an instance: the runtime's side of the boundary, and how a decorator sees the
-// transport that it wraps.
+// A Transport over a table and an instance: the runtime's side of the boundary, and a decorator's view of the transport
+// that it wraps.
 #pragma once
 
 #include "npushmem/plugin/transport.hpp"
 
 namespace npushmem {
 
-// The caller guarantees a full-size table with every pointer set (the loader's copy is one) and keeps it, and the
-// library it points into, alive. Owning: closes the instance when destroyed.
+// The caller guarantees a full-size table with every pointer set (as in the loader's copy) and keeps it, and the
+// library it points into, alive. Owning: the destructor closes the instance.
 class TableTransport : public Transport {
 public:
     enum class Owning : bool { no, yes };
@@ -50,7 +50,7 @@ public:
         out.struct_size = sizeof out;
         const std::int32_t code = table_.reach(self_, &peer, &out);
         if (code != NPUSHMEM_OK) return {0, 0, 0, "reach failed: " + std::string(name_of(static_cast<Code>(code)))};
-        // A peer cannot be offered what the plugin as a whole does not declare: the loader checked only the latter.
+        // A peer cannot offer more than the plugin declares: the loader checked only the plugin's capabilities.
         return {out.capabilities & table_.capabilities, out.atomic_32, out.atomic_64, text_of(out.why)};
     }
     Status connect(const npushmem_peer& peer) override {
@@ -112,11 +112,11 @@ public:
     Code test(std::uint64_t queue, std::uint64_t token) override { return as_code(table_.test(self_, queue, token)); }
     Code progress() override { return as_code(table_.progress(self_)); }
     Code poll_event(npushmem_event& out) override {
-        out.struct_size = sizeof out;  // the rest is the caller's, who asks often, most often in vain
+        out.struct_size = sizeof out;  // the rest stays unset: calls are frequent and mostly find nothing
         return as_code(table_.poll_event(self_, &out));
     }
 
-    // For the loader: what a decorator's `open` is given.
+    // For the loader, which passes them to a decorator's `open`.
     [[nodiscard]] const npushmem_transport_v1& table() const { return table_; }
     [[nodiscard]] void* self() const { return self_; }
 

@@ -1,4 +1,4 @@
-/* The transport table: what crosses the boundary between the runtime and a transport plugin.
+/* The transport table: the boundary between the runtime and a transport plugin.
  *
  * A plugin `libnpushmem_transport_<name>.so` exports one function, NPUSHMEM_TRANSPORT_ENTRY, that returns its table.
  * Authors in C++ derive from `npushmem::Transport` (transport.hpp) and use NPUSHMEM_EXPORT_TRANSPORT instead of filling
@@ -8,18 +8,18 @@
  *   open → devices → use_devices → address → reach(peer)… → register_memory → import_memory(peer)… → map(peer)…
  *   → create_queue → [connect(peer) at first use] → data path → destroy_queue → deregister/release → close
  *
- * Threads: set-up functions are called by one thread at a time, possibly while others are on the data path or, as that
- * may have to wait, in `destroy_queue`. Data-path functions of different queues may run in different threads at once;
- * calls on one queue, `test` and `quiet` included, are serialised by the caller. `progress` and `poll_event` may be
- * called from any thread at any time. Releasing memory that an operation in flight uses is the caller's mistake.
+ * Threads: one thread at a time calls set-up functions, possibly while others are on the data path or in
+ * `destroy_queue`, which may wait. Data-path functions of different queues may run in different threads at once; the
+ * caller serialises calls on one queue, `test` and `quiet` included. Any thread may call `progress` and `poll_event` at
+ * any time. The caller must not release memory that an operation in flight uses.
  *
  * Ordering: operations posted to a queue are unordered until `fence`, which orders all earlier updates (puts,
- * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Earlier gets and
- * FETCHes are ordered by nothing but their completion. put_signal delivers its data before its signal.
- * (OpenSHMEM 1.6, section "Memory Ordering Routines".)
+ * put_signals, all atomics but FETCH) to each peer before all later operations to the same peer. Only their completion
+ * orders earlier gets and FETCHes. put_signal delivers its data before its signal. (OpenSHMEM 1.6, section "Memory
+ * Ordering Routines".)
  *
  * Completion: the token of a put or put_signal completes when its source may be changed again; the token of a get or a
- * fetching atomic when the fetched value is in place. `quiet` reports NPUSHMEM_OK when everything posted to the queue
+ * fetching atomic when the fetched value is in place. `quiet` returns NPUSHMEM_OK when everything posted to the queue
  * is complete in this sense and delivered at its target. `test` and `quiet` make progress for their queue, so that a
  * caller may wait by repeating one of them. An operation may also fail after it was posted: then `test` of its token,
  * or the next `quiet` of its queue, returns the code, once; `poll_event` may have the message.
@@ -38,7 +38,7 @@ extern "C" {
 #define NPUSHMEM_TRANSPORT_ENTRY npushmem_transport_entry_v1
 #define NPUSHMEM_TRANSPORT_ENTRY_NAME "npushmem_transport_entry_v1"
 
-/* Capabilities: of the plugin (may ever offer) and of one peer (does offer). */
+/* Capabilities: of the plugin (it may offer them) and of one peer (it offers them). */
 #define NPUSHMEM_CAP_MAP UINT64_C(0x1) /* peer memory can be mapped: loads, stores and atomics by the CPU */
 #define NPUSHMEM_CAP_PUT UINT64_C(0x2)
 #define NPUSHMEM_CAP_GET UINT64_C(0x4)
@@ -48,7 +48,7 @@ extern "C" {
 #define NPUSHMEM_CAP_DEVICES UINT64_C(0x40)    /* has NICs: `devices` enumerates them for the assignment */
 #define NPUSHMEM_CAP_REMOTE UINT64_C(0x80)     /* reaches PEs of other hosts */
 #define NPUSHMEM_CAP_DECORATOR UINT64_C(0x100) /* wraps an inner transport given to `open` */
-/* a NIC knows the pages of registered memory: whoever registered it keeps them until it is deregistered */
+/* a NIC pins the pages of registered memory: the caller that registered it keeps them until it deregisters them */
 #define NPUSHMEM_CAP_PINS UINT64_C(0x200)
 
 /* Atomic operations. Fetching ones return the old value into `result`. */
@@ -69,12 +69,12 @@ extern "C" {
 #define NPUSHMEM_SIGNAL_SET 0
 #define NPUSHMEM_SIGNAL_ADD 1
 
-/* Upper bounds that let the host size its buffers without asking. */
+/* Upper bounds for the host's buffers. */
 #define NPUSHMEM_ADDRESS_MAX 256 /* bytes of an endpoint address */
 #define NPUSHMEM_HANDLE_MAX 256  /* bytes of an exported memory handle */
 
-/* Identity of a host as far as reachability goes: two PEs with equal identities can map each other's memory if the
- * system's permissions allow it. */
+/* Identity of a host for reachability: two PEs with equal identities can map each other's memory if the system's
+ * permissions allow it. */
 typedef struct npushmem_host_id {
     uint64_t machine; /* boot id, hashed */
     uint64_t space;   /* namespace that decides whether memory can be shared */
@@ -90,7 +90,7 @@ typedef struct npushmem_transport_params {
     int32_t local_count;
     int32_t process_id;
     npushmem_host_id host;
-    /* Decorators only: the transport around which this one is made. It is opened by the host before and closed after.
+    /* Decorators only: the wrapped transport. The host opens it before this one and closes it after.
      */
     const struct npushmem_transport_v1* inner;
     void* inner_self;
@@ -102,14 +102,15 @@ typedef struct npushmem_peer {
     npushmem_host_id host;
     int32_t process_id;
     uint32_t address_bytes;
-    const void* address; /* what the peer's `address` returned for the same transport; NULL if it has not opened it */
+    const void*
+        address; /* the result of the peer's `address` for the same transport; NULL if the peer has not opened it */
     const char* host_name;
 } npushmem_peer;
 
 typedef struct npushmem_reach {
     uint32_t struct_size;
     uint32_t reserved;
-    uint64_t capabilities; /* 0: the peer cannot be reached, and `why` says why */
+    uint64_t capabilities; /* 0: the peer cannot be reached, for the reason in `why` */
     uint32_t atomic_32;    /* bit NPUSHMEM_ATOMIC_x set: native on 32-bit objects */
     uint32_t atomic_64;
     char why[256]; /* one clause, for people: "same host, shared memory" or "different host" */
@@ -124,7 +125,7 @@ typedef struct npushmem_device {
     uint32_t state; /* NPUSHMEM_PORT_x */
     uint32_t reserved;
     uint64_t bits_per_second;
-    char name[64];        /* as the system calls it, for instance mlx5_0 */
+    char name[64];        /* the system's name, for instance mlx5_0 */
     char pci_address[32]; /* 0000:3b:00.0, or empty */
 } npushmem_device;
 
@@ -134,7 +135,7 @@ typedef struct npushmem_memory {
     uint64_t fd_offset; /* of `base` within the file */
     void* base;
     uint64_t bytes;
-    void* mapping;           /* the whole mapping that `base` lies in; equals `base` when there is no larger one */
+    void* mapping;           /* the whole mapping that contains `base`; equals `base` if there is no larger one */
     uint64_t mapping_offset; /* of `mapping` within the file */
     uint64_t mapping_bytes;
 } npushmem_memory;
@@ -171,7 +172,7 @@ typedef struct npushmem_put_signal {
     uint32_t reserved;
 } npushmem_put_signal;
 
-/* An error that no call was waiting for, delivered as a value. */
+/* An error that belongs to no pending call. */
 typedef struct npushmem_event {
     uint32_t struct_size;
     int32_t code;
@@ -179,8 +180,8 @@ typedef struct npushmem_event {
     char message[500];
 } npushmem_event;
 
-/* Every function returns NPUSHMEM_OK, NPUSHMEM_AGAIN where said, or an error code. `token`, where not NULL, receives a
- * number that `test` accepts on the same queue; 0 means complete already. */
+/* Every function returns NPUSHMEM_OK, NPUSHMEM_AGAIN where documented, or an error code. `token`, if not NULL, receives
+ * a number that `test` accepts on the same queue; 0 means already complete. */
 typedef struct npushmem_transport_v1 {
     uint32_t struct_size;
     uint16_t major;
@@ -204,16 +205,16 @@ typedef struct npushmem_transport_v1 {
                              npushmem_error* error);
     int32_t (*release_memory)(void* self, uint64_t remote);
     int32_t (*create_queue)(void* self, uint64_t* queue, npushmem_error* error);
-    /* Operations still outstanding are delivered or dropped; once it has returned, no local memory is touched. */
+    /* Delivers or drops outstanding operations; after it returns, no local memory is accessed. */
     int32_t (*destroy_queue)(void* self, uint64_t queue);
     int32_t (*fence)(void* self, uint64_t queue);
     int32_t (*quiet)(void* self, uint64_t queue); /* NPUSHMEM_AGAIN while something is outstanding; never blocks */
 
     /* with NPUSHMEM_CAP_DEVICES. `out` is an array of structures of `device_bytes` bytes each (the host's size of
-     * npushmem_device); count: in capacity, out how many there are. `index` counts in the order of `devices`. */
+     * npushmem_device); count: in capacity, out the number of devices. `index` counts in the order of `devices`. */
     int32_t (*devices)(void* self, void* out, uint32_t device_bytes, uint32_t* count, npushmem_error* error);
     int32_t (*use_devices)(void* self, const uint32_t* index, uint32_t count, npushmem_error* error);
-    /* with NPUSHMEM_CAP_MAP: where the CPU finds the region; stays valid until release_memory */
+    /* with NPUSHMEM_CAP_MAP: the address of the region; valid until release_memory */
     int32_t (*map)(void* self, uint64_t remote, void** base, npushmem_error* error);
     /* with NPUSHMEM_CAP_PUT, GET, ATOMIC, PUT_SIGNAL. NPUSHMEM_AGAIN: nothing was posted, no room */
     int32_t (*put)(void* self, uint64_t queue, const npushmem_rma* op, uint64_t* token);
@@ -221,7 +222,7 @@ typedef struct npushmem_transport_v1 {
     int32_t (*atomic)(void* self, uint64_t queue, const npushmem_atomic* op, uint64_t* token);
     int32_t (*put_signal)(void* self, uint64_t queue, const npushmem_put_signal* op, uint64_t* token);
 
-    /* optional; what the host assumes when one is absent is in brackets */
+    /* optional; the host's assumption for an absent function is in brackets */
     int32_t (*address)(void* self, void* out, uint32_t* bytes,
                        npushmem_error* error); /* bytes: in capacity, out used [no bytes] */
     int32_t (*connect)(void* self, const npushmem_peer* peer, npushmem_error* error); /* [nothing to do] */

@@ -1,5 +1,5 @@
-// What a transport is, as a C++ class. The runtime, the fakes, the decorators and plugin authors all speak this class;
-// transport.h is only its shape at a shared object's boundary.
+// The transport as a C++ class. The runtime, the fakes, the decorators and plugin authors use this class; transport.h
+// is its form at a shared object's boundary.
 //
 // To write a transport: derive from Transport, give the class a static
 //     Result<std::unique_ptr<Transport>> open(const Host&, const npushmem_transport_params&)
@@ -22,7 +22,7 @@ namespace npushmem {
 
 using Bytes = std::vector<std::byte>;
 
-// What one peer offers over one transport; `capabilities` 0 means unreachable.
+// The capabilities of one peer over one transport; `capabilities` 0 means unreachable.
 struct Reach {
     std::uint64_t capabilities = 0;
     std::uint32_t atomic_32 = 0;
@@ -46,26 +46,26 @@ public:
     Transport& operator=(const Transport&) = delete;
     virtual ~Transport() = default;
 
-    // NICs this transport could use, in a stable order. Empty without NPUSHMEM_CAP_DEVICES.
+    // Returns the NICs that this transport can use, in a stable order. Empty without NPUSHMEM_CAP_DEVICES.
     virtual Result<std::vector<npushmem_device>> devices() { return std::vector<npushmem_device>{}; }
-    // The assignment's choice, as indices into devices().
+    // Receives the assigned NICs, as indices into devices().
     virtual Status use_devices(std::span<const std::uint32_t> /*index*/) { return {}; }
-    // What a peer needs to reach this PE; at most NPUSHMEM_ADDRESS_MAX bytes.
+    // Returns the address by which a peer reaches this PE; at most NPUSHMEM_ADDRESS_MAX bytes.
     virtual Result<Bytes> address() { return Bytes{}; }
 
-    // Can this PE reach that one, how, and why or why not? Pure: no connection is made. The PE itself may be asked
-    // about.
+    // Returns whether and how this PE can reach that one, with the reason. Makes no connection. The peer may be this PE
+    // itself.
     virtual Reach reach(const npushmem_peer& peer) = 0;
-    // Make the connection that reach promised; called at most once per peer, before the first operation to it.
+    // Makes the connection that reach promised; called at most once per peer, before the first operation to it.
     virtual Status connect(const npushmem_peer& /*peer*/) { return {}; }
 
     // handle: at most NPUSHMEM_HANDLE_MAX bytes.
     virtual Result<RegisteredMemory> register_memory(const npushmem_memory& memory) = 0;
     virtual Code deregister_memory(std::uint64_t region) = 0;
-    // The peer's handle becomes a number that operations to this peer name.
+    // Converts the peer's handle to a number for operations to this peer.
     virtual Result<std::uint64_t> import_memory(int pe, std::span<const std::byte> handle) = 0;
     virtual Code release_memory(std::uint64_t remote) = 0;
-    // Where this process's CPU finds the imported region. Needs NPUSHMEM_CAP_MAP.
+    // Returns the address of the imported region in this process. Needs NPUSHMEM_CAP_MAP.
     virtual Result<void*> map(std::uint64_t /*remote*/) {
         return Status{Code::unsupported, "this transport cannot map a peer's memory"};
     }

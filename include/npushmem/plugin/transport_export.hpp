@@ -40,7 +40,7 @@ std::int32_t guarded_code(Body&& body) noexcept {
     }
 }
 
-// What the other side sent, in a structure of this side's size: missing fields are zero, unknown ones are dropped.
+// Copies the other side's structure into one of this side's size: missing fields are zero, unknown ones are dropped.
 template <class Struct>
 Struct full_size(const Struct& given) noexcept {
     Struct out{};
@@ -59,7 +59,7 @@ inline Status copy_out(const Bytes& from, void* to, std::uint32_t* bytes, const 
     return {};
 }
 
-// The table's functions over any Transport; only `open` differs from class to class.
+// The table's functions over any Transport; only `open` differs between classes.
 struct TransportTrampolines {
     static Transport& of(void* self) { return *static_cast<Transport*>(self); }
 
@@ -184,7 +184,7 @@ struct TransportTrampolines {
         });
     }
 
-    // Every function but `open`; also how a Transport object is shown to a decorator's class in a test.
+    // All functions but `open`; tests also show a Transport object to a decorator's class through them.
     static void fill(npushmem_transport_v1& t) noexcept {
         t.struct_size = sizeof t;
         t.major = NPUSHMEM_TRANSPORT_MAJOR;
