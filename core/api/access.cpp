@@ -122,12 +122,13 @@ Status not_symmetric(const Runtime& runtime, const char* what, const void* objec
     const StaticVariables& statics = runtime.statics();
     const std::string why = statics.reason_not_symmetric();
     return {Code::not_symmetric,
-            fmt::format("{} {} is not symmetric: it {}; symmetric is memory from npushmem_malloc and its like, which "
-                        "is at {:#x} to {:#x}, {}",
-                        what, object, describe_address(object), map.heap, map.heap + map.heap_bytes,
-                        why.empty() ? fmt::format("and the executable's global and static variables, at {:#x} to {:#x}",
-                                                  statics.image().begin, statics.image().begin + statics.image().bytes)
-                                    : fmt::format("but not the executable's variables, because {}", why))};
+            fmt::format(
+                "{} {} is not symmetric: it {}; symmetric are memory from npushmem_malloc and related functions, which "
+                "is at {:#x} to {:#x}, {}",
+                what, object, describe_address(object), map.heap, map.heap + map.heap_bytes,
+                why.empty() ? fmt::format("and the executable's global and static variables, at {:#x} to {:#x}",
+                                          statics.image().begin, statics.image().begin + statics.image().bytes)
+                            : fmt::format("but not the executable's variables, because {}", why))};
 }
 
 Status check_heap_range(const FastMap& map, const char* what, const void* object, std::uint64_t bytes,

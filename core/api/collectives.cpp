@@ -54,7 +54,7 @@ int broadcast_any(const char* function, const Result<Team*>& team, void* dest, c
         function, team, {"dest", dest, bytes}, {"source", source, bytes}, {.count = count, .root = root},
         [&](coll::Group& group, std::uint64_t to, std::uint64_t from) -> Status {
             if (root < 0 || root >= group.size())
-                return {Code::range, fmt::format("root {} is no PE of a team of {}", root, group.size())};
+                return {Code::range, fmt::format("root {} is not in the team, which has {} PEs", root, group.size())};
             return coll::broadcast(group, to, from, bytes, root, to_root);
         });
 }

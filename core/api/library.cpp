@@ -275,11 +275,12 @@ Status stop() {
 
 Status not_running() {
     if (is_forked_child())
-        return {Code::not_initialized,
-                fmt::format(
-                    "process {} was made by fork and is no PE: only the PE itself, process {}, can call the library; "
-                    "let the child exec a program, or fork before npushmem_init",
-                    getpid(), library().process)};
+        return {
+            Code::not_initialized,
+            fmt::format(
+                "process {} was made by fork and is not a PE: only the PE itself, process {}, can call the library; "
+                "let the child exec a program, or fork before npushmem_init",
+                getpid(), library().process)};
     if (library().start_failed.load(std::memory_order_relaxed))
         return {Code::not_initialized,
                 "the library is not initialised, because its start failed, as was reported then; nothing but "

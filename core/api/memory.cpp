@@ -22,7 +22,8 @@ void* report(const char* function, Result<void*> made) {
 
 // Checks that all PEs call the heap. (The heap compares the calls and their arguments itself.)
 Status same_call(Runtime* up) {
-    return up != nullptr ? check_same_call(up->teams().world(), "npushmem_malloc or its like") : not_running();
+    return up != nullptr ? check_same_call(up->teams().world(), "npushmem_malloc or a related function")
+                         : not_running();
 }
 
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {

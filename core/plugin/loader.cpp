@@ -29,8 +29,8 @@ Status at_stage(const FoundPlugin& found, LoadStage stage, const Status& why) {
 }
 
 std::string version_remedy(PluginKind kind, int theirs, int ours) {
-    return fmt::format("it speaks version {} of the {} interface, this runtime speaks version {}: it is too {}; {}",
-                       theirs, name_of(kind), ours, theirs < ours ? "old" : "new",
+    return fmt::format("it uses version {} of the {} interface, this runtime uses version {}: it is too {}; {}", theirs,
+                       name_of(kind), ours, theirs < ours ? "old" : "new",
                        theirs < ours ? "rebuild it with this runtime's headers" : "use a newer npushmem");
 }
 
@@ -44,10 +44,10 @@ Status no_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadSta
     }
     const PluginKind otherwise = kind == PluginKind::transport ? PluginKind::bootstrap : PluginKind::transport;
     const bool mixed_up = library.find(entry_name(otherwise, 1).c_str()).has_value();
-    return refused(
-        fmt::format("it does not export {}; {}", entry_name(kind, ours),
-                    mixed_up ? fmt::format("it is a {} plugin, rename the file", name_of(otherwise))
-                             : "it is no npushmem plugin, or it lacks the export macro at the end of a source file"));
+    return refused(fmt::format(
+        "it does not export {}; {}", entry_name(kind, ours),
+        mixed_up ? fmt::format("it is a {} plugin, rename the file", name_of(otherwise))
+                 : "it is not an npushmem plugin, or it lacks the export macro at the end of a source file"));
 }
 
 Result<void*> own_entry(const SharedLibrary& library, PluginKind kind, int ours, LoadStage& stage) {
@@ -71,7 +71,7 @@ Result<const Table*> table_from(void* entry) {
     } catch (const std::exception& thrown) {
         return refused(fmt::format("its entry function threw: {}", thrown.what()));
     } catch (...) {
-        return refused("its entry function threw something that is no std::exception");
+        return refused("its entry function threw an object that is not a std::exception");
     }
 }
 
@@ -134,7 +134,7 @@ template <class Table>
 Status check_name(const Table& table, const FoundPlugin& found) {
     if (table.name == nullptr) return refused("its table has no name");
     if (found.name == table.name) return {};
-    return refused(fmt::format("its table says it is '{}', its file says '{}': rename the file to {}", table.name,
+    return refused(fmt::format("its table has the name '{}', its file '{}': rename the file to {}", table.name,
                                found.name, plugin_file_name(found.kind, table.name)));
 }
 

@@ -166,7 +166,7 @@ std::int32_t no_uniqueid(const npushmem_host*, void*, npushmem_error* error) {
 
 std::int32_t waits_for_every_rank(const npushmem_host*, const void*, std::int32_t, std::int32_t, const char*,
                                   npushmem_error* error) {
-    return report(Code::unsupported, "this bootstrap waits for every rank until its time-out", error);
+    return report(Code::unsupported, "this bootstrap waits for every rank until its timeout", error);
 }
 
 std::int32_t no_recognise(const npushmem_host*, const npushmem_bootstrap_params*, npushmem_error*) { return 0; }
@@ -193,7 +193,7 @@ std::string row_error(const npushmem_config_row& row, std::uint32_t number, std:
         return fmt::format("configuration row {} lacks its name, default, type or meaning", number);
     if (!is_variable_name(row.name))
         return fmt::format(
-            "configuration row {}: '{}' is no variable's name (capitals, digits and '_', without the "
+            "configuration row {}: '{}' is not a valid variable name (capitals, digits and '_', without the "
             "prefix NPUSHMEM_)",
             number, row.name);
     if (!seen.insert(row.name).second) return fmt::format("configuration variable {} is declared twice", row.name);

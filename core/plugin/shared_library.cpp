@@ -44,9 +44,9 @@ private:
 };
 
 Status check_header(const ElfW(Ehdr) & header) {
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return no_library("it is no ELF file");
+    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return no_library("it is not an ELF file");
     if (header.e_ident[EI_CLASS] != own_class) return no_library("it is for machines of another word size");
-    if (header.e_type != ET_DYN) return no_library("it is no shared library");
+    if (header.e_type != ET_DYN) return no_library("it is not a shared library");
     if (header.e_phnum == 0 || header.e_phentsize != sizeof(ElfW(Phdr)))
         return no_library("its ELF header has no valid list of segments");
     return {};
@@ -82,7 +82,7 @@ Status check_elf_file(const std::string& path) {
     const auto size = static_cast<std::uint64_t>(facts.st_size);
     ElfW(Ehdr) header{};
     if (!file.read(&header, sizeof header, 0))
-        return no_library(fmt::format("it is no ELF file: it has only {} bytes", size));
+        return no_library(fmt::format("it is not an ELF file: it has only {} bytes", size));
     if (Status s = check_header(header); !s.ok()) return s;
     return check_segments(file, header, size);
 }

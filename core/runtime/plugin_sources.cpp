@@ -113,7 +113,7 @@ Result<BootstrapChoice> select_bootstrap(const Config& config, const npushmem_ho
         return chosen;
     }
     auto named = named_bootstrap(finder, name.value(), ProcessEnvironment(), host, params);
-    if (named.ok()) named.value().why = fmt::format("as {} says", bootstrap_variable(config.settings()));
+    if (named.ok()) named.value().why = fmt::format("set by {}", bootstrap_variable(config.settings()));
     return named;
 }
 

@@ -92,7 +92,7 @@ std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint6
         std::stable_sort(shown.begin(), shown.end(),
                          [&](std::size_t a, std::size_t b) { return pes[a].last > pes[b].last; });
         shown.resize(max_shown);
-        text += fmt::format("the {} that came last most often:\n", max_shown);
+        text += fmt::format("the {} that arrived last most often:\n", max_shown);
     }
     text += header();
     for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
@@ -100,9 +100,9 @@ std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint6
     text += line("all", all);
     // Every timed barrier that is examined has a last PE.
     if (pes.size() > 1 && all.timed != 0 && all.last == 0)
-        text += "who came last is not known where PEs do not map each other\n";
+        text += "last arrivals are unknown where PEs do not map each other\n";
     return text +
-           "last: timed barriers to which this PE came last on its host; late: after the last but one, on average; "
+           "last: timed barriers at which this PE arrived last on its host; late: mean delay after the last but one; "
            "parked: sleeps that a writer could end; woken: sleepers that this PE woke\n";
 }
 

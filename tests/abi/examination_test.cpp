@@ -1,4 +1,4 @@
-// Files that end or block a process that loads them: a child process is all they end.
+// Files that end or block a process that loads them: they end only a child process.
 #include "core/tools/info/plugin_examination.hpp"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(ExaminationInAChild, OfARefusedPluginIsAsInThisProcess) {
 
 TEST(ExaminationInAChild, NamesTheFileThatEndsItsProcess) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    expect_refusal_at_load(examined("crashes"), "signal 11");  // a sanitizer ends the process in its own way
+    expect_refusal_at_load(examined("crashes"), "signal 11");  // a sanitizer ends the process differently
 #endif
     expect_refusal_at_load(examined("ends"), "status 3");
 }
@@ -100,7 +100,7 @@ TEST(EncodedEntries, AreWholeOrNothing) {
     }
 }
 
-// Without a child process: these the loader itself must refuse.
+// Without a child process: the loader itself must refuse these files.
 class NoLibrary : public ::testing::Test {
 protected:
     NoLibrary() { fs::create_directories(folder_); }
@@ -126,7 +126,7 @@ TEST_F(NoLibrary, CutOffAnywhere) {
     for (std::uintmax_t size = 0; size < bytes / 2; size += 61) {
         fs::copy_file(whole, file_, fs::copy_options::overwrite_existing);
         fs::resize_file(file_, size);
-        EXPECT_THAT(refusal(), HasSubstr(size < 64 ? "no ELF file" : "cut off")) << size;
+        EXPECT_THAT(refusal(), HasSubstr(size < 64 ? "not an ELF file" : "cut off")) << size;
     }
 }
 
@@ -137,11 +137,11 @@ TEST_F(NoLibrary, AFifo) {
 
 TEST_F(NoLibrary, AnObjectFileOrAText) {
     std::ofstream(file_) << std::string(100, 'x');
-    EXPECT_THAT(refusal(), HasSubstr("no ELF file"));
+    EXPECT_THAT(refusal(), HasSubstr("not an ELF file"));
     std::string header = std::string("\x7f") + "ELF\x02\x01\x01" + std::string(57, '\0');
     header[16] = 1;  // ET_REL
     std::ofstream(file_, std::ios::trunc) << header;
-    EXPECT_THAT(refusal(), HasSubstr("no shared library"));
+    EXPECT_THAT(refusal(), HasSubstr("not a shared library"));
 }
 
 }  // namespace

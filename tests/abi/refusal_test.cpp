@@ -1,4 +1,4 @@
-// Every stage of loading refuses what is wrong at that stage, says why, and leaves nothing behind.
+// Every stage of loading refuses its faults, reports the reason, and leaves nothing behind.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ npushmem_transport_params params() {
     return out;
 }
 
-// What a wrong plugin's refusal must be and say.
+// The expected stage and texts of a wrong plugin's refusal.
 struct WrongPlugin {
     PluginKind kind;
     const char* name;
@@ -34,7 +34,7 @@ struct WrongPlugin {
     std::vector<std::string> says;
 };
 
-// How the test program prints the parameter.
+// Prints the parameter for the test program.
 void PrintTo(const WrongPlugin& plugin, std::ostream* out) { *out << name_of(plugin.kind) << ' ' << plugin.name; }
 
 std::string test_name(const ::testing::TestParamInfo<WrongPlugin>& info) {
@@ -65,9 +65,12 @@ INSTANTIATE_TEST_SUITE_P(
         WrongPlugin{transport, "no_table", LoadStage::entry, {"returned no table"}},
         WrongPlugin{transport, "is_bootstrap", LoadStage::entry, {"it is a bootstrap plugin"}},
         WrongPlugin{transport, "entry_elsewhere", LoadStage::entry, {"libabi_dependency.so", "not by itself"}},
-        WrongPlugin{transport, "entry_v0", LoadStage::major, {"version 0", "speaks version 1", "too old", "rebuild"}},
         WrongPlugin{
-            transport, "entry_v2", LoadStage::major, {"version 2", "speaks version 1", "too new", "newer npushmem"}},
+            transport, "entry_v0", LoadStage::major, {"version 0", "runtime uses version 1", "too old", "rebuild"}},
+        WrongPlugin{transport,
+                    "entry_v2",
+                    LoadStage::major,
+                    {"version 2", "runtime uses version 1", "too new", "newer npushmem"}},
         WrongPlugin{transport, "major_9", LoadStage::major, {"version 9", "too new"}},
         WrongPlugin{transport, "too_small", LoadStage::size, {"64 bytes", "mandatory"}},
         WrongPlugin{transport, "too_large", LoadStage::size, {"2147483647 bytes", "cannot be true"}},

@@ -1,4 +1,4 @@
-// What a plugin answers is not trusted beyond what was checked, and loading is repeatable without leaving anything.
+// Unchecked answers of a plugin are not trusted, and repeated loading leaves nothing behind.
 #include <gmock/gmock.h>
 #include <link.h>
 #include <unistd.h>
@@ -141,7 +141,7 @@ TEST(Robust, AThousandRefusalsLeaveNothingBehind) {
     const PluginFinder finder = wrong_plugins();
     const auto all = finder.scan(PluginKind::transport);
     ASSERT_GE(all.size(), 20U);
-    for (const auto& found : all) (void)examine_plugin(found);  // what the first time allocates once
+    for (const auto& found : all) (void)examine_plugin(found);  // the first time makes one-time allocations
     const std::size_t descriptors = open_descriptors();
     const std::size_t objects = loaded_objects();
     for (std::size_t i = 0; i < 1000; ++i) (void)examine_plugin(all[i % all.size()]);
@@ -184,7 +184,7 @@ TEST(Catalogue, ShowsUsableAndRefusedPlugins) {
     EXPECT_TRUE(catalogue.find(PluginKind::bootstrap, "sound")->usable());
 }
 
-// AUTO asks plugins before the runtime knows their rows.
+// AUTO queries plugins before the runtime knows their rows.
 TEST(BuildTree, APluginSeesItsVariablesInRecognise) {
     const fakes::FakeHost host;
     const FakeEnvironment environment{{"NPUSHMEM_BOOTSTRAP_UID_SESSION_ID", "host:1"}};

@@ -1,4 +1,4 @@
-// Opening what the user selected: decorators outside, transports inside.
+// Opens the user's selection: decorators outside, transports inside.
 #include "core/plugin/transport_stack.hpp"
 
 #include <gmock/gmock.h>

@@ -16,7 +16,7 @@ class ContextSlotsTest : public ::testing::Test {
 protected:
     ~ContextSlotsTest() override { slots.clear(); }
 
-    // A context as the library makes it.
+    // Makes a context as the library does.
     Context& make(std::size_t min_unused = max_contexts) {
         Context* const context = slots.acquire(min_unused);
         context->state = Context::State::alive;
@@ -58,7 +58,7 @@ TEST_F(ContextSlotsTest, ASlotIsUsedAgainOnlyAfterSoManyOthers) {
     EXPECT_EQ(first.state, Context::State::alive);
 }
 
-// Whatever the bits: what is found, if anything, is a slot of the array, and holds no context.
+// Whatever the bits, a found context is in a slot of the array and is empty.
 TEST_F(ContextSlotsTest, NoOtherBitsNameAContext) {
     const Context& context = make();
     const std::uintptr_t good = bits_of(&context);

@@ -1,4 +1,4 @@
-// What AUTO does where there is little to choose from; the choice among real plugins is tested under real launchers.
+// The choice of AUTO among few plugins; tests under real launchers cover the choice among real plugins.
 #include "core/plugin/bootstrap_choice.hpp"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(BootstrapChoice, ALauncherWithoutAProcessCountIsNotIgnored) {
         EXPECT_EQ(refused.code(), Code::config);
         EXPECT_THAT(refused.message(), HasSubstr(std::string("has started this process (") + variable + " is set)"));
     }
-    // A sign that counts decides first.
+    // A variable with a count decides first.
     EXPECT_EQ(choose_without_plugins({{"PMIX_NAMESPACE", "x"}, {"SLURM_STEP_NUM_TASKS", "1"}}, host).code(),
               Code::plugin_missing);
 }

@@ -20,7 +20,7 @@ npushmem_transport_v1 full_table() {
     return table;
 }
 
-// Sets one function pointer to null and asks.
+// Sets one function pointer to null and returns the finding.
 template <class Function>
 std::string missing_without(Function npushmem_transport_v1::*function) {
     npushmem_transport_v1 table = full_table();
@@ -79,7 +79,7 @@ TEST(TransportTable, GapsAreFilledAndTheRestIsLeftAlone) {
     EXPECT_STREQ(table.summary, "");
 }
 
-// The layout is what plugins were compiled against: a change here breaks every plugin that exists.
+// Plugins were compiled against this layout: a change breaks every existing plugin.
 TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(offsetof(npushmem_transport_v1, major), 4U);
     EXPECT_EQ(offsetof(npushmem_transport_v1, minor), 6U);

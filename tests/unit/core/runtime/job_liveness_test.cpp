@@ -11,7 +11,7 @@ namespace npushmem {
 
 namespace {
 
-// PE 0 of four asks. All "processes" are this one, those that died a run of it that has ended.
+// PE 0 of four queries. All "processes" are this one; dead ones are an earlier run of it.
 class JobLivenessTest : public ::testing::Test {
 protected:
     static constexpr PeRange everybody{0, 1, 4};
@@ -33,7 +33,7 @@ protected:
         block(pe).last_barrier.store(last_barrier, std::memory_order_relaxed);
         any_departed = true;
     }
-    // As a PE of another host writes it.
+    // Writes a departure as a PE of another host does.
     void departed(int pe, std::uint32_t last_barrier) {
         block(0).departures[departure_slot(pe)].store(Departure{pe, last_barrier}.packed(), std::memory_order_relaxed);
         any_departed = true;

@@ -104,7 +104,7 @@ TEST(ChooseNics, NumbersRailsInTheMachinesOrder) {
 
 }  // namespace
 
-// Jobs of one host beside each other, in one process: each is a set of claims in a table of the test's own.
+// Several jobs of one host, in one process: each is a set of claims in the test's own table.
 namespace {
 
 using ::testing::ElementsAre;
@@ -191,7 +191,7 @@ TEST_F(NicClaimsTest, EightJobsOfOnePeUseEightNicsByVariable) {
     EXPECT_THAT(nics, SizeIs(8));
 }
 
-// The two modes of a program side by side: one world per device, and one world of all.
+// Two modes of a program at the same time: one world per device, and one world of all.
 TEST_F(NicClaimsTest, AJobOfEightBesideEightJobsOfOneSharesEveryNicOnce) {
     std::vector<NicClaims::Outcome> jobs;
     for (int i = 0; i < 8; ++i) jobs.push_back(job(sleeper()).value());

@@ -1,4 +1,4 @@
-// The emulated NPU's two ways to PEs that are not mapped: kernels find the same by both.
+// The emulated NPU's two modes for PEs that are not mapped: kernels get the same results in both.
 #include "core/runtime/npu_remote.hpp"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ protected:
     fakes::FakeSlices slices{array, FakeFabric::Delivery::at_once};
     SystemWaitOs os;
     std::unique_ptr<npu::RemoteOperations> remote;
-    std::optional<ArrayPe> pe;  // after what its cores keep
+    std::optional<ArrayPe> pe;  // destroyed before the state of its cores
 };
 
 TEST_P(NpuRemoteModes, EveryOperationArrives) {
@@ -63,7 +63,7 @@ TEST_P(NpuRemoteModes, EveryOperationArrives) {
         core.put(mine + 8, mine, 1, 1);
         mine[0] = 12;
         for (std::size_t i = 0; i < 100; ++i) mine[100 + i] = i;
-        core.put(mine + 100, mine + 100, 100, 1);  // more than travels with a request
+        core.put(mine + 100, mine + 100, 100, 1);  // larger than an inline source
         core.get(mine + 16, mine + 20, 1, 1);
         EXPECT_EQ(mine[16], 5U);
         core.signal_set_on(mine + 24, 7, 1);
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(All, NpuRemoteModes, ::testing::Values(RemoteMode::prox
 
 }  // namespace
 
-// Cores that wait for the proxy: for room, in vain, and for something else than what has failed.
+// Cores that wait for the proxy: for room, without success, and for an operation that has not failed.
 namespace {
 
 using ::testing::_;
@@ -163,10 +163,10 @@ protected:
 };
 
 TEST_F(ProxiedCores, NeedNoThreadBeforeTheyAskForSomething) {
-    EXPECT_EQ(npu->offset_of(&slice[2]), 16U);  // and no call of the transport is expected
+    EXPECT_EQ(npu->offset_of(&slice[2]), 16U);  // expects no call of the transport
 }
 
-// A core that has asked for more than may be unfinished waits for room; another one does not.
+// A core at its limit of unfinished requests waits for room; another one does not.
 TEST_F(ProxiedCores, WaitForRoomByThemselves) {
     std::atomic<bool> open{false};
     answer_pe_1([&] { return open.load(std::memory_order_acquire) ? Code::ok : Code::again; });
@@ -206,7 +206,7 @@ TEST_F(ProxiedCores, DoNotReceiveFailuresOfEarlierLaunches) {
     EXPECT_TRUE(npu->quiet(wait).ok());
 }
 
-// A peer that dies, or a launch that is given up, ends the wait of its core; what comes late is told to nobody.
+// A dead peer or an aborted launch ends the wait of its core; late failures are dropped.
 TEST_F(ProxiedCores, StopWaitingWhenCancelled) {
     for (const Code reason : {Code::peer_dead, Code::aborted, Code::timeout}) {
         std::atomic<bool> late{false};
@@ -253,7 +253,7 @@ TEST_F(ProxiedCores, MayEndWithRequestsPending) {
 
 }  // namespace
 
-// Which queues the cores use that post by themselves, and what one does about what the others have put.
+// The queues of cores in direct mode, and the completion of other cores' puts.
 namespace {
 
 using ::testing::_;
@@ -264,7 +264,7 @@ using ::testing::Mock;
 using ::testing::Return;
 using Kind = npu::RemoteAtomic::Kind;
 
-// Does something the first time that it has to wait.
+// Runs a function the first time it has to wait.
 class MeanwhileWait final : public npu::RemoteWait {
 public:
     explicit MeanwhileWait(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
@@ -312,20 +312,20 @@ TEST_F(DirectCores, HaveQueuesOfTheirOwn) {
 TEST_F(DirectCores, FenceTheirOwnAndCompleteTheOthersBeforeASignal) {
     put(1, first, 1);
     put(1, second, 2);
-    put(2, second, 3);  // another PE's: not waited for
+    put(2, second, 3);  // another PE's: the core does not wait for it
     InSequence order;
     EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, fence(1)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, put_signal(1, _, _)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(npu->put_signal(&slice[8], &slice[0], 8, &slice[9], 1, 1, first).ok());
-    // What was complete is not asked again.
+    // A completed operation is not tested again.
     EXPECT_CALL(transport, fence(1)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, atomic(1, Field(&npushmem_atomic::operation, NPUSHMEM_ATOMIC_SET), _))
         .WillOnce(Return(Code::ok));
     EXPECT_TRUE(set(1, first).ok());
 }
 
-// What an operation has fetched is done.
+// A fetching operation is complete on return.
 TEST_F(DirectCores, WaitForNoFetchOfOthers) {
     EXPECT_CALL(transport, atomic(1, _, _)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, atomic(2, _, _)).WillOnce(Return(Code::ok));
@@ -353,7 +353,7 @@ TEST_F(DirectCores, QuietAndFenceAreForWhatAllHaveBegun) {
     EXPECT_TRUE(npu->quiet(second).ok());
 }
 
-// What is being completed for one core is not complete for another.
+// An operation whose completion one core awaits is not complete for another.
 TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
     put(1, first, 1);
     int looks = 0;
@@ -368,7 +368,7 @@ TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
     waits.core_state().reset();
 }
 
-// Else there might never be a moment in which nothing of it is under way.
+// Otherwise a moment without operations in flight might never come.
 TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
     fakes::ThreadRemoteWait puts;
     puts.end_with.store(Code::timeout, std::memory_order_release);  // for its own until()
@@ -397,7 +397,7 @@ TEST_F(DirectCores, DoNotWaitForOperationsOfEarlierLaunches) {
     EXPECT_CALL(transport, quiet(2)).WillOnce(Return(Code::ok));
     EXPECT_TRUE(npu->quiet(first).ok());
     first.core_state()->begin_launch();
-    put(2, first, 2);  // nothing was left: the same queue
+    put(2, first, 2);  // nothing was incomplete: the same queue
 }
 
 TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
@@ -413,12 +413,12 @@ TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
     EXPECT_CALL(transport, release_memory(_)).WillRepeatedly(Return(Code::ok));
 }
 
-// A program may keep a device beyond finalize.
+// A program may keep a device after finalize.
 TEST_F(DirectCores, MayOutliveIt) {
     put(1, first, 1);
     EXPECT_CALL(transport, destroy_queue(1)).WillOnce(Return(Code::ok));
     npu.reset();
-    Mock::VerifyAndClearExpectations(&transport);  // not when the device goes: then there is no transport any more
+    Mock::VerifyAndClearExpectations(&transport);  // not in the device's destructor: the transport does not exist then
     EXPECT_CALL(transport, destroy_queue(1)).Times(0);
     first.core_state().reset();
     Mock::VerifyAndClearExpectations(&transport);

@@ -1,4 +1,4 @@
-// PE 0 of three: what waits for its emulated NPU's operations, and the transport that these reach.
+// PE 0 of three: the waits for its emulated NPU's operations, and their transport.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ protected:
         build_map({everything, all_atomics, all_atomics, "mock"});
         expect_life();
     }
-    // What happens beside the operations.
+    // Runs concurrently with the operations.
     void expect_life() {
         using ::testing::_;
         using ::testing::AnyNumber;

@@ -25,7 +25,7 @@ struct Outcome {
     std::string explanation;
 };
 
-// What each PE of the job gets.
+// The result of each PE of the job.
 std::vector<Outcome> choose(const std::vector<Pe>& pes, const std::string& order = "fast, slow") {
     const auto job = std::make_shared<fakes::FakeJob>(static_cast<int>(pes.size()));
     std::vector<Outcome> out(pes.size());

@@ -1,4 +1,4 @@
-// Start-up and end of the runtime against mocks: which calls are made, in which order, and what happens when one fails.
+// Start and end of the runtime against mocks: the calls, their order, and the effect of a failing one.
 #include "core/runtime/runtime.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ void alone(MockBootstrap& bootstrap) {
         });
 }
 
-// Reaches the PE itself and maps its memory where it already is.
+// Reaches the PE itself and maps its memory at its own address.
 void mapping(MockTransport& transport) {
     ON_CALL(transport, devices()).WillByDefault(Return(std::vector<npushmem_device>{}));
     ON_CALL(transport, address()).WillByDefault(Return(Bytes{}));
@@ -106,20 +106,20 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
     MockBootstrap& bootstrap = *sources.bootstrap;
     {
         InSequence order;
-        EXPECT_CALL(bootstrap, allgather(_, _));  // who the PEs are
-        EXPECT_CALL(bootstrap, allgather(_, _));  // where the host's memory is
+        EXPECT_CALL(bootstrap, allgather(_, _));  // the PE records
+        EXPECT_CALL(bootstrap, allgather(_, _));  // the host's memory segment
         EXPECT_CALL(transport, devices());
-        EXPECT_CALL(bootstrap, allgather(_, _));  // nobody needs NICs
+        EXPECT_CALL(bootstrap, allgather(_, _));  // no PE needs NICs
         EXPECT_CALL(transport, address());
         EXPECT_CALL(transport, register_memory(_));
-        EXPECT_CALL(bootstrap, allgather(_, _)).Times(2);  // contacts: lengths, bytes
+        EXPECT_CALL(bootstrap, allgather(_, _)).Times(2);  // endpoints: lengths, bytes
         EXPECT_CALL(transport, reach(_));
         EXPECT_CALL(transport, connect(_));
         EXPECT_CALL(transport, import_memory(0, _));
         EXPECT_CALL(transport, map(_));
-        EXPECT_CALL(bootstrap, allgather(_, _));  // who maps whom
+        EXPECT_CALL(bootstrap, allgather(_, _));  // the mapped peers
         EXPECT_CALL(bootstrap, barrier());        // the world's barrier exists
-        EXPECT_CALL(bootstrap, barrier());        // finish: all are through
+        EXPECT_CALL(bootstrap, barrier());        // finish: all PEs have arrived
         EXPECT_CALL(transport, release_memory(_));
         EXPECT_CALL(transport, deregister_memory(5));
     }
@@ -183,7 +183,7 @@ TEST_F(RuntimeTest, AnAddressThatIsNotTheComputedOneIsNotTakenForTheFastPath) {
     ON_CALL(*sources.transport, map(_)).WillByDefault(Return(static_cast<void*>(elsewhere)));
     auto started = start();
     ASSERT_TRUE(started.ok()) << started.status().message();
-    // The own slice is always at its own address.
+    // A PE's own slice is always at its own address.
     EXPECT_EQ(started.value()->mapped(0, 0), started.value()->heap().base());
 }
 
@@ -267,7 +267,7 @@ TEST_F(RuntimeTest, TheNpuIsCheckedAndItsBarrierChosenBySettings) {
     EXPECT_TRUE(started.value()->finish().ok());
 }
 
-// A transport that cannot map serves the PE itself. Kernels use their own memory all the same, and no transport.
+// A transport that cannot map serves the PE itself. Kernels still use their own memory directly, and no transport.
 TEST_F(RuntimeTest, KernelsLoadAndStoreTheirOwnMemoryWhereATransportServesThePeItself) {
     MockTransport& transport = *sources.transport;
     constexpr std::uint32_t every_atomic = (1U << NPUSHMEM_ATOMIC_COUNT) - 1;

@@ -11,7 +11,7 @@ namespace npushmem {
 
 namespace {
 
-// What each of the PEs finds. `host_of`: by PE; `maps`: of two PEs of one host.
+// Returns the result of each PE. `host_of` is indexed by PE; `maps` says whether one PE of a host maps another.
 std::vector<SharingPes> find(const std::vector<unsigned>& host_of, const std::function<bool(int, int)>& maps) {
     std::vector<npushmem_host_id> ids(host_of.size());
     for (std::size_t pe = 0; pe < ids.size(); ++pe) ids[pe].machine = host_of[pe];
@@ -54,7 +54,7 @@ TEST(FindSharers, OfAPeThatMapsNobodyAreItself) {
     EXPECT_FALSE(found[0].all_map_all);
 }
 
-// More PEs of a host than one round tells; the other host has fewer. The last maps nobody.
+// A host has more PEs than one round covers; the other host has fewer. The last PE maps no other.
 TEST(FindSharers, OfAHostOfManyPes) {
     std::vector<unsigned> host_of(70, 1);
     host_of.push_back(2);

@@ -1,5 +1,5 @@
-// Start-up of a job of several ranks, the threads of this process, while the bootstrap of one of them fails: at every
-// call in turn, before and after the meeting that the call is.
+// Start of a job of several ranks, the threads of this process, while the bootstrap of one of them fails: at every call
+// in turn, before and after the call has synchronised.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -27,8 +27,8 @@ using ::testing::Return;
 constexpr int npes = 3;
 constexpr const char* cause = "the cable is cut";
 
-// A rank that fails a call before it has met the others leaves them waiting; one that fails it afterwards, as one whose
-// connection breaks on the way back, has let them through.
+// A rank that fails a call before it synchronises leaves the others waiting. One that fails it afterwards, as if its
+// connection broke on the way back, has let them pass.
 enum class When { before_call, after_call };
 
 struct Fault {
@@ -73,7 +73,7 @@ std::unique_ptr<Bootstrap> scripted(Script& script) {
     return mock;
 }
 
-// Maps a peer's slice where the rank's own mapping of the host's memory has it.
+// Maps a peer's slice at its address in the rank's own mapping of the host's memory.
 std::unique_ptr<Transport> mapping_transport() {
     auto mock = std::make_unique<NiceMock<MockTransport>>();
     auto mapping = std::make_shared<std::byte*>(nullptr);
@@ -150,7 +150,7 @@ std::array<RankOutcome, npes> run_job(const Fault& fault) {
     return outcomes;
 }
 
-// What the process holds: descriptors, threads, and mappings of shared memory.
+// The resources of the process: descriptors, threads, and mappings of shared memory.
 struct ProcessResources {
     long descriptors = 0;
     long threads = 0;
@@ -191,7 +191,7 @@ void expect_failed_start(const std::array<RankOutcome, npes>& outcomes, const Fa
     EXPECT_THAT(broken.aborts, ::testing::ElementsAre(HasSubstr(cause)));
 }
 
-// A job that succeeds tells how many calls there are; the last of them belongs to finish.
+// A successful job gives the number of calls; the last of them belongs to finish.
 int calls_of_a_start() {
     const auto healthy = run_job({});
     for (const auto& outcome : healthy) EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();

@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Memory of the test in place of an executable's variables.
+// Uses memory of the test in place of an executable's variables.
 alignas(4096) std::byte fake_variables[2 * 4096];
 
 class StaticVariablesTest : public ::testing::Test {

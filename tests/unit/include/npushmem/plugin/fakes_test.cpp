@@ -1,4 +1,4 @@
-// The fakes keep the promises of the interfaces that they stand for.
+// The fakes follow the contracts of the interfaces that they implement.
 #include <gmock/gmock.h>
 
 #include <array>

@@ -60,7 +60,7 @@ TEST(SlotTable, LooksUpWhileOthersInsertAndRemove) {
     const std::uint64_t constant = table.insert(99);
     std::atomic<bool> stop{false};
     std::thread writer([&] {
-        while (!stop.load(std::memory_order_relaxed)) {  // only a request to end; nothing is published by it
+        while (!stop.load(std::memory_order_relaxed)) {  // only a request to end; publishes nothing
             std::vector<std::uint64_t> numbers;
             for (std::uint64_t i = 0; i < 100; ++i) numbers.push_back(table.insert(i));
             for (const auto number : numbers) (void)table.remove(number);

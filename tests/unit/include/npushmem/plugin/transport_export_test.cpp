@@ -12,7 +12,7 @@ namespace {
 using ::testing::_;
 using ::testing::NiceMock;
 
-// A class on both sides of the boundary: what one side gives is what the other gets.
+// A class on both sides of the boundary: each side receives the values that the other gives.
 class RoundTrip : public ::testing::Test {
 protected:
     NiceMock<MockTransport> author_;
@@ -45,7 +45,7 @@ TEST_F(RoundTrip, PeersOfAHostWithSmallerStructuresAreFilledUpWithZeros) {
     npushmem_peer peer{};
     peer.struct_size = offsetof(npushmem_peer, address);
     peer.pe = 5;
-    peer.address = &peer;  // beyond the size: must not be looked at
+    peer.address = &peer;  // beyond the size: must not be read
     EXPECT_CALL(author_, connect(_)).WillOnce([](const npushmem_peer& seen) {
         EXPECT_EQ(seen.pe, 5);
         EXPECT_EQ(seen.address, nullptr);
