@@ -20,7 +20,7 @@ protected:
         build_map({everything, all_atomics, all_atomics, "mock"});
         expect_life();
     }
-    // Runs concurrently with the operations.
+    // Expects the calls besides the operations.
     void expect_life() {
         using ::testing::_;
         using ::testing::AnyNumber;
