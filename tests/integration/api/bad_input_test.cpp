@@ -1,4 +1,5 @@
-// Wrong variables, missing things and exhausted memory: the message, what goes on working, and that nothing is left.
+// Malformed variables, missing files and exhausted memory: the message, the functions that still work, and no
+// leftovers.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ class BadInput : public ::testing::Test {
 protected:
     ~BadInput() override { EXPECT_EQ(leftovers_.found(), ""); }
 
-    // What two PEs under the launcher print as the failure of their init.
+    // The text that two PEs under the launcher print when init fails.
     static std::string failure_of_init(const Steps& environment, Steps options = {}) {
         run::JobSettings settings;
         settings.with_bootstrap = true;
@@ -153,7 +154,7 @@ std::uint64_t memory_of_machine() {
     return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// A heap larger than the memory is no mistake; only an object that does not fit is, and the process lives on.
+// A heap larger than the memory is allowed. Only an object that does not fit fails, and the process continues.
 TEST_F(BadInput, AnObjectLargerThanTheMachinesMemory) {
     const std::uint64_t memory = memory_of_machine();
     WorldSettings settings;
@@ -239,7 +240,7 @@ TEST_F(BadInput, AFullHeapFolder) {
     std::filesystem::remove(folder);
 }
 
-// As the step "names" prints them.
+// In the format of the step "names".
 std::string names_in(const PrivateMounts& mounts, const std::string& folder) {
     std::string out;
     for (const auto& entry : std::filesystem::directory_iterator(mounts.seen_from_outside(folder)))
@@ -265,7 +266,7 @@ TEST_F(BadInput, NothingIsNamedInTheFileSystem) {
     EXPECT_EQ(names_in(mounts, "/tmp") + names_in(mounts, "/dev/shm"), before);
 }
 
-// As in a checkout below /tmp.
+// Like a checkout below /tmp.
 TEST_F(BadInput, ProgramsBelowACoveredFolderRun) {
     const std::string above = std::filesystem::path(API_TEST_BUILD).parent_path().string();
     const PrivateMounts mounts({{above, "size=64m"}}, API_TEST_BUILD);

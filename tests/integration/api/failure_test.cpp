@@ -1,4 +1,4 @@
-// PEs that die or do not come while others wait for them, in processes that no launcher watches over.
+// PEs that die or do not arrive while others wait for them, in processes without a launcher.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -51,7 +51,7 @@ protected:
     Leftovers leftovers_;
 };
 
-// "killed" is rank 0 as well: it serves the id.
+// "killed" includes rank 0, which serves the id.
 TEST_P(Failure, AKilledPeIsNamedToThoseThatWaitForIt) {
     const auto& [call, transport_setup] = GetParam();
     for (const int victim : {0, 2}) {
@@ -65,11 +65,11 @@ TEST_P(Failure, AKilledPeIsNamedToThoseThatWaitForIt) {
                          settings);
         world.wait_for_reports(4);
         world.kill(victim, SIGKILL);
-        // The other victim stays a zombie while its peers look for it.
+        // The other victim stays a zombie while its peers check it.
         if (victim == 0) {
             EXPECT_EQ(world.status(victim), 128 + SIGKILL);
         }
-        // Nobody ends before all have been told: the others would take its end for the cause.
+        // No PE ends before all have reported: the others would report its end as the cause.
         world.wait_for_reports(7);
         world.release();
         for (int other = 0; other < 4; ++other) {
@@ -81,7 +81,7 @@ TEST_P(Failure, AKilledPeIsNamedToThoseThatWaitForIt) {
     }
 }
 
-// The deadline ends a wait for a PE that lives but does not come; afterwards the process can end in order.
+// The deadline ends a wait for a PE that lives but does not arrive; afterwards the process can finalize.
 TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotArrive) {
     const auto& [call, transport_setup] = GetParam();
     WorldSettings settings;
@@ -93,7 +93,7 @@ TEST_P(Failure, ATimeoutEndsAWaitForAPeThatDoesNotArrive) {
         EXPECT_THAT(world.output(rank), AnyOf(HasSubstr(std::to_string(NPUSHMEM_E_TIMEOUT)),
                                               HasSubstr(std::to_string(NPUSHMEM_E_PEER_DEAD))));
         EXPECT_THAT(world.output(0) + world.output(2), HasSubstr(std::to_string(NPUSHMEM_E_TIMEOUT)));
-        // Waits for a value do not know whose it should be; meetings do.
+        // A wait for a value does not know its writer; a barrier knows the missing PE.
         const bool meets = std::string_view(call.step).find("wait") == std::string_view::npos;
         if (meets) {
             EXPECT_THAT(world.output(0) + world.output(2), HasSubstr("missing: PE 1"));
@@ -118,7 +118,7 @@ private:
     Leftovers leftovers_;
 };
 
-// Every call after the first one fails as soon.
+// Every call after the first one fails equally fast.
 TEST_F(Failures, TheLibraryStaysUsableForWhatNeedsNoDeadPe) {
     PlainWorld world(3, {"id", "attr", "calloc=64", "barrier", "report=up", "1:pause", "barrier", "print", "malloc=8",
                          "print", "finalize", "print"});
@@ -140,7 +140,7 @@ TEST_F(Failures, APeThatEndsWithoutFinalizeIsADeadOne) {
     }
 }
 
-// Killed while the others are in init: those that it had met are told, those that it had not wait for their time-out.
+// Kills a PE while the others are in init: PEs connected to it learn of it, the others wait for their timeout.
 TEST_F(Failures, APeThatDiesDuringInit) {
     for (const int victim : {0, 1}) {
         const std::string rank = std::to_string(victim);

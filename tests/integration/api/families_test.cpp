@@ -1,5 +1,5 @@
 // Every family of functions, with 1 to 8 PEs, over every transport: mapped memory, the same without the map,
-// calls that are traced, and calls that are late, out of order and refused for want of room.
+// traced calls, and calls that are late, out of order or rejected because a queue is full.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -56,13 +56,13 @@ constexpr const char* families[] = {
     "openshmem",       "overloads", "statics", "statics_fixed", "statics_c", "statics_c_fixed", "streams",
     "openshmem_habits"};
 
-// Programs whose failing calls are reported on standard error.
+// Programs that report failing calls on standard error.
 bool reports_errors(std::string_view family) {
     return family == "heap" || family == "checks" || family == "handles" || family == "teams" || family == "setup" ||
            family == "errors" || family == "statics" || family == "statics_fixed" || family == "streams";
 }
 
-// Without the reports that begin with the library's own prefix.
+// Removes the lines that begin with the library's prefix.
 std::string differences(const std::string& errors) {
     std::istringstream lines(errors);
     std::string out;
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(UnmappedSelf, Families,
                                             ::testing::ValuesIn(setups_with_unmapped_self())),
                          name_of_case);
 
-// What kernels do to PEs that are mapped and that are not is without a hazard, and checked mode says so.
+// Checked mode finds no hazard in kernels that access mapped and unmapped PEs.
 TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {
     std::vector<std::string> selections = unmapped_self_selections();
     selections.insert(selections.end(), {"p2p", "self,nomap(p2p)", "fault(nomap(p2p))"});
@@ -118,7 +118,7 @@ TEST(CheckedKernels, AreQuietWhateverReachesTheOtherPes) {
     }
 }
 
-// Every algorithm by its name, over memory and over transports that call it late and out of order.
+// Every algorithm by name, over memory and over transports that are late and out of order.
 constexpr const char* barrier_algorithms[] = {"linear",
                                               "double_ring",
                                               "recursive_doubling",
@@ -188,7 +188,7 @@ TEST(HccsLink, ThatIsDownIsNamedWithBothEnds) {
     int status = 0;
     const std::string errors = errors_with_failing_link("hccs", "0-1", status);
     EXPECT_NE(status, 0);
-    // Either end may be the first to say so, and then ends the job.
+    // Either end may report it first and end the job.
     EXPECT_THAT(errors,
                 ::testing::AnyOf(::testing::HasSubstr("HCCS link 0-1 (NPU 0 of PE 0 to NPU 1 of PE 1) is down"),
                                  ::testing::HasSubstr("HCCS link 0-1 (NPU 1 of PE 1 to NPU 0 of PE 0) is down")));
@@ -208,7 +208,7 @@ TEST(HccsLink, ThatFailsLaterEndsTheJobAndIsNamed) {
                 ::testing::ContainsRegex("HCCS link 0-1 between PE [01] .NPU [01]. and PE [01] .NPU [01]. is down"));
 }
 
-// A team that the algorithm does not serve is refused at start, by all.
+// All PEs reject at start an algorithm that does not support the team.
 TEST(BarrierAlgorithm, ThatTheTeamIsTooLargeForIsRefused) {
     run::JobSettings settings;
     settings.with_bootstrap = true;

@@ -1,4 +1,4 @@
-// Children of PEs, over every transport between PEs of one host. Those between hosts: network_test.cpp.
+// Children of PEs, over every transport within a host. network_test.cpp tests transports between hosts.
 #include <gmock/gmock.h>
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// What a job could leave behind in the file system: new entries that bear the library's name.
+// Files that a job leaves behind: new entries with the library's name.
 #pragma once
 
 #include <set>
@@ -8,10 +8,10 @@ namespace npushmem::api_test {
 
 class Leftovers {
 public:
-    // Remembers what is there now.
+    // Records the present entries.
     Leftovers() : before_(entries()) {}
-    // The new ones that stay, separated by blanks. Other programs may run beside the test: only names count that a part
-    // of npushmem would give, and other tests that use such names get time to remove theirs.
+    // New entries that stay, separated by blanks. Only names of npushmem count, since other programs run at the same
+    // time. Other tests get time to remove their entries.
     [[nodiscard]] std::string found() const;
 
 private:

@@ -19,14 +19,14 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// How a job ended that the launcher was asked for in these words, and what it reported.
+// The end and the reports of a job that the launcher started with these arguments.
 std::pair<int, std::string> run_job(const Words& words, const Words& environment) {
     run::JobSettings settings;
     settings.with_bootstrap = true;
     settings.environment = {"NPUSHMEM_INFO=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
-                            // Tests beside this one make other interfaces.
+                            // Concurrent tests create other interfaces.
                             "NPUSHMEM_LIBFABRIC_DOMAIN=lo", "NPUSHMEM_UCX_NET_DEVICES=lo",
-                            // A busy machine is no lost peer.
+                            // On a busy machine a silent peer is not lost.
                             "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0", "NPUSHMEM_UCX_PEER_TIMEOUT=0"};
     settings.environment.insert(settings.environment.end(), environment.begin(), environment.end());
     const Leftovers leftovers;
@@ -36,7 +36,7 @@ std::pair<int, std::string> run_job(const Words& words, const Words& environment
     return {status, job.errors()};
 }
 
-// Of two PEs that check puts and gets.
+// The report of two PEs that check puts and gets.
 std::pair<int, std::string> run_rma(const Words& environment, const std::string& nodes = "2") {
     return run_job({"-n", "2", "--nodes", nodes, std::string(API_TEST_FOLDER) + "/api_rma"}, environment);
 }
@@ -49,7 +49,7 @@ TEST_P(RemoteTransport, CarriesPutsAndGetsBetweenHosts) {
     EXPECT_THAT(report, AllOf(HasSubstr("pe 1: " + GetParam() + " ("), Not(HasSubstr("between hosts: "))));
 }
 
-// Neighbours are on different hosts, and those of one host are no neighbours.
+// Neighbours are on different hosts; PEs of one host are not neighbours.
 TEST_P(RemoteTransport, TeamsOfPesThatAreDealtInTurn) {
     const auto [status, report] =
         run_job({"-n", "5", "--nodes", "2", "--map-by", "round-robin", std::string(API_TEST_FOLDER) + "/api_teams"},

@@ -1,4 +1,4 @@
-// What is particular to programs that use the names of OpenSHMEM: their reports, and the standard's variables.
+// Programs that use the names of OpenSHMEM: their reports, and the standard's variables.
 #include <gmock/gmock.h>
 
 #include "tests/integration/api/transport_selections.hpp"
@@ -74,7 +74,7 @@ TEST(OpenshmemPrograms, AreNotHeldUpAtTheEndWhenTheyEndBadly) {
     EXPECT_THAT(job.errors, HasSubstr("PE 2"));
 }
 
-// A PE that has not found it gone would report that the time is over.
+// A PE that does not find it dead would report a timeout.
 TEST(OpenshmemPrograms, ReportAnExitedPeOverEveryTransport) {
     for (const char* transports : {"self,p2p", "self,nomap(p2p)", "nomap(p2p)", "trace(p2p)", "fault(p2p)", "hccs",
                                    "nomap(hccs)", "trace(nomap(p2p))"}) {

@@ -49,7 +49,7 @@ std::string contents(const Fd& file) {
     return out;
 }
 
-// A copy that stays open in the program to be started; its number as text.
+// A copy that stays open across exec; returns its number as text.
 std::string inherited(int fd) { return std::to_string(::dup(fd)); }
 
 }  // namespace

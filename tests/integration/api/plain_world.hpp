@@ -1,4 +1,4 @@
-// Several processes of the scenario program, started without a launcher, as a program like DeepEP would be.
+// Several processes of the scenario program, started without a launcher, as for a program like DeepEP.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace npushmem::api_test {
 
 struct WorldSettings {
     std::vector<std::string> environment;                              // NAME=value, of every rank
-    std::function<std::vector<std::string>(int rank)> environment_of;  // more, of one rank
+    std::function<std::vector<std::string>(int rank)> environment_of;  // additional, of one rank
     std::function<bool()> before_exec;                                 // in the child; false: it ends with status 94
 };
 
-// Ranks 0..nranks-1, all with the same steps. Whatever is still alive at the end of the test is killed.
+// Ranks 0..nranks-1, all with the same steps. The destructor kills ranks that still run.
 class PlainWorld {
 public:
     PlainWorld(int nranks, const std::vector<std::string>& steps, const WorldSettings& settings = {});
@@ -23,18 +23,17 @@ public:
     PlainWorld& operator=(const PlainWorld&) = delete;
     ~PlainWorld();
 
-    // Waits until this many lines were reported by the step "report", of all ranks together.
+    // Waits until the ranks together have reported this many lines by the step "report".
     void wait_for_reports(int count);
-    // Lets go whoever is in the step "hold", now and later.
+    // Ends the step "hold" in all ranks, now and later.
     void release() { go_.reset(); }
     void kill(int rank, int signal) const;
 
-    // Waits for the rank's end: its exit status, or 128 + signal. Fails the test at a deadline that a healthy run never
-    // comes near.
+    // Waits for the rank's end and returns its exit status, or 128 + signal. Fails the test at a generous deadline.
     int status(int rank);
-    // Expects that every rank ends with 0, and shows what those said that did not.
+    // Expects that every rank ends with 0, and shows the output of the others.
     void expect_success();
-    // Everything written so far.
+    // All output so far.
     [[nodiscard]] std::string output(int rank) const;
     [[nodiscard]] std::string errors(int rank) const;
     [[nodiscard]] int nranks() const { return static_cast<int>(ranks_.size()); }

@@ -16,7 +16,7 @@
 namespace npushmem::api_test {
 namespace {
 
-// Puts the folder behind the descriptor back where a mount has covered it.
+// Mounts the folder behind the descriptor again at a path that another mount covers.
 int uncover(const run::Fd& folder, const std::string& path) {
     std::error_code error;
     if (std::filesystem::exists(path, error)) return 0;
@@ -26,7 +26,7 @@ int uncover(const run::Fd& folder, const std::string& path) {
     return ::mount(from.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0 ? 0 : errno;
 }
 
-// 0, or the number of the error.
+// Returns 0 or the errno.
 int mount_all(const std::vector<PrivateMounts::Mount>& mounts, const std::string& kept) {
     if (::unshare(CLONE_NEWNS) != 0) return errno;
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;

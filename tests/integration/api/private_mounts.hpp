@@ -1,5 +1,5 @@
-// A mount namespace of its own, in which tests fill or watch whole file systems without anybody noticing. Needs the
-// right to mount.
+// A private mount namespace, in which tests fill or observe file systems without effect on others. Needs the right to
+// mount.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ public:
         std::string folder;   // exists
         std::string options;  // of tmpfs: "size=1m"
     };
-    // `kept`: a folder that can be used inside although a mount covers it.
+    // `kept`: a folder that stays accessible inside although a mount covers it.
     explicit PrivateMounts(const std::vector<Mount>& mounts, const std::string& kept = "");
     PrivateMounts(const PrivateMounts&) = delete;
     PrivateMounts& operator=(const PrivateMounts&) = delete;
     ~PrivateMounts();
 
-    // Why there is none; empty when there is.
+    // The reason for a missing namespace; empty on success.
     [[nodiscard]] const std::string& why_not() const { return why_not_; }
-    // Puts the calling process, of one thread, inside.
+    // Moves the calling process, which has one thread, into the namespace.
     [[nodiscard]] bool enter() const;
     // The folder as seen from outside.
     [[nodiscard]] std::string seen_from_outside(const std::string& folder) const;
 
 private:
-    int holder_ = -1;  // a process that does nothing but stay inside
+    int holder_ = -1;  // a process that keeps the namespace alive
     run::Fd space_;
     std::string why_not_;
 };

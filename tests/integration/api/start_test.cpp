@@ -1,5 +1,5 @@
-// Start without a launcher: the sequence and the two shapes of DeepEP, sessions by host and port, several lives of one
-// process, and ranks that are wrong, late or different.
+// Start without a launcher: the call sequence and the two job shapes of DeepEP, sessions by host and port, several
+// starts in one process, and ranks that are wrong, late or different.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -29,8 +29,7 @@ private:
     Leftovers leftovers_;
 };
 
-// Nobody listens there now; between this moment and its use, somebody could, but the system gives out other ports
-// first.
+// A free port. Another process could take it before its use, but the system assigns other ports first.
 int free_port() {
     const run::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -64,7 +63,7 @@ TEST_F(Start, SixteenWorldsOfOneHostSideBySide) {
     for (auto& world : worlds) world->expect_success();
 }
 
-// The same with one process of the host per rank of the world that ends while the other worlds go on.
+// The same with one process of the host per rank of the world that ends while the other worlds continue.
 TEST_F(Start, WorldsEndOnTheirOwn) {
     PlainWorld lasting(2, {"id", "attr", "report=up", "hold", "ring", "finalize", "code=0"});
     lasting.wait_for_reports(2);
@@ -105,7 +104,7 @@ TEST_F(Start, SessionByHostAndPort) {
     world.expect_success();
 }
 
-// Whoever comes first waits for rank 0 to listen.
+// The first ranks wait until rank 0 listens.
 TEST_F(Start, SessionWhoseRankZeroStartsLast) {
     PlainWorld world(3, {"0:hold", "report=starting", "init", "ring", "finalize", "code=0"}, session_settings(3));
     world.wait_for_reports(2);
@@ -122,7 +121,7 @@ TEST_F(Start, ADamagedIdIsRefused) {
     EXPECT_THAT(zero.output(0), HasSubstr("unique id"));
 }
 
-// Rank 1 has the id of another job: neither side lets it in, and both say who is missing.
+// Rank 1 has the id of another job: both sides reject it, and both name the missing rank.
 TEST_F(Start, TheIdOfAnotherJobJoinsNobody) {
     WorldSettings settings;
     settings.environment = {"NPUSHMEM_BOOTSTRAP_TIMEOUT=1500ms"};
@@ -144,7 +143,7 @@ TEST_F(Start, ARankThatNeverArrivesIsNamed) {
     }
 }
 
-// The rank that fails before it can meet the others is missed by them.
+// The others report a rank that fails before it connects.
 TEST_F(Start, ARankWithAMalformedVariableDoesNotHangTheOthers) {
     WorldSettings settings;
     settings.environment = {"NPUSHMEM_BOOTSTRAP_TIMEOUT=1500ms"};

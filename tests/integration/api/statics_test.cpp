@@ -1,5 +1,4 @@
-// Whose variables are symmetric, and what is said where they are not. That everything works with them is a family's
-// test: see families_test.cpp.
+// Reports whether variables are symmetric, and if not, why. families_test.cpp tests operations on them.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -39,7 +38,7 @@ TEST(StaticVariables, AreLeftAloneWhenSwitchedOff) {
                       HasSubstr("but not the executable's variables, because NPUSHMEM_STATIC_DATA is 0")));
 }
 
-// Each PE becomes what the shell makes of it.
+// The shell selects the program of each PE.
 std::vector<std::string> by_shell(const std::string& script) { return {"-n", "2", "sh", "-c", script}; }
 
 TEST(StaticVariables, OfOnePeAreNotReachedWhenSwitchedOffThere) {
@@ -60,11 +59,11 @@ TEST(StaticVariables, OfAnotherExecutableAreRefused) {
                                     HasSubstr("PE 1 runs another executable (build "), HasSubstr("npushmem_malloc")));
 }
 
-// As on hosts that share no memory: what is not mapped is not asked for by its address either.
+// Like hosts without shared memory: the transport does not map the variables.
 TEST(StaticVariables, AreReachedOnHostsThatDoNotShareMemory) {
 #ifdef API_TEST_LIBFABRIC
     run::JobUnderTest job({"-n", "4", "--nodes", "2", variables, "reached"},
-                          // Tests beside this one make other interfaces, and a busy machine is no lost peer.
+                          // Concurrent tests create other interfaces; on a busy machine a silent peer is not lost.
                           settings({"NPUSHMEM_REMOTE_TRANSPORT=libfabric", "NPUSHMEM_LIBFABRIC_DOMAIN=lo",
                                     "NPUSHMEM_LIBFABRIC_PEER_TIMEOUT=0"}));
     EXPECT_EQ(job.end(), 0) << job.errors();

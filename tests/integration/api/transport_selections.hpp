@@ -15,7 +15,7 @@ inline std::vector<std::string> unmapped_self_selections() {
     return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
 }
 
-// The selection as a part of a test's name.
+// The selection in a form that a test name allows.
 inline std::string name_of_selection(std::string selection) {
     for (char& letter : selection)
         if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';

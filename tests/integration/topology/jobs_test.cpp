@@ -1,4 +1,4 @@
-// Jobs of real processes beside each other on one host: which NICs they get, and what happens when one dies.
+// Concurrent jobs of real processes on one host: their NICs, and the effect of a job's death.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ std::string output_of(const std::string& command) {
 
 class TopologyJobs : public ::testing::Test {
 protected:
-    // A copy with a line of its own: the same file in another run of this test is another machine.
+    // A copy with a unique line, so that concurrent runs of this test use different machines.
     void SetUp() override {
         file = ::testing::TempDir() + "topology-" + std::to_string(::getpid()) + ".xml";
         std::filesystem::copy_file(NPUSHMEM_TEST_DATA_DIR "/topologies/switch-pairs.xml", file,
@@ -45,7 +45,7 @@ protected:
     }
     void TearDown() override {
         std::filesystem::remove(file);
-        // The launchers' supervisors sweep behind the last job, a moment after the launchers have ended.
+        // The supervisors clean up after the last job, shortly after the launchers have ended.
         EXPECT_TRUE(run::eventually([] { return tables().empty(); })) << ::testing::PrintToString(tables());
     }
     static std::vector<std::string> tables() {
@@ -69,7 +69,7 @@ protected:
         return std::make_unique<JobUnderTest>(
             std::vector<std::string>{"-n", npes, "--bind", "none", RUN_TEST_NPUSHMEM, part}, settings);
     }
-    // The NIC that the job's report names, which is complete when the job is over.
+    // The NIC that the job's report names. The report is complete when the job has ended.
     static std::string end_and_get_nic(JobUnderTest& job) {
         job.signal(SIGTERM);
         EXPECT_EQ(job.end_alone(), 128 + SIGTERM) << job.errors();
@@ -78,7 +78,7 @@ protected:
     std::string info() const {
         return output_of("NPUSHMEM_TOPO_FILE=" + file + " " TOPOLOGY_TEST_INFO " -t -n 1 2>&1");
     }
-    // Starts eight jobs of one PE that live at the same time, and returns the NICs that they got.
+    // Starts eight concurrent jobs of one PE, and returns their NICs.
     std::set<std::string> nics_of_eight_jobs(const std::vector<std::string>& more) {
         std::vector<std::unique_ptr<JobUnderTest>> jobs;
         for (int i = 0; i < 8; ++i) jobs.push_back(start(more));
@@ -104,7 +104,7 @@ TEST_F(TopologyJobs, EightWorldsOfOnePeUseEightNicsByVariable) {
                 SizeIs(8));
 }
 
-// The difference that arbitration makes: what users of one world per device know.
+// Compares with arbitration switched off, for users of one world per device.
 TEST_F(TopologyJobs, WithoutArbitrationWorldsMeetOnOneNic) {
     EXPECT_THAT(nics_of_eight_jobs({"NPUSHMEM_NIC_ARBITRATION=0"}), SizeIs(1));
 }

@@ -12,7 +12,7 @@
 namespace npushmem::api_test {
 namespace {
 
-// PEs start, start + 2^log_stride, ...; what this PE is among them.
+// PEs start, start + 2^log_stride, ..., and this PE's index among them.
 struct Set {
     int start;
     int log_stride;
@@ -63,7 +63,7 @@ public:
         for (int root = 0; root < set_.size; ++root) {
             const T* const source = fill<T>(count, count);
             call(room_.dest, source, count, root, set_.start, set_.log_stride, set_.size, room_.sync);
-            // The root's dest stays as it was.
+            // The root's dest stays unchanged.
             compare("broadcast", count, dest<T>(),
                     [&](std::size_t i) { return set_.me == root ? guard<T>() : static_cast<T>(number(root, i)); });
             guarded<T>("broadcast", count);
@@ -135,7 +135,7 @@ private:
     T* dest() {
         return reinterpret_cast<T*>(room_.dest);
     }
-    // The source, and dest before the call with one element more than it gets; then all members are ready.
+    // Fills the source, and dest with one more element than it receives; then waits until all members are ready.
     template <class T>
     T* fill(std::size_t count, std::size_t received) {
         T* const source = reinterpret_cast<T*>(room_.source);
@@ -148,12 +148,12 @@ private:
     void guarded(const char* name, std::size_t count) {
         compare(name, 1, dest<T>() + count, [](std::size_t) { return guard<T>(); });
     }
-    // Before the arrays are written again; pSync is as it was.
+    // Called before the arrays change again; pSync must be unchanged.
     void meet(const char* name) {
         for (int i = 0; i < NPUSHMEM_SYNC_SIZE; ++i) check_.equal(where(name), NPUSHMEM_SYNC_VALUE, room_.sync[i]);
         npushmem_sync(set_.start, set_.log_stride, set_.size, room_.sync);
     }
-    // The first element that is not as expected is reported.
+    // Reports the first unexpected element.
     template <class T, class Expected>
     void compare(const char* name, std::size_t count, const T* seen, Expected expected) {
         for (std::size_t i = 0; i < count; ++i)

@@ -1,4 +1,4 @@
-// The atomics of one type as functions of one shape; null where the type does not have the operation.
+// The atomics of one type as functions of one signature; null where the type lacks the operation.
 #pragma once
 
 #include <string>

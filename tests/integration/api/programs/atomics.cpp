@@ -1,4 +1,4 @@
-// Atomics: for every type and operation the value returned, the value stored and the words beside it; then operations
+// Atomics: for every type and operation the returned value, the stored value and the adjacent words; then operations
 // of all PEs on one word.
 #include <limits>
 #include <type_traits>
@@ -23,7 +23,7 @@ T number(int small) {
     return static_cast<T>(small);
 }
 
-// The object of one writer: between two words of the same type that nobody may touch.
+// The object of one writer, between two words of the same type that must stay unchanged.
 template <class T>
 class AtomicTest {
 public:
@@ -47,7 +47,7 @@ private:
     static constexpr int beside = 77;
 
     std::string what(const char* operation) const { return forms_.name + " " + operation; }
-    // Nothing orders a set and what follows but quiet.
+    // Only quiet orders a set before later operations.
     void start_with(T value) {
         forms_.set(cell_, value, peer_);
         npushmem_quiet();
@@ -178,7 +178,7 @@ void test_type(Checker& check, const Job& job, const AtomicForms<T>& forms, void
     npushmem_barrier_all();
 }
 
-// Every fetched value is somebody's, and no one else's: each PE marks those that it got.
+// Exactly one PE fetches each value: each PE marks its own.
 template <class T>
 void test_tickets(Checker& check, const Job& job, T (*take)(T*, int), const char* name) {
     constexpr int each = 60;

@@ -1,5 +1,5 @@
-// What the test programs share: they compare, say what differed and go on, so that all PEs still meet at every barrier;
-// the exit status tells at the end.
+// Checks of the test programs. A failed check prints the difference and continues, so all PEs reach every barrier; the
+// exit status reports failures.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,15 +28,15 @@ public:
         if (!holds) fail(std::string(what));
         return holds;
     }
-    // The last failure of this thread has this code, and each of these words in its message; it is cleared.
+    // Expects this code and each of these words in the last failure of this thread, and clears it.
     void failed_with(std::string_view what, int code, std::initializer_list<std::string_view> words);
-    // Nothing has failed since the last look.
+    // Expects no failure since the last check.
     void no_error(std::string_view what);
     void fail(const std::string& text);
 
-    // After init: who speaks.
+    // After init: the PE for the messages.
     void set_pe(int pe) { pe_ = pe; }
-    // 0, or 1 when something differed.
+    // The exit status: 0, or 1 after a failed check.
     [[nodiscard]] int exit_status() const { return failures_ == 0 ? 0 : 1; }
 
 private:
@@ -55,7 +55,7 @@ private:
     int failures_ = 0;
 };
 
-// The job as a program sees it.
+// This PE and the job.
 struct Job {
     int me;
     int npes;
@@ -66,7 +66,7 @@ struct Job {
 // Init, the tests, finalize: the body of main.
 int run_family(const char* family, const std::function<void(Checker&, const Job&)>& tests);
 
-// A value that tells writer, form and place apart, and fits into every type without loss.
+// A value that depends on writer, form and place, and fits every type without loss.
 constexpr unsigned pattern(int pe, int form, std::size_t index) {
     return static_cast<unsigned>(pe * 41 + form * 17 + static_cast<int>(index % 64) * 3 + 1) % 120;
 }

@@ -1,5 +1,5 @@
-// NPUSHMEM_CHECK=1: what an unchecked run would let pass, or hang in, is reported on every PE that can know of it, with
-// the function, the argument, the PE and the value; nothing has been done, and the library goes on.
+// NPUSHMEM_CHECK=1: errors that an unchecked run accepts or hangs in. Every PE that can detect one reports the
+// function, the argument, the PE and the value; the call has no effect, and the library keeps working.
 #include <array>
 #include <cstdlib>
 #include <thread>
@@ -20,7 +20,7 @@ struct Scene {
     long local[4];
     static constexpr std::size_t count = 32;
 
-    // All calls that end here have failed on every PE; afterwards all can meet.
+    // The call has failed on every PE; afterwards all pass a barrier.
     void failed(const char* what, int code, std::initializer_list<std::string_view> words_of_it) {
         check.failed_with(what, code, words_of_it);
     }
@@ -34,7 +34,7 @@ struct Scene {
     }
 };
 
-// Every kind of access to one object, each of which must fail with these words.
+// Every kind of access to one object. Each must fail with these words.
 void touch(Scene& s, long* object, int code, const std::string& word) {
     const std::string pe = fmt::format("PE {}", s.job.right());
     const auto failed = [&](const char* what) { s.failed(what, code, {what, word, pe}); };
@@ -81,7 +81,7 @@ void test_objects(Scene& s) {
     s.failed("a put beyond the object", NPUSHMEM_E_RANGE, {"npushmem_putmem", "dest", "32 bytes", "16 bytes beyond"});
     npushmem_getmem(s.local, s.words + Scene::count - 1, 24, s.job.right());
     s.failed("a get beyond the object", NPUSHMEM_E_RANGE, {"npushmem_getmem", "source", "16 bytes beyond"});
-    // Memory that is given out again lives again.
+    // Memory that is allocated again is valid again.
     auto* again = static_cast<long*>(npushmem_malloc(192));
     npushmem_long_p(again + 3, 1, s.job.right());
     s.check.no_error("memory that is used again");
@@ -131,7 +131,7 @@ void test_misuse(Scene& s) {
     s.still_usable("misuse");
 }
 
-// What another thread finds when it uses the context, while this one waits.
+// The result of another thread that uses the context while this thread waits.
 void fails_on_other_thread(Scene& s, const char* what, npushmem_ctx_t ctx) {
     std::thread([&] {
         npushmem_ctx_long_p(ctx, s.words, 1, s.job.right());
@@ -142,8 +142,8 @@ void fails_on_other_thread(Scene& s, const char* what, npushmem_ctx_t ctx) {
     }).join();
 }
 
-// Threads that take turns may use a serialized context; those that do not are told by the first that finds another
-// inside, which is a matter of time, and so not tested here (see context_use_test.cpp).
+// Threads that take turns may use a serialized context. The detection of concurrent use depends on timing, so
+// context_use_test.cpp tests it.
 void test_promises(Scene& s) {
     npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
     npushmem_ctx_create(NPUSHMEM_CTX_PRIVATE, &ctx);
@@ -177,7 +177,7 @@ void test_teams(Scene& s) {
     npushmem_team_destroy(teams[0]);
     s.failed("a stale team", NPUSHMEM_E_ARGUMENT, {"npushmem_team_destroy", "has been destroyed"});
     s.check.equal("its successor", 0, npushmem_team_sync(teams[1]));
-    // As if a handle had come from another PE, which is member of more teams.
+    // A handle from another PE, which is a member of more teams.
     npushmem_long_max_reduce(reinterpret_cast<npushmem_team_t>(reinterpret_cast<std::uintptr_t>(teams[1]) + (5U << 16)),
                              s.words, s.others, 1);
     s.failed("another PE's team", NPUSHMEM_E_ARGUMENT, {"npushmem_long_max_reduce", "does not exist on PE"});
@@ -185,7 +185,7 @@ void test_teams(Scene& s) {
     s.still_usable("teams");
 }
 
-// What PE 0 and the others give differently.
+// Arguments that differ between PE 0 and the others.
 void test_differences(Scene& s) {
     const bool first = s.job.me == 0;
     const int last = s.job.npes - 1;
@@ -223,7 +223,7 @@ void test_differences(Scene& s) {
     s.still_usable("differences");
 }
 
-// In a team of its own numbers, and over an active set.
+// In a team, with the team's PE numbers, and over an active set.
 void test_differences_in_teams(Scene& s) {
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
     npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 1, 1, s.job.npes - 1, nullptr, 0, &team);

@@ -1,5 +1,5 @@
-// Collectives: every type and operation on several teams, in place and not, of sizes that take every algorithm; and
-// over active sets. Expected values are computed from what every member contributes.
+// Collectives: every type and operation on several teams, in place and not, with sizes that select every algorithm; and
+// over active sets. Expected values follow from every member's contribution.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -11,7 +11,7 @@
 namespace npushmem::api_test {
 namespace {
 
-// What member `pe` has at element i: small, so that sums and products fit every type.
+// The value of member `pe` at element i: small, so that sums and products fit every type.
 int number(int pe, std::size_t i) { return static_cast<int>((i * 3 + static_cast<std::size_t>(pe) * 5) % 7) + 1; }
 template <class T>
 T small(int pe, std::size_t i) {
@@ -28,8 +28,9 @@ struct Where {
 template <class T>
 using TeamCall = int (*)(npushmem_team_t, T*, const T*, std::size_t);
 
-constexpr std::size_t most = 9000;     // elements; beyond what is published, in several blocks
-constexpr std::size_t every_type = 3;  // the other counts are for a few types: what differs there does not know them
+constexpr std::size_t most = 9000;  // elements; needs several blocks
+constexpr std::size_t every_type =
+    3;  // the other counts run for a few types only, since their code does not depend on the type
 
 // dest and source with room for `most` elements for every member.
 struct Room {
@@ -142,7 +143,7 @@ private:
         for (std::size_t i = 0; i <= received; ++i) dest_[i] = guard();
     }
     [[nodiscard]] std::size_t members() const { return static_cast<std::size_t>(where_.size); }
-    // Before a call, so that dest is ready on all; none is needed after it.
+    // Called before a collective, so that dest is ready on all. None is needed afterwards.
     void meet() { expect_zero("team_sync", npushmem_team_sync(where_.team)); }
     void expect_zero(const char* name, int code) {
         check_.equal(fmt::format("{} {} on {}", type_, name, where_.name), 0, code);
@@ -232,7 +233,7 @@ void test_team(Checker& check, const Where& where, const Room& room, std::initia
     }
 }
 
-// Active sets: the whole, the even PEs, and those above the first; each with a pSync that must come back as it was.
+// Active sets: all PEs, the even PEs, and all but the first; each with a pSync that must stay unchanged.
 void test_active_set(Checker& check, const Job& job, const Room& room, int start, int log_stride, int size,
                      long* sync) {
     const int stride = 1 << log_stride;
@@ -278,7 +279,7 @@ void test_active_set(Checker& check, const Job& job, const Room& room, int start
     }
 }
 
-// The first broadcasts, the second on goes on: an array larger than any part of an algorithm, and one of a megabyte.
+// Broadcasts with an array larger than any block of an algorithm, and one of a megabyte.
 void test_large(Checker& check, const Job& job) {
     for (const std::size_t bytes : {std::size_t{40001}, std::size_t{1} << 20}) {
         auto* memory = static_cast<unsigned char*>(npushmem_malloc(2 * bytes));

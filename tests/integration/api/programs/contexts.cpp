@@ -33,7 +33,7 @@ struct Forms {
     void (*put_signal)(npushmem_ctx_t, T*, const T*, std::size_t, std::uint64_t*, std::uint64_t, int, int);
     void (*put_signal_nbi)(npushmem_ctx_t, T*, const T*, std::size_t, std::uint64_t*, std::uint64_t, int, int);
 
-    // What row `row` holds after everybody's puts, at element i; `guard` where nothing was put.
+    // The expected element i of row `row` after all puts; `guard` without a put.
     static T expected(int row, std::size_t i, int writer, T guard) {
         switch (row) {
             case 0: return i == 3 ? value<T>(writer, 0, 0) : guard;
@@ -125,7 +125,7 @@ void test_rma(Checker& check, const Job& job, npushmem_ctx_t ctx) {
 #undef TEST_TYPE
 }
 
-// Everybody updates its right neighbour's word, and nobody else does. What does not fetch is ordered by a fence only.
+// Every PE updates its right neighbour's word, and no other PE does. Only a fence orders non-fetching operations.
 template <class T>
 struct Atomics {
     const char* name;
@@ -228,7 +228,7 @@ void test_atomics(Checker& check, const Job& job, npushmem_ctx_t ctx) {
     npushmem_free(memory);
 }
 
-// A quiet for some PEs; for none, and for no context, nothing.
+// A quiet for some PEs; for no PE or no context it has no effect.
 void test_ordering(Checker& check, const Job& job) {
     auto* word = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
     const int right = job.right();

@@ -1,5 +1,5 @@
-// Mistakes: each is reported with a code and a message that has the values, does nothing else, and leaves the library
-// usable. Every PE makes them, so that nobody waits for anybody.
+// Wrong calls: each reports a code and a message with the values, has no other effect, and leaves the library usable.
+// Every PE makes them, so no PE waits.
 #include <cstring>
 #include <limits>
 
@@ -11,7 +11,7 @@
 namespace npushmem::api_test {
 namespace {
 
-// The objects that the calls are made with; nothing of them may change.
+// The arguments of the calls, which must stay unchanged.
 struct Objects {
     long* words;  // symmetric, of `count` elements
     std::uint64_t* signal;
@@ -189,7 +189,7 @@ void test_waits(Checker& check, Objects& o) {
     check.failed_with("a signal that is not aligned", NPUSHMEM_E_ARGUMENT, {"npushmem_signal_set", "aligned"});
 }
 
-// Each thread and each failure replaces the one before; a success leaves it; clear forgets it.
+// Each thread has its own last failure. A failure replaces it, a success keeps it, clear removes it.
 void test_last_error(Checker& check, const Job& job, Objects& o) {
     check.equal("code after clear", 0, npushmemx_last_error(nullptr));
     npushmem_long_p(o.words, 1, -7);
@@ -206,7 +206,7 @@ void test_nothing_changed(Checker& check, const Objects& o) {
     check.no_error("after the mistakes");
 }
 
-// Wrong names are refused at once by every PE for itself; what comes after is as before.
+// Every PE rejects wrong names itself and at once; later calls work.
 void test_wrong_barriers(Checker& check) {
     const auto refused = [&](const char* name, int code, std::string_view word) {
         check.equal(name, code, npushmemx_barrier_all_by(name));

@@ -1,5 +1,5 @@
-// A child that a PE makes by fork is no PE: each call of it fails and says why, and none waits. Its end, by exit or by
-// exec, does not disturb the PEs.
+// A forked child of a PE is not a PE: each of its calls fails with the reason, and none waits. Its end by exit or exec
+// does not disturb the PEs.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +13,9 @@
 namespace npushmem::api_test {
 namespace {
 
-constexpr unsigned longest_seconds = 120;  // after which a child that waits is killed
+constexpr unsigned longest_seconds = 120;  // the test kills a child that waits longer
 
-// What the parent had made before the fork.
+// Objects that the parent created before the fork.
 struct Made {
     long* words;
     std::uint64_t* signal;
@@ -105,7 +105,7 @@ void call_start_and_end(Checker& check) {
     failed("npushmem_finalize");
 }
 
-// Made by a fork; ends by `end`, with a status that says what it found.
+// Forks a child that ends by `end`; its status encodes its result.
 template <class Body>
 pid_t make_child(const Body& body) {
     const pid_t child = ::fork();
@@ -122,7 +122,7 @@ void expect_good_end(Checker& check, const char* what, pid_t child) {
     check.equal(what, 0, status);
 }
 
-// Everybody tells its right neighbour, in several ways.
+// Every PE sends to its right neighbour, by several operations.
 void test_job(Checker& check, const Job& job, const Made& made, long round) {
     npushmem_long_p(made.words, round * 100 + job.me, job.right());
     npushmem_ctx_long_p(made.ctx, made.words + 1, round * 100 + job.me, job.right());
@@ -150,7 +150,7 @@ void test_forks(Checker& check, const Job& job) {
         call_data_functions(mine, job, made);
         call_collective_functions(mine, made);
         call_start_and_end(mine);
-        // A child of a child is none either.
+        // A grandchild is not a PE either.
         expect_good_end(mine, "a child's child", make_child([&](Checker& inner) {
                             call_data_functions(inner, job, made);
                             call_start_and_end(inner);

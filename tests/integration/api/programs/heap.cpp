@@ -1,5 +1,5 @@
-// Symmetric memory: every way to get, change and give back an object, what happens when there is none left, and calls
-// that PEs make differently.
+// Symmetric memory: every function to allocate, resize and free an object, exhaustion, and calls whose arguments differ
+// between PEs.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -20,7 +20,7 @@ npushmemx_heap_info_t heap_now(Checker& check) {
     return info;
 }
 
-// The object is the same one on all PEs: what is put at its end arrives at its end.
+// The object is the same on all PEs: a put to its last bytes arrives there.
 void test_symmetric(Checker& check, const Job& job, const char* what, void* object, std::size_t bytes) {
     if (!check.that(std::string(what) + " returned NULL", object != nullptr)) return;
     auto* last = static_cast<unsigned char*>(object) + bytes - 1;
@@ -74,7 +74,7 @@ void test_hints(Checker& check, const Job& job) {
     check.no_error("malloc_with_hints");
 }
 
-// Whoever has left calloc may put; the zeros of a PE that is still inside must not come afterwards.
+// A PE that has left calloc may put; a PE that is still inside must not zero the data afterwards.
 void test_calloc(Checker& check, const Job& job) {
     constexpr std::size_t bytes = 96U << 10;
     for (int round = 0; round < 12; ++round) {
@@ -126,7 +126,7 @@ void test_realloc(Checker& check, const Job& job) {
     npushmem_free(behind);
 }
 
-// A put that its PE has not completed when another one enters realloc: it arrives in the object nevertheless.
+// A put that is in flight when another PE enters realloc still arrives in the object.
 void test_put_before_realloc(Checker& check, const Job& job) {
     constexpr std::size_t count = 1U << 17;
     for (int round = 1; round <= 3; ++round) {
@@ -144,7 +144,7 @@ void test_put_before_realloc(Checker& check, const Job& job) {
     check.no_error("put before realloc");
 }
 
-// Until nothing is left, and back: nothing is lost on the way.
+// Allocates until the heap is full, then frees all: no memory is lost.
 void test_exhaustion(Checker& check) {
     const auto before = heap_now(check);
     check.that("more than the heap gives NULL", npushmem_malloc(before.capacity + 1) == nullptr);
@@ -169,7 +169,7 @@ void test_exhaustion(Checker& check) {
     check.no_error("after exhaustion");
 }
 
-// One PE gives a pointer of its own: it learns what is wrong with the pointer, and the others which PE that was.
+// One PE gives a different pointer: it reports the pointer's error, and the others name that PE.
 void test_free_by_one(Checker& check, const Job& job, char* object) {
     if (job.npes < 2) return;
     long own = 0;
@@ -208,7 +208,7 @@ void test_wrong_free(Checker& check, const Job& job) {
     check.failed_with("free twice", NPUSHMEM_E_ARGUMENT, {"npushmem_free", "twice"});
 }
 
-// Every PE is told, with both PEs' arguments, and the heap is as it was.
+// Every PE reports both PEs' arguments, and the heap stays unchanged.
 void test_differing_calls(Checker& check, const Job& job) {
     if (job.npes < 2) return;
     const auto before = heap_now(check).used;

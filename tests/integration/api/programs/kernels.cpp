@@ -16,7 +16,7 @@ using npu::TeamView;
 constexpr std::size_t words = 64;
 constexpr std::uint64_t rounds = 4;
 
-// Symmetric, zeroed, and beginning at a line.
+// Symmetric, zeroed and aligned to a cache line.
 template <class T>
 T* allocate(std::size_t count) {
     auto* memory = static_cast<T*>(npushmem_align(npu::cache_line, count * sizeof(T)));
@@ -29,7 +29,7 @@ std::uint64_t mark(int pe, std::uint64_t round, std::size_t index) {
     return static_cast<std::uint64_t>(pe) * 1000000 + round * 1000 + index;
 }
 
-// What kernels find wrong is told by the host: one thread at a time runs them.
+// The host reports the errors of kernels; one thread at a time runs them.
 class Kernels {
 public:
     Kernels(Checker& check, npu::Stream& stream) : check_(check), stream_(stream) {}
@@ -56,7 +56,7 @@ private:
     std::vector<std::string> wrong_;
 };
 
-// Data with its signal goes round a ring; the reader says when it has read.
+// Data with a signal goes around a ring; the reader acknowledges it.
 void test_ring(Kernels& kernels, const Job& job) {
     auto* source = allocate<std::uint64_t>(words);
     auto* data = allocate<std::uint64_t>(words);
@@ -109,7 +109,7 @@ void test_gets_and_atomics(Kernels& kernels, const Job& job) {
         npushmem_free(memory);
 }
 
-// A PE's own memory is there for its kernels whatever transport serves the PE: what is put there can be loaded.
+// Kernels access their own PE's memory directly over any transport: a load sees a put.
 void test_own_memory(Kernels& kernels, const Job& job) {
     auto* source = allocate<std::uint64_t>(words);
     auto* data = allocate<std::uint64_t>(words);
@@ -125,7 +125,7 @@ void test_own_memory(Kernels& kernels, const Job& job) {
     npushmem_free(source);
 }
 
-// A kernel that looks for itself, again and again: what comes must come all the same.
+// A kernel that polls by loads: incoming data must still arrive.
 void test_polling(Kernels& kernels, const Job& job) {
     auto* word = allocate<std::uint64_t>(8);
     kernels.on_one_core("a loop of its own", [&](Core& core) {
@@ -137,7 +137,7 @@ void test_polling(Kernels& kernels, const Job& job) {
     npushmem_free(word);
 }
 
-// Each PE writes to its neighbour before a barrier, and finds its other neighbour's word after it.
+// Each PE writes to its neighbour before a barrier, and reads its other neighbour's word after it.
 void test_barriers(Kernels& kernels, const Job& job) {
     auto* state = allocate<BarrierState>(1);
     auto* across = allocate<npu::ServerBarrierState>(1);
@@ -183,7 +183,7 @@ void test_scalar_access(Checker& check, Kernels& kernels, const Job& job) {
     npushmem_free(word);
 }
 
-// Checked mode finds, among processes, what the peer has to do with: the kernels are wrong on purpose.
+// Checked mode detects hazards between processes; the kernels contain deliberate errors.
 void test_hazards(Checker& check, const Job& job, npu::Stream& stream) {
     auto* data = allocate<std::uint64_t>(8);
     auto* cached = allocate<std::uint64_t>(8);

@@ -1,4 +1,4 @@
-// fence, quiet, barrier_all, sync_all: litmus tests whose forbidden outcomes are looked for many times.
+// fence, quiet, barrier_all, sync_all: litmus tests, each repeated many times, with forbidden outcomes.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -18,7 +18,7 @@ T* zeros(std::size_t count) {
     return static_cast<T*>(npushmem_calloc(count, sizeof(T)));
 }
 
-// Data, fence, flag: who sees the flag sees the data. The flag is an atomic, a p or a signal.
+// Data, fence, flag: a PE that sees the flag sees the data. The flag is an atomic, a p or a signal.
 void test_message_passing(Checker& check, const Job& job, int kind) {
     constexpr std::size_t count = 48;
     auto* data = zeros<long>(count);
@@ -109,7 +109,7 @@ void test_third_pe(Checker& check, const Job& job) {
     npushmem_free(data);
 }
 
-// What quiet completes may be read and reused: own puts by get, nbi gets, nbi atomics.
+// After quiet, results are readable and buffers reusable: own puts by get, nbi gets, nbi atomics.
 void test_quiet(Checker& check, const Job& job) {
     auto* words = zeros<int>(8);
     for (int round = 1; round <= rounds; ++round) {
@@ -129,7 +129,7 @@ void test_quiet(Checker& check, const Job& job) {
     npushmem_free(words);
 }
 
-// barrier_all completes puts to everybody; sync_all after quiet does as much.
+// barrier_all completes puts to all PEs, as quiet and sync_all do.
 void test_barriers(Checker& check, const Job& job) {
     auto* slots = zeros<int>(static_cast<std::size_t>(job.npes));
     for (int round = 1; round <= rounds; ++round) {

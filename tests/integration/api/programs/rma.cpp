@@ -10,7 +10,7 @@ namespace npushmem::api_test {
 namespace {
 
 constexpr std::size_t row_elements = 40;
-constexpr unsigned guard = 121;  // what must stay in front of and behind what is written
+constexpr unsigned guard = 121;  // the value around each object, which must stay
 constexpr unsigned scribble = 122;
 
 enum Form : int { with_p, with_put, with_put_nbi, with_iput, with_signal, with_signal_nbi, form_count };
@@ -57,7 +57,7 @@ private:
         return out;
     }
 
-    // A blocking form is followed by a change of its source, which must not be seen anywhere.
+    // After a blocking call the source changes; the change must not arrive.
     template <class Call>
     void blocking(int form, std::size_t count, Call&& call) {
         std::vector<T> source = values(form, count);
@@ -282,7 +282,7 @@ void test_large_and_unaligned(Checker& check, const Job& job) {
     npushmem_free(dest);
 }
 
-// Symmetric memory is a source and a destination as well.
+// Symmetric memory as local source and destination.
 void test_symmetric_both_sides(Checker& check, const Job& job) {
     auto* words = static_cast<long*>(npushmem_malloc(3 * sizeof(long)));
     words[0] = job.me + 100;
@@ -297,7 +297,7 @@ void test_symmetric_both_sides(Checker& check, const Job& job) {
     npushmem_free(words);
 }
 
-// Everybody writes to everybody.
+// Every PE writes to every PE.
 void test_all_to_all(Checker& check, const Job& job) {
     const auto n = static_cast<std::size_t>(job.npes);
     auto* table = static_cast<int*>(npushmem_calloc(n * 5, sizeof(int)));

@@ -1,4 +1,4 @@
-// Put and get of one type in all their forms, as functions of one shape, so that one test serves every type.
+// Put and get of one type in all forms, as functions of one signature, so one test covers every type.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace npushmem::api_test {
 
-// Null where the family has no such form.
+// Null where the family lacks the form.
 template <class T>
 struct RmaForms {
     std::string name;

@@ -1,4 +1,4 @@
-// A PE that does what its arguments say, in order, for starts without a launcher and for failures. Rank and size come
+// A PE that executes its arguments in order, for starts without a launcher and for failures. Rank and size come
 // from SCENARIO_RANK and SCENARIO_NRANKS, or else from the launcher.
 //
 //   [<rank>:|!<rank>:]<step>[=<value>]    with <rank>, only that one does it; with !, all others do

@@ -1,5 +1,5 @@
-// Start and end: calls before init and after finalize, init more than once, init again, thread levels, versions, and
-// what can be asked about PEs and addresses.
+// Start and end: calls before init and after finalize, nested init, repeated init, thread levels, versions, and queries
+// about PEs and addresses.
 #include <cstring>
 #include <string>
 
@@ -17,7 +17,7 @@ int initialized() {
     return answer;
 }
 
-// Everything that needs the library says so, and does nothing.
+// Every call that needs the library reports this and has no effect.
 void test_not_running(Checker& check, const char* when) {
     const auto refused = [&](const char* what) {
         check.failed_with(fmt::format("{} {}", what, when), NPUSHMEM_E_NOT_INITIALIZED, {what, "npushmem_init"});
@@ -138,7 +138,7 @@ void test_questions(Checker& check, const Job& job) {
     check.no_error("questions");
 }
 
-// One life of the library: what a PE puts arrives.
+// One init and finalize: puts arrive.
 void test_ring(Checker& check, const Job& job, int round) {
     auto* word = static_cast<int*>(npushmem_calloc(1, sizeof(int)));
     npushmem_int_p(word, round * 100 + job.me, job.right());
@@ -154,7 +154,7 @@ void test_levels(Checker& check, int requested, int provided) {
     check.equal("query_thread", provided, asked);
 }
 
-// Init within init counts; the last finalize ends the library.
+// The library counts nested inits; the last finalize ends it.
 void test_nested(Checker& check) {
     (npushmem_init)();  // the function itself, not the macro
     check.equal("nested init_attr", 0, npushmemx_init_attr(0, nullptr));

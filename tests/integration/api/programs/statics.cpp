@@ -15,11 +15,11 @@
 #include "npushmemx.h"
 #include "tests/integration/api/programs/checker.hpp"
 
-// With linkage of their own, so that they lie where a program's usual variables lie.
+// With external linkage, like the usual variables of a program.
 long with_value[40] = {11, 12, 13};  // .data
 long without_value[40];              // .bss
 static double local_to_file = 2.5;
-static char vast[1UL << 30];  // of which almost nothing is touched
+static char vast[1UL << 30];  // nearly untouched
 extern const long constant[2];
 const long constant[2] = {1, 2};
 thread_local long of_thread[2];
@@ -207,7 +207,7 @@ void test_pointers(Checker& check, const Job& job) {
     check.no_error("pointers");
 }
 
-// A child has variables of its own, as if nothing were shared.
+// A child has its own copy of the variables.
 void test_fork(Checker& check, const Job& job) {
     static volatile pid_t child;
     with_value[3] = value(job.me, 3);

@@ -32,7 +32,7 @@ void launch(Checker& check, npu::Stream& stream, const std::function<void(npu::C
     check.equal("launch", std::string(), done.message());
 }
 
-// A kernel writes, the stream sends, the peer's stream waits, a kernel reads: nothing by the host in between.
+// A kernel writes, the stream sends, the peer's stream waits, a kernel reads, all without the host.
 void test_order(Checker& check, const Job& job, npu::Stream& stream) {
     npushmemx_stream_t handle = npu::handle_of(stream);
     std::uint64_t* source = calloc_words(words);
@@ -62,7 +62,7 @@ void test_order(Checker& check, const Job& job, npu::Stream& stream) {
     npushmem_free(source);
 }
 
-// The host goes on while the stream waits for what the host does next.
+// The host continues while the stream waits for the host's next action.
 void test_asynchrony(Checker& check, const Job& job, npushmemx_stream_t stream) {
     std::uint64_t* signal = calloc_words(1);
     std::uint64_t* got = calloc_words(1);
@@ -100,7 +100,7 @@ void test_collectives(Checker& check, const Job& job, npushmemx_stream_t stream)
     npushmem_free(source);
 }
 
-// A failure is the stream's until somebody asks; what is behind it is not run; then the stream works again.
+// A stream keeps its failure until synchronize and skips later operations; then it works again.
 void test_failures(Checker& check, const Job& job, npu::Stream& stream) {
     npushmemx_stream_t handle = npu::handle_of(stream);
     std::uint64_t* word = calloc_words(1);
@@ -126,7 +126,7 @@ void test_failures(Checker& check, const Job& job, npu::Stream& stream) {
     npushmem_free(word);
 }
 
-// Kernels that cannot run or do not end: each says what it was, and the device runs the next one.
+// Kernels that cannot run or do not end: each reports its error, and the device runs the next one.
 void test_bad_kernels(Checker& check, npu::Stream& stream) {
     const auto expect = [&](const char* what, Code code, const char* word, npu::LaunchConfig config, auto kernel) {
         Status status = npu::launch(stream, config, kernel);
@@ -154,7 +154,7 @@ void test_bad_kernels(Checker& check, npu::Stream& stream) {
     npushmem_free(word);
 }
 
-// After finalize: there is no device, and streams that were kept refuse.
+// After finalize there is no device, and old streams reject operations.
 int use_after_the_end(npu::Stream& kept) {
     try {
         static_cast<void>(npu::device());

@@ -1,5 +1,5 @@
-// Teams: split in every way, nested, overlapping, in reverse; translated, synchronised, used by contexts; destroyed and
-// made again thousands of times.
+// Teams: all splits, nested, overlapping and in reverse; translation, synchronisation and contexts; creation and
+// destruction thousands of times.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,91 +10,10 @@
 #include "npushmem.h"
 #include "npushmem/plugin/abi.h"
 #include "npushmemx.h"
-#include "tests/integration/api/programs/checker.hpp"
+#include "tests/integration/api/programs/team_checks.hpp"
 
 namespace npushmem::api_test {
 namespace {
-
-// The world PEs of a team that this PE should be in, in its order; empty: it should not.
-using Members = std::vector<int>;
-
-void check_team(Checker& check, const Job& job, const std::string& name, npushmem_team_t team, const Members& members) {
-    const auto mine = std::find(members.begin(), members.end(), job.me);
-    if (mine == members.end()) {
-        check.that(name + ": not a member", team == NPUSHMEM_TEAM_INVALID);
-        check.equal(name + ": my_pe of no team", -1, npushmem_team_my_pe(team));
-        check.equal(name + ": n_pes of no team", -1, npushmem_team_n_pes(team));
-        return;
-    }
-    const int index = static_cast<int>(mine - members.begin());
-    check.equal(name + ": my_pe", index, npushmem_team_my_pe(team));
-    check.equal(name + ": n_pes", static_cast<int>(members.size()), npushmem_team_n_pes(team));
-    for (int i = 0; i < static_cast<int>(members.size()); ++i)
-        check.equal(name + ": translate to the world", members[static_cast<std::size_t>(i)],
-                    npushmem_team_translate_pe(team, i, NPUSHMEM_TEAM_WORLD));
-    for (int pe = 0; pe < job.npes; ++pe) {
-        const auto at = std::find(members.begin(), members.end(), pe);
-        check.equal(name + ": translate from the world",
-                    at == members.end() ? -1 : static_cast<int>(at - members.begin()),
-                    npushmem_team_translate_pe(NPUSHMEM_TEAM_WORLD, pe, team));
-    }
-    check.equal(name + ": translate nobody", -1,
-                npushmem_team_translate_pe(team, static_cast<int>(members.size()), NPUSHMEM_TEAM_WORLD));
-}
-
-// Everybody passes a value on within the team, meets, and looks.
-void use_team(Checker& check, const std::string& name, npushmem_team_t team, long* word) {
-    if (team == NPUSHMEM_TEAM_INVALID) return;
-    const int size = npushmem_team_n_pes(team);
-    const int index = npushmem_team_my_pe(team);
-    npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
-    check.equal(name + ": team_create_ctx", 0, npushmem_team_create_ctx(team, NPUSHMEM_CTX_SERIALIZED, &ctx));
-    npushmem_team_t of_ctx = NPUSHMEM_TEAM_INVALID;
-    check.equal(name + ": ctx_get_team", 0, npushmem_ctx_get_team(ctx, &of_ctx));
-    check.that(name + ": the context's team", of_ctx == team);
-    const int next = (index + 1) % size;
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    npushmem_ctx_long_p(ctx, word, 1000 + index, next);
-    npushmem_ctx_quiet(ctx);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": what came", 1000L + (index + size - 1) % size, *word);
-    check.equal(name + ": atomic in the team", 1000L + index, npushmem_ctx_long_atomic_fetch(ctx, word, next));
-    const int beyond = size;
-    npushmem_ctx_long_p(ctx, word, 0, beyond);
-    check.failed_with(name + ": a PE beyond the team", NPUSHMEM_E_RANGE, {"does not exist in the context's team"});
-    if (void* there = npushmem_team_ptr(team, word, next))
-        check.that(name + ": team_ptr",
-                   there == npushmem_ptr(word, npushmem_team_translate_pe(team, next, NPUSHMEM_TEAM_WORLD)));
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    npushmem_ctx_destroy(ctx);
-}
-
-Members strided(const Members& parent, int start, int stride, int size) {
-    Members members;
-    for (int i = 0; i < size; ++i) members.push_back(parent[static_cast<std::size_t>(start + i * stride)]);
-    return members;
-}
-
-// Every triplet of this parent; of each, one more level.
-void test_strided(Checker& check, const Job& job, npushmem_team_t parent, const Members& all, int depth, long* word) {
-    const int n = static_cast<int>(all.size());
-    for (int start = 0; start < n; ++start)
-        for (int stride = -n; stride <= n; ++stride)
-            for (int size = 1; size <= n; ++size) {
-                const int last = start + stride * (size - 1);
-                if (last < 0 || last >= n || (stride == 0 && size > 1)) continue;
-                if (n > 4 && (start + size + stride) % 3 != 0) continue;  // enough of them
-                const std::string name = fmt::format("{}:{}:{} of {}", start, stride, size, n);
-                npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
-                check.equal(name, 0, npushmem_team_split_strided(parent, start, stride, size, nullptr, 0, &team));
-                const Members members = strided(all, start, stride, size);
-                check_team(check, job, name, team, members);
-                use_team(check, name, team, word);
-                if (depth > 0 && team != NPUSHMEM_TEAM_INVALID && size == n - 1)
-                    test_strided(check, job, team, members, depth - 1, word);
-                npushmem_team_destroy(team);
-            }
-}
 
 void test_2d(Checker& check, const Job& job, long* word) {
     for (int xrange = 1; xrange <= job.npes + 1; ++xrange) {
@@ -111,7 +30,7 @@ void test_2d(Checker& check, const Job& job, long* word) {
         }
         check_team(check, job, name + ", row", x, row);
         check_team(check, job, name + ", column", y, column);
-        // Both exist at a time and overlap.
+        // Both exist at the same time and overlap.
         use_team(check, name + ", row", x, word);
         npushmem_barrier_all();
         use_team(check, name + ", column", y, word);
@@ -123,7 +42,7 @@ void test_2d(Checker& check, const Job& job, long* word) {
     }
 }
 
-// For one call each, and the last as the team's own: what was put before the sync is there after it.
+// Selects each algorithm for one call, and the last one for the team. A value put before the sync must arrive with it.
 void test_algorithms_in(Checker& check, const Job& job, npushmem_team_t team, const std::vector<std::string>& names,
                         long* word) {
     const int size = npushmem_team_n_pes(team);
@@ -136,7 +55,7 @@ void test_algorithms_in(Checker& check, const Job& job, npushmem_team_t team, co
         npushmem_long_p(word, 100 * round + job.me, next);
         npushmem_quiet();
         check.equal(name + ": sync", 0, sync());
-        check.equal(name + ": what came", 100 * round + whose, npushmem_long_atomic_fetch(word, job.me));
+        check.equal(name + ": received value", 100 * round + whose, npushmem_long_atomic_fetch(word, job.me));
         check.equal("sync", 0, npushmem_team_sync(team));
     };
     for (const std::string& name : names) meet(name, [&] { return npushmemx_team_sync_by(team, name.c_str()); });
@@ -171,7 +90,7 @@ void test_algorithms(Checker& check, const Job& job, long* word) {
     check.failed_with("no team", NPUSHMEM_E_ARGUMENT, {"NPUSHMEM_TEAM_INVALID"});
 }
 
-// Places are used again, names are not. Halves are destroyed at different times by different PEs.
+// The library reuses team slots but not handles. PEs destroy the teams at different times.
 void test_reuse(Checker& check, const Job& job) {
     npushmem_team_t old = NPUSHMEM_TEAM_INVALID;
     for (int round = 0; round < 1200; ++round) {
@@ -191,7 +110,7 @@ void test_reuse(Checker& check, const Job& job) {
         check.that("sync of a destroyed team", npushmem_team_sync(old) != 0);
         check.failed_with("sync of a destroyed team", NPUSHMEM_E_ARGUMENT, {"has been destroyed"});
     }
-    // As many as there can be, and one more.
+    // The maximum number of teams, and one more.
     std::vector<npushmem_team_t> teams;
     npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
     while (npushmem_team_split_strided(NPUSHMEM_TEAM_WORLD, 0, 1, job.npes, nullptr, 0, &team) == 0)
@@ -237,7 +156,7 @@ void test_contexts(Checker& check, const Job& job, long* word) {
 
 bool calls_are_checked() { return std::getenv("NPUSHMEM_CHECK") != nullptr; }
 
-// Different teams in one call: each PE its own, and pairs.
+// One call creates different teams: one of each PE, or pairs.
 void test_apart(Checker& check, const Job& job, long* word) {
     if (calls_are_checked()) return;
     for (const int size : {1, 2}) {
@@ -255,7 +174,7 @@ void test_apart(Checker& check, const Job& job, long* word) {
     }
 }
 
-// A difference is everybody's failure; so are triplets that name PEs which name others.
+// A split fails on all PEs when their arguments differ or name PEs that give other arguments.
 void test_disagreement(Checker& check, const Job& job) {
     if (job.npes < 2) return;
     npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
@@ -272,7 +191,7 @@ void test_disagreement(Checker& check, const Job& job) {
     check.failed_with("different widths", NPUSHMEM_E_MISMATCH, {"gave 2, "});
 }
 
-// One PE gives what no team can be made of: all are told who, and nobody waits.
+// One PE gives invalid arguments: the split fails on all PEs, names that PE, and no PE waits.
 void test_refusal_of_one(Checker& check, const Job& job) {
     struct Wrong {
         int start, stride, size;
@@ -325,7 +244,7 @@ void test_mistakes(Checker& check, const Job& job) {
     check.failed_with("destroying the world", NPUSHMEM_E_ARGUMENT, {"predefined"});
 }
 
-// Different PEs count and look under one lock.
+// PEs increment a counter under one lock, with set_lock and test_lock.
 void test_locks(Checker& check, const Job& job) {
     auto* lock = static_cast<long*>(npushmem_calloc(2, sizeof(long)));
     auto* count = static_cast<long*>(npushmem_calloc(1, sizeof(long)));
@@ -351,166 +270,7 @@ void test_locks(Checker& check, const Job& job) {
     check.no_error("locks");
 }
 
-// One of the members makes the id, which all PEs learn; then the members are on their own.
-int init_listed(const Job& job, const Members& members, npushmem_team_t& team, npushmemx_team_uniqueid_t* id) {
-    npushmemx_team_config_t config = {3, 0};
-    const auto mine = std::find(members.begin(), members.end(), job.me);
-    if (job.me == members.back()) {
-        if (const int failed = npushmemx_team_get_uniqueid(&config.uniqueid)) return failed;
-        for (int pe = 0; pe < job.npes; ++pe) npushmem_uint64_p(id, config.uniqueid, pe);
-    }
-    npushmem_barrier_all();
-    config.uniqueid = *id;
-    npushmem_barrier_all();
-    team = NPUSHMEM_TEAM_INVALID;
-    if (mine == members.end()) return 0;
-    return npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID | NPUSHMEM_TEAM_NUM_CONTEXTS,
-                               static_cast<int>(members.size()), static_cast<int>(mine - members.begin()));
-}
-
-// Collective operations know members by their numbers in the team.
-void collect_in(Checker& check, const std::string& name, npushmem_team_t team, long* arrays) {
-    if (team == NPUSHMEM_TEAM_INVALID) return;
-    const int size = npushmem_team_n_pes(team);
-    const int index = npushmem_team_my_pe(team);
-    const auto n = static_cast<std::size_t>(size);
-    long* const source = arrays;
-    long* const dest = arrays + 64;
-    for (std::size_t i = 0; i < n; ++i) source[i] = 100 * index + static_cast<long>(i);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": fcollect", 0, npushmem_long_fcollect(team, dest, source, 1));
-    for (int i = 0; i < size; ++i) check.equal(name + ": fcollected", 100L * i, dest[i]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": alltoall", 0, npushmem_long_alltoall(team, dest, source, 1));
-    for (int i = 0; i < size; ++i) check.equal(name + ": from all", 100L * i + index, dest[i]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": collect", 0, npushmem_long_collect(team, dest, source, index == 0 ? 2 : 1));
-    for (int i = 1; i < size; ++i) check.equal(name + ": collected", 100L * i, dest[i + 1]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": sum", 0, npushmem_long_sum_reduce(team, dest, source, n));
-    for (int i = 0; i < size; ++i) check.equal(name + ": summed", 50L * size * (size - 1) + size * i, dest[i]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": scan", 0, npushmem_long_sum_inscan(team, dest, source, 1));
-    check.equal(name + ": scanned", 50L * index * (index + 1), dest[0]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-    check.equal(name + ": broadcast", 0, npushmem_long_broadcast(team, dest, source, n, size - 1));
-    for (int i = 0; i < size; ++i) check.equal(name + ": broadcast", 100L * (size - 1) + i, dest[i]);
-    check.equal(name + ": sync", 0, npushmem_team_sync(team));
-}
-
-// The first `count` of this order, which differs from seed to seed.
-Members shuffled(const Members& world, unsigned seed, std::size_t count) {
-    Members members = world;
-    for (std::size_t i = members.size() - 1; i > 0; --i) {
-        seed = seed * 1103515245U + 12345U;
-        std::swap(members[i], members[(seed >> 16) % (i + 1)]);
-    }
-    members.resize(count);
-    return members;
-}
-
-// The maker refuses, meets the others, and only then do they come: to it, who is elsewhere.
-void test_refused_before(Checker& check, const Job& job, npushmemx_team_uniqueid_t* id) {
-    npushmemx_team_config_t config = {0, 0};
-    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
-    const int maker = job.npes - 1;
-    if (job.me == maker) {
-        check.equal("an id", 0, npushmemx_team_get_uniqueid(&config.uniqueid));
-        for (int pe = 0; pe < job.npes; ++pe) npushmem_uint64_p(id, config.uniqueid, pe);
-        check.that("npes", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes + 1, 0) != 0);
-        check.failed_with("npes", NPUSHMEM_E_RANGE, {fmt::format("npes is {} on PE {}", job.npes + 1, maker)});
-    }
-    npushmem_barrier_all();
-    config.uniqueid = *id;
-    if (job.me != maker) {
-        check.that("late", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, job.me) != 0);
-        check.failed_with("late", NPUSHMEM_E_RANGE, {fmt::format("npes is {} on PE {}", job.npes + 1, maker)});
-        check.that("late", team == NPUSHMEM_TEAM_INVALID);
-    }
-    config.uniqueid += 1U << 20;
-    check.that("not made", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, job.me) != 0);
-    check.failed_with("not made", NPUSHMEM_E_ARGUMENT, {"no PE of this job has made the id"});
-    npushmem_barrier_all();
-}
-
-void test_listed_mistakes(Checker& check, const Job& job, npushmemx_team_uniqueid_t* id) {
-    npushmem_team_t team = NPUSHMEM_TEAM_WORLD;
-    npushmemx_team_config_t config = {0, 0};
-    check.that("no mask", npushmemx_team_init(&team, &config, 0, 1, 0) != 0);
-    check.failed_with("no mask", NPUSHMEM_E_ARGUMENT, {"NPUSHMEMX_TEAM_UNIQUEID"});
-    check.that("no team", team == NPUSHMEM_TEAM_INVALID);
-    check.that("no id", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, 1, 0) != 0);
-    check.failed_with("no id", NPUSHMEM_E_ARGUMENT, {"no PE of this job has made the id"});
-    check.that("nowhere", npushmemx_team_get_uniqueid(nullptr) != 0);
-    check.failed_with("nowhere", NPUSHMEM_E_ARGUMENT, {"NULL"});
-    check.that("nowhere", npushmemx_team_init(nullptr, &config, NPUSHMEMX_TEAM_UNIQUEID, 1, 0) != 0);
-    check.failed_with("nowhere", NPUSHMEM_E_ARGUMENT, {"NULL"});
-    check.that("no configuration", npushmemx_team_init(&team, nullptr, NPUSHMEMX_TEAM_UNIQUEID, 1, 0) != 0);
-    check.failed_with("no configuration", NPUSHMEM_E_ARGUMENT, {"NULL"});
-    if (job.npes < 2) return;
-    // Everybody is the first of them.
-    if (job.me == 0) {
-        check.equal("an id", 0, npushmemx_team_get_uniqueid(&config.uniqueid));
-        for (int pe = 0; pe < job.npes; ++pe) npushmem_uint64_p(id, config.uniqueid, pe);
-    }
-    npushmem_barrier_all();
-    config.uniqueid = *id;
-    check.that("one index", npushmemx_team_init(&team, &config, NPUSHMEMX_TEAM_UNIQUEID, job.npes, 0) != 0);
-    check.failed_with("one index", NPUSHMEM_E_MISMATCH, {"both gave pe_idx_in_team 0"});
-    check.that("no team", team == NPUSHMEM_TEAM_INVALID);
-    npushmem_barrier_all();
-    test_refused_before(check, job, id);
-}
-
-void test_listed(Checker& check, const Job& job, const Members& world, long* word) {
-    auto* arrays = static_cast<long*>(npushmem_calloc(128, sizeof(long)));
-    auto* id = static_cast<npushmemx_team_uniqueid_t*>(npushmem_calloc(1, sizeof(npushmemx_team_uniqueid_t)));
-    npushmem_team_t former = NPUSHMEM_TEAM_INVALID;
-    for (unsigned seed = 0; seed < 12; ++seed) {
-        const Members members = shuffled(world, seed, 1 + (seed + 2) % world.size());
-        const std::string name = fmt::format("listed {}", seed);
-        npushmem_team_t team = NPUSHMEM_TEAM_INVALID;
-        check.equal(name, 0, init_listed(job, members, team, id));
-        check_team(check, job, name, team, members);
-        check.that(name + ": a name of its own", team == NPUSHMEM_TEAM_INVALID || team != former);
-        use_team(check, name, team, word);
-        collect_in(check, name, team, arrays);
-        npushmem_team_config_t seen = {-1};
-        if (team != NPUSHMEM_TEAM_INVALID) {
-            check.equal(name + ": get_config", 0, npushmem_team_get_config(team, NPUSHMEM_TEAM_NUM_CONTEXTS, &seen));
-            check.equal(name + ": the configuration", 3, seen.num_contexts);
-            test_strided(check, job, team, members, 0, word);
-            npushmem_team_t x = NPUSHMEM_TEAM_INVALID, y = NPUSHMEM_TEAM_INVALID;
-            check.equal(name + ": 2d", 0, npushmem_team_split_2d(team, 2, nullptr, 0, &x, nullptr, 0, &y));
-            const int mine = npushmem_team_my_pe(team);
-            Members row, column;
-            for (int i = 0; i < static_cast<int>(members.size()); ++i) {
-                if (i / 2 == mine / 2) row.push_back(members[static_cast<std::size_t>(i)]);
-                if (i % 2 == mine % 2) column.push_back(members[static_cast<std::size_t>(i)]);
-            }
-            check_team(check, job, name + ", row", x, row);
-            check_team(check, job, name + ", column", y, column);
-            collect_in(check, name + ", row", x, arrays);
-            check.equal(name + ": sync", 0, npushmem_team_sync(team));
-            collect_in(check, name + ", column", y, arrays);
-            npushmem_team_destroy(x);
-            npushmem_team_destroy(y);
-        }
-        npushmem_team_destroy(team);
-        check.equal(name + ": my_pe of it", -1, npushmem_team_my_pe(team));
-        if (team != NPUSHMEM_TEAM_INVALID) {
-            check.failed_with(name + ": my_pe of it", NPUSHMEM_E_ARGUMENT, {"npushmem_team_my_pe", "destroyed"});
-            former = team;
-        }
-    }
-    check.no_error("listed teams");
-    npushmem_barrier_all();
-    test_listed_mistakes(check, job, id);
-    npushmem_free(id);
-    npushmem_free(arrays);
-}
-
-// Exactly those whose memory this PE sees, however PEs are dealt to hosts.
+// NPUSHMEM_TEAM_SHARED has exactly the PEs whose memory this PE maps, for any distribution of PEs to hosts.
 void test_shared(Checker& check, const Job& job, long* word) {
     Members shared;
     for (int pe = 0; pe < job.npes; ++pe)

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int threads_per_pe = 3;  // threads of a PE
 constexpr int rounds = 24;
-constexpr std::size_t block = 33;  // words; no transport's favourite
+constexpr std::size_t block = 33;  // words; not a size that a transport optimises
 
 // One PE's symmetric memory, a part of its own for each thread.
 struct PeMemory {
@@ -28,7 +28,7 @@ struct PeMemory {
         std::uint64_t word;
     };
     ThreadMemory parts[threads_per_pe];
-    std::uint64_t tickets;  // PE 0's is everybody's
+    std::uint64_t tickets;  // all PEs use PE 0's
 };
 
 struct Member {
@@ -102,7 +102,7 @@ void check_after_use(Checker& check, const Job& job, const PeMemory& pe_memory) 
                     npushmem_uint64_atomic_fetch(&part.sum, job.me));
 }
 
-// Every thread through the context that `give` returns.
+// Every thread uses the context that `give` returns.
 void test_use(Checker& check, const Job& job, const std::function<npushmem_ctx_t(int thread)>& give,
               const std::function<void(npushmem_ctx_t)>& take_back) {
     const auto body = [&](const Member& m) {
@@ -134,7 +134,7 @@ void test_contexts(Checker& check, const Job& job) {
     npushmem_ctx_destroy(shared);
 }
 
-// Contexts that come and go, while those of other threads are in use: destroying one completes what was put through it.
+// Creates and destroys contexts while other threads use theirs: destroying a context completes its puts.
 void test_short_lives(Checker& check, const Job& job) {
     with_threads(check, job, [](const Member& m) {
         const int to = m.job.right();
@@ -207,7 +207,7 @@ void test_turns(Checker& check, const Job& job, bool all) {
     npushmem_free(word);
 }
 
-// One life of the library with this level.
+// One init and finalize with this thread level.
 void with_level(Checker& check, int level, const std::function<void(const Job&)>& tests) {
     int provided = -1;
     if (!check.equal("npushmem_init_thread", 0, npushmem_init_thread(level, &provided))) return;

@@ -1,4 +1,4 @@
-// One variable of this executable. "reached": the other PE's is; "refused": it is not, which is the job's success.
+// One variable of this executable. "reached": the other PE's is accessible; "refused": it is not, as the test expects.
 #include <cstdio>
 #include <string_view>
 

@@ -57,7 +57,7 @@ void test_comparisons(Checker& check, const WaitForms<T>& forms, T* word, int me
     holds("EQ", NPUSHMEM_CMP_EQ, T{0}, std::numeric_limits<T>::lowest() == 0);
 }
 
-// A token goes around: everybody waits for the left one, first by wait_until, then by a loop of test.
+// A token goes around: every PE waits for its left neighbour, first by wait_until, then by a loop of test.
 template <class T>
 void test_around(Checker& check, const Job& job, const WaitForms<T>& forms, T* word) {
     forms.set(word, T{0}, job.me);
@@ -70,7 +70,7 @@ void test_around(Checker& check, const Job& job, const WaitForms<T>& forms, T* w
         else
             while (forms.test(word, NPUSHMEM_CMP_GE, value) == 0) {
             }
-        // Nobody sends the next one before this PE has passed this one on.
+        // No PE sends the next token before this PE has passed this one.
         check.equal(forms.name + ": the token", value, *word);
         if (job.me != 0) forms.set(word, value, job.right());
     }
@@ -101,7 +101,7 @@ void test_types(Checker& check, const Job& job) {
     npushmem_free(memory);
 }
 
-// Nothing is completed by quiet here: what is under way moves only because its PE waits, or tests, for something else.
+// No quiet here: operations progress only because the PE waits or tests for something else.
 void test_progress(Checker& check, const Job& job, bool by_test) {
     constexpr std::uint64_t rounds = 20;
     auto* data = static_cast<long*>(npushmem_calloc(rounds, sizeof(long)));
@@ -180,7 +180,7 @@ void test_many(Checker& check, const Job& job, const ManyForms<T>& f, T* words) 
     check.equal(what("test_any"), none, f.test_any(words, many, nullptr, NPUSHMEM_CMP_NE, T{0}));
     check.equal(what("test_some"), std::size_t{0}, f.test_some(words, many, indices, nullptr, NPUSHMEM_CMP_NE, T{0}));
     check.equal(what("test_any_vector"), none, f.test_any_vector(words, many, nullptr, NPUSHMEM_CMP_EQ, values));
-    // Nothing to wait for: all of nothing holds, and there is no index.
+    // An empty set: wait_until_all returns, and there is no index.
     check.equal(what("test_all of nothing"), 1, f.test_all(words, many, all_out, NPUSHMEM_CMP_NE, T{0}));
     check.equal(what("wait_until_any of nothing"), none, f.wait_any(words, many, all_out, NPUSHMEM_CMP_NE, T{0}));
     check.equal(what("wait_until_any of no objects"), none, f.wait_any(words, 0, nullptr, NPUSHMEM_CMP_NE, T{0}));
@@ -212,7 +212,7 @@ void test_many(Checker& check, const Job& job, const ManyForms<T>& f, T* words) 
     check.equal(what("test_some_vector"), std::size_t{1},
                 f.test_some_vector(words, many, indices, nullptr, NPUSHMEM_CMP_NE, values));
     check.equal(what("its index"), std::size_t{1}, indices[0]);
-    // Asked again and again, any comes to every object that holds.
+    // Repeated calls of any return every object that holds.
     bool found[many] = {};
     for (std::size_t call = 0; call < many - 1; ++call) {
         const std::size_t at = f.test_any(words, many, nullptr, NPUSHMEM_CMP_NE, T{0});

@@ -1,5 +1,5 @@
-// A transport for tests that has NICs, those that NPUSHMEM_NICS_NAMES lists, and reaches nobody: what matters is which
-// of them it is told to use. NPUSHMEM_NICS_GONE names one that is down by the time it is to be used.
+// A test transport with the NICs that NPUSHMEM_NICS_NAMES lists. It reaches no PE; tests check which NICs it is asked
+// to use. NPUSHMEM_NICS_GONE names a NIC that is down when it is used.
 #include <cstring>
 
 #include "core/base/parse.hpp"

@@ -1,0 +1,40 @@
+// A rail is one port of one NIC: the unit that is assigned to PEs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "npushmem/plugin/status.hpp"
+#include "npushmem/plugin/transport.h"
+#include "topology/machine/distance.hpp"
+#include "topology/machine/machine.hpp"
+
+namespace npushmem::topology {
+
+struct Rail {
+    std::string nic;
+    unsigned port = 1;
+    PortState state = PortState::unknown;
+    std::uint64_t bits_per_second = 0;  // 0 when unknown
+    Location location;                  // empty when the machine does not contain the NIC
+};
+
+// "mlx5_0:1".
+std::string name_of(const Rail& rail);
+
+// The rails that a transport offers (Transport::devices), in its order. A device is looked up in the machine by its PCI
+// address, then by its name; if both fail its location is empty.
+std::vector<Rail> rails_of(const Machine& machine, std::span<const npushmem_device> devices);
+
+// The machine's own rails, for a report without a transport: the ports of its verbs devices, or of its network
+// interfaces if it has no verbs device (an interface next to a verbs device is the same hardware).
+std::vector<Rail> rails_of(const Machine& machine);
+
+// The rail numbers that pair ports of two hosts: the rail's position among the host's rails, in the machine's order, or
+// the number that NPUSHMEM_NIC_RAILS (`nic_rails`) gives. Fails with Code::config as configured_rails does.
+Result<std::vector<std::uint32_t>> rail_numbers(std::span<const Rail> rails, const std::string& nic_rails);
+
+}  // namespace npushmem::topology
