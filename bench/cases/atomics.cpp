@@ -1,16 +1,16 @@
 // Atomic operations on a word that no other PE uses at the time.
 #include <atomic>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
-#include "bench/cases/variants.hpp"
-#include "bench/cases/word_ring.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {
+
 namespace {
 
-// The same operation done here, on the peer's memory and on memory of this process alone. Relaxed: nothing is published
-// through these words, only the instruction's cost is of interest.
+// The same operation by this process, on the peer's mapped memory and on private memory. Relaxed: these words publish
+// nothing; only the instruction's cost matters.
 template <class Operation>
 Variant same(const char* name, std::uint64_t* ring, Operation operation) {
     return baseline(name, [operation, ring](std::uint64_t i) { operation(ring[i % ring_words]); });
@@ -73,5 +73,28 @@ std::vector<Point> points(const Arena& arena) {
 }  // namespace
 
 Case atomics_case() { return {"atomics", ring_bytes, points}; }
+
+// All PEs add to one word of PE 0 at the same time.
+
+namespace {
+
+std::vector<Point> contended_points(const Arena& arena) {
+    auto* const word = arena.own_as<std::uint64_t>();
+    Point point{.name = "fetch_add, all to one", .shared = true, .variants = {measured([word](std::uint64_t) {
+                                                                     do_not_optimize(
+                                                                         npushmem_uint64_atomic_fetch_add(word, 1, 0));
+                                                                 })}};
+    auto* const target = static_cast<std::uint64_t*>(npushmem_ptr(word, 0));
+    if (arena.all_mapped)
+        point.variants.push_back(baseline("same, mapped", [target](std::uint64_t) {
+            // Relaxed: only the cost is of interest.
+            do_not_optimize(std::atomic_ref(*target).fetch_add(1, std::memory_order_relaxed));
+        }));
+    return {point};
+}
+
+}  // namespace
+
+Case contended_atomics_case() { return {"atomics", sizeof(std::uint64_t), contended_points}; }
 
 }  // namespace npushmem::bench

@@ -1,12 +1,12 @@
-// All PEs meet. The baselines meet by the rounds of dissemination over bare mapped words, which suits PEs with a core
-// each, and at one bare counter, which suits PEs that share cores. Where PEs are on several hosts, the baseline is what
-// a barrier cannot do without: the first PEs of the hosts meet over the network, and the PEs of each host meet.
+// Barrier and sync of all PEs. The baselines are a dissemination barrier over bare mapped words, which suits PEs with a
+// core each, and a barrier at one bare counter, which suits PEs that share cores. On several hosts the baseline has the
+// necessary parts of any barrier: a barrier of the hosts' first PEs over the network, and a barrier of the PEs of each
+// host.
 #include <algorithm>
 #include <vector>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
-#include "bench/cases/raw_line.hpp"
-#include "bench/cases/variants.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {
@@ -44,7 +44,7 @@ Variant raw_barrier(std::vector<RawRound> rounds, int polls) {
 }
 
 struct RawCounter {
-    std::byte* counter;  // of PE 0, as this one sees it
+    std::byte* counter;  // of PE 0, at its address in this process
     std::byte* release;
 };
 
@@ -63,7 +63,7 @@ Variant raw_counter(RawCounter at, int pes, int polls) {
             true};
 }
 
-// The first PEs of all hosts, known to every PE: none where there is one host only, or hosts of one PE.
+// The first PEs of all hosts, on every PE. Empty if there is one host only, or if a host has one PE.
 std::vector<int> first_pes(const Arena& arena) {
     constexpr int max_pes = 512;  // whose numbers fit into the arena
     if (arena.all_mapped || arena.pes > max_pes) return {};
@@ -78,8 +78,8 @@ std::vector<int> first_pes(const Arena& arena) {
     return hosts > 1 && hosts < arena.pes ? firsts : std::vector<int>{};
 }
 
-// One after the other, so that neither hides in what the other waits for. `firsts` as of first_pes; `words` one for
-// each round of theirs, zero.
+// Runs both parts one after the other, so that neither overlaps with the waits of the other. `firsts`: from first_pes.
+// `words`: one zero word for each of their rounds.
 Variant parts_of_hierarchical(const std::vector<int>& firsts, int pe, std::uint64_t* words) {
     std::vector<int> targets;
     const auto me = std::find(firsts.begin(), firsts.end(), pe);

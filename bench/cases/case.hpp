@@ -1,16 +1,15 @@
-// One case: a name, the symmetric memory it needs, and the points it measures there. A case is a file of its own and
-// one line in cases.cpp.
+// One case: its group, its symmetric memory, and its points. A case is one function and one line in cases.cpp.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 #include <vector>
 
-#include "bench/engine/point.hpp"
+#include "bench/engine/engine.hpp"
 
 namespace npushmem::bench {
 
-// Where a case works. The memory is zeroed, aligned to 2 MiB, and the same on every PE.
+// The memory of a case: symmetric, zeroed, and aligned to 2 MiB.
 struct Arena {
     int pe = 0;
     int pes = 1;
@@ -32,14 +31,14 @@ struct Arena {
 struct Case {
     std::string_view group;  // the subcommand it belongs to
     std::size_t bytes;       // of symmetric memory on each PE
-    // Called on every PE; the points are the same everywhere but for what their batches do.
+    // Called on every PE. The points must be the same on all PEs; only their batches may differ.
     std::vector<Point> (*points)(const Arena& arena);
 };
 
 // In the order of the reports.
 std::vector<Case> all_cases();
 
-// What is reported together: a subcommand.
+// A group of cases: one subcommand.
 struct Group {
     std::string_view name;
     std::string_view summary;

@@ -26,17 +26,17 @@ std::vector<Case> all_cases() {
 }
 
 std::vector<Group> all_groups() {
-    return {
-        {"put", "Put: single words with and without completion, and bandwidth; beside stores and memcpy"},
-        {"get", "Get: single words and bandwidth; beside loads and memcpy"},
-        {"atomics", "Atomic operations, alone and contended; beside the same instruction done here"},
-        {"contexts", "Contexts: puts, atomics and quiet through one; beside the same on the default context"},
-        {"pingpong", "A signal from PE 0 to PE 1 and back; beside the bare hand-over of a cache line"},
-        {"barrier", "Barrier and sync of all PEs; beside a barrier of bare mapped words"},
-        {"malloc", "Symmetric allocation; beside the barriers it consists of, and malloc of one process"},
-        {"npu", "The emulated NPU in fast mode; beside the same in plain C++, and beside the barrier of the host"},
-        {"npu-remote",
-         "What kernels do to a PE that is not mapped: by a proxy thread; beside direct, and beside the host's own"}};
+    return {{"put", "Put: single words with and without completion, and bandwidth; beside stores and memcpy"},
+            {"get", "Get: single words and bandwidth; beside loads and memcpy"},
+            {"atomics", "Atomic operations, alone and contended; beside the same instruction in this process"},
+            {"contexts", "Contexts: puts, atomics and quiet through one; beside the same on the default context"},
+            {"pingpong", "A signal from PE 0 to PE 1 and back; beside the bare hand-over of a cache line"},
+            {"barrier", "Barrier and sync of all PEs; beside a barrier of bare mapped words"},
+            {"malloc", "Symmetric allocation; beside its barriers, and malloc of one process"},
+            {"npu", "The emulated NPU in fast mode; beside the same in plain C++, and the host's barrier"},
+            {"npu-remote",
+             "Operations of kernels on a PE that is not mapped: by a proxy thread; beside direct mode and the host's "
+             "calls"}};
 }
 
 }  // namespace npushmem::bench

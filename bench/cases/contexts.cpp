@@ -1,10 +1,9 @@
-// What a context costs: the same call through one and on the default one.
+// Cost of a context: the same call through a context and on the default context.
 #include <memory>
 #include <vector>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
-#include "bench/cases/variants.hpp"
-#include "bench/cases/word_ring.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {

@@ -1,11 +1,10 @@
-// Symmetric allocation, which all PEs make together; beside it what of that is meeting, and malloc of one process.
+// Symmetric allocation, which is collective; beside its barriers, and malloc of one process.
 #include <fmt/format.h>
 
 #include <cstdlib>
 
-#include "bench/cases/blocks.hpp"
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
-#include "bench/cases/variants.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {

@@ -1,13 +1,13 @@
-// The emulated NPU in fast mode beside the same loop in plain C++, and what a switch between cores costs.
+// The emulated NPU in fast mode beside the same loop in plain C++, and the cost of a switch between cores.
 #include <ucontext.h>
 
 #include <array>
 #include <cstring>
 #include <memory>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
 #include "bench/cases/npu_batch.hpp"
-#include "bench/cases/variants.hpp"
 
 namespace npushmem::bench {
 namespace {
@@ -52,7 +52,7 @@ Point copy_loop(const Arena& arena) {
     return point;
 }
 
-// Two contexts of the C library that go back and forth.
+// Two contexts of the C library that switch back and forth.
 struct ContextPair {
     ucontext_t mine{};
     ucontext_t other{};
@@ -64,8 +64,8 @@ void swap_back(unsigned high, unsigned low) {
     for (;;) swapcontext(&pair->other, &pair->mine);
 }
 
-// Each meeting of two cores is one switch: the first to come gives way, and the second goes on until the next one. (Two
-// cores that only yield are taken for polling, and then the time would be that of the pauses between polls.)
+// Each barrier of two cores is one switch: the first core yields, and the second continues until the next barrier. (Two
+// cores that only yield would count as polling, and the time would be that of the pauses between polls.)
 Point core_switches() {
     Point point{.name = "a core switch"};
     point.variants.push_back({"npushmem",
@@ -81,7 +81,7 @@ Point core_switches() {
     const auto address = reinterpret_cast<std::uintptr_t>(pair.get());
     makecontext(&pair->other, reinterpret_cast<void (*)()>(&swap_back), 2, static_cast<unsigned>(address >> 32),
                 static_cast<unsigned>(address));
-    // Every other time there and back.
+    // Every second iteration switches there and back.
     point.variants.push_back(baseline("swapcontext", [pair = pair.get()](std::uint64_t i) {
         if (i % 2 == 0) swapcontext(&pair->mine, &pair->other);
     }));

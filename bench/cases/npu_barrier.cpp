@@ -1,20 +1,70 @@
-// The NPU's barrier v3 in fast mode beside the same algorithm in plain C++, with one core on each PE and with two, and
-// beside the barrier of the host.
+// Two hand-written cores: two contexts on one thread, which synchronise and wait by switching.
+#include <sched.h>
+#include <boost/context/fiber.hpp>
+
 #include <atomic>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
 #include "bench/cases/npu_batch.hpp"
-#include "bench/cases/plain_cores.hpp"
-#include "bench/cases/raw_line.hpp"
-#include "bench/cases/variants.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {
+
+class PlainCores {
+public:
+    // Each core polls `polls` times before the thread yields its CPU to another PE.
+    explicit PlainCores(int polls) : polls_before_yield_(2 * polls) {}
+
+    // Runs `core(0)` and `core(1)`, which may call barrier() and await(), until both return.
+    template <class Body>
+    void run(const Body& core) {
+        other_ = boost::context::fiber([&](boost::context::fiber&& first) {
+            other_ = std::move(first);
+            core(1);
+            return std::move(other_);
+        });
+        core(0);
+        while (other_) switch_core();
+    }
+
+    void barrier() {
+        const std::uint64_t before = generation_;
+        if (++arrived_ == 2) {
+            arrived_ = 0;
+            ++generation_;
+            return;
+        }
+        while (generation_ == before) switch_core();
+    }
+
+    template <class Ready>
+    void await(const Ready& ready) {
+        for (int polls = 0; !ready();) {
+            switch_core();
+            if (++polls % polls_before_yield_ == 0) sched_yield();
+        }
+    }
+
+private:
+    void switch_core() { other_ = std::move(other_).resume(); }
+
+    boost::context::fiber other_;  // the core that does not run
+    int polls_before_yield_;
+    int arrived_ = 0;
+    std::uint64_t generation_ = 0;
+};
+
+// The NPU's barrier v3 in fast mode beside the same algorithm in plain C++, with one and with two cores on each PE, and
+// beside the host's barrier.
+
 namespace {
 
-// What barrier v3 does, and nothing around it: the own arrival is published, then core c of k reads the words of the
-// members c, c + k, ...; the cores synchronise before, once each has read the generation, and after.
+// Barrier v3 alone: publishes its arrival; then core c of k reads the words of the members c, c + k, ... The cores
+// synchronise before, once each has read the generation, and after.
 class PlainV3 {
 public:
     PlainV3(const Arena& arena, std::byte* lines)

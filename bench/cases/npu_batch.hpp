@@ -4,12 +4,12 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/engine/point.hpp"
+#include "bench/engine/engine.hpp"
 #include "npushmem/npu/npu.hpp"
 
 namespace npushmem::bench {
 
-// A device of this PE beside the program's, in fast mode, of one block of `vector_cores`.
+// Makes a second device of this PE, in fast mode, with one block of `vector_cores` cores.
 inline std::shared_ptr<npu::Device> device_of(int vector_cores, npu::DeviceConfig config = {}) {
     config.blocks = 1;
     config.vector_cores = vector_cores;
@@ -18,7 +18,8 @@ inline std::shared_ptr<npu::Device> device_of(int vector_cores, npu::DeviceConfi
     return std::move(device).value();
 }
 
-// The batch as one launch of one block: what a launch costs is spread over its iterations. `kernel(core, iterations)`.
+// A batch that is one launch of one block, so that the cost of the launch is spread over the iterations. It calls
+// `kernel(core, iterations)`.
 template <class Kernel>
 Batch launched(const std::shared_ptr<npu::Device>& device, Kernel kernel) {
     return [device, kernel](std::uint64_t iterations) {

@@ -1,11 +1,10 @@
-// What kernels do to a PE that is not mapped: by the proxy, beside direct, beside the same calls of the host. Each
-// batch ends when everything is complete.
+// Operations of kernels on a PE that is not mapped: by the proxy, beside direct mode and the same calls of the host.
+// Each batch ends when all operations are complete.
 #include <stdexcept>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
 #include "bench/cases/npu_batch.hpp"
-#include "bench/cases/variants.hpp"
-#include "bench/cases/word_ring.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {
@@ -20,7 +19,7 @@ std::shared_ptr<npu::Device> device_by(npu::RemoteMode way, int vector_cores) {
     return device_of(vector_cores, config);
 }
 
-// `on_core(core, i)` on each of the cores in its share of the iterations, `on_host(i)` on the host.
+// Calls `on_core(core, i)` on each core for its share of the iterations, and `on_host(i)` on the host.
 template <class OnCore, class OnHost>
 Point point_of(const char* name, std::size_t bytes, int cores, OnCore on_core, OnHost on_host) {
     Point point{.name = name, .bytes = bytes};
@@ -86,7 +85,7 @@ Point fetch_add_point(const char* name, std::uint64_t* ring, int cores, int peer
         [=](std::uint64_t i) { do_not_optimize(npushmem_uint64_atomic_fetch_add(ring + i % ring_words, 1, peer)); });
 }
 
-// Connects, and makes threads, before it is found out how many iterations a batch should have.
+// Connects and creates threads before the engine calibrates the batch.
 void warm_up(const std::vector<Point>& all) {
     for (const Point& point : all)
         for (const Variant& variant : point.variants)

@@ -1,9 +1,8 @@
-// A signal from PE 0 to PE 1 and back; one way is reported. Further PEs are idle.
+// A signal from PE 0 to PE 1 and back; the report has the time of one way. Further PEs are idle.
 #include <cstring>
 
+#include "bench/cases/baselines.hpp"
 #include "bench/cases/case.hpp"
-#include "bench/cases/raw_line.hpp"
-#include "bench/cases/variants.hpp"
 #include "npushmem.h"
 
 namespace npushmem::bench {
@@ -12,8 +11,8 @@ namespace {
 constexpr std::size_t payload_words = 8;  // of put_signal, in the line after the signal's
 constexpr std::size_t words_per_line = raw_line_bytes / sizeof(std::uint64_t);
 
-// What all variants share: the line, because how long a hand-over takes depends on where it lies, and so the number
-// that was sent last, which only grows.
+// State shared by all variants: the line, because its place determines the time of a hand-over, and therefore also the
+// last sent number, which only grows.
 struct PingPongChannel {
     std::byte* own;
     std::size_t payload;  // bytes in the line after it

@@ -1,16 +1,66 @@
+// Runs the cases of one group on all PEs of the job.
 #include "bench/cases/run_group.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 
 #include "bench/cases/case.hpp"
-#include "bench/cases/job_worker_group.hpp"
+#include "bench/engine/engine.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 
 namespace npushmem::bench {
+
+// The PEs of the job as the engine's worker group. PE 0 is the leader.
+class JobWorkerGroup final : public WorkerGroup {
+public:
+    // `command_word`: a symmetric word, zero.
+    explicit JobWorkerGroup(std::uint64_t* command_word);
+
+    [[nodiscard]] bool is_leader() const override { return pe_ == 0; }
+    void broadcast(const BatchCommand& command) override;
+    BatchCommand receive() override;
+
+private:
+    std::uint64_t* command_word_;
+    int pe_;
+    int pes_;
+};
+
+namespace {
+
+constexpr int half_word = 32;
+
+std::uint64_t word_of(const BatchCommand& command) {
+    return static_cast<std::uint64_t>(command.variant) << half_word | command.iterations;
+}
+
+BatchCommand command_of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> half_word), static_cast<std::uint32_t>(word)};
+}
+
+}  // namespace
+
+JobWorkerGroup::JobWorkerGroup(std::uint64_t* command_word)
+    : command_word_(command_word), pe_(npushmem_my_pe()), pes_(npushmem_n_pes()) {}
+
+// The first barrier shows that all have read the previous command; the second, that all can read this one.
+void JobWorkerGroup::broadcast(const BatchCommand& command) {
+    npushmem_barrier_all();
+    for (int pe = 1; pe < pes_; ++pe) npushmem_uint64_p(command_word_, word_of(command), pe);
+    npushmem_barrier_all();
+}
+
+BatchCommand JobWorkerGroup::receive() {
+    npushmem_barrier_all();
+    npushmem_barrier_all();
+    // After a failure the barriers no longer synchronise the PEs, and the word may hold anything.
+    return npushmemx_last_error(nullptr) == 0 ? command_of(*command_word_) : BatchCommand{};
+}
+
 namespace {
 
 struct FreeSymmetric {
@@ -33,7 +83,7 @@ Result<SymmetricBytes> allocate(std::size_t bytes) {
     return memory;
 }
 
-// Mapping is by host, so a PE that maps all is on the only one.
+// Only PEs of the same host map each other, so a PE that maps all PEs is on the only host.
 bool maps_all(const std::byte* memory, int pes) {
     bool all = true;
     for (int pe = 0; pe < pes && all; ++pe) all = npushmem_ptr(memory, pe) != nullptr;
@@ -60,7 +110,7 @@ PointResult run_point(const Point& point, Engine& engine, JobWorkerGroup& worker
     return result;
 }
 
-// A case that this job is not made for throws when it is asked for its points.
+// A case that does not fit this job throws from points().
 Status run_case(const Case& c, Engine& engine, JobWorkerGroup& worker_group, std::vector<PointResult>& results) try {
     auto memory = allocate(c.bytes);
     if (!memory.ok()) return memory.status();

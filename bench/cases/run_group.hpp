@@ -1,4 +1,4 @@
-// Runs the cases of one group on the job this process belongs to.
+// Runs the cases of one group on this process's job.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 /* Collective operations, one source for npushmem, OpenSHMEM (-DPEER) and MPI (-DUSE_MPI). Prints lines
- * "<kernel>/<PEs> <bytes> <nanoseconds>" on PE 0; each is the least over batches of the mean of a batch. "memcpy"
- * kernels copy, on every PE at once, the bytes that the operation must bring to it. */
+ * "<kernel>/<PEs> <bytes> <nanoseconds>" on PE 0; each is the minimum of the batches' means. "memcpy" kernels
+ * copy, on every PE at once, the bytes that the operation delivers to it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static void synchronise(void) { SHMEM(barrier_all)(); }
 static long sync_words[2][SHMEM_REDUCE_SYNC_SIZE + SHMEM_COLLECT_SYNC_SIZE + SHMEM_ALLTOALL_SYNC_SIZE];
 static long work[(8 << 20) / 16 + SHMEM_REDUCE_MIN_WRKDATA_SIZE];
 static int turn;
-/* Two in turn, as the standard asks for where calls follow each other. */
+/* Two, used alternately, as the standard requires for successive calls. */
 static long* psync(void) { return sync_words[turn++ % 2]; }
 static void broadcast(long* dest, long* source, size_t count) {
     shmem_broadcast64(dest, source, count, 0, 0, 0, pes(), psync());
@@ -79,7 +79,7 @@ static void alltoall(long* dest, long* source, size_t count) {
 
 enum { largest = 8 << 20, room_bytes = 64 << 20, batches = 12 };
 
-/* What fcollect and alltoall bring to a PE: a block of `count` elements from each. */
+/* The bytes that fcollect and alltoall deliver to a PE: a block of `count` elements from each PE. */
 static void copy_blocks(long* dest, long* source, size_t count) {
     const size_t bytes = count * sizeof(long);
     const int n = pes();

@@ -1,5 +1,5 @@
-/* OpenSHMEM-shaped kernels, one source for every library: names.h says what they are called. Prints lines
- * "<kernel> <bytes> <nanoseconds>" on PE 0; each is the least of several batches, the usual figure for a
+/* OpenSHMEM-shaped kernels, one source for every library: names.h defines their names. Prints lines
+ * "<kernel> <bytes> <nanoseconds>" on PE 0; each is the minimum of several batches, the usual figure for a
  * comparison of two programs that do not run at the same time. */
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void report(const char* kernel, size_t bytes, double nanoseconds) {
     if (SHMEM(my_pe)() == 0) printf("%s %zu %.3f\n", kernel, bytes, nanoseconds);
 }
 
-/* Least time of one iteration of `body`, which uses i; PE 0 alone. */
+/* Minimum time of one iteration of `body`, which uses i; PE 0 alone. */
 #define MEASURE(kernel, bytes, iterations, body)                        \
     do {                                                                \
         double least = 1e30;                                            \
@@ -58,7 +58,7 @@ static void blocks(char* object, char* local) {
     MEASURE("get", largest, 1L, SHMEM(getmem)(local, object, largest, 1));
 }
 
-/* One way of a word's way to PE 1 and back. */
+/* One way of a word's round trip to PE 1. */
 static void ping_pong(long* word) {
     const long round_trips = 2000;
     const int pe = SHMEM(my_pe)();
@@ -103,7 +103,7 @@ static void allocations(void) {
 }
 
 static void two_sided(void) {
-    /* At equal places in a page: how fast a copy is depends on them. */
+    /* At equal offsets in a page, because the speed of a copy depends on them. */
     const size_t page = 4096;
     char* object = SHMEM(align)(page, largest);
     char* local = aligned_alloc(page, largest);

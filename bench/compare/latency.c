@@ -1,6 +1,5 @@
-/* Each operation timed by itself, as perftest's latency programs do, so that its median and its mean stand beside
- * theirs. Two PEs; PE 0 prints lines "<operation> <median> <mean>" in nanoseconds.
- *     latency [<operations of each sort>, default 3000] */
+/* Times each operation by itself, as perftest's latency programs do, so that medians and means are comparable. Two PEs;
+ * PE 0 prints lines "<operation> <median> <mean>" in nanoseconds. latency [<operations of each sort>, default 3000] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +25,7 @@ static void report(const char* operation, double* times, long count) {
     printf("%s %.0f %.0f\n", operation, times[count / 2], sum / (double)count);
 }
 
-/* A word to the other PE and back: half of the time. */
+/* Half of a word's round trip to the other PE. */
 static void put_one_way(long* word, double* times, long count) {
     for (long i = 1; i <= count; ++i) {
         const double begin = now();

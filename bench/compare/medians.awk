@@ -1,5 +1,5 @@
-# Lines "comparison;ours;theirs;unit;whose the second is, if no program's", those of a comparison together: the medians, and the
-# median of the ratios with the least and the greatest.
+# Input lines: "comparison;ours;theirs;unit;label of theirs, if it is not a program". Prints per comparison the medians, and the
+# median, minimum and maximum of the ratios.
 function median(list, n,  i, j, t) {
     for (i = 2; i <= n; ++i) for (j = i; j > 1 && list[j - 1] > list[j]; --j) { t = list[j]; list[j] = list[j - 1]; list[j - 1] = t }
     return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2

@@ -10,7 +10,7 @@ constexpr int clock_readings = 1000;
 
 double nanoseconds_of(std::chrono::nanoseconds time) { return static_cast<double>(time.count()); }
 
-// Two readings with nothing between them: what every timed batch contains besides itself.
+// Two successive readings: the overhead in every timed batch.
 double cost_of(Clock& clock) {
     std::vector<double> costs;
     for (int i = 0; i < clock_readings; ++i) {
@@ -60,7 +60,7 @@ std::uint32_t Engine::calibrate(const Point& point, std::uint32_t variant, Worke
     constexpr double max_growth = 10;
     std::uint32_t iterations = 1;
     double took = time(point, variant, iterations, worker_group);
-    // A first batch can take any time (page faults, cold code), so it is judged by one that follows.
+    // A first batch can take any time (page faults, cold code), so a later batch decides.
     took = std::min(took, time(point, variant, iterations, worker_group));
     while (took < wanted / 2 && iterations < settings_.max_iterations) {
         const double growth = took > 0 ? std::min(max_growth, wanted / took) : max_growth;
@@ -71,8 +71,8 @@ std::uint32_t Engine::calibrate(const Point& point, std::uint32_t variant, Worke
     return iterations;
 }
 
-// The variants take turns in being first, and the order is turned round every now and then, so that each follows each
-// of the others equally often: what a variant finds in the caches was left by the one before it.
+// The variants take turns in running first, and some rounds run in reverse order, so that each variant follows each
+// other one equally often: the previous variant determines the state of the caches.
 void Engine::run_round(const Point& point, int round, std::vector<VariantResult>& results, WorkerGroup& worker_group) {
     const auto count = static_cast<std::uint32_t>(results.size());
     const std::uint32_t first = static_cast<std::uint32_t>(round) % count;

@@ -21,7 +21,7 @@ std::string text_report(const ReportHead& head, const std::vector<PointResult>& 
 std::string csv_report(const ReportHead& head, const std::vector<PointResult>& points);
 std::string json_report(const ReportHead& head, const std::vector<PointResult>& points);
 
-// "1.85 ns", "12.3 us", "1.20 s": three digits that matter.
+// "1.85 ns", "12.3 us", "1.20 s": three significant digits.
 std::string format_time(double nanoseconds);
 
 }  // namespace npushmem::bench

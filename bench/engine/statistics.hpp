@@ -1,4 +1,4 @@
-// Order statistics: they stay where they are when a few samples were disturbed by something else on the machine.
+// Order statistics: a few disturbed samples hardly change them.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct Summary {
     double min = 0;
 };
 
-// All zero for no samples. Percentiles interpolate between neighbours.
+// Returns zeros for no samples. Percentiles interpolate between neighbours.
 Summary summarise(std::vector<double> samples);
 
 // The value below which `fraction` (0..1) of the samples lie; `sorted` ascending and not empty.
 double percentile(std::span<const double> sorted, double fraction);
 
-// sample i of `over` divided by sample i of `under`, which were measured one right after the other, so that what slows
-// the machine down slows both. Pairs with a divisor of 0 are left out.
+// sample i of `over` divided by sample i of `under`. Both were measured in immediate succession, so disturbances affect
+// both. Pairs with a divisor of 0 are omitted.
 std::vector<double> paired_ratios(std::span<const double> over, std::span<const double> under);
 
 }  // namespace npushmem::bench

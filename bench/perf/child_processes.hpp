@@ -1,4 +1,4 @@
-// Other programs, started and waited for.
+// Starts other programs and waits for them.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace npushmem::perf {
 
-// The processes of one run; whatever was started is waited for, also when starting a later one failed.
+// The processes of one run. It waits for every started process, also when a later start fails.
 class ChildProcesses {
 public:
     ChildProcesses() = default;
@@ -18,9 +18,9 @@ public:
     ChildProcesses& operator=(const ChildProcesses&) = delete;
     ~ChildProcesses();
 
-    // arguments[0] is the program's path. Its input and output are this process's.
+    // arguments[0] is the program's path. The process inherits this process's input and output.
     Status start(const std::vector<std::string>& arguments);
-    // Until all have ended; the failure is that of the first that ended with another status than 0.
+    // Waits until all processes have ended. Returns the failure of the first one with a status other than 0.
     Status wait();
 
 private:

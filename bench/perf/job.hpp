@@ -1,7 +1,8 @@
-// The job this process is a PE of: start, end, barrier, and values gathered on all PEs.
+// The job of which this process is a PE: start, end, barrier, gathered values, and timed operations.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace npushmem::perf {
 
-// Symmetric memory of the library. Making and destroying it is collective.
+// Symmetric memory of the library. Creation and destruction are collective.
 struct SymmetricFree {
     void operator()(void* memory) const;
 };
@@ -28,9 +29,9 @@ public:
     [[nodiscard]] int pes() const { return pes_; }
     [[nodiscard]] bool is_reporter() const { return pe_ == 0; }
 
-    // Waits for all PEs. Collective like everything below.
+    // Waits for all PEs. Collective, like all functions below.
     static void barrier();
-    // `own` of every PE, one after the other, on every PE; all must give equally many.
+    // Returns `own` of every PE, in the order of PEs, on every PE. All must pass the same number of values.
     Result<std::vector<double>> allgather(const std::vector<double>& own) const;
 
 private:
@@ -40,10 +41,11 @@ private:
     int pes_;
 };
 
-// The library's last failure in this thread; ok if there was none.
+// The library's last failure in this thread; ok if there is none.
 Status library_failure();
 
-// Collective: zeroed, 128-byte aligned; null (and library_failure()) when there is not enough.
+// Collective. The memory is zeroed and 128-byte aligned. Returns null, and sets library_failure(), if memory is
+// exhausted.
 void* allocate_symmetric(std::size_t bytes);
 
 template <class T>
@@ -52,5 +54,30 @@ Result<Symmetric<T>> make_symmetric(std::size_t count) {
     if (memory == nullptr) return library_failure();
     return Symmetric<T>(static_cast<T*>(memory));
 }
+
+// Starts the library and calls `body`. Prints a failure with the subcommand's name and, if the library has started, the
+// PE. Returns the exit status of the process.
+int run_in_job(const char* subcommand, const std::function<Status(const Job&)>& body);
+
+// Repetitions of a timed operation that all PEs run together.
+
+struct Repeat {
+    int warmup = 0;
+    int iterations = 1;
+};
+
+using Operation = std::function<Status()>;
+
+// Returns the seconds of each iteration, from the start of the first PE to the end of the last, by the host's common
+// clock. A barrier precedes each iteration. Collective; the same result on every PE.
+Result<std::vector<double>> time_each(const Job& job, const Repeat& repeat, const Operation& operation);
+
+// Time per iteration of back-to-back calls without a barrier.
+struct BackToBack {
+    double seconds = 0;
+    double processor_seconds = 0;  // CPU time of one PE on average: without sleep
+};
+// Times `iterations` calls. Collective; the same result on every PE.
+Result<BackToBack> time_back_to_back(const Job& job, int iterations, const Operation& operation);
 
 }  // namespace npushmem::perf

@@ -6,9 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "bench/cases/case.hpp"
 #include "bench/perf/subcommand.hpp"
-#include "core/base/parse.hpp"
-#include "core/base/streams.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/base/strings.hpp"
 #include "core/base/version.hpp"
 
 namespace {
@@ -22,7 +23,7 @@ int run_chosen(const std::vector<std::pair<CLI::App*, Subcommand*>>& commands) {
     return EXIT_FAILURE;
 }
 
-// What CLI11 would only call an argument that it did not expect.
+// The error for an unknown subcommand, with a suggestion. CLI11 itself would only report an unexpected argument.
 std::string unknown_subcommand(const std::vector<std::pair<CLI::App*, Subcommand*>>& commands, const char* word) {
     std::vector<std::string> names;
     for (const auto& [app, command] : commands) names.push_back(app->get_name());
@@ -66,3 +67,38 @@ int main(int argc, char** argv) {
     npushmem::prepare_standard_streams();
     return npushmem::checked_status("npushmem-perf", run(argc, argv));
 }
+namespace npushmem::perf {
+
+// The list of subcommands. To add one: declare its maker, and name it below.
+
+std::unique_ptr<Subcommand> make_combine_command();
+std::unique_ptr<Subcommand> make_dispatch_command();
+std::unique_ptr<Subcommand> make_estimate_command();
+std::unique_ptr<Subcommand> make_fragments_command();
+std::unique_ptr<Subcommand> make_measure_command(const bench::Group& group);
+std::unique_ptr<Subcommand> make_npu_barrier_command();
+std::unique_ptr<Subcommand> make_npu_check_command();
+std::unique_ptr<Subcommand> make_routing_command();
+std::unique_ptr<Subcommand> make_simulate_barrier_command();
+std::unique_ptr<Subcommand> make_soak_command();
+std::unique_ptr<Subcommand> make_startup_command();
+std::unique_ptr<Subcommand> make_tune_barrier_command();
+
+std::vector<std::unique_ptr<Subcommand>> all_subcommands() {
+    std::vector<std::unique_ptr<Subcommand>> all;
+    all.push_back(make_combine_command());
+    all.push_back(make_dispatch_command());
+    all.push_back(make_fragments_command());
+    all.push_back(make_estimate_command());
+    all.push_back(make_soak_command());
+    all.push_back(make_routing_command());
+    for (const bench::Group& group : bench::all_groups()) all.push_back(make_measure_command(group));
+    all.push_back(make_simulate_barrier_command());
+    all.push_back(make_startup_command());
+    all.push_back(make_tune_barrier_command());
+    all.push_back(make_npu_barrier_command());
+    all.push_back(make_npu_check_command());
+    return all;
+}
+
+}  // namespace npushmem::perf

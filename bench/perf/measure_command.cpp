@@ -1,15 +1,72 @@
-// npushmem-perf put, get, atomics, ...: one subcommand for each group of cases.
+#include "bench/perf/measure_command.hpp"
+
 #include <fmt/format.h>
 
+#include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "bench/cases/case.hpp"
 #include "bench/cases/run_group.hpp"
 #include "bench/perf/job.hpp"
-#include "bench/perf/measure_options.hpp"
 #include "bench/perf/subcommand.hpp"
 
 namespace npushmem::perf {
+
+namespace {
+
+Status write_file(const std::string& path, const std::string& text) {
+    if (path.empty()) return {};
+    std::ofstream file(path, std::ios::binary);
+    file << text;
+    file.close();
+    return file ? Status{} : Status{Code::system, fmt::format("cannot write '{}'", path)};
+}
+
+// The value of the first line that begins with `key`.
+std::string processor(std::istream& facts, const std::string& key) {
+    for (std::string line; std::getline(facts, line);) {
+        const auto colon = line.find(": ");
+        if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return "an unnamed processor";
+}
+
+}  // namespace
+
+bench::EngineSettings MeasureOptions::settings() const {
+    bench::EngineSettings settings;
+    settings.rounds = rounds;
+    settings.batch = std::chrono::microseconds(batch_us);
+    return settings;
+}
+
+void declare_options(CLI::App& app, MeasureOptions& options) {
+    app.add_option("--rounds", options.rounds, "Timings of each variant, alternating with the others")
+        ->check(positive())
+        ->capture_default_str();
+    app.add_option("--batch", options.batch_us, "Duration of one timed batch in microseconds")
+        ->check(positive())
+        ->capture_default_str();
+    app.add_option("--csv", options.csv, "Write the results to this file, one line per variant");
+    app.add_option("--json", options.json, "Write the results to this file, as JSON");
+}
+
+Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,
+               const MeasureOptions& options) {
+    std::cout << bench::text_report(head, points) << std::flush;
+    Status written = write_file(options.csv, bench::csv_report(head, points));
+    if (Status json = write_file(options.json, bench::json_report(head, points)); !json.ok()) written = json;
+    return written;
+}
+
+std::string machine_name() {
+    std::ifstream facts("/proc/cpuinfo");
+    return fmt::format("{} x {}", std::thread::hardware_concurrency(), processor(facts, "model name"));
+}
+
+// npushmem-perf put, get, atomics, ...: one subcommand for each group of cases.
+
 namespace {
 
 class MeasureCommand final : public Subcommand {

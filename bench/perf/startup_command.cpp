@@ -1,4 +1,4 @@
-// npushmem-perf startup: how long a job takes that does nothing. Runs alone and starts the launcher itself.
+// npushmem-perf startup: measures the time of an empty job. It runs without a launcher and starts the launcher itself.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -6,15 +6,15 @@
 
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/job.hpp"
-#include "bench/perf/measure_options.hpp"
+#include "bench/perf/measure_command.hpp"
 #include "bench/perf/subcommand.hpp"
 
 namespace npushmem::perf {
 namespace {
 
-// What the processes of a measured run do, given by --as.
+// Roles of the processes of a measured run, chosen by --as.
 constexpr const char* role_pe = "pe";        // init, barrier, finalize
-constexpr const char* role_empty = "empty";  // nothing: what starting as many processes costs by itself
+constexpr const char* role_empty = "empty";  // exits at once: the cost of starting the processes
 
 class StartupCommand final : public Subcommand {
 public:
@@ -27,7 +27,7 @@ public:
         CLI::App* app = program.add_subcommand(
             "startup", "An empty job (init, barrier, finalize) from start to end; beside as many empty processes");
         app->add_option("--pes", pes_, "Sizes of the job")->delimiter(',')->capture_default_str();
-        app->add_option("--as", role_, "What the started processes are told to be")->group("");
+        app->add_option("--as", role_, "Role of the started processes")->group("");
         declare_options(*app, options_);
         return app;
     }
@@ -81,7 +81,7 @@ private:
         return {launcher.string(), "-n", std::to_string(pes), self_.string(), "startup", "--as", role_pe};
     }
 
-    // Starts `copies` of the program at once and waits for them. After a failure nothing is started any more.
+    // Starts `copies` of the program at once and waits for them. After a failure it starts no more.
     void repeat(std::uint64_t times, int copies, const std::vector<std::string>& arguments) {
         for (std::uint64_t i = 0; i < times && failed_.ok(); ++i) {
             ChildProcesses children;

@@ -1,9 +1,15 @@
-// One subcommand of npushmem-perf: a file of its own, and one line in subcommands.cpp.
+// A subcommand of npushmem-perf: one file, and one line in main.cpp.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <limits>
 #include <memory>
+#include <string>
 #include <vector>
+
+#include "core/base/parse.hpp"
 
 namespace npushmem::perf {
 
@@ -22,5 +28,15 @@ public:
 
 // All of them, in the order of the help text.
 std::vector<std::unique_ptr<Subcommand>> all_subcommands();
+
+// Accepts whole numbers of at least 1.
+
+inline CLI::Validator positive() {
+    return {[](const std::string& text) {
+                const bool good = parse_integer(text, 1, std::numeric_limits<std::int64_t>::max()).ok();
+                return good ? std::string() : fmt::format("'{}' is not a whole number of at least 1", text);
+            },
+            "POSITIVE"};
+}
 
 }  // namespace npushmem::perf

@@ -1,5 +1,4 @@
-// The node's parameters by two processes over a shared page, without the library: what the hardware and the kernel
-// take.
+// Measures the node's parameters with two processes over a shared page, without the library.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,7 +19,7 @@ namespace npushmem::simulate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Of each measurement; where other programs use the processors, few batches fit.
+// Time of each measurement; few batches fit when other programs use the processors.
 constexpr std::chrono::milliseconds budget{100};
 constexpr std::size_t max_batches = 201;
 constexpr std::uint64_t per_batch = 50;
@@ -69,7 +68,7 @@ bool bind(int cpu) {
     return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-// The other process, which ends with this one at the latest.
+// The other process. It ends at the latest with this one.
 class Partner {
 public:
     template <class Work>
@@ -90,7 +89,7 @@ public:
     }
 
     [[nodiscard]] bool started() const { return process_ > 0; }
-    // False when it has ended before its time.
+    // Returns false if the process has ended early.
     bool is_running() {
         if (!exited_ && waitpid(process_, nullptr, WNOHANG) == process_) exited_ = true;
         return !exited_;
@@ -102,7 +101,7 @@ private:
     bool exited_ = false;
 };
 
-// Acquire and release as the library's signals have them. False when `on` says so, now and then.
+// Acquire and release as in the library's signals. Checks `on` from time to time, and returns false if it is false.
 template <class On>
 bool wait_for(const Word& word, std::uint64_t value, bool yielding, On&& on) {
     for (std::uint64_t polls = 1; word.value.load(std::memory_order_acquire) < value; ++polls) {
@@ -112,7 +111,8 @@ bool wait_for(const Word& word, std::uint64_t value, bool yielding, On&& on) {
     return true;
 }
 
-// Nanoseconds of one of `per_batch` repetitions, the median of what fits into the time; 0 when a batch fails.
+// Returns the median nanoseconds of one of `per_batch` repetitions over all batches within the time limit; 0 if a batch
+// fails.
 template <class Batch>
 double time_of(Batch&& batch) {
     std::vector<double> times;
@@ -132,7 +132,7 @@ void answer(Page& page, bool yielding) {
 }
 
 void read_on(const Page& page) {
-    volatile std::uint64_t sum = 0;  // so that the loads are not left out
+    volatile std::uint64_t sum = 0;  // keeps the compiler from removing the loads
     while (page.stop.value.load() == 0)
         for (const Word& line : page.lines) sum = sum + line.value.load(std::memory_order_relaxed);
 }
@@ -150,7 +150,7 @@ double one_way_time(Page& page, bool yielding, Partner& partner) {
            2;
 }
 
-// A store with its fence to a line that nobody else wants, or to lines that another process keeps reading.
+// A store and a fence to a line that no other process uses, or to lines that another process reads all the time.
 double store_time(Page& page, std::size_t lines) {
     return time_of([&] {
         for (std::uint64_t i = 0; i < per_batch; ++i) page.lines[i % lines].value.store(i);
@@ -158,7 +158,7 @@ double store_time(Page& page, std::size_t lines) {
     });
 }
 
-// Measures with `work` in another process; both bound as given. The binding before is back at the end.
+// Measures with `work` in another process; both processes are bound as given. Restores the previous binding at the end.
 template <class Work, class Mine>
 Result<double> with_partner(Page& page, int my_cpu, int other_cpu, Work&& work, Mine&& mine) {
     page.there.value = page.back.value = 0;
@@ -191,7 +191,7 @@ Result<Model> measure_model(Model defaults) {
         [&](Partner& partner) { return one_way_time(page, true, partner); });
     if (!turn.ok()) return turn.status();
     model.turn = turn.value();
-    if (cpus.size() < 2) return model;  // nobody to hand a word to
+    if (cpus.size() < 2) return model;  // there is no second processor
     auto over = with_partner(
         page, here, there, [&] { answer(page, false); },
         [&](Partner& partner) { return one_way_time(page, false, partner); });

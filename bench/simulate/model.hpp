@@ -1,4 +1,4 @@
-// What a simulated barrier costs: LogGP's parameters for two kinds of links, and how nodes share their cores.
+// Cost model of simulated barriers: LogGP parameters for two kinds of links, and cores shared by members.
 #pragma once
 
 #include <istream>
@@ -8,12 +8,12 @@
 
 namespace npushmem::simulate {
 
-// LogGP for messages of one word (D. Culler and others, "LogP", 1993; A. Alexandrov and others, "LogGP", 1995): the
-// time of the long message's bytes does not occur. Nanoseconds.
+// LogGP for messages of one word (D. Culler and others, "LogP", 1993; A. Alexandrov and others, "LogGP", 1995): G, the
+// time per byte of long messages, is not needed. Nanoseconds.
 struct Link {
     double latency = 0;   // L: from the sender's core to the receiver's memory
-    double overhead = 0;  // o: of the core, to send one and to find one that has come
-    double gap = 0;       // g: least time between two messages that one member sends, or that one receives
+    double overhead = 0;  // o: of the core, to send a message or to find an arrived one
+    double gap = 0;       // g: minimum time between two messages sent, or received, by one member
 
     bool operator==(const Link&) const = default;
 };
@@ -22,23 +22,23 @@ struct Model {
     Link node;               // between members of one node
     Link network;            // between nodes
     double turn = 0;         // nanoseconds from one member to the next on a core that several share
-    int cores_per_node = 0;  // 0: one for each member
+    int cores_per_node = 0;  // 0: one core for each member
 
     bool operator==(const Model&) const = default;
 };
 
-// Memory of a server of today, and RDMA over a fabric of today; used where nothing was measured or given.
+// Defaults: memory of a current server, and RDMA over a current fabric.
 Model default_model();
 
 // Lines "<name> <number>", "#" begins a comment; names: node.latency, node.overhead, node.gap, network.latency,
-// network.overhead, network.gap, turn (nanoseconds), cores_per_node. What is not named keeps its value in `model`.
-// Code::config with the line and column of what is wrong.
+// network.overhead, network.gap, turn (nanoseconds), cores_per_node. Unnamed parameters keep their values in `model`.
+// Errors have Code::config with line and column.
 Status read_model(std::istream& in, const std::string& file, Model& model);
-// As read_model reads it.
+// Writes the format that read_model reads.
 std::string describe(const Model& model);
 
-// This machine's: the node's link from two processes that hand a word to and fro, and the turn from two on one core.
-// Code::system when a process cannot be made or bound. Takes a fraction of a second.
+// Measures this machine: the node's link with two processes that pass a word back and forth, and the turn with two
+// processes on one core. Code::system if a process cannot be created or bound. Takes a fraction of a second.
 Result<Model> measure_model(Model defaults);
 
 }  // namespace npushmem::simulate

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <unordered_map>
 #include <vector>
+
+#include "bench/simulate/simulation_state.hpp"
 
 namespace npushmem::simulate {
 namespace {
@@ -15,71 +16,6 @@ namespace {
 using barrier::Algorithms;
 using barrier::AwaitedSlot;
 using barrier::BarrierCall;
-
-// Picoseconds: whole numbers, so that what happens at one time has one key, and nothing depends on rounding.
-using Time = std::int64_t;
-constexpr double picoseconds = 1000;
-constexpr std::uint64_t generation = 1;
-
-struct LinkTimes {
-    explicit LinkTimes(const Link& link)
-        : latency(std::llround(link.latency * picoseconds)),
-          overhead(std::llround(link.overhead * picoseconds)),
-          gap(std::llround(link.gap * picoseconds)) {}
-    Time latency;
-    Time overhead;
-    Time gap;
-};
-
-struct Member {
-    Time clock = 0;
-    Time may_send = 0;  // not before, for the gap
-    Time may_receive = 0;
-    Time acknowledged = 0;      // all that it has sent
-    std::uint32_t done = 0;     // operations of its program
-    std::uint64_t fetched = 0;  // by its add; a schedule makes at most one in a call
-    int first_value = -1;       // first of its slots that have a value
-    AwaitedSlot awaited;        // what it waits for, if it does
-    std::uint64_t wanted = 0;
-    bool waits = false;
-    bool is_runnable = true;  // has been released from its wait, or has not begun
-    bool finished = false;
-};
-
-struct DeliveredValue {
-    int slot;
-    int next;  // of the same member
-    Time time;
-    Time overhead;  // to find it
-    std::uint64_t value;
-};
-
-struct Event {
-    enum class Kind : std::uint8_t { resume, signal, add, reply, turn } kind;
-    int member;  // or core
-    int slot = 0;
-    int from = 0;
-    std::uint64_t value = 0;
-};
-
-// What members that share a core take turns on.
-struct Core {
-    std::vector<int> members;  // that have not finished
-    std::size_t at = 0;
-    std::size_t idle_turns = 0;
-    Time time = 0;
-    bool idle = false;
-};
-
-struct Operation {
-    enum class Kind : std::uint8_t { signal, wait, complete } kind;
-    AwaitedSlot awaited;
-    std::uint64_t value = 0;
-};
-
-std::uint64_t key(int member, int slot) {
-    return static_cast<std::uint64_t>(member) << 32U | static_cast<std::uint32_t>(slot);
-}
 
 class Simulation {
 public:
@@ -102,7 +38,7 @@ public:
         while (!events_.empty()) {
             const auto first = events_.begin();
             now_ = first->first;
-            // Events of this very time may be added meanwhile.
+            // The loop may add events with the same time.
             for (std::size_t i = 0; i < first->second.size(); ++i) handle(Event(first->second[i]));
             events_.erase(first);
         }
@@ -115,7 +51,8 @@ public:
     }
 
 private:
-    // Replays what a member has done, then goes on. See Fabric in core/coll/barrier/schedule.hpp for the functions.
+    // Replays a member's past operations, then continues. See Fabric in core/coll/barrier/schedule.hpp for the
+    // functions.
     class ReplayFabric {
     public:
         ReplayFabric(Simulation& simulation, int self) : simulation_(simulation), self_(self) {}
@@ -129,7 +66,7 @@ private:
             before = me().fetched;
             if (replayed()) return Code::ok;
             simulation_.send(self_, {Event::Kind::add, member, slot, self_, value});
-            return Code::again;  // until the reply has come
+            return Code::again;  // until the reply arrives
         }
         Code wait(const AwaitedSlot& awaited, std::uint64_t value) {
             if (replayed()) return Code::ok;
@@ -154,7 +91,7 @@ private:
         std::uint32_t at_ = 0;
     };
 
-    // Writes down a program that does not depend on what it fetches.
+    // Records a program that does not depend on fetched values.
     class RecordingFabric {
     public:
         explicit RecordingFabric(bool mapped) : mapped_(mapped) {}
@@ -231,7 +168,7 @@ private:
         }
     }
 
-    // When a message that has arrived is in memory.
+    // Time at which an arrived message is in memory.
     Time receive(const Event& event) {
         Member& to = at(event.member);
         const Time time = std::max(now_, to.may_receive);
@@ -266,7 +203,7 @@ private:
         const std::uint64_t before = counter;
         counter += event.value;
         deliver(event.member, event.slot, counter, time, overhead(event));
-        // On mapped memory the add is done where the line is, which has come to the one that adds.
+        // On mapped memory the adding member executes the add, after the line has moved to it.
         const Time answered = time + (mapped() ? 0 : link(event.from, event.member).latency);
         schedule(answered, {Event::Kind::reply, event.from, 0, event.member, before});
     }
@@ -302,7 +239,7 @@ private:
         return index;
     }
 
-    // Its own value, which the member has seen and which is not another's to look at: a call waits for a slot once.
+    // Frees the member's own value after it has seen it, unless others may look at it: a call waits for a slot once.
     void drop_value(int member, int slot) {
         int* next = &at(member).first_value;
         while (*next >= 0 && values_[static_cast<std::size_t>(*next)].slot != slot)
@@ -315,7 +252,7 @@ private:
         free_ = index;
     }
 
-    // Others that look at this slot: by loads, one after the other gets the line; or by messages.
+    // Other members that watch this slot: by loads they get the line one after another; or by messages.
     void notify_watchers(int member, int slot, std::uint64_t value, Time time) {
         const auto found = watchers_.find(key(member, slot));
         if (found == watchers_.end()) return;
@@ -327,7 +264,7 @@ private:
                 continue;
             }
             const LinkTimes& times = link(watcher, member);
-            // The question may still be on its way.
+            // The request may still be in flight.
             const Time answered = mapped() ? time : std::max(time, at(watcher).clock) + times.latency;
             release(watcher, answered, times.overhead);
             time += times.gap;
@@ -347,7 +284,7 @@ private:
         const LinkTimes& times = link(self, awaited.member);
         if (by_message) {
             count(self, awaited.member, 2);
-            me.clock += times.overhead + times.latency;  // the question is on its way
+            me.clock += times.overhead + times.latency;  // the request is in flight
         }
         const DeliveredValue* there = value_of(awaited.member, awaited.slot);
         if (there != nullptr && barrier::reached(there->value, value)) {
@@ -374,7 +311,7 @@ private:
         Core& core = core_of(member);
         core.idle_turns = 0;
         if (!core.idle) return;
-        // It went on looking meanwhile, a turn each.
+        // It polled meanwhile, one turn per poll.
         core.idle = false;
         const Time turns = turn_ == 0 ? 0 : (std::max(now_, core.time) - core.time + turn_ - 1) / turn_;
         core.at = (core.at + static_cast<std::size_t>(turns)) % core.members.size();
@@ -382,7 +319,7 @@ private:
         schedule(std::max(now_, core.time), {Event::Kind::turn, core_number(member)});
     }
 
-    // The next member on this core looks whether it can go on, and does.
+    // Runs the next member of this core that can continue.
     void take_turn(int number) {
         Core& core = cores_in_use_[static_cast<std::size_t>(number)];
         if (core.members.empty() || core.idle) return;
@@ -426,7 +363,7 @@ private:
     }
 
     Code proceed(int member) {
-        // Replaying a long program again and again would take the square of its length.
+        // Repeated replay of a long program would take quadratic time.
         constexpr std::uint32_t long_program = 256;
         if (at(member).done > long_program)
             if (const std::vector<Operation>* script = script_of(member)) return run_script(member, *script);

@@ -15,16 +15,16 @@ struct Team {
     [[nodiscard]] int nodes() const { return (members + per_node - 1) / per_node; }
 };
 
-// Of one call to which all members come at the same moment.
+// Result of one call that all members enter at the same time.
 struct Outcome {
-    double nanoseconds = 0;      // until the last one leaves
-    std::uint64_t messages = 0;  // to other members, of all
+    double nanoseconds = 0;      // until the last member leaves
+    std::uint64_t messages = 0;  // to other members, sum over all members
     std::uint64_t network = 0;   // of these, to other nodes
-    std::uint64_t turns = 0;     // of cores that members share
+    std::uint64_t turns = 0;     // of shared cores
     int slots = 0;               // 64-byte lines of each member
 };
 
-// Code::range when the algorithm cannot serve so many members.
+// Code::range if the algorithm does not support this number of members.
 Result<Outcome> simulate(const barrier::Plan& plan, const Team& team, const Model& model);
 
 }  // namespace npushmem::simulate

@@ -41,7 +41,7 @@ std::string rows(const Sweep& sweep, std::string_view title, std::string (*cell)
     return text;
 }
 
-// From values to pixels, both axes logarithmic.
+// Maps values to pixels; both axes are logarithmic.
 class Frame {
 public:
     static constexpr info::Rect area{70, 40, 760, 460};

@@ -1,4 +1,4 @@
-// Many simulations: every algorithm over team sizes, who is fastest where, and a plot.
+// Simulates every algorithm over many team sizes, finds the fastest per size, and plots the times.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace npushmem::simulate {
 struct Series {
     barrier::Plan plan;
     std::string name;
-    std::vector<Outcome> outcomes;  // by size; those of sizes that it cannot serve have no time (0)
+    std::vector<Outcome> outcomes;  // by size; time 0 for unsupported sizes
 };
 
 struct Sweep {
@@ -23,13 +23,14 @@ struct Sweep {
 Result<Sweep> sweep(const std::vector<barrier::Plan>& plans, const std::vector<int>& members, int per_node,
                     const Model& model);
 
-// The fastest series for each size; -1 where there is none.
+// The fastest series for each size; -1 if none supports it.
 std::vector<int> fastest(const Sweep& sweep);
 
-// Times in microseconds, a column for each algorithm; then messages, lines of memory, and where the fastest changes.
+// Table: times in microseconds, one column per algorithm; then messages, lines of memory, and the sizes at which the
+// fastest changes.
 std::string table(const Sweep& sweep);
 std::string csv(const Sweep& sweep);
-// Time against members, both logarithmic, with a mark at each size from which another one is fastest.
+// Plot of time against members, both logarithmic, with a mark at each size from which another algorithm is fastest.
 std::string to_svg(const Sweep& sweep, const std::string& title);
 
 }  // namespace npushmem::simulate

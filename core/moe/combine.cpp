@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/moe/agreement.hpp"
-#include "core/moe/memory_extent.hpp"
-#include "core/moe/plan_check.hpp"
-#include "core/moe/remote_rows.hpp"
+#include "core/moe/combine_plan.hpp"
+#include "core/moe/combine_sender.hpp"
+#include "core/moe/rank_agreement.hpp"
 #include "core/moe/stream/remote_stream.hpp"
-#include "core/moe/stream/row_ring.hpp"
-#include "core/moe/unmapped.hpp"
+#include "core/moe/stream/row_order.hpp"
+#include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/launch.hpp"
 
 namespace npushmem::moe {
@@ -19,7 +18,7 @@ namespace {
 
 constexpr auto canary_byte = std::byte{0xC5};
 
-// Takes memory into `block`, and says what for when there is none.
+// Allocates `block`; the error names the purpose.
 Status allocate_block(SymmetricMemory& memory, Bytes size, const char* purpose, SymmetricBlock& block) {
     auto taken = memory.allocate(size);
     if (!taken.ok()) return taken.status().within(fmt::format("moe: {} bytes for {}", size.value(), purpose));
@@ -50,7 +49,7 @@ Result<std::unique_ptr<Combine>> Combine::create(const CombineConfig& config, Sy
     combine->host_served_ = unmapped_ranks(device.fabric(), memory, combine->region_.data());
     if (Status status = agree_all_ok(memory, combine->agreement_block_.data(), combine->check_rings()); !status.ok())
         return status;
-    // Everybody's memory is zeroed and its canaries planted before anybody's rows arrive.
+    // All memory is zeroed and all canaries are written before any rows arrive.
     if (Status status = memory.barrier(); !status.ok()) return status;
     return combine;
 }
@@ -177,7 +176,7 @@ Status Combine::finish() {
 }
 
 Status Combine::abort_call(const Status& cause) {
-    // What stands behind a failed launch is not run.
+    // The stream does not run the launches behind a failed one.
     (void)stream_.synchronize();
     const Status result = failures_->write(cause, aborted_peer());
     signal_abort();
@@ -196,7 +195,7 @@ std::optional<int> Combine::aborted_peer() const {
     return std::nullopt;
 }
 
-// Best effort: the others also have their own deadline.
+// Best effort: the other ranks also have their own timeouts.
 void Combine::signal_abort() {
     if (streams()) {
         const StreamCombine work = stream_arguments(nullptr, nullptr);
@@ -217,7 +216,7 @@ void Combine::signal_abort() {
 }
 
 Status Combine::reset() {
-    // All ranks are here: no kernel of this handle runs, and nothing is on its way.
+    // All ranks have arrived: no kernel of this handle runs, and no transfer is in flight.
     if (Status s = memory_.barrier(); !s.ok()) return s;
     std::memset(region_.data(), 0, layout_.buffer(0).value());
     if (streams()) std::memset(rings_.data(), 0, rings().layout.ring(0).value());
@@ -281,7 +280,8 @@ StreamCombine Combine::stream_arguments(const std::byte* x, std::byte* out) cons
             order_.first.data(), config_.chunk(),        config_.chunks()};
 }
 
-// Each chunk's rows must all be there before they are added up, and all be added up before the next one's come.
+// All rows of a chunk must arrive before the chunk is added up, and the chunk must be added up before rows of the next
+// one arrive.
 Status Combine::stream_with_host() {
     for (std::uint64_t chunk = 0; chunk < host_work_.chunks; ++chunk) {
         const npu::LaunchConfig exchange = launch_as("moe_combine_exchange");
@@ -298,7 +298,7 @@ Status Combine::stream_with_host() {
 
 Status Combine::launch(const std::byte* x, std::byte* out) {
     if (streams()) {
-        // Then all is done in finish().
+        // finish() does the whole exchange in this case.
         if (!host_served_.empty()) return host_work_ = stream_arguments(x, out), Status{};
         return npu::launch(stream_, launch_as("moe_combine_stream"), moe_combine_stream, stream_arguments(x, out));
     }
@@ -338,7 +338,7 @@ Status Combine::check_canary(std::uint64_t epoch) const {
             fmt::format("moe: byte {} behind the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
 }
 
-// What was planted behind the rings here: nothing but zeros. And all that was taken from the others has been told them.
+// Checks that the canaries behind the rings are zero, and that the heads at the senders equal the bytes taken.
 Status Combine::check_rings_at_rest() const {
     const RingMemory memory = rings();
     for (int source = 0; source < memory.layout.ranks(); ++source) {
@@ -353,8 +353,8 @@ Status Combine::check_rings_at_rest() const {
         std::memcpy(static_cast<void*>(&state), memory.word(memory.layout.receiver_state(source)), sizeof state);
         if (state.taken == state.head) continue;
         return {Code::protocol,
-                fmt::format("moe, call {}: {} bytes of rank {} were taken from its ring, but it was told "
-                            "of {}",
+                fmt::format("moe, call {}: {} bytes of rank {} were taken from its ring, but its head is "
+                            "{}",
                             epoch_, state.taken, source, state.head)};
     }
     return {};
@@ -368,7 +368,7 @@ Status Combine::check_memory() const {
         if (Status s = check_rings_at_rest(); !s.ok()) return s;
     }
     if (!config_.audit) return {};
-    // Only the parity of the last call is at rest: a rank that is ahead may already be filling the other buffer.
+    // Only the buffer of the last call is stable: a rank that is ahead may already fill the other one.
     const std::size_t first = (epoch_ & 1U) * layout_.slots().value();
     for (std::size_t i = first; i < first + layout_.slots().value(); ++i) {
         // Acquire: pairs with the sender's atomic add, made before the signal that this call waited for.

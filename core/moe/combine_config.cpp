@@ -38,7 +38,7 @@ Status CombineConfig::validate() const {
         return refuse("the ring's place", static_cast<std::int64_t>(ring_place), 0, 1);
     }
     if (name_of(mode) != "unknown") return {};
-    return {Code::unsupported, fmt::format("moe: mode {} is not there; use 0 (direct), 1 (chunked) or 2 (stream)",
+    return {Code::unsupported, fmt::format("moe: mode {} is not supported; use 0 (direct), 1 (chunked) or 2 (stream)",
                                            static_cast<std::int32_t>(mode))};
 }
 

@@ -27,8 +27,9 @@ void await_source(Core& core, const CombineReceive& receive, int source) {
     }
     const std::uint64_t call = without_abort_bit(seen.value());
     if (is_aborted(seen.value()) && call < receive.epoch) {
-        throw KernelError(Code::aborted, fmt::format("combine, call {}: rank {} has aborted; its own error says why",
-                                                     receive.epoch, source));
+        throw KernelError(
+            Code::aborted,
+            fmt::format("combine, call {}: rank {} has aborted; its own error names the cause", receive.epoch, source));
     }
     // See slot_layout.hpp: a source cannot be more than one call ahead of a rank that it needs a signal from.
     if (call <= receive.epoch + 1) return;

@@ -1,5 +1,5 @@
-// The receiver of a combine in direct mode: waits until the rows of every source rank have arrived, then adds up each
-// token's rows with their weights.
+// The receiver of a combine in direct mode: waits until the rows of every source rank have arrived, then computes each
+// token's weighted sum.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@ struct CombineReceive {
     std::chrono::nanoseconds timeout{0};  // per source; 0: the device's limit
 };
 
-// Most choices of a token.
+// Maximum number of choices per token.
 constexpr std::int32_t max_top_k = 64;
 
 struct TokenRange {
@@ -36,11 +36,11 @@ struct TokenRange {
     Tokens end;  // exclusive
 };
 
-// This core's share of these tokens, whose rows are all in their slots.
+// Reduces this core's share of the tokens in `range`. All their rows are in their slots.
 void reduce_share(npu::Core& core, const CombineReceive& receive, const TokenRange& range);
 
-// Kernel, for any number of cores. Throws KernelError naming the source rank that did not deliver, or whose signal is
-// one that the protocol cannot produce.
+// Kernel, for any number of cores. Throws KernelError with the source rank that did not deliver, or whose signal has a
+// value that the protocol cannot produce.
 void moe_combine_receiver(npu::Core& core, const CombineReceive& receive);
 
 }  // namespace npushmem::moe

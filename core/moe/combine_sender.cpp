@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "core/moe/combine_plan.hpp"
 #include "core/moe/nontemporal_copy.hpp"
-#include "core/moe/staged_rows.hpp"
-#include "core/moe/table_column.hpp"
+#include "core/moe/staged_copy.hpp"
 
 namespace npushmem::moe {
+
 namespace {
 
 using npu::Core;
@@ -22,7 +23,7 @@ const std::byte* row_address(const CombineSend& send, std::uint64_t row) {
     return send.x + bytes_of(Rows{row}, send.layout.row_bytes()).value();
 }
 
-// The routes: each is told of every fragment of one destination, and then that there are no more.
+// The copy routes. Each gets put() for every fragment of one destination, and then finish().
 class DirectRows {
 public:
     DirectRows(Core& core, const CombineSend& send, int destination)
@@ -32,7 +33,7 @@ public:
         const std::uint64_t end = fragment.first.value() + fragment.count.value();
         for (std::uint64_t row = fragment.first.value(); row < end; ++row) put_row(row);
     }
-    // All copies out are complete before the scalar pipe goes on to the signal.
+    // All copies out are complete before the scalar pipe sets the signal.
     void finish() {
         core_.set_flag<Pipe::copy_out, Pipe::scalar>(0);
         core_.wait_flag<Pipe::copy_out, Pipe::scalar>(0);
@@ -61,7 +62,7 @@ public:
             copy_nontemporal(remote_ + slot.value(), row_address(send_, row), send_.layout.row_bytes().value());
         }
     }
-    // Streaming stores are ordered with nothing; the release of the signal alone would let it overtake them.
+    // Streaming stores are unordered: even a release store of the signal could overtake them.
     static void finish() { nontemporal_fence(); }
 
 private:
@@ -79,12 +80,12 @@ void count_arrivals(Core& core, const CombineSend& send, Fragment fragment, int 
     }
 }
 
-// One core's part of what goes to a destination.
+// One core's part of the rows for a destination.
 struct Share {
     std::int32_t index = 0;
     std::int32_t count = 1;
 
-    // The expert turns the parts, so that fragments with fewer rows than parts do not all fall to the same ones.
+    // The parts rotate with the expert, so that fragments with fewer rows than parts do not all fall to the same cores.
     [[nodiscard]] Fragment of(Fragment whole, std::int32_t expert) const {
         const auto part = static_cast<std::uint64_t>((index + expert) % count);
         const auto parts = static_cast<std::uint64_t>(count);
@@ -124,13 +125,13 @@ void announce(Core& core, const CombineSend& send, int destination) {
     core.signal_set_on(own_signal(send, core.my_pe()), send.epoch, destination);
 }
 
-// How many cores share a destination. On a device a core's pipe is slower than the way to the destination; in ordinary
-// memory it is not.
+// Number of cores that share a destination. On a device a core's pipe is slower than the path to the destination; in
+// ordinary memory it is not.
 std::int32_t cores_of_destination(const Core& core, const CombineSend& send) {
     return send.route == CopyRoute::staged ? std::max(1, core.count() / send.num_ranks) : 1;
 }
 
-// Every destination has `cores` cores; what is left of them has nothing to do.
+// Every destination has `cores` cores; the remaining cores are idle.
 void send_shared(Core& core, const CombineSend& send, std::int32_t cores) {
     const std::int32_t destination = (core.my_pe() + 1 + core.index()) % send.num_ranks;
     const Share share{core.index() / send.num_ranks, cores};
@@ -173,6 +174,52 @@ void moe_combine_signal_abort(Core& core, const CombineSend& send) {
         if (is_host_served(send, rank)) continue;
         core.signal_add_on(own_signal(send, core.my_pe()), abort_bit, rank);
     }
+}
+
+namespace {
+
+// Calls visit(rank) for the ranks that the host serves, starting after this one.
+template <class Visit>
+void for_each_host_served(SymmetricMemory& memory, const CombineSend& send, const Visit& visit) {
+    for (std::int32_t i = 1; i <= send.num_ranks; ++i) {
+        const std::int32_t rank = (memory.my_pe() + i) % send.num_ranks;
+        if (send.host_served[rank] != 0) visit(rank);
+    }
+}
+
+void put_row(SymmetricMemory& memory, const CombineSend& send, std::uint64_t row, int rank) {
+    const std::uint32_t slot = send.slots[row];
+    const Bytes size = send.layout.row_bytes();
+    memory.put(send.region + send.layout.slot(send.epoch, slot).value(), send.x + bytes_of(Rows{row}, size).value(),
+               size, rank);
+    if (send.arrivals == nullptr) return;
+    memory.add(send.arrivals + (send.epoch & 1U) * send.layout.slots().value() + slot, 1, rank);
+}
+
+void put_rows(SymmetricMemory& memory, const CombineSend& send, int rank) {
+    for (std::int32_t expert = 0; expert < send.num_local_experts; ++expert) {
+        const auto entry = static_cast<std::size_t>(expert) * static_cast<std::size_t>(send.num_ranks) +
+                           static_cast<std::size_t>(rank);
+        const auto first = static_cast<std::uint64_t>(send.offset_table[entry]);
+        const auto count = static_cast<std::uint64_t>(send.length_table[entry]);
+        for (std::uint64_t row = first; row < first + count; ++row) put_row(memory, send, row, rank);
+    }
+}
+
+}  // namespace
+
+void send_remote_rows(SymmetricMemory& memory, const CombineSend& send) {
+    for_each_host_served(memory, send, [&](int rank) { put_rows(memory, send, rank); });
+    memory.fence();
+    for_each_host_served(memory, send,
+                         [&](int rank) { memory.signal(own_signal(send, memory.my_pe()), send.epoch, rank); });
+}
+
+void signal_abort_remotely(SymmetricMemory& memory, const CombineSend& send) {
+    // Ordered behind the puts of a failed call.
+    memory.fence();
+    for_each_host_served(memory, send,
+                         [&](int rank) { memory.add(own_signal(send, memory.my_pe()), abort_bit, rank); });
 }
 
 }  // namespace npushmem::moe

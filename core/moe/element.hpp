@@ -1,15 +1,51 @@
-// Element types of the payload and their exact scalar conversions. The conversions round to nearest, ties to even, keep
-// infinities and signed zeros, and turn every NaN into a quiet one. They are branch-free selects, so that a compiler
-// can vectorise a loop of them; the reference and the fast reduction share them, and a test checks all 65,536 patterns.
+// Strong types of the MoE code. Tokens, rows, elements and bytes are all integers, and kernels easily mix them up. So
+// each has its own type, and only the 64-bit products in this file convert rows to bytes.
 #pragma once
 
 #include <bit>
+#include <compare>
 #include <cstdint>
 #include <string_view>
 
-#include "core/moe/units.hpp"
-
 namespace npushmem::moe {
+
+template <class Tag>
+class Quantity {
+public:
+    constexpr Quantity() = default;
+    constexpr explicit Quantity(std::uint64_t value) : value_(value) {}
+
+    [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
+    constexpr auto operator<=>(const Quantity&) const = default;
+    constexpr Quantity& operator+=(Quantity other) { return value_ += other.value_, *this; }
+    friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity{a.value_ + b.value_}; }
+    friend constexpr Quantity operator*(Quantity a, std::uint64_t times) { return Quantity{a.value_ * times}; }
+
+private:
+    std::uint64_t value_ = 0;
+};
+
+using Bytes = Quantity<struct BytesTag>;
+using Elements = Quantity<struct ElementsTag>;
+using Tokens = Quantity<struct TokensTag>;
+// A row is one expert's output for one token: a token chosen by k experts makes k rows.
+using Rows = Quantity<struct RowsTag>;
+
+// Size of one element; 1, 2 or 4 bytes in practice.
+enum class ElementSize : std::uint32_t {};
+
+constexpr Bytes bytes_of(Elements elements, ElementSize size) {
+    return Bytes{elements.value() * static_cast<std::uint64_t>(size)};
+}
+constexpr Bytes bytes_of(Rows rows, Bytes row) { return Bytes{rows.value() * row.value()}; }
+constexpr Rows rows_of(Tokens tokens, std::uint32_t top_k) { return Rows{tokens.value() * top_k}; }
+
+// The smallest multiple of `unit` (a power of two) that is not below `bytes`.
+constexpr Bytes aligned_up(Bytes bytes, std::uint64_t unit) { return Bytes{(bytes.value() + unit - 1) & ~(unit - 1)}; }
+
+// Element types of the payload and their exact scalar conversions. The conversions round to nearest, ties to even, keep
+// infinities and signed zeros, and turn every NaN into a quiet one. They are branch-free selects, so that a compiler
+// can vectorise a loop of them; the reference and the fast reduction share them, and a test checks all 65,536 patterns.
 
 enum class ElementType : std::int32_t { bfloat16 = 1, half = 2, float32 = 3 };
 
@@ -39,7 +75,7 @@ struct Half {
 }
 
 // Shifting the half's exponent and fraction into a float's place leaves the value too small by 2^112, denormals
-// included; one exact multiplication corrects both. Exponent 31 (infinity, NaN) is set apart.
+// included; one exact multiplication corrects both. Exponent 31 (infinity, NaN) is handled separately.
 [[gnu::always_inline]] constexpr float to_float(Half value) {
     const std::uint32_t sign = (value.bits & 0x8000U) << 16;
     const std::uint32_t magnitude = (value.bits & 0x7FFFU) << 13;

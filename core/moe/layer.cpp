@@ -19,10 +19,11 @@ Result<std::unique_ptr<Layer>> Layer::create(const CombineConfig& config, Symmet
     return layer;
 }
 
-// The others may wait for rows that are still to be sent.
+// Other ranks may wait for rows that this rank has not sent yet.
 Layer::~Layer() { static_cast<void>(wait()); }
 
-// Runs a step of a call; when it leaves the ranks out of step, those are told as well that wait in the other call.
+// Runs a step of a call. If it leaves the ranks out of step, also signals the abort to ranks that wait in the other
+// kind of call.
 template <class Step>
 Status Layer::run_step(Call call, const Step& step) {
     const bool in_step = combine_->failures().handle_status().ok();

@@ -1,6 +1,6 @@
-// The weighted sum of one token's rows, as fast as this CPU can: float accumulation from 0 in the order of the rows
-// given, one rounding to the output type at the end. All variants give the same bits as the scalar reference, because
-// each column's additions are never reordered or fused, only done beside those of other columns.
+// The weighted sum of one token's rows, as fast as this CPU can: float accumulation from 0 in the order of `rows`, and
+// one rounding to the output type at the end. All variants give the same bits as the scalar reference, because each
+// column's additions are never reordered or fused, only done beside those of other columns.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace npushmem::moe {
 
-// out[c] = sum over i of weights[i] * rows[i][c], c < columns. Any alignment of the element types' own. With count 0
-// the output is zero.
+// out[c] = sum over i of weights[i] * rows[i][c], c < columns. Each pointer needs only its element type's alignment.
+// With count 0 the output is zero.
 using ReduceFunction = void (*)(void* out, const void* const* rows, const float* weights, std::size_t count,
                                 std::size_t columns);
 

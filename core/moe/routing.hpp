@@ -1,4 +1,4 @@
-// Routing: which experts each token of each rank chose, and with which weights. A value; nothing here communicates.
+// Routing: the experts that each token of each rank chose, and their weights. Plain values without communication.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace npushmem::moe {
 
-// An expert id that means "this token uses one expert less".
+// The expert id of an absent choice: the token uses one expert less.
 constexpr std::int32_t no_expert = -1;
 
-// The routing of one rank's tokens, without owning it: [tokens, top_k], row-major.
+// A view of the routing of one rank's tokens: [tokens, top_k], row-major.
 struct RankRouting {
     std::span<const std::int32_t> experts;
     std::span<const float> weights;  // same shape; the weight of an absent expert is ignored
 
-    // The routing's number of tokens, given how many experts a token has.
+    // Number of tokens.
     [[nodiscard]] std::size_t tokens(std::int32_t top_k) const {
         return experts.size() / static_cast<std::size_t>(top_k);
     }
@@ -27,7 +27,7 @@ struct RankRouting {
 // A whole recorded routing, as a routing file holds it.
 struct Routing {
     std::string model;
-    std::string origin;  // how it came to be: recorded from what, or generated how
+    std::string origin;  // source of the recording, or options of the generator
     std::int32_t experts = 0;
     std::int32_t top_k = 0;
     std::vector<std::vector<std::int32_t>> expert_ids;  // per rank: [tokens, top_k]
@@ -37,7 +37,7 @@ struct Routing {
     [[nodiscard]] RankRouting rank(std::size_t index) const { return {expert_ids[index], weights[index]}; }
 };
 
-// Refuses ids outside [-1, experts) and arrays that are not whole tokens, naming rank, token and k.
+// Rejects ids outside [-1, experts) and arrays that are not whole tokens; the message names rank, token and k.
 Status check_routing(const RankRouting& routing, std::int32_t experts, std::int32_t top_k, std::int32_t rank);
 
 }  // namespace npushmem::moe

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -11,7 +11,7 @@ namespace {
 
 bool fetching(unsigned operation) { return operation == NPUSHMEM_ATOMIC_FETCH || operation >= NPUSHMEM_ATOMIC_SWAP; }
 
-// What the word is afterwards.
+// The word's value after the operation.
 std::uint64_t model(unsigned operation, std::uint64_t old, std::uint64_t operand, std::uint64_t compare) {
     switch (operation) {
         case NPUSHMEM_ATOMIC_SET:
@@ -78,7 +78,7 @@ void every_operation_and_width(Fabric& fabric) {
     }
 }
 
-// All PEs add to a word of PE 0's at once; nothing is lost.
+// All PEs add to a word of PE 0 concurrently; no addition is lost.
 void additions_of_all_pes_add_up(Fabric& fabric) {
     constexpr std::uint64_t rounds = 300;
     set_word(fabric.pe(0).memory(), 0, 0);
@@ -96,7 +96,7 @@ void additions_of_all_pes_add_up(Fabric& fabric) {
     EXPECT_EQ(word_at(fabric.pe(0).memory(), 0), adders * rounds);
 }
 
-// Fetched values are all different, whatever order they were carried out in.
+// All fetched values differ, in any order of execution.
 void fetched_tickets_are_unique(Fabric& fabric) {
     constexpr std::size_t count = 500;
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_ATOMIC)) {
@@ -114,7 +114,7 @@ void fetched_tickets_are_unique(Fabric& fabric) {
     }
 }
 
-// Each PE in a thread of its own.
+// Each PE runs in its own thread.
 void threads_do_not_lose_additions(Fabric& fabric) {
     constexpr std::uint64_t rounds = 2000;
     set_word(fabric.pe(0).memory(), 512, 0);

@@ -1,9 +1,9 @@
-// Wrong calls are answered with a code, by the call itself or by the wait for it, and do no harm.
+// Invalid calls return an error code, from the call itself or from its wait, and have no other effect.
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -11,7 +11,7 @@ namespace {
 
 using Post = std::function<Code(std::uint64_t*)>;
 
-// An error code from `post`, or, when it says ok, from the wait. The queue must be usable afterwards.
+// Expects an error code from `post`, or, if that returns ok, from the wait. The queue must be usable afterwards.
 void expect_error(Pe& pe, const char* what, const Post& post) {
     std::uint64_t token = 0;
     Code code = Code::again;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/os_facts.hpp"
 
 namespace npushmem::contract {
 
@@ -53,7 +53,8 @@ Result<std::unique_ptr<Fabric>> Fabric::make(const Subject& subject, int npes) {
     return out;
 }
 
-// As an assignment would: PEs begin with one device after the other, so that the ends of a way are different ones.
+// Assigns devices as the library does: PEs start with successive devices, so that the two ends of a connection use
+// different devices.
 Status Fabric::assign(int pe, Transport& transport) const {
     if (subject_.devices == 0) return {};
     const auto offered = transport.devices();

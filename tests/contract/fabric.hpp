@@ -1,14 +1,37 @@
-// Several PEs in one process, all over the transport under test, connected to each other.
+// The subject of the contract suite, its PEs, and its cases.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "core/plugin/transport_stack.hpp"
 #include "tests/contract/pe.hpp"
-#include "tests/contract/subject.hpp"
+#include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {
+
+// Layout of the PEs' memory: slices of one file that all PEs map, as on one host, or one file per PE, as for PEs of
+// different jobs or hosts.
+enum class Layout { one_file, own_files };
+
+struct Subject {
+    std::string label;  // "fault(p2p)", with what distinguishes it
+    LoadedStack stack;
+    Layout layout;
+    const fakes::FakeHost* host;
+    // The command line of this program, and the subject's number among its subjects, for child processes.
+    std::vector<std::string> command;
+    std::size_t number;
+    std::uint32_t devices = 0;  // number of the transport's devices per PE; 0: the transport chooses
+
+    [[nodiscard]] std::uint64_t declared_capabilities() const { return stack.front()->table().capabilities; }
+};
+
+// Several connected PEs in one process, over the transport under test.
 
 npushmem_host_id this_host();
 npushmem_transport_params params_of(int pe, int npes);
@@ -23,7 +46,7 @@ public:
     [[nodiscard]] const Subject& subject() const { return subject_; }
     [[nodiscard]] int npes() const { return static_cast<int>(pes_.size()); }
     [[nodiscard]] Pe& pe(int number) const { return *pes_.at(static_cast<std::size_t>(number)); }
-    // (from, to) for all that have each of the capabilities; a PE and itself included.
+    // All pairs (from, to) that have all the capabilities, including pairs of a PE with itself.
     [[nodiscard]] std::vector<std::pair<int, int>> pairs_with(std::uint64_t capabilities) const;
 
 private:
@@ -37,7 +60,35 @@ private:
     std::vector<std::unique_ptr<Pe>> pes_;
 };
 
-// One slice per PE, as `layout` says.
+// Makes one slice per PE according to `layout`.
 std::vector<std::unique_ptr<Slice>> make_slices(Layout layout, int npes, std::uint64_t bytes);
+
+// A case of the contract. The program registers all cases for each subject.
+
+struct Case {
+    const char* name;
+    std::uint64_t needs;  // capabilities that some pair of PEs must offer, else the case is skipped
+    void (*body)(Fabric&);
+};
+
+std::vector<Case> life_cases();
+std::vector<Case> memory_cases();
+std::vector<Case> rma_cases();
+std::vector<Case> atomic_cases();
+std::vector<Case> ordering_cases();
+std::vector<Case> queue_cases();
+std::vector<Case> error_cases();
+std::vector<Case> process_cases();
+
+// Arguments of a child process: `subject`, PE, channel to its parent, and the memory's file or -1.
+struct ChildArguments {
+    std::size_t subject = 0;
+    int pe = -1;
+    int channel = -1;
+    int file = -1;
+};
+inline constexpr const char* child_option = "--child";
+// Does the work of a child process. Returns its exit status.
+int run_child(const Subject& subject, const ChildArguments& arguments);
 
 }  // namespace npushmem::contract

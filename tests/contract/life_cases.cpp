@@ -1,7 +1,7 @@
-// Opening, asking who can be reached, closing.
+// Opening, reach queries, closing.
 #include <gtest/gtest.h>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 
 namespace npushmem::contract {
 namespace {

@@ -1,4 +1,4 @@
-// npushmem-contract-transport: runs the transport contract over plugins, given by name or path, or over all that are
+// npushmem-contract-transport: runs the transport contract over plugins given by name or path, or over all plugins
 // found.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <deque>
 #include <iostream>
 
-#include "core/base/config.hpp"
-#include "core/base/streams.hpp"
-#include "core/plugin/plugin_finder.hpp"
-#include "tests/contract/contract_case.hpp"
+#include "core/base/environment.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/plugin/search_path.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/split_arguments.hpp"
 
 namespace npushmem::contract {
@@ -62,8 +62,7 @@ void register_tests(const std::deque<Subject>& subjects, const std::vector<Case>
                 [&subject, &each]() -> ::testing::Test* { return new ContractTest(subject, each); });
 }
 
-// Every transport that is found and does not need hardware that is missing here; decorators around p2p. Those left out
-// are not even loaded.
+// Every transport that is found and needs no missing hardware; decorators around p2p. Excluded plugins are not loaded.
 std::vector<std::string> everything(const PluginFinder& finder, const std::vector<std::string>& without) {
     std::vector<std::string> out;
     for (const auto& found : finder.scan(PluginKind::transport)) {
@@ -115,7 +114,7 @@ int run(const Options& options) {
         return 2;
     }
     if (!options.child.empty()) {
-        (void)std::signal(SIGPIPE, SIG_DFL);  // a transport that runs into it must be seen
+        (void)std::signal(SIGPIPE, SIG_DFL);  // a transport that causes it must fail visibly
         const auto& order = options.child;
         const auto subject = static_cast<std::size_t>(order[0]);
         return run_child(subjects.at(subject), {subject, order[1], order[2], order[3]});

@@ -1,7 +1,7 @@
-// Registering memory, importing and mapping a peer's.
+// Registration of memory, and import and mapping of a peer's memory.
 #include <gtest/gtest.h>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {

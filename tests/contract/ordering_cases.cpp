@@ -1,9 +1,9 @@
-// fence, put_signal, quiet: what must not be seen before what.
+// The order guarantees of fence, put_signal and quiet.
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t data_at = 4096;
 constexpr std::size_t data_bytes = 1000;
 constexpr std::size_t flag_at = 64;
-constexpr std::size_t seen_at = 128;            // where a watcher says how far it is
-constexpr std::size_t watched_words = 1 << 17;  // 1 MiB: its copy takes long enough to be caught at it
+constexpr std::size_t seen_at = 128;            // a watcher writes its progress here
+constexpr std::size_t watched_words = 1 << 17;  // 1 MiB: its copy takes long enough to be observed
 constexpr std::uint64_t rounds = 60;
 constexpr std::uint64_t watched_rounds = 25;
 
@@ -24,13 +24,13 @@ void clear(Pe& pe) {
     set_word(pe.memory(), flag_at, 0);
 }
 
-// Waits for the flag at the target; from then on the data must be there.
+// Waits for the flag at the target; then the data must be visible.
 void expect_data_with_flag(Pe& from, Pe& to, const Data& data, std::uint64_t flag) {
     ASSERT_EQ(from.until([&] { return word_at(to.memory(), flag_at) == flag; }), Code::ok) << "the flag did not come";
     EXPECT_TRUE(same(to.memory().subspan(data_at, data_bytes), data)) << "the flag came before its data";
 }
 
-// In each round: data, then `raise` raises the flag to the round's number, then both are looked at.
+// Each round writes data, then `raise` sets the flag to the round's number, then the target checks both.
 template <class Raise>
 void check_rounds(Fabric& fabric, std::uint64_t needs, Raise raise) {
     for (const auto& [from, to] : fabric.pairs_with(needs)) {
@@ -44,7 +44,7 @@ void check_rounds(Fabric& fabric, std::uint64_t needs, Raise raise) {
     }
 }
 
-// The data in pieces, so that there is something to shuffle.
+// Sends the data in pieces, so that reordering is possible.
 void put_in_pieces(Pe& from, int to, const Data& data) {
     constexpr std::size_t piece = 100;
     for (std::size_t at = 0; at < data.size(); at += piece)
@@ -123,7 +123,7 @@ void a_get_after_a_fence_sees_the_put(Fabric& fabric) {
     }
 }
 
-// A chain: each flag behind its fence, each seen only with all before it.
+// A chain: each flag follows a fence, so it may be visible only with all earlier ones.
 void fences_form_a_chain(Fabric& fabric) {
     constexpr std::uint64_t links = 50;
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
@@ -135,7 +135,7 @@ void fences_form_a_chain(Fabric& fabric) {
             ASSERT_EQ(origin.put(to, data_at + i * 8, &ones[i], 8), Code::ok);
             ASSERT_EQ(origin.fence(), Code::ok);
         }
-        // From the last to the first: whatever is there when it is looked at, all before it must be there as well.
+        // Reads from the last to the first: if a value is visible, all earlier ones must be visible too.
         const auto unbroken = [&] {
             bool later = false;
             for (std::uint64_t i = links; i-- > 0;) {
@@ -150,8 +150,8 @@ void fences_form_a_chain(Fabric& fabric) {
     }
 }
 
-// Watches the target while another thread writes to it: what one thread alone cannot see, because its own stores are
-// always in order for itself. `send` raises the flag from round - 1 to round.
+// Watches the target while another thread writes to it. One thread alone cannot test this, because it sees its own
+// stores in order. `send` sets the flag from round - 1 to round.
 template <class Send>
 void send_rounds(Pe& from, Pe& to, Send send) {
     std::vector<std::uint64_t> data(watched_words);
@@ -159,12 +159,12 @@ void send_rounds(Pe& from, Pe& to, Send send) {
         std::fill(data.begin(), data.end(), round);
         send(from, to.number(), data, round);
         EXPECT_EQ(from.quiet(), Code::ok);
-        // The next round would overwrite what is being looked at.
+        // The next round would overwrite the data under test.
         ASSERT_EQ(from.until([&] { return word_at(to.memory(), seen_at) == round; }), Code::ok);
     }
 }
 
-// Two different PEs if there are such, else one and itself.
+// Two different PEs if possible, else one PE twice.
 std::pair<int, int> distant_pair(const Fabric& fabric, std::uint64_t needs) {
     const auto pairs = fabric.pairs_with(needs);
     const auto found =
@@ -180,9 +180,9 @@ void check_under_watch(Fabric& fabric, std::uint64_t needs, Send send) {
     std::thread sender(
         [&origin = fabric.pe(from), &target = fabric.pe(to), send] { send_rounds(origin, target, send); });
     for (std::uint64_t round = 1; round <= watched_rounds; ++round) {
-        const Deadline deadline;  // each round has its own: how long all of them take says nothing
+        const Deadline deadline;  // one per round: the total time does not matter
         while (word_at(memory, flag_at) < round && !deadline.expired()) std::this_thread::yield();
-        if (word_at(memory, flag_at) < round) break;  // the sender has given up, or will
+        if (word_at(memory, flag_at) < round) break;  // the sender has timed out, or will
         for (std::size_t i = watched_words; i-- > 0;)
             EXPECT_EQ(word_at(memory, data_at + i * 8), round) << "word " << i << " came after the flag";
         set_word(memory, seen_at, round);

@@ -1,4 +1,4 @@
-// Bytes that show where they come from.
+// Byte patterns that identify their origin.
 #pragma once
 
 #include <algorithm>

@@ -1,16 +1,81 @@
-// One PE under test: an instance of the transport, its memory, and calls that wait as the contract allows.
+// A PE under test, and its memory: a mapped part of an unnamed file, like the runtime's symmetric heap.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
+#include <utility>
 
+#include "npushmem/plugin/transport.h"
 #include "npushmem/plugin/transport.hpp"
-#include "tests/contract/shared_file.hpp"
 
 namespace npushmem::contract {
+
+// Owns the descriptor; shared by the mappings of one file.
+class SharedFile {
+public:
+    explicit SharedFile(std::uint64_t bytes)
+        : descriptor_(::memfd_create("npushmem-contract", MFD_CLOEXEC)), bytes_(bytes) {
+        if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0)
+            throw std::runtime_error("cannot make shared memory for the contract tests");
+    }
+    // Another process's file of this size, whose descriptor was inherited.
+    SharedFile(int descriptor, std::uint64_t bytes) : descriptor_(descriptor), bytes_(bytes) {}
+    SharedFile(const SharedFile&) = delete;
+    SharedFile& operator=(const SharedFile&) = delete;
+    ~SharedFile() { ::close(descriptor_); }
+
+    [[nodiscard]] int descriptor() const { return descriptor_; }
+    [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+private:
+    int descriptor_;
+    std::uint64_t bytes_;
+};
+
+// The whole file mapped once, and the slice of it that belongs to one PE.
+class Slice {
+public:
+    Slice(std::shared_ptr<const SharedFile> file, std::uint64_t offset, std::uint64_t bytes)
+        : file_(std::move(file)),
+          mapping_(::mmap(nullptr, file_->bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file_->descriptor(), 0)),
+          offset_(offset),
+          bytes_(bytes) {
+        if (mapping_ == MAP_FAILED) throw std::runtime_error("cannot map shared memory for the contract tests");
+    }
+    Slice(const Slice&) = delete;
+    Slice& operator=(const Slice&) = delete;
+    ~Slice() { ::munmap(mapping_, file_->bytes()); }
+
+    [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(mapping_) + offset_, bytes_}; }
+    [[nodiscard]] npushmem_memory describe() const {
+        npushmem_memory out{};
+        out.struct_size = sizeof out;
+        out.fd = file_->descriptor();
+        out.fd_offset = offset_;
+        out.base = bytes().data();
+        out.bytes = bytes_;
+        out.mapping = mapping_;
+        out.mapping_bytes = file_->bytes();
+        return out;
+    }
+
+private:
+    std::shared_ptr<const SharedFile> file_;
+    void* mapping_;
+    std::uint64_t offset_;
+    std::uint64_t bytes_;
+};
+
+// One PE under test: an instance of the transport, its memory, and calls that wait as the contract allows.
 
 // Bounds every wait: a transport that never completes fails its test instead of hanging it.
 class Deadline {
@@ -25,7 +90,7 @@ private:
 
 class Pe {
 public:
-    // What a peer must be told.
+    // The data that a peer needs to connect.
     struct ConnectInfo {
         Bytes address;
         Bytes handle;
@@ -37,11 +102,11 @@ public:
     Pe& operator=(const Pe&) = delete;
     ~Pe();
 
-    // Registers the memory and makes a queue. The information is for the peers.
+    // Registers the memory and makes a queue. Returns the data for the peers.
     Result<ConnectInfo> publish();
-    // reach, connect and import. Leaves a peer that cannot be reached alone.
+    // Calls reach, connect and import. Skips a peer that cannot be reached.
     Status connect(npushmem_peer peer, const ConnectInfo& info);
-    // What happens while this PE waits, besides its own progress.
+    // Sets a function that runs while this PE waits, besides its own progress.
     void set_wait_hook(std::function<void()> hook) { wait_hook_ = std::move(hook); }
 
     [[nodiscard]] int number() const { return number_; }
@@ -58,7 +123,7 @@ public:
     [[nodiscard]] npushmem_atomic atomic_op(int pe, std::uint64_t offset, std::uint8_t operation,
                                             std::uint8_t width) const;
 
-    // Posts, and repeats while the transport returns again. `queue` 0 is the PE's own.
+    // Post an operation, and repeat while the transport returns again. `queue` 0 is the PE's own queue.
     Code put(int pe, std::uint64_t offset, const void* from, std::uint64_t bytes, std::uint64_t* token = nullptr,
              std::uint64_t queue = 0);
     Code get(int pe, std::uint64_t offset, void* to, std::uint64_t bytes, std::uint64_t* token = nullptr,
@@ -67,9 +132,9 @@ public:
     Code put_signal(const npushmem_put_signal& op, std::uint64_t* token = nullptr);
     Code fence(std::uint64_t queue = 0);
     Code quiet(std::uint64_t queue = 0);
-    // Until the token is complete.
+    // Waits until the token is complete.
     Code wait(std::uint64_t token, std::uint64_t queue = 0);
-    // Lets things happen until `done`; Code::timeout when they do not.
+    // Makes progress until `done` returns true. Code::timeout if it does not in time.
     Code until(const std::function<bool()>& done);
 
 private:
@@ -78,7 +143,7 @@ private:
     [[nodiscard]] std::uint64_t or_own(std::uint64_t queue) const { return queue != 0 ? queue : queue_; }
 
     int number_;
-    std::unique_ptr<Slice> slice_;  // outlives the transport that was told of it
+    std::unique_ptr<Slice> slice_;  // outlives the transport that uses it
     std::unique_ptr<Transport> transport_;
     std::function<void()> wait_hook_;
     std::uint64_t queue_ = 0;

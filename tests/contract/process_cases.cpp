@@ -1,4 +1,4 @@
-// The same with a process per PE: what one process cannot show, such as memory that has to be found in another one.
+// The contract with a process per PE: tests what one process cannot test, such as access to another process's memory.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -55,7 +55,7 @@ private:
     int socket_;
 };
 
-// The child's side of what its parent does for all: gather and barrier.
+// The child's side of the gather and barrier that the parent performs.
 class Group {
 public:
     explicit Group(const ControlChannel& channel) : channel_(channel) {}
@@ -71,7 +71,7 @@ private:
     const ControlChannel& channel_;
 };
 
-// Parent: collects a message of each, sends all of them to each, `rounds` times.
+// The parent's side: `rounds` times, receives a message from each child and sends all of them to each.
 bool serve(const std::vector<ControlChannel>& channels, int rounds) {
     for (int round = 0; round < rounds; ++round) {
         std::array<Message, npes> all{};
@@ -101,7 +101,7 @@ Pe::ConnectInfo info_in(const Message& message) {
     return {Bytes(address.begin(), address.end()), Bytes(handle.begin(), handle.end())};
 }
 
-// The child's work; the number says what failed, 0 nothing. 100 is added to a Code that was not ok.
+// The child's work. Returns the number of the failed step, or 0. Adds 100 to a Code other than ok.
 int connect_all(Pe& pe, const Group& group) {
     auto info = pe.publish();
     std::array<Message, npes> all{};
@@ -117,7 +117,7 @@ int connect_all(Pe& pe, const Group& group) {
     return 0;
 }
 
-// Puts a pattern of its own into each PE it reaches and adds 1 to a word there.
+// Puts its own pattern into each PE that it reaches, and adds 1 to a word there.
 int write_to_all(Pe& pe) {
     const auto mine = pattern(4096, static_cast<std::uint64_t>(pe.number()));
     for (int to = 0; to < npes; ++to) {
@@ -132,7 +132,7 @@ int write_to_all(Pe& pe) {
     return pe.quiet() == Code::ok ? 0 : 23;
 }
 
-// Everything that could reach this PE has, symmetrically, been written to by it.
+// This PE has written to every PE that can reach it, because reach is symmetric.
 int check_own(const Pe& pe) {
     std::uint64_t writers = 0;
     for (int from = 0; from < npes; ++from) {
@@ -149,8 +149,8 @@ struct Children {
     std::vector<ControlChannel> channels;
 };
 
-// A process starts this program anew: libraries of networks, with threads and devices of their own, need not survive a
-// fork.
+// A child process executes this program again, because network libraries, with their own threads and devices, need not
+// survive a fork.
 pid_t start(const Subject& subject, int number, int channel, int file) {
     std::vector<std::string> words = subject.command;
     words.emplace_back(child_option);

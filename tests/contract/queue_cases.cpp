@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -34,7 +34,7 @@ void two_queues_complete_by_themselves(Fabric& fabric) {
     }
 }
 
-// Once destroyed, a queue no longer touches local memory, and the others go on.
+// A destroyed queue no longer accesses local memory, and the others continue.
 void a_queue_can_go_with_operations_outstanding(Fabric& fabric) {
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET)) {
         Pe& origin = fabric.pe(from);
@@ -63,7 +63,7 @@ void many_queues_come_and_go(Fabric& fabric) {
     for (const auto queue : queues) EXPECT_LT(static_cast<int>(pe.transport().destroy_queue(queue)), 0);
 }
 
-// The calls that Pe makes while it waits are those of one thread; here each thread waits by itself.
+// Pe's waits are for one thread; here each thread waits by itself.
 Code repeated(const std::function<Code()>& call) {
     const Deadline deadline;
     Code code = call();
@@ -102,7 +102,7 @@ void threads_use_a_queue_each(Fabric& fabric) {
     }
 }
 
-// Many queues to one peer, as many contexts have them: each completes its own, in any order.
+// Many queues to one peer, as with many contexts: each completes its own operations, in any order.
 void many_queues_to_one_peer(Fabric& fabric) {
     constexpr std::uint64_t count = 40;
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET)) {
@@ -132,14 +132,14 @@ void many_queues_to_one_peer(Fabric& fabric) {
     }
 }
 
-// A queue has its own order, and waits for its own, while another one to the same peer has something under way: as with
-// data that are fenced, so with updates that nobody answers.
+// A queue orders and completes its own operations while another queue to the same peer has operations in flight, both
+// with fenced data and with non-fetching updates.
 void a_second_queue_orders_and_completes_its_own(Fabric& fabric) {
     constexpr std::uint64_t rounds = 10;
     constexpr std::uint64_t data_at = 8192;
     constexpr std::uint64_t data_bytes = 2000;
     constexpr std::uint64_t beside_at = 1 << 20;
-    constexpr std::uint64_t share = 6400;  // of each round: puts without a fence between must not meet
+    constexpr std::uint64_t share = 6400;  // per round: puts without a fence between them must not overlap
     const std::vector<std::byte> beside(rounds * share, std::byte{7});
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_ATOMIC)) {
         Pe& origin = fabric.pe(from);
@@ -169,7 +169,7 @@ void a_second_queue_orders_and_completes_its_own(Fabric& fabric) {
     }
 }
 
-// Made and destroyed by one thread, with something under way, while another one goes on with its own.
+// One thread creates and destroys queues with operations in flight, while another thread continues with its own queue.
 void queues_come_and_go_beside_transfers(Fabric& fabric) {
     constexpr std::uint64_t lives = 20;
     constexpr std::uint64_t place = 4000 * 8;
@@ -183,7 +183,7 @@ void queues_come_and_go_beside_transfers(Fabric& fabric) {
             std::uint64_t value = life;
             const npushmem_rma op = origin.rma(to, place + life * 8, &value, 8);
             EXPECT_EQ(repeated([&] { return transport.put(queue, op, nullptr); }), Code::ok);
-            // Every other one with its put outstanding, which may arrive at any time or never.
+            // Every second queue has an outstanding put, which may arrive at any time or never.
             if (life % 2 == 0) {
                 EXPECT_EQ(repeated([&] { return transport.quiet(queue); }), Code::ok);
             }
@@ -197,7 +197,7 @@ void queues_come_and_go_beside_transfers(Fabric& fabric) {
     }
 }
 
-// Each with a put outstanding, while one thread goes on opening others.
+// Each queue has an outstanding put, while one thread opens further queues.
 void queues_close_beside_others_that_open(Fabric& fabric) {
     constexpr std::uint64_t lives = 20;
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {

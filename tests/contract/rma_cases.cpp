@@ -1,7 +1,7 @@
 // put and get: sizes, alignments, completion.
 #include <gtest/gtest.h>
 
-#include "tests/contract/contract_case.hpp"
+#include "tests/contract/fabric.hpp"
 #include "tests/contract/patterns.hpp"
 
 namespace npushmem::contract {
@@ -65,7 +65,7 @@ void the_last_byte_can_be_reached(Fabric& fabric) {
     }
 }
 
-// After its token is complete, the source of a put belongs to the caller again.
+// After a put's token is complete, the caller may reuse its source.
 void a_source_can_be_reused_after_its_token(Fabric& fabric) {
     for (const auto& [from, to] : fabric.pairs_with(NPUSHMEM_CAP_PUT)) {
         constexpr std::size_t bytes = 512;

@@ -1,4 +1,5 @@
-// The command line of a contract program: GoogleTest's options go to it, everything else, --help included, is ours.
+// Splits the command line of a contract program: GoogleTest gets its options; the program gets all others, including
+// --help.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ struct SplitArguments {
     }
     [[nodiscard]] int count_for_gtest() const { return static_cast<int>(for_gtest.size()) - 1; }
 
-    int ours = 0;  // how many of argv, the program's name among them: the others have been moved behind
+    int ours = 0;  // number of the program's arguments in argv, with its name; GoogleTest's follow them
     std::vector<char*> for_gtest;
 };
 

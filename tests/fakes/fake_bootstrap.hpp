@@ -13,7 +13,7 @@
 
 namespace npushmem::fakes {
 
-// What the ranks share. A rank that aborts, or that does not arrive within the timeout, fails the call of all others.
+// State shared by the ranks. If a rank aborts or does not arrive within the timeout, the calls of all others fail.
 class FakeJob {
 public:
     explicit FakeJob(int nranks, std::chrono::milliseconds timeout = std::chrono::seconds(20))
@@ -21,7 +21,7 @@ public:
 
     [[nodiscard]] int nranks() const { return nranks_; }
 
-    // All ranks call; each gets what all brought, in order of rank.
+    // Collective. Returns the contributions of all ranks, in the order of ranks.
     Status gather(int rank, std::span<const std::byte> send, std::span<std::byte> receive) {
         std::unique_lock lock(mutex_);
         if (!failure_.ok()) return failure_;
@@ -54,7 +54,7 @@ private:
         ++round_;
         changed_.notify_all();
     }
-    // A round's result stays until all ranks have come again, so that nobody is too late for it.
+    // A round's result stays until all ranks have entered the next round, so that every rank can read it.
     Status copy_gathered(std::span<std::byte> receive) const {
         if (receive.size() != gathered_.size()) return {Code::mismatch, "the ranks gave different numbers of bytes"};
         std::copy(gathered_.begin(), gathered_.end(), receive.begin());

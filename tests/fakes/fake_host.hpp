@@ -1,4 +1,4 @@
-// A host for plugins under test: answers from a map and keeps what was logged.
+// A host for plugins under test: reads variables from a map and stores log lines.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ public:
     FakeHost(const FakeHost&) = delete;
     FakeHost& operator=(const FakeHost&) = delete;
 
-    // Names without NPUSHMEM_. Set before the plugin asks.
+    // Sets variables, named without NPUSHMEM_, before the plugin reads them.
     void set(const std::string& name, std::string value) { values_[name] = std::move(value); }
     [[nodiscard]] const npushmem_host& table() const { return table_; }
     [[nodiscard]] std::vector<Line> lines() const {

@@ -1,4 +1,4 @@
-// The slices of some PEs in one process, each on a host of its own, as PE 0 reaches them through a fake fabric.
+// The slices of some PEs in one process, each on its own host. PE 0 reaches them through a fake fabric.
 #pragma once
 
 #include <optional>
@@ -6,8 +6,8 @@
 
 #include "core/ops/remote_peers.hpp"
 #include "tests/fakes/array_fabric.hpp"
+#include "tests/fakes/fake_os.hpp"
 #include "tests/fakes/fake_transport.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
 
 namespace npushmem::fakes {
 
@@ -49,7 +49,7 @@ private:
     Waiter waiter_{choose_wait_budget({1, 2}), os_, counters_};
 
 public:
-    std::optional<RemotePeers> peers;  // ends before all that it refers to
+    std::optional<RemotePeers> peers;  // destroyed before the objects it refers to
 };
 
 }  // namespace npushmem::fakes

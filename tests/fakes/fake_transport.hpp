@@ -1,4 +1,4 @@
-// A fabric in memory: transports of several PEs in one process whose operations arrive when the test says so.
+// A fabric in memory: transports of several PEs in one process. The test decides when operations arrive.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,19 @@
 
 namespace npushmem::fakes {
 
-// What the PEs' transports share. One thread.
+// State shared by the PEs' transports. For one thread.
 class FakeFabric {
 public:
-    // Operations are carried out when they are posted, or when delivered.
+    // Operations take effect when they are posted, or when the test delivers them.
     enum class Delivery { at_once, deferred };
 
     explicit FakeFabric(Delivery delivery = Delivery::at_once) : delivery_(delivery) {}
 
-    // Instead of "everybody reaches everybody by calls".
+    // Replaces the default, in which every PE reaches every PE by calls.
     void reach_by(std::function<Reach(int from, int to)> reach) { reach_ = std::move(reach); }
-    // The next `times` postings find no room.
+    // The next `times` posts fail with again.
     void reject_posts(int times) { no_room_ = times; }
-    // Carries out the oldest operation held; false when none is.
+    // Executes the oldest held operation. Returns false if there is none.
     bool deliver_one() {
         if (held_.empty()) return false;
         Held next = std::move(held_.front());
@@ -58,7 +58,7 @@ private:
     int no_room_ = 0;
     std::uint64_t last_number_ = 0;
     std::map<std::uint64_t, Region> regions_;
-    std::deque<Held> held_;  // in order of posting, which is also the order of delivery: fences need nothing
+    std::deque<Held> held_;  // in posting order, which is also the delivery order, so fences do nothing
 };
 
 class FakeTransport final : public Transport {

@@ -1,12 +1,15 @@
-// Machines for tests, built part by part. Addresses count up, so that parts sort in the order of their creation.
+// Machines for tests, built part by part, and cost tables. Addresses ascend, so that parts sort in the order of their
+// creation.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "topology/cost_table.hpp"
 #include "topology/machine.hpp"
 
 namespace npushmem::topology {
@@ -78,5 +81,26 @@ private:
     unsigned bus_ = 0;
     unsigned cpu_ = 0;
 };
+
+// Cost tables for tests: written by hand, or drawn from a seeded generator.
+
+// A table of classes, each number one DistanceClass (0 is PIX); ranks follow the classes.
+inline CostTable table_of_classes(const std::vector<std::vector<int>>& classes) {
+    std::vector<std::vector<Distance>> distances;
+    for (const auto& row : classes) {
+        auto& out = distances.emplace_back();
+        for (const int value : row) out.push_back({static_cast<DistanceClass>(value), 0, 0});
+    }
+    return rank_distances(distances);
+}
+
+// Few classes and few bandwidths make equal entries common.
+inline CostTable random_table(std::mt19937& random, std::size_t rows, std::size_t columns) {
+    std::vector<std::vector<Distance>> distances(rows, std::vector<Distance>(columns));
+    for (auto& row : distances) {
+        for (auto& entry : row) entry = {static_cast<DistanceClass>(random() % 3), random() % 2 + 1, 0};
+    }
+    return rank_distances(distances);
+}
 
 }  // namespace npushmem::topology

@@ -13,7 +13,7 @@
 
 namespace npushmem::fakes {
 
-// Members of a group as threads of this process; their memory is found by all, or only through put and get.
+// Members of a group as threads of this process. Their memory is mapped by all, or accessible only by put and get.
 struct ThreadGroupWorld {
     static constexpr std::uint64_t room = 1U << 20;
 
@@ -21,7 +21,7 @@ struct ThreadGroupWorld {
     static constexpr std::uint64_t ring_at = lines_at + coll::CacheLineExchange::bytes;
     static constexpr std::uint64_t part = ring_at + coll::BroadcastRing::bytes;
 
-    // `with_lines`: the group has lines and rings, where it can.
+    // `with_lines`: the group has lines and rings, if possible.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)
         : members(size),
           mapped(found),
@@ -39,7 +39,7 @@ struct ThreadGroupWorld {
     bool lines;
     std::vector<Line> memory;
     std::barrier<> thread_barrier;
-    // More members than cores, for all that is known: yields, then sleeps, and is woken.
+    // Members may outnumber the cores: a wait yields, then sleeps until it is woken.
     SystemWaitOs os;
     WaitCounters counters;
     Waiter waiter{choose_wait_budget({1, members}), os, counters};

@@ -1,4 +1,4 @@
-// A thread in place of a core: it polls until it is told to give up.
+// A thread in place of a core: it polls until the test cancels it.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ public:
             // Acquire: pairs with the test's store.
             const Code code = end_with.load(std::memory_order_acquire);
             if (code != Code::ok) return {code, std::string("ended: ") + what + " " + std::to_string(pe)};
-            waiting.store(true, std::memory_order_release);  // pairs with the test's look at it
+            waiting.store(true, std::memory_order_release);  // pairs with the test's load
             std::this_thread::yield();
         }
         return {};
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] std::unique_ptr<npu::RemoteCoreState>& core_state() override { return own_; }
 
     std::atomic<Code> end_with{Code::ok};
-    std::atomic<bool> waiting{false};  // has found out that it has to
+    std::atomic<bool> waiting{false};  // true once it waits
 
 private:
     std::unique_ptr<npu::RemoteCoreState> own_;

@@ -1,5 +1,5 @@
-// Several PEs as threads of one process over one array: PE p's symmetric memory is the p-th part of it. Allocation is a
-// bump per PE, so equal calls give equal offsets, as on a real heap.
+// Several PEs as threads of one process over one array: PE p's symmetric memory is the p-th part of it. Allocation
+// increments an offset per PE, so equal calls give equal offsets, as on a real heap.
 #pragma once
 
 #include <barrier>
@@ -32,7 +32,7 @@ public:
     [[nodiscard]] std::byte* base(int pe) const { return memory_.get() + static_cast<std::size_t>(pe) * part_; }
     void barrier() { barrier_.arrive_and_wait(); }
 
-    // Runs body(pe) on a thread per PE and waits for all. A PE that returns is no longer waited for in meetings.
+    // Runs body(pe) on a thread per PE and waits for all. Barriers no longer wait for a PE that has returned.
     void run(const std::function<void(int)>& body) {
         std::vector<std::thread> threads;
         for (int pe = 0; pe < pes_; ++pe) {
@@ -60,7 +60,7 @@ private:
     std::barrier<> barrier_;
 };
 
-// What a device sees of the world. With `window` the short way to remote addresses is open, else each is looked up.
+// The device's fabric. With `window` it computes remote addresses, else it looks each one up.
 class ThreadFabric final : public npu::Fabric {
 public:
     ThreadFabric(const ThreadWorld& world, int pe, bool window = true) : world_(world), pe_(pe), window_(window) {}
@@ -81,7 +81,7 @@ public:
                 0,
                 world_.pes()};
     }
-    // Turns one PE into one that cannot be mapped.
+    // Makes one PE unmappable.
     void unmap(int pe) { unmapped_ = pe; }
 
 private:
@@ -148,7 +148,7 @@ public:
         }
         return {};
     }
-    // Rows that went through put().
+    // Number of rows sent by put().
     [[nodiscard]] int puts() const { return puts_; }
 
 private:

@@ -13,12 +13,12 @@ inline std::string topology_path(const std::string& name) {
     return std::string(NPUSHMEM_TEST_DATA_DIR) + "/topologies/" + name;
 }
 
-// The machine in <name>.xml; an empty one and a failed test when it cannot be read.
+// Reads the machine in <name>.xml. If it cannot be read, fails the test and returns an empty machine.
 inline Machine machine_from(const std::string& name) {
     auto machine = discover_from_xml(topology_path(name + ".xml"));
     EXPECT_TRUE(machine.ok()) << machine.status().message();
     if (!machine.ok()) return {};
-    machine.value().source = name + ".xml";  // without the folder, so that texts do not depend on where the tree lies
+    machine.value().source = name + ".xml";  // without the folder, so that texts do not depend on the tree's location
     return std::move(machine).value();
 }
 

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/moe/abort_bit.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/dispatch/remote_dispatch.hpp"
-#include "core/moe/memory_extent.hpp"
+#include "core/moe/rank_agreement.hpp"
 #include "core/moe/stream/row_order.hpp"
-#include "core/moe/unmapped.hpp"
+#include "core/moe/symmetric_memory.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -38,7 +37,7 @@ Result<std::unique_ptr<Dispatch>> Dispatch::create(const CombineConfig& config, 
                                                    npu::Device& device, PublishedFailures& failures) {
     std::unique_ptr<Dispatch> dispatch(new Dispatch(config, memory, device, failures));
     if (Status s = dispatch->allocate(); !s.ok()) return s;
-    // Everybody's memory is zeroed before anybody's record arrives.
+    // All memory is zeroed before any record arrives.
     if (Status s = memory.barrier(); !s.ok()) return s;
     return dispatch;
 }
@@ -115,7 +114,7 @@ Status Dispatch::start(const std::byte* in, const RankRouting& own, const Status
     own_status_ = local_status.ok() ? check(in, own) : local_status;
     fill_record(own_status_);
     clear_plan();
-    // Before this rank's record lets anybody write there.
+    // Runs before this rank's record allows other ranks to write there.
     if (config_.audit) std::fill_n(slots(), layout_.capacity().value(), no_slot);
     work_ = work_of(in, own_status_.ok() ? own : RankRouting{});
     if (Status s = begin_launches(); !s.ok()) return abort_call(s);
@@ -135,8 +134,8 @@ Status Dispatch::launch(const char* name, void (*kernel)(npu::Core&, const Dispa
     return npu::launch(stream_, config, kernel, work);
 }
 
-// As far as it goes without waiting for others. The host serves those whose memory is not mapped, whenever the kernels
-// have made what they need.
+// Launches all steps that wait for no other rank. Between the steps the host serves the ranks whose memory is not
+// mapped.
 Status Dispatch::begin_launches() {
     if (host_served_.empty()) return launch("moe_dispatch", moe_dispatch, work_);
     if (Status s = launch("moe_dispatch_publish_counts", moe_dispatch_publish_counts, work_); !s.ok()) return s;
@@ -167,7 +166,7 @@ Status Dispatch::refusal(const Status& own) const {
     return capacity_error(static_cast<std::int32_t>(above - totals_.begin()));
 }
 
-// Names the first fragment that does not fit any more.
+// Returns an error that names the first fragment that exceeds the capacity.
 Status Dispatch::capacity_error(std::int32_t holder) const {
     std::uint64_t rows = 0;
     for (std::int32_t expert = placement_.first_expert(holder); expert < placement_.first_expert(holder + 1);
@@ -184,7 +183,7 @@ Status Dispatch::capacity_error(std::int32_t holder) const {
                                 config_.capacity)};
         }
     }
-    return {Code::protocol, fmt::format("dispatch, call {}: refused, but nobody says why", epoch_)};
+    return {Code::protocol, fmt::format("dispatch, call {}: rejected, but no rank gives a reason", epoch_)};
 }
 
 void Dispatch::adopt() {
@@ -196,8 +195,8 @@ std::uint32_t* Dispatch::slots() const {
     return reinterpret_cast<std::uint32_t*>(region_.data() + layout_.slots().value());
 }
 
-// Every row has arrived exactly once: each has got its slot, inside a fragment slots rise, and nothing lies behind the
-// last row.
+// Checks that every row has arrived exactly once: each has a slot, slots ascend inside a fragment, and no byte behind
+// the last row was written.
 Status Dispatch::audit() const {
     if (Status s = check_order(plan_); !s.ok()) return s.within(fmt::format("dispatch, call {}", epoch_));
     const std::span<const std::uint32_t> all(slots(), layout_.capacity().value());
@@ -217,7 +216,7 @@ Status Dispatch::audit() const {
 }
 
 Status Dispatch::abort_call(const Status& cause) {
-    // What stands behind a failed launch is not run.
+    // The stream does not run the launches behind a failed one.
     (void)stream_.synchronize();
     const Status result = failures_.write(cause, aborted_peer());
     signal_abort();

@@ -1,5 +1,5 @@
-// One MoE layer's dispatch on one PE: memory, and the launch per call. It brings every token's row to the ranks of its
-// experts and makes, on the way, the plan by which the combine brings the experts' rows back.
+// One MoE layer's dispatch on one PE: its memory, and one launch per call. It sends every token's row to the ranks of
+// its experts and also makes the plan with which the combine returns the experts' rows.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 #include "core/moe/combine_config.hpp"
 #include "core/moe/combine_plan.hpp"
-#include "core/moe/dispatch/dispatch_work.hpp"
-#include "core/moe/published_failures.hpp"
+#include "core/moe/dispatch/dispatch_layout.hpp"
+#include "core/moe/rank_agreement.hpp"
 #include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -19,12 +19,12 @@ namespace npushmem::moe {
 
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe.
 //
-// A call that is refused, by whichever rank, is refused on all, before a row moves and with the same code, that of the
-// lowest rank that refuses; the next may follow at once. A call that fails (a rank that does not come) leaves the ranks
-// out of step; until reset() the object then only says so.
+// If any rank rejects a call, all ranks reject it before any row moves, with the code of the lowest rank that rejects;
+// the next call may follow at once. A call that fails (for example because a rank does not call) leaves the ranks out
+// of step; every later call then fails until reset().
 class Dispatch {
 public:
-    // `config` is agreed on and has a capacity; the others must outlive the object.
+    // All ranks have agreed on `config`, which has a capacity. The other arguments must outlive the object.
     static Result<std::unique_ptr<Dispatch>> create(const CombineConfig& config, SymmetricMemory& memory,
                                                     npu::Device& device, PublishedFailures& failures);
 
@@ -32,21 +32,21 @@ public:
     Dispatch& operator=(const Dispatch&) = delete;
     ~Dispatch() = default;
 
-    // in: [tokens of `own`, hidden] of the input type; may be reused on return. `local_status`: what the caller itself
-    // found wrong. What x() held before is given up with the call, unless it is refused.
+    // in: [tokens of `own`, hidden] of the input type; it may be reused on return. `local_status`: an error that the
+    // caller has found itself. The call overwrites x(), unless it is rejected.
     Status run(const std::byte* in, const RankRouting& own, const Status& local_status = {});
-    // The same in two parts: start() waits for no other rank; finish(), if it went well, must be the next call. What
-    // `in` and `own` point to stays unchanged until then.
+    // The same in two parts: start() waits for no other rank. If it succeeds, finish() must be the next call. The
+    // memory of `in` and `own` must stay unchanged until finish() returns.
     Status start(const std::byte* in, const RankRouting& own, const Status& local_status = {});
     Status finish();
-    // Not collective: after a failure was published. Nobody waits for this rank any more.
+    // Not collective. Call it after a failure was published; then no rank waits for this one any more.
     void signal_abort();
-    // The ranks are in step again, as after create, once the failures are cleared.
+    // Brings the ranks into step again, as after create. The caller then clears the failures.
     Status reset();
 
-    // Of the last call that was accepted: the rows of this PE's experts, as plan() says; until the next call.
+    // The rows of this PE's experts, in the order of the plan, of the last accepted call. Valid until the next call.
     [[nodiscard]] std::byte* x() const { return region_.data() + layout_.x().value(); }
-    // To be taken once per accepted call.
+    // Moves the plan out; call it once per accepted call.
     [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
 
 private:
@@ -85,8 +85,8 @@ private:
     std::vector<std::uint64_t> starts_;
     std::vector<std::uint64_t> totals_;
     std::uint64_t accepted_ = 0;
-    DispatchWork work_;  // of the call under way
-    Status own_status_;  // of this rank on it
+    DispatchWork work_;  // of the current call
+    Status own_status_;  // of this rank in the current call
     CombinePlan plan_;
 
     std::uint64_t epoch_ = 0;

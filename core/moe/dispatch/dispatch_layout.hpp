@@ -3,31 +3,35 @@
 //
 //   counts(0) ... counts(R-1)     one 128-byte line each; word 0: the last epoch whose record that rank has put here
 //   arrived(0) ... arrived(R-1)   one line each; word 0: the last epoch whose rows from that rank are all here
-//   record(0, 0) ... record(0, R-1)   what each rank publishes in even epochs: a DispatchRecord, and its rows per
-//   expert record(1, 0) ... record(1, R-1)   in odd epochs slots                         C of uint32: for each row of
-//   x, token * top_k + k at the rank that it came from x                             C rows, without gaps: what the
-//   experts of this PE work on canary                        128 bytes that nobody writes after set-up
+//   record(0, 0) ... record(0, R-1)   each rank's DispatchRecord of even epochs, and its rows per expert
+//   record(1, 0) ... record(1, R-1)   the same of odd epochs
+//   slots                         C of uint32: for each row of x, token * top_k + k at the rank that sent it
+//   x                             C rows, without gaps: the input of the experts of this PE
+//   canary                        128 bytes that no rank writes after set-up
 //
-// Each line and each record has one writer, the rank it is named for, and one reader, the owner.
+// Each line and each record has one writer, the rank in its index, and one reader, the owner of the memory.
 //
-// Why one x is enough, and why nothing is cleared and no barrier is needed between calls. A rank puts rows of epoch e
-// into x of q only when it has seen q's record of epoch e, and q shows that only in its call e, with which it has given
-// up what x held. Why there are two records: let p write its record of epoch e + 2 at q. p has returned from epoch e +
-// 1, so it has seen q's record of that; q showed it only after it returned from epoch e, so after its last look at p's
-// record of e. For the same reason no word here runs more than one epoch ahead of its reader.
+// One x is enough, and calls need neither clearing nor a barrier between them: a rank puts rows of epoch e into x of q
+// only after it has seen q's record of epoch e, and q publishes that record only in its call e, which releases the old
+// x. Two records are needed and enough: let p write its record of epoch e + 2 at q. p has returned from epoch e + 1, so
+// it has seen q's record of that epoch. q published it only after it returned from epoch e, so after its last read of
+// p's record of e. For the same reason no word here runs more than one epoch ahead of its reader.
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 
-#include "core/moe/units.hpp"
+#include "core/moe/combine_config.hpp"
+#include "core/moe/element.hpp"
 
 namespace npushmem::moe {
 
-// Written whole by its rank. Behind it, int32 [experts]: how many rows the rank has for each expert of the layer.
+// Its rank writes the whole record. int32 [experts] follow it: the rank's number of rows for each expert of the layer.
 struct DispatchRecord {
-    std::int32_t refused = 0;        // Code with which the rank refuses its own arguments, 0 if it does not
-    std::array<char, 252> reason{};  // and the text, terminated
+    std::int32_t refused = 0;        // code with which the rank rejects its own arguments; 0: it accepts them
+    std::array<char, 252> reason{};  // text of that rejection, terminated
 };
 static_assert(sizeof(DispatchRecord) == 256);
 
@@ -65,6 +69,48 @@ private:
     std::int32_t experts_;
     Rows capacity_;
     Bytes row_;
+};
+
+// Results of the kernels, in private memory of this PE. Core 0 writes all of them.
+struct DispatchTables {
+    std::byte* record = nullptr;        // layout.record_bytes(): this rank's record; the host fills the DispatchRecord
+    std::uint32_t* order = nullptr;     // [choices] slots of this rank's rows, by expert, inside that by slot
+    std::uint64_t* begins = nullptr;    // [experts + 1] where in `order` each expert's rows begin
+    std::uint64_t* starts = nullptr;    // [experts] where in x of its holder this rank's rows for the expert begin
+    std::uint64_t* totals = nullptr;    // [ranks] rows that come to each rank
+    std::uint64_t* accepted = nullptr;  // 1: no rank rejects, and all rows fit; 0: no row moves
+    std::int32_t* offset_table = nullptr;  // [local experts, ranks] of the combine of the received rows
+    std::int32_t* length_table = nullptr;  // same
+};
+
+// Arguments of the kernels. All of it must stay unchanged until the launch ends.
+struct DispatchWork {
+    const std::byte* in = nullptr;          // [tokens] rows
+    const std::int32_t* experts = nullptr;  // [choices] = [tokens, top_k], checked; -1: none
+    std::uint64_t choices = 0;
+    std::int32_t top_k = 1;
+    ExpertPlacement placement{1, 1};
+    const std::uint8_t* host_served = nullptr;  // [ranks] 1: the host sends to it (remote_dispatch.hpp); null: none
+    std::byte* region = nullptr;                // this PE's copy of the symmetric memory
+    DispatchLayout layout{1, 1, Rows{0}, Bytes{1}};
+    std::uint64_t epoch = 0;
+    CopyRoute route = CopyRoute::direct;
+    std::chrono::nanoseconds timeout{0};  // per rank waited for; 0: the device's
+    DispatchTables tables;
+
+    [[nodiscard]] bool is_host_served(std::int32_t rank) const {
+        return host_served != nullptr && host_served[rank] != 0;
+    }
+    [[nodiscard]] std::uint64_t* word(Bytes offset) const {
+        return reinterpret_cast<std::uint64_t*>(region + offset.value());
+    }
+    [[nodiscard]] const std::byte* row_of(std::uint32_t slot) const {
+        return in + layout.row_bytes().value() * (slot / static_cast<std::uint32_t>(top_k));
+    }
+    // The counts that follow a record.
+    static std::int32_t* counts_of(std::byte* record) {
+        return reinterpret_cast<std::int32_t*>(record + sizeof(DispatchRecord));
+    }
 };
 
 }  // namespace npushmem::moe

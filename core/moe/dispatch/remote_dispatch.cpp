@@ -1,11 +1,11 @@
 #include "core/moe/dispatch/remote_dispatch.hpp"
 
-#include "core/moe/abort_bit.hpp"
+#include "core/moe/rank_agreement.hpp"
 
 namespace npushmem::moe {
 namespace {
 
-// Calls visit(rank) for the ranks that the host serves, beginning behind this one.
+// Calls visit(rank) for the ranks that the host serves, starting after this one.
 template <class Visit>
 void for_each_host_served(SymmetricMemory& memory, const DispatchWork& work, const Visit& visit) {
     for (std::int32_t i = 1; i <= work.layout.ranks(); ++i) {
@@ -55,7 +55,7 @@ void put_rows_remotely(SymmetricMemory& memory, const DispatchWork& work) {
 }
 
 void signal_dispatch_abort_remotely(SymmetricMemory& memory, const DispatchWork& work) {
-    // Behind what a call that failed under way has sent.
+    // Ordered behind the puts of a failed call.
     memory.fence();
     for_each_host_served(memory, work, [&](int rank) {
         memory.add(work.word(work.layout.counts(memory.my_pe())), abort_bit, rank);

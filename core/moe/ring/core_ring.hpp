@@ -1,9 +1,8 @@
-// A ring's ends on one core of the device. A ring belongs to one core at a time; another may have it in the next
-// launch.
+// A ring's ends on one core of the device. One core uses a ring at a time; another core may use it in the next launch.
 //
-// A fence comes before every store of a tail or head. It waits for this core's copies out, and it keeps the store
-// behind the one before it, which must not come last. Where data and tail go to different PEs a fence orders nothing,
-// so a tail whose data stays here comes behind a quiet.
+// A fence precedes every store of a tail or head. It waits for this core's copies out, and it orders the store after
+// the previous one. A fence orders nothing between different PEs, so a quiet precedes the tail of a ring whose data
+// stays here.
 #pragma once
 
 #include <chrono>
@@ -11,10 +10,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/moe/abort_bit.hpp"
+#include "core/moe/rank_agreement.hpp"
+#include "core/moe/ring/ring_ends.hpp"
 #include "core/moe/ring/ring_layout.hpp"
-#include "core/moe/ring/ring_receiver.hpp"
-#include "core/moe/ring/ring_sender.hpp"
 #include "npushmem/npu/core.hpp"
 
 namespace npushmem::moe {
@@ -29,7 +27,8 @@ struct RingMemory {
         return reinterpret_cast<std::uint64_t*>(region + offset.value());
     }
     [[nodiscard]] bool pulls() const { return layout.place() == RingPlace::sender; }
-    // The ring from `own` to `peer`, or back, as a symmetric address, and the PE whose copy of it counts.
+    // Symmetric address of the ring from `own` to `peer` (ring_to) or from `peer` to `own` (ring_from), and the PE that
+    // holds its data.
     [[nodiscard]] std::byte* ring_to(int own, int peer) const {
         return region + layout.ring(pulls() ? peer : own).value();
     }
@@ -40,10 +39,9 @@ struct RingMemory {
     [[nodiscard]] int holder_from(int own, int peer) const { return pulls() ? peer : own; }
 };
 
-// A state of 64-bit words between global memory and the core. Each lies in a line of its own that no other core uses
-// meanwhile; the next launch may run on another core, with another cache.
-// `stale`: this core's cache may have the line from before another core wrote it; not so after its own store_state in
-// this launch.
+// Load and store a state of 64-bit words in global memory. Each state has its own line, which no other core uses during
+// the launch; the next launch may run on another core, with another cache. `stale`: this core's cache may hold an old
+// copy of the line. Pass false after the core's own store_state in this launch.
 template <class State>
 State load_state(npu::Core& core, const std::uint64_t* line, bool stale = true) {
     static_assert(std::is_trivially_copyable_v<State> && sizeof(State) <= RingLayout::line);
@@ -63,7 +61,7 @@ void store_state(npu::Core& core, std::uint64_t* line, const State& state) {
     core.dcci(line, sizeof(State));
 }
 
-// Sends what lies in the unified buffer.
+// Sends data from the unified buffer.
 class CoreRingSenderPort {
 public:
     CoreRingSenderPort(npu::Core& core, const RingMemory& memory, int destination)
@@ -75,7 +73,7 @@ public:
           pulled_(memory.pulls()),
           limit_{memory.timeout, destination} {}
 
-    // The batch that the next write takes. It may be overwritten after the commit.
+    // Sets the batch for the next write. The batch may be overwritten after the commit.
     void stage(npu::ub_view<const std::byte> batch) { batch_ = batch; }
 
     std::uint64_t head() { return core_.signal_fetch(head_); }
@@ -95,7 +93,7 @@ public:
     }
     static std::chrono::nanoseconds now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-    // Nobody at the destination shall wait for this rank any more.
+    // Ends the destination's wait for this rank.
     void signal_abort() { core_.signal_add(remote_tail_, abort_bit); }
 
 private:
@@ -109,10 +107,10 @@ private:
 };
 static_assert(RingSenderPort<CoreRingSenderPort>);
 
-// Receives; whoever uses it reads the ring by copies into the unified buffer.
+// Receives. Its user reads the ring by copies into the unified buffer.
 class CoreRingReceiverPort {
 public:
-    // `flag`: of copy_in to scalar; this port's alone.
+    // `flag`: a flag id from copy_in to scalar that only this port uses.
     CoreRingReceiverPort(npu::Core& core, const RingMemory& memory, int source, int flag)
         : core_(core),
           tail_(memory.word(memory.layout.tail(source))),
@@ -121,7 +119,7 @@ public:
           limit_{memory.timeout, source},
           flag_(flag) {}
 
-    // A part of the ring, which pieces() names; of a ring at the sender, in its memory.
+    // The memory of a piece that pieces() reports. A ring at the sender lies in the sender's memory.
     [[nodiscard]] npu::gm_view<const std::byte> at(const RingPiece& piece) const {
         return npu::gm<const std::byte>(ring_ + piece.at, piece.bytes);
     }

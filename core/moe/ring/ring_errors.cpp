@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/moe/abort_bit.hpp"
+#include "core/moe/rank_agreement.hpp"
 
 namespace npushmem::moe {
 namespace {
@@ -10,8 +10,9 @@ namespace {
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 Status peer_aborted(const RingRanks& ranks) {
-    return {Code::aborted, fmt::format("ring between ranks {} and {}: rank {} has aborted; its own error says why",
-                                       ranks.own, ranks.peer, ranks.peer)};
+    return {Code::aborted,
+            fmt::format("ring between ranks {} and {}: rank {} has aborted; its own error names the cause", ranks.own,
+                        ranks.peer, ranks.peer)};
 }
 
 Status impossible_position(const RingRanks& ranks, const char* word, std::uint64_t seen, std::uint64_t least,

@@ -1,25 +1,68 @@
+// The sizes of a ring, and its place in symmetric memory.
+//
+// Positions are absolute: the number of bytes since creation, 64 bits, never reset and never taken modulo anything but
+// for the address. So the fill level is one subtraction, and nothing needs clearing between calls.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/moe/element.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::moe {
+
+// The memory that holds a ring's bytes: the receiver's, or the sender's, from which the receiver copies them. In either
+// case tail and head lie in the memory of the rank that waits for them.
+enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
+
+struct RingShape {
+    // Every position and length is a multiple of this unit of the device's plain copies. So both parts of a write
+    // across the ring's end are copies of whole units.
+    static constexpr std::uint64_t unit = 32;
+
+    Bytes size;     // of the ring
+    Bytes batch;    // maximum that is written and committed at once
+    Bytes release;  // the receiver publishes its head after taking this much, or before it waits
+
+    // Rejects impossible sizes and names the value; for example a ring smaller than a batch, for whose room the sender
+    // would wait without end.
+    [[nodiscard]] Status check() const;
+};
+
+// A part that does not cross the ring's end: `bytes` bytes at offset `at` in the ring, and at offset `from` in the
+// range.
+struct RingPiece {
+    std::uint64_t at = 0;
+    std::uint64_t from = 0;
+    std::uint64_t bytes = 0;
+};
+
+// Calls visit(piece) for the one or two pieces of the range [position, position + bytes). Returns their number.
+template <class Visit>
+int for_each_piece(Bytes ring, std::uint64_t position, Bytes bytes, Visit&& visit) {
+    if (bytes == Bytes{0}) return 0;
+    const std::uint64_t at = position % ring.value();
+    const std::uint64_t first = std::min(bytes.value(), ring.value() - at);
+    visit(RingPiece{at, 0, first});
+    if (first == bytes.value()) return 1;
+    visit(RingPiece{0, first, bytes.value() - first});
+    return 2;
+}
+
 // The rings between one PE and all ranks, in symmetric memory. Every PE has the same layout, so an offset computed here
 // is valid in every PE's copy.
 //
-//   lines of peer 0, 1, ...   four lines of 128 bytes each; every line has one writer, because a core writes whole
-//   lines
-//                             back:
+//   lines of peer 0, 1, ...   four lines of 128 bytes each; each line has one writer, because a core writes whole lines
 //                               tail      bytes that the peer has put into its ring here. Written by the peer.
 //                               head      bytes that the peer has taken from this PE's ring there. Written by the peer.
 //                               sender    this PE's RingSenderState of the ring at the peer; private
 //                               receiver  this PE's RingReceiverState of the peer's ring here; private
-//   ring of peer 0, 1, ...    `size` bytes, begun on 512 bytes, and a canary of 128 bytes that nobody writes after
+//   ring of peer 0, 1, ...    `size` bytes, aligned to 512 bytes, and a canary of 128 bytes that no rank writes after
 //                             set-up. With RingPlace::receiver the peer's ring to this PE, else this PE's to the peer.
 //
-// So the tail lies at the receiver, the head at the sender: each side polls its own memory, and what crosses the link
-// is data, one word per batch and one word per release.
-#pragma once
-
-#include <cstdint>
-
-#include "core/moe/ring/ring_shape.hpp"
-
-namespace npushmem::moe {
+// So the tail lies at the receiver and the head at the sender: each side polls its own memory, and only data, one word
+// per batch and one word per release cross the link.
 
 class RingLayout {
 public:

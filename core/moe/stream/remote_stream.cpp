@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/moe/combine_plan.hpp"
-#include "core/moe/stream/row_ring.hpp"
+#include "core/moe/stream/row_order.hpp"
 
 namespace npushmem::moe {
 namespace {
 
 std::uint64_t load(const std::uint64_t* word) {
-    // Acquire: pairs with the peer's signal, which comes behind what it tells of.
+    // Acquire: pairs with the peer's signal, which it sends after the data.
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
@@ -45,7 +45,8 @@ public:
             write_to_ring(ring_ + piece.at + i * step_, source + i * row_.value(), row_);
         }
     }
-    // A tail is behind its data: at the receiver by the transport's order, in a ring that lies here by the signal's.
+    // A tail follows its data: in a ring at the receiver by the transport's order, in a ring at this PE by the
+    // signal's.
     void commit(std::uint64_t tail) {
         memory_.fence();
         memory_.signal(work_.rings.word(work_.rings.layout.tail(memory_.my_pe())), tail, destination_);
@@ -88,7 +89,7 @@ private:
 };
 static_assert(RingReceiverPort<HostReceiverPort>);
 
-// A ring's state between calls, where the kernels have theirs.
+// A ring's state between calls, in the same lines as the kernels' states.
 template <class State>
 State read_state(const StreamCombine& work, Bytes line) {
     State state;
@@ -103,7 +104,7 @@ Fragment part_of(const StreamCombine& work, std::int32_t expert, int destination
     const auto count = static_cast<std::uint64_t>(work.send.length_table[entry]);
     if (work.chunks == 1) return {Rows{first}, Rows{count}};
     const std::uint64_t slots = rows_of(work.chunk, static_cast<std::uint32_t>(work.receive.top_k)).value();
-    // Inside a fragment slots rise.
+    // Slots ascend inside a fragment.
     const std::uint32_t* begin = work.send.slots + first;
     const std::uint32_t* from = std::lower_bound(begin, begin + count, chunk * slots);
     const std::uint32_t* to = std::lower_bound(from, begin + count, (chunk + 1) * slots);
@@ -131,7 +132,7 @@ public:
     ~SendTask() { std::memcpy(work_.rings.word(line_), &state_, sizeof state_); }
 
     [[nodiscard]] bool is_done() const { return left_ == 0; }
-    // Sends one batch if there is room for it. Whether it did.
+    // Sends one batch if it fits. Returns whether it did.
     Result<bool> step() {
         const std::uint64_t rows = next_rows();
         const Result<bool> room = ring_.try_reserve(Bytes{rows * step_});
@@ -141,7 +142,7 @@ public:
         left_ -= rows;
         return true;
     }
-    // Whether the peer has told anything since.
+    // Whether the peer has changed its head since the last read.
     [[nodiscard]] bool has_update() const { return port_.head() != state_.head; }
     [[nodiscard]] Status stall_status(std::chrono::nanoseconds waited, const Status& cause) const {
         return ring_full_status(ranks_, work_.rings.layout.shape(), {state_.head, state_.tail},
@@ -149,7 +150,7 @@ public:
     }
 
 private:
-    // Of the next batch.
+    // Number of rows in the next batch.
     [[nodiscard]] std::uint64_t next_rows() const {
         return std::min(left_, work_.rings.layout.shape().batch.value() / step_);
     }
@@ -195,7 +196,7 @@ public:
     ~ReceiveTask() { std::memcpy(work_.rings.word(line_), &state_, sizeof state_); }
 
     [[nodiscard]] bool is_done() const { return left_ == 0; }
-    // Takes what is there. Whether that was anything.
+    // Takes the available rows. Returns whether there were any.
     Result<bool> step() {
         const Result<Bytes> there = ring_.available(Bytes{left_ * step_});
         if (!there.ok()) return there.status();
@@ -216,7 +217,7 @@ public:
     }
 
 private:
-    // The piece, here: where the ring lies, or fetched from the sender's memory.
+    // The piece in local memory: in the ring itself, or fetched from the sender's memory.
     Result<const std::byte*> part(const RingPiece& piece) {
         const std::byte* part = work_.rings.ring_from(memory_.my_pe(), ranks_.peer) + piece.at;
         if (!work_.rings.pulls()) return part;
@@ -234,7 +235,7 @@ private:
                         send.layout.row_bytes().value());
             if (send.arrivals == nullptr) continue;
             std::uint64_t* counters = send.arrivals + (send.epoch & 1U) * send.layout.slots().value();
-            // Relaxed: of this PE alone, read after the launch that follows.
+            // Relaxed: only this PE accesses it, and reads it after the next launch.
             __atomic_fetch_add(counters + send.layout.in_buffer(*slots_), 1, __ATOMIC_RELAXED);
         }
         return {};
@@ -253,7 +254,7 @@ private:
     std::vector<std::byte> fetched_;
 };
 
-// One step of each task that is not done. Returns whether any made progress, or the first failure.
+// Runs one step of each unfinished task. Returns whether any made progress, or the first failure.
 template <class Task>
 Result<bool> step_all(std::vector<std::unique_ptr<Task>>& tasks) {
     bool moved = false;
@@ -295,14 +296,14 @@ private:
         return std::ranges::all_of(sends_, task_done) && std::ranges::all_of(receives_, task_done);
     }
 
-    // What was put must not be held back while this rank waits.
+    // The transport must not hold back puts while this rank waits.
     Result<bool> step_all_tasks() {
         const Result<bool> sent = step_all(sends_);
         if (!sent.ok()) return sent;
         const Result<bool> taken = step_all(receives_);
         if (!taken.ok()) return taken;
         const bool moved = sent.value() || taken.value();
-        // Also once when nothing moves any more: who finds nothing tells of the room that it has made.
+        // Also once after all progress has stopped: a receiver that finds no data publishes its head.
         if (moved || std::exchange(quiet_due_, false)) {
             if (Status s = memory_.quiet(); !s.ok()) return s;
         }
@@ -310,7 +311,7 @@ private:
         return moved;
     }
 
-    // Until any peer has told something.
+    // Waits until any peer has changed a word.
     [[nodiscard]] Status wait_for_peers() const {
         const auto updated = [](const auto& task) { return !task->is_done() && task->has_update(); };
         const auto begin = time_now();
@@ -337,7 +338,7 @@ Status exchange_remotely(SymmetricMemory& memory, const StreamCombine& work, std
                          std::chrono::nanoseconds limit) {
     RemoteExchange exchange(memory, work, chunk, limit);
     Status result = exchange.run();
-    // Rooms told at the very end.
+    // Completes the heads published at the end.
     const Status complete = memory.quiet();
     return result.ok() ? complete : result;
 }

@@ -7,7 +7,7 @@
 namespace npushmem::moe {
 namespace {
 
-// Where each expert's rows begin, and behind the last one where they end.
+// First row of each expert, and the end of the last expert's rows.
 std::vector<std::uint64_t> begins_of(std::span<const std::int32_t> experts, std::int32_t count) {
     std::vector<std::uint64_t> begins(static_cast<std::size_t>(count) + 1, 0);
     for (const std::int32_t expert : experts) {
@@ -17,7 +17,7 @@ std::vector<std::uint64_t> begins_of(std::span<const std::int32_t> experts, std:
     return begins;
 }
 
-// Puts a chunk's choices, the first of which is `first_slot`, at the end of the order.
+// Appends a chunk's choices, which start at `first_slot`, to the order.
 void add_chunk(RowOrder& order, std::span<const std::int32_t> experts, const ExpertPlacement& placement,
                std::uint64_t first_slot) {
     const std::int32_t ranks = placement.ranks();

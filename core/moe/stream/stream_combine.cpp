@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/moe/stream/row_ring.hpp"
-#include "core/moe/table_column.hpp"
+#include "core/moe/staged_copy.hpp"
+#include "core/moe/stream/row_order.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {
@@ -24,7 +24,7 @@ public:
           step_(ring_step(work.send.layout.row_bytes()).value()),
           holder_(work.rings.holder_to(core.my_pe(), destination)) {}
 
-    // The rows that the next write takes.
+    // Sets the rows for the next write.
     void stage(const std::byte* first) { first_ = first; }
 
     void copy(const RingPiece& piece) {
@@ -54,8 +54,8 @@ FragmentTables tables_of(const CombineSend& send) {
     return {send.offset_table, send.length_table, send.num_local_experts, send.num_ranks};
 }
 
-// One destination's rows, batch after batch. A batch is reserved whole before its first row is copied, and told of when
-// its last one is: who waits for room holds nothing back.
+// Sends one destination's rows, batch after batch. It reserves a whole batch before it copies the first row, and
+// commits after the last one, so a sender that waits for room has no uncommitted rows.
 class RowSender {
 public:
     RowSender(Core& core, const StreamCombine& work, int destination, Rows rows, RingSenderState& state)
@@ -89,7 +89,7 @@ private:
         if (const Status s = ring_.reserve(Bytes{reserved_ * step_}); !s.ok()) fail(work_, s);
     }
     void end_batch() {
-        // While the last copies are under way.
+        // Runs while the last copies are in flight.
         if (left_ > 0) ring_.prefetch_head(Bytes{next_batch() * step_});
         ring_.commit();
     }
@@ -100,10 +100,10 @@ private:
     std::uint64_t step_;
     std::uint64_t in_batch_;
     std::uint64_t left_;          // rows that are not yet written
-    std::uint64_t reserved_ = 0;  // of these, for which there is room
+    std::uint64_t reserved_ = 0;  // of these, rows with reserved room
 };
 
-// The first row of the fragment whose slot is not below `slot`: inside a fragment slots rise.
+// The first row of the fragment whose slot is not below `slot`; slots ascend inside a fragment.
 std::uint64_t first_row_from(Core& core, const StreamCombine& work, Fragment fragment, std::uint64_t slot) {
     std::uint64_t begin = fragment.first.value();
     std::uint64_t end = begin + fragment.count.value();
@@ -117,7 +117,7 @@ std::uint64_t first_row_from(Core& core, const StreamCombine& work, Fragment fra
     return begin;
 }
 
-// Calls visit(fragment) for what each expert has for the destination in a chunk.
+// Calls visit(fragment) for each expert's rows for the destination in a chunk.
 template <class Visit>
 void for_each_part(Core& core, const StreamCombine& work, int destination, std::uint64_t chunk, const Visit& visit) {
     const std::uint64_t slots = rows_of(work.chunk, static_cast<std::uint32_t>(work.receive.top_k)).value();
@@ -162,7 +162,7 @@ void place_row(Core& core, const StreamCombine& work, int source, std::uint32_t 
     core.put(to, from, row, core.my_pe());
 }
 
-// Puts the rows of a part of the ring into their slots. Returns how many there were.
+// Puts the rows of a piece of the ring into their slots. Returns their number.
 std::uint64_t place_rows(Core& core, const StreamCombine& work, int source, const RingPiece& piece,
                          const std::uint32_t* slots) {
     const CombineSend& send = work.send;
@@ -227,7 +227,7 @@ void moe_combine_stream(Core& core, const StreamCombine& work) {
         moe_combine_exchange(core, work, chunk);
         core.core_barrier();
         moe_combine_reduce(core, work, chunk);
-        // The slots may be filled again.
+        // From here on the slots may be overwritten.
         if (chunk + 1 < work.chunks) core.core_barrier();
     }
 }

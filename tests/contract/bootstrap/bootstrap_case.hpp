@@ -1,10 +1,10 @@
-// The cases of the bootstrap contract. Every rank of the job runs all of them, in the same order; each opens the plugin
-// anew, so a case that ends with a failed job does not spoil the next.
+// The cases of the bootstrap contract. Every rank of the job runs all of them, in the same order; each case opens the
+// plugin again, so a case that ends with a failed job does not affect the next.
 #pragma once
 
 #include <vector>
 
-#include "tests/contract/bootstrap/subject.hpp"
+#include "tests/contract/bootstrap/forked_ranks.hpp"
 
 namespace npushmem::contract {
 

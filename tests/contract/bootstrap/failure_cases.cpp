@@ -1,4 +1,4 @@
-// A rank that gives up, and one that goes without a word: nobody waits for it for ever, and all learn why.
+// A rank that aborts, and a rank that exits silently: no rank waits without end, and all get the reason.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@ constexpr const char* reason = "the moon is in the wrong house (42)";
 
 std::set<int> leaving_ranks(int nranks) { return {0, nranks / 2, nranks - 1}; }
 
-// Asks until it hears of a failure: check() may not wait itself.
+// Polls until a failure is reported: check() itself must not wait.
 Status await_failure(Bootstrap& job) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (;;) {
@@ -39,7 +39,7 @@ void abort_wakes_everyone(const BootstrapSubject& subject, int leaving_rank, boo
         return job.abort(reason);
     }
     std::vector<std::byte> all(100000 * static_cast<std::size_t>(job.nranks()));
-    // The abort may overtake the first barrier's end.
+    // The abort may arrive before the end of the first barrier.
     Status status = job.barrier();
     if (status.ok()) status = in_allgather ? job.allgather(std::span(all).first(100000), all) : job.barrier();
     expect_cause(status);
@@ -72,7 +72,7 @@ void all_may_abort_at_once(const BootstrapSubject& subject) {
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     const Status status = opened.value()->barrier();
     opened.value()->abort(reason);
-    // Another rank's abort may come while this one is still on its way out of the barrier.
+    // Another rank's abort may arrive while this rank is leaving the barrier.
     if (!status.ok()) {
         expect_cause(status);
     }

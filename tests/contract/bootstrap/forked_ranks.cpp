@@ -13,14 +13,14 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/opened_plugin.hpp"
+#include "core/plugin/opened_bootstrap.hpp"
 
 namespace npushmem::contract {
 namespace {
 
 using Id = std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES>;
 
-// What rank 0 writes for each of the others: a mark, and an id behind it.
+// Message of rank 0 to each other rank: a mark followed by an id.
 struct IdMessage {
     enum class Mark : unsigned char { id = 1, none = 2, failed = 3 };
 
@@ -29,8 +29,8 @@ struct IdMessage {
 };
 static_assert(sizeof(IdMessage) <= PIPE_BUF, "a message is read whole or not at all");
 
-// The way of these messages. Each process closes the end that it does not use, so that the end of rank 0 ends the wait
-// of the others.
+// The pipe for these messages. Each process closes the end that it does not use, so that the other ranks stop waiting
+// if rank 0 exits.
 class IdPipe {
 public:
     IdPipe() {
@@ -67,7 +67,7 @@ std::string hex(const Id& id) {
     return out;
 }
 
-// A plugin that makes no ids may do without: its ranks find each other by its own configuration.
+// A plugin without ids may not need them: its configuration connects its ranks.
 IdMessage made_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host) {
     IdMessage message;
     const Status made = make_uniqueid(plugin, host.table(), message.id);
@@ -77,7 +77,7 @@ IdMessage made_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host) {
     return message;
 }
 
-// Made in the rank's own process and after the fork, because making an id starts a thread.
+// Rank 0 makes the id in its own process, after the fork, because this starts a thread.
 IdMessage exchange_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe) {
     IdMessage message;
     if (rank != 0) {
@@ -94,7 +94,7 @@ IdMessage exchange_id(const LoadedBootstrap& plugin, const fakes::FakeHost& host
 int run_rank(const LoadedBootstrap& plugin, fakes::FakeHost& host, int rank, int ranks, IdPipe& pipe,
              const std::function<int()>& body) {
     ::alarm(rank_timeout_seconds);
-    (void)std::signal(SIGPIPE, SIG_DFL);  // a plugin that runs into it must be seen
+    (void)std::signal(SIGPIPE, SIG_DFL);  // a plugin that causes it must fail visibly
     host.set("PE", std::to_string(rank));
     host.set("NPES", std::to_string(ranks));
     const IdMessage given =

@@ -1,4 +1,4 @@
-// Allgather: every size, every rank's bytes at its place, again and again.
+// Allgather: every size, every rank's bytes in their place, repeatedly.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Buffer = std::vector<std::byte>;
 
-// Differs by rank, round and place, so that no byte can stand for another.
+// Bytes differ by rank, round and position, so that any misplaced byte is detected.
 Buffer pattern_of(int rank, std::size_t round, std::size_t bytes) {
     Buffer out(bytes);
     std::uint32_t state = static_cast<std::uint32_t>(rank) * 2654435761U + static_cast<std::uint32_t>(round) + 1U;

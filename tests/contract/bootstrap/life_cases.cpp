@@ -1,14 +1,37 @@
-// Joining and leaving, and what the plugin says of itself.
+// Joining and leaving, and the plugin's description of itself.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
+#include <filesystem>
+#include <ostream>
 #include <thread>
 
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
-#include "tests/contract/bootstrap/process_facts.hpp"
 
 namespace npushmem::contract {
+
+// Resources of a process that a plugin could leak.
+struct ProcessFacts {
+    long descriptors;
+    long threads;
+
+    static ProcessFacts now() { return {entries("/proc/self/fd"), entries("/proc/self/task")}; }
+    // Not more of either.
+    friend bool operator<=(const ProcessFacts& a, const ProcessFacts& b) {
+        return a.descriptors <= b.descriptors && a.threads <= b.threads;
+    }
+    friend std::ostream& operator<<(std::ostream& out, const ProcessFacts& facts) {
+        return out << facts.descriptors << " descriptors, " << facts.threads << " threads";
+    }
+
+private:
+    static long entries(const char* folder) {
+        const std::filesystem::directory_iterator all(folder);
+        return std::distance(begin(all), end(all));
+    }
+};
+
 namespace {
 
 void describes_itself(const BootstrapSubject& subject) {
@@ -33,7 +56,7 @@ void ranks_are_numbered(const BootstrapSubject& subject) {
     for (int rank = 0; rank < job.nranks(); ++rank) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)], rank);
 }
 
-// A rank that has left the last barrier goes at once; those that are still in it must not suffer.
+// A rank that leaves the last barrier exits at once; this must not disturb ranks that are still in it.
 void joins_and_leaves_repeatedly(const BootstrapSubject& subject) {
     for (int round = 0; round < 10; ++round) {
         auto opened = subject.open();
@@ -50,7 +73,7 @@ void joins_and_leaves_without_a_call(const BootstrapSubject& subject) {
     }
 }
 
-// What serves other ranks may outlive a start by the moment that it takes to hear that they are gone.
+// Services for other ranks may outlive a session for a moment, until they see that those ranks have left.
 void expect_return_to(const ProcessFacts& before) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!(ProcessFacts::now() <= before) && std::chrono::steady_clock::now() < until)
@@ -58,7 +81,7 @@ void expect_return_to(const ProcessFacts& before) {
     EXPECT_LE(ProcessFacts::now(), before);
 }
 
-// Every rank does the same, so what one start after another leaves behind would add up.
+// Every rank does the same, so leaks of successive starts would add up.
 void leaves_nothing_behind(const BootstrapSubject& subject) {
     const auto once = [&](bool fail) {
         auto opened = subject.open();
@@ -67,7 +90,7 @@ void leaves_nothing_behind(const BootstrapSubject& subject) {
         if (fail) opened.value()->abort("this start is given up");
         ASSERT_TRUE(status.ok() || fail) << status.message();
     };
-    once(false);  // what a process makes once and keeps
+    once(false);  // allocates resources that a process makes once and keeps
     const ProcessFacts before = ProcessFacts::now();
     for (const bool fail : {false, true, false, true, false}) once(fail);
     expect_return_to(before);

@@ -12,10 +12,10 @@
 #include <cstring>
 #include <iostream>
 
-#include "core/base/config.hpp"
-#include "core/base/streams.hpp"
+#include "core/base/environment.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/plugin_finder.hpp"
+#include "core/plugin/search_path.hpp"
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
 #include "tests/contract/bootstrap/forked_ranks.hpp"
 #include "tests/contract/bootstrap/reserved_port.hpp"
@@ -78,9 +78,9 @@ Status fill_in_port(std::string& value, const ReservedPort& port) {
     return {};
 }
 
-// What a rank is told in a real job: the environment, and over it what this program was told.
+// The variables of a rank, as in a real job: the environment, overridden by this program's options.
 Status configure(const Options& options, const ReservedPort& port, fakes::FakeHost& host) {
-    host.set("BOOTSTRAP_TIMEOUT", "20s");  // who waits for a rank that has failed a test waits no longer
+    host.set("BOOTSTRAP_TIMEOUT", "20s");  // limit of the wait for a rank that has failed a test
     for (const auto& [name, value] : ProcessEnvironment().npushmem_variables()) host.set(name.substr(9), value);
     for (const auto& setting : options.config) {
         const auto equals = setting.find('=');

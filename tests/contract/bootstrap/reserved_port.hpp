@@ -1,5 +1,5 @@
-// A port that the system has chosen. Until the end no other program gets it, but one that asks for its number may
-// listen there, as long as it sets SO_REUSEADDR.
+// A port chosen by the system. During the object's life no other program gets it from the system, but a program may
+// listen on this number if it sets SO_REUSEADDR.
 #pragma once
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ public:
         if (socket_ >= 0) ::close(socket_);
     }
 
-    // 0 when no port could be reserved; error() is the errno of that.
+    // 0 if no port could be reserved; error() then returns the errno.
     [[nodiscard]] int number() const { return number_; }
     [[nodiscard]] int error() const { return error_; }
 

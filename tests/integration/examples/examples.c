@@ -1,4 +1,4 @@
-/* The examples of npushmemx.h and npushmem/moe.h, with what they take from the program around them. Under npushmem-run,
+/* The examples of npushmemx.h and npushmem/moe.h, with the surrounding program that they need. Runs under npushmem-run
  * with 3 PEs. Exits with the number of failures. */
 #include <stdint.h>
 #include <stdio.h>
@@ -46,12 +46,12 @@ static void team_example(int my_index) {
     npushmem_team_destroy(team);
 }
 
-/* ---- npushmem/moe.h: rows of ones, as bfloat16, which the experts leave as they are. The sum of 8 such rows with
- * weights of 1/8 is one as well. ---- */
+/* ---- npushmem/moe.h: rows of ones, as bfloat16, which the experts leave unchanged. The sum of 8 such rows with
+ * weights of 1/8 is also one. ---- */
 
 static const uint16_t one = 0x3F80;
 
-/* Of one layer on this PE. */
+/* State of one layer on this PE. */
 struct layer {
     uint16_t in[tokens * hidden];
     uint16_t out[tokens * hidden];

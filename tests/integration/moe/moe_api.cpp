@@ -1,5 +1,5 @@
-// The C API of an MoE layer's communication, used as a program without kernels uses it: every rank, exact results, and
-// refusals that reach every rank and leave the handle usable.
+// The C API of an MoE layer's communication, as a program without kernels uses it: every rank, exact results, and
+// rejections that reach every rank and leave the handle usable.
 #include <cstdint>
 #include <vector>
 
@@ -60,7 +60,7 @@ public:
         handle_ = nullptr;
     }
 
-    // A whole layer whose experts add their number to what they get: tokens there, rows back.
+    // A whole layer whose experts add their number to their input.
     void pass_and_check(Checker& check, int call) {
         std::vector<float> in(static_cast<std::size_t>(tokens_ * hidden));
         for (int i = 0; i < tokens_ * hidden; ++i) in[static_cast<std::size_t>(i)] = token_element(job_.me, i, call);
@@ -77,7 +77,7 @@ public:
         check_passed(check, out, call);
     }
 
-    // The same in steps, between which other layers may be under way.
+    // The same in steps, between which other layers may run.
     void start_dispatch(Checker& check, int call) {
         call_ = call;
         out_.assign(static_cast<std::size_t>(tokens_ * hidden), 0.0F);
@@ -204,7 +204,7 @@ void test_calls(Checker& check, const Job& job) {
     first.close();
 }
 
-// Layers one after the other, and two under way at a time.
+// Layers one after another, and two at the same time.
 void test_whole_layers(Checker& check, const Job& job) {
     Layer first(job);
     Layer second(job);
@@ -233,8 +233,8 @@ void test_every_mode(Checker& check, const Job& job) {
     }
 }
 
-// Three layers, of which one is always at its experts while the dispatch or the combine of others is under way. The
-// last one is in the mode that needs most of the other PEs.
+// Three layers: one is always at its experts while the dispatch or combine of others runs. The last one uses the mode
+// that needs the most from other PEs.
 void test_layers_that_overlap(Checker& check, const Job& job) {
     Layer first(job);
     Layer second(job);
@@ -252,7 +252,7 @@ void test_layers_that_overlap(Checker& check, const Job& job) {
         second.start_combine(check);
         third.run_experts(check);
         third.start_combine(check);
-        // The end of one is not that of another.
+        // The end of one layer's call does not end another's.
         for (Layer* layer : {&third, &first, &second}) layer->finish(check);
     }
     third.close();
@@ -260,7 +260,7 @@ void test_layers_that_overlap(Checker& check, const Job& job) {
     first.close();
 }
 
-// While a call is under way; and reset and destruction end it.
+// Other calls during a running call are rejected; reset and destruction end it.
 void test_refused_under_way(Checker& check, const Job& job) {
     Layer layer(job);
     if (!layer.open(check)) return;
@@ -286,7 +286,7 @@ void test_refused_under_way(Checker& check, const Job& job) {
     layer.close();
 }
 
-// More rows than one PE has room for: refused on all PEs, and the next call goes on.
+// More rows than the capacity of a PE: all PEs reject the call, and the next call works.
 void test_refused_dispatch(Checker& check, const Job& job) {
     Layer layer(job);
     if (!layer.open(check)) return;
@@ -372,7 +372,7 @@ void test_refused_plan(Checker& check, const Job& job) {
     layer.close();
 }
 
-// One rank's refused call must end the calls of all, and the message must say so.
+// One rank's rejected call must end the calls of all ranks, and the message must name it.
 void test_refused_call(Checker& check, const Job& job) {
     Layer layer(job);
     if (!layer.open(check)) return;

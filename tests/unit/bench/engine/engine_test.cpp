@@ -1,13 +1,29 @@
-#include "bench/engine/engine.hpp"
-
+// A clock that only the test advances; each reading costs the time that the test sets.
 #include <gmock/gmock.h>
 
 #include <deque>
 #include <set>
 
-#include "tests/fakes/fake_clock.hpp"
+#include "bench/engine/engine.hpp"
+
+namespace npushmem::fakes {
+
+class FakeClock final : public bench::Clock {
+public:
+    explicit FakeClock(std::chrono::nanoseconds reading = {}) : reading_(reading) {}
+
+    std::chrono::nanoseconds now() override { return now_ += reading_; }
+    void pass(std::chrono::nanoseconds time) { now_ += time; }
+
+private:
+    std::chrono::nanoseconds reading_;
+    std::chrono::nanoseconds now_{0};
+};
+
+}  // namespace npushmem::fakes
 
 namespace npushmem::bench {
+
 namespace {
 
 using std::chrono::nanoseconds;
@@ -39,7 +55,7 @@ private:
 
 class EngineTest : public testing::Test {
 protected:
-    // A thing that takes this long each time, and `first` more the first time.
+    // An operation with this duration, and `first` more the first time.
     Variant taking(nanoseconds each, bool baseline = true, nanoseconds first = {}) {
         return {"thing",
                 [this, each, first, cold = true](std::uint64_t iterations) mutable {
@@ -114,7 +130,7 @@ TEST_F(EngineTest, GivesTheRatioToEachBaseline) {
     EXPECT_DOUBLE_EQ(result.variants[2].ratio.mad, 0);
 }
 
-// What slows all variants of a round down alike leaves the ratio alone.
+// A slowdown of all variants of a round does not change the ratio.
 TEST_F(EngineTest, RatiosArePairedWithinARound) {
     std::uint64_t calls = 0;
     auto drifting = [&](int each) {
@@ -184,4 +200,5 @@ TEST_F(EngineTest, ACommandForNoVariantStops) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::bench

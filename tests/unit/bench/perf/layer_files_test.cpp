@@ -1,4 +1,4 @@
-// What npushmem-perf combine and dispatch write: reports, samples as CSV, medians as SVG.
+// The output of npushmem-perf combine and dispatch: reports, samples as CSV, medians as SVG.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/perf/combine_report.hpp"
-#include "bench/perf/dispatch_report.hpp"
+#include "bench/perf/moe/moe_reports.hpp"
 
 namespace npushmem::perf {
 namespace {
@@ -76,7 +75,7 @@ Rows parsed_csv(const std::string& text) {
     return rows;
 }
 
-// Seconds by measurement, in the order of their iterations; checks what every line must be like.
+// Returns seconds by measurement, in the order of iterations; checks the form of every line.
 std::map<std::string, std::vector<double>> samples_of(const Rows& rows, const std::map<std::string, int>& bytes) {
     EXPECT_THAT(rows.at(0), ElementsAre("measurement", "iteration", "seconds", "bytes"));
     std::map<std::string, std::vector<double>> samples;
@@ -119,7 +118,7 @@ struct Element {
     std::string text;
 };
 
-// The elements of a document that has no others than these in one <svg>.
+// Returns the elements of a document that has only these elements, in one <svg>.
 std::vector<Element> parsed_svg(const std::string& document) {
     static const std::regex whole(R"(<svg( [^>]*)>\n([^]*)</svg>\n)");
     static const std::regex element(R"(<(text|rect|line)((?: [a-z0-9-]+="[^"<]*")*)(?:/>|>([^<]*)</\1>)\n)");

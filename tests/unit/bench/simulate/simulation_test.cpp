@@ -58,7 +58,7 @@ TEST(Simulation, ATokenGoesRoundTwice) {
 }
 
 TEST(Simulation, LookingAtAnotherTakesARoundTrip) {
-    // Seven looks one after the other, then the releases, and the word that the last one has arrived.
+    // Seven polls one after another, then the releases, and the word of the last arrival.
     const Outcome outcome = run("central_counter", 8);
     EXPECT_DOUBLE_EQ(outcome.nanoseconds, 7 * 2 * (1000 + 50) + 6 * 70 + 50 + 2 * 1000);
     EXPECT_EQ(outcome.messages, 7U * 2 + 7);
@@ -89,7 +89,7 @@ TEST(Simulation, TheSameTwiceIsTheSame) {
     EXPECT_EQ(run("tree", 1000, 64, shared).nanoseconds, run("tree", 1000, 64, shared).nanoseconds);
 }
 
-// With many members on a core, each needs at least a turn, and who blocks in every round needs many.
+// With many members on a core, each needs at least one turn, and a member that blocks in every round needs many.
 TEST(Simulation, SharedCoresTurnTheOrderRound) {
     const Model shared{.node = {50, 5, 10}, .network = {}, .turn = 800, .cores_per_node = 2};
     const Outcome counter = run("shared_counter", 64, 64, shared);

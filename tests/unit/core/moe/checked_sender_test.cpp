@@ -1,4 +1,4 @@
-// The direct sender in the device's form, in checked mode: what is announced has arrived, however many cores share a
+// The direct sender in the device's form, in checked mode: signalled rows have arrived, for any number of cores per
 // destination.
 #include <gmock/gmock.h>
 
@@ -42,7 +42,7 @@ public:
         }
     }
 
-    // Every core then reads what has been announced to its PE; `awaited`: by so many ranks.
+    // Every core then reads the rows signalled to its PE; `awaited`: number of ranks it waits for.
     CheckReport run(int cores, int awaited = sender_shape.ranks) {
         return job_->run(npu::LaunchConfig(cores), [&, awaited](Core& core) {
             moe_combine_direct_sender(core, work_of(core.my_pe()));
@@ -71,7 +71,7 @@ private:
         }
     }
 
-    // A byte that was copied in, with the unit of 32 bytes around it.
+    // A copied byte, with the 32-byte unit around it.
     static std::byte fetched(Core& core, const std::byte* region, std::uint64_t at) {
         const auto unit = core.ub_alloc<std::byte>(npu::ub_alignment);
         core.data_copy(unit, npu::gm(region + at / unit.size() * unit.size(), unit.size()), unit.size());

@@ -1,5 +1,5 @@
-// Controls: what the proofs of the combine would miss if they proved nothing. Each makes one mistake on one rank,
-// behind the checks of the interface, and must be noticed.
+// Controls of the combine's tests. Each makes one error on one rank, behind the checks of the interface, and the tests
+// must detect it.
 #include <gmock/gmock.h>
 
 #include <utility>
@@ -77,7 +77,7 @@ TEST(CombineControls, RowsThatAreSwappedShowInThePayload) {
     });
 }
 
-// In the other modes the order is what tells the receiver where a row belongs.
+// In the other modes the order of the rows determines their slots.
 TEST(CombineControls, RowsOfAnotherFragmentShowInThePayloadOfEveryMode) {
     const auto shift = [](CombinePlan& plan) {
         std::int32_t& offset = plan.offset_table[plan.entry(expert_for_1(plan), 1)];

@@ -1,4 +1,4 @@
-// A test bench for Combine: a thread per PE, each with a device, buffers, payload and reference.
+// Fixture for Combine: one thread per PE, each with a device, buffers, payload and reference.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/moe/payload.hpp"
 #include "core/moe/combine.hpp"
-#include "core/moe/payload.hpp"
-#include "core/moe/reference.hpp"
-#include "core/moe/stream/row_ring.hpp"
+#include "core/moe/stream/row_order.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
 #include "tests/unit/core/moe/thread_pe.hpp"
 #include "tests/unit/core/moe/typed_element.hpp"
@@ -45,12 +44,12 @@ public:
     }
     void close() { engine_.reset(); }
 
-    // Gives this PE's part of the routing to the library, and takes it as what to expect.
+    // Sets this PE's part of the routing in the library and as the expectation.
     bool route(const Routing& routing) {
         adopt(routing);
         return succeeded(engine_->set_routing(own_));
     }
-    // As what to expect only.
+    // Sets it as the expectation only.
     void adopt(const Routing& routing) {
         routing_ = routing;
         own_ = routing_.rank(static_cast<std::size_t>(pe()));
@@ -67,7 +66,7 @@ public:
 
     bool combine() { return succeeded(engine_->combine(x_.data(), out_.data())); }
 
-    // "" or the first element that is not the reference's.
+    // Returns "" or the first element that differs from the reference.
     std::string first_difference(std::uint64_t salt) {
         for (std::size_t token = 0; token < own_.tokens(config_.top_k); ++token) {
             for (std::int64_t c = 0; c < config_.hidden; ++c) {
@@ -146,7 +145,8 @@ inline CombineConfig config_for(const CaseShape& shape, std::int64_t hidden) {
     return config;
 }
 
-// `calls` calls in a row with the payload of each; every one exact, audited, canaries whole.
+// Runs `calls` calls in a row, each with its own payload. Every result must be exact, audited, and with intact
+// canaries.
 inline void expect_exact(const Routing& routing, const CombineConfig& config, int calls = 3, int blocks = 20) {
     CombineFixture bench(routing.ranks(), config, blocks);
     bench.run([&](CombinePe& pe) {

@@ -1,4 +1,5 @@
-// Refusals and failures of the combine: before a byte moves, on every rank alike, and nobody waits for ever.
+// Rejections and failures of the combine: they occur before any byte moves, are the same on every rank, and leave no
+// rank waiting.
 #include <gmock/gmock.h>
 
 #include <vector>
@@ -76,7 +77,7 @@ TEST(CombineRefusals, AHeapThatIsTooSmallSaysForWhat) {
     });
 }
 
-// A rank whose call is refused does not leave the others waiting for their deadline.
+// A rank whose call is rejected does not leave the others waiting until their timeout.
 TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
     const CaseShape shape{3, 6, 2, 5, 38, 0.0};
     const Routing routing = random_routing(shape);
@@ -96,7 +97,7 @@ TEST(CombineRefusals, ARefusedCallOfOneRankEndsTheCallsOfAll) {
     });
 }
 
-// What each of four ranks returns when ranks 1 and 2 refuse the same call.
+// The results of four ranks when ranks 1 and 2 reject the same call.
 std::vector<Status> results_of_two_refusals(const CombineConfig& config, const Routing& routing) {
     std::vector<Status> results(4);
     CombineFixture bench(4, config);
@@ -112,7 +113,7 @@ std::vector<Status> results_of_two_refusals(const CombineConfig& config, const R
     return results;
 }
 
-// A combine begins without a round of agreement. All ranks report the reason of the one that failed first.
+// A combine starts without an agreement. All ranks report the reason of the rank that failed first.
 TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobodyWaits) {
     const CaseShape shape{4, 8, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
@@ -157,7 +158,7 @@ TEST(CombineRefusals, CombineBeforeRoutingIsRefused) {
     });
 }
 
-// A rank that never calls: the others' deadline passes, and the message says who is missing and how far it got.
+// If a rank never calls, the others time out, and the message names the missing rank and its last call.
 TEST(CombineRefusals, ARankThatNeverCallsIsNamedAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 41};  // a third rank could be late as well
     const Routing routing = random_routing(shape);

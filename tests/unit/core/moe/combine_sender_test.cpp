@@ -1,5 +1,4 @@
-// The sender's kernel alone: bytes of any row size into the right slots, and controls that show what the proofs would
-// see if it went wrong.
+// The sender's kernel alone: rows of any size in the right slots, and controls that the tests detect errors.
 #include "core/moe/combine_sender.hpp"
 
 #include <gmock/gmock.h>
@@ -8,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "bench/moe/payload.hpp"
 #include "core/moe/combine_plan.hpp"
-#include "core/moe/payload.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 #include "tests/fakes/thread_world.hpp"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr auto untouched = std::byte{0xEE};
 
-// One PE after the other sends; nobody needs to wait for anybody, so one thread is enough.
+// The PEs send one after another and need not wait, so one thread is enough.
 class SenderWorld {
 public:
     SenderWorld(const CaseShape& shape, std::size_t row_bytes)
@@ -56,7 +55,7 @@ public:
         ASSERT_TRUE(status.ok()) << status.message();
     }
 
-    // "" or what is wrong with the memory of a rank after all have sent in `epoch` only.
+    // Returns "" or the first error in a rank's memory after all have sent, in `epoch` only.
     [[nodiscard]] std::string wrong(int rank, std::uint64_t epoch) const {
         std::vector<std::byte> image(layout_.total().value(), untouched);
         const auto& ids = routing_.expert_ids[static_cast<std::size_t>(rank)];
@@ -101,8 +100,8 @@ private:
 
 constexpr CopyRoute all_routes[] = {CopyRoute::staged, CopyRoute::direct, CopyRoute::streaming};
 
-// Every byte of every receiver's memory: rows where they belong, signals, and nothing else changed - no padding behind
-// a row, no canary, not the other buffer.
+// Every byte of every receiver's memory: rows in their slots, signals, and no other change: not in the padding behind a
+// row, a canary, or the other buffer.
 void expect_exact_bytes(const CaseShape& shape, std::size_t row_bytes, CopyRoute route, int blocks) {
     SenderWorld world(shape, row_bytes);
     for (int pe = 0; pe < shape.ranks; ++pe) world.send(pe, 7, route, blocks);
@@ -141,7 +140,7 @@ TEST(CombineSender, FragmentsWithMoreRowsThanOneCopyTakes) {
     expect_exact_bytes({1, 1, 2, 2500, 4, 0.0}, 1, CopyRoute::staged, 1);
 }
 
-// Controls: what goes wrong is seen.
+// Controls: the tests detect errors.
 TEST(CombineSender, ADroppedRowIsSeen) {
     SenderWorld world({2, 2, 2, 3, 5, 0.0}, 40);
     auto& lengths = world.plans()[0].length_table;

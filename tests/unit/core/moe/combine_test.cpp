@@ -1,4 +1,4 @@
-// The combine end to end, in one process: a thread per PE, each with a device of its own, over one array.
+// The combine end to end, in one process: one thread per PE, each with its own device, over one array.
 #include "core/moe/combine.hpp"
 
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/moe/routing_generator.hpp"
+#include "bench/moe/routing_generator.hpp"
 #include "tests/unit/core/moe/combine_fixture.hpp"
 
 namespace npushmem::moe {
@@ -87,7 +87,7 @@ TEST(Combine, RanksWithoutTokens) {
     }
 }
 
-// From even to nearly all for a few experts, over all groups of experts and half of them.
+// From an even distribution to nearly all tokens at a few experts, over all expert groups and over half of them.
 TEST(Combine, EverySkewOfRoutingInEveryMode) {
     for (const double zipf : {0.0, 0.6, 1.0, 1.4}) {
         for (const std::int32_t groups : {1, 4}) {
@@ -137,8 +137,8 @@ TEST(Combine, AFewBlocksServeManyRanks) {
     });
 }
 
-// No barrier, no clearing: random delays let ranks drift as far as the protocol allows. With one buffer instead of two,
-// or with signals only to ranks that get rows, rows of one call would be overwritten by the next and this fails.
+// Without barrier or clearing, random delays let ranks drift as far as the protocol allows. With one buffer instead of
+// two, or with signals only to ranks that get rows, the next call would overwrite rows and this test would fail.
 TEST(Combine, ManyCallsInARowWithRanksThatDrift) {
     CaseShape shape{4, 8, 2, 3, 26};
     shape.absent = 0.6;
@@ -158,8 +158,7 @@ TEST(Combine, ManyCallsInARowWithRanksThatDrift) {
     });
 }
 
-// One rank enters each call only when all others have long been in it: they must wait for it, and what they have sent
-// it must still be there.
+// One rank enters each call long after all others: they must wait for it, and their rows must remain intact.
 TEST(Combine, ADelayedReceiverLosesNothing) {
     const CaseShape shape{3, 6, 2, 4, 27};
     const Routing routing = random_routing(shape);
@@ -243,7 +242,7 @@ TEST(Combine, EverythingIsGivenBack) {
     });
 }
 
-// Tables of the caller's own: fragments in reverse order, with gaps, rows inside a fragment reversed.
+// The caller's own tables: fragments in reverse order, with gaps, and rows inside a fragment reversed.
 PlanTables shuffled(const CombinePlan& plan, std::vector<std::int32_t>& offsets, std::vector<std::uint32_t>& slots) {
     offsets.assign(plan.offset_table.size(), 0);
     slots.clear();

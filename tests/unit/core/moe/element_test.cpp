@@ -44,7 +44,7 @@ TEST(Half, EveryPatternSurvivesTheWayThroughFloat) {
     }
 }
 
-// Between neighbours: the middle goes to the even one, its float neighbours to the nearer one.
+// Between two neighbours, the middle rounds to the even one, and its float neighbours to the nearer one.
 template <class Element>
 void expect_rounding_between(std::uint16_t low) {
     const auto next = static_cast<std::uint16_t>(low + 1);

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "core/moe/payload.hpp"
-#include "core/moe/reference.hpp"
+#include "bench/moe/payload.hpp"
 
 namespace npushmem::moe {
 namespace {
 
 constexpr std::size_t max_rows = 9;
 
-// Rows of one token in an element type, with one element behind each row and the output that must not be touched.
+// Rows of one token in an element type, with one more element behind each row and behind the output that must stay
+// unchanged.
 template <class Input, class Output>
 class Sum {
 public:

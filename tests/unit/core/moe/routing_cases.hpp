@@ -1,4 +1,4 @@
-// Routings for tests: random ones over all the shapes of the test matrix, with absent choices and ranks without tokens.
+// Random routings for all shapes of the test matrix, with absent choices and ranks without tokens.
 #pragma once
 
 #include <algorithm>

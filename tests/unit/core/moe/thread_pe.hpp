@@ -1,4 +1,4 @@
-// One PE of a test that runs a thread per PE: memory, fabric and device, and the bench that starts the threads.
+// One PE of a test with a thread per PE: memory, fabric and device; and the fixture that starts the threads.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace npushmem::moe {
 
-// A copy is of the same PE: another layer on its memory and device.
+// A copy is the same PE: another layer on its memory and device.
 class ThreadPe {
 public:
     ThreadPe(fakes::ThreadWorld& world, int pe, int blocks, bool window)
@@ -29,7 +29,7 @@ public:
     [[nodiscard]] int pe() const { return pe_; }
     [[nodiscard]] fakes::ThreadMemory& memory() { return *memory_; }
     [[nodiscard]] fakes::ThreadFabric& fabric() { return *fabric_; }
-    // Of the last call that failed, "" if it did not.
+    // Message of the last call, "" if it succeeded.
     [[nodiscard]] const std::string& error() const { return error_; }
     void barrier() { world_.barrier(); }
 
@@ -55,7 +55,7 @@ public:
     ThreadFixture(int pes, const Config& config, std::size_t heap, int blocks, bool window)
         : world_(pes, heap), config_(config), blocks_(blocks), window_(window) {}
 
-    // body on a thread per PE. An engine still open at the end is closed after all PEs got there.
+    // Runs body on a thread per PE. Closes an open engine after all PEs have finished.
     void run(const std::function<void(Pe&)>& body) {
         world_.run([&](int pe) {
             Pe self(world_, config_, pe, blocks_, window_);

@@ -1,4 +1,4 @@
-// Elements of a type that is known at run time only.
+// Elements whose type is known at run time only.
 #pragma once
 
 #include <cstddef>

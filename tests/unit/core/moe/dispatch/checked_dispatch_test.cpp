@@ -1,5 +1,5 @@
-// The kernels of the dispatch in checked mode, with all they touch in watched memory: no finding under any schedule and
-// everything in its place; and a finding when rows are read before they were waited for.
+// The kernels of the dispatch in checked mode, with all data in watched memory: no finding and correct results under
+// any schedule; and a finding if a kernel reads rows without waiting for them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -72,7 +72,7 @@ public:
         return work;
     }
 
-    // "" or what is not as the plain reference has it.
+    // Returns "" or the first difference to the plain reference.
     std::string wrong(std::uint64_t epoch) {
         for (int pe = 0; pe < shape.ranks; ++pe) {
             const DispatchWork work = work_of(pe, epoch);

@@ -1,5 +1,5 @@
-// Refusals and failures of the dispatch: before a row moves, on every rank alike, nobody waits for ever, and how a
-// layer comes back from a failure.
+// Rejections and failures of the dispatch: they occur before any row moves, are the same on every rank, and leave no
+// rank waiting; and recovery from a failure.
 #include <gmock/gmock.h>
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What is refused leaves the layer as it was, and the next call follows at once.
+// A rejected call leaves the layer unchanged, and the next call may follow at once.
 void expect_old_layer_and_next(LayerPe& pe, const Routing& routing) {
     EXPECT_EQ(pe.difference(routing, 1), "");
     pe.run_experts(routing, 1);
@@ -119,8 +119,7 @@ TEST(DispatchRefusals, TablesOfTheCallersOwnNeedARoutingThatAllHaveSeen) {
     });
 }
 
-// A rank that never calls is named at the deadline; later calls say why they are refused; a reset brings the layer
-// back.
+// The timeout names a rank that never calls; later calls are rejected with the reason; a reset restores the layer.
 TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetRepairsTheLayer) {
     const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
@@ -148,8 +147,8 @@ TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetRepairsTheLayer) {
     }
 }
 
-// A rank that has failed in one of the two is not waited for in the other, in which it never comes. Only a reset of
-// both brings the layer back.
+// After a rank fails in dispatch or combine, no rank waits for it in the other one. Only a reset of both restores the
+// layer.
 TEST(DispatchRefusals, AFailureInTheDispatchEndsTheCombineAndTheOtherWayRound) {
     const CaseShape shape{2, 4, 2, 5, 43, 0.0};
     const Routing routing = random_routing(shape);
@@ -183,7 +182,7 @@ TEST(DispatchRefusals, AFailureInTheDispatchEndsTheCombineAndTheOtherWayRound) {
     }
 }
 
-// Two ranks refuse, for reasons of different kinds: all ranks say what the lowest one says.
+// Two ranks reject for different reasons: all ranks return the error of the lowest one.
 TEST(DispatchRefusals, AllRanksGiveTheCodeOfTheLowestRankThatRefuses) {
     const CaseShape shape{3, 6, 2, 5, 44, 0.0};
     const Routing routing = random_routing(shape);
@@ -201,8 +200,8 @@ TEST(DispatchRefusals, AllRanksGiveTheCodeOfTheLowestRankThatRefuses) {
     });
 }
 
-// Refused combines on one rank, in every mode: all ranks fail, a routing is refused by all with the reason, and after a
-// reset whole layers run again, with every slot counted.
+// One rank rejects a combine, in every mode: all ranks fail, all reject a routing with the reason, and after a reset
+// whole layers run again, with every slot counted.
 TEST(DispatchRefusals, AfterAResetALayerWhoseCombineFailedRunsAgain) {
     const CaseShape shape{3, 6, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);

@@ -1,5 +1,5 @@
-// The dispatch end to end, in one process, byte by byte beside a plain reference, and whole layers: dispatch, experts,
-// combine.
+// The dispatch end to end, in one process, compared byte by byte with a plain reference; and whole layers: dispatch,
+// experts, combine.
 #include "core/moe/dispatch/dispatch.hpp"
 
 #include <gmock/gmock.h>
@@ -107,7 +107,7 @@ TEST(Dispatch, ACapacityThatIsJustEnough) {
     expect_layers(shape, config);
 }
 
-// No barrier, no clearing: ranks drift as far as the protocol allows, and every call has another routing.
+// Without barrier or clearing, ranks drift as far as the protocol allows, and every call has another routing.
 TEST(Dispatch, ManyLayersInARowWithTheRoutingChanged) {
     const CaseShape shape{4, 8, 2, 3, 26, 0.4};
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {

@@ -1,4 +1,4 @@
-// A test bench for Layer: a thread per PE, each with a device, tokens, experts and a plain reference of all of it.
+// Fixture for Layer: one thread per PE, each with a device, tokens, experts and a plain reference.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/moe/payload.hpp"
 #include "core/moe/layer.hpp"
-#include "core/moe/payload.hpp"
-#include "core/moe/reference.hpp"
-#include "core/moe/stream/row_ring.hpp"
+#include "core/moe/stream/row_order.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
 #include "tests/unit/core/moe/thread_pe.hpp"
 #include "tests/unit/core/moe/typed_element.hpp"
@@ -54,7 +53,7 @@ public:
         return succeeded(engine_->dispatch(nullptr, routing.rank(static_cast<std::size_t>(pe()))));
     }
 
-    // "" or what is not as the plain reference has it: tables, slots, and every byte of x.
+    // Returns "" or the first difference to the plain reference, in tables, slots, and every byte of x.
     std::string difference(const Routing& routing, std::uint64_t salt) {
         const ExpertPlacement placement(config_.experts, memory().n_pes());
         const CombinePlan expected = build_combine_plan(views_of(routing), placement, pe()).value();
@@ -72,7 +71,7 @@ public:
         return "";
     }
 
-    // Every expert works on its rows where they lie: adds a number of its own to each element.
+    // Every expert works on its rows in place: it adds its own number to each element.
     void run_experts(const Routing& routing, std::uint64_t salt) {
         for (std::int32_t entry = 0; entry < plan().local_experts * plan().ranks; ++entry) {
             const std::int32_t expert = plan().first_expert + entry / plan().ranks;
@@ -88,14 +87,14 @@ public:
 
     // Refused.
     bool combine_nothing() { return succeeded(engine_->combine_rows(nullptr, out_.data())); }
-    // As if that rank were in another call than it can be.
+    // Sets that rank's word to a call that the protocol cannot produce.
     void corrupt_counts_of(int rank) {
         const std::uint64_t call = 1000;
         std::memcpy(in_region(layout().counts(rank)), &call, sizeof call);
     }
     void corrupt_canary() { in_region(layout().canary())[3] ^= std::byte{1}; }
 
-    // "" or the first element of the combine's output that is not the reference's.
+    // Returns "" or the first element of the combine's output that differs from the reference.
     std::string output_difference(const Routing& routing) {
         const RankRouting own = routing.rank(static_cast<std::size_t>(pe()));
         const auto top_k = static_cast<std::size_t>(config_.top_k);
@@ -188,7 +187,7 @@ inline CombineConfig layer_config(const CaseShape& shape, std::int64_t hidden) {
     return config;
 }
 
-// `calls` whole layers in a row, each with tokens of its own: dispatch, experts, combine, all of it compared.
+// Runs `calls` whole layers in a row, each with its own tokens: dispatch, experts, combine; compares all results.
 inline void expect_layers(const CaseShape& shape, const CombineConfig& config, int calls = 3, int blocks = 20) {
     const Routing routing = random_routing(shape);
     LayerFixture bench(shape.ranks, config, blocks);

@@ -1,4 +1,4 @@
-// The ring's kernels in checked mode: without a finding under every schedule; with one for each flag that is dropped.
+// The ring's kernels in checked mode: no finding under any schedule, and one finding for each dropped flag.
 #include <gmock/gmock.h>
 
 #include "npushmem/npu/checked_job.hpp"
@@ -39,7 +39,7 @@ CheckReport run(const char* schedule, const Script& script, Dropped dropped = Dr
         ring_test::exchange(core, {{job->at(me, region), layout}, job->at(me, x), job->at(me, out), &script, dropped});
     });
     if (!report.clean()) return report;
-    // Towards oneself nothing is sent: the whole of the peer's x is what came.
+    // A PE sends nothing to itself, so it receives all of the peer's x.
     EXPECT_EQ(std::memcmp(job->at(0, out), job->at(1, x), total(script[1][0])), 0);
     EXPECT_EQ(std::memcmp(job->at(1, out), job->at(0, x), total(script[0][1])), 0);
     return report;
@@ -80,7 +80,7 @@ TEST(CheckedRing, EveryDroppedFlagIsCaught) {
     }
 }
 
-// The seed's endless loop: the load that never sees the head is named.
+// The endless loop of the reference kernel: the report names the load that never sees the head.
 TEST(CheckedRing, AHeadThatIsReadThroughTheCacheNeverComes) {
     const CheckReport report = run("lazy", both_ways, Dropped::head_dcci);
     EXPECT_TRUE(has(report, Hazard::stale_read)) << report.text();

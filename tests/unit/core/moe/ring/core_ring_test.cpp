@@ -1,5 +1,4 @@
-// Rings between devices in threads: every byte, over many launches in a row, and what is said when a peer does not
-// come.
+// Rings between devices in threads: every byte, over many launches in a row, and the errors for a missing peer.
 #include "core/moe/ring/core_ring.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +19,7 @@ using ring_test::total;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The same in every PE: what each sends to each in a launch.
+// The bytes that each PE sends to each PE in a launch. The same on every PE.
 Script random_script(int pes, const RingShape& shape, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     Script script(pes, std::vector<std::vector<std::uint64_t>>(pes));
@@ -39,7 +38,7 @@ std::byte payload(std::uint64_t launch, int source, int destination, std::uint64
     return static_cast<std::byte>((launch * 131 + source * 31 + destination * 17 + 1) * (at + 7) >> 2);
 }
 
-// One PE's part of launch after launch.
+// One PE's part of successive launches.
 class RingPe {
 public:
     RingPe(fakes::ThreadWorld& world, int pe, const RingShape& shape, npu::WaitPolicy* waiting = nullptr)
@@ -69,7 +68,7 @@ public:
         return queued.ok() ? device_->default_stream().synchronize() : queued;
     }
 
-    // "" or the first byte that is another than was sent.
+    // Returns "" or the first byte that differs from the sent one.
     [[nodiscard]] std::string difference(const Script& script, std::uint64_t launch) const {
         std::size_t at = 0;
         for (int source = 0; source < pes_; ++source) {
@@ -135,7 +134,7 @@ TEST(CoreRing, ARingOfOneBatchOfOneUnitAndOfABatchAndAUnit) {
 
 TEST(CoreRing, OneRankAlone) { expect_every_byte(1, {Bytes{96}, Bytes{96}, Bytes{32}}, 60); }
 
-// What one PE says whose peer does not take part, after more than fits was sent.
+// The error of a PE whose peer does not take part, after it has sent more than fits.
 Status alone(npu::WaitPolicy* waiting, std::chrono::nanoseconds timeout, bool sends) {
     const RingShape shape{Bytes{128}, Bytes{64}, Bytes{64}};
     fakes::ThreadWorld world(2, RingLayout(2, shape).total().value());
@@ -168,7 +167,7 @@ struct DeadPeer final : npu::WaitPolicy {
         return ready() ? Code::ok : Code::timeout;
     }
     void pause(std::uint64_t) override {}
-    [[nodiscard]] Status verdict(int pe) const override {
+    [[nodiscard]] Status peer_status(int pe) const override {
         return pe == 1 ? Status{Code::peer_dead, "PE 1 has died"} : Status{};
     }
 };

@@ -1,12 +1,10 @@
-// Each end of a ring alone, over scripted ports: how often it polls, and what it reports when it does
-// not go on.
+// Each end of a ring alone, over scripted ports: its number of polls, and its errors when it cannot continue.
 #include <gmock/gmock.h>
 
 #include <deque>
 
-#include "core/moe/abort_bit.hpp"
-#include "core/moe/ring/ring_receiver.hpp"
-#include "core/moe/ring/ring_sender.hpp"
+#include "core/moe/rank_agreement.hpp"
+#include "core/moe/ring/ring_ends.hpp"
 
 namespace npushmem::moe {
 namespace {

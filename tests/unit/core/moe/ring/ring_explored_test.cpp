@@ -1,5 +1,5 @@
-// The ring's two ends through every interleaving of their memory operations: nothing is lost, overwritten or read too
-// early, and nobody waits for ever; wrapping at every offset, over several calls with nothing cleared in between.
+// The ring's two ends under every interleaving of their memory operations: no data is lost, overwritten or read too
+// early, and no end waits without end; with wraps at every offset, over several calls without clearing.
 //
 // A unit of the ring is one word, which holds the absolute position of the unit that was written last.
 #include <gmock/gmock.h>
@@ -7,8 +7,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "core/moe/ring/ring_receiver.hpp"
-#include "core/moe/ring/ring_sender.hpp"
+#include "core/moe/ring/ring_ends.hpp"
 #include "tests/unit/core/base/interleaver.hpp"
 
 namespace npushmem::moe {
@@ -47,7 +46,7 @@ public:
     ExploredSender(InterleavedMemory& memory, std::uint64_t position, Mistake mistake)
         : memory_(memory), position_(position), mistake_(mistake) {}
 
-    // "Lots of room" is what a sender believes that does not look.
+    // A sender that does not read the head assumes "lots of room".
     std::uint64_t head() { return mistake_ == Mistake::ignores_the_head ? position_ : memory_.load(head_word); }
     Result<std::uint64_t> await_head(std::uint64_t position) { return memory_.wait_reaches(head_word, position); }
     void copy(const RingPiece& piece) {
@@ -129,7 +128,7 @@ void send(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
     }
 }
 
-// Takes what is there, at most `at_once`, until the call's bytes are complete.
+// Takes the available bytes, at most `at_once` at a time, until the call's bytes are complete.
 void receive(InterleavedMemory& memory, const Ring& ring, Mistake mistake) {
     RingReceiverState state{.taken = ring.begin, .head = ring.begin, .tail = ring.begin, .traffic = {}};
     for (const auto& batches : ring.calls) {
@@ -225,7 +224,7 @@ TEST(RingExplored, TheSendersRingFromWhichTheReceiverPulls) {
     EXPECT_EQ(explore(ring, Mistake::head_before_reading).fault, "other bytes than were sent");
 }
 
-// Each of these looks right and is not; that they are found is what the exploration is worth.
+// Each of these looks correct but has an error, which the exploration must find.
 
 TEST(RingExplored, FindsATailThatOvertakesItsData) {
     EXPECT_EQ(explore({2, 1, 1, 0, {{1, 1, 1}}}, Mistake::tail_before_data).fault, "other bytes than were sent");

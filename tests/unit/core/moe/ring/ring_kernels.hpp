@@ -1,5 +1,5 @@
-// Kernels that send words through rings and receive them: core 0 of each PE sends, core 1 receives, as the operators of
-// this library do, but for where the bytes come from and go to.
+// Kernels that send words through rings and receive them: core 0 of each PE sends, core 1 receives, like the operators
+// of this library, but with other sources and targets of the bytes.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace npushmem::moe::ring_test {
 using npu::Core;
 using npu::Pipe;
 
-// What is left out, to see that it is missed.
+// A step to omit, so that the checker must report it.
 enum class Dropped { nothing, gather_flag, tail_fence, read_flag, head_dcci };
 
 // Lengths in bytes by [source][destination], of batch after batch.
@@ -29,7 +29,7 @@ struct Exchange {
     Dropped dropped = Dropped::nothing;
 };
 
-// Tells the tail with nothing that orders it behind the copies and the tail before.
+// Publishes the tail without ordering it behind the copies and the previous tail.
 class UnfencedSenderPort : public CoreRingSenderPort {
 public:
     UnfencedSenderPort(Core& core, const RingMemory& memory, int destination)
@@ -64,7 +64,7 @@ private:
     const std::uint64_t* head_;
 };
 
-// Tells the head while copies out of the ring may still be under way.
+// Publishes the head while copies out of the ring may still run.
 class UnflaggedReceiverPort : public CoreRingReceiverPort {
 public:
     UnflaggedReceiverPort(Core& core, const RingMemory& memory, int source, int flag)
@@ -84,7 +84,7 @@ inline std::uint64_t total(const std::vector<std::uint64_t>& batches) {
     return sum;
 }
 
-// Two buffers: one is filled while the other goes out. A buffer is filled again only after its commit.
+// Two buffers: one is filled while the other is sent. A buffer is filled again only after its commit.
 template <class Port>
 void send_one(Core& core, const Exchange& work, int destination, const std::byte* x) {
     const RingShape& shape = work.memory.layout.shape();
@@ -154,8 +154,7 @@ inline void receive_from(Core& core, const Exchange& work, int source, std::byte
     receive_one<CoreRingReceiverPort>(core, work, source, out);
 }
 
-// With at least two cores. All PEs go through their peers in such an order that in step i the sender of p and the
-// receiver of p + 1 + i are each other's partners.
+// For at least two cores. In step i the sender of p and the receiver of p + 1 + i are partners.
 inline void exchange(Core& core, const Exchange& work) {
     const int n = work.memory.layout.ranks();
     for (int i = 0; i < n && core.index() < 2; ++i) {

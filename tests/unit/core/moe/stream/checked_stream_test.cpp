@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/moe/stream/row_order.hpp"
-#include "core/moe/stream/row_ring.hpp"
 #include "core/moe/stream/stream_combine.hpp"
 #include "npushmem/npu/checked_job.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
@@ -18,7 +17,7 @@ using npu::Schedule;
 
 constexpr CaseShape shape{2, 4, 2, 6, 3, 0.2};
 
-// Only the rows' way is checked, so nothing is added up: no rank has tokens to reduce.
+// The test checks only the transfer of rows: no rank has tokens to reduce.
 class CheckedStream {
 public:
     // `chunk`: tokens of one; shape.tokens: mode stream.
@@ -50,7 +49,7 @@ public:
         return job_->run(launch, [&](npu::Core& core) { moe_combine_stream(core, work_of(core.my_pe(), epoch)); });
     }
 
-    // "" or the first slot that has another row than its own, of those that the last chunk has left.
+    // Returns "" or the first wrong slot among those of the last chunk.
     std::string wrong(std::uint64_t epoch) {
         for (int pe = 0; pe < shape.ranks; ++pe) {
             const auto& ids = routing_.expert_ids[static_cast<std::size_t>(pe)];

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <span>
 
-#include "core/moe/stream/row_ring.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"
 
 namespace npushmem::moe {
@@ -14,7 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What each source sends, by its own plan, is what the receiver expects, by its own routing alone.
+// The rows that each source sends, by its plan, are the rows that the receiver expects, by its routing alone.
 TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
     for (const std::uint32_t seed : {1, 2, 3, 4, 5}) {
         for (const auto& [ranks, experts] : {std::pair{1, 3}, {3, 7}, {4, 2}, {8, 64}}) {
@@ -44,7 +43,7 @@ TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
     }
 }
 
-// Chunks of two tokens of nine, and one more than there are: the order of each is that of its choices alone.
+// Nine tokens in chunks of two, and one chunk too many: each chunk's order depends on its choices alone.
 TEST(RowOrder, OfChunksIsThatOfTheTokensOfEach) {
     const CaseShape shape{3, 7, 3, 9, 6};
     const std::vector<std::int32_t> ids = random_routing(shape).expert_ids[1];

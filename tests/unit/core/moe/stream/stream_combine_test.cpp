@@ -1,4 +1,4 @@
-// The combine in mode stream, end to end in one process: a thread per PE, each with a device of its own.
+// The combine in mode stream, end to end in one process: one thread per PE, each with its own device.
 #include <gmock/gmock.h>
 
 #include <mutex>
@@ -151,7 +151,7 @@ TEST(ChunkedCombine, RanksThatDisagreeOnTheChunk) {
     });
 }
 
-// The rings at the senders: all the ways as above, a few of each.
+// The rings at the senders: a few of each of the cases above.
 TEST(PullingCombine, EveryRowLengthRingAndModeOnFewCoresAndMany) {
     for (const CombineMode mode : {CombineMode::stream, CombineMode::chunked}) {
         for (const std::int64_t hidden : {1, 17, 128, 7168}) {
@@ -188,7 +188,7 @@ TEST(PullingCombine, RanksThatDisagreeOnWhereTheRingsAre) {
     });
 }
 
-// The order of additions is that of the choices, however the rows came.
+// The additions follow the order of the choices, in any order of arrival.
 TEST(StreamCombine, GivesTheBitsOfModeDirect) {
     const CaseShape shape{3, 6, 4, 9, 44};
     const Routing routing = random_routing(shape);
@@ -233,7 +233,7 @@ TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
     });
 }
 
-// A rank whose call is refused tells the others, which wait without a deadline.
+// A rank whose call is rejected signals this to the others, which wait without a timeout.
 TEST(StreamCombine, ARefusedCallEndsThoseOfTheOthers) {
     const CaseShape shape{3, 6, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
@@ -286,7 +286,7 @@ void expect_served_by_the_host(RingPlace place) {
 TEST(StreamCombine, RanksThatAreNotMappedAreServedByTheHost) { expect_served_by_the_host(RingPlace::receiver); }
 TEST(PullingCombine, RanksThatAreNotMappedAreServedByTheHost) { expect_served_by_the_host(RingPlace::sender); }
 
-// A fabric that denies a rank its own memory: its rows to itself go through the host as well.
+// A fabric that does not map a rank's own memory: its rows to itself also go through the host.
 TEST(StreamCombine, ARankThatDoesNotMapItselfIsServedByTheHost) {
     for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
         for (const CombineMode mode : {CombineMode::stream, CombineMode::chunked}) {

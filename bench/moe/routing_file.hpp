@@ -1,0 +1,24 @@
+//  Routing files in JSON or binary form (routing_binary.hpp); bench/perf/README.md describes the fields. The readers
+//  reject malformed files; the message gives the place (line and column, or rank, token and choice) and the expected
+//  value.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/moe/routing.hpp"
+
+namespace npushmem::moe {
+
+// Parses either form; the first bytes decide. `name` is the file's name, for messages.
+Result<Routing> parse_routing(std::string_view text, std::string_view name);
+
+Result<Routing> read_routing_file(const std::string& path);
+
+// The file's text for a routing. Weights are written as whole multiples of `weight_unit`, so that text and value agree
+// bit for bit; the routing's weights must be such multiples. The same routing gives the same bytes everywhere.
+std::string routing_text(const Routing& routing, float weight_unit);
+// The same for any weights: writes each as the shortest decimal that reads back as the same float.
+std::string routing_text(const Routing& routing);
+
+}  // namespace npushmem::moe

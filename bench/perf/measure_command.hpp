@@ -1,0 +1,33 @@
+// Options and output of all measuring subcommands.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/engine/engine.hpp"
+#include "bench/engine/report.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::perf {
+
+struct MeasureOptions {
+    int rounds = 60;
+    int batch_us = 200;
+    std::string csv;  // files; none if empty
+    std::string json;
+
+    [[nodiscard]] bench::EngineSettings settings() const;
+};
+
+// --rounds, --batch, --csv, --json; the values present are the defaults.
+void declare_options(CLI::App& app, MeasureOptions& options);
+
+// Prints the table and writes the requested files.
+Status deliver(const bench::ReportHead& head, const std::vector<bench::PointResult>& points,
+               const MeasureOptions& options);
+
+// Name and number of the processors that this process may use.
+std::string machine_name();
+
+}  // namespace npushmem::perf

@@ -1,0 +1,112 @@
+#include <numeric>
+
+#include "bench/perf/moe/layer_command.hpp"
+#include "bench/perf/moe/layers.hpp"
+#include "bench/perf/moe/moe_reports.hpp"
+#include "core/moe/dispatch/dispatch_layout.hpp"
+#include "npushmemx.h"
+
+namespace npushmem::perf {
+
+namespace {
+
+class DispatchRun {
+public:
+    DispatchRun(const Job& job, const CombineCase& c, const CombineOptions& options)
+        : job_(job), case_(c), options_(options), steps_(job, options) {}
+
+    Result<DispatchResult> run() {
+        auto layer = RoundTripLayer::create(job_, case_, options_);
+        if (!layer.ok()) return layer.status();
+        layer_ = std::move(layer).value();
+        for (const auto step : {&DispatchRun::count, &DispatchRun::verify_first, &DispatchRun::time_dispatch,
+                                &DispatchRun::time_layer, &DispatchRun::verify_again, &DispatchRun::time_copies}) {
+            if (Status status = (this->*step)(); !status.ok()) return status;
+            if (result_.difference) break;
+        }
+        return result_;
+    }
+
+private:
+    Status count() {
+        const auto& plan = layer_->plan();
+        if (Status counted = steps_.count(result_, case_, plan.rows, plan.copy); !counted.ok()) return counted;
+        result_.capacity = layer_->capacity();
+        const moe::DispatchLayout layout(job_.pes(), case_.workload.experts, moe::Rows{0}, moe::Bytes{1});
+        constexpr double signals = 2 * sizeof(std::uint64_t);
+        const double per_pair = static_cast<double>(layout.record_bytes().value()) + signals;
+        result_.control_bytes = per_pair * job_.pes() * job_.pes() +
+                                sizeof(std::uint32_t) * std::accumulate(result_.rows.begin(), result_.rows.end(), 0.0);
+        return {};
+    }
+
+    // Each call has its own tokens, so a stale row of any earlier call is detected.
+    Status verify_first() { return verify_calls(5); }
+    Status verify_again() { return verify_calls(1); }
+
+    Status verify_calls(int calls) {
+        for (int i = 0; i < calls && options_.verify && !result_.difference; ++i) {
+            const std::uint64_t salt = options_.seed * 1000 + static_cast<std::uint64_t>(result_.verified_calls);
+            layer_->fill(salt);
+            if (Status status = layer_->dispatch(); !status.ok()) return status;
+            if (Status status = steps_.share(result_, layer_->verify_rows(salt)); !status.ok()) return status;
+            if (Status status = layer_->combine(); !status.ok()) return status;
+            if (Status status = steps_.share(result_, layer_->verify_output(salt)); !status.ok()) return status;
+            ++result_.verified_calls;
+        }
+        return {};
+    }
+
+    Status time_dispatch() {
+        return steps_.time_calls(result_, result_.dispatch, [&] { return layer_->dispatch(); });
+    }
+
+    Status time_layer() {
+        return steps_.time(result_.layer, [&] {
+            const Status there = layer_->dispatch();
+            return there.ok() ? layer_->combine() : there;
+        });
+    }
+
+    Status time_copies() { return steps_.time_copies(result_, layer_->x(), layer_->payload_bytes()); }
+
+    const Job& job_;
+    const CombineCase& case_;
+    const CombineOptions& options_;
+    PayloadRun steps_;
+    std::unique_ptr<RoundTripLayer> layer_;
+    DispatchResult result_;
+};
+
+// Collective; the same result on every PE.
+Result<DispatchResult> run_dispatch(const Job& job, const CombineCase& c, const CombineOptions& options) {
+    return DispatchRun(job, c, options).run();
+}
+
+// npushmem-perf dispatch
+
+class DispatchCommand final : public LayerCommand {
+public:
+    // The combine's two buffers, and x with the size of the hottest PE.
+    DispatchCommand()
+        : LayerCommand("dispatch",
+                       "Dispatch the tokens of one MoE layer and combine them; verify the result and compare the time "
+                       "with memcpy",
+                       4) {}
+
+private:
+    Result<Outcome> measure(const Job& job, const CombineCase& c) override {
+        const auto result = run_dispatch(job, c, options());
+        if (!result.ok()) return result.status();
+        const DispatchResult& r = result.value();
+        return Outcome{r.difference,
+                       dispatch_report(c, options(), r, npushmemx_describe_map(), npushmemx_describe_nics()),
+                       dispatch_csv(r), dispatch_svg(c, r)};
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_dispatch_command() { return std::make_unique<DispatchCommand>(); }
+
+}  // namespace npushmem::perf

@@ -1,0 +1,45 @@
+// Base of the subcommands about MoE layers: makes a case from the options, and prints and writes the result.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "bench/perf/moe/combine_case.hpp"
+#include "bench/perf/moe/payload_run.hpp"
+#include "bench/perf/subcommand.hpp"
+
+namespace npushmem::perf {
+
+class LayerCommand : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override;
+    int run() override;
+
+protected:
+    struct Outcome {
+        std::optional<PeDifference> difference;
+        std::string report;
+        std::string csv;
+        std::string svg;
+    };
+
+    // `receive_buffers`: number of buffers of a PE's rows in its symmetric heap.
+    LayerCommand(std::string name, std::string description, int receive_buffers)
+        : name_(std::move(name)), description_(std::move(description)), receive_buffers_(receive_buffers) {}
+
+    [[nodiscard]] const CombineOptions& options() const { return options_; }
+    // Collective.
+    virtual Result<Outcome> measure(const Job& job, const CombineCase& c) = 0;
+
+private:
+    [[nodiscard]] int fail(const std::string& who, const Status& status) const;
+    [[nodiscard]] int run_case(const Job& job);
+    [[nodiscard]] Status write_outcome(const Outcome& outcome) const;
+
+    std::string name_;
+    std::string description_;
+    int receive_buffers_;
+    CombineOptions options_;
+};
+
+}  // namespace npushmem::perf

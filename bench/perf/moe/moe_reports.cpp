@@ -1,0 +1,170 @@
+#include "bench/perf/moe/moe_reports.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bench/perf/moe/report_text.hpp"
+#include "bench/perf/statistics.hpp"
+
+namespace npushmem::perf {
+
+namespace {
+
+std::string barrier_text(const BarrierLatency& barrier) {
+    return spread_text(barrier.seconds, 0) + fmt::format("   {} cores", barrier.cores);
+}
+
+std::string plans_section(const CombineResult& r) {
+    const Spread gathering = spread_of(r.gathering);
+    const Spread reordering = spread_of(r.reordering);
+    return field("sender, plan 2", spread_text(gathering, r.payload_bytes)) +
+           field("sender, plan 1", spread_text(reordering, r.payload_bytes)) +
+           field("plan 2 to plan 1",
+                 fmt::format("gathering while copying is {:.2f} times as fast as putting in order first, with equal "
+                             "stores",
+                             reordering.median / gathering.median));
+}
+
+// Control traffic of all PEs, per collective call.
+std::string control_section(const CombineResult& r) {
+    const npushmemx_moe_traffic_t& t = r.traffic;
+    const double per_call = r.pes / std::max(static_cast<double>(t.calls), 1.0);
+    const double bytes = 8.0 * static_cast<double>(t.signals + t.tails + t.heads) * per_call;
+    const std::string share = fmt::format("({:.4f} % of the payload)", 100 * bytes / std::max(r.payload_bytes, 1.0));
+    if (t.tails == 0)
+        return field("control traffic", fmt::format("{} of signals per call {}", bytes_text(bytes), share));
+    const auto each = [&](std::uint64_t count) { return static_cast<double>(count) * per_call; };
+    return field("control traffic", fmt::format("{} per call {}: {:.1f} tails, {:.1f} heads", bytes_text(bytes), share,
+                                                each(t.tails), each(t.heads))) +
+           field("", fmt::format("{:.1f} batches per call went across a ring's end; {:.1f} waits for room or for rows",
+                                 each(t.splits), each(t.waits)));
+}
+
+std::string results_section(const CombineResult& r) {
+    const Spread combine = spread_of(r.combine);
+    const Spread ordinary = spread_of(r.ordinary);
+    const Spread streaming = spread_of(r.streaming);
+    const bool streams = streaming.median < ordinary.median;
+    const double best = std::min(ordinary.median, streaming.median);
+    std::string text =
+        fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.combine.size());
+    text += field("NPU barrier", barrier_text(r.barrier));
+    text += field("combine", spread_text(combine, r.payload_bytes));
+    text += back_to_back_section(r);
+    text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
+    text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
+    text += field("ratio",
+                  fmt::format("combine takes {:.2f} times the better memcpy ({} stores) of the same bytes by the same "
+                              "processes;",
+                              combine.median / best, streams ? "streaming" : "ordinary"));
+    text += field("", "besides copying every row once, it reads each again to add it up");
+    text += control_section(r);
+    return text + plans_section(r) + cache_section("x and two buffers", 3 * r.payload_bytes);
+}
+
+std::string verification_section(const CombineOptions& options, const CombineResult& r) {
+    if (!options.verify) return "not verified (--no-verify)\n";
+    return fmt::format(
+        "verified: every byte of {:.0f} output rows equal to the reference, in each of {} calls with a payload of its "
+        "own{}\n",
+        r.tokens, r.verified_calls, options.audit ? "; every slot written exactly once (audit)" : "");
+}
+
+}  // namespace
+
+std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
+                           const std::string& map, const std::string& nics) {
+    return fmt::format("npushmem-perf combine: {} on {} PEs, mode {}\n\n", c.workload.name, result.pes, options.mode) +
+           workload_section(c, options, result) + "\n" +
+           choices_section(copying_back(options, result.copy), map, nics) + "\n" + results_section(result) + "\n" +
+           verification_section(options, result);
+}
+
+std::string combine_csv(const CombineResult& result) {
+    std::string csv = csv_header;
+    append_samples(csv, "combine", result.combine, result.payload_bytes);
+    append_samples(csv, "memcpy_ordinary", result.ordinary, result.payload_bytes);
+    append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);
+    append_samples(csv, "plan_2_gather", result.gathering, result.payload_bytes);
+    append_samples(csv, "plan_1_reorder", result.reordering, result.payload_bytes);
+    return csv;
+}
+
+std::string combine_svg(const CombineCase& c, const CombineResult& result) {
+    return bars_svg(fmt::format("npushmem-perf combine: {} on {} PEs", c.workload.name, result.pes),
+                    {{"combine", spread_of(result.combine)},
+                     {"memcpy ordinary", spread_of(result.ordinary)},
+                     {"memcpy streaming", spread_of(result.streaming)},
+                     {"sender, plan 2", spread_of(result.gathering)},
+                     {"sender, plan 1", spread_of(result.reordering)}});
+}
+
+namespace {
+
+std::string results_section(const DispatchResult& r) {
+    const Spread dispatch = spread_of(r.dispatch);
+    const Spread layer = spread_of(r.layer);
+    const Spread ordinary = spread_of(r.ordinary);
+    const Spread streaming = spread_of(r.streaming);
+    const double best = std::min(ordinary.median, streaming.median);
+    std::string text =
+        fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
+    text += field("dispatch", spread_text(dispatch, r.payload_bytes));
+    text += back_to_back_section(r);
+    text += field("dispatch, combine", spread_text(layer, 2 * r.payload_bytes));
+    text += field("memcpy ordinary", spread_text(ordinary, r.payload_bytes));
+    text += field("memcpy streaming", spread_text(streaming, r.payload_bytes));
+    text += field("ratio",
+                  fmt::format("dispatch takes {:.2f} times the better memcpy ({} stores) of the same bytes by "
+                              "the same processes,",
+                              dispatch.median / best, streaming.median < ordinary.median ? "streaming" : "ordinary"));
+    text +=
+        field("", fmt::format("dispatch and combine {:.2f} times that of the bytes of both", layer.median / 2 / best));
+    text +=
+        field("", "a token stays in a cache while it goes to one expert after another, so less is read than by memcpy");
+    text += field("control traffic",
+                  fmt::format("{} of counts, slots and signals per dispatch ({:.3f} % of the payload)",
+                              bytes_text(r.control_bytes), 100 * r.control_bytes / std::max(r.payload_bytes, 1.0)));
+    return text + cache_section("x and two buffers", 3 * r.payload_bytes);
+}
+
+std::string verification_section(const CombineOptions& options, const DispatchResult& r) {
+    if (!options.verify) return "not verified (--no-verify)\n";
+    return fmt::format(
+        "verified: every byte of {:.0f} rows and of {:.0f} output rows equal to the reference, in each of "
+        "{} layers with tokens of its own{}\n",
+        std::accumulate(r.rows.begin(), r.rows.end(), 0.0), r.tokens, r.verified_calls,
+        options.audit ? "; every row came exactly once (audit)" : "");
+}
+
+}  // namespace
+
+std::string dispatch_report(const CombineCase& c, const CombineOptions& options, const DispatchResult& result,
+                            const std::string& map, const std::string& nics) {
+    return fmt::format("npushmem-perf dispatch: {} on {} PEs, mode {}, room for {} rows on each\n\n", c.workload.name,
+                       result.pes, options.mode, result.capacity) +
+           workload_section(c, options, result) + "\n" +
+           choices_section(copying_there(options, result.copy) + copying_back(options, result.copy), map, nics) + "\n" +
+           results_section(result) + "\n" + verification_section(options, result);
+}
+
+std::string dispatch_csv(const DispatchResult& result) {
+    std::string csv = csv_header;
+    append_samples(csv, "dispatch", result.dispatch, result.payload_bytes);
+    append_samples(csv, "dispatch_combine", result.layer, 2 * result.payload_bytes);
+    append_samples(csv, "memcpy_ordinary", result.ordinary, result.payload_bytes);
+    append_samples(csv, "memcpy_streaming", result.streaming, result.payload_bytes);
+    return csv;
+}
+
+std::string dispatch_svg(const CombineCase& c, const DispatchResult& result) {
+    return bars_svg(fmt::format("npushmem-perf dispatch: {} on {} PEs", c.workload.name, result.pes),
+                    {{"dispatch", spread_of(result.dispatch)},
+                     {"dispatch, combine", spread_of(result.layer)},
+                     {"memcpy ordinary", spread_of(result.ordinary)},
+                     {"memcpy streaming", spread_of(result.streaming)}});
+}
+
+}  // namespace npushmem::perf

@@ -1,0 +1,91 @@
+// npushmem-perf routing: generates a routing file from a seed, or converts one to the other form. Runs without a
+// launcher.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+
+#include "bench/moe/routing_binary.hpp"
+#include "bench/moe/routing_file.hpp"
+#include "bench/moe/routing_generator.hpp"
+#include "bench/perf/moe/workloads.hpp"
+#include "bench/perf/subcommand.hpp"
+
+namespace npushmem::perf {
+
+namespace {
+
+int fail(const std::string& text) {
+    std::cerr << "npushmem-perf routing: " << text << '\n';
+    return EXIT_FAILURE;
+}
+
+class RoutingCommand final : public Subcommand {
+public:
+    CLI::App* declare(CLI::App& program) override {
+        CLI::App* app =
+            program.add_subcommand("routing", "Generate a routing file; the same options give the same bytes");
+        app->add_option("--model", model_, "Name to write; these names also set the sizes: " + workload_names());
+        app->add_option("--experts", chosen_.experts, "Experts of the layer");
+        app->add_option("--groups", chosen_.groups, "Equal groups of experts, for group-limited routing");
+        app->add_option("--groups-per-token", chosen_.groups_per_token, "Groups that one token may use");
+        app->add_option("--top-k", chosen_.top_k, "Choices per token");
+        app->add_option("--ranks", chosen_.ranks, "PEs that own tokens")->default_val(8);
+        app->add_option("--tokens", chosen_.tokens, "Tokens per PE");
+        app->add_option("--zipf", chosen_.zipf, "Skew of the experts' popularity; 0 is uniform")->default_val(1.0);
+        app->add_option("--drop", chosen_.dropped, "Share of choices replaced by -1")->default_val(0.0);
+        app->add_option("--seed", chosen_.seed, "Seed")->default_val(1);
+        const std::vector<CLI::Option*> generating = app->get_options();
+        CLI::Option* from =
+            app->add_option("--from", from_, "Convert this file, of either form, instead of generating a routing");
+        for (CLI::Option* option : generating) from->excludes(option);
+        app->add_flag("--binary", binary_, "Write the binary form");
+        app->add_option("--output,-o", output_, "File to write; default: standard output");
+        return app_ = app;
+    }
+
+    int run() override {
+        const auto routing = from_.empty() ? moe::generate_routing(options()) : moe::read_routing_file(from_);
+        if (!routing.ok()) return fail(routing.status().message());
+        const std::string text = file_of(routing.value());
+        if (output_.empty()) return std::cout << text && std::cout.flush() ? EXIT_SUCCESS : EXIT_FAILURE;
+        std::ofstream file(output_, std::ios::binary);
+        file << text;
+        file.close();
+        return file ? EXIT_SUCCESS : fail(fmt::format("cannot write '{}'", output_));
+    }
+
+private:
+    [[nodiscard]] std::string file_of(const moe::Routing& routing) const {
+        if (binary_) return moe::routing_binary(routing);
+        return from_.empty() ? moe::routing_text(routing, moe::generated_weight_unit) : moe::routing_text(routing);
+    }
+
+    // Uses the model's sizes for options that are not given.
+    moe::GeneratorOptions options() const {
+        moe::GeneratorOptions options = chosen_;
+        options.model = model_;
+        const Workload* workload = find_workload(model_);
+        if (workload == nullptr) return options;
+        const auto absent = [this](const char* name) { return app_->count(name) == 0; };
+        if (absent("--experts")) options.experts = workload->experts;
+        if (absent("--groups")) options.groups = workload->groups;
+        if (absent("--groups-per-token")) options.groups_per_token = workload->groups_per_token;
+        if (absent("--top-k")) options.top_k = workload->top_k;
+        if (absent("--tokens")) options.tokens = workload->tokens;
+        return options;
+    }
+
+    CLI::App* app_ = nullptr;
+    moe::GeneratorOptions chosen_;
+    std::string model_ = "deepseek-v3-decode";
+    std::string from_;
+    bool binary_ = false;
+    std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subcommand> make_routing_command() { return std::make_unique<RoutingCommand>(); }
+
+}  // namespace npushmem::perf
