@@ -2,11 +2,52 @@
 
 #include <fmt/format.h>
 
-#include "bootstrap/launcher/start_message.hpp"
-#include "bootstrap/rendezvous/join.hpp"
-#include "bootstrap/rendezvous/rendezvous_services.hpp"
+#include <charconv>
+
+#include "bootstrap/rendezvous/job_join.hpp"
+#include "bootstrap/rendezvous/rendezvous_service.hpp"
 
 namespace npushmem::launcher {
+
+namespace {
+
+constexpr char id_mark = 'i';
+constexpr char failure_mark = 'f';
+
+std::string hex(std::span<const std::byte> bytes) {
+    std::string out;
+    for (const std::byte byte : bytes) out += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    return out;
+}
+
+std::string text_of_hex(std::string_view digits) {
+    std::string out;
+    for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+        unsigned char value = '?';
+        std::from_chars(digits.data() + i, digits.data() + i + 2, value, 16);
+        out.push_back(static_cast<char>(value));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string encode_start_message(const Result<rendezvous::UniqueId>& served) {
+    if (served.ok()) return id_mark + hex(served.value().encode());
+    const std::string message = served.status().message().substr(0, (start_message_characters - 1) / 2);
+    return failure_mark + hex(std::as_bytes(std::span(message)));
+}
+
+Result<rendezvous::UniqueId> decode_start_message(const std::string& message) {
+    if (message.starts_with(id_mark)) return rendezvous::UniqueId::decode_hex(message.substr(1));
+    if (!message.starts_with(failure_mark))
+        return Status{Code::protocol, fmt::format("rank 0 sent '{}', which is not a start message of npushmem; "
+                                                  "do all ranks run the same program?",
+                                                  message.substr(0, 64))};
+    return Status{Code::aborted,
+                  "rank 0 cannot serve the start of the job: " + text_of_hex(std::string_view(message).substr(1))};
+}
+
 namespace {
 
 using rendezvous::Settings;
@@ -19,7 +60,7 @@ Result<UniqueId> serve_rendezvous(const Result<Settings>& settings) {
     return rendezvous::RendezvousServices::of_process().serve(where.value(), UniqueId::make);
 }
 
-// Rank 0's own failure is more than what of it fits into a message.
+// Rank 0 keeps its own failure, which the message may truncate.
 Result<UniqueId> broadcast_id(const Result<Settings>& settings, Launcher& launcher, Deadline deadline) {
     if (launcher.rank() != 0) {
         auto message = launcher.broadcast("", deadline);
@@ -36,7 +77,7 @@ Result<std::unique_ptr<Bootstrap>> join_launched_job(const Host& host, Launcher&
     const auto read = Settings::read(host);
     const Settings fallback = Settings::reporting_defaults(host);
     const auto timeout = read.ok() ? read.value().timeout : fallback.timeout;
-    // One rank needs no id, and nobody else's launcher.
+    // One rank needs no id and no launcher.
     const auto id =
         launcher.nranks() == 1 ? Result<UniqueId>(UniqueId{}) : broadcast_id(read, launcher, Deadline::after(timeout));
     if (!id.ok()) return id.status();

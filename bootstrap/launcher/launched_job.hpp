@@ -1,15 +1,47 @@
-// How the ranks that a launcher has started become a job.
+// Jobs whose ranks another launcher has started: the services of that launcher, and how its ranks join the rendezvous.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <string>
 
-#include "bootstrap/launcher/launcher.hpp"
+#include "bootstrap/rendezvous/deadline.hpp"
+#include "bootstrap/rendezvous/unique_id.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem::launcher {
 
-// Collective. Rank 0 serves a rendezvous and passes its id on by the launcher; all meet there. A rank that cannot take
-// part, because of its configuration for instance, comes to say so.
+using rendezvous::Deadline;
+
+// The longest message. Messages consist of letters and digits, so they need no quoting.
+inline constexpr std::size_t start_message_characters = 513;
+
+// Another launcher must provide the rank of this process, the number of ranks, and one short broadcast from rank 0. The
+// ranks do everything else over the rendezvous, where a failure wakes all ranks that wait; launchers do not promise
+// that.
+class Launcher {
+public:
+    Launcher() = default;
+    Launcher(const Launcher&) = delete;
+    Launcher& operator=(const Launcher&) = delete;
+    virtual ~Launcher() = default;
+
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual int nranks() const = 0;
+    // Collective; may be repeated. Returns rank 0's message; the others' messages are ignored.
+    virtual Result<std::string> broadcast(const std::string& message, Deadline deadline) = 0;
+};
+
+// The start message: rank 0 broadcasts the id of the rendezvous that it serves, or why it serves none.
+
+// "i" and the id in hex digits, or "f" and the error message in hex digits, truncated.
+std::string encode_start_message(const Result<rendezvous::UniqueId>& served);
+// Code::aborted with rank 0's message; Code::protocol for text that is not a start message.
+Result<rendezvous::UniqueId> decode_start_message(const std::string& message);
+
+// Collective. Rank 0 serves a rendezvous and broadcasts its id through the launcher; all ranks join it. A rank that
+// cannot take part, for example because of its configuration, joins to report that.
 Result<std::unique_ptr<Bootstrap>> join_launched_job(const Host& host, Launcher& launcher);
 
 }  // namespace npushmem::launcher

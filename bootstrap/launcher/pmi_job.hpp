@@ -1,17 +1,20 @@
-// How the plugins that speak a PMI wire protocol open a job: alike in all but the client.
+// Jobs of launchers that use a PMI wire protocol.
 #pragma once
 
 #include <memory>
 
 #include "bootstrap/launcher/launched_job.hpp"
 #include "bootstrap/launcher/process_singleton.hpp"
-#include "bootstrap/launcher/running_mpi.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "core/base/config.hpp"
+#include "core/base/environment.hpp"
 
 namespace npushmem::launcher {
 
-// Client: as in ProcessSingleton, a Launcher, begun with the environment and a deadline. Collective.
+// Is any MPI library running in this process: has MPI_Init returned, and MPI_Finalize not been called? Links none.
+bool mpi_is_running();
+
+// Opens a job of a plugin that uses a PMI wire protocol. Client: a Launcher as for ProcessSingleton, begun with the
+// environment and a deadline. Collective.
 template <class Client>
 Result<std::unique_ptr<Bootstrap>> open_pmi_job(ProcessSingleton<Client>& client_of_process, const Host& host) {
     if (mpi_is_running())

@@ -1,7 +1,6 @@
-// A client of the launcher, which a process can be only once: the launcher takes the end of the conversation for the
-// end of the process's part in the job. So the conversation outlives the plugin's instances and is ended when the
-// process ends. The plugin's one mutable object of static lifetime; its library must stay mapped (nodelete). Any
-// thread.
+// A client of the launcher. A process can have only one: when the connection ends, the launcher assumes that the
+// process has left the job. So the client outlives the plugin's instances and ends when the process ends. It is the
+// plugin's only mutable object of static lifetime; its library must stay mapped (nodelete). Any thread.
 #pragma once
 
 #include <unistd.h>
@@ -24,8 +23,8 @@ public:
         if (client_ && owner_ == ::getpid()) client_->end();
     }
 
-    // Begins when there is no client yet; a beginning that failed is not tried again, since the launcher has heard the
-    // first half of it. What `use` returns.
+    // Begins the client at the first call. After a failure it does not begin again, since the launcher has received the
+    // first half. Returns the result of `use`.
     template <class Begin, class Use>
     auto with(Begin begin, Use use) -> decltype(use(std::declval<Client&>())) {
         const std::scoped_lock lock(mutex_);

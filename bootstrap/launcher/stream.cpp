@@ -15,7 +15,7 @@
 namespace npushmem::launcher {
 namespace {
 
-constexpr std::size_t longest_line = 64 * 1024;  // no launcher's answer is longer; more is taken for garbage
+constexpr std::size_t longest_line = 64 * 1024;  // launchers' answers are shorter; longer input is garbage
 
 Status connection_closed() {
     return {Code::peer_dead, "the launcher has closed its connection to this process; has it ended?"};
@@ -25,7 +25,7 @@ Status failed(const char* what) {
     return {Code::system, fmt::format("cannot {} the launcher: {}", what, std::strerror(errno))};
 }
 
-// Some launchers give a socket, some a pipe.
+// Some launchers provide a socket, some a pipe.
 ssize_t write_some(int fd, std::string_view text) {
     const ssize_t sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return sent < 0 && errno == ENOTSOCK ? ::write(fd, text.data(), text.size()) : sent;
@@ -54,9 +54,10 @@ Status Stream::await(short events, Deadline deadline) const {
         if (ready > 0) return {};
         if (ready < 0 && errno != EINTR) return failed("wait for");
         if (deadline.passed())
-            return {Code::timeout, fmt::format("the launcher did not answer within {}; has every rank of the job come "
-                                               "to npushmem's start?",
-                                               format_duration(deadline.span()))};
+            return {Code::timeout,
+                    fmt::format("the launcher did not answer within {}; has every rank of the job called "
+                                "npushmem's start?",
+                                format_duration(deadline.span()))};
     }
 }
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include "bootstrap/launcher/launcher.hpp"
-#include "bootstrap/rendezvous/file_descriptor.hpp"
+#include "bootstrap/launcher/launched_job.hpp"
+#include "bootstrap/rendezvous/socket.hpp"
 
 namespace npushmem::launcher {
 
 class Stream {
 public:
-    // The descriptor is the environment's: it stays open.
+    // The environment owns the descriptor: it stays open.
     static Stream borrow(int fd) { return Stream(fd, rendezvous::FileDescriptor()); }
     static Stream own(rendezvous::FileDescriptor fd) {
         const int number = fd.get();
@@ -22,7 +22,7 @@ public:
     static Result<Stream> connect(const std::string& where, Deadline deadline);
 
     Status send(std::string_view text, Deadline deadline);
-    // Without its end of line.
+    // Returns the line without its newline.
     Result<std::string> receive_line(Deadline deadline);
     Result<std::string> receive(std::size_t bytes, Deadline deadline);
 

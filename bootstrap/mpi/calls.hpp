@@ -1,5 +1,5 @@
-// The calls of an MPI, looked up in the process. Included by one source for each library, after that library's mpi.h:
-// everything is in an unnamed namespace, because the same names mean other types there.
+// The functions of an MPI, looked up in the process. One source for each library includes this file, after that
+// library's mpi.h. Everything is in an unnamed namespace, because the types differ between libraries.
 #pragma once
 
 #include <dlfcn.h>
@@ -99,7 +99,7 @@ public:
         if (begun != MPI_SUCCESS) return Status{Code::system, fmt::format("MPI_Ibcast failed with error {}", begun)};
         Status done = await(request, deadline);
         if (done.ok()) return std::string(buffer->data());
-        // MPI may still write there: a broadcast cannot be taken back.
+        // MPI may still write there: a broadcast cannot be cancelled.
         (void)buffer.release();
         return done;
     }
@@ -107,7 +107,7 @@ public:
 private:
     using Buffer = std::array<char, launcher::start_message_characters + 1>;
 
-    // MPI makes progress in its calls only.
+    // MPI makes progress only inside its functions.
     Status await(MPI_Request& request, launcher::Deadline deadline) const {
         for (;;) {
             int done = 0;
@@ -115,7 +115,7 @@ private:
             if (tested != MPI_SUCCESS) return {Code::system, fmt::format("MPI_Test failed with error {}", tested)};
             if (done != 0) return {};
             if (deadline.passed())
-                return {Code::timeout, fmt::format("not every rank of the communicator came to npushmem's start within "
+                return {Code::timeout, fmt::format("not every rank of the communicator called npushmem's start within "
                                                    "{}",
                                                    format_duration(deadline.span()))};
             std::this_thread::yield();
@@ -157,7 +157,7 @@ private:
     Status check(MPI_Comm communicator) const {
         if (communicator == calls_.null)
             return {Code::argument,
-                    "the attribute points to MPI_COMM_NULL: this process is no rank of the communicator, or the "
+                    "the attribute points to MPI_COMM_NULL: this process is not a rank of the communicator, or the "
                     "communicator was freed; only its ranks may start npushmem"};
         const ReturnedErrors errors(calls_);
         int between_groups = 0;

@@ -1,4 +1,4 @@
-// Compiled with MPICH's mpi.h, whose predefined handles are numbers; they are the same in all that descend from it.
+// Compiled with MPICH's mpi.h, whose predefined handles are numbers; they are the same in all its derivatives.
 #include "bootstrap/mpi/calls.hpp"
 
 namespace npushmem::mpi {

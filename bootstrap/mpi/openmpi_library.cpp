@@ -10,7 +10,8 @@ Result<std::unique_ptr<MpiLibrary>> make_openmpi_library() {
     if (!look_up("ompi_mpi_comm_world", known.world) || !look_up("ompi_mpi_comm_self", known.self) ||
         !look_up("ompi_mpi_comm_null", known.null) || !look_up("ompi_mpi_errors_return", known.errors_return) ||
         !look_up("ompi_mpi_byte", known.byte))
-        return Status{Code::unsupported, "this Open MPI does not have its predefined objects where its mpi.h said"};
+        return Status{Code::unsupported,
+                      "this Open MPI lacks the predefined objects of the mpi.h that the plugin was built with"};
     return std::unique_ptr<MpiLibrary>(std::make_unique<LookedUpMpiLibrary>(calls.value()));
 }
 

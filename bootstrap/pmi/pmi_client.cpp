@@ -5,6 +5,45 @@
 #include "core/base/parse.hpp"
 
 namespace npushmem::pmi {
+
+namespace {
+
+Status garbage(std::string_view line) {
+    return {Code::protocol, fmt::format("the launcher sent '{}', which is not a PMI message", line.substr(0, 80))};
+}
+
+}  // namespace
+
+Result<Message> Message::parse(std::string_view line) {
+    Message made;
+    const std::string_view whole = line;
+    while (!line.empty()) {
+        const std::string_view word = line.substr(0, line.find(' '));
+        line.remove_prefix(std::min(line.size(), word.size() + 1));
+        const auto equals = word.find('=');
+        if (word.empty()) continue;
+        // The words of an explanation (msg=) have no name; no expected word is among them.
+        if (equals == std::string_view::npos || equals == 0) continue;
+        made.words_.emplace(word.substr(0, equals), word.substr(equals + 1));
+    }
+    if (made.command().empty()) return garbage(whole);
+    return made;
+}
+
+std::optional<std::string> Message::find(const std::string& name) const {
+    const auto found = words_.find(name);
+    return found == words_.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<int> Message::number(const std::string& name) const {
+    const auto text = find(name);
+    if (!text) return Status{Code::protocol, fmt::format("the launcher's '{}' lacks {}", command(), name)};
+    const auto parsed = parse_integer(*text, -1, 1 << 30);
+    if (!parsed.ok())
+        return Status{Code::protocol, fmt::format("the launcher's '{}' has {}='{}'", command(), name, *text)};
+    return static_cast<int>(parsed.value());
+}
+
 namespace {
 
 constexpr int max_ranks = 1 << 22;
@@ -26,7 +65,7 @@ Result<PmiClient> PmiClient::begin(const Environment& environment, Deadline dead
     if (Status introduced = client.initialize(deadline); !introduced.ok()) return introduced;
     if (client.rank_ < 0 || client.nranks_ < 1 || client.rank_ >= client.nranks_)
         return Status{Code::protocol,
-                      fmt::format("the launcher gave rank {} of {}, which cannot be", client.rank_, client.nranks_)};
+                      fmt::format("the launcher gave the invalid rank {} of {}", client.rank_, client.nranks_)};
     return reached;
 }
 
@@ -61,7 +100,7 @@ Status PmiClient::read_rank_and_size(const Environment& environment) {
     return {};
 }
 
-// Who comes by the port says who it is, and is told its size, rank and how much to talk, a line each.
+// A client that connects to the port sends its id and receives its size, rank and debug level, one line each.
 Status PmiClient::receive_rank_and_size(const std::string& id, Deadline deadline) {
     auto answer = exchange(fmt::format("cmd=initack pmiid={}\n", id), "initack", deadline);
     constexpr int facts = 3;
@@ -84,7 +123,7 @@ Status PmiClient::initialize(Deadline deadline) {
     const auto value = most.value().number("vallen_max");
     if (!value.ok()) return value.status();
     if (value.value() < static_cast<int>(launcher::start_message_characters))
-        return {Code::unsupported, fmt::format("the launcher's values have {} characters at most; {} are needed",
+        return {Code::unsupported, fmt::format("the launcher's values have at most {} characters; {} are needed",
                                                value.value(), launcher::start_message_characters)};
     const auto name = call("cmd=get_my_kvsname\n", "my_kvsname", deadline);
     if (name.ok()) kvs_name_ = name.value().find("kvsname").value_or("");

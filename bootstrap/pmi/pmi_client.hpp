@@ -1,20 +1,39 @@
-// This process's side of the PMI-1 wire protocol, as far as a start needs it: one request line, one answer line.
+// Client of the PMI-1 wire protocol.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "bootstrap/launcher/launcher.hpp"
+#include "bootstrap/launcher/launched_job.hpp"
 #include "bootstrap/launcher/stream.hpp"
-#include "bootstrap/pmi/message.hpp"
-#include "core/base/config.hpp"
+#include "core/base/environment.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem::pmi {
 
+// A PMI-1 message: a line of words `name=value`, the first of them the command.
+class Message {
+public:
+    // Code::protocol for a line that is not a message.
+    static Result<Message> parse(std::string_view line);
+
+    [[nodiscard]] std::optional<std::string> find(const std::string& name) const;
+    [[nodiscard]] std::string command() const { return find("cmd").value_or(""); }
+    // Code::protocol if it is missing or not a whole number.
+    [[nodiscard]] Result<int> number(const std::string& name) const;
+
+private:
+    std::map<std::string, std::string> words_;
+};
+
+// The client side of the PMI-1 wire protocol, as far as a start needs it: one request line, one answer line.
 class PmiClient final : public launcher::Launcher {
 public:
     using Deadline = launcher::Deadline;
 
-    // Over PMI_FD, the socket that the launcher has left open for this process, or to PMI_PORT.
+    // Uses PMI_FD, the socket that the launcher has left open for this process, or connects to PMI_PORT.
     static Result<PmiClient> begin(const Environment& environment, Deadline deadline);
     PmiClient(PmiClient&& other) noexcept
         : stream_(std::move(other.stream_)),
@@ -27,7 +46,7 @@ public:
     [[nodiscard]] int rank() const override { return rank_; }
     [[nodiscard]] int nranks() const override { return nranks_; }
     Result<std::string> broadcast(const std::string& message, Deadline deadline) override;
-    // The launcher takes a process that goes without this for one that has crashed.
+    // The launcher assumes that a process that ends without this call has crashed.
     void end();
 
 private:
@@ -36,17 +55,17 @@ private:
     Status initialize(Deadline deadline);
     Status read_rank_and_size(const Environment& environment);
     Status receive_rank_and_size(const std::string& id, Deadline deadline);
-    // One request and its answer, which must be `answer` and have no rc but 0.
+    // Sends a request and returns its answer, which must be `answer` and have no rc other than 0.
     Result<Message> call(const std::string& request, const std::string& answer, Deadline deadline);
     Result<Message> exchange(const std::string& request, const std::string& answer, Deadline deadline);
     Result<Message> receive_answer(const std::string& answer, Deadline deadline);
 
     launcher::Stream stream_;
-    Status broken_;  // why the conversation cannot go on: an answer that did not come may still come
+    Status broken_;  // why the connection is unusable: a late answer may still arrive
     int rank_ = -1;
     int nranks_ = -1;
     std::string kvs_name_;          // name of the job's key-value space
-    std::uint64_t broadcasts_ = 0;  // messages so far: each has a key of its own
+    std::uint64_t broadcasts_ = 0;  // messages so far; each has its own key
 };
 
 }  // namespace npushmem::pmi

@@ -3,8 +3,68 @@
 #include <fmt/format.h>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::pmi2 {
+
+namespace {
+
+constexpr std::int64_t longest_body = 64 * 1024;  // longer input is garbage
+
+std::string escaped(std::string_view value) {
+    std::string out;
+    for (const char c : value) out += c == ';' ? std::string(";;") : std::string(1, c);
+    return out;
+}
+
+// Removes the first word and its semicolon, and replaces doubled semicolons.
+std::string take_word(std::string_view& rest) {
+    std::string word;
+    while (!rest.empty()) {
+        const char c = rest.front();
+        const bool doubled = c == ';' && rest.size() > 1 && rest[1] == ';';
+        rest.remove_prefix(doubled ? 2 : 1);
+        if (c == ';' && !doubled) break;
+        word.push_back(c);
+    }
+    return word;
+}
+
+}  // namespace
+
+std::string Message::encode(const std::string& command, const Words& words) {
+    std::string body = fmt::format("cmd={};", command);
+    for (const auto& [name, value] : words) body += fmt::format("{}={};", name, escaped(value));
+    return fmt::format("{:>{}}{}", body.size(), length_digits, body);
+}
+
+Result<std::size_t> Message::length(std::string_view digits) {
+    const auto parsed = parse_integer(trimmed(digits), 1, longest_body);
+    if (!parsed.ok())
+        return Status{Code::protocol, fmt::format("expected the length of a message, but the launcher sent '{}'",
+                                                  digits.substr(0, 32))};
+    return static_cast<std::size_t>(parsed.value());
+}
+
+Result<Message> Message::parse(std::string_view body) {
+    Message made;
+    for (std::string_view rest = body; !rest.empty();) {
+        const std::string word = take_word(rest);
+        const auto equals = word.find('=');
+        if (equals != std::string::npos && equals > 0)
+            made.words_.emplace(word.substr(0, equals), word.substr(equals + 1));
+    }
+    if (made.command().empty())
+        return Status{Code::protocol,
+                      fmt::format("the launcher sent '{}', which is not a PMI-2 message", body.substr(0, 80))};
+    return made;
+}
+
+std::optional<std::string> Message::find(const std::string& name) const {
+    const auto found = words_.find(name);
+    return found == words_.end() ? std::nullopt : std::optional(found->second);
+}
+
 namespace {
 
 constexpr std::int64_t max_ranks = 1 << 22;
@@ -12,7 +72,7 @@ constexpr std::int64_t max_ranks = 1 << 22;
 Result<int> number_of(const std::string& what, const std::optional<std::string>& text) {
     const auto parsed = text ? parse_integer(*text, 0, max_ranks) : Result<std::int64_t>(Status{Code::config, ""});
     if (parsed.ok()) return static_cast<int>(parsed.value());
-    return Status{Code::protocol, fmt::format("{} is '{}', not a number that can be", what, text.value_or("(absent)"))};
+    return Status{Code::protocol, fmt::format("{} is '{}', not a valid number", what, text.value_or("(absent)"))};
 }
 
 }  // namespace
@@ -33,22 +93,22 @@ Result<Pmi2Client> Pmi2Client::begin(const Environment& environment, Deadline de
     client.nranks_ = nranks.value();
     if (client.rank_ >= client.nranks_)
         return Status{Code::protocol,
-                      fmt::format("the launcher gave rank {} of {}, which cannot be", client.rank_, client.nranks_)};
+                      fmt::format("the launcher gave the invalid rank {} of {}", client.rank_, client.nranks_)};
     Status introduced = client.initialize(environment.get("PMI_JOBID"), deadline);
     return introduced.ok() ? Result<Pmi2Client>(std::move(client)) : Result<Pmi2Client>(introduced);
 }
 
-// The first line is of the older protocol, so that a launcher can tell which one this process speaks.
+// The first line follows PMI-1, so that a launcher can detect the protocol of this process.
 Status Pmi2Client::initialize(const std::optional<std::string>& job, Deadline deadline) {
     if (Status sent = stream_.send("cmd=init pmi_version=2 pmi_subversion=0\n", deadline); !sent.ok()) return sent;
     const auto answer = stream_.receive_line(deadline);
     if (!answer.ok()) return answer.status().within("PMI-2 init");
     if (answer.value().find("pmi_version=2") == std::string::npos || answer.value().find("rc=0") == std::string::npos)
-        return {Code::unsupported, fmt::format("the launcher does not speak PMI-2: it answered '{}'; try "
+        return {Code::unsupported, fmt::format("the launcher does not support PMI-2: it answered '{}'; try "
                                                "NPUSHMEM_BOOTSTRAP=PMI",
                                                answer.value().substr(0, 100))};
     Message::Words words;
-    if (job) words.emplace_back("pmijobid", *job);  // whoever names the job in the environment expects it back
+    if (job) words.emplace_back("pmijobid", *job);  // a launcher that sets PMI_JOBID expects it back
     words.emplace_back("pmirank", std::to_string(rank_));
     words.emplace_back("threaded", "FALSE");
     return call("fullinit", words, deadline).status();

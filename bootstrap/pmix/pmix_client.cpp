@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include "bootstrap/pmix/completion.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem::pmix {
@@ -31,7 +30,7 @@ Result<int> job_size(const std::string& space) {
     if (got != PMIX_SUCCESS) return failed("job size", got);
     const auto size = value->type == PMIX_UINT32 ? static_cast<int>(value->data.uint32) : -1;
     PMIX_VALUE_RELEASE(value);
-    if (size < 1) return Status{Code::protocol, "PMIx gave no job size that can be"};
+    if (size < 1) return Status{Code::protocol, "PMIx gave no valid job size"};
     return size;
 }
 
@@ -76,14 +75,14 @@ Result<std::string> PmixClient::broadcast(const std::string& message, Deadline d
     const pmix_status_t result = asked == PMIX_SUCCESS ? met.await(deadline) : met.not_started(asked);
     PMIX_INFO_DESTRUCT(&collect);
     if (result == PMIX_ERR_TIMEOUT)
-        return Status{Code::timeout, fmt::format("PMIx fence: not every rank of the job came to npushmem's start "
+        return Status{Code::timeout, fmt::format("PMIx fence: not every rank of the job called npushmem's start "
                                                  "within {}",
                                                  format_duration(deadline.span()))};
     if (result != PMIX_SUCCESS && result != PMIX_OPERATION_SUCCEEDED) return failed("fence", result);
     return rank_ == 0 ? Result<std::string>(message) : get(key, 0, deadline);
 }
 
-// The fence has brought the value here already, so this waits for the local server only.
+// The fence has transferred the value already, so this waits for the local server only.
 Result<std::string> PmixClient::get(const std::string& key, int from_rank, Deadline) const {
     const pmix_proc_t from = process(namespace_, static_cast<pmix_rank_t>(from_rank));
     pmix_value_t* value = nullptr;

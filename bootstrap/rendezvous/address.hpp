@@ -1,4 +1,4 @@
-// An IPv4 or IPv6 address with a port, as a value.
+// Addresses of the rendezvous, and the choice of the network interface.
 #pragma once
 
 #include <sys/socket.h>
@@ -8,28 +8,29 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "bootstrap/rendezvous/byte_reader.hpp"
-#include "bootstrap/rendezvous/byte_writer.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {
 
+// An IPv4 or IPv6 address with a port, as a value.
 enum class Family : std::uint16_t { none = 0, v4 = 4, v6 = 6 };
 
 class Address {
 public:
     static constexpr std::size_t encoded_bytes = 24;
 
-    // No address: what a rank without children gives for its listener.
+    // No address; the listener of a rank without children.
     Address() = default;
-    // From the kernel's form; family none when it is neither AF_INET nor AF_INET6.
+    // Converts the kernel's form; family none if it is neither AF_INET nor AF_INET6.
     static Address from(const sockaddr& kernel_form);
-    // "10.0.0.1" or "fe80::1", no names.
+    // Accepts "10.0.0.1" or "fe80::1", no names.
     static Result<Address> parse(const std::string& numeric_host, std::uint16_t port);
-    // As parse, but asks the resolver for names; that may take as long as the resolver's own time-outs.
+    // Like parse, but resolves names; that may take as long as the resolver's timeouts.
     static Result<Address> resolve(const std::string& host, std::uint16_t port, Family wanted);
-    // "host:port" or "[v6]:port", the host by resolve().
+    // Accepts "host:port" or "[v6]:port"; resolve() converts the host.
     static Result<Address> resolve(const std::string& host_and_port, Family wanted);
 
     [[nodiscard]] Family family() const { return family_; }
@@ -46,7 +47,7 @@ public:
     socklen_t fill(sockaddr_storage& out) const;
 
     void encode(ByteWriter& out) const;
-    // Family none on bytes that are no address; the reader's ok() tells of missing ones.
+    // Family none if the bytes are not an address; the reader's ok() reports missing bytes.
     static Address decode(ByteReader& in);
 
     friend bool operator==(const Address&, const Address&) = default;
@@ -57,5 +58,21 @@ private:
     std::uint32_t scope_ = 0;           // interface index of a link-local IPv6 address
     std::array<std::byte, 16> host_{};  // network order; IPv4 uses the first four
 };
+
+// One address of one interface.
+struct Interface {
+    std::string name;
+    Address address;
+    bool up = true;
+};
+
+// Chooses the address to use. `pattern` is written as for NCCL: names separated by commas, each matching interfaces
+// that begin with it; a leading "=" matches whole names only, a leading "^" excludes the matches ("^=" for both).
+// Empty: all. `family` none: IPv4 first. Of the matches it takes the first, in this order of preference: ordinary
+// interfaces, bridges of containers, link-local addresses, loopback. Code::config, with the list, if nothing matches.
+Result<Address> choose_interface(const std::vector<Interface>& interfaces, const std::string& pattern, Family family);
+
+// Lists the interfaces of this machine.
+Result<std::vector<Interface>> list_interfaces();
 
 }  // namespace npushmem::rendezvous

@@ -4,7 +4,73 @@
 
 #include <algorithm>
 
+#include "bootstrap/rendezvous/bytes.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
+
 namespace npushmem::rendezvous {
+
+namespace {
+
+constexpr std::uint32_t frame_magic = 0x4255504eU;  // "NPUB" on the wire
+
+}  // namespace
+
+bool is_frame_type(std::uint16_t value) {
+    return value >= static_cast<std::uint16_t>(FrameType::hello) && value <= static_cast<std::uint16_t>(FrameType::bye);
+}
+
+std::size_t payload_limit(FrameType type) {
+    switch (type) {
+        case FrameType::hello: return sizeof(SipKey) * 2;
+        case FrameType::challenge: return sizeof(SipKey);
+        case FrameType::join:
+        case FrameType::link:
+        case FrameType::assign: return limits::introduction_bytes;
+        case FrameType::leave:
+        case FrameType::bye: return 0;
+        case FrameType::up:
+        case FrameType::down: return limits::collective_header_bytes + limits::chunk_bytes;
+        case FrameType::abort: return limits::abort_bytes;
+    }
+    return 0;
+}
+
+FrameHeader::Encoded FrameHeader::encode() const {
+    ByteWriter out;
+    out.integer(frame_magic).integer(protocol_version).integer(static_cast<std::uint16_t>(type));
+    out.integer(session).integer(length).integer(sequence);
+    Encoded encoded{};
+    std::ranges::copy(out.take(), encoded.begin());
+    return encoded;
+}
+
+Result<FrameHeader> FrameHeader::parse(std::span<const std::byte, bytes> from) {
+    ByteReader in(from);
+    if (in.integer<std::uint32_t>() != frame_magic)
+        return Status{Code::protocol, "the bytes are not a frame of this protocol"};
+    const auto version = in.integer<std::uint16_t>();
+    if (version != protocol_version)
+        return Status{Code::unsupported,
+                      fmt::format("it uses version {} of the bootstrap protocol, this library uses version {}", version,
+                                  protocol_version)};
+    const auto type = in.integer<std::uint16_t>();
+    if (!is_frame_type(type)) return Status{Code::protocol, fmt::format("a frame has the unknown type {}", type)};
+    FrameHeader header{static_cast<FrameType>(type), in.integer<std::uint32_t>(), in.integer<std::uint32_t>(),
+                       in.integer<std::uint64_t>()};
+    in.bytes(header.tag);
+    if (header.length > payload_limit(header.type))
+        return Status{Code::protocol, fmt::format("a frame of type {} claims {} bytes, the limit is {}", type,
+                                                  header.length, payload_limit(header.type))};
+    return header;
+}
+
+SipTag sign(const SipKey& key, const FrameHeader& header, std::span<const std::byte> payload) {
+    SipHash128 hash(key);
+    hash.update(header.encode());
+    hash.update(payload);
+    return hash.finish();
+}
+
 namespace {
 
 constexpr std::size_t smallest_read = 8192;
@@ -80,8 +146,8 @@ Result<std::optional<FrameHeader>> Channel::header() const {
     auto parsed = FrameHeader::parse(bytes.first<FrameHeader::bytes>());
     if (!parsed.ok()) return parsed.status();
     if (parsed.value().length > longest_payload_)
-        return protocol_error(fmt::format("a frame of {} bytes came where at most {} are allowed",
-                                          parsed.value().length, longest_payload_));
+        return protocol_error(
+            fmt::format("a frame of {} bytes exceeds the limit of {} bytes", parsed.value().length, longest_payload_));
     return std::optional(parsed.value());
 }
 
@@ -99,10 +165,11 @@ Status Channel::verify(const FrameHeader& header, std::span<const std::byte> pay
     if (header.session != session_)
         return protocol_error(fmt::format("a frame belongs to session {}, not to {}", header.session, session_));
     if (header.sequence != receive_sequence_)
-        return protocol_error(fmt::format("frame {} came where frame {} was due", header.sequence, receive_sequence_));
+        return protocol_error(
+            fmt::format("expected frame {1}, received frame {0}", header.sequence, receive_sequence_));
     if (!receive_key_) {
         const bool greeting = header.type == FrameType::hello || header.type == FrameType::challenge;
-        return greeting ? Status{} : protocol_error("a frame came before the two sides knew each other");
+        return greeting ? Status{} : protocol_error("a frame arrived before the handshake was complete");
     }
     if (!equal_in_constant_time(sign(*receive_key_, header, payload), header.tag))
         return protocol_error("a frame is not signed with this job's secret");
@@ -112,7 +179,7 @@ Status Channel::verify(const FrameHeader& header, std::span<const std::byte> pay
 Result<std::optional<Frame>> Channel::next() {
     auto frame = peek();
     if (!frame.ok() || !frame.value()) return frame;
-    const auto head = header();  // whole, since peek() gave a frame
+    const auto head = header();  // complete, since peek() returned a frame
     if (Status verified = verify(*head.value(), frame.value()->payload); !verified.ok()) return verified;
     taken_ += FrameHeader::bytes + frame.value()->payload.size();
     ++receive_sequence_;

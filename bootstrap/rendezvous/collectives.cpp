@@ -5,10 +5,47 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bootstrap/rendezvous/byte_reader.hpp"
-#include "bootstrap/rendezvous/limits.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
+#include "bootstrap/rendezvous/messages.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 
 namespace npushmem::rendezvous {
+
+namespace {
+
+// Returns at most `radix` ranges, whose sizes differ by one at most.
+std::vector<TreeRange> children_of(const TreeRange& range, int radix) {
+    std::vector<TreeRange> children;
+    const int below = range.size() - 1;
+    const int count = std::min(below, radix);
+    int first = range.first + 1;
+    for (int i = 0; i < count; ++i) {
+        const int size = below / count + (i < below % count ? 1 : 0);
+        children.push_back({first, first + size});
+        first += size;
+    }
+    return children;
+}
+
+}  // namespace
+
+int tree_height(TreeRange range, int radix) {
+    int height = 0;
+    for (; range.size() > 1; ++height) range = children_of(range, radix).front();  // none of its siblings is larger
+    return height;
+}
+
+TreePlace tree_place(int rank, int nranks, int radix) {
+    TreePlace place{-1, {0, nranks}, children_of({0, nranks}, radix)};
+    while (place.own.first != rank) {
+        const auto holds = [rank](const TreeRange& range) { return rank < range.end; };
+        place.parent = place.own.first;
+        place.own = *std::ranges::find_if(place.children, holds);
+        place.children = children_of(place.own, radix);
+    }
+    return place;
+}
+
 namespace {
 
 template <class Byte>
@@ -65,7 +102,7 @@ Status Collectives::run(const Call& call, std::span<std::byte> all, const Deadli
     links_.set_activity("during " + call.text());
     if (Status up = gather(call, all, deadlines.up); !up.ok()) return up;
     if (Status down = spread(call, all, deadlines.down); !down.ok()) return down;
-    // What stays queued would have to wait for this rank's next call, while its children wait for it.
+    // Queued bytes would wait for this rank's next call while its children wait for them.
     if (Status sent = links_.drain(0, deadlines.down); !sent.ok()) return sent;
     links_.set_activity("after " + call.text());
     return {};
@@ -91,7 +128,7 @@ Status Collectives::gather(const Call& call, std::span<std::byte> all, Deadline 
     return {};
 }
 
-// Each piece goes on to the children as soon as it is here.
+// Forwards each piece to the children as soon as it arrives.
 Status Collectives::spread(const Call& call, std::span<std::byte> all, Deadline deadline) {
     std::span<std::byte> rest = all;
     do {
@@ -134,10 +171,28 @@ Result<std::span<std::byte>> Collectives::receive_piece(LinkSet::Index from, Fra
 
 Status Collectives::mismatch(LinkSet::Index from, const Call& mine, const std::optional<Call>& theirs) {
     if (!theirs)
-        return links_.fail({Code::protocol, fmt::format("{} sent {} something that is no part of {}", links_.peer(from),
-                                                        links_.me(), mine.text())});
+        return links_.fail({Code::protocol, fmt::format("{} sent {} a message that does not belong to {}",
+                                                        links_.peer(from), links_.me(), mine.text())});
     return links_.fail({Code::mismatch, fmt::format("{} called {}, while {} called {}", links_.peer(from),
                                                     theirs->text(), links_.me(), mine.text())});
+}
+
+std::unique_ptr<Bootstrap> TreeBootstrap::single_rank() {
+    LinkSet none(Identity::of_this_process(0).text());
+    auto collectives = std::make_unique<Collectives>(std::move(none), TreeLinks{}, tree_place(0, 1), Milliseconds{0});
+    return std::make_unique<TreeBootstrap>(std::move(collectives), 0, 1);
+}
+
+Status TreeBootstrap::allgather(std::span<const std::byte> send, std::span<std::byte> receive) {
+    const std::size_t expected = send.size() * static_cast<std::size_t>(nranks_);
+    if (receive.size() == expected) return collectives_->allgather(send, receive);
+    return {Code::argument, fmt::format("allgather of {} bytes from {} ranks needs {} bytes to receive, not {}",
+                                        send.size(), nranks_, expected, receive.size())};
+}
+
+void TreeBootstrap::abort(const std::string& reason) {
+    LinkSet& links = collectives_->links();
+    (void)links.fail({Code::aborted, fmt::format("{} aborted the job: {}", links.me(), reason)});
 }
 
 }  // namespace npushmem::rendezvous

@@ -1,40 +1,70 @@
-// Allgather and barrier over the tree: what a subtree has goes up in one stream, the whole comes down in one. The order
-// of calls is checked on the way up: kind, number and size must be the same on every rank.
+// Collectives over a tree of ranks, and the bootstrap made of them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/byte_writer.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/link_set.hpp"
-#include "bootstrap/rendezvous/tree.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
 
-// The links of a rank by their places in the tree.
+// The tree of the collectives: pure arithmetic, the same on every rank.
+//
+// The subtree of a rank is the contiguous range of ranks [rank, end). So a subtree gathers one contiguous piece of the
+// result, and neighbouring ranks, which mostly share a host, are neighbours in the tree. The root is rank 0; a
+// rank's children split the rest of its range evenly.
+
+constexpr int tree_radix = 4;
+
+struct TreeRange {
+    int first;  // the rank at the top of the subtree
+    int end;    // one past its last rank
+
+    [[nodiscard]] int size() const { return end - first; }
+    friend bool operator==(const TreeRange&, const TreeRange&) = default;
+};
+
+struct TreePlace {
+    int parent;  // -1 at the root
+    TreeRange own;
+    std::vector<TreeRange> children;
+};
+
+// The number of levels below the top of a subtree; 0 for a leaf.
+[[nodiscard]] int tree_height(TreeRange range, int radix = tree_radix);
+
+// 0 <= rank < nranks, radix >= 1.
+[[nodiscard]] TreePlace tree_place(int rank, int nranks, int radix = tree_radix);
+
+// The links of a rank to its neighbours in the tree.
 struct TreeLinks {
     std::optional<LinkSet::Index> parent;
     std::vector<LinkSet::Index> children;  // in the order of TreePlace::children
 };
 
+// Allgather and barrier over the tree: the data of a subtree goes up in one stream, the whole result comes down in one.
+// The way up checks the order of calls: kind, number and size must be the same on every rank.
 class Collectives {
 public:
-    // `timeout` 0: a collective waits for ranks that live, however long they take to come.
+    // `timeout` 0: a collective waits for live ranks without limit.
     Collectives(LinkSet links, TreeLinks tree, TreePlace place, Milliseconds timeout);
 
     Status allgather(std::span<const std::byte> send, std::span<std::byte> receive);
     Status barrier();
-    // As barrier, but with its own deadline, for the start of the job; it is number 0.
+    // The barrier of the job's start, with its own deadline; its number is 0.
     Status opening_barrier(Deadline deadline);
 
     [[nodiscard]] LinkSet& links() { return links_; }
 
 private:
     enum class Kind : std::uint32_t { barrier = 1, allgather = 2 };
-    // Travels in front of every piece of data.
+    // Precedes every piece of data.
     struct Call {
         Kind kind;
         std::uint64_t number;
@@ -55,7 +85,7 @@ private:
     Status run(const Call& call, std::span<std::byte> all, const Deadlines& deadlines);
     Status gather(const Call& call, std::span<std::byte> all, Deadline deadline);
     Status spread(const Call& call, std::span<std::byte> all, Deadline deadline);
-    // The part of `all` that belongs to a range of ranks.
+    // Returns the part of `all` that belongs to a range of ranks.
     static std::span<std::byte> part(const Call& call, std::span<std::byte> all, const TreeRange& range);
     // Receives one piece into the beginning of `rest` and returns it.
     Result<std::span<std::byte>> receive_piece(LinkSet::Index from, FrameType type, const Call& call,
@@ -68,6 +98,27 @@ private:
     TreePlace place_;
     Milliseconds timeout_;
     std::uint64_t calls_ = 0;
+};
+
+// The bootstrap of a connected job; every plugin returns it once its ranks are connected.
+class TreeBootstrap final : public Bootstrap {
+public:
+    TreeBootstrap(std::unique_ptr<Collectives> collectives, int rank, int nranks)
+        : collectives_(std::move(collectives)), rank_(rank), nranks_(nranks) {}
+    // A job of one rank, without connections.
+    static std::unique_ptr<Bootstrap> single_rank();
+
+    [[nodiscard]] int rank() const override { return rank_; }
+    [[nodiscard]] int nranks() const override { return nranks_; }
+    Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) override;
+    Status barrier() override { return collectives_->barrier(); }
+    void abort(const std::string& reason) override;
+    Status check() override { return collectives_->links().check(); }
+
+private:
+    std::unique_ptr<Collectives> collectives_;
+    int rank_;
+    int nranks_;
 };
 
 }  // namespace npushmem::rendezvous

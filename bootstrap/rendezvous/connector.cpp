@@ -6,8 +6,7 @@
 #include <cstring>
 
 #include "bootstrap/rendezvous/handshake.hpp"
-#include "bootstrap/rendezvous/limits.hpp"
-#include "bootstrap/rendezvous/random.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 
 namespace npushmem::rendezvous {
 
@@ -75,14 +74,15 @@ Result<bool> Connector::receive_challenge(Moment now) {
 
 Result<bool> Connector::check_challenge(const Frame& challenge) {
     if (challenge.type != FrameType::challenge || challenge.payload.size() != nonce_.size())
-        return permanent_failure(Code::protocol, "it did not answer the greeting as this protocol wants");
+        return permanent_failure(Code::protocol, "its answer to the greeting does not follow this protocol");
     Nonce theirs{};
     std::ranges::copy(challenge.payload, theirs.begin());
     const ConnectionKeys keys = derive_keys(credentials_, session_, nonce_, theirs);
     channel_->secure(keys.connector, keys.acceptor);
     if (!channel_->next().ok())
-        return permanent_failure(Code::protocol,
-                                 "it does not know this job's secret; the unique id is of another job or out of date");
+        return permanent_failure(
+            Code::protocol,
+            "it does not know this job's secret; the unique id belongs to another job or is out of date");
     return true;
 }
 

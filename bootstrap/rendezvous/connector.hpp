@@ -1,5 +1,5 @@
-// Makes an authenticated channel to a listener: connects, greets, checks the answer, and starts over with growing
-// pauses as long as the other side is merely not there yet. Never waits; its owner polls. One thread.
+// Opens an authenticated channel to a listener: connects, sends hello, checks the challenge, and retries with backoff
+// while the other side does not listen yet. Never waits; its owner polls. One thread.
 #pragma once
 
 #include <poll.h>
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "bootstrap/rendezvous/channel.hpp"
-#include "bootstrap/rendezvous/credentials.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
+#include "bootstrap/rendezvous/handshake.hpp"
 
 namespace npushmem::rendezvous {
 
@@ -19,11 +19,11 @@ public:
     // `peer_name` for messages: "the rendezvous service".
     Connector(const Address& target, const Credentials& credentials, std::uint32_t session, std::string peer_name);
 
-    // What to poll for; fd -1 between attempts.
+    // The descriptor and events to poll; fd -1 between attempts.
     [[nodiscard]] pollfd interest() const;
-    // When step() has something to do though nothing happened on the descriptor.
+    // When step() must be called although the descriptor has no event.
     [[nodiscard]] Deadline next_timeout() const { return Deadline::at(next_timeout_); }
-    // Goes as far as it can. True when the channel stands; a failure when trying again would not help.
+    // Makes progress without waiting. True once the channel is open; an error if a retry cannot help.
     Result<bool> step(Moment now = Clock::now());
     [[nodiscard]] Channel take() { return std::move(*channel_); }
     // "the rendezvous service at 10.0.0.1:4000: connection refused (12 attempts)"
@@ -42,7 +42,7 @@ private:
     std::string peer_name_;
     Nonce nonce_{};
     std::optional<Channel> channel_;  // none between attempts
-    Moment next_timeout_{};           // the next attempt, or the time-out of this one
+    Moment next_timeout_{};           // the next attempt, or the timeout of this one
     Clock::duration backoff_;
     int attempts_ = 0;
     std::string last_error_ = "no answer yet";

@@ -1,4 +1,4 @@
-// A moment after which a wait gives up, or never.
+// A moment at which a wait times out, or never.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ using Milliseconds = std::chrono::milliseconds;
 class Deadline {
 public:
     static Deadline never() { return Deadline(); }
-    // Passed already: look, do not wait.
+    // Has passed already: poll, do not wait.
     static Deadline now() { return Deadline(Moment{}); }
     static Deadline at(Moment when) { return Deadline(when); }
-    // `span` is what a message tells; `grace` comes on top, so that somebody who knows more can speak first.
+    // Messages report `span`. `grace` is added to it, so that a side that knows the cause can report it first.
     static Deadline after(Clock::duration span, Clock::duration grace = {}) {
         Deadline made(Clock::now() + span + grace);
         made.span_ = std::chrono::duration_cast<Milliseconds>(span);
@@ -27,7 +27,7 @@ public:
 
     [[nodiscard]] bool passed(Moment now = Clock::now()) const { return when_ && now >= *when_; }
 
-    // The time that was allowed, for messages; 0 when it is not known.
+    // The allowed time, for messages; 0 if unknown.
     [[nodiscard]] Milliseconds span() const { return span_; }
 
     [[nodiscard]] Deadline sooner(Deadline other) const {
@@ -35,7 +35,7 @@ public:
         return other.when_ && *other.when_ < *when_ ? other : *this;
     }
 
-    // For poll and epoll_wait: milliseconds to wait, rounded up so that the wait does not end just before; -1 for ever.
+    // For poll and epoll_wait: milliseconds to wait, rounded up so that the wait does not end too early; -1: no limit.
     [[nodiscard]] int poll_milliseconds(Moment now = Clock::now()) const {
         if (!when_) return -1;
         const auto left = std::chrono::ceil<Milliseconds>(*when_ - now).count();

@@ -1,13 +1,29 @@
 #include "bootstrap/rendezvous/handshake.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
+#include <sys/random.h>
 
-#include "bootstrap/rendezvous/byte_reader.hpp"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "bootstrap/rendezvous/bytes.hpp"
 
 namespace npushmem::rendezvous {
+
+Status fill_random(std::span<std::byte> out) {
+    while (!out.empty()) {
+        const ssize_t got = ::getrandom(out.data(), out.size(), 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return {Code::system, fmt::format("cannot get random bytes: {}", std::strerror(errno))};
+        out = out.subspan(static_cast<std::size_t>(got));
+    }
+    return {};
+}
+
 namespace {
 
-// One half of the secret keys the hash, the other half is hashed with everything else.
+// One half of the secret keys the hash; the other half is hashed with the other inputs.
 SipKey derive(const Credentials& credentials, std::uint8_t direction, std::span<const std::byte> context) {
     SipKey key{};
     const std::span secret(credentials.secret);

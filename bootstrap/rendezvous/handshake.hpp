@@ -1,23 +1,41 @@
-// How two holders of the same credentials convince each other, and the keys that come out of it.
+// The handshake, in which both sides prove that they know the secret of the unique id.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "bootstrap/rendezvous/bytes.hpp"
+#include "bootstrap/rendezvous/siphash.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::rendezvous {
+
+// Random bytes for secrets and nonces.
+
+// Fills the bytes from the kernel's generator; waits until it is seeded (early boot only).
+Status fill_random(std::span<std::byte> out);
+
+// The credentials in a unique id: the public name of the job and the secret that proves membership.
+
+using Nonce = std::array<std::byte, 16>;
+using Secret = std::array<std::byte, 32>;
+
+struct Credentials {
+    Nonce job{};      // crosses the wire: distinguishes jobs of one service
+    Secret secret{};  // never crosses the wire
+};
+
+// Two holders of the same credentials authenticate each other and derive keys:
 //
 //   connector → acceptor   hello      job nonce, connector's nonce                       (no tag)
 //   acceptor → connector   challenge  acceptor's nonce        tag under the acceptor's key of this connection
 //   connector → acceptor   join/link  ...                     tag under the connector's key of this connection
 //
-// Each direction has its own key, made from the secret, both nonces and the session: a recorded frame fits no other
-// connection, direction, session or place in the sequence.
-#pragma once
-
-#include <cstdint>
-#include <optional>
-#include <span>
-
-#include "bootstrap/rendezvous/byte_writer.hpp"
-#include "bootstrap/rendezvous/credentials.hpp"
-#include "bootstrap/rendezvous/siphash.hpp"
-
-namespace npushmem::rendezvous {
-
+// Each direction has its own key, derived from the secret, both nonces and the session: a recorded frame is not valid
+// in any other connection, direction, session or position of the sequence.
 struct Hello {
     Nonce job{};
     Nonce nonce{};

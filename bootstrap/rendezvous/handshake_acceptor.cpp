@@ -3,13 +3,12 @@
 #include <cerrno>
 
 #include "bootstrap/rendezvous/handshake.hpp"
-#include "bootstrap/rendezvous/random.hpp"
 
 namespace npushmem::rendezvous {
 namespace {
 
 constexpr std::uint64_t listener_key = 0;
-constexpr int accepts_per_round = 64;  // then those already inside get a turn
+constexpr int accepts_per_round = 64;  // then pending connections are served
 constexpr std::size_t hello_payload_limit = 64;
 constexpr Milliseconds accept_pause{20};
 
@@ -44,7 +43,7 @@ std::vector<AuthenticatedConnection> HandshakeAcceptor::serve(Moment now) {
             continue;
         }
         const auto found = pending_.find(event.key);
-        if (found == pending_.end()) continue;  // turned away earlier in this round
+        if (found == pending_.end()) continue;  // rejected earlier in this round
         std::optional<Frame> first;
         const HandshakeResult result = receive_handshake(found->second, first);
         if (result == HandshakeResult::pending) continue;
@@ -66,7 +65,7 @@ void HandshakeAcceptor::accept_all(Moment now) {
             return on_descriptors_exhausted(now);
         } else if (error == EAGAIN || error == EWOULDBLOCK) {
             return;
-        }  // else: that connection died in the queue, or a signal came
+        }  // else: that connection closed in the queue, or a signal arrived
     }
 }
 
@@ -77,8 +76,8 @@ void HandshakeAcceptor::add_pending(Socket connection, Moment now) {
     pending_.emplace(id, PendingConnection{Channel(std::move(connection), session_, hello_payload_limit), now});
 }
 
-// Pending connections are closed first. Without any the listener rests a moment, since it would stay readable and make
-// us spin.
+// Closes pending connections first. Without any it pauses the listener, which would stay readable and make serve()
+// spin.
 void HandshakeAcceptor::on_descriptors_exhausted(Moment now) {
     if (!pending_.empty()) {
         pending_.erase(pending_.begin());
@@ -110,7 +109,7 @@ HandshakeAcceptor::HandshakeResult HandshakeAcceptor::receive_handshake(PendingC
     for (;;) {
         auto frame = connection.channel.next();
         if (!frame.ok() && frame.status().code() == Code::unsupported) {
-            // Another version: our own frame, whatever it says, tells the other side which one we speak.
+            // Another version: any frame of ours tells the other side our version.
             connection.channel.queue(FrameType::challenge, {});
             connection.channel.finish();
         }
@@ -124,8 +123,8 @@ HandshakeAcceptor::HandshakeResult HandshakeAcceptor::receive_handshake(PendingC
     }
 }
 
-// A job that is not served here is answered like any other, under a secret that nobody knows: the port does not tell
-// unauthenticated peers which jobs exist, and an honest rank learns at once that its id is of no use here.
+// A job that is not served here gets an answer under a random secret: the port does not reveal to unauthenticated peers
+// which jobs exist, and an honest rank sees at once that its id is not valid here.
 HandshakeAcceptor::HandshakeResult HandshakeAcceptor::challenge(PendingConnection& connection, const Frame& frame) {
     const auto hello = frame.type == FrameType::hello ? Hello::decode(frame.payload) : std::nullopt;
     if (!hello) return HandshakeResult::rejected;

@@ -1,10 +1,9 @@
 // Authenticates incoming connections: accepts those that know the credentials and closes all others.
 //
 // It owns a listener and the pending connections, which have not completed the handshake. Each of them has a few
-// seconds for the handshake and a few hundred bytes of memory; when there are too many, the oldest is closed first,
-// since an honest rank needs milliseconds and connects again when it is rejected. All of them hang on one epoll
-// descriptor, which is readable when serve() has something to do, so that an owner can wait for it in whatever way it
-// waits. One thread.
+// seconds for the handshake and a few hundred bytes of memory. When there are too many, the oldest is closed first: an
+// honest rank needs milliseconds, and connects again when it is rejected. One epoll descriptor watches all of them; it
+// is readable when serve() has something to do, so the owner can wait for it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +13,14 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/channel.hpp"
-#include "bootstrap/rendezvous/credentials.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/limits.hpp"
-#include "bootstrap/rendezvous/poller.hpp"
+#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 
 namespace npushmem::rendezvous {
 
-// A connection that has proved itself by its first signed frame.
+// A connection whose first signed frame has been verified.
 struct AuthenticatedConnection {
     Nonce job;
     Channel channel;
@@ -31,7 +29,7 @@ struct AuthenticatedConnection {
 
 class HandshakeAcceptor {
 public:
-    // The credentials of a job, or none when no such job is served here.
+    // Returns the credentials of a job, or none if this service does not serve it.
     using FindCredentials = std::function<std::optional<Credentials>(const Nonce& job)>;
     struct Limits {
         std::size_t pending_connections = limits::pending_connections;
@@ -44,12 +42,12 @@ public:
     [[nodiscard]] int fd() const { return poller_.fd(); }
     [[nodiscard]] Address address() const { return listener_.local_address(); }
     [[nodiscard]] std::size_t pending_connections() const { return pending_.size(); }
-    // Only connections that name this session are admitted from now on.
+    // From now on only connections to this session are accepted.
     void expect_session(std::uint32_t session) { session_ = session; }
 
-    // Accepts, reads, answers, and rejects, without waiting. Returns the authenticated connections.
+    // Accepts, reads, answers and rejects without waiting. Returns the authenticated connections.
     std::vector<AuthenticatedConnection> serve(Moment now = Clock::now());
-    // When serve() has something to do even if the descriptor stays quiet.
+    // When serve() must be called although the descriptor has no event.
     [[nodiscard]] Deadline next_timeout() const;
 
 private:
@@ -78,7 +76,7 @@ private:
     Limits limits_;
     Id next_id_ = 1;
     std::map<Id, PendingConnection> pending_;
-    std::optional<Moment> accept_paused_until_;  // accepting is suspended: no file descriptors were left
+    std::optional<Moment> accept_paused_until_;  // accepting is paused because no descriptor was free
 };
 
 }  // namespace npushmem::rendezvous

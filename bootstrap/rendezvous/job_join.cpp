@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "bootstrap/rendezvous/limits.hpp"
-#include "bootstrap/rendezvous/rank_list.hpp"
+#include "bootstrap/rendezvous/collectives.hpp"
+#include "bootstrap/rendezvous/messages.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/version.hpp"
 
@@ -53,7 +54,7 @@ Result<Channel> JobJoin::connect_to_service() {
         if (there.value()) return connector.take();
         if (deadline.passed())
             return Status{Code::timeout,
-                          fmt::format("{} could not reach {} within {}; does the process that made the "
+                          fmt::format("{} could not reach {} within {}; does the process that created the "
                                       "unique id still run, and may this host connect to it?",
                                       me_.text(), connector.describe_failure(), format_duration(settings_.timeout))};
         pollfd waiting = connector.interest();
@@ -61,7 +62,7 @@ Result<Channel> JobJoin::connect_to_service() {
     }
 }
 
-// The address that leads to the service leads to those who reach the service, unless the user names another.
+// Listens on the local address of the connection to the service, unless the user names another interface.
 Status JobJoin::listen(const Address& towards_service) {
     if (place_.children.empty()) return {};
     Address where = towards_service.with_port(0);
@@ -93,7 +94,7 @@ Status JobJoin::await_assignment() {
         frame.value().type == FrameType::assign ? Assign::decode(frame.value().payload) : std::nullopt;
     if (!assigned || assigned->parent.rank != place_.parent)
         return links_.fail(
-            {Code::protocol, me_.text() + " got an answer from the rendezvous service that fits no join"});
+            {Code::protocol, me_.text() + " got an answer from the rendezvous service that does not fit its join"});
     assigned_ = *assigned;
     if (acceptor_) acceptor_->expect_session(assigned_.session);
     return {};
@@ -184,6 +185,19 @@ Status JobJoin::timed_out() {
         if (!children_[i]) missing.push_back(place_.children[i].first);
     return links_.fail({Code::timeout, fmt::format("{} did not connect to {} within {}", rank_list(missing), me_.text(),
                                                    format_duration(settings_.timeout))});
+}
+
+Result<std::unique_ptr<Bootstrap>> join_or_report(const Result<Settings>& read, const Settings& fallback,
+                                                  const UniqueId& id, int rank, int nranks) {
+    if (nranks == 1)
+        return read.ok() ? Result<std::unique_ptr<Bootstrap>>(TreeBootstrap::single_rank())
+                         : Result<std::unique_ptr<Bootstrap>>(read.status());
+    auto collectives = JobJoin(read.ok() ? read.value() : fallback, id, rank, nranks).run();
+    if (!collectives.ok()) return read.ok() ? collectives.status() : read.status();
+    auto job = std::make_unique<TreeBootstrap>(std::move(collectives).value(), rank, nranks);
+    if (read.ok()) return std::unique_ptr<Bootstrap>(std::move(job));
+    job->abort(read.status().message());
+    return read.status();
 }
 
 }  // namespace npushmem::rendezvous

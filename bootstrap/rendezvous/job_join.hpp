@@ -1,5 +1,4 @@
-// How a rank gets into its job: reach the service, say who it is, learn where its parent listens, link with parent and
-// children, pass a first barrier, leave the service. A failure in any step goes to the service, which tells all ranks.
+// Joins a rank to its job.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,19 @@
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
 
+// Joins one rank: connects to the service, sends join, receives the parent's address, connects to parent and children,
+// passes a first barrier, leaves the service. A failure in any step is reported to the service, which sends it to all
+// ranks.
 class JobJoin {
 public:
     // 0 <= rank < nranks, nranks > 1.
     JobJoin(const Settings& settings, const UniqueId& id, int rank, int nranks);
 
-    // Blocks until the job stands, fails, or the time-out has passed.
+    // Blocks until the job is connected, has failed, or the timeout has passed.
     Result<std::unique_ptr<Collectives>> run();
 
 private:
@@ -42,7 +45,7 @@ private:
     int nranks_;
     TreePlace place_;
     Identity me_;
-    Deadline deadline_;  // of this rank: a little later than the service's, which knows more
+    Deadline deadline_;  // of this rank: later than the service's deadline, since the service knows the cause
     LinkSet links_;
     LinkSet::Index service_ = 0;                 // the first link
     std::optional<HandshakeAcceptor> acceptor_;  // none at a leaf
@@ -51,5 +54,10 @@ private:
     std::optional<LinkSet::Index> parent_;
     std::vector<std::optional<LinkSet::Index>> children_;
 };
+
+// The last step of every start: all ranks know the id and join. Collective, 0 <= rank < nranks. A rank whose settings
+// are malformed takes part with `fallback`, reports the error to the others, and returns it.
+Result<std::unique_ptr<Bootstrap>> join_or_report(const Result<Settings>& read, const Settings& fallback,
+                                                  const UniqueId& id, int rank, int nranks);
 
 }  // namespace npushmem::rendezvous

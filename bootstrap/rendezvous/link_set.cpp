@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bootstrap/rendezvous/limits.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem::rendezvous {
@@ -23,7 +23,7 @@ LinkSet::~LinkSet() {
 LinkSet::Index LinkSet::add(Channel channel, std::string peer, std::string peer_subtree) {
     channel.allow_payload(payload_limit(FrameType::up));
     links_.push_back({std::move(channel), std::move(peer), std::move(peer_subtree), {}});
-    // Frames that came together with the introduction are in the channel already: polling would not tell of them.
+    // Frames that arrived together with the introduction are in the channel already: poll does not report them.
     dispatch_received(links_.back());
     return links_.size() - 1;
 }
@@ -38,7 +38,7 @@ void LinkSet::remove(Index link) {
 Status LinkSet::send(Index index, FrameType type, Channel::Parts payload) {
     Link& link = links_[index];
     if (!failure_.ok()) return failure_;
-    if (!link.channel && suspected_failure_) return {};  // the failure is on its way
+    if (!link.channel && suspected_failure_) return {};  // the arbiter reports the failure
     if (link.left || !link.channel) return peer_left(link);
     link.channel->queue(type, payload);
     link.channel->flush();
@@ -154,8 +154,8 @@ Status LinkSet::fail(Status cause) {
     return failure_;
 }
 
-// What a peer does not read within a moment it will find when it reads again; only data that fills its buffers can keep
-// the words from it, and then the closing link tells it that something is wrong.
+// A peer receives the abort when it reads again. Only if data fills its buffers it does not; then the closed link shows
+// it the failure.
 void LinkSet::broadcast_failure(const Link* except) {
     const Buffer words = Failure{failure_}.encode();
     const auto deadline = Deadline::after(limits::abort_send_timeout);

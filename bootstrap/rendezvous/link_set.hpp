@@ -1,6 +1,6 @@
 // A rank's connections to its neighbours in the tree and, while the job starts, to the rendezvous service; and the one
-// failure that ends the job. Whatever this rank waits for, it listens to all links meanwhile, so a failure anywhere
-// arrives wherever a rank is inside a call, and is passed on to every other link. One thread at a time.
+// failure that ends the job. While this rank waits, it reads all links, so a failure on any rank reaches every rank
+// that is inside a call, and is forwarded to every other link. One thread at a time.
 #pragma once
 
 #include <poll.h>
@@ -20,22 +20,22 @@ class LinkSet {
 public:
     using Index = std::size_t;
 
-    // `me` for messages to others: "rank 3 (pid 123 on host x)".
+    // `me` names this rank in messages: "rank 3 (pid 123 on host x)".
     explicit LinkSet(std::string me) : me_(std::move(me)) {}
     LinkSet(LinkSet&&) = default;
     LinkSet& operator=(LinkSet&&) = delete;
     LinkSet(const LinkSet&) = delete;
     LinkSet& operator=(const LinkSet&) = delete;
-    // Says bye on all links, without waiting.
+    // Sends bye on all links, without waiting.
     ~LinkSet();
 
-    // `peer` names the other end in messages; `peer_subtree` says whom a delay may be due to: "rank 4 or ranks 5-7
-    // below it".
+    // `peer` names the other end in messages; `peer_subtree` names the ranks that may cause a delay: "rank 4 or
+    // ranks 5-7 below it".
     Index add(Channel channel, std::string peer, std::string peer_subtree);
-    // While this link stands, it is the one to say why another one has closed without a word: a rank that learns of the
-    // failure earlier may close a connection that it has not looked at yet. It is waited for, for a moment.
+    // While this link is open, its peer reports why another link has closed without bye: a rank that learns of the
+    // failure earlier may close a connection that it has not read yet. The rank waits for that report for a moment.
     void set_arbiter(Index link) { arbiter_ = link; }
-    // Sends what is queued as far as that needs no waiting, and closes the link without a bye.
+    // Sends the queued bytes as far as possible without waiting, and closes the link without bye.
     void remove(Index link);
 
     [[nodiscard]] const std::string& me() const { return me_; }
@@ -44,17 +44,17 @@ public:
     // Completes "rank 3 closed its connection ...": "during allgather #2".
     void set_activity(std::string activity) { activity_ = std::move(activity); }
 
-    // Queues a frame and sends what the socket takes.
+    // Queues a frame and sends as much as the socket takes.
     Status send(Index link, FrameType type, Channel::Parts payload);
     // Waits for the next frame of a link.
     Result<Frame> receive(Index link, Deadline deadline);
     // Waits until no link has more than `bytes` queued.
     Status drain(std::size_t bytes, Deadline deadline);
-    // Waits for anything to happen on a link or on one of `others`, and handles the links. OK at the deadline too.
+    // Waits for an event on a link or on one of `others`, and handles the links. OK at the deadline too.
     Status exchange(std::span<pollfd> others, Deadline deadline);
-    // What has arrived meanwhile, without waiting.
+    // Handles the frames that have arrived, without waiting.
     Status check();
-    // Makes `cause` the failure, unless there is one, and tells all links. Returns the failure.
+    // Makes `cause` the failure, unless there is one already, and sends it on all links. Returns the failure.
     Status fail(Status cause);
 
 private:
@@ -63,7 +63,7 @@ private:
         std::string peer;
         std::string peer_subtree;
         std::deque<Frame> inbox;
-        bool left = false;      // it said bye
+        bool left = false;      // its peer has sent bye
         bool notified = false;  // of the failure
     };
 
@@ -90,7 +90,7 @@ private:
         Deadline until;
     };
     std::optional<SuspectedFailure>
-        suspected_failure_;  // the first link that closed without a word, until the arbiter reports the cause
+        suspected_failure_;  // the first link that closed without bye, until the arbiter reports the cause
 };
 
 }  // namespace npushmem::rendezvous

@@ -5,10 +5,38 @@
 
 #include <array>
 
-#include "bootstrap/rendezvous/byte_reader.hpp"
-#include "bootstrap/rendezvous/limits.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 
 namespace npushmem::rendezvous {
+
+namespace {
+
+constexpr std::size_t ranges_shown = 12;
+
+// Returns the end of the run of consecutive ranks that begins at `begin`.
+std::size_t run_end(const std::vector<int>& ranks, std::size_t begin) {
+    std::size_t end = begin + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    return end;
+}
+
+}  // namespace
+
+std::string rank_list(const std::vector<int>& ranks) {
+    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+    std::size_t shown = 0;
+    for (std::size_t begin = 0; begin < ranks.size(); ++shown) {
+        if (shown == ranges_shown) return text + fmt::format(" and {} more", ranks.size() - begin);
+        const std::size_t end = run_end(ranks, begin);
+        text += fmt::format("{}{}", shown == 0 ? "" : ", ", ranks[begin]);
+        if (end - begin == 2) text += fmt::format(", {}", ranks[end - 1]);
+        if (end - begin > 2) text += fmt::format("-{}", ranks[end - 1]);
+        begin = end;
+    }
+    return text;
+}
+
 namespace {
 
 std::string host_name() {
@@ -101,7 +129,7 @@ std::optional<Failure> Failure::decode(std::span<const std::byte> payload) {
     ByteReader in(payload);
     const auto number = in.integer<std::int32_t>();
     std::string text = in.text(limits::abort_text_bytes);
-    // A number that is no failure must not turn one rank's failure into another's success.
+    // A code that is not a failure must not turn one rank's failure into another's success.
     const Code code = number < 0 ? static_cast<Code>(number) : Code::aborted;
     return if_complete(in, Failure{Status{code, std::move(text)}});
 }

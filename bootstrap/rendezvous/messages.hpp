@@ -1,20 +1,27 @@
-// The payloads of join, assign, link and abort as values. decode() gives nothing when the bytes do not fit exactly.
+// Contents of the frames of the rendezvous.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "bootstrap/rendezvous/byte_writer.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
 #include "core/base/version.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {
 
-// Who a process is, for its peers and for messages to people.
+// Formats ranks for a message: "rank 5", "ranks 5, 7, 9-12"; long lists end in "and 40 more". `ranks` is ascending and
+// not empty.
+[[nodiscard]] std::string rank_list(const std::vector<int>& ranks);
+
+// The payloads of join, assign, link and abort. decode() returns none unless the bytes fit exactly.
+
+// Identifies a process, for its peers and in messages.
 struct Identity {
     std::int32_t rank = -1;
     std::int32_t pid = 0;
@@ -35,7 +42,7 @@ struct Join {
     std::int32_t nranks = 0;
     Version version{};
     Milliseconds timeout{};  // how long this rank waits for the others
-    Address listener;        // where its children connect; none for a leaf
+    Address listener;        // address for its children; none for a leaf
 
     [[nodiscard]] Buffer encode() const;
     static std::optional<Join> decode(std::span<const std::byte> payload);

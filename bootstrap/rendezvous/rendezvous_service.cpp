@@ -4,23 +4,25 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
-#include "bootstrap/rendezvous/file_limit.hpp"
+#include "bootstrap/rendezvous/socket.hpp"
 
 namespace npushmem::rendezvous {
+
 namespace {
 
 constexpr std::uint64_t acceptor_key = 0;
 constexpr std::uint64_t wake_key = 1;
 constexpr std::uint64_t first_member_key = 2;
-constexpr std::size_t spare_files = 128;  // beyond one per rank: the program's own, and strangers
+constexpr std::size_t spare_files = 128;  // beyond one per rank: for the program and for pending connections
 
-// Signals belong to the program's threads: a thread inherits the mask that its maker has at the time.
+// Signals belong to the program's threads: a thread inherits the mask of the thread that creates it.
 class SignalsBlocked {
 public:
     SignalsBlocked() {
@@ -51,7 +53,7 @@ Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Addre
     auto poller = Poller::make();
     if (!poller.ok()) return poller.status();
     FileDescriptor wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    if (!wake.valid()) return Status{Code::system, fmt::format("cannot make an eventfd: {}", std::strerror(errno))};
+    if (!wake.valid()) return Status{Code::system, fmt::format("cannot create an eventfd: {}", std::strerror(errno))};
     const Address address = listener.value().local_address();
     std::unique_ptr<RendezvousService> made(new RendezvousService(std::move(poller).value(), std::move(wake), address));
     if (Status open = made->open_acceptor(std::move(listener).value(), limits); !open.ok()) return open;
@@ -71,7 +73,7 @@ RendezvousService::~RendezvousService() {
         thread_.detach();
         return;
     }
-    // release: partner is the acquire load in run(). The write to the eventfd makes the thread look.
+    // release: partner is the acquire load in run(). The write to the eventfd wakes the thread.
     stopping_.store(true, std::memory_order_release);
     (void)::eventfd_write(wake_.get(), 1);
     thread_.join();
@@ -152,7 +154,7 @@ void RendezvousService::serve_acceptor() {
     for (AuthenticatedConnection& each : acceptor_->serve()) add_member(std::move(each));
 }
 
-// The first signed frame: it must be a join, for what else could a newcomer want.
+// Handles the first signed frame, which must be a join.
 void RendezvousService::add_member(AuthenticatedConnection admitted) {
     const auto join = admitted.first.type == FrameType::join ? Join::decode(admitted.first.payload) : std::nullopt;
     Job* const job = find_job(admitted.job);
@@ -173,7 +175,7 @@ void RendezvousService::add_member(AuthenticatedConnection admitted) {
     if (entered.ok() && session.stage() == Session::Stage::linking) assign_all(session);
     fail_for_ended_ranks();
     job->prune(Clock::now());
-    // What followed the join is in the channel's buffer already, so no event will tell of it.
+    // Frames after the join are in the channel's buffer already, so no event reports them.
     if (!receive_frames(member)) members_.erase(id);
 }
 
@@ -238,7 +240,7 @@ void RendezvousService::flush_member(Id id, Member& member) {
 
 void RendezvousService::assign_all(const Session& session) {
     for (const Id id : session.present()) {
-        Member& member = members_.at(id);  // a member that is gone has failed its session
+        Member& member = members_.at(id);  // a member that has left has failed its session
         member.channel.queue(FrameType::assign, {session.assignment(member.rank).encode()});
         flush_member(id, member);
     }
@@ -270,6 +272,47 @@ void RendezvousService::expire(Moment now) {
         }
         job.prune(now);
     }
+}
+
+RendezvousServices& RendezvousServices::of_process() {
+    static RendezvousServices services;
+    return services;
+}
+
+RendezvousService* RendezvousServices::find(const Address& where) const {
+    const auto fits = [&](const std::unique_ptr<RendezvousService>& each) {
+        const Address there = where.port() == 0 ? each->address().with_port(0) : each->address();
+        return each->runs_in_this_process() && there == where;
+    };
+    const auto found = std::ranges::find_if(services_, fits);
+    return found == services_.end() ? nullptr : found->get();
+}
+
+Result<UniqueId> RendezvousServices::serve(const Address& where, const MakeId& make_id) {
+    const std::scoped_lock lock(mutex_);
+    if (RendezvousService* running = find(where)) {
+        auto id = make_id(running->address());
+        if (id.ok()) running->add_job(id.value().credentials);
+        return id;
+    }
+    auto listening = RendezvousService::listen(where);
+    if (!listening.ok()) return listening.status();
+    RendezvousService& service = *listening.value();
+    auto id = make_id(service.address());
+    if (!id.ok()) return id;
+    service.add_job(id.value().credentials);
+    if (Status begun = service.begin(); !begun.ok()) return begun;
+    services_.push_back(std::move(listening).value());
+    return id;
+}
+
+Status RendezvousServices::rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how) {
+    const std::scoped_lock lock(mutex_);
+    RendezvousService* const service = find(id.service);
+    if (service == nullptr)
+        return {Code::state, fmt::format("no rendezvous service of this process listens at {}", id.service.text())};
+    service->rank_ended(id.credentials.job, rank, nranks, how);
+    return {};
 }
 
 }  // namespace npushmem::rendezvous

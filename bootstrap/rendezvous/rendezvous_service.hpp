@@ -1,15 +1,11 @@
-// The place where the ranks of a job find each other: a thread that listens, admits holders of a job's secret, collects
-// the ranks of a session, tells each where its parent in the tree listens, and passes failures on until all links
-// stand. It serves any number of jobs and any number of sessions of each.
-//
-// Threads: add_job() and rank_ended() from any; everything else happens in the service's own thread, which blocks all
-// signals. The destructor ends the thread; ranks that are still joining then see their connections close.
+// The rendezvous service, and all services of this process.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -18,18 +14,25 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/rendezvous/file_descriptor.hpp"
 #include "bootstrap/rendezvous/handshake_acceptor.hpp"
-#include "bootstrap/rendezvous/job.hpp"
+#include "bootstrap/rendezvous/session.hpp"
+#include "bootstrap/rendezvous/socket.hpp"
+#include "bootstrap/rendezvous/unique_id.hpp"
 
 namespace npushmem::rendezvous {
 
+// The service through which the ranks of a job find each other. Its thread listens, accepts holders of a job's secret,
+// collects the ranks of a session, sends each the address of its parent in the tree, and forwards failures until all
+// links are connected. It serves any number of jobs and of sessions of each job.
+//
+// Threads: add_job() and rank_ended() from any; everything else runs in the service's own thread, which blocks all
+// signals. The destructor ends the thread; ranks that are still joining then see their connections close.
 class RendezvousService {
 public:
-    // Listens; port 0: the kernel chooses, address() tells. Who connects waits until begin().
+    // Listens; port 0: the kernel chooses, address() returns it. Connections wait until begin().
     static Result<std::unique_ptr<RendezvousService>> listen(const Address& where,
                                                              HandshakeAcceptor::Limits limits = {});
-    // Starts to serve. A job that was added before is known to whoever connects first.
+    // Starts to serve. Jobs that were added before are known to the first connection.
     Status begin();
     ~RendezvousService();
     RendezvousService(const RendezvousService&) = delete;
@@ -38,7 +41,7 @@ public:
     [[nodiscard]] const Address& address() const { return address_; }
     // After a fork the child has this object but not its thread.
     [[nodiscard]] bool runs_in_this_process() const;
-    // A job that is served already stays as it is.
+    // A job that is served already does not change.
     void add_job(const Credentials& credentials);
     // See Job::rank_ended.
     void rank_ended(const Nonce& job, int rank, int nranks, const std::string& how);
@@ -49,7 +52,7 @@ private:
         Job* job;
         std::uint32_t session;
         int rank;
-        bool abort_sent = false;  // an abort is on its way to it; nothing else matters any more
+        bool abort_sent = false;  // an abort was sent to it; later frames are ignored
     };
     using Id = std::uint64_t;
     struct EndedRank {
@@ -72,7 +75,7 @@ private:
     void on_event(const Poller::Event& event);
     void serve_acceptor();
     void add_member(AuthenticatedConnection admitted);
-    // False when the member is to be dropped.
+    // False: drop the member.
     bool receive_frames(Member& member);
     bool on_frame(Member& member, const Frame& frame);
     void on_closed(Member& member);
@@ -90,7 +93,7 @@ private:
     FileDescriptor wake_;
     Address address_;
     pid_t owner_;
-    // Guards the map and what has not been taken up yet; the jobs in the map belong to the service's thread.
+    // Guards the map and the requests to the service's thread; that thread owns the jobs in the map.
     std::mutex jobs_mutex_;
     std::vector<EndedRank> ended_ranks_;
     std::map<Nonce, Job> jobs_;
@@ -99,6 +102,28 @@ private:
     Id next_id_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all the others
+};
+
+// The rendezvous services of this process.
+//
+// get_uniqueid has no instance that could own a service, and the service must outlive both the call and every instance,
+// because an id serves several starts. So the process owns it: of_process() holds the plugin's only mutable object of
+// static lifetime. Any thread.
+class RendezvousServices {
+public:
+    static RendezvousServices& of_process();
+
+    // Creates an id whose service listens at `where` (port 0: any port), and serves it in an existing or a new service.
+    using MakeId = std::function<Result<UniqueId>(const Address& service)>;
+    Result<UniqueId> serve(const Address& where, const MakeId& make_id);
+    // See Job::rank_ended. Code::state if no service of this process serves the id.
+    Status rank_ended(const UniqueId& id, int rank, int nranks, const std::string& how);
+
+private:
+    RendezvousService* find(const Address& where) const;
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<RendezvousService>> services_;
 };
 
 }  // namespace npushmem::rendezvous

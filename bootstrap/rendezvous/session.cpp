@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
-#include "bootstrap/rendezvous/rank_list.hpp"
-#include "bootstrap/rendezvous/tree.hpp"
+#include "bootstrap/rendezvous/collectives.hpp"
+#include "bootstrap/rendezvous/messages.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem::rendezvous {
+
 namespace {
 
 std::string text_of(const Version& version) {
@@ -32,7 +33,7 @@ bool Session::matches(const Join& join) const {
     if (stage_ == Stage::finished || !in_range(join.who.rank)) return false;
     const Slot& mine = slot(join.who.rank);
     if (stage_ == Stage::failed) return mine.state == Slot::State::absent;
-    // A process that is back, while others still link, comes for the next session; its `leave` may be under way.
+    // A process that returns while others still link means the next session; its `leave` may be in flight.
     return mine.state == Slot::State::joined && !mine.who.same_process(join.who);
 }
 
@@ -58,7 +59,7 @@ Status Session::join(const Join& join, ConnectionId member, Moment now) {
         return failure_;
     }
     if (Status no = check_join(join); !no.ok()) {
-        // What comes after the session was complete is an intruder's mistake, not the job's.
+        // An error after the session was complete is an intruder's, not the job's.
         if (stage_ == Stage::forming) fail(no, now);
         if (in_range(join.who.rank) && slot(join.who.rank).state == Slot::State::absent) record_join(join, member);
         return no;
@@ -138,6 +139,62 @@ std::vector<int> Session::ranks_in(Slot::State state) const {
     for (int rank = 0; rank < size(); ++rank)
         if (slot(rank).state == state) ranks.push_back(rank);
     return ranks;
+}
+
+namespace {
+
+constexpr std::size_t max_kept_failures = 16;  // memory of a job that is started many times
+
+bool waits(const Session& session) {
+    return session.stage() == Session::Stage::forming || session.stage() == Session::Stage::linking;
+}
+
+bool failed(const Session& session) { return session.stage() == Session::Stage::failed; }
+
+}  // namespace
+
+Session& Job::session_for(const Join& join, Moment now) {
+    const auto found = std::ranges::find_if(sessions_, [&](const Session& each) { return each.matches(join); });
+    if (found != sessions_.end()) return *found;
+    return sessions_.emplace_back(next_number_++, join, now);
+}
+
+Session* Job::find(std::uint32_t number) {
+    const auto found = std::ranges::find(sessions_, number, &Session::number);
+    return found == sessions_.end() ? nullptr : &*found;
+}
+
+Session* Job::find_timed_out(Moment now) {
+    const auto late = [now](const Session& each) { return waits(each) && each.deadline() <= now; };
+    const auto found = std::ranges::find_if(sessions_, late);
+    return found == sessions_.end() ? nullptr : &*found;
+}
+
+Deadline Job::next_deadline() const {
+    Deadline next = Deadline::never();
+    for (const Session& each : sessions_)
+        if (waits(each)) next = next.sooner(Deadline::at(each.deadline()));
+    return next;
+}
+
+void Job::rank_ended(int rank, int nranks, std::string how) { ended_.push_back({rank, nranks, std::move(how)}); }
+
+Session* Job::fail_for_ended_rank(Moment now) {
+    for (Session& session : sessions_)
+        for (const EndedRank& each : ended_)
+            if (each.nranks == session.size() && session.is_missing(each.rank)) {
+                session.fail(Session::ended_without_joining(each.how), now);
+                return &session;
+            }
+    return nullptr;
+}
+
+void Job::prune(Moment now) {
+    std::erase_if(sessions_, [now](const Session& each) {
+        return each.stage() == Session::Stage::finished || each.is_expired(now);
+    });
+    while (static_cast<std::size_t>(std::ranges::count_if(sessions_, failed)) > max_kept_failures)
+        sessions_.erase(std::ranges::find_if(sessions_, failed));
 }
 
 }  // namespace npushmem::rendezvous

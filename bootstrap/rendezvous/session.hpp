@@ -1,23 +1,27 @@
-// One start of a job: who has joined, who still has to, and why it failed if it did. No sockets, no clock: the service
-// asks, this class knows. Memory: one slot per rank.
+// Jobs of a rendezvous service, and their sessions.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 
 namespace npushmem::rendezvous {
 
+// One start of a job: the ranks that have joined, the ranks that are missing, and the failure if there is one. It has
+// no sockets and no clock. Memory: one slot per rank.
 class Session {
 public:
     using ConnectionId = std::uint64_t;  // the service's name for a connection
     // forming: ranks join. linking: all have joined and connect to their neighbours. finished: all have left.
-    // failed: kept so that ranks that come late learn the cause instead of waiting for ranks that are gone.
+    // failed: kept so that late ranks receive the cause instead of waiting for ranks that have ended.
     enum class Stage { forming, linking, finished, failed };
 
-    // Shaped by the first rank that joins.
+    // The first rank that joins defines the session.
     Session(std::uint32_t number, const Join& first, Moment now);
 
     [[nodiscard]] std::uint32_t number() const { return number_; }
@@ -26,28 +30,27 @@ public:
     [[nodiscard]] const Status& failure() const { return failure_; }
     [[nodiscard]] Moment deadline() const { return deadline_; }
 
-    // Is this the session that the rank means? Not if it has been through it already.
+    // Does the rank mean this session? Not if the rank has left it already.
     [[nodiscard]] bool matches(const Join& join) const;
-    // Enters the rank. A failure is what that rank must be told; when it is the failure of all ranks, stage() is
-    // `failed` afterwards.
+    // Records the rank. An error must be sent to that rank; if all ranks fail, stage() is `failed` afterwards.
     Status join(const Join& join, ConnectionId member, Moment now);
-    // The rank has all its links.
+    // The rank has connected all its links.
     void leave(int rank);
-    // The first failure counts.
+    // The first failure is kept.
     void fail(Status cause, Moment now);
     // Does it wait for this rank to join?
     [[nodiscard]] bool is_missing(int rank) const;
-    // The rank's connection ended, or its time ran out; what to tell everybody.
+    // The failure for all ranks when the rank's connection closed, or when the session timed out.
     [[nodiscard]] Status closed(int rank) const;
     [[nodiscard]] Status overdue() const;
-    // The process of a missing rank has ended, as `how` says.
+    // The process of a missing rank has ended; `how` describes the end.
     [[nodiscard]] static Status ended_without_joining(const std::string& how);
 
-    // Of a session that is linking.
+    // Needs a session that is linking.
     [[nodiscard]] Assign assignment(int rank) const;
-    // The connections of the ranks that have joined and not left.
+    // Returns the connections of the ranks that have joined and not left.
     [[nodiscard]] std::vector<ConnectionId> present() const;
-    // A failed session that every rank has heard of, or that is so old that who comes now comes for another start.
+    // Has every rank received the failure, or is the session so old that a rank that joins now means another start?
     [[nodiscard]] bool is_expired(Moment now) const;
 
 private:
@@ -76,6 +79,40 @@ private:
     Milliseconds timeout_;
     Moment deadline_;
     Status failure_;
+};
+
+// The sessions of one unique id; few at a time, since a session begins when ranks return from the previous one.
+class Job {
+public:
+    explicit Job(Credentials credentials) : credentials_(credentials) {}
+
+    [[nodiscard]] const Credentials& credentials() const { return credentials_; }
+    // Returns the session that the rank means, or a new one. The reference is valid until prune().
+    Session& session_for(const Join& join, Moment now);
+    // nullptr if the session has ended.
+    Session* find(std::uint32_t number);
+    // Returns a session that has timed out, or nullptr.
+    Session* find_timed_out(Moment now);
+    [[nodiscard]] Deadline next_deadline() const;
+    // The process of a rank has ended and cannot join any more; `how` describes the end. Sessions of `nranks` ranks
+    // that wait for it fail, also those that begin later.
+    void rank_ended(int rank, int nranks, std::string how);
+    // Fails a session that waits for a rank that has ended, and returns it; nullptr if there is none.
+    Session* fail_for_ended_rank(Moment now);
+    // Drops sessions that have ended; failed sessions later, see Session::is_expired().
+    void prune(Moment now);
+
+private:
+    struct EndedRank {
+        int rank;
+        int nranks;
+        std::string how;
+    };
+
+    Credentials credentials_;
+    std::vector<EndedRank> ended_;
+    std::uint32_t next_number_ = 1;  // 0 is the session of connections to the service itself
+    std::deque<Session> sessions_;
 };
 
 }  // namespace npushmem::rendezvous

@@ -5,30 +5,30 @@
 #include <algorithm>
 #include <array>
 
-#include "bootstrap/rendezvous/interface_choice.hpp"
+#include "bootstrap/rendezvous/address.hpp"
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::rendezvous {
+
 namespace {
 
 constexpr std::array<npushmem_config_row, 6> rows{{
     {"BOOTSTRAP_UID_SESSION_ID", "", "string",
-     "host:port of rank 0, for ranks started from plain shells without a unique id; rank 0 listens there. Whoever "
-     "knows "
-     "it can join: set BOOTSTRAP_UID_SESSION_SECRET too where others share the network"},
-    {"BOOTSTRAP_UID_SESSION_SECRET", "", "string",
-     "password that goes with BOOTSTRAP_UID_SESSION_ID, equal on all ranks"},
+     "host:port of rank 0, for ranks started from plain shells without a unique id; rank 0 listens there. Anybody "
+     "who knows it can join: set BOOTSTRAP_UID_SESSION_SECRET too if others share the network"},
+    {"BOOTSTRAP_UID_SESSION_SECRET", "", "string", "password for BOOTSTRAP_UID_SESSION_ID, equal on all ranks"},
     {"BOOTSTRAP_UID_SOCK_IFNAME", "", "string",
      "network interfaces to use: name beginnings separated by commas; leading '=' for whole names, '^' for all but "
      "these"},
     {"BOOTSTRAP_UID_SOCK_FAMILY", "auto", "string", "address family: AF_INET, AF_INET6 or auto"},
-    {"BOOTSTRAP_TIMEOUT", "60s", "duration", "how long a starting rank waits for the others"},
+    {"BOOTSTRAP_TIMEOUT", "60s", "duration", "time limit for a starting rank to wait for the others"},
     {"BOOTSTRAP_COLLECTIVE_TIMEOUT", "0", "duration",
      "how long start-up and finalize wait for a rank that has joined but does not come; 0: as BOOTSTRAP_TIMEOUT"},
 }};
 
 Status malformed(const char* name, const std::string& value, const char* accepted) {
-    return {Code::config, fmt::format("NPUSHMEM_{}='{}' cannot be understood: {}", name, value, accepted)};
+    return {Code::config, fmt::format("NPUSHMEM_{}='{}' is malformed: {}", name, value, accepted)};
 }
 
 Result<Family> read_family(const Host& host) {
@@ -38,7 +38,7 @@ Result<Family> read_family(const Host& host) {
     if (lower.empty() || lower == "auto") return Family::none;
     if (lower == "af_inet") return Family::v4;
     if (lower == "af_inet6") return Family::v6;
-    return malformed(name, value, "it is AF_INET, AF_INET6 or auto");
+    return malformed(name, value, "expected AF_INET, AF_INET6 or auto");
 }
 
 Result<Milliseconds> read_duration(const Host& host, const char* name, std::string_view otherwise) {

@@ -50,7 +50,7 @@ void SipHash128::State::rounds(int count) {
 void SipHash128::update(std::span<const std::byte> data) {
     const std::size_t held = length_ % word_bytes;
     length_ += data.size();
-    State state = state_;  // in registers: the bytes that are read could alias members
+    State state = state_;  // a copy in registers: the input could alias members
     if (held != 0) {
         const std::size_t taken = std::min(word_bytes - held, data.size());
         std::copy_n(data.begin(), taken, tail_.begin() + static_cast<std::ptrdiff_t>(held));

@@ -1,5 +1,5 @@
 // SipHash-2-4 with 128-bit output: a keyed hash that is fast on short messages. Here it authenticates messages and
-// derives keys; it hides nothing.
+// derives keys; it does not encrypt.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace npushmem::rendezvous {
 using SipKey = std::array<std::byte, 16>;
 using SipTag = std::array<std::byte, 16>;
 
-// Feed with update() any number of times, then call finish() once. One thread.
+// Call update() any number of times, then finish() once. One thread.
 class SipHash128 {
 public:
     explicit SipHash128(const SipKey& key);
@@ -35,7 +35,7 @@ private:
     std::uint64_t length_ = 0;
 };
 
-// Compares in a time that does not depend on where the tags differ.
+// Compares in constant time.
 [[nodiscard]] bool equal_in_constant_time(std::span<const std::byte, 16> a, std::span<const std::byte, 16> b);
 
 }  // namespace npushmem::rendezvous

@@ -3,22 +3,35 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 namespace npushmem::rendezvous {
+
+std::size_t ensure_file_limit(std::size_t wanted) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+    if (limit.rlim_cur >= wanted) return wanted;
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted);
+    return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
 namespace {
 
 constexpr int backlog = 4096;  // the kernel cuts it to net.core.somaxconn
 
 void set_option(int fd, int level, int name, int value) {
-    // A system without an option works, only slower or with later news of dead hosts.
+    // A system without an option works, but slower, or detects dead hosts later.
     (void)::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// Small messages leave at once; a host that vanished without a word is noticed within a minute.
+// Sends small messages at once; detects a dead host within a minute.
 void tune(int fd) {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -49,8 +62,8 @@ Transfer outcome_of(ssize_t result, bool zero_is_end) {
 
 Result<Socket> Socket::listen(const Address& where) {
     Socket made = make(where);
-    if (!made.valid()) return failed("make a socket for", where);
-    // A port that was asked for by number shall be usable again at once after its last user ended.
+    if (!made.valid()) return failed("create a socket for", where);
+    // A port with a fixed number must be usable again at once after its last user has ended.
     if (where.port() != 0) set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
     sockaddr_storage kernel_form;
     const socklen_t length = where.fill(kernel_form);
@@ -62,7 +75,7 @@ Result<Socket> Socket::listen(const Address& where) {
 
 Result<Socket> Socket::connect(const Address& where) {
     Socket made = make(where);
-    if (!made.valid()) return failed("make a socket for", where);
+    if (!made.valid()) return failed("create a socket for", where);
     tune(made.fd());
     sockaddr_storage kernel_form;
     const socklen_t length = where.fill(kernel_form);
@@ -101,11 +114,55 @@ Transfer Socket::send(std::span<const std::byte> from) const {
 }
 
 void Socket::finish() const {
-    constexpr int rounds = 64;  // a peer that never stops sending does not hold us here
+    constexpr int rounds = 64;  // a peer that never stops sending must not block this call
     std::array<std::byte, 4096> dropped;
     ::shutdown(fd(), SHUT_WR);
     for (int i = 0; i < rounds && receive(dropped).outcome == Transfer::Outcome::some; ++i) {
     }
+}
+
+namespace {
+
+epoll_event interest(std::uint64_t key, bool for_reading, bool for_writing) {
+    epoll_event event{};
+    event.events = (for_reading ? EPOLLIN : 0U) | (for_writing ? EPOLLOUT : 0U);
+    event.data.u64 = key;
+    return event;
+}
+
+}  // namespace
+
+Result<Poller> Poller::make() {
+    FileDescriptor handle{::epoll_create1(EPOLL_CLOEXEC)};
+    if (!handle.valid())
+        return Status{Code::system, fmt::format("cannot create an epoll descriptor: {}", std::strerror(errno))};
+    return Poller{std::move(handle)};
+}
+
+Status Poller::watch(int fd, std::uint64_t key, bool for_writing) {
+    epoll_event event = interest(key, true, for_writing);
+    if (::epoll_ctl(handle_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return {};
+    return {Code::system, fmt::format("cannot watch file descriptor {}: {}", fd, std::strerror(errno))};
+}
+
+void Poller::modify(int fd, std::uint64_t key, bool for_reading, bool for_writing) {
+    epoll_event event = interest(key, for_reading, for_writing);
+    (void)::epoll_ctl(handle_.get(), EPOLL_CTL_MOD, fd, &event);  // fails only for a descriptor that is not watched
+}
+
+void Poller::remove(int fd) { (void)::epoll_ctl(handle_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+std::vector<Poller::Event> Poller::wait(Deadline deadline) {
+    std::array<epoll_event, 256> raw;
+    const int count =
+        ::epoll_wait(handle_.get(), raw.data(), static_cast<int>(raw.size()), deadline.poll_milliseconds());
+    std::vector<Event> events;
+    for (int i = 0; i < count; ++i) {
+        const epoll_event& event = raw[static_cast<std::size_t>(i)];
+        events.push_back(
+            {event.data.u64, (event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0, (event.events & EPOLLOUT) != 0});
+    }
+    return events;
 }
 
 }  // namespace npushmem::rendezvous

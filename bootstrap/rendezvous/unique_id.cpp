@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "bootstrap/rendezvous/random.hpp"
+#include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/siphash.hpp"
 
 namespace npushmem::rendezvous {
@@ -16,7 +16,7 @@ constexpr std::uint16_t format_version = 1;
 constexpr std::size_t spare_bytes = 24;
 constexpr std::size_t checked_bytes = NPUSHMEM_UNIQUEID_BYTES - sizeof(SipTag);
 
-// Hash under a key that everybody knows: a checksum, or a stretch of a password.
+// Hashes with a public key: a checksum, or the derivation from a password.
 SipTag public_hash(std::uint8_t purpose, std::span<const std::byte> data) {
     SipKey key{};
     key[0] = std::byte{purpose};
@@ -28,8 +28,8 @@ SipTag public_hash(std::uint8_t purpose, std::span<const std::byte> data) {
 SipTag checksum(std::span<const std::byte> whole) { return public_hash(1, whole.first(checked_bytes)); }
 
 Status refuse(const std::string& why) {
-    return {Code::argument, "not a unique id: " + why +
-                                "; pass on all 128 bytes that get_uniqueid gave, unchanged (as text: 256 hex digits)"};
+    return {Code::argument,
+            "not a unique id: " + why + "; pass all 128 bytes of get_uniqueid, unchanged (as text: 256 hex digits)"};
 }
 
 }  // namespace
@@ -68,7 +68,8 @@ Result<UniqueId> UniqueId::decode(std::span<const std::byte, NPUSHMEM_UNIQUEID_B
     ByteReader in(bytes);
     std::array<std::byte, id_magic.size()> found{};
     in.bytes(found);
-    if (!std::ranges::equal(found, std::as_bytes(std::span(id_magic)))) return refuse("it does not begin as one");
+    if (!std::ranges::equal(found, std::as_bytes(std::span(id_magic))))
+        return refuse("it does not begin with the magic bytes");
     const auto version = in.integer<std::uint16_t>();
     if (version != format_version)
         return refuse(fmt::format("its format is {}, this library reads format {}", version, format_version));
@@ -79,7 +80,7 @@ Result<UniqueId> UniqueId::decode(std::span<const std::byte, NPUSHMEM_UNIQUEID_B
     made.service = Address::decode(in);
     in.bytes(made.credentials.job);
     in.bytes(made.credentials.secret);
-    if (!made.service.given() || made.service.port() == 0) return refuse("it holds no address");
+    if (!made.service.given() || made.service.port() == 0) return refuse("it contains no address");
     return made;
 }
 
@@ -91,7 +92,7 @@ Result<UniqueId> UniqueId::decode_hex(const std::string& digits) {
         std::uint8_t value = 0;
         const char* const from = digits.data() + 2 * i;
         const auto parsed = std::from_chars(from, from + 2, value, 16);
-        if (parsed.ptr != from + 2) return refuse(fmt::format("character {} is no hex digit", 2 * i + 1));
+        if (parsed.ptr != from + 2) return refuse(fmt::format("character {} is not a hex digit", 2 * i + 1));
         bytes[i] = std::byte{value};
     }
     return decode(bytes);

@@ -1,8 +1,8 @@
-// The 128 bytes that the ranks of a job share: where the rendezvous service listens and the secret that admits them.
+// The 128 bytes that the ranks of a job share: the address of the rendezvous service and the secret of the job.
 //
 //   0  magic "NPUSHUID"     8  u16 format version    10  u16+u16 zero
 //  16  address (24 bytes)  40  job nonce (16)        56  secret (32)    88  zero (24)
-// 112  checksum (16) of the bytes before it: it tells damage from a wrong format, it is no signature.
+// 112  checksum (16) of the bytes before it: it detects damage, and is not a signature.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "bootstrap/rendezvous/credentials.hpp"
+#include "bootstrap/rendezvous/handshake.hpp"
 #include "npushmem/plugin/bootstrap.h"
 #include "npushmem/plugin/status.hpp"
 
@@ -23,10 +23,10 @@ struct UniqueId {
     Address service;
     Credentials credentials;
 
-    // Fresh credentials for a service at `service`.
+    // Creates new credentials for a service at `service`.
     static Result<UniqueId> make(const Address& service);
-    // The same credentials wherever the same strings are given. Only as strong as `password`: with an empty one,
-    // whoever knows or guesses the session string can join.
+    // The same strings give the same credentials. They are only as strong as `password`: if it is empty, anybody who
+    // knows or guesses the session string can join.
     static UniqueId from_session(const Address& service, const std::string& session, const std::string& password);
 
     [[nodiscard]] UniqueIdBytes encode() const;

@@ -1,18 +1,39 @@
-// The OpenSHMEM program in this process as what has started its PEs. Notes travel through symmetric memory of the other
-// library, which is allocated once and stays: the program may have finalized that library when it could be freed.
+// An OpenSHMEM program that runs in this process, as a launcher.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 
-#include "bootstrap/launcher/launcher.hpp"
-#include "bootstrap/shmem/calls.hpp"
+#include "bootstrap/launcher/launched_job.hpp"
+#include "npushmem/plugin/status.hpp"
 
 namespace npushmem::shmem {
 
+// The OpenSHMEM functions that a start needs, looked up in the library of this process.
+struct Calls {
+    enum class Running { no, yes, unknown };
+
+    // Code::state if there is no library, or it is npushmem.
+    static Result<Calls> of_process();
+
+    int (*my_pe)() = nullptr;
+    int (*n_pes)() = nullptr;
+    void* (*malloc)(std::size_t) = nullptr;
+    void (*barrier_all)() = nullptr;
+    void (*putmem)(void*, const void*, std::size_t, int) = nullptr;
+    void (*fence)() = nullptr;
+    void (*quiet)() = nullptr;
+    void (*longlong_p)(long long*, long long, int) = nullptr;
+    long long (*longlong_g)(const long long*, int) = nullptr;
+    Running running = Running::unknown;  // not every library reports it
+};
+
+// The OpenSHMEM program of this process as the launcher of its PEs. Messages travel through symmetric memory of the
+// other library. It is allocated once and never freed, because the program may have finalized that library by then.
 class ShmemProgram final : public launcher::Launcher {
 public:
-    // Collective, as shmem_malloc is.
+    // Collective, like shmem_malloc.
     static Result<ShmemProgram> begin();
     ShmemProgram(ShmemProgram&& other) noexcept
         : calls_(other.calls_),
@@ -27,9 +48,9 @@ public:
     void end() {}
 
 private:
-    // Symmetric. The number is written after the text: the fence between them keeps the order.
+    // Symmetric. The number is written after the text, with a fence between them.
     struct Mailbox {
-        long long number;  // of the message that is complete
+        long long number;  // of the complete message
         std::array<char, launcher::start_message_characters + 1> text;
     };
 

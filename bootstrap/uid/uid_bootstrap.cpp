@@ -6,11 +6,10 @@
 #include <charconv>
 #include <optional>
 
-#include "bootstrap/rendezvous/join.hpp"
-#include "bootstrap/rendezvous/limits.hpp"
-#include "bootstrap/rendezvous/rendezvous_services.hpp"
+#include "bootstrap/rendezvous/collectives.hpp"
+#include "bootstrap/rendezvous/job_join.hpp"
+#include "bootstrap/rendezvous/rendezvous_service.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "bootstrap/rendezvous/tree_bootstrap.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
 
 namespace npushmem::uid {
@@ -20,7 +19,7 @@ namespace {
 
 using UniqueIdSpan = std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES>;
 
-// Which rank of how many; -1 for what nobody said.
+// The rank and the number of ranks; -1: not given.
 struct RankAndSize {
     int rank;
     int nranks;
@@ -52,7 +51,7 @@ Status check_rank_and_size(const RankAndSize& place) {
                                             place.rank < 0 ? "rank" : "number of ranks")};
     if (place.nranks < 1 || place.nranks > limits::ranks)
         return {Code::argument,
-                fmt::format("a job cannot have {} ranks; 1 to {} are possible", place.nranks, limits::ranks)};
+                fmt::format("a job cannot have {} ranks; expected 1 to {}", place.nranks, limits::ranks)};
     if (place.rank >= place.nranks)
         return {Code::range, fmt::format("rank {} is outside a job of {} ranks (0 to {})", place.rank, place.nranks,
                                          place.nranks - 1)};
@@ -69,7 +68,7 @@ Result<UniqueId> id_of_session(const Settings& settings, int rank) {
     return rank == 0 ? RendezvousServices::of_process().serve(address.value(), make) : make(address.value());
 }
 
-// No id at all: nothing that tells this process that it belongs to a job.
+// No id: this process has no sign that it belongs to a job.
 using MaybeId = std::optional<UniqueId>;
 
 Result<MaybeId> find_id(const Host& host, const npushmem_bootstrap_params& params, const Settings& settings, int rank) {
@@ -132,7 +131,7 @@ int UidBootstrap::recognise(const Host& host, const npushmem_bootstrap_params& p
     if (why.empty() && !host.config("BOOTSTRAP_UID_SESSION_ID").empty())
         why = "NPUSHMEM_BOOTSTRAP_UID_SESSION_ID is set";
     if (!why.empty()) return NPUSHMEM_RECOGNISED_BY_USER;
-    why = "nothing tells of a launcher";
+    why = "there is no sign of a launcher";
     return NPUSHMEM_RECOGNISED_NOTHING;
 }
 

@@ -1,4 +1,4 @@
-// The bootstrap `uid`: processes find each other over TCP with nothing but a unique id, their rank and their number.
+// The bootstrap `uid`: processes find each other over TCP, given only a unique id, their rank and the number of ranks.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@ namespace npushmem::uid {
 
 class UidBootstrap {
 public:
-    // The id is the caller's, else the host's UNIQUEID, else the one that BOOTSTRAP_UID_SESSION_ID stands for; rank and
-    // number are the caller's, else the host's PE and NPES. Without any of them, the process is a job of one.
+    // The id comes from the caller, else from the host's UNIQUEID, else from BOOTSTRAP_UID_SESSION_ID; rank and number
+    // come from the caller, else from the host's PE and NPES. Without any of them the process is a job of one rank.
     static Result<std::unique_ptr<Bootstrap>> open(const Host& host, const npushmem_bootstrap_params& params);
-    // Starts the rendezvous service if this process has none at that address yet; see rendezvous_services.hpp.
+    // Starts the rendezvous service unless this process already has one at that address; see rendezvous_service.hpp.
     static Status get_uniqueid(const Host& host, std::span<std::byte, NPUSHMEM_UNIQUEID_BYTES> id);
-    // Of an id that this process has made.
+    // Reports the end of a rank of a job whose id this process has created.
     static Status rank_ended(const Host& host, std::span<const std::byte, NPUSHMEM_UNIQUEID_BYTES> id, int rank,
                              int nranks, const std::string& how);
-    // Certain when an id was given in any way; otherwise the last resort, a job of one.
+    // Certain if an id was given in any way; otherwise the last resort, a job of one rank.
     static int recognise(const Host& host, const npushmem_bootstrap_params& params, std::string& why);
 };
 

@@ -21,10 +21,10 @@ struct LauncherRecord {
         line = 'l',
         failed_calls = 'f',
         message = 'm',
-        ended = 'e',    // a PE exited without a failure
-        request = 'r',  // from a PE that cannot continue
-        outcome = 'o',  // how the job ended on this host: core/tools/run/outcome.hpp
-        looked = 'k',   // all exits before the launcher's request to check have been reported
+        ended = 'e',          // a PE exited without a failure
+        request = 'r',        // from a PE that cannot continue
+        outcome = 'o',        // how the PEs of the host ended: core/tools/run/exit_record.hpp
+        exits_flushed = 'k',  // all exits before flush_exits_signal have been reported
     };
 
     Kind kind = Kind::line;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::fault {
 namespace {

@@ -87,8 +87,8 @@ Code Engines::test(std::uint64_t queue, std::uint64_t token) {
     return failed.empty() ? Code::ok : failed.mapped();
 }
 
-// The last engine first: what was posted later is then carried out earlier where nothing forbids it, so that a program
-// that relies on an order finds out.
+// Starts with the last engine, so that later transfers execute earlier where they may. This exposes programs that rely
+// on an order that nothing guarantees.
 bool Engines::run() {
     bool any = false;
     for (bool more = true; more; any = any || more) {
@@ -108,7 +108,7 @@ bool Engines::may_begin(const Transfer& transfer) const {
 Nanoseconds Engines::due(Engine& engine) {
     if (engine.busy || engine.transfers.empty()) return never;
     Transfer& first = engine.transfers.front();
-    if (find(first.queue) == nullptr) return Nanoseconds{0};  // to be dropped
+    if (find(first.queue) == nullptr) return Nanoseconds{0};  // step() drops it
     if (!may_begin(first)) return never;
     if (!std::exchange(first.begun, true)) first.start = work_.begin(first.operation, work_.now());
     return first.start.due;
@@ -159,7 +159,8 @@ void Engines::woken() {
 Result<WakeTimer> WakeTimer::make() {
     const int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (timer < 0)
-        return Status{Code::system, fmt::format("no timer for the engines' wake-up: {}", std::strerror(errno))};
+        return Status{Code::system,
+                      fmt::format("cannot create the timer that wakes the engines: {}", std::strerror(errno))};
     return WakeTimer(timer);
 }
 
@@ -170,7 +171,7 @@ WakeTimer::~WakeTimer() {
 }
 
 void WakeTimer::set(std::chrono::nanoseconds time) const {
-    const auto count = std::max<std::int64_t>(time.count(), 1);  // 0 would mean never
+    const auto count = std::max<std::int64_t>(time.count(), 1);  // 0 would disarm the timer
     itimerspec when{};
     when.it_value.tv_sec = count / 1'000'000'000;
     when.it_value.tv_nsec = count % 1'000'000'000;

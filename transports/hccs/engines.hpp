@@ -1,8 +1,9 @@
-// The DMA engines of an NPU: each works off a queue of its own in order, and counts what it has completed. Engines do
-// not wait for each other, so that operations which went to different engines take effect in any order, unless a fence
-// of their transport's queue stands between them.
+// The DMA engines of an NPU. Each engine executes its own queue in order and counts its completed transfers. Engines do
+// not wait for each other: operations on different engines take effect in any order, unless a fence of their transport
+// queue separates them.
 //
-// Any thread; one lock, never held while a transfer is carried out. Whoever calls run() lends the engines its time.
+// Any thread may call. One lock guards the engines; it is not held while a transfer executes. The caller of run()
+// executes the transfers.
 #pragma once
 
 #include <chrono>
@@ -25,39 +26,40 @@ using Nanoseconds = std::chrono::nanoseconds;
 
 class Engines {
 public:
-    // How a transfer begins: it fails with `code`, or is to be carried out when `due` has come.
+    // The start of a transfer: it fails with `code`, or executes at time `due`.
     struct Start {
         Code code = Code::ok;
         Nanoseconds due{0};
     };
     struct Work {
         std::function<Nanoseconds()> now;
-        // Both under the lock. `begin`: once for each transfer, when its engine gets to it.
+        // `begin` and `wake_at` are called under the lock. `begin` is called once per transfer, when its engine reaches
+        // it.
         std::function<Start(const PostedOperation&, Nanoseconds now)> begin;
-        // Somebody should call run() at this time.
+        // Requests a call of run() at this time.
         std::function<void(Nanoseconds)> wake_at;
-        // The transfer itself; any thread, not under the lock.
+        // Executes the transfer. Called by any thread, without the lock.
         std::function<Code(const PostedOperation&, std::uint64_t queue)> carry_out;
     };
 
-    // `depth`: transfers that one engine has room for.
+    // `depth`: capacity of one engine, in transfers.
     Engines(std::size_t engines, std::size_t depth, Work work);
 
     void open_queue(std::uint64_t queue);
-    // What is outstanding is dropped; no transfer of this queue is under way any more when it returns.
+    // Drops the outstanding transfers. No transfer of this queue executes any more when the call returns.
     Code close_queue(std::uint64_t queue);
 
-    // Puts the operation at the end of the next engine in turn. Code::again: that one has no room.
+    // Appends the operation to the engine whose turn it is. Code::again: that engine is full.
     Code post(std::uint64_t queue, const PostedOperation& operation, std::uint64_t* token);
-    // All of this queue that is posted later waits for all of it that was posted earlier.
+    // Later transfers of this queue wait for all its earlier ones.
     Code fence(std::uint64_t queue);
-    // Code::again while something is outstanding; a failure is returned once.
+    // Code::again while a transfer is outstanding. Reports each failure once.
     Code quiet(std::uint64_t queue);
     Code test(std::uint64_t queue, std::uint64_t token);
 
-    // Carries out what can be by now, and asks to be woken for what is due later. True when there was something.
+    // Executes the transfers that are due, and requests a wake-up for later ones. True when it executed one.
     bool run();
-    // What was asked for by wake_at has happened: call before run().
+    // The requested wake-up has happened. Call this before run().
     void woken();
 
 private:
@@ -68,14 +70,14 @@ private:
     struct Transfer {
         PostedOperation operation;
         std::uint64_t queue;
-        std::shared_ptr<const Counts> after;  // what each engine must have completed before; null: nothing
+        std::shared_ptr<const Counts> after;  // required completion count of each engine; null: no requirement
         bool begun = false;
         Start start;
     };
     struct Engine {
         std::deque<Transfer> transfers;
-        std::uint64_t completed = 0;  // ever; the first of `transfers` is number completed + 1
-        bool busy = false;            // a thread carries out the first
+        std::uint64_t completed = 0;  // in total; the first of `transfers` has number completed + 1
+        bool busy = false;            // a thread executes the first transfer
 
         [[nodiscard]] std::uint64_t posted() const { return completed + transfers.size(); }
     };
@@ -88,25 +90,25 @@ private:
 
     bool step(std::size_t index);
     [[nodiscard]] bool may_begin(const Transfer& transfer) const;
-    // When the first transfer of the engine could be carried out; `never` when other things must happen first.
+    // When the engine's first transfer may execute; `never` when it must wait for other transfers.
     Nanoseconds due(Engine& engine);
     void finish(Lock& lock, std::size_t index, Code code);
     void request_wake(Nanoseconds when);
     [[nodiscard]] std::uint64_t token_of(std::size_t engine, std::uint64_t number) const {
-        return number * engines_.size() + engine;  // numbers begin at 1, so that no token is 0
+        return number * engines_.size() + engine;  // numbers start at 1, so no token is 0
     }
     Queue* find(std::uint64_t queue);
 
     const std::size_t depth_;
     const Work work_;
     std::mutex lock_;
-    std::condition_variable idle_;  // a transfer was carried out
+    std::condition_variable idle_;  // notified when a transfer has executed
     std::vector<Engine> engines_;
     std::map<std::uint64_t, Queue> queues_;
-    Nanoseconds wake_at_ = never;  // what was asked for last
+    Nanoseconds wake_at_ = never;  // the last requested wake-up
 };
 
-// What wakes the thread that drives the engines: a descriptor that becomes readable when it is told to.
+// Wakes the thread that drives the engines: its descriptor becomes readable at a set time.
 class WakeTimer {
 public:
     static Result<WakeTimer> make();
@@ -116,9 +118,9 @@ public:
     ~WakeTimer();
 
     [[nodiscard]] int descriptor() const { return timer_; }
-    // On the steady clock; a time that has passed: at once. Replaces what was set before. Any thread.
+    // Steady-clock time; a past time means now. Replaces the previous time. Any thread may call.
     void set(std::chrono::nanoseconds time) const;
-    // Not readable until the next time that is set.
+    // The descriptor stays unreadable until the next time that is set.
     void clear() const;
 
 private:

@@ -13,7 +13,7 @@ using hccs::Engines;
 using hccs::LinkKind;
 using hccs::Nanoseconds;
 
-// What a PE tells its peers. Fixed layout, native order of bytes: only processes of one machine exchange it.
+// The address of a PE. Fixed layout in native byte order, because only processes of one machine exchange it.
 struct Address {
     static constexpr std::uint32_t magic_value = 0x53434348;  // "HCCS"
     std::uint32_t magic;
@@ -21,14 +21,14 @@ struct Address {
 };
 static_assert(sizeof(Address) == 8);
 
-// Beyond it the oldest is forgotten.
+// A further event drops the oldest.
 constexpr std::size_t max_events = 64;
-// The thread has nothing to do by the clock.
+// The thread needs no timed work.
 constexpr std::chrono::seconds idle_tick{10};
 
 Nanoseconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
-// What an operation puts on a link.
+// The load of an operation on a link.
 struct Load {
     const char* name;
     Direction direction;
@@ -95,7 +95,8 @@ Result<int> HccsTransport::npu_of(const npushmem_peer& peer) const {
     if (peer.address == nullptr || peer.address_bytes != sizeof theirs)
         return Status{Code::unreachable, "the peer has not opened this transport"};
     std::memcpy(&theirs, peer.address, sizeof theirs);
-    if (theirs.magic != Address::magic_value) return Status{Code::protocol, "the peer's address is not of hccs"};
+    if (theirs.magic != Address::magic_value)
+        return Status{Code::protocol, "the peer's address is not an address of hccs"};
     return theirs.npu;
 }
 
@@ -121,7 +122,7 @@ Reach HccsTransport::reach(const npushmem_peer& peer) {
     const std::uint64_t limit = limit_of(path.value());
     if (limit == 0)
         return {0, 0, 0,
-                fmt::format("{} (NPU {} of PE {} to NPU {} of PE {}) is down, as NPUSHMEM_HCCS_FAIL says",
+                fmt::format("{} (NPU {} of PE {} to NPU {} of PE {}) is down, as NPUSHMEM_HCCS_FAIL requests",
                             path.value().name(), npu_, my_pe_, npu.value(), peer.pe)};
     const bool mapped = path.value().kind == LinkKind::none || (!settings_.timed && !has_deferred_link_failure());
     if (peer.pe >= 0 && static_cast<std::size_t>(peer.pe) < peers_.size())
@@ -148,8 +149,8 @@ Code HccsTransport::release_memory(std::uint64_t remote) {
 Result<void*> HccsTransport::map(std::uint64_t remote) {
     if (!unmapped_.contains(remote)) return memory_->map(remote);
     return Status{Code::unsupported,
-                  "memory behind a link that is timed or will fail is not mapped: every access to "
-                  "it goes over the engines"};
+                  "memory behind a link that is timed or will fail is not mapped: the engines carry out every "
+                  "access"};
 }
 
 Result<std::uint64_t> HccsTransport::create_queue() {
@@ -166,7 +167,7 @@ Code HccsTransport::destroy_queue(std::uint64_t queue) {
 Code HccsTransport::post(std::uint64_t queue, const PostedOperation& operation, std::uint64_t* token) {
     std::call_once(thread_started_, [this] { start_thread(); });
     const Code code = engines_.post(queue, operation, token);
-    if (code == Code::again) (void)run();  // so that repeating the call alone ends
+    if (code == Code::again) (void)run();  // so that a caller that only repeats its call finally succeeds
     return code;
 }
 
@@ -188,7 +189,7 @@ Code HccsTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& o
 
 Engines::Start HccsTransport::begin(const PostedOperation& operation, Nanoseconds now) {
     const int pe = operation.pe();
-    // An unknown PE: the memory refuses it when the operation is carried out.
+    // Memory rejects an unknown PE when the operation executes.
     if (pe < 0 || static_cast<std::size_t>(pe) >= peers_.size()) return {};
     Peer& peer = peers_[static_cast<std::size_t>(pe)];
     if (peer.transfers >= peer.fails_after) {
@@ -204,7 +205,7 @@ Engines::Start HccsTransport::begin(const PostedOperation& operation, Nanosecond
 void HccsTransport::report_link_failure(int pe, const Peer& peer, const PostedOperation& operation) {
     const Load load = load_of(operation);
     const std::string text = fmt::format(
-        "{} between PE {} (NPU {}) and PE {} (NPU {}) is down, as NPUSHMEM_HCCS_FAIL says: {} of {} bytes was not "
+        "{} between PE {} (NPU {}) and PE {} (NPU {}) is down, as NPUSHMEM_HCCS_FAIL requests: {} of {} bytes was not "
         "carried out",
         peer.path.name(), my_pe_, peer.path.near, pe, peer.path.far, load.name, load.bytes);
     npushmem_event event{};
@@ -245,7 +246,7 @@ Code HccsTransport::poll_event(npushmem_event& out) {
     return Code::ok;
 }
 
-// Without it, engines run while the program waits for them, and only then.
+// Without the thread, engines run only while the program waits for them.
 void HccsTransport::start_thread() {
     auto started =
         network::ProgressThread::start({[this] { return drive_for_thread(); },

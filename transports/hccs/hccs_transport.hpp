@@ -1,9 +1,8 @@
-// The emulated fabric between the NPUs of one server. Scalar accesses go to peers' memory where it is mapped;
-// everything that is posted goes to the PE's DMA engines, which a thread of the PE drives as soon as something is
-// posted, and whoever waits helps.
+// The emulated fabric between the NPUs of one server. Loads and stores use mapped memory. Posted operations go to the
+// PE's DMA engines; a progress thread of the PE and any waiting caller drive them.
 //
-// Where links are timed, or one of them will fail, no peer's memory is mapped: then every access goes over the engines,
-// which know. On all PEs alike, since they choose algorithms by it.
+// When links are timed, or a link is set to fail, no peer's memory is mapped and every access uses the engines. All PEs
+// decide this alike, because they choose algorithms by it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@ public:
     HccsTransport(const Host& host, const npushmem_transport_params& params, std::unique_ptr<Transport> memory,
                   hccs::Settings settings, hccs::WakeTimer wake_timer);
 
-    // Which NPU of the server this PE drives: the PE's number among those of its host.
+    // The NPU that this PE drives: the PE's index on its host.
     Result<Bytes> address() override;
     Reach reach(const npushmem_peer& peer) override;
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override {
@@ -53,8 +52,8 @@ public:
 private:
     struct Peer {
         hccs::Path path;
-        std::uint64_t transfers = 0;            // over the link, by this PE; under the engines' lock
-        std::uint64_t fails_after = unlimited;  // of them
+        std::uint64_t transfers = 0;            // of this PE over the link; guarded by the engines' lock
+        std::uint64_t fails_after = unlimited;  // transfers
         bool mapped = true;
     };
     static constexpr std::uint64_t unlimited = ~std::uint64_t{0};
@@ -77,14 +76,14 @@ private:
     std::unique_ptr<Transport> memory_;
     std::vector<Peer> peers_;           // by PE; filled by reach
     std::set<std::uint64_t> unmapped_;  // imported memory that may not be mapped
-    hccs::LinkClock clock_;             // under the engines' lock
+    hccs::LinkClock clock_;             // guarded by the engines' lock
     std::mutex events_lock_;
     std::deque<npushmem_event> events_;
     hccs::WakeTimer wake_timer_;
     hccs::Engines engines_;
-    std::atomic<std::uint64_t> driven_{0};  // by others than the thread; no order is needed, it is only looked at
+    std::atomic<std::uint64_t> driven_{0};  // runs by other threads; relaxed: a statistic
     std::once_flag thread_started_;
-    std::unique_ptr<network::ProgressThread> thread_;  // last: ends first
+    std::unique_ptr<network::ProgressThread> thread_;  // last member: stops first
 };
 
 }  // namespace npushmem

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
-#include "core/base/streams.hpp"
+#include "core/base/strings.hpp"
+#include "core/base/whole_file.hpp"
 
 namespace npushmem::hccs {
 namespace {
@@ -19,7 +20,7 @@ Result<int> parse_npu(std::string_view text) {
     return static_cast<int>(value.value());
 }
 
-// The value of attribute `name` in the tag that begins with `tag`; empty when it has none.
+// The value of attribute `name` in the tag that starts with `tag`; empty when it has none.
 std::string_view attribute(std::string_view tag, std::string_view name) {
     const std::string opening = fmt::format("{}=\"", name);
     const std::size_t begin = tag.find(opening);
@@ -52,13 +53,14 @@ Result<Links> Links::parse(std::string_view text) {
         const auto last = dash == std::string::npos ? first : parse_npu(std::string_view(part).substr(dash + 1));
         if (!last.ok()) return last.status().within(fmt::format("'{}'", text));
         if (last.value() < first.value())
-            return Status{Code::config, fmt::format("'{}': the group {} ends before it begins", text, part)};
+            return Status{Code::config, fmt::format("'{}': the last NPU of group {} is below its first", text, part)};
         for (int npu = first.value(); npu <= last.value(); ++npu)
-            if (out.group_of(npu) >= 0) return Status{Code::config, fmt::format("'{}' has NPU {} twice", text, npu)};
+            if (out.group_of(npu) >= 0) return Status{Code::config, fmt::format("'{}' lists NPU {} twice", text, npu)};
         out.groups_.push_back({first.value(), last.value()});
     }
     if (out.groups_.empty())
-        return Status{Code::config, "no group of NPUs; write groups as 0-7,8-15, or mesh:8 for groups of eight"};
+        return Status{Code::config,
+                      "no group of NPUs is given; expected groups such as 0-7,8-15, or mesh:8 for groups of eight"};
     return out;
 }
 
@@ -98,8 +100,9 @@ Result<FailedLink> parse_failed_link(std::string_view text) {
     const std::size_t dash = text.find('-');
     const std::size_t at = text.find('@');
     if (dash == std::string_view::npos || (at != std::string_view::npos && at < dash))
-        return Status{Code::config,
-                      fmt::format("'{}' is no link; write 0-1, or 0-1@100 for after 100 transfers", text)};
+        return Status{
+            Code::config,
+            fmt::format("'{}' is not a link; expected 0-1, or 0-1@100 for a failure after 100 transfers", text)};
     const auto a = parse_integer(text.substr(0, dash), 0, max_npus - 1);
     const auto b =
         parse_integer(text.substr(dash + 1, at == std::string_view::npos ? at : at - dash - 1), 0, max_npus - 1);
@@ -116,7 +119,7 @@ Result<FailedLink> parse_failed_link(std::string_view text) {
     return FailedLink{static_cast<int>(low), static_cast<int>(high), static_cast<std::uint64_t>(after)};
 }
 
-// Groups that the user gives, else those of the topology file, else groups of eight.
+// The groups that the user sets, else those of the topology file, else groups of eight.
 Result<Links> read_links(const Host& host) {
     std::string text = host.config("HCCS_LINKS", "auto");
     if (text != "auto") {
@@ -146,7 +149,7 @@ Result<LinkSpeed> read_speed(const Host& host, const char* rate_name, const char
     const auto size = parse_size(host.config(rate_name, rate));
     if (!size.ok()) return size.status().within(fmt::format("NPUSHMEM_{}", rate_name));
     if (size.value().value == 0)
-        return Status{Code::config, fmt::format("NPUSHMEM_{}: a link that carries nothing; to let one fail, see "
+        return Status{Code::config, fmt::format("NPUSHMEM_{}: the bandwidth is 0; to let a link fail, set "
                                                 "NPUSHMEM_HCCS_FAIL",
                                                 rate_name)};
     const auto duration = parse_duration(host.config(latency_name, latency));

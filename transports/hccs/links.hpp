@@ -1,5 +1,4 @@
-// How the NPUs of a server are wired: groups of NPUs in which each has a link to each other one, and a switch between
-// the groups. Pure functions of values.
+// The emulated fabric between the NPUs of a server: links, their speeds, and the settings of the transport.
 #pragma once
 
 #include <chrono>
@@ -16,12 +15,12 @@
 
 namespace npushmem::hccs {
 
-// Most NPUs of a server.
+// The maximum number of NPUs of a server.
 inline constexpr int max_npus = 1024;
 
 enum class LinkKind { none, direct, switched };
 
-// What a transfer between two NPUs goes over. `near` is the NPU that asks, `far` the other one.
+// The path of a transfer between two NPUs. `near` is the NPU that initiates it, `far` the other one.
 struct Path {
     LinkKind kind = LinkKind::none;  // none: an NPU and itself
     int near = 0;
@@ -31,15 +30,17 @@ struct Path {
     [[nodiscard]] std::string name() const;
 };
 
+// How the NPUs of a server are connected: the NPUs of a group are fully linked, and a switch joins the groups. Its
+// functions are pure.
 class Links {
 public:
-    // Groups as ranges, "0-7,8-15": each NPU in one group. "mesh:8": groups of eight, as many as there are NPUs.
-    // Code::config says what was wrong.
+    // Parses groups: "0-7,8-15" lists ranges, and each NPU is in one group; "mesh:8" makes groups of eight for any
+    // number of NPUs. Code::config names the error.
     static Result<Links> parse(std::string_view text);
 
-    // Code::config for an NPU that is in no group.
+    // Code::config when an NPU is in no group.
     [[nodiscard]] Result<Path> between(int near, int far) const;
-    [[nodiscard]] int group_of(int npu) const;  // -1: in none
+    [[nodiscard]] int group_of(int npu) const;  // -1: in no group
 
 private:
     struct Group {
@@ -49,19 +50,13 @@ private:
 
     explicit Links(int group_size) : group_size_(group_size) {}
 
-    int group_size_;             // of equal groups; 0: those of the list
+    int group_size_;             // of equal groups; 0: `groups_` lists them
     std::vector<Group> groups_;  // disjoint
 };
 
-// What the annotation NpushmemHccs of a topology file says; empty when the file has none. Code::config when the file
-// cannot be read.
+// The annotation NpushmemHccs of a topology file; empty when the file has none. Code::config when the file cannot be
+// read.
 Result<std::string> links_in_topology_file(const std::string& path);
-
-// When transfers would be over on real links. Pure arithmetic on times that the caller gives.
-//
-// Each NPU has a port per direct link and one to the switch, each with both directions at full rate. A PE accounts for
-// the transfers that it asked for itself: those of one direction of one port come one after the other. What other PEs
-// send to the same NPU over the same port meanwhile is not known here and costs nothing.
 
 using Nanoseconds = std::chrono::nanoseconds;
 
@@ -77,11 +72,16 @@ struct LinkSpeeds {
 
 enum class Direction { out, in };
 
+// Computes when transfers end on real links, from times that the caller passes.
+//
+// Each NPU has one port per direct link and one to the switch. Each port runs both directions at full rate. A PE
+// accounts for its own transfers only: those in one direction of one port run one after the other. Transfers of other
+// PEs over the same port cost nothing here.
 class LinkClock {
 public:
     explicit LinkClock(LinkSpeeds speeds) : speeds_(speeds) {}
 
-    // A transfer that begins at `now` or when its port is free: when it is over.
+    // The end of a transfer that starts at `now`, or as soon as its port is free.
     Nanoseconds transfer(const Path& path, Direction direction, std::uint64_t bytes, Nanoseconds now) {
         if (path.kind == LinkKind::none) return now;
         const bool direct = path.kind == LinkKind::direct;
@@ -98,16 +98,14 @@ private:
     std::map<std::tuple<int, Direction>, Nanoseconds> busy_until_;  // by the far NPU, -1: the port to the switch
 };
 
-// What the transport is told by the environment.
-
-// Defaults, as the user would write them. Bandwidths are bytes per second, of each link and direction: 28e9.
+// Defaults in the notation of the variables. Bandwidths are bytes per second and direction of a link: 28e9.
 inline constexpr const char* default_engines = "4";
 inline constexpr const char* default_depth = "256";
 inline constexpr const char* default_bandwidth = "28000000000";
 inline constexpr const char* default_latency = "1us";
 inline constexpr const char* default_switch_latency = "2us";
 
-// The link between two NPUs fails: at this PE's transfer number `after` + 1 over it, and for good; 0: from the start.
+// The link between two NPUs fails permanently at transfer number `after` + 1 of this PE over it; 0: from the start.
 struct FailedLink {
     int low;
     int high;
@@ -117,13 +115,13 @@ struct FailedLink {
 struct Settings {
     Links links;
     std::size_t engines;
-    std::size_t depth;  // transfers that one engine's queue has room for
+    std::size_t depth;  // capacity of one engine, in transfers
     bool timed;
     LinkSpeeds speeds;
     std::vector<FailedLink> failed;
 };
 
-// "0-1,2-5@100". Code::config says what was wrong.
+// Parses "0-1,2-5@100". Code::config names the error.
 Result<std::vector<FailedLink>> parse_failed_links(std::string_view text);
 
 Result<Settings> read_settings(const Host& host);

@@ -18,7 +18,7 @@ namespace {
 using network::Delivery;
 using network::WireContext;
 
-// A call of libfabric that makes something.
+// Calls a libfabric function that creates an object.
 template <class Call>
 Status make(const char* what, Call&& call) {
     const int failed = call();
@@ -68,7 +68,7 @@ LibfabricWire::LibfabricWire(ChosenProvider provider, int npes)
     traits_.protocol = fmt::format("libfabric {}, protocol {}.{}, addresses {}, {}{}", info_->fabric_attr->prov_name,
                                    info_->ep_attr->protocol, info_->ep_attr->protocol_version,
                                    fi_tostr(&info_->addr_format, FI_TYPE_ADDR_FORMAT),
-                                   provider.delivery == Delivery::in_order ? "in order" : "delivery told",
+                                   provider.delivery == Delivery::in_order ? "in order" : "delivery completion",
                                    provider.atomics ? ", native atomics" : "");
     traits_.delivery = provider.delivery;
     traits_.inject_bytes = info_->tx_attr->inject_size;
@@ -83,7 +83,7 @@ Result<std::unique_ptr<network::Wire>> LibfabricWire::open(ChosenProvider provid
 }
 
 LibfabricWire::~LibfabricWire() {
-    // Memory may be bound to the endpoint, and an endpoint that is closed forgets what was posted.
+    // Memory may be bound to the endpoint. Closing an endpoint drops its posted operations.
     memory_.clear();
     if (descriptor_ >= 0) ::close(descriptor_);
 }
@@ -122,24 +122,25 @@ Status LibfabricWire::open_endpoint(Owned<fid_ep>& endpoint, fid_cq& completions
     if (s.ok())
         s = make("fi_ep_bind", [&] { return fi_ep_bind(endpoint.get(), &completions.fid, FI_TRANSMIT | FI_RECV); });
     if (s.ok()) s = make("fi_enable", [&] { return fi_enable(endpoint.get()); });
-    // libfabric makes completion queues for as many peers as it imagines, and does not ask the device for their limit.
+    // libfabric sizes completion queues for FI_UNIVERSE_SIZE peers and ignores the device's limit.
     if (s.code() == Code::system && std::string_view(info_->fabric_attr->prov_name).starts_with("verbs"))
-        return {s.code(), fmt::format("{}; where the device's completion queues are short, FI_UNIVERSE_SIZE={} makes "
-                                      "libfabric ask for shorter ones",
-                                      s.message(), std::max<std::size_t>(peers_.size(), 4))};
+        return {s.code(),
+                fmt::format("{}; if the device's completion queues are short, set FI_UNIVERSE_SIZE={}, which makes "
+                            "libfabric request shorter ones",
+                            s.message(), std::max<std::size_t>(peers_.size(), 4))};
     return s;
 }
 
 Status LibfabricWire::open_endpoints() {
     Status s = open_completions(completions_);
     if (!s.ok()) {
-        wait_ = FI_WAIT_NONE;  // then whoever waits for it naps
+        wait_ = FI_WAIT_NONE;  // waiting threads poll then
         s = open_completions(completions_);
     }
     lanes_.resize(1);
     if (s.ok()) s = open_endpoint(receiver_, *completions_);
     if (s.ok()) s = open_endpoint(lanes_[0].sender, *completions_);
-    if (s.ok() && wait_ == FI_WAIT_FD && !open_descriptor().ok()) {  // then, too, whoever waits for it naps
+    if (s.ok() && wait_ == FI_WAIT_FD && !open_descriptor().ok()) {  // waiting threads poll then
         if (descriptor_ >= 0) ::close(descriptor_);
         descriptor_ = -1;
         wait_objects_.clear();
@@ -185,8 +186,8 @@ LibfabricWire::Lane* LibfabricWire::lane_for(network::LaneId lane_id) {
         Status s = open_lane(lane);
         if (!s.ok()) {
             last_error_ = fmt::format(
-                "an endpoint of its own cannot be opened for a context (fewer, shared ones: "
-                "NPUSHMEM_LIBFABRIC_LANES): {}",
+                "cannot open an endpoint for a context (NPUSHMEM_LIBFABRIC_LANES reduces their "
+                "number): {}",
                 s.message());
             code_ = s.code() == Code::again ? Code::system : s.code();
             return nullptr;
@@ -202,7 +203,7 @@ void LibfabricWire::close(network::LaneId lane_id) {
     lane.peers[static_cast<std::size_t>(lane_id.pe)] = false;
     if (std::find(lane.peers.begin(), lane.peers.end(), true) != lane.peers.end()) return;
     std::erase(wait_objects_, &lane.completions->fid);
-    lane.sender.reset();  // before what it is bound to
+    lane.sender.reset();  // before the objects to which it is bound
     lane.completions.reset();
     for (Buffer& buffer : buffers_)
         if (buffer.busy && buffer.lane_id.lane == lane_id.lane) release(buffer);
@@ -276,7 +277,7 @@ Result<network::WireMemory> LibfabricWire::register_memory(void* base, std::uint
 Result<std::uint64_t> LibfabricWire::import_key(int /*pe*/, std::span<const std::byte> bytes) {
     std::uint64_t key = 0;
     if (bytes.size() != sizeof key)
-        return Status{Code::protocol, fmt::format("a key of {} bytes instead of {}", bytes.size(), sizeof key)};
+        return Status{Code::protocol, fmt::format("a key has {} bytes, expected {}", bytes.size(), sizeof key)};
     std::memcpy(&key, bytes.data(), sizeof key);
     return key;
 }

@@ -1,4 +1,4 @@
-// Objects of libfabric that close themselves.
+// libfabric as a wire.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -17,6 +17,7 @@
 
 namespace npushmem::libfabric {
 
+// Closes a libfabric object.
 struct CloseFid {
     template <class Object>
     void operator()(Object* object) const {
@@ -26,14 +27,13 @@ struct CloseFid {
 template <class Object>
 using Owned = std::unique_ptr<Object, CloseFid>;
 
-// libfabric as a wire: reliable-datagram endpoints, one that is sent to and, per lane, one that sends.
+// libfabric as a wire. It uses reliable-datagram endpoints: one receiver, and one sender per lane.
 //
-// One endpoint, whose address the peers know, is only sent to, the others only send. So every connection has one side
-// that asks for it, and two PEs that begin to talk to each other at the same moment ask for two connections instead of
-// for the same one from both sides.
+// Peers know the address of the receiver only, and only senders open connections. So each connection has one initiator,
+// and two PEs that start to communicate at the same time open two connections, instead of one from both sides.
 //
-// Lanes beyond the first are made by their first use, with a completion queue of their own, and closed when no peer is
-// sent to over them: what they complete later is told by nobody.
+// The first use of a lane other than lane 0 opens its sender and completion queue. Both are closed when the lane has no
+// peer left; later completions of that lane are not reported.
 class LibfabricWire final : public network::Wire {
 public:
     static Result<std::unique_ptr<network::Wire>> open(ChosenProvider provider, int npes);
@@ -62,20 +62,20 @@ private:
     static constexpr std::size_t receive_count = 64;
     static constexpr std::size_t send_count = 64;
 
-    // Memory for a message that is on its way, in either direction, or for an atomic operation's numbers.
+    // A buffer for a message in flight, in either direction, or for the operands of an atomic operation.
     struct Buffer : network::WireContext {
         bool receives = false;
-        bool busy = false;  // with what was sent on this lane
+        bool busy = false;  // holds an operation of this lane
         network::LaneId lane_id;
-        network::WireContext* atomic = nullptr;  // that is told of when this completes; null: a message
+        network::WireContext* atomic = nullptr;  // completes with this buffer; null: a message
         std::array<std::byte, message_bytes> bytes;
     };
 
-    // What sends; the first has the receiver's completion queue. Closed in the reverse order.
+    // A sender and its completion queue. Lane 0 uses the completion queue of the receiver. Closed in reverse order.
     struct Lane {
         Owned<fid_cq> completions;
         Owned<fid_ep> sender;
-        std::vector<bool> peers;  // that are sent to; none are noted of the first
+        std::vector<bool> peers;  // that use the lane; not recorded for lane 0
     };
 
     LibfabricWire(ChosenProvider provider, int npes);
@@ -90,7 +90,7 @@ private:
     Status open_lane(Lane& lane);
     Status open_descriptor();
     Status watch(fid_cq& completions);
-    // Null: last_error_ says why there is none, and code_ what that means.
+    // Null on failure; sets last_error_ and code_.
     Lane* lane_for(network::LaneId lane_id);
     Status post_receives();
     Code post_receive(Buffer& buffer);
@@ -108,23 +108,23 @@ private:
     std::vector<fi_addr_t> peers_;
     std::deque<Buffer> buffers_;
     std::vector<Buffer*> free_sends_;
-    std::vector<Buffer*> unposted_receives_;  // that found no room
-    // Closed in the reverse order.
+    std::vector<Buffer*> unposted_receives_;  // for lack of room
+    // Closed in reverse order.
     Owned<fid_fabric> fabric_;
     Owned<fid_domain> domain_;
     Owned<fid_av> addresses_;
     Owned<fid_cq> completions_;
     Owned<fid_ep> receiver_;
-    std::vector<Lane> lanes_;  // without a sender: closed, or not used yet
+    std::vector<Lane> lanes_;  // without a sender: closed or unused
     std::map<std::uint64_t, Owned<fid_mr>> memory_;
     std::uint64_t last_memory_ = 0;
     bool native_atomics_;
     fi_wait_obj wait_ = FI_WAIT_FD;
-    std::vector<fid*> wait_objects_;  // completion queues that the descriptor tells of
+    std::vector<fid*> wait_objects_;  // completion queues that the descriptor watches
     int descriptor_ = -1;
 };
 
-// What the number means for whoever called.
+// The Code for a libfabric error number.
 Code code_of_error(int error);
 
 }  // namespace npushmem::libfabric

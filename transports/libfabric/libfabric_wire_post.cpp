@@ -15,10 +15,10 @@ using network::Delivery;
 using network::RemoteAddress;
 using network::WireContext;
 
-// What the operations are to libfabric, by NPUSHMEM_ATOMIC_x.
+// The libfabric operations, by NPUSHMEM_ATOMIC_x.
 struct FabricAtomic {
     fi_op operation;
-    std::uint64_t form;  // 0: nothing comes back
+    std::uint64_t form;  // 0: returns nothing
 };
 constexpr std::array<FabricAtomic, NPUSHMEM_ATOMIC_COUNT> atomics{{{FI_ATOMIC_READ, FI_FETCH_ATOMIC},
                                                                    {FI_ATOMIC_WRITE, 0},
@@ -49,7 +49,7 @@ Status LibfabricWire::list_atomics() {
     traits_.atomic_64 = atomics_on(FI_UINT64);
     if (traits_.atomic_32 != 0 || traits_.atomic_64 != 0) return {};
     return {Code::unsupported,
-            "it has no atomic operations on 32 or 64 bits, as NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always asks for"};
+            "it has no atomic operations on 32 or 64 bits, which NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always requires"};
 }
 
 Code LibfabricWire::outcome(ssize_t result, const char* what) {
@@ -114,7 +114,7 @@ Code LibfabricWire::send(network::LaneId lane_id, std::span<const std::byte> hea
     return sent;
 }
 
-// The numbers lie in the buffer until the operation is complete: operand, compare.
+// The buffer holds operand and compare value until the operation completes.
 ssize_t LibfabricWire::post_atomic(fid_ep* endpoint, const RemoteAddress& at, const npushmem_atomic& op,
                                    Buffer& buffer) {
     const FabricAtomic& what = atomics[op.operation];
@@ -163,7 +163,7 @@ void LibfabricWire::completed(network::WireListener& listener, void* context, st
     if (post_receive(buffer) != Code::ok) unposted_receives_.push_back(&buffer);
 }
 
-// True: there was one.
+// True when it reported a failure.
 bool LibfabricWire::failed(network::WireListener& listener, fid_cq& completions) {
     fi_cq_err_entry error{};
     if (fi_cq_readerr(&completions, &error, 0) < 1) return false;
@@ -203,7 +203,7 @@ bool LibfabricWire::poll(network::WireListener& listener, fid_cq& completions) {
 bool LibfabricWire::progress(network::WireListener& listener) {
     std::erase_if(unposted_receives_, [this](Buffer* buffer) { return post_receive(*buffer) == Code::ok; });
     bool happened = poll(listener, *completions_);
-    // By number: what is told may post, and a lane may be made.
+    // By index: the listener may post and thereby add a lane.
     for (std::size_t i = 1; i < lanes_.size(); ++i)
         if (lanes_[i].sender) happened = poll(listener, *lanes_[i].completions) || happened;
     return happened;

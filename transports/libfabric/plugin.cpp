@@ -32,18 +32,19 @@ Result<std::unique_ptr<Transport>> LibfabricTransport::open(const Host& host, co
 
 constexpr npushmem_config_row rows[] = {
     {"LIBFABRIC_PROVIDER", "auto", "string",
-     "libfabric provider, for instance tcp;ofi_rxm, as fi_info names it; auto: the fastest of cxi, efa, verbs;ofi_rxm, "
-     "tcp;ofi_rxm that is here"},
+     "libfabric provider by its name in fi_info, for instance tcp;ofi_rxm; auto: the fastest available one of cxi, "
+     "efa, "
+     "verbs;ofi_rxm, tcp;ofi_rxm"},
     {"LIBFABRIC_DOMAIN", "", "string",
      "libfabric domain (network interface or NIC) to use; empty: the provider's first"},
     {"LIBFABRIC_PROGRESS_THREAD", "true", "bool",
-     "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
-    {"LIBFABRIC_PEER_TIMEOUT", "30s", "duration", "a peer of which nothing is heard for so long is lost; 0: never"},
+     "a progress thread in each PE serves peers while the program computes; false: peers wait for the PE's next call"},
+    {"LIBFABRIC_PEER_TIMEOUT", "30s", "duration",
+     "a peer that has been silent for this long is reported as lost; 0: never"},
     {"LIBFABRIC_LANES", "16", "int",
-     "contexts of a PE that have an endpoint of their own for the same peer; more share them"},
+     "maximum number of endpoints of a PE per peer, one per context; further contexts share them"},
     {"LIBFABRIC_NATIVE_ATOMICS", "auto", "string",
-     "always: libfabric's own atomic operations are used where it has them: then nothing but they, of all PEs, may "
-     "update the "
+     "always: use libfabric's atomic operations where it has them; then no other operation of any PE may update the "
      "same words; auto, never: the target's CPU carries them out"},
 };
 

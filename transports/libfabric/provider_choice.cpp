@@ -14,16 +14,16 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::libfabric {
 namespace {
 
-// The fastest first. Others, among them shm, which ends at the host, are used when they are asked for by name.
+// The fastest first. Other providers are used on request only, among them shm, which does not leave the host.
 constexpr std::array<const char*, 4> by_speed{"cxi", "efa", "verbs;ofi_rxm", "tcp;ofi_rxm"};
 
-// What makes one message vouch for everything that was posted to the peer before.
+// The order in which one message proves the delivery of everything that was posted to the peer before it.
 constexpr std::uint64_t full_order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAS | FI_ORDER_WAW | FI_ORDER_RAW;
 
 InfoPtr make_hints(const std::string& provider, const ProviderRequest& request, std::uint64_t order) {
@@ -41,7 +41,7 @@ InfoPtr make_hints(const std::string& provider, const ProviderRequest& request, 
     return hints;
 }
 
-// Of several addresses: one that other hosts can use, if there is any.
+// Prefers an address that other hosts can use.
 int usefulness(const fi_info& info) {
     if (info.src_addr == nullptr) return 2;
     const auto* address = static_cast<const sockaddr*>(info.src_addr);
@@ -55,7 +55,7 @@ int usefulness(const fi_info& info) {
     return 2;
 }
 
-// Not every provider heeds the name of a domain in a question.
+// Some providers ignore the requested domain.
 const fi_info* best_of(const fi_info* list, const std::string& domain) {
     const fi_info* best = nullptr;
     for (const fi_info* info = list; info != nullptr; info = info->next) {
@@ -73,20 +73,21 @@ std::string domains_of(const fi_info* list) {
 
 Result<InfoPtr> query_info(const std::string& provider, const ProviderRequest& request, std::uint64_t order) {
     const InfoPtr hints = make_hints(provider, request, order);
-    if (!hints) return Status{Code::memory, "no memory for a question to libfabric"};
+    if (!hints) return Status{Code::memory, "no memory for a libfabric query"};
     fi_info* list = nullptr;
     const ScopedRxmEnvironment buffers;
     const int failed = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &list);
     const InfoPtr owner(list);
     if (failed != 0 || list == nullptr)
         return Status{Code::unreachable, failed == -FI_ENODATA || list == nullptr
-                                             ? std::string("none here")
+                                             ? std::string("not available on this host")
                                              : fmt::format("fi_getinfo: {}", fi_strerror(-failed))};
     const fi_info* const best = best_of(list, request.domain);
     if (best == nullptr)
-        return Status{Code::unreachable, fmt::format("no domain '{}', only {}", request.domain, domains_of(list))};
+        return Status{Code::unreachable,
+                      fmt::format("domain '{}' does not exist; expected one of: {}", request.domain, domains_of(list))};
     InfoPtr copy(fi_dupinfo(best));
-    if (!copy) return Status{Code::memory, "no memory for libfabric's answer"};
+    if (!copy) return Status{Code::memory, "no memory for the result of a libfabric query"};
     return copy;
 }
 
@@ -98,16 +99,16 @@ std::string found_text(const fi_info& info) {
 
 Result<ChosenProvider> query_provider(const std::string& provider, const ProviderRequest& request) {
     ChosenProvider out;
-    // Where the target's software carries atomics out, a later write may overtake them, whatever is promised.
+    // Where the target's software carries out atomics, a later write may overtake them, whatever order is promised.
     auto ordered =
         request.atomics ? Result<InfoPtr>(Status{Code::unsupported, ""}) : query_info(provider, request, full_order);
-    // tcp keeps the order as well as its connection does; a provider that promises less says so by not being found.
+    // tcp keeps the order as its connection does. A provider with weaker order does not match the query.
     out.delivery = ordered.ok() ? network::Delivery::in_order : network::Delivery::on_completion;
     out.atomics = request.atomics;
     auto found = ordered.ok() ? std::move(ordered) : query_info(provider, request, FI_ORDER_SAS);
     if (!found.ok() && request.atomics && query_info(provider, {request.provider, request.domain}, FI_ORDER_SAS).ok())
         return Status{Code::unsupported,
-                      "it has no atomic operations, as NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always asks for"};
+                      "it has no atomic operations, which NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always requires"};
     if (!found.ok()) return found.status();
     out.info = std::move(found).value();
     out.note = found_text(*out.info);
@@ -119,7 +120,7 @@ Result<ChosenProvider> choose_provider(const ProviderRequest& request, const Pro
     if (!wanted.empty() && lowercase(wanted) != "auto") {
         auto found = query(wanted, request);
         if (found.ok()) {
-            found.value().note += " (as NPUSHMEM_LIBFABRIC_PROVIDER says)";
+            found.value().note += " (set by NPUSHMEM_LIBFABRIC_PROVIDER)";
             return found;
         }
         return Status{Code::config,
@@ -130,14 +131,14 @@ Result<ChosenProvider> choose_provider(const ProviderRequest& request, const Pro
     for (const char* provider : by_speed) {
         auto found = query(provider, request);
         if (found.ok()) {
-            if (!tried.empty()) found.value().note += fmt::format(" (nothing faster:{})", tried);
+            if (!tried.empty()) found.value().note += fmt::format(" (no faster provider:{})", tried);
             return found;
         }
         tried += fmt::format("{} {}: {}", tried.empty() ? "" : ";", provider, found.status().message());
     }
     return Status{Code::unreachable,
-                  fmt::format("libfabric has no provider for this host; tried{}; fi_info lists what there is, "
-                              "NPUSHMEM_LIBFABRIC_PROVIDER and NPUSHMEM_LIBFABRIC_DOMAIN choose",
+                  fmt::format("libfabric has no provider for this host; tried{}; fi_info lists the providers, "
+                              "NPUSHMEM_LIBFABRIC_PROVIDER and NPUSHMEM_LIBFABRIC_DOMAIN select one",
                               tried)};
 }
 

@@ -1,4 +1,4 @@
-// Which of libfabric's providers to use: the user's, or the fastest that is here; and why the others are not.
+// Selects libfabric's provider: the user's choice, or the fastest available one.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -15,7 +15,7 @@
 
 namespace npushmem::libfabric {
 
-// In bytes. Transfers of data are no messages.
+// The maximum size of a message in bytes. Data transfers are not messages.
 inline constexpr std::size_t max_message_bytes = rxm_buffer_bytes;
 
 struct FreeInfo {
@@ -26,31 +26,30 @@ using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 struct ProviderRequest {
     std::string provider = "auto";
     std::string domain;    // empty: any
-    bool atomics = false;  // its own are to be used
+    bool atomics = false;  // use the provider's atomics
 };
 
 struct ChosenProvider {
     InfoPtr info;
     network::Delivery delivery = network::Delivery::on_completion;
-    bool atomics = false;  // its own are to be used
-    std::string note;      // for people: what was chosen, and why nothing faster
+    bool atomics = false;  // use the provider's atomics
+    std::string note;      // for people: the choice, and why faster providers were rejected
 };
 
-// What libfabric offers of a provider; the error says why nothing.
+// Queries libfabric for a provider. The error says why it is unavailable.
 using ProviderQuery =
     std::function<Result<ChosenProvider>(const std::string& provider, const ProviderRequest& request)>;
-// Of the request, what is asked of any provider.
+// Uses the fields of the request that apply to any provider.
 Result<ChosenProvider> query_provider(const std::string& provider, const ProviderRequest& request);
 
-// The error lists everything that was tried.
+// The error lists all providers that were tried.
 Result<ChosenProvider> choose_provider(const ProviderRequest& request, const ProviderQuery& query);
 
-// Makes libfabric's provider ofi_rxm allocate as many buffers as this transport needs.
-
-// While one exists, the environment holds the variables of ofi_rxm that bound its buffers. libfabric reads them at its
-// first use in a process, and has no function to set them. Variables that are set already stay as they are: then this
-// class does not change the environment. That is so in every PE of npushmem-run. Elsewhere no other thread may read or
-// change the environment meanwhile, as README.md says to users.
+// Makes libfabric's provider ofi_rxm allocate only the buffers that this transport needs. While an object of this class
+// exists, the environment contains the variables that limit these buffers. libfabric reads them at its first use in a
+// process and has no function to set them. Variables that are already set keep their values; if all are set, as
+// npushmem-run does for its PEs, this class does not change the environment. Otherwise no other thread may read or
+// change the environment meanwhile (see README.md).
 class ScopedRxmEnvironment {
 public:
     ScopedRxmEnvironment();
@@ -59,7 +58,7 @@ public:
     ~ScopedRxmEnvironment();
 
 private:
-    std::vector<std::string> names_;  // of the variables that were not set before
+    std::vector<std::string> names_;  // of the variables that this object has set
 };
 
 }  // namespace npushmem::libfabric

@@ -14,7 +14,7 @@ constexpr std::uint16_t version = 1;
 struct BlobHeader {
     std::uint32_t magic;
     std::uint16_t version;
-    std::uint16_t length;  // of the part that varies and comes first
+    std::uint16_t length;  // of the first variable part
 };
 struct Place {
     std::uint64_t region;
@@ -28,13 +28,15 @@ void append(Bytes& out, const Plain& value) {
     out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// Takes the header off `bytes`.
+// Removes the header from `bytes`.
 Status read_header(std::span<const std::byte>& bytes, std::uint32_t magic, const char* what, BlobHeader& header) {
     if (bytes.size() < sizeof header)
-        return {Code::protocol, fmt::format("{} bytes are no {} of a network transport", bytes.size(), what)};
+        return {Code::protocol,
+                fmt::format("{} bytes are too few for the {} of a network transport", bytes.size(), what)};
     std::memcpy(&header, bytes.data(), sizeof header);
     bytes = bytes.subspan(sizeof header);
-    if (header.magic != magic) return {Code::protocol, fmt::format("this {} is not of a network transport", what)};
+    if (header.magic != magic)
+        return {Code::protocol, fmt::format("the {} does not belong to a network transport", what)};
     if (header.version != version)
         return {Code::protocol, fmt::format("the peer's {} has version {}, this PE's has {}: all PEs must run the same "
                                             "npushmem",
@@ -56,7 +58,7 @@ Bytes encode(const EndpointAddress& address) {
 Result<EndpointAddress> decode_address(std::span<const std::byte> bytes) {
     BlobHeader header{};
     if (Status s = read_header(bytes, address_magic, "address", header); !s.ok()) return s;
-    if (header.length > bytes.size()) return Status{Code::protocol, "an address that ends too early"};
+    if (header.length > bytes.size()) return Status{Code::protocol, "the address is truncated"};
     EndpointAddress out;
     out.protocol.assign(reinterpret_cast<const char*>(bytes.data()), header.length);
     out.wire.assign(bytes.begin() + header.length, bytes.end());
@@ -76,7 +78,7 @@ Result<NetworkHandle> decode_handle(std::span<const std::byte> bytes) {
     if (Status s = read_header(bytes, handle_magic, "memory handle", header); !s.ok()) return s;
     Place place{};
     if (bytes.size() != sizeof place + header.length)
-        return Status{Code::protocol, fmt::format("a memory handle with {} bytes behind its header instead of {}",
+        return Status{Code::protocol, fmt::format("a memory handle has {} bytes after its header, expected {}",
                                                   bytes.size(), sizeof place + header.length)};
     std::memcpy(&place, bytes.data(), sizeof place);
     NetworkHandle out{place.region, place.base, place.bytes, {}};

@@ -1,5 +1,4 @@
-// What PEs tell each other of a network transport at start: where it listens, and what it needs to touch a piece of
-// memory.
+// The encoding of the addresses and memory handles that PEs of a network transport exchange at start.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +9,19 @@
 
 namespace npushmem::network {
 
-// Layout: magic 4, version 2, bytes of the protocol 2, protocol, the wire's own address.
+// The address of a PE. Layout: magic 4, version 2, size of `protocol` 2, protocol, the wire's address.
 struct EndpointAddress {
     std::string protocol;
     Bytes wire;
 };
 Bytes encode(const EndpointAddress& address);
-// Code::protocol for what no network transport of this version wrote.
+// Fails with Code::protocol unless a network transport of this version encoded the bytes.
 Result<EndpointAddress> decode_address(std::span<const std::byte> bytes);
 
-// Layout: magic 4, version 2, bytes of the key 2, region 8, base 8, bytes 8, key.
+// A memory handle. Layout: magic 4, version 2, size of `key` 2, region 8, base 8, bytes 8, key.
 struct NetworkHandle {
     std::uint64_t region = 0;
-    std::uint64_t base = 0;  // in the owner's address space; a number here
+    std::uint64_t base = 0;  // address in the owner's address space
     std::uint64_t bytes = 0;
     Bytes key;
 };

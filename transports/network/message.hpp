@@ -1,9 +1,11 @@
-// The messages between two PEs of one network transport: what the network itself does not do, asked of the target's
-// handler. `queue` is the origin's number of the queue that asks: what fails unasked is kept for this queue's next
-// flush. Fixed layouts in the sender's order of bytes; a receiver of the other order sees a wrong magic number.
+// The messages between two PEs of one network transport. They ask the target's handler for operations that the network
+// lacks. `queue` is the origin's number of the requesting queue: the handler keeps the failure of a request without an
+// answer for this queue's next flush. Layouts are fixed, in the sender's byte order; a receiver of the other byte order
+// sees a wrong magic number.
 //
-//     | MessageHeader 8 | the rest of one of the structures below | payload |        64 bytes where nothing is longer:
-//                                                                                 many networks send those at once
+//     | MessageHeader 8 | the rest of one of the structures below | payload |
+//
+// Without a longer payload a message has at most 64 bytes, because many networks send 64 bytes at once.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +20,12 @@
 namespace npushmem::network {
 
 enum class MessageKind : std::uint8_t {
-    hello = 1,   // payload: the sender's address, so that it can be answered
+    hello = 1,   // payload: the sender's address, for answers
     atomic,      // AtomicRequest
     put_signal,  // PutSignalRequest; payload: the data
-    flush,       // FlushRequest: answered when everything before it has been done
+    flush,       // FlushRequest: answered when all earlier requests are done
     answer,      // Answer
-    ping,        // MessageHeader only: answered by pong
+    ping,        // MessageHeader only; answered by pong
     pong,        // MessageHeader only
     put,         // PutRequest; payload: the data
 };
@@ -40,8 +42,8 @@ struct MessageHeader {
 
 struct AtomicRequest {
     MessageHeader head;
-    std::uint64_t ticket = 0;  // of the answer; 0: none is wanted
-    std::uint64_t region = 0;  // the target's number
+    std::uint64_t ticket = 0;  // of the answer; 0: no answer
+    std::uint64_t region = 0;  // number at the target
     std::uint64_t offset = 0;
     std::uint64_t operand = 0;
     std::uint64_t compare = 0;
@@ -91,7 +93,7 @@ struct Answer {
 static_assert(sizeof(MessageHeader) == 8 && sizeof(AtomicRequest) == 56 && sizeof(PutSignalRequest) == 56);
 static_assert(sizeof(PutRequest) == 32 && sizeof(FlushRequest) == 24 && sizeof(Answer) == 32);
 
-// The message's head; nothing when the bytes are no message of this version.
+// The header of the message; empty when the bytes are not a message of this version.
 inline std::optional<MessageHeader> parse_header(std::span<const std::byte> message) {
     MessageHeader head;
     if (message.size() < sizeof head) return std::nullopt;
@@ -102,7 +104,7 @@ inline std::optional<MessageHeader> parse_header(std::span<const std::byte> mess
     return head;
 }
 
-// The message as one of the structures above, or nothing when it is too short.
+// The message as one of the structures above; empty when it is too short.
 template <class Message>
 std::optional<Message> message_as(std::span<const std::byte> message) {
     static_assert(std::is_trivially_copyable_v<Message>);

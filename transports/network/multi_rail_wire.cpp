@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "core/base/liveness.hpp"
+#include "core/base/lost_peer.hpp"
 
 namespace npushmem::network {
 namespace {
 
 Result<std::vector<Port>> ports_of(const PeerPorts& peer, const Wire& reader) {
     if (peer.addresses.empty() || peer.addresses.size() % peer.bytes_of_one != 0)
-        return Status{Code::protocol, fmt::format("PE {} sent {} bytes, which are no addresses of ports: each has {}",
+        return Status{Code::protocol, fmt::format("PE {} sent {} bytes, which are not addresses of ports: each has {}",
                                                   peer.pe, peer.addresses.size(), peer.bytes_of_one)};
     std::vector<Port> out;
     for (std::size_t i = 0; i < peer.count(); ++i) {
@@ -44,7 +44,7 @@ Result<std::vector<PortPair>> pair_ports(int my_pe, std::span<const Wire* const>
     return out;
 }
 
-// Set-up, and what goes over one rail. Striped transfers are in multi_rail_wire_stripes.cpp.
+// Set-up, and operations over one rail. Striped transfers are in multi_rail_wire_stripes.cpp.
 
 // Listens to one rail and reports to the transport what its events mean for the peer.
 class MultiRailWire::RailListener final : public WireListener {
@@ -201,7 +201,7 @@ Result<std::uint64_t> MultiRailWire::import_key(int pe, std::span<const std::byt
     const Peer& from = peer(pe);
     if (from.pairs.empty() || key.size() % from.ports != 0)
         return Status{Code::protocol,
-                      fmt::format("{} bytes that describe no memory of a peer with {} ports", key.size(), from.ports)};
+                      fmt::format("{} bytes do not describe memory of a peer with {} ports", key.size(), from.ports)};
     const std::size_t length = key.size() / from.ports;
     RailKeys out{std::vector<std::uint64_t>(rails_.size(), 0)};
     for (const PortPair& each : from.pairs) {
@@ -236,7 +236,7 @@ bool MultiRailWire::is_ready(int pe, std::size_t index) {
     return !peer(pe).lost[index] && rail(index).readiness({pe}) == Readiness::ready;
 }
 
-// In turn; a rail that answers nothing is left out, but for the first.
+// Assigns rails round robin. Skips rails on which the peer does not answer, except the first.
 Code MultiRailWire::choose_rail(LaneId lane_id, std::size_t& out) {
     Lane& of = lane(lane_id);
     if (of.loss) return Code::again;
@@ -269,7 +269,7 @@ Code MultiRailWire::translate_failure(std::size_t index, int pe, Code code) {
     return Code::system;
 }
 
-// The caller takes a failure for the loss of the lane: not before its striped transfers are over.
+// The caller treats a failure as the loss of the lane, so it is not returned before the lane's striped transfers end.
 Code MultiRailWire::translate_code(std::size_t index, LaneId lane_id, Code code) {
     if (code == Code::ok || code == Code::again) return code;
     const Code failure = translate_failure(index, lane_id.pe, code);
@@ -346,7 +346,7 @@ bool MultiRailWire::in_order(LaneId lane_id) const {
 }
 
 void MultiRailWire::forget(int pe) {
-    abandon_striped({pe}, true, "the peer has been given up");
+    abandon_striped({pe}, true, "the peer is no longer used");
     for (Lane& each : peer(pe).lanes) each.loss.reset();
     for (const Rail& each : rails_) each.wire->forget(pe);
 }
@@ -388,8 +388,8 @@ void MultiRailWire::queue_lane_loss(LaneId lane_id) {
     lost_lanes_.emplace_back(lane_id, *std::exchange(of.loss, std::nullopt));
 }
 
-// What is under way of such a lane over its own rail fails as well: its callers are told so, and nothing may be written
-// for them any more.
+// Also fails the operations of such a lane that are in flight over its own rail: their callers have been told of the
+// loss, so nothing may be written to their memory any more.
 bool MultiRailWire::report_lost_lanes(WireListener& listener) {
     const auto lost = std::exchange(lost_lanes_, {});
     for (const auto& [lane_id, loss] : lost) {
@@ -415,12 +415,12 @@ bool MultiRailWire::progress(WireListener& listener) {
     return happened;
 }
 
-// A signal follows the stripes of its data without being asked for.
+// A signal follows the stripes of its data without a call of the program.
 bool MultiRailWire::prepare_to_wait(WakeEvents what) {
     if (std::any_of(striped_.begin(), striped_.end(),
                     [](const StripedTransfer& each) { return each.signal_at.has_value(); }))
         what = WakeEvents::arrivals_and_completions;
-    // All are asked, whatever they say: each wakes for what it has been asked for.
+    // Prepares all rails, whatever each returns: each wakes the thread for the requested events.
     bool idle = waiting_for_room_.empty() && unposted_.empty() && losses_.empty() && lost_lanes_.empty();
     if (idle) descriptor_.rest();
     for (const Rail& each : rails_) idle = each.wire->prepare_to_wait(what) && idle;

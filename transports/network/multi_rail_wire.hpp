@@ -1,5 +1,4 @@
-// Which ports of this PE and of a peer are connected, by the addresses that both exchange: the map of the job shows
-// what this returns, and the wires connect what this returns.
+// Several ports of a PE as one wire.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ struct PortPair {
     std::string text;  // "mlx5_0:1 -> 10.0.0.2, rail 0 on both ends"
 };
 
-// The peer whose ports have these addresses, one behind the other, of `bytes_of_one` bytes each.
+// A peer and the addresses of its ports, concatenated, of `bytes_of_one` bytes each.
 struct PeerPorts {
     int pe = -1;
     std::span<const std::byte> addresses;
@@ -33,37 +32,40 @@ struct PeerPorts {
     }
 };
 
-// The pairs as pair_rails gives them, at least one. `mine`: the wires of this PE's ports, at least one. Fails with
-// Code::protocol when the peer's bytes are no addresses.
+// Decides which ports of this PE and of a peer are connected, from the addresses that both exchange. Both PEs get the
+// same pairs; the wires connect them and the map of the job shows them. Returns at least one pair, as pair_rails does.
+// `mine`: the wires of this PE's ports, at least one. Fails with Code::protocol when the peer's bytes are not
+// addresses.
 Result<std::vector<PortPair>> pair_ports(int my_pe, std::span<const Wire* const> mine, const PeerPorts& theirs);
 
-// Several wires of one kind as one, for a PE with several ports: its rails. Which port of a PE is connected to which of
-// its peer is decided by pair_ports (port_pairs.hpp), in the same way by both; ports in no pair are not used between
-// the two. The first rail of a peer is the one of the first pair.
+// Combines several wires of one kind, for a PE with several ports: its rails. pair_ports decides which port of a PE is
+// connected to which port of its peer. Unpaired ports are not used between the two. The first rail of a peer is the one
+// of the first pair.
 //
-// Each lane has a rail, in turn from the first on, and everything small goes over it: lanes of their own are what
-// contexts have. Long writes and reads are split into a stripe for each rail that is ready. Stripes overtake each other
-// and what is posted behind them: while such a write is under way, the wire says that its lane is not in order, and
-// whoever needs the order waits for completions. A signal behind such data leaves when all stripes have arrived.
+// Each lane has a rail, assigned round robin, which carries its short operations. Each context has a lane of its own.
+// Long writes and reads are split into one stripe for each rail that is ready. Stripes overtake each other and later
+// operations: while a striped write is in flight, in_order() is false for its lane, and callers that need the order
+// wait for completions. A signal after striped data leaves when all stripes have arrived.
 //
-// The first rail is what the peer depends on: without it the peer is lost. With another one only the lanes are lost
-// that go over it, or that have a write with a stripe there in flight, as what is fenced behind that must not arrive
-// without it; for the first lane that is the peer. Later operations take the other rails. A stripe that fails while its
-// connection holds, for want of memory that could be registered, fails its operation alone, as it does over one wire.
+// The peer depends on the first rail: without it the peer is lost. When another rail is lost, only these lanes are
+// lost: lanes assigned to it, and lanes with a write in flight that has a stripe there, because fenced operations after
+// that write must not arrive without it. If this includes lane 0, the peer is lost. Later operations use the other
+// rails. A stripe that fails without loss of its connection, for lack of memory that can be registered, fails only its
+// operation, as over one wire.
 //
-// Of a lost lane is told when none of its operations is under way over other rails any more: who is told has its
-// memory back. Until then nothing of it begins, and what is posted there is to be tried again.
+// A lost lane is reported when none of its operations is in flight over other rails any more, because the report
+// returns the memory to its owner. Until then the lane starts no operation, and posting returns Code::again.
 //
-// Addresses and keys are those of the rails, one behind the other and of one length, so that a peer that has one port,
-// and none of this, takes the first.
+// Addresses and keys are those of the rails, concatenated and of equal length. A peer with a single port, which does
+// not use this class, takes the first.
 class MultiRailWire final : public Wire {
 public:
     struct Rail {
         std::unique_ptr<Wire> wire;
         std::uint64_t bits_per_second = 0;  // long operations are split in this proportion
     };
-    // Two or more wires of the same protocol, which keep the order and whose completions tell (Delivery). Operations of
-    // at least `stripe_bytes` are split; 0: none is.
+    // Two or more wires of the same protocol with Delivery::in_order_on_completion. Operations of at least
+    // `stripe_bytes` are split; 0: none.
     MultiRailWire(int my_pe, std::vector<Rail> rails, std::uint64_t stripe_bytes);
 
     Result<Bytes> address() override;
@@ -98,36 +100,36 @@ private:
     };
     struct Lane {
         std::size_t rail = no_rail;
-        std::uint32_t striped_transfers = 0;  // under way
-        std::uint32_t striped_writes = 0;     // of them
+        std::uint32_t striped_transfers = 0;  // in flight
+        std::uint32_t striped_writes = 0;     // of them, writes
         std::optional<LaneLoss> loss;         // to be reported when no striped transfer is in flight
     };
     struct Peer {
-        std::vector<PortPair> pairs;  // with own rails and the peer's ports; empty: not linked
-        std::size_t ports = 0;        // of the peer
+        std::vector<PortPair> pairs;  // of own rails and the peer's ports; empty: not added
+        std::size_t ports = 0;        // number of the peer's ports
         std::vector<bool> lost;       // by rail
-        std::vector<Lane> lanes;      // as many as have been used
+        std::vector<Lane> lanes;      // up to the highest used
     };
     struct RailKeys {
-        std::vector<std::uint64_t> of;  // by rail; 0: that rail is in no pair with the peer
+        std::vector<std::uint64_t> of;  // by rail; 0: the rail is not paired with the peer
     };
     // An operation that was split, from its first stripe until it is reported.
     struct StripedTransfer {
-        WireContext* context = nullptr;  // null: not in use
+        WireContext* context = nullptr;  // null: unused
         LaneId lane_id;
         bool reads = false;
-        bool abandoned = false;        // its lane is somebody else's by now
+        bool abandoned = false;        // its lane has another user now
         bool lost_connection = false;  // a stripe was lost with its connection
-        std::uint32_t left = 0;        // stripes that are not complete
-        Code code = Code::ok;          // of the first that failed, but a lost peer's before others
+        std::uint32_t left = 0;        // incomplete stripes
+        Code code = Code::ok;          // of the first failure; that of a lost peer takes precedence
         std::string why;
-        std::optional<RemoteAddress> signal_at;  // once all stripes have arrived
+        std::optional<RemoteAddress> signal_at;  // sent when all stripes have arrived
         std::uint64_t signal = 0;
     };
     struct Stripe : WireContext {
         StripedTransfer* of = nullptr;
         std::size_t rail = 0;
-        RemoteAddress there{};  // as the rail names it
+        RemoteAddress there{};  // with the key of the rail
         std::byte* here = nullptr;
         std::uint64_t bytes = 0;
     };
@@ -150,7 +152,7 @@ private:
     Status open();
     void release(const RailKeys& keys);
     Result<std::vector<PortPair>> pairs_with(const PeerPorts& peer);
-    // The rail that the peer depends on.
+    // The rail on which the peer depends.
     [[nodiscard]] std::size_t first_rail(int pe) const;
     void combine_traits();
     [[nodiscard]] Wire& rail(std::size_t index) const { return *rails_[index].wire; }
@@ -159,19 +161,19 @@ private:
     Code choose_rail(LaneId lane_id, std::size_t& out);
     bool is_ready(int pe, std::size_t index);
     [[nodiscard]] RemoteAddress on(std::size_t index, const RemoteAddress& place, std::uint32_t lane) const;
-    // What a call to a rail gave, as the caller is to see it.
+    // Translates the result of a call to a rail for the caller.
     Code translate_code(std::size_t index, LaneId lane_id, Code code);
-    // A failure of that rail, as the peer's other rails see it; last_error() says more.
+    // Translates a failure of that rail; last_error() gives the details.
     Code translate_failure(std::size_t index, int pe, Code code);
     [[nodiscard]] std::string with_rail_name(std::size_t index, const std::string& why) const;
     void record_rail_loss(int pe, std::size_t index, const std::string& why);
     void lose_rail(const RailLoss& loss);
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
-    // Nothing of the lane begins any more.
+    // Records the loss. The lane starts no further operation.
     void record_lane_loss(LaneId lane_id, Code code, const std::string& why);
-    // Queues the lane's loss for reporting, unless striped transfers are in flight or there is none.
+    // Queues the lane's loss, if any, for reporting, unless striped transfers are in flight.
     void queue_lane_loss(LaneId lane_id);
-    // Not from within a rail's progress.
+    // Do not call this from within a rail's progress.
     bool report_lost_lanes(WireListener& listener);
     // Striped transfers
     std::vector<StripeRange> stripe_ranges(const RemoteAddress& place, std::size_t own, std::uint64_t bytes);
@@ -193,7 +195,7 @@ private:
     std::vector<Peer> peers_;
     std::uint64_t stripe_bytes_;
     std::string last_error_;
-    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> numbers_;  // of registered memory, by rail
+    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> numbers_;  // numbers of registered memory, by rail
     std::uint64_t last_number_ = 0;
     std::unordered_map<std::uint64_t, RailKeys> keys_;
     std::uint64_t last_key_ = 0;
@@ -201,13 +203,13 @@ private:
     std::vector<StripedTransfer*> free_striped_;
     std::deque<Stripe> stripes_;
     std::vector<Stripe*> free_stripes_;
-    std::vector<Stripe*> waiting_for_room_;                // for room
-    std::vector<UnpostedStripe> unposted_;                 // without having been posted
-    std::vector<RailLoss> losses_;                         // to be told
-    std::vector<std::pair<LaneId, LaneLoss>> lost_lanes_;  // likewise
+    std::vector<Stripe*> waiting_for_room_;
+    std::vector<UnpostedStripe> unposted_;                 // failed before they were posted
+    std::vector<RailLoss> losses_;                         // to be reported
+    std::vector<std::pair<LaneId, LaneLoss>> lost_lanes_;  // to be reported
     std::size_t address_bytes_ = 0;
     std::vector<Rail> rails_;
-    CombinedDescriptor descriptor_;  // last: watches what the rails have
+    CombinedDescriptor descriptor_;  // last member: watches descriptors of the rails
 };
 
 }  // namespace npushmem::network

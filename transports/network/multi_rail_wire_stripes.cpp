@@ -1,20 +1,20 @@
-// Operations that go over several rails at once.
+// Striped transfers: operations over several rails.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/liveness.hpp"
+#include "core/base/lost_peer.hpp"
 #include "transports/network/multi_rail_wire.hpp"
 
 namespace npushmem::network {
 namespace {
 
-// Stripes begin at such addresses of the target.
+// The alignment of stripes at the target.
 constexpr std::uint64_t alignment = 64;
 
 }  // namespace
 
-// One for each rail that is ready, the own one among them; none for what is not split.
+// One range for each rail that is ready, including the lane's own; empty when the transfer is not split.
 std::vector<MultiRailWire::StripeRange> MultiRailWire::stripe_ranges(const RemoteAddress& place, std::size_t own,
                                                                      std::uint64_t bytes) {
     std::vector<StripeRange> out;
@@ -73,7 +73,7 @@ Code MultiRailWire::post_striped(const std::vector<StripeRange>& ranges, const R
     const auto first =
         std::find_if(ranges.begin(), ranges.end(), [own](const StripeRange& each) { return each.rail == own; });
     Stripe& own_stripe = new_stripe(made, *first, place, local);
-    // Only what has no room at all may be refused.
+    // Only a transfer without any posted stripe may be rejected.
     if (const Code code = post(own_stripe); code != Code::ok) {
         free_stripes_.push_back(&own_stripe);
         made = {};
@@ -110,7 +110,7 @@ void MultiRailWire::post_or_wait(Stripe& stripe) {
     unposted_.push_back({&stripe, code, last_error_});
 }
 
-// True: something has found room.
+// True when it posted a stripe.
 bool MultiRailWire::post_waiting() {
     const auto waiting = std::exchange(waiting_for_room_, {});
     for (Stripe* stripe : waiting) post_or_wait(*stripe);
@@ -136,7 +136,7 @@ void MultiRailWire::stripe_completed(WireListener& listener, Stripe& stripe, Cod
     finish_striped(listener, of);
 }
 
-// A wire that breaks tells that of its connection before it tells of what was under way.
+// A wire reports the loss of a connection before the failures of its operations.
 bool MultiRailWire::has_lost_connection(const Stripe& stripe) {
     return peer(stripe.of->lane_id.pe).lost[stripe.rail] ||
            rail(stripe.rail).readiness(stripe.there.lane_id) != Readiness::ready;
@@ -148,8 +148,8 @@ void MultiRailWire::finish_striped(WireListener& listener, StripedTransfer& of) 
     const StripedTransfer ended = std::exchange(of, {});
     free_striped_.push_back(&of);
     listener.completed(*ended.context, ended.code, ended.why);
-    // What is posted behind a fence would arrive without it. One wire goes on behind what it could not post, and is
-    // lost with what it could.
+    // An operation after a fence would arrive without this write. A single wire continues after an operation that it
+    // could not post, and is lost with one that it has posted.
     const bool loses_its_lane = ended.lost_connection && !ended.reads && !ended.abandoned;
     if (loses_its_lane && ended.lane_id.lane == 0) return listener.lost(ended.lane_id, ended.code, ended.why);
     if (loses_its_lane) record_lane_loss(ended.lane_id, ended.code, ended.why);
@@ -171,7 +171,7 @@ void MultiRailWire::send_signal(StripedTransfer& of) {
     post_or_wait(stripe);
 }
 
-// What is under way there comes to its end by itself; nothing of these begins any more.
+// Operations in flight there end by themselves. The transfers start no further stripes.
 void MultiRailWire::fail_striped(LaneId lane_id, const std::string& why) {
     for (StripedTransfer& each : striped_) {
         if (each.context == nullptr || each.lane_id != lane_id || each.code != Code::ok) continue;

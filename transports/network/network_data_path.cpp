@@ -1,5 +1,5 @@
-// Posting, fences and completion. A fence costs nothing where the wire keeps the order anyhow; elsewhere the next
-// operation to the same peer waits until what was before it has been delivered.
+// Posting, fences and completion. A fence is free when the wire keeps the order. Otherwise the next operation to the
+// same peer waits until earlier ones are delivered.
 #include <fmt/format.h>
 
 #include "npushmem/plugin/local_atomic.hpp"
@@ -42,7 +42,7 @@ Code NetworkTransport::resolve_target(std::uint64_t queue, std::uint64_t remote,
 
 void NetworkTransport::start_message_flush(Flow& flow) {
     Operation& operation = operations_.take(Operation::Kind::flush, flow);
-    operation.flow = nullptr;  // sending may lose the lane, and what is in flight on it
+    operation.flow = nullptr;  // sending may lose the lane and its operations in flight
     FlushRequest request = message<FlushRequest>(MessageKind::flush);
     request.ticket = operation.ticket;
     request.queue = flow.queue->number;
@@ -80,9 +80,9 @@ bool NetworkTransport::poll_delivery(Flow& flow, bool writes, bool requests) {
     return flow.flushes == 0 && (written || !writes) && (handled || !requests);
 }
 
-// A wire that keeps the order delivers writes, and brings requests, in the order of posting; but it brings a later
-// write before the handler has looked at an earlier request. A signal that waits for its data's completion is not
-// posted yet, and what goes over several ports at once is overtaken.
+// An in-order wire delivers writes and requests in the order of posting, but a later write may arrive before the
+// handler has processed an earlier request. A signal that waits for its data's completion is not posted yet. Striped
+// transfers are overtaken.
 bool NetworkTransport::may_post(Flow& flow, PostKind kind) {
     if (!flow.fenced) return true;
     const bool request = kind == PostKind::request;
@@ -93,7 +93,7 @@ bool NetworkTransport::may_post(Flow& flow, PostKind kind) {
     return true;
 }
 
-// `post` hands the operation, which has been counted, to the wire.
+// `post` passes the operation, which is counted already, to the wire.
 template <class PostOnWire>
 Code NetworkTransport::transfer(Flow& flow, Operation& operation, PostOnWire&& post) {
     operation.held_by_wire = true;
@@ -135,7 +135,7 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
     if (!read && op.bytes <= wire_->traits().write_as_message_bytes) return request_put(target, op);
     if (!may_post(*target.flow, PostKind::transfer)) return Code::again;
     Operation& operation = operations_.take(kind, *target.flow);
-    // A short write has been taken over by the wire when it is posted: there is nothing to be told of.
+    // The wire has copied a short write when it is posted: the caller needs no completion.
     operation.has_token = token != nullptr && (read || op.bytes > wire_->traits().inject_bytes);
     const std::uint64_t ticket = operation.has_token ? operation.ticket : 0;
     const Code posted = transfer(*target.flow, operation, [&] {
@@ -147,7 +147,7 @@ Code NetworkTransport::rma(Operation::Kind kind, std::uint64_t queue, const npus
     return posted;
 }
 
-// The message has the data: the source is free again.
+// The message contains the data: the source is free again.
 Code NetworkTransport::request_put(const Target& target, const npushmem_rma& op) {
     Flow& flow = *target.flow;
     if (!may_post(flow, PostKind::request)) return Code::again;
@@ -181,7 +181,7 @@ Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, st
 Code NetworkTransport::wire_atomic(const Target& target, const npushmem_atomic& op, std::uint64_t* token) {
     Flow& flow = *target.flow;
     if (!may_post(flow, PostKind::transfer)) return Code::again;
-    // A fetching update is an update as well: what is delivered after a fence must come after it.
+    // A fetching update is also an update: deliveries after a fence must follow it.
     const bool pure_fetch = op.operation == NPUSHMEM_ATOMIC_FETCH;
     Operation& operation = operations_.take(pure_fetch ? Operation::Kind::read : Operation::Kind::write, flow);
     operation.has_token = token != nullptr && fetches(op.operation);
@@ -286,8 +286,8 @@ Code NetworkTransport::wire_put_signal(const Target& target, const Remote& signa
     return posted;
 }
 
-// Data too long for a message. Where the wire keeps no order, or tells what has arrived, the signal leaves when the
-// data has been delivered: data that fails has no signal.
+// For data too long for a message. Unless the wire keeps the order and cannot report delivery, the signal leaves when
+// the data is delivered: failed data has no signal.
 Code NetworkTransport::put_then_signal(const Target& target, const npushmem_put_signal& op, const AtomicRequest& signal,
                                        std::uint64_t* token) {
     Flow& flow = *target.flow;
@@ -321,7 +321,7 @@ Code NetworkTransport::fence(std::uint64_t number) {
     if (found == queues_.end()) return Code::argument;
     for (Flow* flow : found->second->active) {
         flow->fenced = true;
-        if (!ordered()) (void)poll_delivery(*flow, true, false);  // so that the next operation need not begin to wait
+        if (!ordered()) (void)poll_delivery(*flow, true, false);  // starts the flush early for the next operation
     }
     return Code::ok;
 }
@@ -332,7 +332,7 @@ Code NetworkTransport::quiet(std::uint64_t number) {
     if (found == queues_.end()) return Code::argument;
     driven_.fetch_add(1, std::memory_order_relaxed);
     OutgoingQueue& queue = *found->second;
-    // Often what is missing has come meanwhile, and has only to be looked at.
+    // The missing events have often arrived and need only be polled.
     if (!poll_quiet(queue) && !(drive() && poll_quiet(queue))) return Code::again;
     return report_to_caller(queue, queue.take_failures());
 }

@@ -1,16 +1,16 @@
-// What happens without being called for: completions, messages, answers, the liveness of peers.
+// Progress: completions, messages, answers, and the liveness of peers.
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstring>
 #include <thread>
 
-#include "core/base/liveness.hpp"
+#include "core/base/lost_peer.hpp"
 #include "transports/network/network_transport.hpp"
 
 namespace npushmem::network {
 
-// A peer that has not introduced itself yet cannot be answered: what it asked over another lane may come before.
+// A peer without a hello cannot be answered yet: its request may arrive earlier over another lane.
 Code NetworkTransport::send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
     const Peer& peer = peers_[static_cast<std::size_t>(lane_id.pe)];
     if (peer.failed != Code::ok) return peer.failed;
@@ -62,8 +62,8 @@ bool NetworkTransport::drive_once() {
     return happened;
 }
 
-// Room comes with completions, and the thread may be waiting for arrivals alone. What completes from here on wakes it;
-// what had been there before is looked at here, but not for as long as there is always more.
+// Completions free room, but the thread may be waiting for arrivals only. Later completions wake it; this handles
+// earlier ones, up to a limit.
 void NetworkTransport::arm_for_room() {
     constexpr int max_rounds = 1024;
     if (!thread_ || wire_->prepare_to_wait(WakeEvents::arrivals_and_completions)) return;
@@ -72,7 +72,7 @@ void NetworkTransport::arm_for_room() {
 }
 
 Code NetworkTransport::progress() {
-    // Counted also when somebody else drives, perhaps the thread, which is to leave it to those who wait.
+    // Also counted while another thread drives, so that the progress thread leaves the work to waiting callers.
     driven_.fetch_add(1, std::memory_order_relaxed);
     const Lock guard(lock_, std::try_to_lock);
     if (!guard.owns_lock()) return Code::again;
@@ -80,8 +80,8 @@ Code NetworkTransport::progress() {
 }
 
 int NetworkTransport::drive_for_thread() {
-    // More often follows at once: an answer, the next of a stream. To be woken for it takes longer than this. Others
-    // get the lock, and the processor, between two looks.
+    // More events often follow at once: an answer, the next part of a stream. Polling is faster than being woken. Other
+    // threads get the lock and the processor between two polls.
     constexpr std::chrono::microseconds max_idle{50};
     constexpr std::chrono::milliseconds max_duration{1};
     using Clock = std::chrono::steady_clock;
@@ -101,14 +101,14 @@ int NetworkTransport::drive_for_thread() {
         std::this_thread::yield();
         guard.lock();
     }
-    // With a backlog, what is waited for is room, which no descriptor tells of.
+    // With a backlog the thread waits for room, which no descriptor reports.
     if (!lanes_with_backlog_.empty()) return ProgressThread::wait_briefly;
     if (wire_->prepare_to_wait(wake_events())) return wire_->descriptor();
-    // What has come just now would lie there for as long as a nap, which is for others to get the lock.
+    // A new arrival would otherwise wait for the pause that lets other threads take the lock.
     return drive() && now - begin < max_duration ? ProgressThread::continue_now : ProgressThread::wait_briefly;
 }
 
-// What completes is looked at when the program asks for it; but a signal follows its data without being asked for.
+// The program polls completions when it waits, but a signal follows its data without a call of the program.
 WakeEvents NetworkTransport::wake_events() const {
     for (const auto& [number, queue] : queues_)
         for (const Flow* flow : queue->active)
@@ -116,8 +116,8 @@ WakeEvents NetworkTransport::wake_events() const {
     return WakeEvents::arrivals;
 }
 
-// The thread may be waiting for arrivals alone. Where there is always more, as when a foreign process sends without
-// end, the arrivals wake the thread, and it then waits for completions as well.
+// The thread may be waiting for arrivals only. If arrivals never end, as with a foreign process that floods the PE,
+// they wake the thread, which then also waits for completions.
 void NetworkTransport::arm_for_completions() {
     constexpr int max_rounds = 1024;
     if (!thread_) return;
@@ -126,7 +126,8 @@ void NetworkTransport::arm_for_completions() {
 }
 
 Code NetworkTransport::poll_event(npushmem_event& out) {
-    // Relaxed: the lock brings the events; and who has been told a failure has had the lock since the event was kept.
+    // Relaxed: the lock publishes the events, and a caller that got a failure has held the lock after the event was
+    // queued.
     if (!has_events_.load(std::memory_order_relaxed)) return Code::again;
     const Lock guard(lock_);
     if (events_.empty()) return Code::again;
@@ -137,7 +138,7 @@ Code NetworkTransport::poll_event(npushmem_event& out) {
 }
 
 void NetworkTransport::report_event(Code code, int pe, const std::string& text) {
-    constexpr std::size_t max_events = 64;  // a program that never looks must not fill memory
+    constexpr std::size_t max_events = 64;  // bounds the memory of a program that never polls events
     if (events_.size() == max_events) return;
     npushmem_event event{};
     event.struct_size = sizeof event;
@@ -148,7 +149,7 @@ void NetworkTransport::report_event(Code code, int pe, const std::string& text) 
     has_events_.store(true, std::memory_order_relaxed);
 }
 
-// The operation is over: its flow and queue are told, the pool has it back.
+// Finishes the operation: updates its flow and queue, and returns it to the pool.
 void NetworkTransport::finish(Operation& operation, Code code) {
     Flow* const flow = operation.flow;
     if (flow == nullptr) return operations_.release(operation);
@@ -180,7 +181,7 @@ void NetworkTransport::completed(WireContext& context, Code code, const std::str
         if (lane_id.pe >= 0 && ends_a_peer(code)) lost(lane_id, code, why);
         return;
     }
-    // On a wire that needs a flush the same operation waits for it, with the signal still to be sent.
+    // With Delivery::on_flush the same operation waits for the flush, before its signal is sent.
     if (wire_->traits().delivery == Delivery::on_flush && !std::exchange(operation.flushing, true)) {
         operation.held_by_wire = true;
         const Code posted = wire_->flush(flow->lane_id, operation);
@@ -189,7 +190,7 @@ void NetworkTransport::completed(WireContext& context, Code code, const std::str
         return lost(flow->lane_id, posted, wire_->last_error());
     }
     const AtomicRequest then = *operation.deferred_signal;
-    flow->unhandled = true;  // before it is sent: should that lose the lane, quiet reports it
+    flow->unhandled = true;  // set before sending: if that loses the lane, quiet reports it
     finish(operation, Code::ok);
     send_or_queue(flow->lane_id, bytes_of(then));
 }
@@ -199,8 +200,8 @@ void NetworkTransport::arrived(std::span<const std::byte> message) {
     Peer* const peer = head ? peer_at(head->origin) : nullptr;
     if (peer == nullptr)
         return report_event(Code::protocol, -1,
-                            fmt::format("{} bytes came over {} that are no message of this version", message.size(),
-                                        wire_->traits().name));
+                            fmt::format("{} bytes arrived over {} that are not a message of this version",
+                                        message.size(), wire_->traits().name));
     ++peer->activity_count;
     if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
     if (head->kind == MessageKind::answer) return handle_answer(message);
@@ -209,7 +210,7 @@ void NetworkTransport::arrived(std::span<const std::byte> message) {
         return send_or_queue({head->origin}, bytes_of(this->message<MessageHeader>(MessageKind::pong)));
     if (!TargetHandler::is_complete(*head, message))
         return report_event(Code::protocol, head->origin,
-                            fmt::format("{} asked for something over {} in {} bytes, which is too few to say what",
+                            fmt::format("{} sent a request over {} with {} bytes, which are too few",
                                         name_of_peer(head->origin), wire_->traits().name, message.size()));
     const auto answer = handler_.handle(*head, message);
     if (answer) send_or_queue({head->origin}, bytes_of(*answer));
@@ -227,7 +228,7 @@ void NetworkTransport::handle_hello(const MessageHeader& head, std::span<const s
 void NetworkTransport::handle_answer(std::span<const std::byte> message) {
     const auto answer = message_as<Answer>(message);
     Operation* const operation = answer ? operations_.find(answer->ticket) : nullptr;
-    if (operation == nullptr || operation->held_by_wire) return;  // its queue has gone meanwhile
+    if (operation == nullptr || operation->held_by_wire) return;  // its queue was destroyed
     const auto code = static_cast<Code>(answer->code);
     if (code == Code::ok && operation->result != nullptr)
         std::memcpy(operation->result, &answer->value, operation->width);
@@ -241,7 +242,7 @@ void NetworkTransport::forget_flow(Flow& flow, Code code) {
 
 void NetworkTransport::lost(LaneId lane_id, Code code, const std::string& why) {
     const std::string reason = why.empty() ? std::string(npushmem::name_of(code)) : why;
-    // Whatever its first lane ended with, the peer is lost, and waits for it are to end.
+    // Any code of lane 0 means that the peer is lost and that waits for it must end.
     if (lane_id.lane == 0 || ends_a_peer(code))
         lose_peer(lane_id.pe, ends_a_peer(code) ? code : Code::unreachable, reason);
     else
@@ -256,7 +257,7 @@ int NetworkTransport::fail_operations(const std::function<bool(LaneId)>& lost, C
         const bool held = operation.held_by_wire;
         Flow& flow = *operation.flow;
         if (!held) return finish(operation, code);
-        // The wire may still tell of it: counted off now, given back then.
+        // The wire may still report it: uncount it now, release it then.
         if (operation.kind == Operation::Kind::write) --flow.writes;
         if (operation.kind == Operation::Kind::flush) --flow.flushes;
         if (operation.deferred_signal) --flow.signals;
@@ -283,8 +284,7 @@ void NetworkTransport::lose_peer(int pe, Code code, const std::string& why) {
                              why, failed, failed == 1 ? " was" : "s were"));
 }
 
-// The queues that use this lane can no longer reach the peer, and are told when they ask; others, and the peer itself,
-// can.
+// Queues on this lane can no longer reach the peer, which their next call reports. Other queues still can.
 void NetworkTransport::lose_lane(LaneId lane_id, Code code, const std::string& why) {
     lane(lane_id).backlog.clear();
     lane(lane_id).must_close = true;
@@ -306,7 +306,7 @@ void NetworkTransport::lose_lane(LaneId lane_id, Code code, const std::string& w
                         name_of_peer(lane_id.pe), wire_->traits().name, why, failed, failed == 1 ? " was" : "s were")};
 }
 
-// A peer that is there answers a ping even while its program computes; one that says nothing for long is lost.
+// A live peer answers a ping even while its program computes. A peer that has been silent for too long is lost.
 void NetworkTransport::check_liveness(int pe, Peer& peer) {
     if (std::exchange(peer.last_activity_count, peer.activity_count) != peer.activity_count) {
         peer.silent_ticks = 0;
@@ -315,11 +315,11 @@ void NetworkTransport::check_liveness(int pe, Peer& peer) {
     ++peer.silent_ticks;
     const auto silent = peer.silent_ticks * settings_.tick;
     if (settings_.peer_timeout != std::chrono::milliseconds::zero() && silent > settings_.peer_timeout)
-        return lost(
-            {pe}, Code::timeout,
-            fmt::format("nothing was heard of it for {:.1f} s{}", std::chrono::duration<double>(silent).count(),
-                        peer.activity_count == 0 ? ", nor ever before (does a firewall let it through, is the host up?)"
-                                                 : " (is the cable in, is the host up?)"));
+        return lost({pe}, Code::timeout,
+                    fmt::format("it has been silent for {:.1f} s{}", std::chrono::duration<double>(silent).count(),
+                                peer.activity_count == 0
+                                    ? " and has never sent anything (does a firewall block it, is the host up?)"
+                                    : " (is the cable in, is the host up?)"));
     constexpr std::uint32_t ticks_per_ping = 2;
     if (peer.silent_ticks % ticks_per_ping == 0) (void)send({pe}, bytes_of(message<MessageHeader>(MessageKind::ping)));
 }

@@ -1,5 +1,4 @@
-// Set-up: who the peers are, what memory they may touch. The data path is in network_data_path.cpp, what happens by
-// itself in network_progress.cpp.
+// Set-up: peers and memory. The data path is in network_data_path.cpp, progress in network_progress.cpp.
 #include "transports/network/network_transport.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::network {
 
@@ -22,7 +22,7 @@ NetworkTransport::~NetworkTransport() {
     thread_.reset();
     const Lock guard(lock_);
     for (auto& [number, queue] : queues_) abandon(*queue);
-    wire_.reset();  // from here on nothing is told any more
+    wire_.reset();  // it reports nothing afterwards
 }
 
 Result<Bytes> NetworkTransport::address() {
@@ -31,8 +31,9 @@ Result<Bytes> NetworkTransport::address() {
     if (!wire.ok()) return wire;
     Bytes out = encode(EndpointAddress{wire_->traits().protocol, std::move(wire).value()});
     if (out.size() > NPUSHMEM_ADDRESS_MAX)
-        return Status{Code::unsupported, fmt::format("the address of {} has {} bytes with its header, at most {} fit",
-                                                     wire_->traits().name, out.size(), NPUSHMEM_ADDRESS_MAX)};
+        return Status{Code::unsupported,
+                      fmt::format("the address of {} has {} bytes with its header, the maximum is {}",
+                                  wire_->traits().name, out.size(), NPUSHMEM_ADDRESS_MAX)};
     return out;
 }
 
@@ -46,7 +47,7 @@ NetworkTransport::Lane& NetworkTransport::lane(LaneId lane_id) {
     return lanes[lane_id.lane];
 }
 
-// The lowest that nobody uses; when all are used, the one with the fewest users, of those that still get through.
+// The lowest unused lane. When all are used, the usable one with the fewest users.
 std::uint32_t NetworkTransport::acquire_lane(int pe) {
     auto& lanes = peers_[static_cast<std::size_t>(pe)].lanes;
     const auto load = [&](std::uint32_t i) { return std::pair(lanes[i].lost != Code::ok, lanes[i].users); };
@@ -85,7 +86,7 @@ Status NetworkTransport::start_thread() {
 
 Reach NetworkTransport::reach(const npushmem_peer& peer) {
     const Lock guard(lock_);
-    if (peer.pe == my_pe_) return {0, 0, 0, "the PE itself: not over a network"};
+    if (peer.pe == my_pe_) return {0, 0, 0, "the PE itself: needs no network"};
     const auto* bytes = static_cast<const std::byte*>(peer.address);
     if (bytes == nullptr || peer.address_bytes == 0) return {0, 0, 0, "that PE has not opened this transport"};
     const auto address = decode_address({bytes, peer.address_bytes});
@@ -94,7 +95,7 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     if (address.value().protocol != traits.protocol)
         return {0, 0, 0, fmt::format("that PE uses '{}', this one '{}'", address.value().protocol, traits.protocol)};
     Peer* const known = peer_at(peer.pe);
-    if (known == nullptr) return {0, 0, 0, fmt::format("PE {} is none of this job", peer.pe)};
+    if (known == nullptr) return {0, 0, 0, fmt::format("PE {} does not belong to this job", peer.pe)};
     if (peer.host_name != nullptr) known->host = peer.host_name;
     auto route = wire_->route_to(peer.pe, address.value().wire);
     if (!route.ok()) return {0, 0, 0, route.status().message()};
@@ -129,7 +130,7 @@ Status NetworkTransport::connect(const npushmem_peer& peer) {
 Result<RegisteredMemory> NetworkTransport::register_memory(const npushmem_memory& memory) {
     const Lock guard(lock_);
     if (memory.base == nullptr || memory.bytes == 0)
-        return Status{Code::argument, "cannot register memory without an address or without bytes"};
+        return Status{Code::argument, "cannot register memory: the address is null or the size is 0"};
     auto made = wire_->register_memory(memory.base, memory.bytes);
     if (!made.ok())
         return made.status().within(
@@ -141,7 +142,7 @@ Result<RegisteredMemory> NetworkTransport::register_memory(const npushmem_memory
     if (handle.size() <= NPUSHMEM_HANDLE_MAX) return RegisteredMemory{region, std::move(handle)};
     wire_->deregister_memory(made.value().number);
     regions_.erase(region);
-    return Status{Code::unsupported, fmt::format("a memory handle of {} takes {} bytes, at most {} fit",
+    return Status{Code::unsupported, fmt::format("a memory handle of {} has {} bytes, the maximum is {}",
                                                  wire_->traits().name, handle.size(), NPUSHMEM_HANDLE_MAX)};
 }
 
@@ -182,7 +183,7 @@ Result<std::uint64_t> NetworkTransport::create_queue() {
     return last_queue_;
 }
 
-// Also what was on a lane that is lost. Of what was on its way to a lost peer the wire may never tell.
+// Also abandons operations on lost lanes. The wire may never report operations to a lost peer.
 bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
     bool held = false;
     operations_.for_each([&](const Operation& operation) {
@@ -192,7 +193,7 @@ bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
     return held;
 }
 
-// What the wire still has is taken back by the pool when the wire tells of it; nobody else looks at it.
+// The pool takes back the operations that the wire still holds when the wire reports them.
 void NetworkTransport::abandon(const OutgoingQueue& queue) {
     operations_.for_each([&](Operation& operation) {
         if (operation.flow == nullptr || operation.flow->queue != &queue) return;
@@ -207,13 +208,13 @@ Code NetworkTransport::destroy_queue(std::uint64_t number) {
     Lock guard(lock_);
     const auto found = queues_.find(number);
     if (found == queues_.end()) return Code::argument;
-    // A job whose peers may be silent for ever can still end.
+    // Without a peer timeout, the default lets the job end.
     constexpr std::chrono::milliseconds otherwise{30'000};
     const bool unlimited = settings_.peer_timeout == std::chrono::milliseconds::zero();
     const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.peer_timeout);
     while (wire_holds(*found->second) && std::chrono::steady_clock::now() < deadline) {
         if (drive()) continue;
-        guard.unlock();  // the thread, and other queues' callers, get on
+        guard.unlock();  // lets the thread and callers of other queues proceed
         std::this_thread::yield();
         guard.lock();
     }
@@ -245,7 +246,8 @@ Result<bool> read_native_atomics(const Host& host, const std::string& prefix) {
     const std::string name = prefix + "NATIVE_ATOMICS";
     const std::string word = lowercase(host.config(name.c_str(), "auto"));
     if (word != "auto" && word != "always" && word != "never")
-        return Status{Code::config, fmt::format("NPUSHMEM_{}: {} is none of auto, always, never", name, word)};
+        return Status{Code::config,
+                      fmt::format("NPUSHMEM_{}: {} is invalid; expected one of: auto, always, never", name, word)};
     return word == "always";
 }
 

@@ -1,12 +1,12 @@
-// A transport over any Wire: queues, tokens, fences, atomics, signals, errors as values and deadlines, the same for
-// every network library. What the wire does not do is asked of the target's handler by messages.
+// A transport over any Wire. It implements queues, tokens, fences, atomics, signals, error codes and deadlines for all
+// network libraries. It asks the target's handler, by messages, for operations that the wire lacks.
 //
-// Queues that talk to one peer do so over lanes of their own: the first over lane 0, which is there anyhow, each
-// further one over the lowest that is free, as long as there are; more queues share. What a lane has connected stays so
-// for the next queue, as connecting takes long, unless it is lost or its queue had to leave something under way.
+// Queues to one peer use separate lanes: the first queue uses lane 0, which always exists, each further one the lowest
+// free lane. When no lane is free, queues share. A lane stays connected for the next queue, because connecting is slow,
+// unless it is lost or its queue left operations in flight.
 //
-// One lock guards everything, the wire included. A thread of its own drives it while the program computes, as soon as
-// there is a peer that could send something.
+// One lock guards everything, including the wire. A progress thread drives the transport while the program computes. It
+// starts with the first peer that could send something.
 #pragma once
 
 #include <atomic>
@@ -30,22 +30,22 @@
 namespace npushmem::network {
 
 struct NetworkSettings {
-    bool thread = true;  // of its own, for progress
-    // A peer that owes something and has not been heard of for so long is lost; 0: never.
+    bool thread = true;  // use a progress thread
+    // A peer that owes an answer and has been silent for this long is reported as lost; 0: never.
     std::chrono::milliseconds peer_timeout{30'000};
-    // How often the thread looks whether peers are still heard of.
+    // The interval at which the thread checks for silent peers.
     std::chrono::milliseconds tick{500};
-    std::uint32_t lanes = 16;  // at most to one peer; at least 1
+    std::uint32_t lanes = 16;  // maximum per peer; at least 1
 };
 
 class NetworkTransport : public Transport, private WireListener {
 public:
-    // `wire` is open.
+    // `wire` must be open.
     NetworkTransport(const npushmem_transport_params& params, std::unique_ptr<Wire> wire, NetworkSettings settings);
     ~NetworkTransport() override;
 
     Result<Bytes> address() override;
-    // Also remembers who the peer is, and starts the thread.
+    // Also records the peer, and starts the thread.
     Reach reach(const npushmem_peer& peer) override;
     Status connect(const npushmem_peer& peer) override;
     Result<RegisteredMemory> register_memory(const npushmem_memory& memory) override;
@@ -54,7 +54,7 @@ public:
     Code release_memory(std::uint64_t remote) override;
 
     Result<std::uint64_t> create_queue() override;
-    // Waits for what the network still has of the caller's memory, for the peer timeout at most.
+    // Waits, for the peer timeout at most, until the network no longer uses the caller's memory.
     Code destroy_queue(std::uint64_t queue) override;
     Code put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
     Code get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) override;
@@ -67,7 +67,7 @@ public:
     Code poll_event(npushmem_event& out) override;
 
 protected:
-    // In place of the one it was made with, before anything else is called.
+    // Replaces the constructor's wire. Call it before anything else.
     void use_wire(std::unique_ptr<Wire> wire) { wire_ = std::move(wire); }
 
 private:
@@ -89,20 +89,20 @@ private:
     };
     struct Lane {
         std::uint32_t users = 0;    // flows
-        bool must_close = false;    // not to be used by others
-        Code lost = Code::ok;       // nothing gets through any more
-        std::deque<Bytes> backlog;  // messages that found no room
+        bool must_close = false;    // no other queue may use it
+        Code lost = Code::ok;       // not ok: the lane is lost
+        std::deque<Bytes> backlog;  // messages that wait for room
     };
     struct Peer {
         bool added = false;
         Code failed = Code::ok;
         std::string host;                       // for people
-        std::vector<Lane> lanes;                // as many as have been used; none of an unknown peer
-        std::uint64_t activity_count = 0;       // how often
+        std::vector<Lane> lanes;                // up to the highest used; empty for an unknown peer
+        std::uint64_t activity_count = 0;       // signs of life
         std::uint64_t last_activity_count = 0;  // at the last tick
         std::uint32_t silent_ticks = 0;
     };
-    // What an operation needs, once it has been checked.
+    // The parts of an operation that has been checked.
     struct Target {
         OutgoingQueue* queue = nullptr;
         const Remote* remote = nullptr;
@@ -110,15 +110,15 @@ private:
     };
     enum class PostKind { transfer, request };
 
-    // `code` as a caller on this queue gets it: if it is a failure, what was kept for it is an event now.
+    // Returns `code` to a caller on this queue. For a failure, also reports its pending event.
     Code report_to_caller(OutgoingQueue& queue, Code code);
     Code resolve_target(std::uint64_t queue, std::uint64_t remote, int pe, std::uint64_t offset, std::uint64_t bytes,
                         Target& out);
-    // May an operation of this sort overtake nothing that a fence holds back? Starts what has to happen first.
+    // True when the operation may be posted without overtaking a fence. Otherwise starts the flush that it needs.
     bool may_post(Flow& flow, PostKind kind);
-    // Is everything of these sorts delivered? Starts what has to happen for it.
+    // True when all operations of these kinds are delivered. Otherwise starts the flush that they need.
     bool poll_delivery(Flow& flow, bool writes, bool requests);
-    // Is everything complete? Likewise.
+    // True when all operations are complete. Otherwise starts the flush that they need.
     bool poll_quiet(OutgoingQueue& queue);
     void start_message_flush(Flow& flow);
     void start_wire_flush(Flow& flow);
@@ -135,12 +135,12 @@ private:
 
     template <class Message>
     [[nodiscard]] Message message(MessageKind kind) const;
-    // Code::again: no room, nothing was sent.
+    // Code::again: no room; nothing was sent.
     Code send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest = {});
-    // Sent now or as soon as there is room, behind what already waits for it.
+    // Sends the message now, or behind the backlog when there is room.
     void send_or_queue(LaneId lane_id, std::span<const std::byte> message);
     void send_backlogs();
-    // True: nothing waits there any more.
+    // True when the backlog is empty.
     bool send_backlog(LaneId lane_id);
     bool drive();
     bool drive_once();
@@ -157,7 +157,7 @@ private:
     void lost(LaneId lane_id, Code code, const std::string& why) override;
     void lose_peer(int pe, Code code, const std::string& why);
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
-    // What is in flight on these lanes fails, once; how many operations were.
+    // Fails the operations in flight on these lanes once. Returns their number.
     int fail_operations(const std::function<bool(LaneId)>& lost, Code code);
     void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
     void handle_answer(std::span<const std::byte> message);
@@ -169,7 +169,7 @@ private:
         const Delivery delivery = wire_->traits().delivery;
         return delivery == Delivery::in_order || delivery == Delivery::in_order_on_completion;
     }
-    // Is a write that is complete delivered as well?
+    // True when a completed write is also delivered.
     [[nodiscard]] bool completion_means_delivery() const {
         const Delivery delivery = wire_->traits().delivery;
         return delivery == Delivery::on_completion || delivery == Delivery::in_order_on_completion;
@@ -183,7 +183,7 @@ private:
 
     int my_pe_;
     NetworkSettings settings_;
-    std::mutex lock_;  // of everything below
+    std::mutex lock_;  // guards the members below
     std::vector<Peer> peers_;
     RegionTable regions_;
     TargetHandler handler_;
@@ -193,18 +193,16 @@ private:
     OperationPool operations_;
     std::vector<LaneId> lanes_with_backlog_;
     std::deque<npushmem_event> events_;
-    std::atomic<bool> has_events_{false};  // looked at without the lock: who sees an old value asks again
+    std::atomic<bool> has_events_{false};  // read without the lock: a caller that sees an old value asks again
     std::unique_ptr<Wire> wire_;
-    std::atomic<std::uint64_t> driven_{0};    // by others than the thread; no order is needed, it is only looked at
-    std::unique_ptr<ProgressThread> thread_;  // last: ends first
+    std::atomic<std::uint64_t> driven_{0};    // drives by other threads; relaxed: a statistic
+    std::unique_ptr<ProgressThread> thread_;  // last member: stops first
 };
 
-// The settings that every network transport has, under its own prefix: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT,
-// <PREFIX>LANES;
-// and of those whose library has atomics of its own: <PREFIX>NATIVE_ATOMICS.
-
+// Reads the settings of a network transport: <PREFIX>PROGRESS_THREAD, <PREFIX>PEER_TIMEOUT, <PREFIX>LANES.
 Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix);
-// True: always. Auto means no: no such library says that its atomics are atomic with those of the target's CPU.
+// Reads <PREFIX>NATIVE_ATOMICS. True: always. Auto means false: these libraries cannot say that their atomics are
+// atomic with those of the target's CPU.
 Result<bool> read_native_atomics(const Host& host, const std::string& prefix);
 
 }  // namespace npushmem::network

@@ -1,4 +1,4 @@
-// What a PE has under way: operations by ticket, and per queue and peer what a fence or quiet has still to wait for.
+// Operations in flight of a PE, by ticket, and the state per queue and peer for which fence and quiet wait.
 #pragma once
 
 #include <cstdint>
@@ -17,49 +17,49 @@ namespace npushmem::network {
 
 struct OutgoingQueue;
 
-// From one queue to one peer.
+// The operations of one queue to one peer.
 struct Flow {
     OutgoingQueue* queue;
     LaneId lane_id;
-    Code lost = Code::ok;       // its lane is, and the peer is not
-    std::uint32_t writes = 0;   // that the wire has not completed, or whose signal has not been sent
-    std::uint32_t signals = 0;  // writes among them whose signal has not been sent
-    std::uint32_t fetches = 0;  // requests that have not been answered
-    std::uint32_t flushes = 0;  // under way
-    bool undelivered = false;   // writes since the last flush: complete here, perhaps not there
-    bool unhandled = false;     // requests without an answer since the last flush message
-    bool fenced = false;        // since what is under way was posted
-    bool active = false;        // in the queue's list
+    Code lost = Code::ok;       // not ok: its lane is lost, but not the peer
+    std::uint32_t writes = 0;   // not completed by the wire, or their signal is not sent
+    std::uint32_t signals = 0;  // of them, those whose signal is not sent
+    std::uint32_t fetches = 0;  // unanswered requests
+    std::uint32_t flushes = 0;  // in flight
+    bool undelivered = false;   // writes since the last flush are complete here, but may not be at the target
+    bool unhandled = false;     // requests without answer were sent since the last flush message
+    bool fenced = false;        // after the operations in flight were posted
+    bool active = false;        // in the queue's list of active flows
 };
 
-// One posted operation; stays where it is until the pool has it back.
+// One posted operation. Its address is stable until it returns to the pool.
 struct Operation : WireContext {
     enum class Kind : std::uint8_t { write, read, fetch, flush };
-    std::uint64_t ticket = 0;  // 0: not in use
+    std::uint64_t ticket = 0;  // 0: unused
     std::uint32_t index = 0;
     Kind kind = Kind::write;
-    std::uint32_t queue = 0;    // its number, which stays when the flow is forgotten
-    LaneId lane_id;             // likewise
-    bool held_by_wire = false;  // the wire will tell of it
-    bool has_token = false;     // its ticket was given out as a token
-    bool flushing = false;      // a write that waits for the wire's flush before its signal
-    Flow* flow = nullptr;       // null: nobody waits for it any more
-    void* result = nullptr;     // of a fetch by message
+    std::uint32_t queue = 0;    // number of the queue; remains when `flow` is null
+    LaneId lane_id;             // remains when `flow` is null
+    bool held_by_wire = false;  // the wire will report its completion
+    bool has_token = false;     // the caller has its ticket as a token
+    bool flushing = false;      // a write whose signal waits for the wire's flush
+    Flow* flow = nullptr;       // null: no caller waits for it
+    void* result = nullptr;     // destination of a fetch by message
     std::uint8_t width = 0;
-    std::optional<AtomicRequest> deferred_signal;  // a signal to be sent once the write is delivered
+    std::optional<AtomicRequest> deferred_signal;  // sent once the write is delivered
 };
 
 struct OutgoingQueue {
     std::uint32_t number = 0;
     std::unordered_map<int, std::unique_ptr<Flow>> flows;
-    Flow* last = nullptr;                                  // the flow that was used last
-    std::vector<Flow*> active;                             // with something under way, or that had
-    std::uint64_t outstanding = 0;                         // operations
-    std::vector<std::pair<std::uint64_t, Code>> failures;  // ticket or 0; told once
-    // What to say of a failure, and of which peer, to who hears of it by a code: it is nothing to other queues.
+    Flow* last = nullptr;                                  // the last used flow
+    std::vector<Flow*> active;                             // flows that have or had operations in flight
+    std::uint64_t outstanding = 0;                         // operations in flight
+    std::vector<std::pair<std::uint64_t, Code>> failures;  // by ticket or 0; reported once
+    // The event (peer, text) of a failure. It is reported with the code, because it does not concern other queues.
     std::optional<std::pair<int, std::string>> pending_event;
 
-    // `acquire_lane` is called once per peer.
+    // Calls `acquire_lane` once per peer.
     template <class AcquireLane>
     Flow& flow(int pe, AcquireLane&& acquire_lane) {
         if (last != nullptr && last->lane_id.pe == pe) [[likely]]
@@ -77,7 +77,7 @@ struct OutgoingQueue {
         if (std::exchange(flow.active, true)) return;
         active.push_back(&flow);
     }
-    // The failure of this operation; ok when there is none (any more).
+    // Removes and returns the failure of this operation; ok when there is none.
     Code take_failure(std::uint64_t ticket) {
         for (auto at = failures.begin(); at != failures.end(); ++at) {
             if (at->first != ticket) continue;
@@ -97,7 +97,7 @@ struct OutgoingQueue {
 
 class OperationPool {
 public:
-    // `flow` is counted up by the caller; one that may fail before it is under way has `flow` null until then.
+    // The caller counts the operation in `flow`. Set `Operation::flow` to null while posting may fail.
     Operation& take(Operation::Kind kind, Flow& flow) {
         if (free_.empty()) {
             operations_.emplace_back();
@@ -121,7 +121,7 @@ public:
         operation.flow = nullptr;
         free_.push_back(&operation);
     }
-    // Null when the operation is over.
+    // Null when the operation has finished.
     [[nodiscard]] Operation* find(std::uint64_t ticket) {
         const std::uint64_t index = (ticket & 0xffffffffU) - 1;
         if (index >= operations_.size() || operations_[index].ticket != ticket) return nullptr;

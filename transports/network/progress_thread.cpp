@@ -34,7 +34,7 @@ Result<CombinedDescriptor> CombinedDescriptor::of(std::span<const int> watched) 
         wanted.data.fd = each;
         if (each < 0 || out.descriptor_ < 0 || ::epoll_ctl(out.descriptor_, EPOLL_CTL_ADD, each, &wanted) != 0)
             return Status{Code::system,
-                          fmt::format("no descriptor to wait for completions on: {}", std::strerror(errno))};
+                          fmt::format("cannot create a descriptor to wait for completions: {}", std::strerror(errno))};
     }
     return out;
 }
@@ -55,7 +55,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// While the program drives the transport, and where there is no descriptor.
+// The wait while the program drives the transport, or without a descriptor.
 constexpr std::chrono::milliseconds brief_wait{1};
 constexpr std::chrono::milliseconds no_time{0};
 
@@ -65,7 +65,7 @@ class CallRate {
 public:
     explicit CallRate(std::uint64_t driven) : driven_(driven), at_(Clock::now()) {}
 
-    // Have others driven it often in the last while?
+    // Other threads have driven it often since the last check.
     bool busy(std::uint64_t driven) {
         const auto now = Clock::now();
         const std::uint64_t more = driven - driven_;
@@ -86,7 +86,8 @@ private:
 Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Work work) {
     const int stop = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (stop < 0)
-        return Status{Code::system, fmt::format("no eventfd for the progress thread: {}", std::strerror(errno))};
+        return Status{Code::system,
+                      fmt::format("cannot create an eventfd for the progress thread: {}", std::strerror(errno))};
     std::unique_ptr<ProgressThread> out(new ProgressThread(std::move(work), stop));
     auto thread = start_service_thread("npushmem-net", [thread = out.get()] { thread->run(); });
     if (!thread.ok()) return thread.status();

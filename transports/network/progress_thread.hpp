@@ -1,4 +1,4 @@
-// One descriptor that is readable when any of several is, or when somebody wakes whoever waits for it.
+// The thread that drives a transport, and a descriptor for which it can wait.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 
 namespace npushmem::network {
 
+// A descriptor that is readable when one of several others is, or after wake().
 class CombinedDescriptor {
 public:
     CombinedDescriptor() = default;  // none
@@ -26,37 +27,38 @@ public:
         return *this;
     }
     ~CombinedDescriptor();
-    // `watched` stay their owners', and open as long as this is used.
+    // The callers keep ownership of `watched` and keep them open.
     static Result<CombinedDescriptor> of(std::span<const int> watched);
 
     [[nodiscard]] int get() const { return descriptor_; }  // -1: none
-    // Readable from here on, until there is rest. By one thread at a time; another may be waiting for the descriptor.
+    // Makes the descriptor readable until rest(). One thread at a time calls these; another may wait for the
+    // descriptor.
     void wake();
     void rest();
 
 private:
     int descriptor_ = -1;
     int waker_ = -1;      // an eventfd, readable while awake
-    bool awake_ = false;  // so that to wake again costs nothing
+    bool awake_ = false;  // a second wake costs nothing
 };
 
-// Drives a transport while the program computes. Sleeps on the wire's descriptor; keeps out of the way while the
-// program drives the transport itself, and often.
+// Drives a transport while the program computes. The thread sleeps on the wire's descriptor, and stays idle while the
+// program itself drives the transport often.
 class ProgressThread {
 public:
-    // Who drives it so often in a millisecond waits without sleeping, and needs no help: that is hundreds of times, a
-    // dozen in an emulated processor. Who sleeps while it waits does a few times at most, and then what arrives would
-    // lie there until it wakes.
+    // Drives per millisecond above which the program needs no help. A program that spins drives hundreds of times (a
+    // dozen on an emulated processor). One that sleeps between calls drives a few times only, and would notice arrivals
+    // late.
     static constexpr std::uint64_t busy_calls = 8;
 
-    // In place of a descriptor.
-    static constexpr int wait_briefly = -1;  // there is none to wait for: call again in a while
-    static constexpr int continue_now = -2;  // there is more to do already
+    // Special results of Work::drive.
+    static constexpr int wait_briefly = -1;  // there is no descriptor: call again soon
+    static constexpr int continue_now = -2;  // there is more work now
 
     struct Work {
-        // Lets things happen until nothing more does. The descriptor that becomes readable when there is more to do.
+        // Drives the transport until it is idle. Returns the descriptor that becomes readable when there is more work.
         std::function<int()> drive;
-        // How often others have driven it.
+        // The number of drives by other threads.
         std::function<std::uint64_t()> driven_by_others;
         std::function<void()> tick;  // every tick_length
         std::chrono::milliseconds tick_length;
@@ -70,11 +72,11 @@ public:
 private:
     ProgressThread(Work work, int stop) : work_(std::move(work)), stop_(stop) {}
     void run();
-    // False: it is time to end.
+    // False when the thread must stop.
     bool wait(int descriptor, std::chrono::milliseconds longest);
 
     Work work_;
-    int stop_;  // an eventfd, readable when it is time to end
+    int stop_;  // an eventfd, readable when the thread must stop
     std::thread thread_;
 };
 

@@ -69,7 +69,7 @@ std::optional<Answer> TargetHandler::handle(const MessageHeader& head, std::span
 Answer TargetHandler::handle_atomic(const AtomicRequest& request) const {
     std::byte* const place = regions_.place(request.region, request.offset, request.width);
     if (place == nullptr) return answer(request.ticket, Code::range);
-    std::uint64_t old = 0;  // 4 bytes are at its beginning, as the origin expects them
+    std::uint64_t old = 0;  // a 4-byte value is at its start, as the origin expects
     npushmem_atomic op{};
     op.operation = request.operation;
     op.width = request.width;
@@ -84,7 +84,7 @@ Code TargetHandler::handle_put(const PutRequest& request, std::span<const std::b
     if (data.size() < request.bytes) return Code::protocol;
     std::byte* const place = regions_.place(request.region, request.offset, request.bytes);
     if (place == nullptr) return Code::range;
-    // Pairs with the acquiring load of whoever sees these bytes: then what came before is there as well.
+    // Partner: the acquire load of the reader of these bytes, who then also sees all earlier writes.
     std::atomic_thread_fence(std::memory_order_release);
     std::memcpy(place, data.data(), request.bytes);
     return Code::ok;

@@ -1,4 +1,4 @@
-// Memory of this PE that peers may name in messages.
+// The target's side of operations that networks lack.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 
 namespace npushmem::network {
 
+// The memory of this PE that peers may name in messages.
 class RegionTable {
 public:
     struct Region {
@@ -22,7 +23,7 @@ public:
         std::uint64_t wire_number = 0;
     };
 
-    // Numbers are not used again.
+    // Numbers are not reused.
     std::uint64_t insert(Region region) {
         regions_.emplace(++last_, region);
         return last_;
@@ -34,7 +35,7 @@ public:
     void erase(std::uint64_t number) { regions_.erase(number); }
     [[nodiscard]] const std::unordered_map<std::uint64_t, Region>& all() const { return regions_; }
 
-    // Null unless `bytes` bytes at `offset` lie in the region.
+    // Null unless the region contains `bytes` bytes at `offset`.
     [[nodiscard]] std::byte* place(std::uint64_t number, std::uint64_t offset, std::uint64_t bytes) const {
         const Region* region = find(number);
         if (region == nullptr || offset > region->bytes || bytes > region->bytes - offset) return nullptr;
@@ -46,27 +47,28 @@ private:
     std::uint64_t last_ = 0;
 };
 
-// Does at the target what networks lack: every atomic operation on 32 and 64 bits, atomic with those that the CPUs of
-// the target's host do, and data with a signal behind it. Knows no network: messages in, answers out.
+// Carries out, at the target, operations that networks lack: atomics on 32 and 64 bits, which are atomic with those of
+// the CPUs of the target's host, and data followed by a signal. It knows no network: it takes messages and returns
+// answers.
 //
-// Whoever drives a transport calls it, in the program's thread or in the transport's own while the program computes.
+// The thread that drives the transport calls it: the program's, or the progress thread while the program computes.
 class TargetHandler {
 public:
     TargetHandler(int my_pe, const RegionTable& regions) : my_pe_(my_pe), regions_(regions) {}
 
-    // Is the request there whole, as far as it says who asks? Nobody could be told of the failure of one that is not.
+    // True when the request is complete enough to name its queue. The failure of any other request cannot be reported.
     [[nodiscard]] static bool is_complete(const MessageHeader& head, std::span<const std::byte> message);
 
-    // Carries out an atomic, put, put_signal or flush request that is `message`, whose head has been looked at; one
-    // that is not whole does nothing. An answer is for the PE in the head. A request that nobody waits for and that
-    // fails is told with the next flush of the queue that it came from.
+    // Carries out the atomic, put, put_signal or flush request in `message`, whose header is `head`. Ignores incomplete
+    // requests. The answer, if any, is for the PE in the header. The failure of a request without an answer is reported
+    // by the next flush of its queue.
     std::optional<Answer> handle(const MessageHeader& head, std::span<const std::byte> message);
 
-    // The origin is gone: what was kept for it can go too.
+    // Drops the recorded failures of a lost origin.
     void forget(int origin);
 
 private:
-    using Requester = std::pair<int, std::uint32_t>;  // origin, its queue
+    using Requester = std::pair<int, std::uint32_t>;  // origin PE, its queue
 
     Answer handle_atomic(const AtomicRequest& request) const;
     Code handle_put(const PutRequest& request, std::span<const std::byte> data) const;

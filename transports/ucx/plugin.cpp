@@ -29,18 +29,19 @@ Result<std::unique_ptr<Transport>> UcxTransport::open(const Host& host, const np
 
 constexpr npushmem_config_row rows[] = {
     {"UCX_TLS", "", "string",
-     "UCX transports that may be used, for instance tcp or rc,ud, as ucx_info -d names them; empty: what UCX_TLS says, "
-     "otherwise UCX's choice"},
+     "UCX transports to use, by their names in ucx_info -d, for instance tcp or rc,ud; empty: the value of UCX_TLS, "
+     "else "
+     "UCX's choice"},
     {"UCX_NET_DEVICES", "", "string",
-     "network devices that UCX may use, for instance eth0 or mlx5_0:1; empty: what UCX_NET_DEVICES says, otherwise "
-     "all"},
+     "network devices that UCX uses, for instance eth0 or mlx5_0:1; empty: the value of UCX_NET_DEVICES, else all"},
     {"UCX_PROGRESS_THREAD", "true", "bool",
-     "a thread of each PE serves peers while the program computes; without it they wait for the PE's next call"},
-    {"UCX_PEER_TIMEOUT", "30s", "duration", "a peer of which nothing is heard for so long is lost; 0: never"},
-    {"UCX_LANES", "16", "int", "contexts of a PE that have a worker of their own for the same peer; more share them"},
+     "a progress thread in each PE serves peers while the program computes; false: peers wait for the PE's next call"},
+    {"UCX_PEER_TIMEOUT", "30s", "duration", "a peer that has been silent for this long is reported as lost; 0: never"},
+    {"UCX_LANES", "16", "int",
+     "maximum number of workers of a PE per peer, one per context; further contexts share them"},
     {"UCX_NATIVE_ATOMICS", "auto", "string",
-     "always: UCX's own atomic operations are used on 64 bits: then nothing but they, of all PEs, may update the "
-     "same words; auto, never: the target's CPU carries them out"},
+     "always: use UCX's 64-bit atomic operations; then no other operation of any PE may update the same words; auto, "
+     "never: the target's CPU carries them out"},
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ Status failure(const char* what, ucs_status_t status) {
 std::optional<UcxAtomic> atomic_of(int operation) {
     using Reply = UcxAtomic::Reply;
     switch (operation) {
-        case NPUSHMEM_ATOMIC_FETCH:  // adds nothing
+        case NPUSHMEM_ATOMIC_FETCH:  // adds 0
         case NPUSHMEM_ATOMIC_FETCH_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::wanted};
         case NPUSHMEM_ATOMIC_SET: return UcxAtomic{UCP_ATOMIC_OP_SWAP, Reply::dropped};
         case NPUSHMEM_ATOMIC_ADD: return UcxAtomic{UCP_ATOMIC_OP_ADD, Reply::none};
@@ -53,7 +53,7 @@ std::optional<UcxAtomic> atomic_of(int operation) {
     }
 }
 
-// Lines like "#      resource 1  :  md 1  dev 1  flags -- tcp/eth0"; each flag has a letter or a dash.
+// Parses lines such as "# resource 1 : md 1 dev 1 flags -- tcp/eth0"; each flag is a letter or a dash.
 std::vector<std::string> transports_of(std::string_view context_info) {
     constexpr std::string_view begin = " flags ";
     constexpr std::size_t flags = 3;

@@ -1,4 +1,4 @@
-// What UCX's codes are to the runtime and to people.
+// Translations between UCX and the transport: status codes, atomic operations, context information.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -13,30 +13,28 @@
 
 namespace npushmem::ucx {
 
-// What a status means for whoever called.
+// The Code for a UCX status.
 Code code_of_status(ucs_status_t status);
 std::string text_of(ucs_status_t status);
-// `what`: the call that has failed.
+// `what`: the call that failed.
 Status failure(const char* what, ucs_status_t status);
 
-// What atomic operations are to UCX.
 struct UcxAtomic {
     ucp_atomic_op_t operation;
     enum class Reply { none, dropped, wanted } reply;
 };
 
-// Of an NPUSHMEM_ATOMIC_x of 64 bits; nothing: it is not UCX's.
+// UCX's equivalent of a 64-bit NPUSHMEM_ATOMIC_x; empty when UCX has none.
 std::optional<UcxAtomic> atomic_of(int operation);
 
-// What a UCX context would go over, as far as UCX tells: by a text that is meant for people.
-
-// The transport of each resource: "self", "tcp", "rc_verbs". Empty where the text has none.
+// The transport of each resource that the output of ucp_context_print_info lists: "self", "tcp", "rc_verbs". Empty when
+// it lists none. UCX offers this information as text for people only.
 std::vector<std::string> transports_of(std::string_view context_info);
 
-// Is TCP the only one that leaves the host? Then UCX does everything but messages by messages of its own.
+// True when TCP is the only transport that leaves the host. UCX then emulates all operations by messages.
 bool is_tcp_only(const std::vector<std::string>& transports);
 
-// As ucp_context_print_info says it; empty if there is no memory for it.
+// The output of ucp_context_print_info; empty when memory runs out.
 std::string info_of(ucp_context_h context);
 
 }  // namespace npushmem::ucx

@@ -37,7 +37,7 @@ Status set_config(const Config& config, const char* name, const std::string& val
 }
 
 // Peers get network addresses only (address()), so UCX never uses its shared memory. Without it UCX allocates no
-// segments, which would outlive a process that is killed as files /dev/shm/ucx_shm_posix_*.
+// segments, which would remain as files /dev/shm/ucx_shm_posix_* after a process is killed.
 Status leave_out_shared_memory(const Config& config) {
     const ucs_status_t done = ucp_config_modify(config.get(), "SHM_DEVICES", "");
     return done == UCS_OK ? Status{} : failure("UCX_SHM_DEVICES=", done);
@@ -48,7 +48,7 @@ Status leave_out_shared_memory(const Config& config) {
 Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxOptions& options, int npes) {
     std::unique_ptr<UcxWire> wire(new UcxWire(npes));
     wire->options_text_ =
-        fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists what there is",
+        fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists the devices",
                     options.transports, options.devices);
     if (Status opened = wire->open_all(options); !opened.ok())
         return Status{opened.code(), fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(),
@@ -56,13 +56,13 @@ Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxOptions& options, 
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
 
-// UCX 1.13 aborts the process at the other end when a connection goes away while it is being made. So those that are
-// being made are waited for, not for ever: the peer may be gone.
+// UCX 1.13 aborts the peer's process when a connection is closed while it is being established. So this waits for such
+// connections, up to a deadline, because the peer may be dead.
 UcxWire::~UcxWire() {
     const auto deadline = std::chrono::steady_clock::now() + close_timeout;
     for (const Lane& lane : lanes_)
         for (const auto& [pe, peer] : lane.peers) flush_endpoint(lane, peer, deadline);
-    // The first one last: other workers' connections are made and ended with its help.
+    // Closes the first worker last: it helps to establish and close connections of the others.
     for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) close_worker(*lane);
     if (context_ != nullptr) {
         for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
@@ -72,7 +72,7 @@ UcxWire::~UcxWire() {
     if (event_fd_ >= 0) ::close(event_fd_);
 }
 
-// And the first worker: the other end of a connection waits for what that one answers.
+// Also drives the first worker: the peer's side of a connection waits for its answers.
 bool UcxWire::drive(const Lane& lane) {
     bool active = ucp_worker_progress(lane.worker) != 0;
     if (lane.worker != lanes_[0].worker) active = ucp_worker_progress(lanes_[0].worker) != 0 || active;
@@ -90,7 +90,7 @@ void UcxWire::flush_endpoint(const Lane& lane, const Peer& peer, std::chrono::st
     ucp_request_free(flush);
 }
 
-// What is under way is dropped: who wanted it done has waited for it.
+// Drops the operations in flight: their callers have finished waiting.
 void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     ucp_request_param_t how{};
     how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -100,7 +100,7 @@ void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
     const auto deadline = std::chrono::steady_clock::now() + close_timeout;
     while (ucp_request_check_status(closing) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline)
         (void)drive(lane);
-    ucp_request_free(closing);  // UCX frees a request that is not complete when it completes
+    ucp_request_free(closing);  // UCX frees the request when it completes
 }
 
 void UcxWire::close_worker(Lane& lane) {
@@ -128,8 +128,7 @@ void UcxWire::close(network::LaneId lane_id) {
     if (lane.peers.empty()) close_worker(lane);
 }
 
-// That messages on a lane were cancelled as it was closed is no news, least of all to who has it next. Operations are
-// told of all the same.
+// Drops the failures of messages that closing the lane has cancelled. Operations are still reported.
 void UcxWire::forget_events(network::LaneId lane_id) {
     std::erase_if(events_, [&](const Event& event) {
         if (event.context == nullptr) return event.lane_id == lane_id;  // a message that has arrived has no lane
@@ -160,7 +159,7 @@ Status UcxWire::open_all(const UcxOptions& options) {
     traits_.name = fmt::format("UCX {}.{}.{}", major, minor, release);
     if (!options.transports.empty()) traits_.name += " TLS=" + options.transports;
     if (!options.devices.empty()) traits_.name += " on " + options.devices;
-    // What goes over the network is the same within a minor version.
+    // The wire format is stable within a minor version.
     traits_.protocol = fmt::format("ucx {}.{}{}", major, minor, options.atomics ? ", native atomics" : "");
     if (options.atomics)
         for (int operation = 0; operation < NPUSHMEM_ATOMIC_COUNT; ++operation)
@@ -213,7 +212,7 @@ Status UcxWire::set_message_handler() {
 Status UcxWire::open_descriptor() {
     event_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     descriptor_ = event_fd_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
-    if (descriptor_ < 0) return system_failure("a descriptor to wait on");
+    if (descriptor_ < 0) return system_failure("cannot create a descriptor to wait on");
     Status s = watch(event_fd_);
     return s.ok() ? watch(lanes_[0]) : s;
 }
@@ -225,7 +224,7 @@ Status UcxWire::watch(int descriptor) {
     return ::epoll_ctl(descriptor_, EPOLL_CTL_ADD, descriptor, &wanted) == 0 ? Status{} : system_failure("epoll_ctl");
 }
 
-// The worker's descriptor goes with the worker.
+// UCX closes the worker's descriptor with the worker.
 Status UcxWire::watch(const Lane& lane) {
     int events = -1;
     const ucs_status_t done = ucp_worker_get_efd(lane.worker, &events);
@@ -237,7 +236,7 @@ Status UcxWire::open_lane(Lane& lane) {
     if (s.ok()) s = watch(lane);
     if (!s.ok()) {
         close_worker(lane);
-        return s.within("a worker of its own cannot be opened for a context (fewer, shared ones: NPUSHMEM_UCX_LANES)");
+        return s.within("cannot open a worker for a context (NPUSHMEM_UCX_LANES reduces their number)");
     }
     return s;
 }
@@ -283,7 +282,7 @@ Result<network::WireMemory> UcxWire::register_memory(void* base, std::uint64_t b
         UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
     params.address = base;
     params.length = bytes;
-    params.flags = UCP_MEM_MAP_NONBLOCK;  // a heap is far larger than what a program uses of it
+    params.flags = UCP_MEM_MAP_NONBLOCK;  // a program uses only a small part of its heap
     ucp_mem_h memory = nullptr;
     if (const ucs_status_t done = ucp_mem_map(context_, &params, &memory); done != UCS_OK)
         return failure("ucp_mem_map", done);
@@ -307,7 +306,7 @@ void UcxWire::deregister_memory(std::uint64_t number) {
     memory_.erase(found);
 }
 
-// Unpacked at once for the first lane, so that it is known here what is wrong with it.
+// Unpacks the key for the first lane at once, so that a malformed key is reported here.
 Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> bytes) {
     keys_.emplace(++last_number_, ImportedKey{pe, Bytes(bytes.begin(), bytes.end())});
     if (key_for({{pe}, last_number_, 0, 0}) != nullptr) return last_number_;

@@ -1,10 +1,10 @@
-// UCX as a wire: a worker for each lane, made at first use, and an endpoint for each peer in it. Peers know the address
-// of the first worker only: the others just send.
+// UCX as a wire. Each lane has a worker, created at first use, with one endpoint per peer. Peers know the address of
+// the first worker only; the other workers only send.
 //
-// Atomics are left to the target's handler unless the user says otherwise: UCX's own are those of the network device
-// where it has some, which are not atomic with the CPU's, and which of them these would be cannot be asked; where it
-// has none, they are done by the target's CPU as the handler does them. Of 1.13's the fetching and, or and xor are
-// never used: between processes of one host they return a value but store nothing.
+// The target's handler carries out atomics, unless the user requests UCX's. UCX uses the atomics of the network device
+// if it has any; these are not atomic with the CPU's, and UCX cannot be asked which ones it uses. Otherwise the
+// target's CPU carries them out, as the handler does. The fetching and, or and xor of UCX 1.13 are never used: between
+// processes of one host they return a value but store nothing.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -21,9 +21,9 @@
 namespace npushmem::ucx {
 
 struct UcxOptions {
-    std::string transports;  // as UCX_TLS; empty: what the environment says
-    std::string devices;     // as UCX_NET_DEVICES; likewise
-    bool atomics = false;    // UCX's own are to be used
+    std::string transports;  // as UCX_TLS; empty: from the environment
+    std::string devices;     // as UCX_NET_DEVICES; empty: from the environment
+    bool atomics = false;    // use UCX's atomics
 };
 
 class UcxWire final : public network::Wire {
@@ -54,10 +54,10 @@ private:
     static constexpr unsigned message_id = 1;
     static constexpr std::size_t message_bytes = 4096;
     static constexpr std::size_t send_count = 64;
-    // Over TCP a write of UCX's is a message as well, and is acknowledged by another.
+    // Over TCP, UCX carries out a write as a message too, and acknowledges it by another message.
     static constexpr std::size_t max_write_as_message = 2048;
 
-    // Memory for a message that is on its way.
+    // A buffer for a message in flight.
     struct Buffer : network::WireContext {
         network::LaneId lane_id;
         std::array<std::byte, message_bytes> bytes;
@@ -70,17 +70,18 @@ private:
     };
     struct Lane {
         ucp_worker_h worker = nullptr;
-        std::unordered_map<int, Peer> peers;  // which do not move: UCX knows them
-        // As they were made for the endpoints of this worker, by the number of import_key.
+        std::unordered_map<int, Peer> peers;  // at stable addresses: UCX holds pointers to them
+        // Unpacked for the endpoints of this worker, by the key of import_key.
         std::unordered_map<std::uint64_t, ucp_rkey_h> keys;
     };
     struct ImportedKey {
         int pe;
         Bytes packed;
     };
-    // What UCX told, kept until nobody is inside UCX: whoever hears of it may call the wire again.
+    // An event that a UCX callback recorded. It is dispatched outside of UCX, because the listener may call the wire
+    // again.
     struct Event {
-        network::WireContext* context = nullptr;  // completed; otherwise, with a message, arrived; otherwise lost
+        network::WireContext* context = nullptr;  // completed; null: a message arrived, or without one the lane is lost
         Bytes message;
         network::LaneId lane_id;
         ucs_status_t status = UCS_OK;
@@ -96,20 +97,20 @@ private:
     Status watch(const Lane& lane);
     Status open_lane(Lane& lane);
     Status connect(Lane& lane, network::LaneId lane_id);
-    // Null: last_error_ and code_ say why there is none.
+    // Null on failure; sets last_error_ and code_.
     ucp_ep_h endpoint_for(network::LaneId lane_id);
-    // After endpoint_for; null likewise.
+    // Call endpoint_for first. Null on failure; sets last_error_ and code_.
     ucp_rkey_h key_for(const network::RemoteAddress& place);
     Code record_error(const Status& why);
     ucp_request_param_t parameters(network::WireContext& context);
-    // Of a call that posts `context`.
+    // The result of a call that posts `context`.
     Code outcome(ucs_status_ptr_t posted, network::WireContext& context, const char* what);
     void queue_event(Event event);
     void dispatch_event(network::WireListener& listener, Event& event);
     void flush_endpoint(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline);
     void disconnect(const Lane& lane, ucp_ep_h endpoint);
     void close_worker(Lane& lane);
-    // True: something happened.
+    // True when it made progress.
     bool drive(const Lane& lane);
     void forget_events(network::LaneId lane_id);
 
@@ -123,17 +124,17 @@ private:
     std::string last_error_;
     ucp_context_h context_ = nullptr;
     Code code_ = Code::ok;
-    std::vector<Lane> lanes_;                   // without a worker: closed, or not used yet
-    std::unordered_map<int, Bytes> addresses_;  // of the peers that are linked
+    std::vector<Lane> lanes_;                   // without a worker: closed or unused
+    std::unordered_map<int, Bytes> addresses_;  // of the added peers
     std::deque<Buffer> buffers_;
     std::vector<Buffer*> free_sends_;
     std::map<std::uint64_t, ucp_mem_h> memory_;
     std::map<std::uint64_t, ImportedKey> keys_;
     std::uint64_t last_number_ = 0;
     std::vector<Event> events_;
-    bool armed_ = false;   // somebody may be waiting for the descriptor
-    int event_fd_ = -1;    // an eventfd, rung for events that UCX's own descriptor knows nothing of
-    int descriptor_ = -1;  // of both
+    bool armed_ = false;   // a thread may be waiting for the descriptor
+    int event_fd_ = -1;    // an eventfd, signalled for events that UCX's descriptor does not report
+    int descriptor_ = -1;  // watches both
 };
 
 }  // namespace npushmem::ucx

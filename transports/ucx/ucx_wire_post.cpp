@@ -1,4 +1,4 @@
-// The data path: what is posted, and what becomes of it.
+// The data path: posting and completions.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char*
         last_error_ = fmt::format("{}: {}", what, text_of(status));
         return code_of_status(status);
     }
-    // Done already, without a callback: told with the rest.
+    // Complete already, without a callback: progress reports it.
     if (posted == nullptr) queue_event({&context, {}, {}, UCS_OK});
     return Code::ok;
 }
@@ -79,7 +79,7 @@ Code UcxWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, Wir
     return outcome(ucp_get_nbx(endpoint, to, bytes, from.base + from.offset, key, &how), context, "ucp_get_nbx");
 }
 
-// The operand, or what is compared, lies in the context until the operation is complete.
+// The context holds the operand or compare value until the operation completes.
 Code UcxWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
     const auto known = op.width == sizeof op.operand ? atomic_of(op.operation) : std::nullopt;
     if (!known) return Code::unsupported;
@@ -96,7 +96,7 @@ Code UcxWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireCon
         how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
         how.reply_buffer = known->reply == UcxAtomic::Reply::wanted ? op.result : &context.scratch[2];
     }
-    if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP) {  // the new value is where the old one will be
+    if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP) {  // the result buffer holds the new value, then the old one
         std::memcpy(number, &op.compare, sizeof op.compare);
         std::memcpy(op.result, &op.operand, sizeof op.operand);
     }
@@ -123,7 +123,7 @@ Code UcxWire::send(network::LaneId lane_id, std::span<const std::byte> head, std
     buffer.lane_id = lane_id;
     ucp_request_param_t how = parameters(buffer);
     how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
-    how.flags = UCP_AM_SEND_FLAG_EAGER;  // one way of sending keeps the order of messages
+    how.flags = UCP_AM_SEND_FLAG_EAGER;  // a single protocol keeps the order of messages
     const ucs_status_ptr_t posted = ucp_am_send_nbx(endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
     if (posted == nullptr) return Code::ok;  // the buffer is free again
     const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");

@@ -1,5 +1,5 @@
-// What PEs tell each other so that a pair of queue pairs can be connected. Fixed layouts, sent as they are; a PE whose
-// order of bytes differs sees a wrong magic number.
+// Messages between the wires of two PEs: connect messages, by which queue pairs are connected, and key requests.
+// Layouts are fixed and sent as they are; a PE of the other byte order sees a wrong magic number.
 #pragma once
 
 #include <array>
@@ -12,34 +12,34 @@
 
 namespace npushmem::verbs {
 
-// The address of a PE's port; exchanged at start.
+// The address of a PE's port, published at start: it receives connect messages there.
 struct PortAddress {
     static constexpr std::uint32_t magic_value = 0x4e565243;  // "NVRC"
 
     std::uint32_t magic = magic_value;
     std::uint8_t version = 3;
-    std::uint8_t rail = 0;  // its number
+    std::uint8_t rail = 0;  // number of its rail
     std::uint16_t lid = 0;
     std::array<std::uint8_t, 16> gid{};
     std::uint32_t handshake_qp = 0;  // number of the queue pair for connect messages
     std::uint8_t mtu = 0;            // ibv_mtu
-    std::uint8_t max_rd_atomic = 1;  // that the PE serves
-    std::uint8_t rail_given = 0;     // 1: the number is the user's
-    std::uint8_t subnet_bits = 0;    // of the GID; 0: the subnet is unknown
-    std::uint64_t nonce = 0;         // of this opening, so that nobody takes a message of another job for one of this
+    std::uint8_t max_rd_atomic = 1;  // reads and atomics that the PE serves at a time
+    std::uint8_t rail_given = 0;     // 1: the user has set the rail
+    std::uint8_t subnet_bits = 0;    // prefix length of the GID's subnet; 0: unknown
+    std::uint64_t nonce = 0;         // of this opening: detects messages of other jobs
 };
 
-// One datagram. A request is repeated until it is answered; any of them may be lost, come twice or come late.
+// One datagram. A request is repeated until it is answered. Any datagram may be lost, duplicated or late.
 //
-// Lane 0 is one pair for both directions, whoever asks first. The others carry only what one of the two sends, the one
-// that asks; it counts how often it has made them anew, and what is older than what is known is late.
+// Lane 0 is one pair of queue pairs for both directions, whoever requests it first. The other lanes carry data only
+// from the PE that requested them; it counts their generations, and messages of an older generation are late.
 struct ConnectMessage {
     enum class Kind : std::uint32_t { request = 1, answer = 2, refusal = 3 };
 
     PortAddress from{};
     std::uint64_t to_nonce = 0;
     std::int32_t pe = -1;      // the sender
-    std::uint32_t number = 0;  // of the sender's queue pair for this peer
+    std::uint32_t number = 0;  // number of the sender's queue pair for this peer
     std::uint32_t initial_psn = 0;
     Kind kind = Kind::request;
     std::uint32_t lane = 0;
@@ -79,12 +79,12 @@ Bytes bytes_from(const Plain& plain) {
     return {bytes.begin(), bytes.end()};
 }
 
-// What wires tell each other over a connection, beside the transport's messages: the keys of chunks of memory.
+// Wires request the keys of memory chunks over a connection, besides the transport's messages.
 struct KeyRequest {
     static constexpr std::uint32_t kind = 1;
-    std::uint64_t region = 0;  // the owner's number
+    std::uint64_t region = 0;  // number at the owner
     std::uint64_t chunk = 0;
-    std::uint64_t key = 0;  // the asker's number
+    std::uint64_t key = 0;  // number at the requester
 };
 
 struct KeyReply {
@@ -92,7 +92,7 @@ struct KeyReply {
     std::uint64_t key = 0;
     std::uint64_t chunk = 0;
     std::uint32_t rkey = 0;
-    std::int32_t code = 0;  // not ok: there is no key, and `why` says why
+    std::int32_t code = 0;  // not ok: there is no key; `why` gives the reason
     std::array<char, 480> why{};
 };
 

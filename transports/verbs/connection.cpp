@@ -13,12 +13,12 @@
 namespace npushmem::verbs {
 namespace {
 
-// Of a burst, one in so many asks for a completion. The first ones all do: a request that has not asked costs another
-// that does, if it was the last.
+// In a burst, one request in this many asks for a completion. The first ones all ask, because a burst whose last
+// request did not ask costs an extra request.
 constexpr std::uint32_t max_unsignaled = 32;
 constexpr std::uint32_t always_signaled = 32;
 constexpr std::uint8_t not_ready_forever = 7;
-constexpr std::uint8_t not_ready_delay = 1;  // 10 us until a peer without a free receive is tried again
+constexpr std::uint8_t not_ready_delay = 1;  // code for 10 us, the retry delay for a peer without a free receive
 
 Status failure_of(const char* what, int error) {
     return {Code::system, fmt::format("{}: {}", what, text_of_error(error))};
@@ -41,7 +41,7 @@ Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* 
     return out;
 }
 
-// Devices differ in how much they take within a request, and some refuse what they could round down.
+// Devices differ in the maximum inline size, and some reject sizes that they could round down.
 Status Connection::make_pair(ibv_srq* receives) {
     int error = 0;
     for (const std::uint32_t inline_wanted : {220U, 64U, 0U}) {
@@ -61,10 +61,11 @@ Status Connection::make_pair(ibv_srq* receives) {
         error = errno;
         if (error != EINVAL) break;
     }
-    return {Code::system, fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has {} queue "
-                                      "pairs in all{}",
-                                      depth_, text_of_error(error), port_.device().max_qp,
-                                      registration_hint(error, port_.registered_bytes()))};
+    return {Code::system,
+            fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has a total of "
+                        "{} queue pairs{}",
+                        depth_, text_of_error(error), port_.device().max_qp,
+                        registration_hint(error, port_.registered_bytes()))};
 }
 
 Status Connection::to_init() {
@@ -117,7 +118,7 @@ Status Connection::connect(const ConnectMessage& peer) {
 
 void Connection::record_request(ibv_send_wr& request, CompletionAction posted, bool signaled) {
     const bool atomic = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-    // Without it a later write may arrive before an earlier atomic.
+    // Without this flag a later write may arrive before an earlier atomic.
     if (atomics_ > 0 && !atomic) request.send_flags |= IBV_SEND_FENCE;
     if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
     request.wr_id = WorkRequestId{WorkRequestId::Kind::post, role_.number, head_}.packed();
@@ -145,7 +146,7 @@ Code Connection::post(WorkChain& chain, CompletionAction last) {
     return failure_.code();
 }
 
-// The newest were not taken by the device.
+// The device has rejected the newest requests.
 void Connection::roll_back(std::uint32_t count) {
     for (; count > 0; --count) {
         const Entry& entry = ring_[--head_ & (ring_.size() - 1)];

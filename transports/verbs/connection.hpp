@@ -1,4 +1,4 @@
-// The way to a peer's port, as address handles and queue pairs want it.
+// A reliable queue pair to one peer.
 #pragma once
 
 #include <cstring>
@@ -13,12 +13,13 @@
 
 namespace npushmem::verbs {
 
+// The attributes of the path to a peer's port, for address handles and queue pairs.
 inline ibv_ah_attr address_handle_attributes(const PortAddress& peer, const OpenedPort& port) {
     ibv_ah_attr out{};
     out.dlid = peer.lid;
     out.sl = port.settings().service_level;
     out.port_num = port.number();
-    // Within a subnet of InfiniBand the local identifier is enough.
+    // Within an InfiniBand subnet the LID is sufficient.
     constexpr std::size_t prefix_bytes = 8;
     const bool same_subnet = std::memcmp(peer.gid.data(), port.gid().gid.raw, prefix_bytes) == 0;
     out.is_global = port.ethernet() || !same_subnet ? 1 : 0;
@@ -31,47 +32,45 @@ inline ibv_ah_attr address_handle_attributes(const PortAddress& peer, const Open
     return out;
 }
 
-// A reliable queue pair to one peer, and what is under way on it.
-//
-//     made ── connect(peer's message) ──> connected ── set_peer_ready() ──> ready      any ── fail() ──> failed
-//
-// What is posted completes in order, so that one completion tells of everything before it: of a burst, one request in
-// many asks for a completion. The last of a burst may not have asked; `finish_burst` then posts a request of no bytes
-// that does.
-
-// What is to be done when a request has completed.
+// The action when a request has completed.
 struct CompletionAction {
-    // context: a network::WireContext to be told; word: where a fetched value is.
+    // context: complete a network::WireContext; word: pass on a fetched value.
     enum class Kind : std::uint8_t { nothing, context, word, transfer, message };
     Kind kind = Kind::nothing;
     void* what = nullptr;
 };
 
-// What a connection is for.
+// The purpose of a connection.
 struct ConnectionRole {
     network::LaneId lane_id;
-    bool inbound = false;      // it only takes what the peer sends over a lane of its own
-    std::uint32_t number = 0;  // of the wire's, in its work requests
+    bool inbound = false;      // it only receives what the peer sends over one of its lanes
+    std::uint32_t number = 0;  // index within the wire, used in work request IDs
 };
 
+// A reliable queue pair to one peer, and its requests in flight.
+//
+//     made ── connect(peer's message) ──> connected ── set_peer_ready() ──> ready      any ── fail() ──> failed
+//
+// Requests complete in order, so one completion covers all requests before it: in a burst, one request in many asks for
+// a completion. If the last one of a burst did not, `finish_burst` posts a request of 0 bytes that does.
 class Connection {
 public:
-    // `port` and what it is made of outlive the connection.
+    // `port` outlives the connection.
     static Result<std::unique_ptr<Connection>> make(OpenedPort& port, ibv_srq* receives, const ConnectionRole& role);
 
-    // The peer's queue pair is named by its message. Afterwards what the peer sends is taken.
+    // Connects to the queue pair that the peer's message names. Afterwards this PE receives from the peer.
     Status connect(const ConnectMessage& peer);
     [[nodiscard]] bool connected() const { return connected_; }
-    // The peer takes what this PE sends.
+    // The peer is ready to receive from this PE.
     void set_peer_ready() { ready_ = connected_; }
     [[nodiscard]] bool ready() const { return ready_; }
     [[nodiscard]] const Status& failure() const { return failure_; }
     void fail(Status why) {
         if (failure_.ok()) failure_ = std::move(why);
     }
-    // Ready, not failed, and nothing goes before what is posted now.
+    // True when ready, not failed, and without an unfinished transfer that goes first.
     [[nodiscard]] bool is_open() const { return ready_ && unfinished == nullptr && failure_.ok(); }
-    // What is under way completes, with an error.
+    // Completes the requests in flight with an error.
     void stop();
 
     [[nodiscard]] int pe() const { return role_.lane_id.pe; }
@@ -79,19 +78,18 @@ public:
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
     [[nodiscard]] std::uint32_t initial_psn() const { return initial_psn_; }
     [[nodiscard]] std::uint32_t inline_bytes() const { return inline_bytes_; }
-    // Requests that can be posted now.
-    [[nodiscard]] std::uint32_t room() const { return depth_ - under_way() - 1; }  // 1: finish_burst's
+    // The number of requests that can be posted now.
+    [[nodiscard]] std::uint32_t room() const { return depth_ - under_way() - 1; }  // 1: reserved for finish_burst
     [[nodiscard]] std::uint32_t under_way() const { return head_ - tail_; }
     [[nodiscard]] std::uint32_t depth() const { return depth_; }
 
-    // Posts all of them, of which the last is `last`; there is room. Otherwise `failure()` says why, and `last` will
-    // not be told of.
+    // Posts the chain; its last request gets action `last`. There must be room. On failure `failure()` says why, and
+    // `last` is not executed.
     Code post(WorkChain& chain, CompletionAction last);
-    // Is something under way that no completion will tell of?
+    // True when requests are in flight but none asks for a completion.
     [[nodiscard]] bool burst_is_open() const { return head_ != tail_ && signaled_ == 0; }
     Code finish_burst();
-    // The request with this sequence number, and all before it, have completed: calls `done(posted, is_last)`, in
-    // order.
+    // Retires the requests up to this sequence number: calls `done(posted, is_last)` for each, in order.
     template <class Done>
     void retire(std::uint32_t sequence, Done&& done) {
         while (static_cast<std::int32_t>(sequence - tail_) >= 0 && head_ != tail_) {
@@ -104,20 +102,20 @@ public:
         }
     }
 
-    // For whoever drives the connection: see VerbsWire.
+    // State for the driver of the connection, VerbsWire.
     struct ControlMessage {
         std::uint32_t kind;
         Bytes bytes;
     };
-    std::deque<ControlMessage> control_queue;  // to be sent as soon as there is room
-    void* unfinished = nullptr;                // a transfer of which only a part has found room
-    bool needs_service = false;                // in the list of those that something is to be done for
-    bool retired = false;                      // nobody uses it any more
+    std::deque<ControlMessage> control_queue;  // to be sent when there is room
+    void* unfinished = nullptr;                // a transfer that is posted in part, for lack of room
+    bool needs_service = false;                // in VerbsWire::service_queue_
+    bool retired = false;                      // no longer used
 
 private:
     struct Entry {
         CompletionAction posted;
-        bool signaled = false;  // for a completion
+        bool signaled = false;  // asks for a completion
         bool atomic = false;
     };
 
@@ -139,7 +137,7 @@ private:
     Status failure_;
     std::vector<Entry> ring_;
     std::uint32_t head_ = 0;  // sequence number of the next request; wraps
-    std::uint32_t tail_ = 0;  // of the oldest under way
+    std::uint32_t tail_ = 0;  // sequence number of the oldest request in flight
     std::uint32_t signaled_ = 0;
     std::uint32_t since_signaled_ = 0;
     std::uint32_t atomics_ = 0;

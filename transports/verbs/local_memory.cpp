@@ -36,7 +36,7 @@ Status LocalMemory::register_chunk(Region& region, std::uint64_t chunk) {
 }
 
 Status LocalMemory::prepare(const void* begin, std::uint64_t bytes) {
-    auto& region = const_cast<Region&>(*find(begin, bytes));  // it is ours
+    auto& region = const_cast<Region&>(*find(begin, bytes));  // this object owns it
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(begin) - region.base);
     for (std::uint64_t chunk = offset / chunk_bytes_; chunk * chunk_bytes_ < offset + bytes; ++chunk)
         if (Status s = register_chunk(region, chunk); !s.ok()) return s;
@@ -52,7 +52,7 @@ LocalMemory::Piece LocalMemory::piece_at(const void* begin) const {
 Result<std::uint32_t> LocalMemory::rkey(std::uint64_t number, std::uint64_t chunk) {
     const auto found = regions_.find(number);
     if (found == regions_.end() || chunk >= found->second.chunks.size())
-        return Status{Code::range, fmt::format("chunk {} of region {} is no memory of this PE", chunk, number)};
+        return Status{Code::range, fmt::format("chunk {} of region {} does not exist on this PE", chunk, number)};
     if (Status s = register_chunk(found->second, chunk); !s.ok()) return s;
     return found->second.chunks[chunk]->rkey;
 }

@@ -1,4 +1,4 @@
-// Equal pieces of registered memory.
+// Registered memory of this PE, and the keys of peers' memory.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 
 namespace npushmem::verbs {
 
+// A pool of registered buffers of equal size.
 class BufferPool {
 public:
     // `port` outlives the pool.
@@ -31,7 +32,7 @@ public:
     }
     [[nodiscard]] std::size_t bytes() const { return bytes_; }
     [[nodiscard]] std::uint32_t lkey() const { return registered_->lkey; }
-    // Null: all are in use.
+    // Null when all are in use.
     [[nodiscard]] std::byte* take() {
         if (free_.empty()) return nullptr;
         std::byte* const out = free_.back();
@@ -49,8 +50,8 @@ private:
     Owned<ibv_mr> registered_;
 };
 
-// This PE's memory that the NIC may touch. It is registered in chunks, each when it is touched for the first time,
-// since registered memory is locked: a heap is far larger than what a program uses of it.
+// This PE's memory that the NIC may access. It is registered in chunks, each at its first use, because registered
+// memory is locked and a program uses only a small part of its heap.
 class LocalMemory {
 public:
     explicit LocalMemory(OpenedPort& port) : port_(port), chunk_bytes_(port.settings().chunk_bytes) {}
@@ -59,17 +60,17 @@ public:
     void remove(std::uint64_t number);
     [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
 
-    // Does the range lie in one of them?
+    // True when a region contains the range.
     [[nodiscard]] bool has(const void* begin, std::uint64_t bytes) const { return find(begin, bytes) != nullptr; }
-    // Registers what of the range is not yet; `has` holds.
+    // Registers the chunks of the range that are not registered. Requires `has`.
     Status prepare(const void* begin, std::uint64_t bytes);
     struct Piece {
         std::uint32_t lkey;
-        std::uint64_t bytes;  // from the address on that this key is good for
+        std::uint64_t bytes;  // covered by this key, from the address on
     };
-    // `prepare` has been called.
+    // Requires `prepare`.
     [[nodiscard]] Piece piece_at(const void* begin) const;
-    // What a peer names the chunk by. Code::range: there is none.
+    // The key of the chunk for peers. Code::range when it does not exist.
     Result<std::uint32_t> rkey(std::uint64_t number, std::uint64_t chunk);
 
 private:
@@ -87,11 +88,11 @@ private:
     std::uint64_t last_ = 0;
 };
 
-// A peer's memory and the keys of its chunks, which the peer is asked for when they are needed for the first time.
+// The memory of a peer and the keys of its chunks, which are requested at first use.
 
-// What a PE says of its memory at start; sent as it is.
+// A PE's description of its memory, sent at start in this layout.
 struct RegionInfo {
-    std::uint64_t region = 0;  // the owner's number
+    std::uint64_t region = 0;  // number at the owner
     std::uint64_t bytes = 0;
     std::uint64_t chunk_bytes = 0;
 };
@@ -108,21 +109,20 @@ public:
     }
     struct Piece {
         std::uint32_t rkey;
-        std::uint64_t bytes;  // from the offset on that this key is good for
+        std::uint64_t bytes;  // covered by this key, from the offset on
     };
-    // Its key is known.
+    // Requires a known key.
     [[nodiscard]] Piece piece_at(std::uint64_t offset) const {
         return {chunks_[offset / info_.chunk_bytes].rkey, info_.chunk_bytes - offset % info_.chunk_bytes};
     }
-    // The key of a range that lies in one chunk, when it is known and nothing is to be told of it: what most operations
-    // need. 0: look closer.
+    // Fast path: the key of a range within one chunk, if it is known and no failure is pending. 0: use the slow path.
     [[nodiscard]] std::uint32_t key_of(std::uint64_t offset, std::uint64_t bytes) const {
         if (!has(offset, bytes) || !failures_.empty()) return 0;
         const Chunk& chunk = chunks_[offset / info_.chunk_bytes];
         const bool whole = bytes <= info_.chunk_bytes - offset % info_.chunk_bytes;
         return whole && chunk.state == Chunk::State::known ? chunk.rkey : 0;
     }
-    // Are all keys of the range known? `request` is called with the number of each chunk that has to be requested.
+    // True when all keys of the range are known. Calls `request` with each chunk whose key must be requested.
     template <class Request>
     bool has_keys(std::uint64_t offset, std::uint64_t bytes, Request&& request) {
         bool all = true;
@@ -138,7 +138,8 @@ public:
     void set_key(std::uint64_t chunk, std::uint32_t rkey) {
         if (chunk < chunks_.size()) chunks_[chunk] = {rkey, Chunk::State::known};
     }
-    // The owner could not give it. Told to the next operation that needs it; the one after that asks again.
+    // The owner could not provide the key. The next operation that needs it reports the failure; the one after that
+    // requests the key again.
     void set_failure(std::uint64_t chunk, Status why) {
         if (chunk >= chunks_.size() || chunks_[chunk].state == Chunk::State::known) return;
         chunks_[chunk].state = Chunk::State::unknown;

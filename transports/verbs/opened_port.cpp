@@ -71,7 +71,7 @@ Status OpenedPort::open_device(const npushmem_device& which) {
     ibv_device* found = nullptr;
     for (int i = 0; list && i < count; ++i)
         if (std::strcmp(list.get()[i]->name, which.name) == 0) found = list.get()[i];
-    if (found == nullptr) return {Code::unreachable, "the device is not there any more"};
+    if (found == nullptr) return {Code::unreachable, "the device no longer exists"};
     context_ = {library_->open_device(found), [lib = library_](ibv_context* context) { lib->close_device(context); }};
     if (!context_) return failure("open_device", errno);
     if (const int failed = library_->query_device(context_.get(), &device_); failed != 0)
@@ -121,7 +121,7 @@ Status OpenedPort::find_pkey() {
         pkey_index_ = static_cast<std::uint16_t>(index);
         return {};
     }
-    return {Code::config, fmt::format("NPUSHMEM_IB_PKEY={:#x}: the port's table of {} keys does not have it",
+    return {Code::config, fmt::format("NPUSHMEM_IB_PKEY={:#x}: the port's table of {} keys does not contain it",
                                       settings_.pkey, port_.pkey_tbl_len)};
 }
 
@@ -130,7 +130,7 @@ Status OpenedPort::find_mtu() {
     if (settings_.mtu == 0) return {};
     const auto wanted = static_cast<ibv_mtu>(std::bit_width(static_cast<unsigned>(settings_.mtu)) - 8);
     if (wanted > port_.active_mtu)
-        return {Code::config, fmt::format("NPUSHMEM_IB_MTU={}: the port carries {} at most", settings_.mtu,
+        return {Code::config, fmt::format("NPUSHMEM_IB_MTU={}: the port supports at most {}", settings_.mtu,
                                           128 << static_cast<int>(port_.active_mtu))};
     mtu_ = wanted;
     return {};
@@ -166,9 +166,9 @@ std::string OpenedPort::describe_changes() const {
     const bool known = !table.ok() || std::any_of(table.value().begin(), table.value().end(), [this](const auto& each) {
         return each.gid_index == gid_.gid_index && std::memcmp(each.gid.raw, gid_.gid.raw, sizeof gid_.gid.raw) == 0;
     });
-    if (!known) return fmt::format("port {} does not have this address any more", name_);
+    if (!known) return fmt::format("port {} no longer has this address", name_);
     if (settings_.pkey != 0 && !has_pkey_at(pkey_index_))
-        return fmt::format("port {} does not have NPUSHMEM_IB_PKEY={:#x} in its place any more", name_, settings_.pkey);
+        return fmt::format("port {} no longer has NPUSHMEM_IB_PKEY={:#x} at its index", name_, settings_.pkey);
     return {};
 }
 

@@ -1,4 +1,4 @@
-// One port of an RDMA device, open: what everything else of the transport is made on.
+// An open port of an RDMA device, on which the rest of the transport is built.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace npushmem::verbs {
 
 class OpenedPort {
 public:
-    // The error names device and port, what was called, and what to change.
+    // The error names the device, the port, the failed call and the remedy.
     static Result<std::unique_ptr<OpenedPort>> open(Library library, const npushmem_device& which,
                                                     const VerbsSettings& settings);
 
@@ -35,26 +35,25 @@ public:
     [[nodiscard]] bool ethernet() const { return port_.link_layer == IBV_LINK_LAYER_ETHERNET; }
     // "rxe0:1 (RoCE v2 ::ffff:10.77.0.1)"
     [[nodiscard]] const std::string& name() const { return name_; }
-    // Reads and atomics of one queue pair that may be under way at a time.
+    // The maximum number of reads and atomics in flight of one queue pair.
     [[nodiscard]] std::uint8_t max_rd_atomic() const;
-    // What peers may do: IBV_ACCESS_REMOTE_x. A device without atomics may refuse what asks for them.
+    // The access of peers: IBV_ACCESS_REMOTE_x. A device without atomics may reject the flag for atomics.
     [[nodiscard]] int remote_access() const;
     [[nodiscard]] std::uint64_t registered_bytes() const { return registered_bytes_; }
 
-    // What peers know of the port and is not so any more, a clause for people; empty: all is as it was when it was
-    // opened.
+    // Changes since the port was opened that invalidate what peers know of it, as a clause for people; empty: none.
     [[nodiscard]] std::string describe_changes() const;
 
-    // Registers memory; the error says which limit was met and how to raise it.
+    // Registers memory. The error names the limit that was reached and how to raise it.
     Result<Owned<ibv_mr>> register_memory(void* base, std::uint64_t bytes, int access);
-    // What is asked for room when there is none to register more, in the device or under the process' limit. True: it
-    // gave some up.
+    // Sets a callback that frees registrations when the limit of the device or of the process is reached. It returns
+    // true when it freed some.
     void set_reclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
 
 private:
     OpenedPort(Library library, const VerbsSettings& settings) : library_(std::move(library)), settings_(settings) {}
     Status open_device(const npushmem_device& which);
-    // All addresses of the port.
+    // All addresses (GIDs) of the port.
     [[nodiscard]] Result<std::vector<ibv_gid_entry>> addresses() const;
     Status find_addresses();
     Status find_pkey();
@@ -74,14 +73,14 @@ private:
     int cq_entries_ = 0;
     std::uint64_t registered_bytes_ = 0;
     std::function<bool()> reclaim_;
-    // Given back in the reverse order.
+    // Destroyed in reverse order.
     Owned<ibv_context> context_;
     Owned<ibv_pd> pd_;
     Owned<ibv_comp_channel> channel_;
     Owned<ibv_cq> cq_;
 };
 
-// What an error of a registration means: the limit of locked memory, if that is what it was.
+// A hint for a failed registration: the limit of locked memory, if that is the cause.
 std::string registration_hint(int error, std::uint64_t registered_already);
 
 }  // namespace npushmem::verbs

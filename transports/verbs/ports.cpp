@@ -21,7 +21,7 @@
 namespace npushmem::verbs {
 namespace {
 
-// The device's own folder in the system's tree has the name of its PCI address, if it is one of PCI.
+// The name of the device's folder in sysfs is its PCI address, for a PCI device.
 std::string pci_address_of(const ibv_device& device) {
     std::error_code failed;
     const auto target = std::filesystem::read_symlink(std::filesystem::path(device.ibdev_path) / "device", failed);
@@ -108,7 +108,7 @@ Result<std::vector<npushmem_device>> list_ports(VerbsLibrary& library, std::vect
 
 namespace {
 
-// Names of one kind count upwards: mlx5_2 is before mlx5_10.
+// Compares numbers within names by value: mlx5_2 is before mlx5_10.
 auto place_of(const npushmem_device& port) {
     const std::string name = port.name;
     return std::tuple(std::string(port.pci_address), name.size(), name, port.port);

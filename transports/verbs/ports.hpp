@@ -1,4 +1,4 @@
-// The RDMA ports of this machine, as the NIC assignment wants to know them.
+// The RDMA ports of this machine and their rails, for the NIC assignment.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/nic_rails.hpp"
+#include "core/base/rail_pairs.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/transport.h"
 #include "transports/verbs/verbs_library.hpp"
@@ -15,30 +16,30 @@
 
 namespace npushmem::verbs {
 
-// "No such device (19)": what a number in errno means.
+// The text for an errno value: "No such device (19)".
 std::string text_of_error(int error);
 
-// In the order of the library; a device that cannot be opened is left out, and `notes` says why. Nothing stays open.
+// The ports in the order of the library. Skips devices that cannot be opened; `notes` gives the reasons. Leaves nothing
+// open.
 Result<std::vector<npushmem_device>> list_ports(VerbsLibrary& library, std::vector<std::string>& notes);
 
-// Bits per second, as active_width and active_speed of a port encode them; 0: unknown.
+// Bits per second for the active_width and active_speed of a port; 0: unknown.
 std::uint64_t rate_of(std::uint8_t width, std::uint8_t speed);
 
 // "rxe0:1"
 std::string name_of(const npushmem_device& port);
 
-// The rail of each RDMA port of this host (core/base/rail_pairs.hpp).
-
-// Without a subnet: the number that an entry gives the port, or its place among all ports in the order of PCI address,
-// name and port, ports that are down included. Fails with Code::config as configured_rails does.
+// The rail of each RDMA port of this host (core/base/rail_pairs.hpp), without its subnet: the number that an entry
+// gives it, or its position among all ports, including ports that are down, ordered by PCI address, name and port.
+// Fails with Code::config as configured_rails does.
 Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> ports,
                                            std::span<const NicRailEntry> entries);
 
-// The subnets of this host's interfaces, as ranges that begin with the interface's own address.
+// The subnets of this host's interfaces, as ranges that start with the interface's address.
 std::vector<GidRange> host_subnets();
 
-// The bits of the address that are its subnet's; 0: unknown. On InfiniBand the prefix, on Ethernet what the interface
-// with this address says. Addresses of the link are the same everywhere and say nothing.
+// The length of the address's subnet prefix; 0: unknown. On InfiniBand that of the GID prefix, on Ethernet that of the
+// interface with this address. Link-local addresses are the same everywhere and have no known subnet.
 unsigned subnet_bits(const ibv_gid& gid, bool ethernet, std::span<const GidRange> subnets);
 
 }  // namespace npushmem::verbs

@@ -56,8 +56,7 @@ void RegistrationCache::clear_refused(const AddressRange& pages) {
         if (each.pages.overlaps(pages)) each.refused = false;
 }
 
-// What happens to the pages from here on is told by the next look at the changes. Others make room only for what can
-// be registered.
+// The next check reports changes of the pages from here on. Evicts others only for memory that can be registered.
 RegistrationCache::Registration RegistrationCache::insert(CacheCandidate& candidate) {
     const AddressRange pages = candidate.pages;
     const std::uint64_t bytes = pages.end - pages.begin;

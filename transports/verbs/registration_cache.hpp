@@ -1,4 +1,4 @@
-// Tells which of a process' watched memory is no longer what it was: unmapped, moved, or emptied.
+// A cache of registrations of the program's memory, and the watch that invalidates them.
 #pragma once
 
 #include <array>
@@ -21,15 +21,16 @@ struct AddressRange {
     friend bool operator==(const AddressRange&, const AddressRange&) = default;
 };
 
+// Reports which watched memory of the process was unmapped, moved or emptied.
 class MemoryWatch {
 public:
-    // How far a reader of the changes is.
+    // The position of a reader in the sequence of changes.
     using Position = std::uint64_t;
     using ChangeHandler = std::function<void(const AddressRange&)>;
     enum class ChangesResult {
         all,
-        in_progress,  // a change is going on, and is told later: nothing that is watched may be taken for unchanged now
-        overflow,  // more than are remembered: nothing that is watched since before may be taken for unchanged any more
+        in_progress,  // a change is in progress and is reported later: no watched memory counts as unchanged now
+        overflow,     // changes were lost: no memory watched so far counts as unchanged any more
     };
 
     MemoryWatch() = default;
@@ -37,32 +38,32 @@ public:
     MemoryWatch& operator=(const MemoryWatch&) = delete;
     virtual ~MemoryWatch() = default;
 
-    // Whole pages. From here on what happens to them is told, until they are unmapped. False: of this memory it cannot.
+    // Watches whole pages and reports their changes until they are unmapped. False: this memory cannot be watched.
     virtual bool watch(const AddressRange& pages) = 0;
     [[nodiscard]] virtual Position now() = 0;
-    // Calls `gone` for every change since `position`, and moves that up.
+    // Calls `gone` for each change since `position`, and advances `position`.
     virtual ChangesResult changes(Position& position, const ChangeHandler& gone) = 0;
 };
 
-// Registrations of the program's own memory that are kept for the next transfer of the same buffer. A buffer is kept
-// when it is used for the second time, as long as a watch tells what becomes of its pages: a registration that outlives
-// them would send what used to be there. Without a watch nothing is kept.
+// Caches registrations of the program's own memory for later transfers of the same buffer. The cache keeps a buffer
+// from its second use on, for as long as the watch reports changes of its pages: a stale registration would transfer
+// the old pages. Without a watch it keeps nothing.
 //
-// What is kept is bounded in bytes and in number; what was not used for the longest goes first, and everything that is
-// not in use when there is no room to register more (RegistrationCaches).
+// The cache is limited in bytes and in number. It evicts the least recently used registration, and all unused ones when
+// no more memory can be registered (RegistrationCaches).
 class RegistrationCache {
 public:
     using Registration = std::shared_ptr<ibv_mr>;
 
-    // `watch` may be null. `max_bytes` 0: nothing is kept. `port` outlives the cache and what it gave.
+    // `watch` may be null. `max_bytes` 0: keep nothing. `port` outlives the cache and its registrations.
     RegistrationCache(OpenedPort& port, std::shared_ptr<MemoryWatch> watch, std::uint64_t max_bytes)
         : port_(port), watch_(std::move(watch)), max_bytes_(max_bytes) {
         if (watch_) position_ = watch_->now();
     }
 
-    // For both directions of transfers. Null: this buffer is not kept, and to be registered for this once.
+    // A registration for both directions. Null: the buffer is not cached; register it for this transfer.
     Registration find(const void* begin, std::uint64_t bytes);
-    // True: something was given up.
+    // Drops the unused registrations. True when it dropped some.
     bool drop_unused();
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
@@ -73,16 +74,16 @@ private:
     struct CachedRegistration {
         AddressRange pages;
         Registration registration;
-        std::uint64_t used = 0;  // when, in uses
+        std::uint64_t used = 0;  // time of the last use, in uses
     };
     struct CacheCandidate {
         AddressRange pages;
-        bool refused = false;  // they cannot be watched or registered, as long as they are what they are
+        bool refused = false;  // these pages cannot be watched or registered, until they change
     };
-    using Entries = std::map<std::uintptr_t, CachedRegistration>;  // by their begin; they do not overlap
+    using Entries = std::map<std::uintptr_t, CachedRegistration>;  // by begin; disjoint
 
     bool drop_changed();
-    // Null, and remembered, when they are seen for the first time.
+    // Null when the pages are seen for the first time; then records them.
     CacheCandidate* find_candidate(const AddressRange& pages);
     Registration insert(CacheCandidate& candidate);
     void clear_refused(const AddressRange& pages);
@@ -97,19 +98,17 @@ private:
     Entries entries_;
     std::uint64_t bytes_ = 0;
     std::uint64_t uses_ = 0;
-    std::array<CacheCandidate, 64> candidates_{};  // buffers that were not kept, the latest
+    std::array<CacheCandidate, 64> candidates_{};  // the latest buffers that were not kept
     std::size_t next_candidate_ = 0;
 };
 
-// The caches of all ports of a PE. The limit of locked memory is the process', so whoever has no room to register more
-// asks all of them for some.
-
-// One thread at a time, as its ports have one transport.
+// The caches of all ports of a PE. The limit of locked memory applies to the process, so a port that cannot register
+// more frees unused registrations of all ports. One thread at a time calls, because the ports belong to one transport.
 class RegistrationCaches {
 public:
-    // Asked from here on, for as long as its port has it.
+    // Adds a cache, for as long as its port owns it.
     void add(const std::shared_ptr<RegistrationCache>& cache) { caches_.push_back(cache); }
-    // True: something was given up.
+    // Drops the unused registrations of all caches. True when it dropped some.
     bool drop_unused() {
         bool dropped = false;
         std::erase_if(caches_, [&](const auto& each) {

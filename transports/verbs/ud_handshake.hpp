@@ -1,4 +1,4 @@
-// Sends and receives connect messages: datagrams, of which any may get lost.
+// Sends and receives connect messages, as datagrams that may be lost.
 #pragma once
 
 #include <map>
@@ -12,24 +12,24 @@ namespace npushmem::verbs {
 
 class UdHandshake {
 public:
-    // `port` outlives the greeter.
+    // `port` outlives this object.
     static Result<std::unique_ptr<UdHandshake>> open(OpenedPort& port);
 
     [[nodiscard]] std::uint32_t number() const { return pair_->qp_num; }
-    // What it never has more of under way.
+    // The maximum number of its outstanding completions.
     static constexpr int max_completions = 96;
-    // Where there is no room the message counts as lost. An error: there is no route to the peer.
+    // Without room the message counts as lost. An error means that there is no route to the peer.
     Status send(const PortAddress& to, const ConnectMessage& message);
-    // Of a completion of kind handshake_receive; nothing when it was none of ours.
+    // The message of a handshake_receive completion; empty when it is not a message of this job.
     std::optional<ConnectMessage> received(const ibv_wc& completion);
-    // Of a completion of kind handshake_send.
+    // Handles a handshake_send completion.
     void sent(const ibv_wc& completion);
 
 private:
     static constexpr std::size_t receives = 64;
     static constexpr std::size_t sends = 32;
-    static constexpr std::size_t route_header_bytes = 40;  // in front of every datagram
-    static constexpr std::uint32_t key = 0x4e505348;       // that datagrams of npushmem bear
+    static constexpr std::size_t route_header_bytes = 40;  // before every datagram
+    static constexpr std::uint32_t key = 0x4e505348;       // Q_Key of npushmem's datagrams
 
     explicit UdHandshake(OpenedPort& port) : port_(port) {}
     Status make_pair();

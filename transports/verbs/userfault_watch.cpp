@@ -25,7 +25,7 @@
 namespace npushmem::verbs {
 namespace {
 
-constexpr std::size_t longest_line = 8192;  // a path may have 4096 bytes, and escapes within
+constexpr std::size_t longest_line = 8192;  // a path has at most 4096 bytes plus escapes
 
 std::optional<ProcessMapping> parsed(const char* line) {
     ProcessMapping out;
@@ -38,7 +38,7 @@ std::optional<ProcessMapping> parsed(const char* line) {
     return out;
 }
 
-// False: `each` has seen enough. Leaves the line that is not complete.
+// False when `each` returned false. Leaves the incomplete last line.
 bool take_lines(std::array<char, longest_line>& text, std::size_t& used,
                 const std::function<bool(const ProcessMapping&)>& each) {
     char* line = text.data();
@@ -82,8 +82,8 @@ bool is_private_anonymous(const AddressRange& pages) {
 
 namespace {
 
-// Of Linux 5.18. Asked for as the sign of a kernel that counts the changes under way: before 5.15 one that ends hid the
-// others.
+// A feature of Linux 5.18. It is requested as the sign of a kernel that counts changes in progress: before 5.15 the end
+// of one change hid the others.
 constexpr std::uint64_t exact_address = 1 << 11;
 constexpr std::uint64_t wanted =
     UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | exact_address;
@@ -102,16 +102,16 @@ Result<std::unique_ptr<UserfaultWatch>> UserfaultWatch::open() {
     api.api = UFFD_API;
     api.features = wanted;
     if (::ioctl(out->descriptor_, UFFDIO_API, &api) != 0)
-        return refused("userfaultfd's events of memory (Linux 5.18 has them)");
+        return refused("userfaultfd's memory events (they need Linux 5.18)");
     if (Status s = out->check_usable(); !s.ok()) return s;
     return out;
 }
 
-// Some processors' kernels have the events, but watch no memory without protecting it.
+// On some processors the kernel has the events, but cannot watch memory without protecting it.
 Status UserfaultWatch::check_usable() const {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return refused("a page to try userfaultfd on");
+    if (at == MAP_FAILED) return refused("mmap of a page to test userfaultfd");
     const auto begin = reinterpret_cast<std::uintptr_t>(at);
     Status out;
     if (!register_range({begin, begin + page})) out = refused("userfaultfd on a page of memory");
@@ -120,7 +120,7 @@ Status UserfaultWatch::check_usable() const {
     return out;
 }
 
-// The joiner may unmap a stack that was watched: it waits for nobody then.
+// The joining thread may unmap a watched stack, so it must not wait for an event reader.
 UserfaultWatch::~UserfaultWatch() {
     unwatch_all();
     const std::uint64_t one = 1;
@@ -145,8 +145,8 @@ void UserfaultWatch::run() {
     drain();
 }
 
-// Nothing is watched any more: changes that have begun end, and none begins. One whose event was read ends without
-// another event.
+// Stops watching all memory: changes in progress end, and no change starts. A change whose event was read ends without
+// a further event.
 void UserfaultWatch::drain() {
     pollfd awaited{descriptor_, POLLIN, 0};
     while (is_change_in_progress()) {
@@ -156,8 +156,8 @@ void UserfaultWatch::drain() {
     }
 }
 
-// The change ends in the kernel when its event has been read: who finds none going on after that must find `reading_`
-// true, or the change in `changes_`.
+// A change ends in the kernel when its event has been read. A caller that then finds no change in progress must find
+// `reading_` true, or the change in `changes_`.
 void UserfaultWatch::read_events() {
     std::array<uffd_msg, 16> events;
     reading_.store(true, std::memory_order_seq_cst);  // partner: the load in changes()
@@ -174,17 +174,17 @@ void UserfaultWatch::read_events() {
     reading_.store(false, std::memory_order_seq_cst);  // partner: the load in changes()
 }
 
-// A reader that has found `count_` below the number of a change plus `max_changes` has read that change whole: the one
-// that takes its place is written after `count_` has got there.
+// A reader that finds `count_` below the number of a change plus `max_changes` has read that change completely: its
+// slot is overwritten only after `count_` has reached that sum.
 void UserfaultWatch::record_change(const AddressRange& gone) {
-    const std::uint64_t number = count_.load(std::memory_order_relaxed);  // this thread's own
+    const std::uint64_t number = count_.load(std::memory_order_relaxed);  // only this thread writes it
     Change& change = changes_[number % max_changes];
     change.begin.store(gone.begin, std::memory_order_seq_cst);  // partner: the loads in changes()
     change.end.store(gone.end, std::memory_order_seq_cst);
     count_.store(number + 1, std::memory_order_seq_cst);  // partner: the load in now()
 }
 
-// What is moved takes its watch along, and what it grows by has it as well.
+// Moved memory keeps its watch, also on the part by which it grows.
 void UserfaultWatch::unwatch_mapping_at(std::uintptr_t address) const {
     const auto unwatch = [&](const ProcessMapping& mapping) {
         if (mapping.pages.end <= address) return true;
@@ -214,10 +214,10 @@ bool UserfaultWatch::watch(const AddressRange& pages) {
     return register_range(pages);
 }
 
-// Whole mappings: one that has grown is watched beyond what was asked for. What another userfaultfd has cannot be
-// registered, and is left to it: kernels let anybody unregister it.
+// Operates on whole mappings: a mapping that has grown is watched beyond the requested range. Memory that belongs to
+// another userfaultfd cannot be registered and is left to it: kernels let any process unregister it.
 void UserfaultWatch::unwatch_all() {
-    skipped_ += max_changes + 1;  // nobody may rely on what was watched so far
+    skipped_ += max_changes + 1;  // invalidates everything watched so far
     std::sort(watched_.begin(), watched_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
     auto next = watched_.begin();
     const auto was_watched = [&](const AddressRange& pages) {
@@ -234,7 +234,7 @@ void UserfaultWatch::unwatch_all() {
     watched_.clear();
 }
 
-// A call that is wrong whatever happens, but tells of a change first.
+// An invalid call, which reports a change in progress before its own error.
 bool UserfaultWatch::is_change_in_progress() const {
     uffdio_writeprotect nothing{};
     return ::ioctl(descriptor_, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno == EAGAIN;
@@ -244,7 +244,7 @@ UserfaultWatch::Position UserfaultWatch::now() {
     return skipped_ + count_.load(std::memory_order_seq_cst);  // partner: the store in record_change()
 }
 
-// In this order: a change that has ended is being read, or was noted.
+// The order matters: a change that has ended is being read or is recorded.
 MemoryWatch::ChangesResult UserfaultWatch::changes(Position& position, const ChangeHandler& gone) {
     const bool going_on =
         is_change_in_progress() || reading_.load(std::memory_order_seq_cst);  // partner: read_events()

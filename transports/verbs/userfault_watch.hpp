@@ -1,4 +1,4 @@
-// The mappings of this process, as /proc/self/maps has them.
+// A MemoryWatch by the kernel's userfaultfd, and the mappings of this process (/proc/self/maps).
 #pragma once
 
 #include <array>
@@ -15,31 +15,31 @@ namespace npushmem::verbs {
 
 struct ProcessMapping {
     AddressRange pages;
-    bool private_anonymous = false;  // nobody else's, and no file's
+    bool private_anonymous = false;  // private, and not of a file
 };
 
-// Calls `each` in the order of the addresses until it returns false. Takes and gives back no memory of its own: who
-// holds malloc's locks may wait for the caller. Any thread; what changes meanwhile is seen before or after the change.
+// Calls `each` in address order until it returns false. Allocates and frees no memory, because a thread that holds
+// malloc's locks may wait for the caller. Any thread may call. A concurrent change is seen either before or after it.
 void for_each_mapping(const std::function<bool(const ProcessMapping&)>& each);
 
-// Is all of it private memory that is no file's?
+// True when all of the range is private memory without a file.
 bool is_private_anonymous(const AddressRange& pages);
 
-// The kernel's userfaultfd as a watch over private anonymous memory: stacks, heaps, what malloc gives. No right is
-// needed, but some containers forbid the call. No fault is ever delivered, as no page is protected.
+// The kernel's userfaultfd as a watch over private anonymous memory: stacks and malloc's memory. It needs no privilege,
+// but some containers forbid the call. No page is protected, so no fault is delivered.
 //
-// Who unmaps watched memory is held in the kernel until the event has been read. So a thread reads them, which takes no
-// lock and no memory: whoever is held may have malloc's locks, or may be a signal's handler on top of any function of
-// this class. A change that has begun and whose event has not been read yet shows by an error of other calls, so that
+// The kernel blocks a thread that unmaps watched memory until the event is read. So a thread of this class reads
+// events, and takes no lock and no memory: the blocked thread may hold malloc's locks, or may be a signal handler on
+// top of any function of this class. While a change is in progress, other calls fail with a certain error, so that
 // `changes` misses none.
 //
-// A child of a fork has the same userfaultfd, so closing it need not end it. Before the thread ends nothing is watched
-// any more, and nobody waits for it.
+// A child of fork shares the userfaultfd, so closing it may not end it. So before the thread ends it stops watching all
+// memory, and nothing blocks.
 //
 // One thread at a time calls, any thread.
 class UserfaultWatch final : public MemoryWatch {
 public:
-    // The error says why there is none.
+    // The error says why no watch is available.
     static Result<std::unique_ptr<UserfaultWatch>> open();
     ~UserfaultWatch() override;
 
@@ -47,8 +47,8 @@ public:
     Position now() override;
     ChangesResult changes(Position& position, const ChangeHandler& gone) override;
 
-    // With one more than these everything is forgotten, and watched anew from its next use on: each may be a mapping of
-    // its own, of which the kernel has a limited number.
+    // Watching one range more drops all of them; they are watched again at their next use. Each range may be a mapping
+    // of its own, and the kernel limits the number of mappings.
     static constexpr std::size_t max_watched = 4096;
 
 private:
@@ -64,7 +64,7 @@ private:
     bool register_range(const AddressRange& pages) const;
     bool unregister_range(const AddressRange& pages) const;
     void unwatch_all();
-    // The thread's
+    // Functions of the thread
     void run();
     void read_events();
     void drain();
@@ -74,15 +74,15 @@ private:
 
     int descriptor_;
     int stop_;
-    // What the thread tells the caller. `reading_` is true from before an event is read until it is in `changes_` and
-    // what it moved is watched no longer.
+    // State that the thread publishes to the caller. `reading_` is true from before an event is read until it is in
+    // `changes_` and the memory that it moved is no longer watched.
     std::atomic<bool> reading_{false};
     std::array<Change, max_changes> changes_;  // the latest
-    std::atomic<std::uint64_t> count_{0};      // of changes so far
-    // The caller's
-    Position skipped_ = 0;               // positions that no change has
-    std::vector<AddressRange> watched_;  // and what may no longer be
-    std::thread thread_;                 // from the first watch on
+    std::atomic<std::uint64_t> count_{0};      // number of changes so far
+    // State of the caller
+    Position skipped_ = 0;               // positions without a change
+    std::vector<AddressRange> watched_;  // including ranges that may no longer exist
+    std::thread thread_;                 // started by the first watch
 };
 
 }  // namespace npushmem::verbs

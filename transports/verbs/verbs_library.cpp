@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-// The header has macros of these names; what is loaded here are the functions.
+// The header defines macros with these names, but the functions are needed.
 #undef ibv_query_port
 #undef ibv_reg_mr
 
@@ -52,7 +52,7 @@ public:
     int close_device(ibv_context* context) override { return f_.close_device(context); }
     int query_device(ibv_context* context, ibv_device_attr* out) override { return f_.query_device(context, out); }
     int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) override {
-        *out = {};  // an older library fills in less
+        *out = {};  // an older library sets fewer fields
         return f_.query_port(context, port, out);
     }
     ssize_t query_gid_table(ibv_context* context, ibv_gid_entry* out, std::size_t max_entries) override {
@@ -81,7 +81,7 @@ public:
     ibv_ah* create_ah(ibv_pd* pd, ibv_ah_attr* to) override { return f_.create_ah(pd, to); }
     int destroy_ah(ibv_ah* ah) override { return f_.destroy_ah(ah); }
 
-    // These go to the device's driver at once, by functions that the header has whole.
+    // These calls go directly to the device's driver, through inline functions of the header.
     int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) override { return ibv_post_send(qp, first, bad); }
     int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) override { return ibv_post_recv(qp, first, bad); }
     int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) override {
@@ -111,7 +111,7 @@ private:
     Functions f_;
 };
 
-// Finds functions by name, and remembers the first that is missing.
+// Looks up functions by name and records the first missing one.
 class Finder {
 public:
     explicit Finder(void* library) : library_(library) {}
@@ -165,7 +165,7 @@ void find_queues(Finder& finder, Functions& f) {
 }  // namespace
 
 Result<Library> load_library(const char* file) {
-    // The drivers that the library opens stay in the process, and so must it.
+    // The drivers that the library opens stay in the process, so the library must stay too.
     void* const opened = ::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (opened == nullptr) {
         const char* const why = ::dlerror();
@@ -179,7 +179,7 @@ Result<Library> load_library(const char* file) {
     find_queues(finder, functions);
     if (finder.missing() == nullptr) return Library(std::make_shared<LoadedLibrary>(functions));
     return Status{Code::unreachable,
-                  fmt::format("{} is too old: it has no {} (rdma-core 32 or newer is needed)", file, finder.missing())};
+                  fmt::format("{} is too old: it lacks {} (rdma-core 32 or newer is needed)", file, finder.missing())};
 }
 
 Code code_of(ibv_wc_status status) {
@@ -200,9 +200,9 @@ const char* hint_for(ibv_wc_status status) {
         case IBV_WC_RETRY_EXC_ERR:
             return "the peer's port did not acknowledge in time: has the process or host gone, is a cable or switch "
                    "down, does RoCE's traffic class match the network? NPUSHMEM_IB_TIMEOUT and NPUSHMEM_IB_RETRY_COUNT "
-                   "say how long it is tried";
+                   "set the number and time of retries";
         case IBV_WC_REM_ACCESS_ERR:
-            return "the peer's key does not allow it: its memory was deregistered or freed meanwhile";
+            return "the peer's key does not allow it: the peer has deregistered or freed the memory";
         case IBV_WC_REM_INV_REQ_ERR:
         case IBV_WC_REM_OP_ERR: return "the peer's port cannot carry it out; the kernel's log there may say more";
         case IBV_WC_LOC_PROT_ERR: return "memory of this PE is not registered (any more)";

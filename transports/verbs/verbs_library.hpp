@@ -1,7 +1,7 @@
-// The functions of libibverbs that the transport uses, as an interface: tests put a fake in its place, and a machine
-// without the library runs everything else.
+// The functions of libibverbs that the transport uses, as an interface: tests replace it by a fake, and a machine
+// without the library can run all other transports.
 //
-// Names, arguments and results are those of the functions ibv_<name>: null with errno, or the number of the error.
+// Names, arguments and results are those of the functions ibv_<name>: null with errno, or an error number.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -52,9 +52,9 @@ public:
     virtual int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) = 0;
     virtual int poll_cq(ibv_cq* cq, int max_entries, ibv_wc* out) = 0;
     virtual int req_notify_cq(ibv_cq* cq, bool solicited_only) = 0;
-    // As get_cq_event followed by ack_cq_events of that one. The channel's descriptor does not block.
+    // get_cq_event followed by ack_cq_events for that event. The descriptor of the channel is non-blocking.
     virtual int take_cq_event(ibv_comp_channel* channel) = 0;
-    // As get_async_event followed by ack_async_event. The context's descriptor does not block.
+    // get_async_event followed by ack_async_event. The descriptor of the context is non-blocking.
     virtual int take_async_event(ibv_context* context, ibv_async_event* out) = 0;
 
     virtual const char* wc_status_str(ibv_wc_status status) = 0;
@@ -63,20 +63,17 @@ public:
 
 using Library = std::shared_ptr<VerbsLibrary>;
 
-// An object of the library that is given back when its owner goes.
+// Owns an object of the library and destroys it.
 template <class Object>
 using Owned = std::unique_ptr<Object, std::function<void(Object*)>>;
 
-// libibverbs as this machine has it.
-
-// The error says which file, or which function of it, is missing, and what to install.
+// Loads libibverbs. The error names the missing file or function, and the packages to install.
 Result<Library> load_library(const char* file = "libibverbs.so.1");
 
-// What the status of a failed work request means.
-
+// The Code for the status of a work request.
 Code code_of(ibv_wc_status status);
 
-// A clause in which the user finds what to look at; empty: nothing is known.
+// A hint, as a clause for people, about the cause of a failure; empty: unknown.
 const char* hint_for(ibv_wc_status status);
 
 }  // namespace npushmem::verbs

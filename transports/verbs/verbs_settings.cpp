@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::verbs {
 namespace {
@@ -33,7 +34,7 @@ Result<GidRange> GidRange::parse(const std::string& text) {
         slash == text.size() ? Result<std::int64_t>(max_bits) : parse_integer(text.substr(slash + 1), 0, max_bits);
     if ((!is_ipv4 && ::inet_pton(AF_INET6, address.c_str(), out.first_.data()) != 1) || !given.ok())
         return Status{Code::config,
-                      fmt::format("'{}' is no range of addresses such as 10.1.0.0/16 or 2001:db8::/32", text)};
+                      fmt::format("'{}' is not an address range such as 10.1.0.0/16 or 2001:db8::/32", text)};
     out.bits_ = gid_bits - max_bits + static_cast<unsigned>(given.value());
     if (!is_ipv4) return out;
     out.first_[10] = out.first_[11] = 0xff;
@@ -51,7 +52,7 @@ bool GidRange::has(std::span<const std::uint8_t, 16> gid) const {
 
 namespace {
 
-// Reads rows one after the other; the first that is wrong is kept.
+// Reads variables and keeps the first error.
 class Reader {
 public:
     explicit Reader(const Host& host) : host_(host) {}
@@ -62,7 +63,7 @@ public:
         if (!parsed.ok()) return fail(name, parsed.status().message());
         into = static_cast<Number>(parsed.value());
     }
-    // One of `words`, any case; its index.
+    // Reads one of `words`, in any case, as its index.
     template <std::size_t count>
     void word(const char* name, const std::array<const char*, count>& words, std::size_t& into) {
         const std::string given = lowercase(text(name, words[into]));
@@ -71,7 +72,7 @@ public:
                 into = i;
                 return;
             }
-        fail(name, fmt::format("'{}' is none of {}", given, fmt::join(words, ", ")));
+        fail(name, fmt::format("'{}' is invalid; expected one of: {}", given, fmt::join(words, ", ")));
     }
     void boolean(const char* name, bool& into) {
         const auto parsed = parse_bool(text(name, into ? "1" : "0"));
@@ -82,7 +83,7 @@ public:
         const auto parsed = parse_size(text(name, std::to_string(into)));
         if (!parsed.ok()) return fail(name, parsed.status().message());
         if (parsed.value().value < low || !std::has_single_bit(parsed.value().value))
-            return fail(name, fmt::format("{} is no power of two of at least {}", format_size(parsed.value().value),
+            return fail(name, fmt::format("{} is not a power of two of at least {}", format_size(parsed.value().value),
                                           format_size(low)));
         into = parsed.value().value;
     }
@@ -91,7 +92,7 @@ public:
         if (!parsed.ok()) return fail(name, parsed.status().message());
         into = parsed.value().value;
     }
-    // Or 0.
+    // Also accepts 0.
     void size_or_none(const char* name, std::uint64_t low, std::uint64_t& into) {
         const auto parsed = parse_size(text(name, std::to_string(into)));
         if (parsed.ok() && parsed.value().value == 0)
@@ -118,15 +119,16 @@ void read_pkey(Reader& reader, std::uint16_t& into) {
     const unsigned long value = std::strtoul(given.c_str(), &end, 0);
     const bool begins_with_digit = !given.empty() && given.front() >= '0' && given.front() <= '9';
     if (!begins_with_digit || *end != '\0' || value > 0xffff)
-        return reader.fail("IB_PKEY", fmt::format("'{}' is no partition key: 0x0001 to 0xffff, or 0 for the port's "
-                                                  "first",
-                                                  given));
+        return reader.fail("IB_PKEY",
+                           fmt::format("'{}' is not a partition key; expected 0x0001 to 0xffff, or 0 for the "
+                                       "port's first",
+                                       given));
     into = static_cast<std::uint16_t>(value);
 }
 
 void read_range(Reader& reader, std::optional<GidRange>& into) {
     const std::string given = reader.text("IB_ADDR_RANGE", "");
-    // All addresses of IPv6 is how others write that any will do, of either family.
+    // Other programs use ::/0 for any address, of either family.
     if (given.empty() || given == "::/0") return;
     auto parsed = GidRange::parse(given);
     if (!parsed.ok()) return reader.fail("IB_ADDR_RANGE", parsed.status().message());
@@ -136,7 +138,7 @@ void read_range(Reader& reader, std::optional<GidRange>& into) {
 void read_mtu(Reader& reader, int& into) {
     reader.integer("IB_MTU", 0, 4096, into);
     if (into != 0 && (into < 256 || !std::has_single_bit(static_cast<unsigned>(into))))
-        reader.fail("IB_MTU", fmt::format("{} is none of 0, 256, 512, 1024, 2048, 4096", into));
+        reader.fail("IB_MTU", fmt::format("{} is invalid; expected one of: 0, 256, 512, 1024, 2048, 4096", into));
 }
 
 NativeAtomics read_atomics(Reader& reader) {
@@ -205,7 +207,7 @@ Result<ibv_gid_entry> by_index(std::span<const ibv_gid_entry> table, int index) 
     });
     if (found != table.end()) return *found;
     return Status{Code::config,
-                  fmt::format("NPUSHMEM_IB_GID_INDEX={}: the port has no such address, but {}", index, list(table))};
+                  fmt::format("NPUSHMEM_IB_GID_INDEX={}: the port has no such address; it has {}", index, list(table))};
 }
 
 }  // namespace
@@ -236,7 +238,7 @@ Result<ibv_gid_entry> choose_gid(std::span<const ibv_gid_entry> table, bool ethe
     for (const auto& entry : table) {
         const bool wanted = settings.range ? settings.range->has(entry.gid.raw) : is_ipv4(entry.gid) == want_ipv4;
         if (entry.gid_type != type || !wanted) continue;
-        // Routers do not forward addresses of the link.
+        // Routers do not forward link-local addresses.
         if (best == nullptr || (is_link_local(best->gid) && !is_link_local(entry.gid))) best = &entry;
     }
     if (best != nullptr) return *best;

@@ -1,4 +1,4 @@
-// A range of addresses, such as 10.1.0.0/16, of which a port's is to be one.
+// Settings of the verbs transport, and the choice of a port's address (GID) by them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,14 +17,15 @@
 
 namespace npushmem::verbs {
 
+// A range of addresses, such as 10.1.0.0/16, from which a port's address is chosen.
 class GidRange {
 public:
-    // "10.1.0.0/16", "2001:db8::/32", or an address alone. The error says what is accepted.
+    // Parses "10.1.0.0/16", "2001:db8::/32" or a single address. The error lists the accepted forms.
     static Result<GidRange> parse(const std::string& text);
 
-    // An IPv4 address is as GIDs have it, ::ffff:10.1.2.3.
+    // IPv4 addresses have the form that GIDs use, ::ffff:10.1.2.3.
     [[nodiscard]] bool has(std::span<const std::uint8_t, 16> gid) const;
-    // Is this the address that the range was written with?
+    // True for the address in the text of the range.
     [[nodiscard]] bool begins_with(std::span<const std::uint8_t, 16> gid) const {
         return std::equal(first_.begin(), first_.end(), gid.begin());
     }
@@ -34,54 +35,51 @@ public:
 private:
     std::string text_;
     std::array<std::uint8_t, 16> first_{};
-    unsigned bits_ = 0;  // that count
+    unsigned bits_ = 0;  // prefix length
 };
 
-// What the user chose for the verbs transport.
 enum class AddressFamily { ipv4, ipv6 };
 
-// Who carries out 64-bit additions and compare-and-swap?
+// Who carries out 64-bit add and compare-and-swap.
 enum class NativeAtomics {
     never,        // the target's CPU
-    if_coherent,  // the NIC, where it says that its atomics are atomic with the CPU's
-    always,       // the NIC: the user knows that no CPU touches the words that NICs do
+    if_coherent,  // the NIC, if it reports that its atomics are atomic with the CPU's
+    always,       // the NIC: the user guarantees that no CPU updates the same words
 };
 
 struct VerbsSettings {
     int gid_index = -1;  // -1: by RoCE version and address family
     int roce_version = 2;
     AddressFamily family = AddressFamily::ipv4;
-    std::optional<GidRange> range;  // in place of the family
+    std::optional<GidRange> range;  // replaces the family
     std::uint8_t service_level = 0;
     std::uint8_t traffic_class = 0;
-    std::uint16_t pkey = 0;  // 0: the first of the port
+    std::uint16_t pkey = 0;  // 0: the port's first key
     int mtu = 0;             // bytes; 0: the port's
     std::uint8_t retry_count = 7;
     std::uint8_t timeout = 14;                  // 4.096 us times two to this power
     std::uint32_t queue_depth = 1024;           // work requests
-    std::uint64_t chunk_bytes = 4ULL << 20;     // of memory that is registered at a time
-    std::uint64_t stripe_bytes = 256ULL << 10;  // from so many on, over all ports; 0: never
-    std::uint64_t cache_bytes = 256ULL << 20;   // of the program's memory that stay registered; 0: none
+    std::uint64_t chunk_bytes = 4ULL << 20;     // unit of registration
+    std::uint64_t stripe_bytes = 256ULL << 10;  // minimum size of striped transfers; 0: never
+    std::uint64_t cache_bytes = 256ULL << 20;   // maximum size of cached registrations; 0: none
     NativeAtomics atomics = NativeAtomics::if_coherent;
     std::vector<NicRailEntry> nic_rails;  // of this host's ports
 };
 
-// The error names the variable, its value and what is accepted.
+// The error names the variable, its value and the accepted values.
 Result<VerbsSettings> read_verbs_settings(const Host& host);
 
-// Which of a port's addresses to use, and how it is written for people.
-
-// "::ffff:10.77.0.1" and the like.
+// The address in IPv6 notation: "::ffff:10.77.0.1".
 std::string text_of(const ibv_gid& gid);
-// For people: "10.77.0.1" of an IPv4 address.
+// The address in short form, for people: "10.77.0.1" for IPv4.
 std::string short_text_of(const ibv_gid& gid);
-// Is the address good within its link only, and the same on every link?
+// True for a link-local address, which is valid within its link only.
 bool is_link_local(const ibv_gid& gid);
 // "3: RoCE v2 ::ffff:10.77.0.1".
 std::string text_of(const ibv_gid_entry& entry);
 
-// `table`: the entries of the port. `ethernet`: it speaks RoCE, otherwise InfiniBand. The error lists the table and
-// says which variable to change.
+// Chooses an address of a port. `table`: the addresses of the port. `ethernet`: RoCE, otherwise InfiniBand. The error
+// lists the table and names the variables to change.
 Result<ibv_gid_entry> choose_gid(std::span<const ibv_gid_entry> table, bool ethernet, const VerbsSettings& settings);
 
 }  // namespace npushmem::verbs

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 #include "transports/network/network_transport.hpp"
 #include "transports/verbs/ports.hpp"
 #include "transports/verbs/userfault_watch.hpp"
@@ -14,7 +14,7 @@
 namespace npushmem {
 namespace {
 
-// What of a PE's address has room in NPUSHMEM_ADDRESS_MAX bytes.
+// The number of port addresses that fit into NPUSHMEM_ADDRESS_MAX bytes.
 constexpr std::size_t max_rails = 5;
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<std::unique_ptr<Transport>> VerbsTransport::open(const Host& host, const 
     if (!wire.ok()) return wire.status();
     verbs::VerbsWire& opened = *wire.value();
     opened.use_watch(wire_parameters.watch);
-    // Whoever asks for the best that works is told now, while another can be taken.
+    // With REMOTE_TRANSPORT=auto report an unusable port now, while another transport can be selected.
     if (lowercase(host.config("REMOTE_TRANSPORT", "")) == "auto")
         if (Status usable = opened.check_usable(); !usable.ok()) return usable;
     return std::unique_ptr<Transport>(std::make_unique<VerbsTransport>(params, std::move(wire_parameters), opened,
@@ -60,7 +60,7 @@ Reach VerbsTransport::reach(const npushmem_peer& peer) {
     return out;
 }
 
-// Two devices are atomic with each other only where they are with the CPU.
+// The atomics of two devices are atomic with each other only if they are atomic with the CPU.
 verbs::VerbsSettings VerbsTransport::settings_for(std::span<const std::uint32_t> index) const {
     verbs::VerbsSettings out = wire_parameters_.settings;
     const char* const first = ports_.at(index.front()).name;
@@ -90,12 +90,12 @@ Status VerbsTransport::use_devices(std::span<const std::uint32_t> index) {
     if (index.empty()) return {};
     if (index.size() == 1 && single_ != nullptr) return single_->use_port(index.front());
     for (const std::uint32_t each : index)
-        if (each >= ports_.size()) return {Code::argument, fmt::format("there is no RDMA port {}", each)};
+        if (each >= ports_.size()) return {Code::argument, fmt::format("RDMA port {} does not exist", each)};
     const verbs::VerbsSettings settings = settings_for(index);
     std::vector<network::MultiRailWire::Rail> rails;
     for (const std::uint32_t each : index) {
         if (rails.size() == max_rails) {
-            skip_port(each, fmt::format("a PE uses {} at most", max_rails));
+            skip_port(each, fmt::format("a PE uses at most {} ports", max_rails));
             continue;
         }
         auto rail = open_rail(each, settings);

@@ -1,4 +1,4 @@
-// A network transport over the ports of RDMA devices.
+// The network transport over ports of RDMA devices.
 #pragma once
 
 #include "npushmem/plugin/host.hpp"
@@ -10,18 +10,18 @@ namespace npushmem {
 
 class VerbsTransport final : public network::NetworkTransport {
 public:
-    // What its wires are made with.
+    // The parameters of its wires.
     struct WireParameters {
         Host host;
         verbs::Library library;
         verbs::VerbsSettings settings;
         verbs::LocalPe local_pe;
         std::shared_ptr<verbs::MemoryWatch> watch;  // null: none
-        std::string note;                           // for people; empty: nothing is special
+        std::string note;                           // for people; empty: none
         std::shared_ptr<verbs::RegistrationCaches> caches = std::make_shared<verbs::RegistrationCaches>();
     };
 
-    // `wire` is what `owned` owns.
+    // `owned` owns `wire`.
     VerbsTransport(const npushmem_transport_params& params, WireParameters wire_parameters, verbs::VerbsWire& wire,
                    std::unique_ptr<network::Wire> owned, network::NetworkSettings settings)
         : NetworkTransport(params, std::move(owned), settings),
@@ -32,10 +32,10 @@ public:
 
     Reach reach(const npushmem_peer& peer) override;
     Result<std::vector<npushmem_device>> devices() override { return ports_; }
-    // The first must be usable; others that are not, or of another kind of network, are left out with a word to the
-    // log.
+    // The first port must be usable. Other ports that are unusable or of another kind of network are left out with a
+    // warning.
     Status use_devices(std::span<const std::uint32_t> index) override;
-    // What the wires of a PE with these ports are made with.
+    // The settings of the wires of a PE with these ports.
     [[nodiscard]] verbs::VerbsSettings settings_for(std::span<const std::uint32_t> index) const;
 
 private:
@@ -45,7 +45,7 @@ private:
 
     WireParameters wire_parameters_;
     std::vector<npushmem_device> ports_;
-    verbs::VerbsWire* single_;  // the base's; null: it has rails
+    verbs::VerbsWire* single_;  // the base's wire; null when it has rails
 };
 
 }  // namespace npushmem

@@ -1,5 +1,4 @@
-// Set-up: the port, what is made on it, and memory. Posting is in verbs_wire_post.cpp, what happens by itself in
-// verbs_wire_progress.cpp.
+// Set-up: the port, its objects, and memory. Posting is in verbs_wire_post.cpp, progress in verbs_wire_progress.cpp.
 #include "transports/verbs/verbs_wire.hpp"
 
 #include <fmt/format.h>
@@ -26,8 +25,9 @@ Status no_port(const std::vector<npushmem_device>& ports, const std::vector<std:
     std::string text = "no RDMA device of this machine can be used";
     if (ports.empty() && notes.empty())
         text =
-            "this machine has no RDMA device (ibv_devices lists them; a NIC's module, such as mlx5_ib, or rdma_rxe for "
-            "RoCE in software, makes them)";
+            "this machine has no RDMA device (ibv_devices lists them; the module of a NIC, such as mlx5_ib, or "
+            "rdma_rxe for "
+            "RoCE in software, creates them)";
     if (!ports.empty())
         text = fmt::format("no RDMA port is active: {} {} down; rdma link shows why", list(ports),
                            ports.size() == 1 ? "is" : "are");
@@ -37,7 +37,7 @@ Status no_port(const std::vector<npushmem_device>& ports, const std::vector<std:
 
 bool active(const npushmem_device& port) { return port.state == NPUSHMEM_PORT_ACTIVE; }
 
-// The active port for the PE of this index, in turn.
+// The active port for the PE of this index, round robin.
 std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index) {
     std::vector<std::size_t> usable;
     for (std::size_t i = 0; i < ports.size(); ++i)
@@ -45,7 +45,7 @@ std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index)
     return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
 }
 
-// Of what a peer has for each of its ports, one behind the other; nothing when there is less.
+// The part of one port in the concatenated data of a peer's ports; empty when the data is too short.
 std::span<const std::byte> of_port(std::span<const std::byte> bytes, std::size_t port, std::size_t length) {
     if (bytes.size() % length != 0 || bytes.size() / length <= port) return {};
     return bytes.subspan(port * length, length);
@@ -91,8 +91,8 @@ Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsS
 
 Status VerbsWire::use_port(std::size_t index) {
     if (index >= ports_.size())
-        return {Code::argument,
-                fmt::format("there is no RDMA port {}: only {} ({})", index, ports_.size(), list(ports_))};
+        return {Code::argument, fmt::format("RDMA port {} does not exist; this machine has {} ({})", index,
+                                            ports_.size(), list(ports_))};
     if (port_) return {Code::state, fmt::format("port {} is open already", port_->name())};
     chosen_port_ = index;
     return {};
@@ -106,7 +106,7 @@ Status VerbsWire::ensure_open() {
     return s;
 }
 
-// What was made is unmade; for a port without connections.
+// Destroys all objects of the port, which has no connections.
 void VerbsWire::close_all() {
     descriptor_ = {};
     handshake_.reset();
@@ -172,8 +172,8 @@ Status VerbsWire::open_receives() {
     handshake_ = std::move(handshake).value();
     const int reserved = static_cast<int>(receive_count) + UdHandshake::max_completions;
     if (port_->cq_entries() <= 2 * reserved)
-        return {Code::system,
-                fmt::format("the device's completion queues have {} entries at most, too few", port_->cq_entries())};
+        return {Code::system, fmt::format("the device's completion queues have at most {} entries, which is too few",
+                                          port_->cq_entries())};
     max_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
     return {};
 }
@@ -190,7 +190,7 @@ Status VerbsWire::post_receive(std::size_t index) {
     return failed == 0 ? Status{} : Status{Code::system, fmt::format("ibv_post_srq_recv: {}", text_of_error(failed))};
 }
 
-// A queue pair that is made and thrown away shows what the device can, and early that it can.
+// Creates and destroys a queue pair to find the device's limits, and to fail early.
 Status VerbsWire::find_traits() {
     const auto probe = Connection::make(*port_, receive_queue_.get(), {{local_pe_.pe}});
     if (!probe.ok()) return probe.status();
@@ -249,7 +249,7 @@ network::Port VerbsWire::port() const { return {rail_of(own_port_address()), nam
 Result<network::Port> VerbsWire::port_of(std::span<const std::byte> address) const {
     const auto port_address = port_address_from(address);
     if (!port_address)
-        return Status{Code::protocol, fmt::format("{} bytes that are no address of an RDMA port", address.size())};
+        return Status{Code::protocol, fmt::format("{} bytes are not the address of an RDMA port", address.size())};
     ibv_gid gid{};
     std::memcpy(gid.raw, port_address->gid.data(), port_address->gid.size());
     return network::Port{rail_of(*port_address), short_text_of(gid)};
@@ -291,7 +291,7 @@ Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
     const auto info = plain_from<RegionInfo>(of_port(bytes, peer(pe).port, sizeof(RegionInfo)));
     if (!info || info->bytes == 0 || info->chunk_bytes == 0)
-        return Status{Code::protocol, fmt::format("{} bytes that describe no memory of a peer", bytes.size())};
+        return Status{Code::protocol, fmt::format("{} bytes do not describe memory of a peer", bytes.size())};
     remote_.push_back(std::make_unique<RemoteMemory>(pe, *info));
     return remote_.size();
 }

@@ -1,18 +1,16 @@
-// libibverbs as a wire: a reliable queue pair per peer and lane, made and connected when it is needed for the first
-// time.
+// libibverbs as a wire: a reliable queue pair per peer and lane, created and connected at first use.
 //
-// Connections: two queue pairs must know each other's numbers before either sends. A PE that has something for a peer
-// sends it a connect message, a datagram to the address that all PEs know from the start, and repeats it until it is
-// answered (connect_message.hpp). Both may begin at the same moment: the same pair of queue pairs comes of it. On lanes
-// other than the first the peer's end only takes; what wires themselves have to tell each other goes over the first.
+// Connections: two queue pairs need each other's numbers before either sends. A PE with work for a peer sends it a
+// connect message, a datagram to the address that all PEs know from the start, and repeats it until the peer answers
+// (connect_message.hpp). When both PEs start at the same time they still connect a single pair. On lanes other than
+// lane 0 the peer's queue pair only receives. Wires exchange their control messages over lane 0.
 //
-// Memory: a PE says at start where its memory is and in what chunks it registers it; whoever needs the key of a chunk
-// asks for it over the connection. What else a program puts from or gets into is copied through buffers if it is small.
-// Otherwise it is registered: for the length of the transfer, or as long as a watch tells when the program gives it
-// back.
+// Memory: a PE publishes, at start, its memory regions and their chunk size. A PE that needs the key of a chunk
+// requests it over the connection. Other memory of the program is copied through buffers when the transfer is small.
+// Otherwise it is registered: for the transfer, or for as long as a watch can report that the program releases it.
 //
-// One queue pair carries a lane's writes, atomics and messages to a peer in the order of posting, and an
-// acknowledgement tells that a write has arrived, so fences cost nothing here.
+// One queue pair carries the writes, atomics and messages of a lane to a peer in the order of posting, and an
+// acknowledgement proves that a write has arrived. So fences are free.
 #pragma once
 
 #include <chrono>
@@ -35,34 +33,34 @@ namespace npushmem::verbs {
 struct LocalPe {
     int pe = 0;
     int npes = 1;
-    int local_index = 0;              // of the PE on its host: which port it takes when nobody chooses for it
-    std::vector<GidRange> subnets{};  // of the host's interfaces
+    int local_index = 0;              // index of the PE on its host: the default choice of its port
+    std::vector<GidRange> subnets{};  // subnets of the host's interfaces
 };
 
 class VerbsWire final : public network::Wire {
 public:
     using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-    // The error says what the machine lacks. Opens no port yet.
+    // The error says what the machine lacks. Opens no port.
     static Result<std::unique_ptr<VerbsWire>> open(
         Library library, const VerbsSettings& settings, const LocalPe& local_pe,
         Clock now = [] { return std::chrono::steady_clock::now(); });
 
     [[nodiscard]] const std::vector<npushmem_device>& ports() const { return ports_; }
-    // Can one of the active ports be opened with the user's settings and limits? Leaves nothing open.
+    // Checks that an active port can be opened with the user's settings and limits. Leaves nothing open.
     Status check_usable();
-    // Before `address`.
+    // Call this and the next two functions before `address`.
     Status use_port(std::size_t index);
-    // Likewise. With it registrations of the program's memory are kept.
+    // With a watch, registrations of the program's memory are cached.
     void use_watch(std::shared_ptr<MemoryWatch> watch) { watch_ = std::move(watch); }
-    // Likewise: those of the PE's other ports, not null.
+    // Shares the registration caches of the PE's other ports; not null.
     void use_caches(std::shared_ptr<RegistrationCaches> caches) { caches_ = std::move(caches); }
 
     // Opens the port.
     Result<Bytes> address() override;
     [[nodiscard]] network::Port port() const override;
     [[nodiscard]] Result<network::Port> port_of(std::span<const std::byte> address) const override;
-    // A peer may have several ports; this PE has one, which is connected to the port that is its pair.
+    // A peer may have several ports. This PE's port is connected to the one with which it is paired.
     Result<std::string> route_to(int pe, std::span<const std::byte> address) override;
     Status add_peer(int pe, std::span<const std::byte> address) override;
     Result<network::WireMemory> register_memory(void* base, std::uint64_t bytes) override;
@@ -89,7 +87,7 @@ private:
     static constexpr std::size_t message_bytes = 4096;
     static constexpr std::size_t receive_count = 256;
     static constexpr std::size_t send_count = 64;
-    static constexpr std::size_t word_count = 256;  // results of atomics under way
+    static constexpr std::size_t word_count = 256;  // results of atomics in flight
     static constexpr std::size_t bounce_count = 64;
     static constexpr std::size_t bounce_bytes = 16384;  // longer transfers of unregistered memory register it
     static constexpr std::size_t polled_at_once = 16;
@@ -97,25 +95,25 @@ private:
 
     struct Lane {
         std::unique_ptr<Connection> connection;
-        std::uint32_t generation = 0;     // how often it has been closed
+        std::uint32_t generation = 0;     // number of times that it was closed
         bool connecting = false;          // in pending_connects_
-        std::uint32_t requests_sent = 0;  // how often, without an answer
+        std::uint32_t requests_sent = 0;  // number without an answer
     };
-    // What takes from the peer what it sends over a lane other than the first.
+    // The receiving end of a lane other than lane 0, whose sender is the peer.
     struct InboundLane {
         std::unique_ptr<Connection> connection;
         std::uint32_t generation = 0;
     };
     struct Peer {
         std::optional<PortAddress> port_address;
-        std::size_t port = 0;     // of the peer's ports, the index of that address
-        std::vector<Lane> lanes;  // as many as have been used
+        std::size_t port = 0;     // index of that address among the peer's ports
+        std::vector<Lane> lanes;  // up to the highest used
         std::unordered_map<std::uint32_t, InboundLane> inbound;
     };
-    // As it was taken: the queue pair that it names may be destroyed before it is looked at.
+    // A copy of a device event, because its queue pair may be destroyed before the event is handled.
     struct Event {
         ibv_event_type type;
-        std::uint32_t queue_pair;  // its number; 0: it names none
+        std::uint32_t queue_pair;  // number of the queue pair; 0: none
     };
     struct PendingConnect {
         network::LaneId lane_id;
@@ -125,27 +123,27 @@ private:
         RemoteWord at;
         std::uint64_t value;
     };
-    // An operation that is more than one request within.
+    // An operation that needs more than one request.
     struct Transfer {
-        network::WireContext* context = nullptr;  // null: nobody waits for it
+        network::WireContext* context = nullptr;  // null: no caller waits for it
         bool reads = false;
         std::byte* local = nullptr;  // the next byte, in the program's memory or in `buffer`
         std::uint64_t left = 0;
         RemoteMemory* remote = nullptr;
         std::uint64_t base = 0;
         std::uint64_t offset = 0;
-        std::optional<Signal> signal;  // after the last byte
-        // What the bytes are in, unless in memory that is registered for good.
+        std::optional<Signal> signal;  // sent after the last byte
+        // The memory that holds the bytes, unless it is registered permanently.
         RegistrationCache::Registration registration;
         BufferPool* pool = nullptr;
         std::byte* buffer = nullptr;
-        void* copy_to = nullptr;  // from the buffer, at the end
+        void* copy_to = nullptr;  // destination of the final copy from `buffer`
         std::uint64_t copy_size = 0;
     };
-    // An atomic, by the word that its result comes into.
+    // An atomic in flight, by the index of its result word.
     struct Fetch {
         network::WireContext* context;
-        void* copy_to;  // null: nobody wants it
+        void* copy_to;  // null: discard the result
         std::uint8_t width;
     };
     struct Failed {
@@ -169,14 +167,14 @@ private:
     // Connections
     Lane& lane(network::LaneId lane_id);
     Code connection_to(network::LaneId lane_id, Connection*& out);
-    // Null: there is something to be done or told first.
+    // Null when the connection needs work or has a failure to report first.
     [[nodiscard]] Connection* open_connection(network::LaneId lane_id) const;
-    // Null: there can be none.
+    // Null when it cannot be created.
     Connection* first_connection(int pe);
     Result<std::unique_ptr<Connection>> new_connection(network::LaneId lane_id, bool inbound);
     Status make_connection(network::LaneId lane_id);
     Code start_connecting(network::LaneId lane_id);
-    // `own`: the queue pair that the peer is to know, null in a refusal.
+    // `own`: the queue pair to announce to the peer; null in a refusal.
     Status send_connect_message(network::LaneId lane_id, std::uint32_t generation, ConnectMessage::Kind kind,
                                 const Connection* own);
     Status send_connect_request(network::LaneId lane_id);
@@ -187,10 +185,10 @@ private:
     Status accept_lane(const ConnectMessage& message);
     void handle_lane_answer(network::WireListener& listener, const ConnectMessage& message);
     void retire(std::unique_ptr<Connection> connection);
-    // Has nothing to do any more.
+    // True when the retired connection has no work left.
     static bool is_over(const Connection& retired);
-    // Of the first `count`, those that are over and whose completions have all been looked at: with a queue pair a
-    // device may drop what it has completed there, and the receives that this took from the shared queue.
+    // Destroys those of the first `count` retired connections that are over and whose completions have all been polled.
+    // Destroying a queue pair may drop its completions, and with them receives from the shared queue.
     void destroy_retired(std::size_t count);
     bool retry_connects(network::WireListener& listener);
     // Posting
@@ -202,7 +200,7 @@ private:
     Prepared fail_deferred(network::WireContext& context, Status why);
     Code transfer(const network::RemoteAddress& place, void* local, std::uint64_t bytes, bool reads,
                   const network::RemoteAddress* signal_at, std::uint64_t signal, network::WireContext& context);
-    // Code::again: it is not one request that can be posted at once.
+    // Code::again when the write is not a single request that can be posted now.
     Code try_inline_write(const network::RemoteAddress& to, const void* from, std::uint64_t bytes,
                           network::WireContext& context);
     Code post_remaining(Connection& connection, Transfer& transfer);
@@ -233,7 +231,7 @@ private:
     bool handle_async_events(network::WireListener& listener);
     void drain_async_events();
     void handle_async_event(network::WireListener& listener, const Event& event);
-    // What has happened to the port, to be said behind an error.
+    // Changes of the port, as a suffix for error messages.
     [[nodiscard]] std::string port_change_hints() const;
     void lose(network::WireListener& listener, Connection& connection, Status why);
     void lose_all(network::WireListener& listener, const Status& why);
@@ -243,20 +241,20 @@ private:
     LocalPe local_pe_;
     Clock now_;
     std::vector<npushmem_device> ports_;
-    std::vector<RailId> rails_;  // of the ports, without their subnets
+    std::vector<RailId> rails_;  // rails of the ports, without their subnets
     std::size_t chosen_port_ = 0;
     std::string last_error_;
     std::uint64_t nonce_ = 0;
     std::shared_ptr<MemoryWatch> watch_;
     std::shared_ptr<RegistrationCaches> caches_ = std::make_shared<RegistrationCaches>();
-    std::string port_hint_;     // what happened to the port; empty: it is up
-    std::string address_hint_;  // likewise; empty: peers reach it where they think that it is
+    std::string port_hint_;     // change of the port's state; empty: it is up
+    std::string address_hint_;  // change of the port's address; empty: the address that peers know is valid
 
-    // Given back in the reverse order: connections first, the port last.
+    // Destroyed in reverse order: connections first, the port last.
     std::unique_ptr<OpenedPort> port_;
     network::CombinedDescriptor descriptor_;
     std::unique_ptr<LocalMemory> memory_;
-    std::shared_ptr<RegistrationCache> cache_;  // of this port alone; caches_ knows it as well
+    std::shared_ptr<RegistrationCache> cache_;  // of this port; also in caches_
     std::unique_ptr<BufferPool> receives_;
     std::unique_ptr<BufferPool> sends_;
     std::unique_ptr<BufferPool> words_;
@@ -266,24 +264,24 @@ private:
     std::vector<Fetch> fetches_;  // by the index of the word
     Owned<ibv_srq> receive_queue_;
     std::unique_ptr<UdHandshake> handshake_;
-    // By key, which is never given twice: an answer that comes late finds nothing.
+    // By key. Keys are not reused, so that late replies are ignored.
     std::vector<std::unique_ptr<RemoteMemory>> remote_;
     std::vector<std::unique_ptr<Peer>> peers_;
-    std::unordered_map<std::uint32_t, Connection*> by_number_;  // of the queue pair
-    std::vector<Connection*> connections_;                      // by ConnectionRole::number; null: not in use
-    std::vector<std::unique_ptr<Connection>> retired_;          // until they are over
+    std::unordered_map<std::uint32_t, Connection*> by_number_;  // by number of the queue pair
+    std::vector<Connection*> connections_;                      // by ConnectionRole::number; null: unused
+    std::vector<std::unique_ptr<Connection>> retired_;          // closed connections with work left
     static constexpr std::chrono::milliseconds connect_retry_interval{50};
-    static constexpr std::uint32_t max_unanswered_requests = 20;  // who has not answered then may never
+    static constexpr std::uint32_t max_unanswered_requests = 20;  // then readiness() stops waiting for the peer
     std::vector<PendingConnect> pending_connects_;
     std::vector<Connection*> service_queue_;
     std::vector<Failed> failed_;
     std::vector<std::size_t> unposted_receives_;
-    std::vector<ibv_wc> polled_;   // by prepare_to_wait, for the next progress
-    std::vector<Event> events_;    // likewise
-    std::uint32_t in_flight_ = 0;  // requests posted whose completions the queue must have room for
+    std::vector<ibv_wc> polled_;   // completions that prepare_to_wait polled for the next progress
+    std::vector<Event> events_;    // taken for the next progress
+    std::uint32_t in_flight_ = 0;  // posted requests that need room in the completion queue
     std::uint32_t max_in_flight_ = 0;
     unsigned until_event_check_ = polls_per_event_check;
-    const Status ok_status_;  // what most requests are done with
+    const Status ok_status_;  // the status of successful requests
 };
 
 }  // namespace npushmem::verbs

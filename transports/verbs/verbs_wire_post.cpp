@@ -1,4 +1,4 @@
-// Connections as they are needed, and posting.
+// Connections, made at first use, and posting.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -27,8 +27,8 @@ VerbsWire::Lane& VerbsWire::lane(network::LaneId lane_id) {
 Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::LaneId lane_id, bool inbound) {
     if (by_number_.size() + 1 + WorkChain::max_size > max_in_flight_)
         return Status{Code::system,
-                      fmt::format("{} queue pairs use up the {} entries of the completion queue (fewer for each peer: "
-                                  "NPUSHMEM_VERBS_LANES)",
+                      fmt::format("{} queue pairs use all {} entries of the completion queue (NPUSHMEM_VERBS_LANES "
+                                  "reduces their number)",
                                   by_number_.size(), port_->cq_entries())};
     auto free = std::find(connections_.begin(), connections_.end(), nullptr);
     if (free == connections_.end()) free = connections_.insert(free, nullptr);
@@ -80,13 +80,14 @@ Code VerbsWire::start_connecting(network::LaneId lane_id) {
     }
     Lane& of = lane(lane_id);
     of.connecting = false;
-    if (lane_id.lane > 0) s = s.within("a context's own queue pair (fewer, shared ones: NPUSHMEM_VERBS_LANES)");
+    if (lane_id.lane > 0)
+        s = s.within("cannot create a context's queue pair (NPUSHMEM_VERBS_LANES reduces their number)");
     last_error_ = s.message();
     if (of.connection) of.connection->fail(s);
     return s.code();
 }
 
-// Code::again: it is being made, or something goes before.
+// Code::again: the connection is being established, or an earlier transfer goes first.
 Code VerbsWire::connection_to(network::LaneId lane_id, Connection*& out) {
     if (!peer(lane_id.pe).port_address) {
         last_error_ = "its address is not known";
@@ -127,7 +128,7 @@ Connection* VerbsWire::first_connection(int pe) {
 }
 
 std::uint32_t VerbsWire::room(const Connection& connection) const {
-    const auto reserved = static_cast<std::uint32_t>(by_number_.size());  // a request that ends a burst, for each
+    const auto reserved = static_cast<std::uint32_t>(by_number_.size());  // one request per connection to end a burst
     const std::uint32_t all = max_in_flight_ - std::min(max_in_flight_, in_flight_ + reserved);
     return std::min({connection.room(), all, WorkChain::max_size});
 }
@@ -148,7 +149,8 @@ VerbsWire::Prepared VerbsWire::fail_deferred(WireContext& context, Status why) {
 VerbsWire::Prepared VerbsWire::prepare_keys(Connection& connection, const RemoteAddress& place, std::uint64_t bytes,
                                             WireContext& context) {
     RemoteMemory& remote = this->remote(place.key);
-    if (!remote.has(place.offset, bytes)) return fail_deferred(context, {Code::range, "beyond the peer's memory"});
+    if (!remote.has(place.offset, bytes))
+        return fail_deferred(context, {Code::range, "the range exceeds the peer's memory"});
     if (auto failure = remote.take_failure(place.offset, bytes)) return fail_deferred(context, std::move(*failure));
     Connection* const asked = place.lane_id.lane == 0 ? &connection : first_connection(place.lane_id.pe);
     if (asked == nullptr || !asked->failure().ok()) return fail_deferred(context, {Code::peer_dead, last_error_});
@@ -223,7 +225,7 @@ void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain
     }
 }
 
-// Code::ok: all of it is posted. Code::again: there is no room for more now.
+// Code::ok: the transfer is posted completely. Code::again: there is no room for the rest now.
 Code VerbsWire::post_remaining(Connection& connection, Transfer& transfer) {
     for (;;) {
         const std::uint32_t max_size = room(connection);
@@ -272,7 +274,7 @@ Code VerbsWire::transfer(const RemoteAddress& place, void* local, std::uint64_t 
     }
     const Code posted = post_remaining(*connection, made);
     if (posted == Code::ok) return Code::ok;
-    // With the connection broken, what is under way of it is waited for all the same, and nobody told.
+    // When the connection is broken, this still waits for its requests in flight, without reporting the operation.
     if (posted != Code::again) made.context = nullptr;
     connection->unfinished = &made;
     queue_for_service(*connection);
@@ -359,7 +361,7 @@ Code VerbsWire::send(network::LaneId lane_id, std::span<const std::byte> head, s
 
 namespace {
 
-// Stopped, everything that is under way completes; what has found no room yet follows when nothing is.
+// Stopping completes all requests in flight. Unfinished transfers end after that.
 void stop_connection(Connection& connection, const char* why) {
     connection.fail({Code::peer_dead, why});
     connection.stop();
@@ -372,7 +374,7 @@ void VerbsWire::forget(int pe) {
     Peer& of = peer(pe);
     for (const auto& each : of.lanes) {
         if (!each.connection) continue;
-        stop_connection(*each.connection, "the peer has been given up");
+        stop_connection(*each.connection, "the peer is no longer used");
         if (each.connection->unfinished != nullptr) queue_for_service(*each.connection);
     }
     for (auto& [number, each] : of.inbound) each.connection->stop();
@@ -413,8 +415,8 @@ void VerbsWire::destroy_retired(std::size_t count) {
 void VerbsWire::queue_for_service(Connection& connection) {
     if (std::exchange(connection.needs_service, true)) return;
     service_queue_.push_back(&connection);
-    // It goes on when something completes. A thread may be waiting for arrivals alone, and what has completed already
-    // makes no event.
+    // A completion would continue the work, but a thread may be waiting for arrivals only, and completions so far raise
+    // no event.
     descriptor_.wake();
 }
 
@@ -424,7 +426,7 @@ void VerbsWire::send_control(Connection& connection, std::uint32_t kind, Bytes b
     if (!connection.control_queue.empty()) queue_for_service(connection);
 }
 
-// True: something was sent.
+// True when it sent something.
 bool VerbsWire::send_queued_control(Connection& connection) {
     bool sent = false;
     while (!connection.control_queue.empty() && connection.ready() && connection.failure().ok()) {

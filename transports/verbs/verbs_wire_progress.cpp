@@ -1,4 +1,4 @@
-// What happens without being called for: completions, connect messages, keys, events of the device.
+// Progress: completions, connect messages, keys, and device events.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ bool VerbsWire::complete(WireListener& listener) {
         for (const auto& completion : std::exchange(polled_, {})) completed(listener, completion);
         before = true;
     }
-    const std::size_t stopped = retired_.size();  // before this look: nothing more completes on them
+    const std::size_t stopped = retired_.size();  // retired before this poll: nothing more completes on them
     std::array<ibv_wc, polled_at_once> found;
     const int count = library_->poll_cq(port_->cq(), polled_at_once, found.data());
     for (int i = 0; i < count; ++i) completed(listener, found[static_cast<std::size_t>(i)]);
@@ -64,7 +64,7 @@ void VerbsWire::completed(WireListener& listener, const ibv_wc& completion) {
 void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completion) {
     const WorkRequestId number = WorkRequestId::of(completion.wr_id);
     Connection& connection = *connections_[number.connection];
-    // Who waited has been told so: its memory is its own again, though this may have worked.
+    // The waiting caller got the failure and owns its memory again, even if this request succeeded.
     const bool given_up = !connection.failure().ok();
     const bool failed = completion.status != IBV_WC_SUCCESS;
     if (failed) {
@@ -72,7 +72,7 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
             fmt::format("work request {}: {} (status {}, vendor {:#x}); {}{}", number.which,
                         library_->wc_status_str(completion.status), static_cast<int>(completion.status),
                         completion.vendor_err, hint_for(completion.status), port_change_hints());
-        // A lane that was stopped is no lost peer.
+        // Stopping a lane does not lose the peer.
         const bool stopped = completion.status == IBV_WC_WR_FLUSH_ERR && connection.role().lane_id.lane > 0;
         if (connection.failure().ok()) connection.fail({stopped ? Code::system : code_of(completion.status), text});
     }
@@ -120,7 +120,7 @@ void VerbsWire::received(WireListener& listener, const ibv_wc& completion) {
     if (completion.status == IBV_WC_SUCCESS) {
         const auto from = by_number_.find(completion.qp_num);
         const std::span<const std::byte> message(receives_->at(index), completion.byte_len);
-        if (from != by_number_.end()) from->second->set_peer_ready();  // who sends is ready to receive
+        if (from != by_number_.end()) from->second->set_peer_ready();  // a sending peer is also ready to receive
         if ((completion.wc_flags & IBV_WC_WITH_IMM) == 0)
             listener.arrived(message);
         else if (from != by_number_.end())
@@ -148,7 +148,7 @@ void VerbsWire::handle_control(Connection& connection, std::uint32_t kind, std::
     if (asked == nullptr || asked->pe() != connection.pe()) return;
     if (answer->code == 0) return asked->set_key(answer->chunk, answer->rkey);
     asked->set_failure(answer->chunk,
-                       {static_cast<Code>(answer->code), fmt::format("the peer says: {}", answer->why.data())});
+                       {static_cast<Code>(answer->code), fmt::format("the peer reports: {}", answer->why.data())});
 }
 
 void VerbsWire::handle_connect_message(WireListener& listener, const ConnectMessage& message) {
@@ -171,7 +171,7 @@ void VerbsWire::handle_first_lane_message(WireListener& listener, const ConnectM
     if (s.ok() && message.kind == ConnectMessage::Kind::request)
         s = send_connect_message({message.pe}, 0, ConnectMessage::Kind::answer, first.connection.get());
     if (!s.ok()) {
-        // Else it asks until it takes this PE for silent.
+        // Otherwise the peer repeats its request until it times out.
         if (message.kind == ConnectMessage::Kind::request)
             (void)send_connect_message({message.pe}, 0, ConnectMessage::Kind::refusal, nullptr);
         if (first.connection && first.connection->failure().ok()) first.connection->fail(s);
@@ -186,11 +186,11 @@ void VerbsWire::handle_rejection(WireListener& listener, int pe) {
     if (!first.connection || first.connection->ready()) return;  // late
     lose(listener, *first.connection,
          {Code::unreachable,
-          "the peer could not make its queue pair for this PE, or has given this PE up; its own "
-          "messages say why"});
+          "the peer could not create its queue pair for this PE, or no longer uses this PE; the "
+          "peer's messages give the reason"});
 }
 
-// The peer wants to send over a lane of its own. What it had there before, it has closed.
+// The peer requests a lane for its sends. It has closed the earlier generation of the lane.
 void VerbsWire::accept_lane_request(const ConnectMessage& message) {
     const network::LaneId lane_id{message.pe, message.lane};
     auto& inbound = peer(message.pe).inbound;
@@ -200,7 +200,7 @@ void VerbsWire::accept_lane_request(const ConnectMessage& message) {
     if (known == inbound.end() || known->second.generation < message.generation) s = accept_lane(message);
     const bool ok = s.ok();
     const Connection* const taken = ok ? inbound.at(message.lane).connection.get() : nullptr;
-    // An answer that does not get away is asked for again.
+    // If the answer is not sent, the peer requests it again.
     (void)send_connect_message(lane_id, message.generation,
                                ok ? ConnectMessage::Kind::answer : ConnectMessage::Kind::refusal, taken);
 }
@@ -223,15 +223,15 @@ Status VerbsWire::accept_lane(const ConnectMessage& message) {
 }
 
 void VerbsWire::handle_lane_answer(WireListener& listener, const ConnectMessage& message) {
-    if (message.lane >= peer(message.pe).lanes.size()) return;  // nobody has asked for it
+    if (message.lane >= peer(message.pe).lanes.size()) return;  // this PE has not requested it
     const network::LaneId lane_id{message.pe, message.lane};
     const Lane& own = lane(lane_id);
     if (!own.connection || own.generation != message.generation || own.connection->ready()) return;
     Status s = message.kind == ConnectMessage::Kind::answer
                    ? own.connection->connect(message)
                    : Status{Code::system,
-                            "the peer could not make a queue pair for a context of its own (fewer, shared "
-                            "ones: NPUSHMEM_VERBS_LANES)"};
+                            "the peer could not create a queue pair for a context (NPUSHMEM_VERBS_LANES "
+                            "reduces their number)"};
     if (s.ok()) return own.connection->set_peer_ready();
     lose(listener, *own.connection, std::move(s));
 }
@@ -271,7 +271,7 @@ bool VerbsWire::serve(WireListener& listener, Connection& connection) {
         if (posted != Code::ok && posted != Code::again) lose(listener, connection, connection.failure());
         return happened || unfinished->left != before || posted == Code::ok;
     }
-    if (connection.under_way() > 0) return happened;  // the device may still touch its memory
+    if (connection.under_way() > 0) return happened;  // the device may still access its memory
     connection.unfinished = nullptr;
     transferred(listener, *unfinished, connection.failure());
     return true;
@@ -292,7 +292,7 @@ bool VerbsWire::serve_connections(WireListener& listener) {
 void VerbsWire::lose(WireListener& listener, Connection& connection, Status why) {
     connection.fail(std::move(why));
     if (connection.unfinished != nullptr) queue_for_service(connection);
-    // The peer notices by what it sends; and the lane may be another connection's by now.
+    // The sender of an inbound lane notices the loss itself. A retired connection's lane may have another one now.
     if (connection.role().inbound || connection.retired) return;
     const Status reason = connection.failure();
     listener.lost(connection.role().lane_id, reason.code(), reason.message());
@@ -345,7 +345,7 @@ void VerbsWire::handle_async_event(WireListener& listener, const Event& event) {
         case IBV_EVENT_GID_CHANGE:
         case IBV_EVENT_PKEY_CHANGE: address_hint_ = port_->describe_changes(); return;
         case IBV_EVENT_CQ_ERR:
-        case IBV_EVENT_SRQ_ERR:  // without receives nothing arrives any more
+        case IBV_EVENT_SRQ_ERR:  // without receives no message arrives
         case IBV_EVENT_DEVICE_FATAL:
             return lose_all(listener, {Code::unreachable, fmt::format("RDMA port {}: {}", port_->name(), text)});
         default: return;
@@ -354,9 +354,10 @@ void VerbsWire::handle_async_event(WireListener& listener, const Event& event) {
 
 bool VerbsWire::prepare_to_wait(network::WakeEvents what) {
     if (!port_) return true;
-    // All messages are solicited. The completions of what this PE posts would wake a thread for every put, to no end.
+    // All messages are solicited. Waking for the completions of this PE's own operations would wake the thread for
+    // every put without need.
     const bool solicited_only = what == network::WakeEvents::arrivals;
-    // A thread may be waiting already, for arrivals alone, and who asks may find no more to do than now.
+    // A thread may be waiting for arrivals only already, and the caller may find no work either.
     if (!solicited_only && library_->req_notify_cq(port_->cq(), false) != 0) return false;
     const bool busy = !pending_connects_.empty() || !service_queue_.empty() || !failed_.empty() ||
                       !unposted_receives_.empty() || !polled_.empty() || !events_.empty() ||

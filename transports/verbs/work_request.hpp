@@ -1,4 +1,4 @@
-// The number by which a work request's completion is known: what it was, and which.
+// Work requests: their IDs, and chains that are posted together.
 #pragma once
 
 #include <array>
@@ -10,11 +10,13 @@
 
 namespace npushmem::verbs {
 
+// Identifies the completion of a work request.
+//
 //     | kind 8 | connection 24 | sequence or index 32 |
 struct WorkRequestId {
     enum class Kind : std::uint8_t { post = 1, receive, handshake_send, handshake_receive };
     Kind kind;
-    std::uint32_t connection = 0;  // which of the wire's
+    std::uint32_t connection = 0;  // index within the wire
     std::uint32_t which = 0;
 
     [[nodiscard]] std::uint64_t packed() const {
@@ -26,9 +28,7 @@ struct WorkRequestId {
     }
 };
 
-// A few work requests that are posted together.
-
-// A piece of this PE's memory.
+// A range of this PE's memory.
 struct LocalSegment {
     const void* address;
     std::uint32_t bytes;
@@ -39,6 +39,7 @@ struct RemoteWord {
     std::uint32_t rkey;
 };
 
+// A few work requests that are posted together.
 class WorkChain {
 public:
     static constexpr std::uint32_t max_size = 16;
@@ -48,12 +49,12 @@ public:
     [[nodiscard]] ibv_send_wr* first() { return requests_.data(); }
     [[nodiscard]] ibv_send_wr& operator[](std::uint32_t i) { return requests_[i]; }
 
-    // What is inline is copied when the chain is posted: its source may change from then on.
+    // Inline data is copied when the chain is posted: its source may change afterwards.
     void write(const LocalSegment& from, const RemoteWord& to, bool is_inline) {
         add(IBV_WR_RDMA_WRITE, from, to).send_flags |= inline_flag(is_inline);
     }
     void read(const RemoteWord& from, const LocalSegment& to) { add(IBV_WR_RDMA_READ, to, from); }
-    // Of no bytes: nothing but a completion.
+    // A write of 0 bytes, for its completion only.
     void stamp() { next(IBV_WR_RDMA_WRITE); }
     void fetch_add(const RemoteWord& at, std::uint64_t operand, const LocalSegment& old) {
         atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, at, old).compare_add = operand;
@@ -63,7 +64,7 @@ public:
         made.compare_add = compare;
         made.swap = operand;
     }
-    // A message in up to two pieces, which wakes the receiver. `immediate` not 0: with it, for the receiver.
+    // A message in up to two pieces, which wakes the receiver. Passes `immediate` to the receiver unless it is 0.
     void message(const LocalSegment& head, const LocalSegment& rest, bool is_inline, std::uint32_t immediate) {
         pieces_[size_] = {piece(head), piece(rest)};
         ibv_send_wr& request = next(immediate != 0 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND);

@@ -7,12 +7,81 @@
 #include <set>
 #include <sstream>
 
-#include "core/tools/info/drawing_layout.hpp"
 #include "topology/describe.hpp"
 #include "topology/pe_ranges.hpp"
 #include "topology/reason.hpp"
 
 namespace npushmem::info {
+
+namespace {
+
+constexpr double header = 20;       // above the content of a box, for its label
+constexpr double lines_room = 120;  // between the two rows
+
+int depth_of(const DeviceTree& tree) {
+    int deepest = 0;
+    for (const auto& group : tree.groups) deepest = std::max(deepest, 1 + depth_of(group));
+    return deepest;
+}
+
+class HostLayouter {
+public:
+    HostLayouter(Point origin, int depth)
+        : top_(origin.y), npu_row_(origin.y + header * (depth + 1)), nic_row_(npu_row_ + cell_height + lines_room) {
+        out_.bottom = nic_row_ + cell_height + gap * (depth + 1);
+    }
+
+    // Returns the x behind the tree.
+    double place(const DeviceTree& tree, double x, int depth) {
+        const std::size_t box = out_.boxes.size();
+        out_.boxes.push_back({});
+        double inside = x + gap;
+        inside += place_leaves(tree, inside);
+        for (const auto& group : tree.groups) inside = place(group, inside, depth + 1) + gap;
+        const double right = std::max(inside, x + gap + min_width(tree));
+        const double y = top_ + header * depth;
+        out_.boxes[box] = {{x, y, right - x, out_.bottom - gap * depth - y}, tree.label};
+        return right;
+    }
+
+    HostLayoutOnPage take(double width) {
+        out_.width = width;
+        return std::move(out_);
+    }
+
+private:
+    // The label must fit: about 6 pixels for a letter of its size.
+    static double min_width(const DeviceTree& tree) { return 6.0 * static_cast<double>(tree.label.size()); }
+
+    double place_leaves(const DeviceTree& tree, double x) {
+        const double width = columns(std::max(tree.npus.size(), tree.nics.size()));
+        const double first_npu = x + (width - columns(tree.npus.size())) / 2;
+        const double first_nic = x + (width - columns(tree.nics.size())) / 2;
+        for (std::size_t i = 0; i < tree.npus.size(); ++i)
+            out_.npus.push_back({{first_npu + columns(i), npu_row_, cell_width, cell_height}, tree.npus[i]});
+        for (std::size_t i = 0; i < tree.nics.size(); ++i)
+            out_.nics[tree.nics[i].rail] = {first_nic + columns(i), nic_row_, cell_width, cell_height};
+        return width;
+    }
+
+    static double columns(std::size_t count) { return (cell_width + gap) * static_cast<double>(count); }
+
+    HostLayoutOnPage out_;
+    double top_;
+    double npu_row_;
+    double nic_row_;
+};
+
+}  // namespace
+
+HostLayoutOnPage lay_out(const std::vector<DeviceTree>& trees, Point origin) {
+    int depth = 0;
+    for (const auto& tree : trees) depth = std::max(depth, depth_of(tree));
+    HostLayouter layouter(origin, depth);
+    double x = origin.x;
+    for (const auto& tree : trees) x = layouter.place(tree, x, 0) + gap;
+    return layouter.take(x - origin.x);
+}
 
 namespace {
 
@@ -22,7 +91,7 @@ constexpr double margin = 20;
 constexpr double rails_room = 70;  // between the NICs of the first host and those of the others
 constexpr double line_height = 16;
 
-// From green to red, told apart also by those who do not see these two.
+// From green to red, in colours that colour-blind readers can distinguish.
 constexpr std::array<std::string_view, topology::distance_class_count> class_colours{"#1a7f37", "#5aa9e6", "#1f4fa3",
                                                                                      "#e08214", "#b2182b"};
 
@@ -113,7 +182,7 @@ private:
         svg_.text({at.top().x, at.y + 36}, users.empty() ? state : users, {9, down ? "#b2182b" : "#555"});
     }
 
-    // Where a NIC of the assignment is on the page; null when it is not drawn.
+    // Returns the position of a NIC of the assignment; null if it is not drawn.
     const Rect* rect_of(const topology::NicChoice& nic) const {
         for (const auto& [rail, at] : host_.nics) {
             if (job_.rails[rail].nic == nic.nic && job_.rails[rail].port == nic.port) return &at;
@@ -121,7 +190,7 @@ private:
         return nullptr;
     }
 
-    // First NICs last, so that they lie on top. PEs of one cell that use the same NIC share a line.
+    // Draws first NICs last, so that they are on top. PEs of one cell that use the same NIC share a line.
     void lines() {
         for (const bool first : {false, true}) {
             for (const auto& npu : host_.npus) lines_of(npu, first);
@@ -143,7 +212,7 @@ private:
         }
     }
 
-    // Their NICs below those of the first host: the same rail is straight below.
+    // The NICs of the other hosts are below those of the first host, rail by rail.
     double other_hosts(double y) {
         const double row = y + rails_room;
         const Rect box{margin, row - 24, host_.width - gap, cell_height + 34};
@@ -180,7 +249,7 @@ private:
         constexpr std::size_t max_lines = 24;
         std::size_t count = 0;
         for (std::string line; std::getline(text, line) && count < max_lines; ++count) {
-            // Blanks are kept by a browser only when they are of the kind that does not break.
+            // Browsers keep only non-breaking blanks.
             std::string shown;
             for (const char c : line) shown += c == ' ' ? "\u00a0" : std::string(1, c);
             svg_.text({margin, y}, shown, {12, "#222", "start", count == 0, true});

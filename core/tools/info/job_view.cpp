@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/parse.hpp"
-#include "core/runtime/nic_assignment.hpp"
+#include "core/base/strings.hpp"
+#include "core/runtime/nic_claims.hpp"
 #include "topology/discovery.hpp"
 #include "topology/nic_pair.hpp"
 #include "topology/pe_ranges.hpp"
@@ -24,10 +24,10 @@ bool selected(const Settings& settings, const std::string& transport) {
 
 Status check_hosts(int pes, int nodes) {
     if (nodes >= 1 && pes >= nodes) return {};
-    return {Code::argument, fmt::format("{} PEs are too few for {} hosts: each has one at least", pes, nodes)};
+    return {Code::argument, fmt::format("{} PEs are too few for {} hosts: each host needs at least one", pes, nodes)};
 }
 
-// The peers of a line, and what is the same for them.
+// The peers of a line, and the values that they share.
 struct Peers {
     std::vector<std::uint32_t> pes;
     std::vector<std::string> same;  // transport, NICs, why

@@ -1,4 +1,4 @@
-// npushmem-info: what the runtime would do here, without running it.
+// npushmem-info: reports what the runtime would do on this machine, without running it.
 #include <fmt/core.h>
 
 #include <cerrno>
@@ -8,15 +8,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/host_facts.hpp"
-#include "core/base/streams.hpp"
-#include "core/plugin/plugin_finder.hpp"
-#include "core/runtime/nic_assignment.hpp"
+#include "core/base/cpu_facts.hpp"
+#include "core/base/standard_streams.hpp"
+#include "core/plugin/search_path.hpp"
+#include "core/runtime/nic_claims.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/tools/info/drawing.hpp"
 #include "core/tools/info/options.hpp"
 #include "core/tools/info/plugin_examination.hpp"
-#include "core/tools/info/readable_environment.hpp"
 #include "core/tools/info/reports.hpp"
 #include "topology/discovery.hpp"
 #include "topology/nic_claim.hpp"
@@ -30,7 +29,7 @@ int failed(const Status& status) {
     return 1;
 }
 
-// This program holds the library's code itself, but answers for the library, which is beside it in the lib folder.
+// This program links the library's code, but reports for the library in the lib folder next to it.
 std::vector<std::string> folders_of_the_library(const Settings& settings) {
     const std::filesystem::path own = directory_of_this_library();
     return plugin_search_path_from(settings.plugin_path, own.empty() ? "" : (own / NPUSHMEM_BIN_TO_LIB).string());
@@ -44,7 +43,7 @@ Status write_file(const std::string& path, const std::string& text) {
     return {Code::config, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno))};
 }
 
-// Of this machine, for PEs that the launcher may bind as it likes.
+// Discovers this machine, for PEs that the launcher binds to any CPU.
 double cores_here() {
     const CpuFacts cpus = read_cpu_facts();
     return usable_cores(std::span(&cpus.affinity, 1), cpus.quota);
@@ -83,7 +82,7 @@ int print_reports(const info::Options& options, Config& config) {
     return reported.ok() ? 0 : failed(reported);
 }
 
-// Malformed variables keep their defaults here: what they hide may be what the user is looking for.
+// Malformed variables keep their defaults here, so that they do not hide the rest of the report.
 int print(const info::Options& options) {
     const info::ReadableEnvironment environment{ProcessEnvironment{}};
     for (const Status& mistake : environment.mistakes()) (void)failed(mistake);
@@ -106,6 +105,6 @@ int run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
     prepare_standard_streams();
-    (void)std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, the system does not keep how a child process ended
+    (void)std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the system does not report how a child process ended
     return checked_status("npushmem-info", run({argv + 1, argv + argc}));
 }

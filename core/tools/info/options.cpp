@@ -1,8 +1,10 @@
 #include "core/tools/info/options.hpp"
 
 #include <fmt/core.h>
-
 #include <CLI/CLI.hpp>
+
+#include "core/base/config.hpp"
+#include "core/base/standard_variables.hpp"
 
 namespace npushmem::info {
 
@@ -11,26 +13,27 @@ namespace {
 constexpr int exit_usage = 2;
 
 void declare(CLI::App& app, Options& options) {
-    app.add_flag("-c,--config", options.variables, "every variable: value, default, who set it, meaning");
+    app.add_flag("-c,--config", options.variables, "list every variable: value, default, origin, meaning");
     app.add_flag("-p,--plugins", options.plugins,
-                 "the plugins found, and for each refused one the stage and the reason");
-    app.add_flag("-t,--topology", options.topology,
-                 "the machine, the NICs that its PEs would use, the transport map, and how kernels would reach PEs of "
-                 "other hosts");
+                 "list the plugins found; for each refused plugin its stage and reason");
+    app.add_flag(
+        "-t,--topology", options.topology,
+        "describe the machine, the NICs that its PEs would use, the transport map, and how kernels would reach "
+        "PEs of other hosts");
     app.add_flag("-b,--barriers", options.barriers,
-                 "the barriers there are, and which one auto takes for -n PEs on --nodes hosts");
+                 "list the barriers, and the one that auto chooses for -n PEs on --nodes hosts");
     app.add_option("--save", options.save, "write the machine to this file, for NPUSHMEM_TOPO_FILE on any machine")
         ->type_name("FILE");
-    app.add_flag("-V,--version", options.version, "versions of the library and of its interfaces");
+    app.add_flag("-V,--version", options.version, "show the versions of the library and of its interfaces");
     app.add_option("--draw", options.draw,
                    "draw the host, its PEs, their NICs and the transport map into this SVG file")
         ->type_name("FILE");
-    app.add_option("-n,--pes", options.pes, "how many PEs -t, -b and --draw are about")
+    app.add_option("-n,--pes", options.pes, "number of PEs for -t, -b and --draw")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
     app.add_option(
            "--nodes", options.nodes,
-           "on how many hosts like this one; as npushmem-run deals them out, the first hosts have one PE more where "
+           "number of hosts like this one; PEs are assigned as by npushmem-run: the first hosts have one PE more if "
            "the numbers do not divide")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
@@ -58,6 +61,49 @@ std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& a
     if (!options.variables && !options.plugins && !options.topology && !options.barriers && !options.version && !files)
         return EarlyExit{0, app.help()};
     return options;
+}
+
+namespace {
+
+class OneVariable final : public Environment {
+public:
+    OneVariable(const std::string& name, const std::string& value) : name_(name), value_(value) {}
+
+    [[nodiscard]] std::optional<std::string> get(const std::string& name) const override {
+        return name == name_ ? std::optional(value_) : std::nullopt;
+    }
+    [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override {
+        return name_.starts_with("NPUSHMEM_") ? std::map<std::string, std::string>{{name_, value_}}
+                                              : std::map<std::string, std::string>{};
+    }
+
+private:
+    const std::string& name_;
+    const std::string& value_;
+};
+
+}  // namespace
+
+ReadableEnvironment::ReadableEnvironment(const Environment& all) {
+    for (const auto& [name, value] : all.npushmem_variables()) {
+        const auto alone = Config::read(OneVariable(name, value));
+        if (alone.ok())
+            readable_.emplace(name, value);
+        else
+            mistakes_.push_back(alone.status());
+    }
+    for (const auto& variable : standard_variables())
+        for (const std::string name : variable.names)
+            if (const auto value = all.get(name)) {
+                const Status alone = Config::read(OneVariable(name, *value)).status();
+                alone.ok() ? (void)standard_.emplace(name, *value) : mistakes_.push_back(alone);
+            }
+}
+
+std::optional<std::string> ReadableEnvironment::get(const std::string& name) const {
+    for (const auto* values : {&readable_, &standard_})
+        if (const auto found = values->find(name); found != values->end()) return found->second;
+    return std::nullopt;
 }
 
 }  // namespace npushmem::info

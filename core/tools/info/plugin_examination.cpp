@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto not_refused = static_cast<std::uint64_t>(LoadStage::open) + 1;
 
-// Fields end with a NUL, which no text of a plugin contains.
+// Fields end with a NUL; no text of a plugin contains one.
 class FieldReader {
 public:
     explicit FieldReader(std::string_view bytes) : rest_(bytes) {}
@@ -56,7 +56,7 @@ private:
     bool complete_ = true;
 };
 
-// The stage that the child has reached, in memory that both processes see.
+// The stage that the child has reached, in memory that both processes share.
 class SharedStage {
 public:
     SharedStage()
@@ -91,7 +91,7 @@ struct Results {
     bool in_time = false;
 };
 
-// Appends the bytes that are in the pipe, without waiting. False: no process can write to it any more.
+// Appends the bytes that are in the pipe, without waiting. False: all writers have closed it.
 bool drain(int pipe, std::string& bytes) {
     std::array<char, 4096> piece;
     ssize_t got = 0;
@@ -100,7 +100,7 @@ bool drain(int pipe, std::string& bytes) {
     return got < 0;
 }
 
-// Reads until the child ends. The end of the pipe decides nothing: a plugin may close the pipe and go on, or start a
+// Reads until the child ends. The end of the pipe does not matter: a plugin may close the pipe and continue, or start a
 // process that keeps it open.
 Results read_results(int child, int results, Clock::time_point deadline) {
     Results out;
@@ -116,7 +116,7 @@ Results read_results(int child, int results, Clock::time_point deadline) {
     return out;
 }
 
-// The child keeps its number, which is that of its process group, until waitpid.
+// The child keeps its pid, which is also its process group, until waitpid.
 int end_child(pid_t child) {
     int status = 0;
     (void)::kill(child, SIGKILL);

@@ -1,36 +1,74 @@
-// The texts of npushmem-info, each a function of values.
+// Reports of npushmem-info as text.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/base/config.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
+#include "core/plugin/plugin_kind.hpp"
 #include "core/tools/info/job_view.hpp"
 #include "topology/nic_claim.hpp"
 
 namespace npushmem::info {
 
-// Every variable with value, default, who set it and meaning, by subsystem; then the unknown ones. Values that a job
-// keeps to itself are not shown.
+// Lists every variable by subsystem, with value, default, origin and meaning; then unknown variables. Secrets of a job
+// are not shown.
 std::string describe_variables(const Config& config);
 
-// The folders searched, then every plugin file: what it is, or the stage and reason of its refusal.
+// Lists the folders that are searched, then every plugin file with its description, or the stage and reason of its
+// refusal.
 std::string describe_plugins(const PluginCatalogue& catalogue, const std::vector<std::string>& folders);
 
-// The machine, the NIC assignment of the first host's PEs, the transport map, and what jobs of this host use now: those
-// of the machine with this key, then others.
+// Describes the machine, the NIC assignment of the first host's PEs, the transport map, and the NICs that jobs use now:
+// first on the machine with this key, then on others.
 std::string describe_topology(const JobView& job, std::span<const topology::NicClaim> claims, std::uint64_t machine);
 
-// Who would carry out what kernels of `pes` PEs on `nodes` hosts of `cores` usable cores each do to PEs that are not
-// mapped, and why.
+// Describes how kernels of `pes` PEs on `nodes` hosts of `cores` usable cores each reach PEs that are not mapped, and
+// why.
 std::string describe_kernels(const Settings& settings, int pes, int nodes, double cores);
 
-// The barriers, and what NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes` hosts of `cores`
-// usable cores each, all memory mapped when there is one host. Fails as the choice does.
+// Lists the barriers, and the one that NPUSHMEM_BARRIER_ALGO and the decision file choose for `pes` PEs on `nodes`
+// hosts of `cores` usable cores each. With one host all memory is mapped. Returns the errors of that choice.
 Result<std::string> describe_barriers(const Settings& settings, int pes, int nodes, double cores);
 
 std::string describe_version();
+
+// A plugin that could not be built, with the reason. The build writes a list of them next to the plugins.
+struct AbsentPlugin {
+    PluginKind kind;
+    std::string name;
+    std::string why;
+};
+
+// Reads the lists of all folders; a folder without a list is empty.
+std::vector<AbsentPlugin> absent_plugins(const std::vector<std::string>& folders);
+
+// The devices of a machine that a drawing shows: the places of PEs and NICs, grouped by the bridges that separate them.
+// Other bridges are left out.
+
+// NPUs at one place.
+struct NpuLeaf {
+    std::string label;                // "accelerator 03:00.0"
+    std::vector<std::size_t> places;  // indices into JobView::places; empty: idle
+};
+
+struct NicLeaf {
+    std::size_t rail = 0;  // index into JobView::rails
+};
+
+struct DeviceTree {
+    std::string label;  // "NUMA node 0", "PCIe switch 01:00.0"
+    std::vector<NpuLeaf> npus;
+    std::vector<NicLeaf> nics;
+    std::vector<DeviceTree> groups;
+
+    [[nodiscard]] bool empty() const { return npus.empty() && nics.empty() && groups.empty(); }
+};
+
+// Returns one tree for each NUMA node with devices, in order; then one for the devices whose node is unknown.
+std::vector<DeviceTree> device_trees(const JobView& job);
 
 }  // namespace npushmem::info

@@ -32,10 +32,10 @@ struct TextStyle {
 
 class Svg {
 public:
-    // `title` is what a viewer shows for the picture, and readers of screens say.
+    // `title`: viewers show it and screen readers read it.
     explicit Svg(std::string title) : title_(std::move(title)) {}
 
-    // `tip`: shown when the pointer rests on it; may be empty.
+    // `tip`: viewers show it at the pointer; may be empty.
     void rect(const Rect& at, std::string_view fill, std::string_view stroke, std::string_view tip = {},
               double corner = 4);
     // A curve that leaves and arrives vertically. `dash`: as SVG's stroke-dasharray, empty for a solid line.

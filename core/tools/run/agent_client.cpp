@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "core/base/parse.hpp"
-#include "core/base/streams.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/fd.hpp"
 #include "core/tools/run/job_preparation.hpp"
@@ -58,10 +58,10 @@ LaunchRequest make_launch_request(int host, const Options& options, const std::s
     return request;
 }
 
-// Signals to the agent client's group reach a host as bytes only: any of them could end the remote shell itself.
+// Signals to the agent client's group reach the host as bytes only, because any of them could end the remote shell.
 void leave_signals_to_agent_client() {
     (void)::setpgid(0, 0);
-    for (const int signal : agent_signals)  // one that came since the fork is forgotten when it is ignored
+    for (const int signal : agent_signals)  // ignoring a signal discards one that arrived since the fork
         if (const auto before = ::signal(signal, SIG_IGN); before != SIG_IGN) (void)::signal(signal, before);
     sigset_t none;
     sigemptyset(&none);
@@ -95,7 +95,7 @@ bool write_all(int fd, std::string_view bytes) {
     return true;
 }
 
-// A signal is sent as a byte with its number.
+// Sends a signal as one byte, its number.
 void forward_signal(int signals, int launch_pipe_end) {
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != sizeof info) return;
@@ -148,7 +148,7 @@ int run_agent_client(const Options& options, const char* const* environment) {
     if (shell < 0) return agent_client_failed(fmt::format("fork: {}", std::strerror(errno)));
     launch_pipe[0].reset();
     error_pipe[1].reset();
-    (void)::signal(SIGPIPE, SIG_IGN);  // the shell's early end is seen by its process
+    (void)::signal(SIGPIPE, SIG_IGN);  // the end of the shell's process reports its early end
     const auto relay = ErrorRelay::start(std::move(error_pipe[0]), mark);
     if (!relay.ok()) return agent_client_failed(relay.status().message());
     (void)write_all(launch_pipe[1].get(),

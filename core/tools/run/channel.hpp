@@ -1,5 +1,5 @@
-// The socket between the launcher and the supervisor: whole messages, with descriptors attached where a message hands
-// them over. Either side learns of the other's end, however it came, by the socket's end.
+// The socket between the launcher and the supervisor: whole messages, some with descriptors. The end of the socket
+// tells either side that the other has ended.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace npushmem::run {
 
 enum class MessageKind : std::int32_t {
-    start,          // launcher → supervisor; payload: NAME=value\0..., variables known only now
+    start,          // launcher → supervisor; payload: NAME=value\0..., variables that were not known before
     signal,         // launcher → supervisor: value is sent to every PE that runs
     flush_exits,    // launcher → supervisor: answered by `exits_flushed` when every end up to now has been reported
     started,        // supervisor → launcher: pe, pid; descriptors: stdout and stderr when output is piped
@@ -46,9 +46,9 @@ public:
 
     static Result<std::pair<Channel, Channel>> pair();
 
-    // False: the other side is gone. Waits while the socket's buffer is full.
+    // False: the other side has ended. Waits while the socket's buffer is full.
     bool send(const Message& message, std::string_view payload = {}, std::span<const int> descriptors = {}) const;
-    // `wait`: for the next message or the end; otherwise State::nothing when there is none yet.
+    // `wait`: waits for the next message or the end. Otherwise State::nothing if no message has arrived.
     [[nodiscard]] Received receive(bool wait) const;
 
     [[nodiscard]] int fd() const { return socket_.get(); }

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 
 namespace npushmem::run {
 

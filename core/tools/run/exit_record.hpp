@@ -8,17 +8,16 @@
 
 namespace npushmem::run {
 
-// What the launcher's own exit status means; a failed PE's status is passed on instead.
-
+// Exit statuses of the launcher itself. When a PE fails, the launcher exits with the status of that PE.
 constexpr int exit_usage = 2;              // a mistake on the command line
 constexpr int exit_calls_failed = 123;     // of a host agent: calls failed and nothing else
 constexpr int exit_timeout = 124;          // --timeout has passed
-constexpr int exit_launcher_failed = 125;  // the launcher itself could not do its work
-constexpr int exit_not_executable = 126;   // the program is there but cannot be run
-constexpr int exit_not_found = 127;        // there is no such program
+constexpr int exit_launcher_failed = 125;  // the launcher itself failed
+constexpr int exit_not_executable = 126;   // the program exists but cannot be executed
+constexpr int exit_not_found = 127;        // the program does not exist
 constexpr int exit_signal_base = 128;      // plus the signal's number
 
-// How a PE ended, and what the launcher says and returns because of it.
+// How a PE ended.
 enum class TerminationKind { exited, killed, dumped_core };
 
 struct ExitRecord {
@@ -33,7 +32,8 @@ struct ExitRecord {
 // `code`: si_code of waitid.
 TerminationKind termination_kind(int code);
 
-// The launcher's exit status when this is the first failure (0 if it is none): the status, or 128 + the signal.
+// Returns the launcher's exit status when this is the first failure (0 if it is not a failure): the status, or 128 +
+// the signal.
 int exit_code_of(const ExitRecord& end);
 
 // "SIGSEGV"; "signal 64" for one without a name.
@@ -46,13 +46,13 @@ std::string describe_termination(const ExitRecord& end);
 // `emulated_host` is -1 for none.
 std::string describe(const ExitRecord& end, const std::string& host, int emulated_host);
 
-// What PEs tell the launcher: lines on a pipe whose writing end every PE inherits.
+// Requests of PEs to the launcher: lines on a pipe whose writing end every PE inherits.
 //     exit <pe> <status>     npushmem_global_exit(status) was called
 //     exit <pe> <status> shmem    the same, by its name in OpenSHMEM
-//     failed <pe> <status>   the library cannot serve the PE any more; it has said why
+//     failed <pe> <status>   the PE cannot go on; the library has reported why
 //     wake                   a record was appended to the log of core/base/launcher_channel.hpp
 struct ExitRequest {
-    int pe = -1;  // -1: it does not know
+    int pe = -1;  // -1: the process does not know its PE
     int status = 0;
     bool failed = false;
     bool openshmem = false;  // the program uses the names of OpenSHMEM
@@ -62,8 +62,8 @@ struct ExitRequest {
 
 class ExitRequests {
 public:
-    // Complete lines that have come; what is no request is dropped, for any program may write into a descriptor that it
-    // inherited. Bytes of an unfinished line are kept, up to a line's longest length.
+    // Returns the requests in complete lines. Other lines are dropped, because any program may write to a descriptor
+    // that it inherited. Bytes of an unfinished line are kept, up to longest_line.
     std::vector<ExitRequest> take(std::string_view bytes);
 
 private:
@@ -73,20 +73,20 @@ private:
 };
 
 std::optional<ExitRequest> parse_exit_request(std::string_view line);
-// The line without its end, as the PE wrote it.
+// Returns the line as the PE wrote it, without its newline.
 std::string line_of(const ExitRequest& request);
 
-// How the PEs of one host end for a reason of their own: a pure value.
+// How the PEs of one host end for a reason of their own.
 struct Outcome {
     int status = 0;
-    // Not empty: a PE has exited with the status, maybe because a PE on another host was killed. The launcher of the
-    // whole job shows this text if it finds no such PE. The host agent has reported any other reason itself.
+    // Not empty: a PE has exited with the status, maybe because a PE on another host was killed. The job's
+    // launcher shows this text if it finds no such PE. The host agent has reported any other reason itself.
     std::string exit;
 
     friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-// As a record carries it.
+// The text that a record carries.
 std::string text_of(const Outcome& outcome);
 std::optional<Outcome> parse_outcome(std::string_view text);
 

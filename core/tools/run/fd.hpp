@@ -1,4 +1,4 @@
-// A file descriptor with an owner: closed exactly once, by whoever holds it last.
+// Owns a file descriptor and closes it exactly once.
 #pragma once
 
 #include <unistd.h>

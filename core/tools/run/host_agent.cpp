@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "core/base/parse.hpp"
-#include "core/base/streams.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/processes.hpp"
@@ -21,7 +21,7 @@ namespace npushmem::run {
 
 namespace {
 
-constexpr std::string_view opening = "npushmem-launch 3 ";
+constexpr std::string_view request_opening = "npushmem-launch 3 ";
 constexpr std::int64_t longest_body = 64LL << 20;
 
 std::vector<std::string> texts_of(std::string_view body) {
@@ -34,7 +34,7 @@ std::vector<std::string> texts_of(std::string_view body) {
     return out;
 }
 
-// The first bad number stays in `wrong`.
+// `wrong` keeps the first bad number.
 int number(const std::string& text, Status& wrong) {
     const auto parsed = parse_integer(text, 0, 1 << 24);
     if (!parsed.ok() && wrong.ok())
@@ -53,12 +53,12 @@ std::string LaunchRequest::encode() const {
     texts.insert(texts.end(), command.begin(), command.end());
     std::string body;
     for (const auto& text : texts) body.append(text).push_back('\0');
-    return fmt::format("{}{}\n{}", opening, body.size(), body);
+    return fmt::format("{}{}\n{}", request_opening, body.size(), body);
 }
 
 Result<std::size_t> LaunchRequest::body_bytes(std::string_view first_line) {
-    const bool known = first_line.starts_with(opening);
-    const auto bytes = parse_integer(known ? first_line.substr(opening.size()) : "", 1, longest_body);
+    const bool known = first_line.starts_with(request_opening);
+    const auto bytes = parse_integer(known ? first_line.substr(request_opening.size()) : "", 1, longest_body);
     if (bytes.ok()) return static_cast<std::size_t>(bytes.value());
     return Status{Code::protocol,
                   fmt::format("standard input began with '{}' instead of a launch request of npushmem-run; are "
@@ -96,7 +96,7 @@ int host_agent_failed(const Status& status) {
     return exit_launcher_failed;
 }
 
-// Byte by byte: what follows the line must stay in the pipe.
+// Reads byte by byte: the bytes after the line must stay in the pipe.
 std::string read_line() {
     std::string line;
     constexpr std::size_t longest = 128;
@@ -132,7 +132,7 @@ Options options_of(const LaunchRequest& request) {
     return options;
 }
 
-// In the child, which has no use for the request's pipe: PE 0's input is empty.
+// Runs in the child, which does not use the request's pipe: PE 0's input is empty.
 int run_here(const LaunchRequest& request, const sigset_t& mask, const char* const* environment) {
     const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);
@@ -155,8 +155,8 @@ bool forward_next_signal(int job) {
     return true;
 }
 
-// Signals come from standard input. One that is sent to all processes of the host reaches the job as well, which gets
-// signals that are sent before it is ready for them. Returns the mask as it was.
+// Signals arrive on standard input. A signal to all processes of the host reaches the job directly. The job also
+// receives the signals that are sent before it is ready. Returns the previous mask.
 sigset_t block_agent_signals() {
     const sigset_t signals = set_of(agent_signals);
     sigset_t before;
@@ -173,7 +173,7 @@ int wait_for_job(int job) {
         if (events[0].revents != 0) break;
         if (events[1].revents == 0 || forward_next_signal(job)) continue;
         ordered = false;
-        (void)::kill(job, SIGKILL);  // its supervisor then ends all that it has started
+        (void)::kill(job, SIGKILL);  // its supervisor then ends all PEs
     }
     int status = 0;
     const bool known = ::waitpid(job, &status, 0) == job;

@@ -20,13 +20,13 @@ namespace {
 constexpr std::int64_t counter_bytes = sizeof(std::int64_t);
 constexpr std::int64_t beyond_all_records = std::int64_t{1} << 62;
 
-// Whole pages: PEs map them.
+// Whole pages, because PEs map them.
 std::int64_t bytes_of_counters(int pes) {
     const std::int64_t page = ::sysconf(_SC_PAGESIZE);
     return (pes * counter_bytes + page - 1) / page * page;
 }
 
-// The system would answer with a signal instead of an error.
+// Beyond this limit the system would send a signal instead of returning an error.
 bool is_above_file_limit(std::int64_t bytes) {
     rlimit limit{};
     return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -86,7 +86,7 @@ void JobLog::mark_shown() {
     free_up_to(shown_to);
 }
 
-// In whole pages. Positions in the file stay as they are.
+// Frees whole pages. Positions in the file do not change.
 void JobLog::free_up_to(std::int64_t position) {
     const std::int64_t page = ::sysconf(_SC_PAGESIZE);
     const std::int64_t end = position / page * page;
@@ -140,7 +140,7 @@ void Diagnostics::add(const LauncherRecord& record, Time now) {
     if (record.kind == LauncherRecord::Kind::message) messages_ += text_of(record);
 }
 
-// A PE that reports a line again begins another line, which the others may join.
+// A PE that reports a line again begins a new line, which other PEs may join.
 void Diagnostics::add_line(const LauncherRecord& line, Time now) {
     if (lines_.empty()) first_ = now;
     latest_ = now;

@@ -17,30 +17,30 @@
 namespace npushmem::run {
 
 // The launcher's end of the log that core/base/launcher_channel.hpp describes. Launcher, supervisor and PEs share the
-// file; launcher and supervisor also share a position in it: everything before has been shown to the user. When the
-// launcher is gone, the supervisor shows the rest.
+// file; launcher and supervisor also share a position in it, up to which the user has seen everything. When the
+// launcher has ended, the supervisor shows the rest.
 class JobLog {
 public:
-    // Without memory or descriptors for it, or above the limit of file sizes, the log is not open: PEs then write to
+    // The log is not open without memory or descriptors for it, or above the limit of file sizes: PEs then write to
     // standard error themselves.
     static JobLog create(int pes);
     JobLog() = default;
 
     [[nodiscard]] bool open() const { return file_.open(); }
-    // The part of NPUSHMEM_LAUNCHER_FD that leads the PE with this index here; `errors`: the descriptor that becomes
-    // its standard error. Empty when the log is not open.
+    // Returns the end of NPUSHMEM_LAUNCHER_FD that describes this log to the PE with this index; `errors`: the
+    // descriptor that becomes its standard error. Empty when the log is not open.
     [[nodiscard]] std::string description(int index, int errors) const;
 
-    // Whole records that have come since the last call.
+    // Returns the complete records since the last call.
     std::vector<LauncherRecord> read();
-    // Everything that was read has been shown: its memory is freed.
+    // All records that were read have been shown: frees their memory.
     void mark_shown();
-    // The launcher shows all records, also those that come later.
+    // From now on the launcher alone shows records.
     void claim_for_launcher();
-    // For the supervisor: the next read begins behind what has been shown.
+    // For the supervisor: the next read begins after the records that have been shown.
     void continue_after_launcher();
 
-    // By index; without those of PEs that had none.
+    // By index, without PEs that had none.
     [[nodiscard]] std::map<int, std::int64_t> failed_calls() const;
 
 private:
@@ -51,17 +51,17 @@ private:
     int pes_ = 0;
     std::int64_t read_to_ = 0;
     std::int64_t freed_to_ = 0;
-    std::string rest_;  // of a record that is not complete
+    std::string rest_;  // incomplete record
     bool claimed_ = false;
 };
 
-// Merges the lines that several PEs report alike, and keeps the launcher's own messages behind what they refer to.
-// Pure: time is an argument.
+// Merges equal lines of several PEs, and keeps the launcher's messages after the lines that they refer to. Pure: time
+// is an argument.
 
-// A line as a PE writes it where there is no launcher, or a message as npushmem-run writes it.
+// Formats a line as a PE without a launcher writes it, or a message as npushmem-run writes it.
 std::string text_of(const LauncherRecord& record);
 
-// "0-3,5": the numbers in order, neighbours joined.
+// "0-3,5": the numbers in order, as ranges.
 std::string ranges_of(const std::set<int>& numbers);
 
 class Diagnostics {
@@ -75,13 +75,13 @@ public:
     // `tagged`: a line of one PE gets the tag that the PE's output has.
     Diagnostics(int npes, bool tagged) : npes_(npes), tagged_(tagged) {}
 
-    // A line, or a message of the launcher, which is shown behind all lines that wait.
+    // Adds a line, or a message of the launcher, which is shown after all lines that wait.
     void add(const LauncherRecord& record, Time now);
 
     [[nodiscard]] bool empty() const { return lines_.empty() && messages_.empty(); }
-    // When take() returns what waits; none: nothing waits.
+    // When take() returns the waiting text; none: nothing waits.
     [[nodiscard]] std::optional<Time> deadline() const;
-    // What is due, as text; empty otherwise.
+    // Returns the text that is due; may be empty.
     std::string take(Time now);
     std::string take_all();
 

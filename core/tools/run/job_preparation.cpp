@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
-#include "core/plugin/plugin_finder.hpp"
+#include "core/base/strings.hpp"
+#include "core/plugin/plugin_kind.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/placement.hpp"
 #include "topology/binding.hpp"
@@ -100,13 +100,13 @@ EnvironmentBlock common_environment(const Options& options, const char* const* e
     for (const auto& [name, value] : options.exports) block.set(name, value);
     block.set("NPUSHMEM_NPES", std::to_string(options.job_npes > 0 ? options.job_npes : options.npes));
     block.set_default("NPUSHMEM_BOOTSTRAP", "UID");
-    // Unless these are set, the libraries of PSM, which libfabric loads, take the signals of crashes and SIGTERM, and
-    // exit with status 1 when one comes.
+    // Unless these are set, the PSM libraries, which libfabric loads, catch SIGTERM and the signals of crashes, and
+    // exit with status 1.
     block.set_default("IPATH_NO_BACKTRACE", "1");
     block.set_default("HFI_NO_BACKTRACE", "1");
-    // A PE's transport would have to set these while threads of the program may read the environment.
+    // A transport could set these only while threads of the program may read the environment.
     for (const auto& [name, value] : rxm_variables) block.set_default(name, std::to_string(value));
-    // All PEs are on this host: the rendezvous need not be seen by any other.
+    // All PEs are on this host: other hosts need not reach the rendezvous.
     if (options.hosts.empty() && options.job_npes == 0) block.set_default("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo");
     return block;
 }
@@ -117,13 +117,13 @@ topology::BindUnit unit_of(Bind bind) {
     return topology::BindUnit::core;
 }
 
-// hwloc takes its time: it is not asked where its answer could not matter.
+// hwloc is slow: it is not called where its result cannot matter.
 bool binding_possible(const Options& options) {
     if (options.bind != Bind::automatic) return options.bind != Bind::none;
     return options.npes > 1 && static_cast<unsigned>(options.npes) <= std::thread::hardware_concurrency();
 }
 
-// PEs of emulated hosts share this machine's devices in turn, as if they were all of one host.
+// PEs of all emulated hosts share this machine's devices round-robin.
 Result<std::vector<CpuList>> near_devices(const Options& options, const EnvironmentBlock& environment) {
     const char* file = environment.value("NPUSHMEM_TOPO_FILE");
     const auto machine = topology::machine_of(file == nullptr ? "" : file);
@@ -161,7 +161,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
     return fmt::format("{}", fmt::join(words, between));
 }
 
-// One process for each host, which is this program again.
+// Plans one agent client for each host; it is this program again.
 JobPlan plan_agent_clients(const Options& options, JobPlan plan) {
     plan.program = "/proc/self/exe";
     plan.hosts = options.hosts;

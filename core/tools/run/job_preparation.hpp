@@ -14,11 +14,10 @@
 
 namespace npushmem::run {
 
-// The environment of a process to be started: a list of NAME=value strings in which a later setting replaces an
-// earlier.
+// The environment of a process to start: a list of NAME=value strings. A later setting replaces an earlier one.
 class EnvironmentBlock {
 public:
-    // A copy of a null-terminated array such as main's third parameter; null is an empty environment.
+    // Copies a null-terminated array such as main's third parameter; null is an empty environment.
     static EnvironmentBlock copy_of(const char* const* environment);
 
     void set(std::string_view name, std::string_view value);
@@ -35,42 +34,40 @@ private:
     std::vector<std::string> entries_;
 };
 
-// Finds the program to start as a shell would.
 struct ProgramError {
     int status = 0;  // exit_not_found or exit_not_executable
     std::string message;
 };
 
-// A name with a slash is a path; any other is looked for in the colon-separated `search_path`.
+// Finds the program as a shell does. A name with a slash is a path; any other name is searched for in the
+// colon-separated `search_path`.
 std::variant<std::string, ProgramError> find_program(const std::string& name, const std::string& search_path);
 
-// Everything that is decided before the first process starts.
 struct PePlan {
     int emulated_host = -1;  // -1: hosts are not emulated
-    std::vector<int> cpus;   // numbers of the operating system; empty: not bound
+    std::vector<int> cpus;   // the operating system's numbers; empty: not bound
 };
 
+// Everything that is decided before the first process starts.
 struct JobPlan {
     std::string program;                 // path for execve
     std::vector<std::string> arguments;  // argv, beginning with the name that the user gave
-    EnvironmentBlock environment;        // what all PEs have in common and is known by now
+    EnvironmentBlock environment;        // the part that all PEs share
     std::vector<PePlan> pes;
     Numbering numbering;             // of the PEs that are started here
-    std::vector<std::string> hosts;  // not empty: what is started are the agent clients of a job on these hosts
+    std::vector<std::string> hosts;  // not empty: the supervisor starts agent clients, one for each of these hosts
     bool pipe_output = false;
     Fd first_input;  // PE 0's standard input; not open: PE 0 inherits the launcher's
-    // Of what is started; none: the launcher's, before it blocks anything.
+    // Signal mask of the processes that are started; none: the launcher's mask before it blocks any signal.
     std::optional<sigset_t> signal_mask;
 };
 
-// From the command line to a plan: everything that can go wrong before a process is started goes wrong here.
-
-// Finds the program, deals PEs to hosts and CPUs, and builds the environment that they share. `environment`: main's.
-// The plan's input and signal mask are left to the launcher.
+// Finds the program, assigns PEs to hosts and CPUs, and builds the environment that they share. `environment`: main's.
+// The launcher sets the plan's input and signal mask.
 std::variant<JobPlan, EarlyExit> prepare_job(const Options& options, const char* const* environment);
 
-// Whether PEs use the unique id that the launcher makes: the user chose no bootstrap other than uid, by name or by
-// path.
+// Do PEs use the unique id that the launcher creates? Yes, unless the user chose a bootstrap other than uid, by name or
+// by path.
 bool needs_unique_id(const EnvironmentBlock& environment);
 
 }  // namespace npushmem::run

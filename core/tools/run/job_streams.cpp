@@ -88,7 +88,7 @@ Status TaggedOutput::add(int pe, Fd output, Fd errors) {
 
 Status TaggedOutput::add_stream(int pe, Fd pipe, OutputSink& sink) {
     const int fd = pipe.get();
-    // Only this end of the pipe: the PE's end blocks as it would without a launcher.
+    // Only this end of the pipe is non-blocking: the PE's end blocks as it would without a launcher.
     (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
     streams_.emplace(fd, Stream{std::move(pipe), LinePrefixer(fmt::format("[pe {}] ", pe)), &sink});
     return poller_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { readable(fd); });
@@ -140,7 +140,7 @@ InputRelay::InputRelay(Poller& poller, int terminal, Fd to) : poller_(poller), t
     (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);  // this end only
 }
 
-// A terminal that is not the controlling one has no foreground to wait for.
+// A terminal that is not the controlling terminal has no foreground to wait for.
 bool InputRelay::in_foreground() const {
     const int group = ::tcgetpgrp(terminal_);
     return group < 0 || group == ::getpgrp();
@@ -167,7 +167,7 @@ void InputRelay::read_terminal() {
 void InputRelay::write_pipe() {
     const ssize_t count = ::write(to_.get(), waiting_.data(), waiting_.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count < 0) return close();  // PE 0 reads no more
+    if (count < 0) return close();  // PE 0 has closed its input
     waiting_.erase(0, static_cast<std::size_t>(count));
     if (!waiting_.empty()) return;
     poller_.remove(to_.get());

@@ -12,27 +12,27 @@
 
 namespace npushmem::run {
 
-// The launcher's own standard output or error as a place for text that never blocks the launcher: what the reader does
-// not take yet waits here.
+// The launcher's standard output or error. Writing never blocks the launcher: text that the reader does not take yet
+// waits here.
 class OutputSink {
 public:
     // Above this much waiting text the launcher stops reading from PEs.
     static constexpr std::size_t high_water = std::size_t{1} << 20;
 
-    // `descriptor` stays the caller's. Terminals and pipes are opened a second time, because O_NONBLOCK on the
-    // descriptor itself would change it for every process that shares it.
+    // The caller keeps ownership of `descriptor`. Terminals and pipes are opened a second time, because O_NONBLOCK on
+    // the descriptor itself would change it for every process that shares it.
     explicit OutputSink(int descriptor);
 
     [[nodiscard]] std::string& text() { return waiting_; }
-    // Writes what the reader takes now.
+    // Writes as much as the reader takes now.
     void flush();
 
     [[nodiscard]] int fd() const { return own_.open() ? own_.get() : shared_; }
     [[nodiscard]] bool idle() const { return waiting_.empty(); }
     [[nodiscard]] bool full() const { return waiting_.size() > high_water; }
-    // The reader is gone or the file is full: text is dropped from now on.
+    // The reader has closed or the file is full: text is dropped from now on.
     [[nodiscard]] bool broken() const { return error_ != 0; }
-    // Why, as in errno; 0 while nothing is lost.
+    // The errno of the failure; 0 while no text is lost.
     [[nodiscard]] int error() const { return error_; }
 
 private:
@@ -43,8 +43,7 @@ private:
     std::string waiting_;
 };
 
-// Puts a tag in front of every line of one PE's stream, whatever pieces the stream arrives in. Only whole lines leave,
-// so lines of different PEs never mix.
+// Puts a tag in front of every line of one PE's stream. It emits whole lines only, so lines of different PEs never mix.
 class LinePrefixer {
 public:
     static constexpr std::size_t longest_line = std::size_t{1} << 20;
@@ -55,7 +54,7 @@ public:
 
     // Appends the lines completed by `bytes` to `out`, each with its tag and newline.
     void feed(std::string_view bytes, std::string& out);
-    // The stream has ended: what was left without a newline leaves with one.
+    // The stream has ended: emits the rest with a newline.
     void finish(std::string& out);
 
 private:
@@ -76,9 +75,9 @@ public:
     ~TaggedOutput();
 
     Status add(int pe, Fd output, Fd errors);
-    // After text has left the sinks: goes on reading what was paused because a sink was full.
+    // Call this after the sinks were flushed: resumes streams that were paused because a sink was full.
     void resume();
-    // All writers are gone: takes what their pipes still hold, whatever the sinks' size, and ends every stream.
+    // All writers have ended: reads the rest of their pipes, whatever the sinks' size, and ends every stream.
     void finish();
 
 private:
@@ -101,8 +100,8 @@ private:
     std::vector<int> paused_;        // descriptors taken out of the poller
 };
 
-// Passes the terminal's input on to PE 0. PE 0 cannot read the terminal itself: it is in another session. Used only
-// when standard input is a terminal; anything else PE 0 inherits.
+// Forwards the terminal's input to PE 0, which is in another session and cannot read the terminal itself. Used only
+// when standard input is a terminal; PE 0 inherits any other standard input.
 class InputRelay {
 public:
     // `to`: the writing end of PE 0's input.
@@ -113,8 +112,8 @@ public:
 
     // Starts reading once the launcher is in the terminal's foreground: a background process that reads is stopped.
     void resume_in_foreground();
-    // Is it waiting for the foreground, of which nothing gives notice? Then resume_in_foreground() wants to be called
-    // now and then.
+    // Is it waiting for the foreground? No event reports that, so the caller must call resume_in_foreground()
+    // periodically.
     [[nodiscard]] bool waiting_for_foreground() const { return to_.open() && !reading_ && waiting_.empty(); }
     void close();
 
@@ -128,7 +127,7 @@ private:
     int terminal_;
     Fd to_;
     bool reading_ = false;
-    std::string waiting_;  // read but not yet taken by PE 0; while there is some, nothing is read
+    std::string waiting_;  // read, but not yet taken by PE 0; reading pauses until it is empty
 };
 
 }  // namespace npushmem::run

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/os_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
@@ -26,9 +26,9 @@
 namespace npushmem::run {
 namespace {
 
-// How long the supervisor may take to kill and reap all that is left; its own limit is shorter.
+// The supervisor has this long to kill and reap all processes; its own limit is shorter.
 constexpr std::chrono::milliseconds supervisor_timeout{5000};
-// How often the foreground is looked at while a terminal's input waits for it.
+// While the terminal's input waits for the foreground, the launcher checks this often.
 constexpr std::chrono::milliseconds foreground_interval{500};
 
 int status_for_exec_error(int error) {
@@ -71,7 +71,7 @@ int Launcher::run() {
     watch();
     start_pes();
     while (!supervisor_ended_) poll_once();
-    (void)kill_descendants(supervisor_timeout);  // only after the supervisor was killed there are any
+    (void)kill_descendants(supervisor_timeout);  // there are some only if the supervisor was killed
     finish_output();
     return state_.exit_status() == 0 && output_is_lost() ? exit_launcher_failed : state_.exit_status();
 }
@@ -121,7 +121,7 @@ std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
     }
     if (const auto due = diagnostics_.deadline()) next = next ? std::min(*next, *due) : due;
     if (!next) return std::nullopt;
-    // Rounded up: waking before the deadline would be a turn for nothing.
+    // Rounded up, so that the launcher does not wake before the deadline.
     return std::chrono::ceil<std::chrono::milliseconds>(std::max(*next - Clock::now(), Clock::duration::zero()));
 }
 
@@ -129,7 +129,7 @@ void Launcher::receive_from_supervisor() {
     while (!state_.closing()) {
         Received received = resources_.supervisor.receive(false);
         if (received.state == Received::State::nothing) return;
-        // The supervisor has ended; the end of its process says how.
+        // The supervisor has ended; reap_supervisor() reports how.
         if (received.state == Received::State::closed) return resources_.poller.remove(resources_.supervisor.fd());
         handle_message(std::move(received));
     }
@@ -143,7 +143,7 @@ void Launcher::handle_message(Received received) {
     if (message.kind == MessageKind::exits_flushed) exits_flushed();
 }
 
-// The records of the ends were written before.
+// The records of the ends were written earlier.
 void Launcher::exits_flushed() {
     if (is_host_agent()) return handle_record(record_of_host(LauncherRecord::Kind::exits_flushed, {}));
     state_.exits_flushed(Clock::now());
@@ -159,11 +159,11 @@ void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
     report(fmt::format("{} started: pid {}, host {}{}, {}", name_of(message.pe), message.pid, host_, host, cpus));
 }
 
-// Descriptors that found no room in this process are lost on their way.
+// Descriptors are lost when this process has no free descriptor.
 void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
     const Status added = output.size() == 2
                              ? tagged_->add(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
-                             : Status{Code::system, "no descriptor is left for it"};
+                             : Status{Code::system, "this process has no free descriptor"};
     if (!added.ok())
         execute(state_.failed(exit_launcher_failed, fmt::format("the output of PE {} cannot be tagged: {}{}", pe,
                                                                 added.message(), remedy_for(EMFILE))));
@@ -179,7 +179,7 @@ void Launcher::pe_not_started(const Message& message, const std::string& attempt
 }
 
 void Launcher::pe_ended(const Message& message) {
-    read_exit_requests();  // what a PE asked for before it ended counts first
+    read_exit_requests();  // a PE's request counts before its end
     const ExitRecord end{plan_.numbering.of(message.pe), message.pid, static_cast<TerminationKind>(message.termination),
                          message.value};
     const std::string text = plan_.hosts.empty() ? describe(end, host_, emulated_host_of_pe(message.pe))
@@ -190,8 +190,8 @@ void Launcher::pe_ended(const Message& message) {
     if (!end.failed()) report_to_rendezvous(message);
 }
 
-// A failure ends the job; who exits with 0 must not be waited for. A host agent reports to the launcher of the whole
-// job, which has the rendezvous. When a host agent has exited, all PEs of its host have.
+// A failure ends the job; the others must not wait for a PE that exited with 0. A host agent reports to the job's
+// launcher, which has the rendezvous. When a host agent has exited, all PEs of its host have exited.
 void Launcher::report_to_rendezvous(const Message& message) {
     if (state_.closing()) return;
     const bool local = plan_.hosts.empty();
@@ -214,9 +214,9 @@ void Launcher::report_to_rendezvous(const Message& message) {
     }
 }
 
-// The channel may still be open then: a PE that is being started shares the supervisor's descriptors.
+// The channel may still be open: a PE that is being started shares the supervisor's descriptors.
 void Launcher::reap_supervisor() {
-    receive_from_supervisor();  // what it said before it ended
+    receive_from_supervisor();  // messages that it sent before it ended
     siginfo_t info{};
     (void)::waitid(P_PID, static_cast<id_t>(resources_.supervisor_pid), &info, WEXITED);
     resources_.poller.remove(resources_.supervisor_process.get());
@@ -250,7 +250,7 @@ void Launcher::read_exit_requests() {
             execute(state_.exit_requested(request, Clock::now()));
     }
     read_log();  // a PE may have been killed before it woke this process
-    // The end: no process that could write is left.
+    // End of file: all processes that could write have ended.
     if (length == 0) resources_.poller.remove(resources_.exit_requests.get());
 }
 
@@ -258,7 +258,7 @@ void Launcher::read_log() {
     for (const auto& record : resources_.log.read()) handle_record(record);
 }
 
-// On a host of the job everything goes to the launcher of the whole job.
+// A host agent sends all records to the job's launcher.
 void Launcher::handle_record(const LauncherRecord& record) {
     if (is_host_agent()) {
         errors_.text() += frames_of(record, options_.record_mark);
@@ -297,7 +297,7 @@ void Launcher::report_to_job_launcher(const Commands& commands) {
     if (commands.outcome) handle_record(record_of_host(LauncherRecord::Kind::outcome, text_of(*commands.outcome)));
 }
 
-// A job in which calls failed, and the program cannot know it, is no success.
+// A job fails if calls failed and the program cannot know that.
 void Launcher::fail_for_failed_calls() {
     for (const auto& [index, calls] : resources_.log.failed_calls()) failed_calls_[plan_.numbering.of(index)] += calls;
     if (failed_calls_.empty() || state_.exit_status() != 0) return;
@@ -324,7 +324,7 @@ void Launcher::request_exit_flush() {
     (void)resources_.supervisor.send(Message{MessageKind::flush_exits, -1, -1, 0, 0});
 }
 
-// The end of the channel is what the supervisor takes as the order to end everything.
+// The supervisor ends the job when the channel ends.
 void Launcher::close_job() {
     resources_.poller.remove(resources_.supervisor.fd());
     resources_.log.claim_for_launcher();
@@ -333,7 +333,7 @@ void Launcher::close_job() {
     supervisor_deadline_ = Clock::now() + supervisor_timeout;
 }
 
-// The reader of our output may be slow; it is waited for as any program would, until INT or TERM.
+// The launcher waits for a slow reader of its output, as any program does, until INT or TERM.
 void Launcher::finish_output() {
     supervisor_deadline_.reset();
     if (tagged_) tagged_->finish();
@@ -360,7 +360,7 @@ void Launcher::write_out() {
     }
 }
 
-// Standard error has output of the job only where it is tagged.
+// Standard error carries output of the job only if it is tagged.
 bool Launcher::output_is_lost() const { return output_.broken() || (tagged_ && errors_.broken()); }
 
 void Launcher::pump() {
@@ -380,7 +380,7 @@ void Launcher::pump(OutputSink& sink, bool& watched) {
     if (sink.idle()) watched = false;
 }
 
-// Behind what PEs have reported.
+// Shows the message after the reports of PEs.
 void Launcher::report(const std::string& message) { handle_record({LauncherRecord::Kind::message, -1, {}, message}); }
 
 void Launcher::report_if_verbose(const std::string& message) {

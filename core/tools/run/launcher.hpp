@@ -1,5 +1,4 @@
-// The launcher's part of a running job: commands to the supervisor, signals, the time limit, output, and what is said
-// about it all.
+// The launcher of a running job: commands to the supervisor, signals, the time limit, output and messages.
 #pragma once
 
 #include <map>
@@ -21,8 +20,8 @@ namespace npushmem::run {
 
 class Launcher {
 public:
-    // The supervisor has been forked already: `supervisor` is the channel to it, `signals` a signalfd of what is to be
-    // forwarded, `terminal_input` the way to PE 0 when standard input is a terminal.
+    // The supervisor has been forked already. `supervisor` is the channel to it, `signals` a signalfd of the signals to
+    // forward, `terminal_input` a pipe to PE 0 when standard input is a terminal.
     struct Resources {
         Channel supervisor;
         int supervisor_pid;
@@ -37,7 +36,7 @@ public:
     Launcher(const Launcher&) = delete;
     Launcher& operator=(const Launcher&) = delete;
 
-    // Returns the launcher's exit status, when no process of the job is left.
+    // Returns the launcher's exit status once all processes of the job have ended.
     int run();
 
 private:

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "core/base/streams.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"
@@ -25,7 +25,7 @@ int print_and_exit(const npushmem::run::EarlyExit& exit) {
 int main(int argc, char** argv, char** environment) {
     namespace run = npushmem::run;
     npushmem::prepare_standard_streams();
-    (void)std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, the system tells nobody how a process ended
+    (void)std::signal(SIGCHLD, SIG_DFL);  // if it is ignored, the system does not report how a process ended
     if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run::run_host_agent(environment);
     auto options = run::parse_options({argv + 1, argv + argc});
     if (const auto* exit = std::get_if<run::EarlyExit>(&options)) return print_and_exit(*exit);

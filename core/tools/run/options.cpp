@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/base/parse.hpp"
+#include "core/base/strings.hpp"
 #include "core/base/version.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "npushmem/plugin/status.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int max_pes = 1 << 20;
 
-// What CLI11 fills; checked and turned into Options afterwards, so that every message names the option and the value.
+// CLI11 fills these. They are checked and converted afterwards, so that every message names the option and the value.
 struct RawOptions {
     std::string npes = "1";
     std::string hosts;
@@ -35,7 +35,7 @@ struct RawOptions {
 };
 
 const char* const footer =
-    "The options of npushmem-run end at the program's name (or at --); everything after it is the program's own.\n"
+    "The options of npushmem-run end at the program's name (or at --); everything after it belongs to the program.\n"
     "\n"
     "Every PE gets NPUSHMEM_PE, NPUSHMEM_NPES, NPUSHMEM_BOOTSTRAP and NPUSHMEM_UNIQUEID (and NPUSHMEM_EMULATED_HOST "
     "with\n"
@@ -46,14 +46,15 @@ const char* const footer =
     "signal).\n"
     "1 when every PE exited with 0, but calls of the library failed and the program did not ask for the failures\n"
     "(NPUSHMEM_ON_ERROR).\n"
-    "The launcher's own: 2 bad command line, 124 time limit passed, 125 launcher failed or its output is lost, 126\n"
+    "Statuses of the launcher itself: 2 bad command line, 124 time limit passed, 125 launcher failed or its output is "
+    "lost, 126\n"
     "program cannot be run, 127 program not found.\n"
     "\n"
     "Examples:\n"
     "  npushmem-run -n 8 ./app --its-own-option\n"
     "  npushmem-run -n 8 --nodes 2 -x NPUSHMEM_INFO=1 --tag-output ./app";
 
-// CLI11 does not know of the words that it leaves to the program.
+// CLI11 does not know the words that belong to the program.
 class HelpText final : public CLI::Formatter {
 public:
     std::string make_usage(const CLI::App* /*app*/, std::string name) const override {
@@ -68,24 +69,24 @@ void declare(CLI::App& app, RawOptions& raw) {
                                                      library_version.minor, library_version.patch));
     app.add_option("-n,--npes,--np", raw.npes, "Number of PEs (processes) to start; 1 if not given; also -np")
         ->type_name("N");
-    app.add_option(
-           "--hosts", raw.hosts,
-           "Run on these hosts, separated by commas; npushmem-run must be there at the same path. PE 0's "
-           "standard input is empty then. Not given: the hosts of the allocation (Slurm, PBS, LSF) in which this "
-           "runs, else this host")
+    app.add_option("--hosts", raw.hosts,
+                   "Run on these hosts, separated by commas; npushmem-run must exist there at the same path. PE 0's "
+                   "standard input is empty then. Default: the hosts of the allocation (Slurm, PBS, LSF) in which this "
+                   "runs, else this host")
         ->type_name("A,B,...");
     app.add_flag("--local", raw.local, "Run on this host only, also in an allocation of several");
     app.add_option("--rsh", raw.rsh,
-                   "Command that runs a command on a host, given the host's name before it; if not given, srun "
-                   "in a Slurm allocation, else ssh")
+                   "Remote shell: a command that takes a host's name and a command. Default: srun in a Slurm "
+                   "allocation, else ssh")
         ->type_name("COMMAND");
-    app.add_option("--remote-run", raw.remote_run, "npushmem-run on the other hosts, if not at the path of this one")
+    app.add_option("--remote-run", raw.remote_run,
+                   "Path of npushmem-run on the other hosts, if it differs from the path of this one")
         ->type_name("PATH");
     app.add_flag("--agent-client", raw.agent_client)->group("");
-    app.add_option("--nodes", raw.nodes, "Emulate K hosts: PEs of different ones cannot map each other's memory")
+    app.add_option("--nodes", raw.nodes, "Emulate K hosts: PEs of different hosts cannot map each other's memory")
         ->type_name("K");
     app.add_option("--map-by", raw.map_by,
-                   "How PEs are dealt to hosts: block (neighbours together, the default) or round-robin")
+                   "Assign PEs to hosts by this rule: block (neighbours together, the default) or round-robin")
         ->type_name("RULE");
     app.add_option("-x", raw.exports, "Set VAR to value for every PE; may be repeated")
         ->type_name("VAR=value")
@@ -95,12 +96,12 @@ void declare(CLI::App& app, RawOptions& raw) {
                    "Bind PEs to CPUs: none; core, hwthread or numa (PE i to the i-th, starting over when they are used "
                    "up); share (equal parts of the machine's cores); device (equal parts of the cores near the NPU "
                    "that the PE drives, never outside the CPUs that the launcher itself may use); auto (the default): "
-                   "share while there are at "
+                   "share with at "
                    "least as many cores as PEs, else none")
         ->type_name("UNIT");
     app.add_option("--timeout", raw.timeout, "End the job, with status 124, after this many seconds")
         ->type_name("SECONDS");
-    app.add_flag("-v,--verbose", raw.verbose, "Say what is started where, and how every PE ends");
+    app.add_flag("-v,--verbose", raw.verbose, "Report where each PE starts and how it ends");
     app.formatter(std::make_shared<HelpText>());
     app.footer(footer);
 }
@@ -243,8 +244,8 @@ Result<Options> converted(const RawOptions& raw) {
     return options;
 }
 
-// The program and its arguments out of what CLI11 did not recognise; a leading option among it is a misspelt one of
-// ours.
+// Takes the program and its arguments from the words that CLI11 did not recognise. A leading option among them is a
+// misspelt option of npushmem-run.
 Result<std::vector<std::string>> command_in(const std::vector<std::string>& rest, const CLI::App& app) {
     auto first = rest.begin();
     const bool marked = first != rest.end() && *first == "--";
@@ -260,7 +261,7 @@ Result<std::vector<std::string>> command_in(const std::vector<std::string>& rest
                                               near.empty() ? "" : fmt::format("; did you mean {}?", near))};
 }
 
-// Accepts -np as mpirun does: CLI11 reads it as -n with the value "p". The program's own words stay as they are.
+// Accepts -np as mpirun does: CLI11 reads it as -n with the value "p". The program's words are not changed.
 std::vector<std::string> with_np_as_n(std::vector<std::string> arguments, const CLI::App& app) {
     for (std::size_t i = 0; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "--"; ++i) {
         if (arguments[i] == "-np") arguments[i] = "-n";

@@ -12,7 +12,7 @@ namespace npushmem::run {
 enum class MapBy { block, round_robin };
 enum class Bind { automatic, none, core, hwthread, numa, share, device };
 
-// As the command line has them.
+// The names on the command line.
 std::string name_of(MapBy rule);
 std::string name_of(Bind bind);
 
@@ -41,13 +41,13 @@ struct Options {
     std::vector<std::string> command;     // never empty
 };
 
-// Why the launcher ends before it starts anything: help, version, or a mistake on the command line.
+// The launcher ends before it starts anything: help, version, or an error on the command line.
 struct EarlyExit {
     int status = 0;
     std::string text;  // goes to standard output when status is 0, to standard error otherwise
 };
 
-// `arguments` without the launcher's own name. Options end at the first word that is none, or at "--".
+// `arguments` without the launcher's own name. Options end at the first word that is not an option, or at "--".
 std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments);
 
 }  // namespace npushmem::run

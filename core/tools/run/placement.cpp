@@ -69,10 +69,10 @@ constexpr std::size_t max_hosts = 65536;
 using Names = std::vector<std::string>;
 
 Status malformed(std::string_view part) {
-    return {Code::argument, fmt::format("'{}' is no list of hosts; expected, for instance, a,b[1-3,07]", part)};
+    return {Code::argument, fmt::format("'{}' is not a list of hosts; expected, for instance, a,b[1-3,07]", part)};
 }
 
-// Parts at top-level commas: those within brackets belong to their range.
+// Splits at commas, except at those within brackets.
 Names split_outside_brackets(std::string_view text) {
     Names parts(1);
     int depth = 0;

@@ -1,4 +1,4 @@
-// Waits for descriptors and calls what is registered for them: one thread, level-triggered.
+// Waits for descriptors and calls their handlers: one thread, level-triggered.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ public:
 
     static Result<Poller> open();
 
-    // `events` as for epoll. The descriptor stays the caller's and must be removed before it is closed.
+    // `events` as for epoll. The caller keeps ownership of the descriptor and must remove it before closing it.
     Status add(int fd, std::uint32_t events, Handler handler);
-    // No events: keep the handler but wait for nothing (hang-ups still arrive).
+    // No events: keeps the handler but waits for nothing (hang-ups still arrive).
     void modify(int fd, std::uint32_t events);
     void remove(int fd);
 
-    // Calls the handlers of all descriptors that are ready, in the order in which they became so; waits for the first
-    // one until `timeout` at most (none: for ever). A handler may add and remove descriptors.
+    // Calls the handlers of all descriptors that are ready, in the order in which they became ready. Waits up to
+    // `timeout` for the first one (none: without limit). A handler may add and remove descriptors.
     void run_once(std::optional<std::chrono::milliseconds> timeout);
 
 private:

@@ -22,21 +22,21 @@ namespace npushmem::run {
 
 namespace {
 
-// A step of the child that failed, as it travels through the pipe that execve closes.
+// A step of the child that failed; it is sent through the pipe that execve closes.
 struct Failure {
     int error = 0;
     const char* attempt = nullptr;  // a literal, so that its address is the same in both processes
 };
 
-// From here to execve the child shares the parent's memory (vfork): it may only make system calls.
+// Until execve the child shares the parent's memory (vfork), so it may only make system calls.
 [[noreturn]] void report_and_exit(int report_to, const char* attempt) {
     const Failure failure{errno, attempt};
     (void)!::write(report_to, &failure, sizeof failure);
     ::_exit(127);
 }
 
-// Makes `from` descriptor `to` without close-on-exec. The numbers 0 to 2 are always in use here, so no descriptor that
-// is still needed lies below 3 except the launcher's own three, which are taken in this order.
+// Duplicates `from` as `to` without close-on-exec. Descriptors 0 to 2 are always open here, so `from` is 3 or more or
+// one of the launcher's standard descriptors, which are duplicated in this order.
 bool place(int from, int to) {
     if (from == to) return ::fcntl(to, F_SETFD, 0) == 0;
     return ::dup2(from, to) == to;
@@ -97,7 +97,7 @@ constexpr unsigned exiting_flag = 0x4;  // PF_EXITING of the kernel, in the fiel
 
 }  // namespace
 
-// The name in the second field may hold blanks and brackets: fields count from its end.
+// The name in the second field may contain blanks and brackets, so fields are counted from its end.
 bool is_exiting(std::string_view stat) {
     const auto name_end = stat.rfind(')');
     if (name_end == std::string_view::npos) return false;
@@ -117,8 +117,8 @@ namespace {
 using File = std::unique_ptr<std::FILE, decltype([](std::FILE* file) { std::fclose(file); })>;
 using Directory = std::unique_ptr<DIR, decltype([](DIR* directory) { ::closedir(directory); })>;
 
-// The parent of a process, or -1. The name in /proc/<pid>/stat may hold blanks and brackets: fields count from its
-// last.
+// Returns the parent of a process, or -1. The name in /proc/<pid>/stat may contain blanks and brackets, so fields are
+// counted from the last bracket.
 int parent_of(int pid) {
     const File file(std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "re"));
     char text[512] = {};
@@ -167,7 +167,7 @@ bool kill_descendants(std::chrono::milliseconds limit) {
     for (bool first = true; std::chrono::steady_clock::now() < end; first = false) {
         const Reaped reaped = reap();
         if (reaped == Reaped::none_left) return true;
-        // What was killed may have left children of its own, which are ours now.
+        // Children of the killed processes are now children of this process.
         if (reaped == Reaped::some || first)
             kill_children();
         else

@@ -14,10 +14,7 @@
 
 namespace npushmem::run {
 
-// Starts one process at the cost of a vfork: in a process group of its own, bound to the life of the process that
-// calls.
-
-// What the new process is to be. All pointers stay the caller's.
+// Describes the new process. The caller keeps ownership of all pointers.
 struct SpawnRequest {
     const char* program = nullptr;
     char* const* arguments = nullptr;
@@ -33,32 +30,28 @@ struct SpawnRequest {
 struct Spawned {
     int pid = -1;
     Fd process;                     // pidfd
-    int error = 0;                  // errno of the step that failed; the process does not exist then
+    int error = 0;                  // errno of the step that failed; then there is no process
     const char* attempt = nullptr;  // that step in words
 };
 
-// The new process leads its own process group and dies with the calling thread (PR_SET_PDEATHSIG).
+// Starts one process by vfork. It leads its own process group and dies with the calling thread (PR_SET_PDEATHSIG).
 Spawned spawn(const SpawnRequest& request);
 
-// A descriptor that becomes readable when a process ends. By system call: the C library's declaration lacks C linkage
-// in Debian 12.
-
-// Not open, with errno set, when there is no such process or no descriptor left.
+// Returns a descriptor that becomes readable when the process ends. It uses the system call because the C library's
+// declaration lacks C linkage in Debian 12. Not open, with errno set, when there is no such process or no descriptor
+// left.
 inline Fd open_pidfd(int pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
-// Processes that the kernel has begun to end. It closes their files, which their peers can see, a while before they can
-// be reaped; it marks them before both.
-
+// Has the kernel begun to end the process? The kernel marks a process, then closes its files, which its peers can see,
+// and lets it be reaped a while later.
 // `stat`: the text of /proc/<pid>/stat.
 bool is_exiting(std::string_view stat);
 // False when there is no such process.
 bool is_exiting(int pid);
 
-// Ends every process below the calling one, which must be a child subreaper: orphans then become its children, so that
-// none can leave, whatever group or session it has moved to.
-
-// Kills and reaps until the calling process has no children. False: some are still there after `limit` (a process in
-// an uninterruptible system call).
+// Kills and reaps until the calling process has no children. The caller must be a child subreaper: orphans then become
+// its children, whatever group or session they have moved to. False: some are left after `limit` (a process in an
+// uninterruptible system call).
 bool kill_descendants(std::chrono::milliseconds limit);
 
 }  // namespace npushmem::run

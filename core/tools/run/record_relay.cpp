@@ -44,7 +44,7 @@ std::string unescaped(std::string_view text) {
     return out;
 }
 
-// How many bytes at the end of `text` could be the beginning of `mark`.
+// Returns the number of bytes at the end of `text` that could be the beginning of `mark`.
 std::size_t begun(std::string_view text, std::string_view mark) {
     for (std::size_t bytes = std::min(text.size(), mark.size() - 1); bytes > 0; --bytes)
         if (text.ends_with(mark.substr(0, bytes))) return bytes;
@@ -80,7 +80,7 @@ void FrameScanner::finish(std::string& output) {
     waiting_.clear();
 }
 
-// True: what waits begins with a mark.
+// True: the waiting bytes begin with a mark.
 bool FrameScanner::take_output(std::string& output) {
     const auto found = waiting_.find(mark_);
     const auto bytes = found == std::string::npos ? waiting_.size() - begun(waiting_, mark_) : found;
@@ -89,7 +89,7 @@ bool FrameScanner::take_output(std::string& output) {
     return found != std::string::npos;
 }
 
-// True: a whole frame has been taken.
+// True: a complete frame was removed.
 bool FrameScanner::take_frame(std::vector<LauncherRecord>& records) {
     const auto end = waiting_.find('\n');
     if (end == std::string::npos) return false;
@@ -106,7 +106,7 @@ bool FrameScanner::take_frame(std::vector<LauncherRecord>& records) {
 
 namespace {
 
-// Of a stream that is still held when the shell has ended; a pipe holds less.
+// Bytes that are read from a stream that is still open when the shell has ended; a pipe holds less.
 constexpr std::size_t longest_rest = std::size_t{1} << 20;
 
 void wait_for_room() {
@@ -114,7 +114,8 @@ void wait_for_room() {
     (void)::poll(&errors, 1, -1);
 }
 
-// False: nobody reads it. Standard error may be non-blocking: a remote shell sets this on a stream that it shares.
+// False: the reader has closed it. Standard error may be non-blocking: a remote shell sets this on streams that it
+// shares.
 bool pass_on_output(std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(STDERR_FILENO, bytes.data(), bytes.size());
@@ -125,7 +126,7 @@ bool pass_on_output(std::string_view bytes) {
     return true;
 }
 
-// The user gets a line that the launcher does not receive.
+// Writes a line to standard error if the launcher does not receive it.
 bool pass_on_record(const LauncherRecord& record) {
     if (LauncherChannel::of_process().append(record)) return true;
     if (record.kind == LauncherRecord::Kind::line || record.kind == LauncherRecord::Kind::message)
@@ -146,7 +147,7 @@ Result<std::unique_ptr<ErrorRelay>> ErrorRelay::start(Fd from, const std::string
     made->stop_reading_ = Fd(ends[0]);
     made->stop_ = Fd(ends[1]);
     made->from_ = std::move(from);
-    (void)::fcntl(made->from_.get(), F_SETFL, O_NONBLOCK);  // of this end only
+    (void)::fcntl(made->from_.get(), F_SETFL, O_NONBLOCK);  // this end only
     try {
         made->thread_ = std::thread([relay = made.get(), mark] { relay->run(mark); });
     } catch (const std::system_error& error) {
@@ -160,7 +161,7 @@ void ErrorRelay::finish() {
     if (thread_.joinable()) thread_.join();
 }
 
-// False: the stream has ended, or what was left of it is taken.
+// False: the stream has ended, or its rest has been read.
 bool ErrorRelay::wait_for_more() {
     if (stopping_) return left_ > 0;
     std::array<pollfd, 2> events{pollfd{from_.get(), POLLIN, 0}, pollfd{stop_reading_.get(), POLLIN, 0}};

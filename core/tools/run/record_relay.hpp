@@ -14,15 +14,15 @@
 
 namespace npushmem::run {
 
-// Records on their way from a host of the job to the launcher, within the standard error of the remote shell: the only
-// connection that is certain to exist. A frame is one line that begins with a mark, which only the two ends know; all
-// other bytes are output of programs. A frame is short enough to be written in one piece, between which a program may
-// write; a longer record takes several frames.
+// Records travel from a host of the job to the launcher within the standard error of the remote shell, the only
+// connection that always exists. A frame is one line that begins with a mark, which only the two ends know; all other
+// bytes are output of programs. A frame is short enough to be written atomically; a longer record takes several frames,
+// between which programs may write.
 //
 //     <mark>+<text>\n   the record continues in the next frame
 //     <mark>.<text>\n   the record ends here
 
-// Random, and no text; empty without a source of random bytes.
+// Returns a random mark that is not text; empty without a source of random bytes.
 std::string make_mark();
 
 std::string frames_of(const LauncherRecord& record, std::string_view mark);
@@ -31,9 +31,9 @@ class FrameScanner {
 public:
     explicit FrameScanner(std::string mark) : mark_(std::move(mark)) {}
 
-    // Appends to `output` what belongs to programs. Returns the records that are complete.
+    // Appends the output of programs to `output`. Returns the complete records.
     std::vector<LauncherRecord> feed(std::string_view bytes, std::string& output);
-    // The stream has ended: what looked like the beginning of a frame is output.
+    // The stream has ended: an incomplete frame is output.
     void finish(std::string& output);
 
 private:
@@ -45,8 +45,8 @@ private:
     std::string record_;   // of earlier frames
 };
 
-// Passes on what a remote shell writes to its standard error: output to this process's own, records to the launcher. A
-// thread does it, so that a slow reader of the output does not keep the process from its other work.
+// Forwards the standard error of a remote shell: output to this process's standard error, records to the launcher. It
+// runs in a thread, so that a slow reader of the output does not block the process.
 class ErrorRelay {
 public:
     // `from`: the reading end of the shell's standard error.
@@ -55,7 +55,7 @@ public:
     ErrorRelay& operator=(const ErrorRelay&) = delete;
     ~ErrorRelay() { finish(); }
 
-    // The shell has ended: passes on what it has left, and ends. Processes that still hold the stream are not awaited.
+    // The shell has ended: forwards the rest, and ends. It does not wait for other processes that hold the stream open.
     void finish();
     // Has the launcher received a number of failed calls?
     [[nodiscard]] bool passed_failed_calls() const { return passed_failed_calls_; }

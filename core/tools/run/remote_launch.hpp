@@ -15,16 +15,15 @@
 
 namespace npushmem::run {
 
-// The signals that npushmem-run passes on to every PE, on whichever host.
-
+// The signals that npushmem-run forwards to every PE, on every host.
 inline constexpr std::array forwarded_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-// From the launcher of a job on several hosts to the host agent on each: end the PEs, whose ends are no failures. Users
-// and batch systems do not send it.
+// The launcher sends it to the host agents: end the PEs, whose ends are not failures. Users and batch systems do not
+// send it.
 inline constexpr int end_signal = SIGPWR;
 
-// From the launcher of a job on several hosts to the host agent on each: report the ends of all PEs up to now, then
-// send the record `exits_flushed`. By default a process ignores this signal.
+// The launcher sends it to the host agents: report the ends of all PEs up to now, then send the record
+// `exits_flushed`. By default a process ignores this signal.
 inline constexpr int flush_exits_signal = SIGURG;
 
 // The signals that the agent client and the host agent handle.
@@ -38,9 +37,8 @@ inline sigset_t set_of(std::span<const int> signals) {
     return set;
 }
 
-// What npushmem-run sends to the host agent through its standard input: which PEs to start,
-// how, and with what environment. Nothing of it is on a command line, where a shell would take it apart and everybody
-// could read the job's id.
+// npushmem-run sends this to the standard input of the host agent: the PEs to start, their options and environment. It
+// is not on a command line, which a shell would split and every user of the host could read.
 //
 //     "npushmem-launch 3 <bytes of the body>\n"   then the body: texts, each ended by a NUL
 //     folder, mark of records, first PE, step, count, PEs of the job, binding, tag, verbose, number of variables,
@@ -57,21 +55,19 @@ struct LaunchRequest {
     std::vector<std::string> command;
 
     [[nodiscard]] std::string encode() const;
-    // The body's length that the first line tells.
+    // Returns the length of the body, from the first line.
     static Result<std::size_t> body_bytes(std::string_view first_line);
     static Result<LaunchRequest> decode(std::string_view body);
 };
 
-// The host agent (npushmem-run --host-agent): started by the remote shell on each host of a job. It reads
-// its launch request from standard input, runs the PEs of the host as a job of its own, forwards the signals that
-// follow the request, and ends the PEs when standard input ends, since the launcher is gone then.
+// Runs the host agent (npushmem-run --host-agent). It reads its launch request from standard input, runs the PEs of the
+// host as a job of its own, forwards the signals that follow the request, and ends the PEs when standard input ends,
+// because the launcher has ended then. Returns the process's exit status.
 int run_host_agent(const char* const* environment);
 
-// The agent client: the process of the launcher for one of several hosts. It starts the host agent by the remote shell,
-// sends the launch request, forwards signals, and exits with the status of the host agent.
-
-// Started by npushmem-run itself, with --agent-client; NPUSHMEM_PE in `environment` is the host's index. Returns the
-// process's exit status.
+// Runs an agent client, which npushmem-run starts with --agent-client; NPUSHMEM_PE in `environment` is the host's
+// index. It starts the host agent by the remote shell, sends the launch request, and forwards signals. Returns the
+// status of the host agent.
 int run_agent_client(const Options& options, const char* const* environment);
 
 }  // namespace npushmem::run

@@ -8,13 +8,14 @@
 #include "core/base/log.hpp"
 #include "core/base/version.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/opened_plugin.hpp"
-#include "core/plugin/plugin_finder.hpp"
+#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/plugin_host.hpp"
+#include "core/plugin/search_path.hpp"
 
 namespace npushmem::run {
 namespace {
 
-// What the plugin may ask: values from the PEs' environment, and a log of warnings and errors.
+// Gives the plugin the values of the PEs' environment, and a log of warnings and errors.
 class LauncherHost {
 public:
     explicit LauncherHost(EnvironmentBlock environment) : environment_(std::move(environment)) {}
@@ -55,7 +56,7 @@ public:
 
 private:
     LauncherHost outer_;
-    std::shared_ptr<const LoadedBootstrap> plugin_;  // its service runs while the library is loaded
+    std::shared_ptr<const LoadedBootstrap> plugin_;  // its service runs as long as the library is loaded
     PluginHost host_;
     std::array<std::byte, NPUSHMEM_UNIQUEID_BYTES> id_{};
 };

@@ -1,4 +1,4 @@
-// The unique id of a job, and what serves it: the uid bootstrap's rendezvous lives in the launcher while the job runs.
+// The unique id of a job, and its service: the uid bootstrap's rendezvous runs in the launcher as long as the job.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ public:
     // 256 hexadecimal digits, for NPUSHMEM_UNIQUEID.
     [[nodiscard]] virtual std::string unique_id() const = 0;
 
-    // A PE has ended, as `how` says, so that no other may wait for it in its start.
+    // A PE has ended, so no other PE may wait for it to join. `how` describes the end.
     virtual void pe_ended(int pe, int npes, const std::string& how) = 0;
 
-    // Loads the plugin and starts its service. `environment` is that of the PEs, so that both sides use one
-    // configuration.
+    // Loads the plugin and starts its service. `environment` is the environment of the PEs, so that both
+    // sides use the same configuration.
     static Result<std::unique_ptr<Rendezvous>> open(const EnvironmentBlock& environment);
 };
 

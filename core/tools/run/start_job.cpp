@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/streams.hpp"
+#include "core/base/standard_streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/launcher.hpp"
 #include "core/tools/run/processes.hpp"
@@ -22,15 +22,15 @@
 namespace npushmem::run {
 namespace {
 
-// Not to be stopped or killed by what a background process's terminal or a reader's end would do to it: the calls fail
-// instead, and are looked at.
+// A background process's terminal or the end of a reader must not stop or kill the launcher: with these signals blocked
+// the calls fail instead.
 constexpr std::array merely_blocked{SIGPIPE, SIGTTIN, SIGTTOU};
 
 sigset_t signals_for(const Options& options) {
     return options.job_npes == 0 ? set_of(forwarded_signals) : set_of(agent_signals);
 }
 
-// Returns the mask as it was: PEs get it back.
+// Returns the previous mask, which PEs get.
 sigset_t block_signals(const Options& options) {
     sigset_t before;
     (void)::sigprocmask(SIG_BLOCK, nullptr, &before);
@@ -39,13 +39,13 @@ sigset_t block_signals(const Options& options) {
     return before;
 }
 
-// An agent client gets signals that are sent before it is ready for them.
+// An agent client also receives the signals that are sent before it is ready.
 sigset_t with_agent_signals(sigset_t mask) {
     for (const int signal : agent_signals) sigaddset(&mask, signal);
     return mask;
 }
 
-// Descriptors of PEs' output: two each. PEs inherit the limit; a PE that maps many peers needs it as well.
+// The output of each PE needs two descriptors. PEs inherit the limit; a PE that maps many peers needs it too.
 void raise_file_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -53,16 +53,15 @@ void raise_file_limit() {
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A pipe to PE 0 when standard input is a terminal: {reading end, writing end}, otherwise neither.
+// Returns a pipe to PE 0, {reading end, writing end}, if standard input is a terminal, otherwise neither.
 std::array<Fd, 2> terminal_pipe() {
     std::array<int, 2> ends{-1, -1};
     if (::isatty(STDIN_FILENO) != 0) (void)!::pipe2(ends.data(), O_CLOEXEC);
     return {Fd(ends[0]), Fd(ends[1])};
 }
 
-// The pipe on which PEs ask for the job's end: {reading end, writing end}. The writing end is inherited by every PE
-// under the number that NPUSHMEM_LAUNCHER_FD tells, with the device and inode by which a PE knows that it still is that
-// pipe.
+// Returns the pipe for exit requests, {reading end, writing end}. Every PE inherits the writing end.
+// NPUSHMEM_LAUNCHER_FD holds its number, device and inode, by which a PE checks that the descriptor still is that pipe.
 std::array<Fd, 2> request_pipe(EnvironmentBlock& environment) {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return {};
@@ -84,7 +83,7 @@ int fail(const std::string& message) {
     return exit_launcher_failed;
 }
 
-// PE 0 alone reads standard input from here on: its writer must see when PE 0 stops reading.
+// From here on only PE 0 reads standard input, so its writer sees when PE 0 stops reading.
 void release_input() {
     const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);

@@ -1,4 +1,4 @@
-// From a plan to a running job: the process-wide state that a launcher needs, and the fork of the supervisor.
+// Runs a job: sets the process-wide state that a launcher needs, and forks the supervisor.
 #pragma once
 
 #include "core/tools/run/job_preparation.hpp"
@@ -6,9 +6,9 @@
 
 namespace npushmem::run {
 
-// Must be called while the process has one thread. Blocks the signals that are forwarded, raises the limit of open
-// files, and becomes a subreaper: the process is good for nothing but this job afterwards. Returns the exit status; in
-// the supervisor's process it does not return.
+// Call it while the process has one thread. Blocks the signals that are forwarded, raises the limit of open files, and
+// makes the process a subreaper, so that the process can do nothing but this job afterwards. Returns the exit status;
+// it does not return in the supervisor's process.
 int run_job(const Options& options, JobPlan plan);
 
 }  // namespace npushmem::run

@@ -17,7 +17,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/runtime/nic_assignment.hpp"
+#include "core/runtime/nic_claims.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_streams.hpp"
@@ -27,10 +27,10 @@ namespace npushmem::run {
 namespace {
 
 constexpr std::chrono::milliseconds kill_limit{3000};
-// How long a PE may take from the closing of its files to the moment in which it can be reaped.
+// A PE can be reaped this long after its files were closed, at most.
 constexpr std::chrono::milliseconds exit_limit{1000};
 
-// A CPU set of any size, as sched_setaffinity wants it.
+// A CPU set of any size, for sched_setaffinity.
 class CpuMask {
 public:
     explicit CpuMask(const std::vector<int>& cpus) {
@@ -68,8 +68,8 @@ Supervisor::Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller
 int Supervisor::run() {
     sigset_t all;
     sigfillset(&all);
-    (void)::sigprocmask(SIG_SETMASK, &all, nullptr);  // whoever means the job signals the launcher
-    (void)::setsid();                                 // out of reach of the terminal and of a kill of its group
+    (void)::sigprocmask(SIG_SETMASK, &all, nullptr);  // signals for the job go to the launcher
+    (void)::setsid();                                 // no signals from the terminal or to its group
     (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
     (void)::prctl(PR_SET_NAME, "npushmem-superv");  // the system keeps 15 characters
     if (wait_for_start() && start_all()) run_event_loop();
@@ -90,7 +90,7 @@ bool Supervisor::wait_for_start() {
     return true;
 }
 
-// False: the launcher is gone, or a PE could not be started (which the launcher knows by then).
+// False: the launcher has ended, or a PE could not be started, which has been reported to the launcher.
 bool Supervisor::start_all() {
     for (int pe = 0; pe < static_cast<int>(plan_.pes.size()); ++pe) {
         if (!start_one(pe)) return false;
@@ -108,7 +108,7 @@ bool Supervisor::start_one(int pe) {
     if (place.emulated_host >= 0) plan_.environment.set("NPUSHMEM_EMULATED_HOST", std::to_string(place.emulated_host));
     Output output;
     if (plan_.pipe_output && !open_output(output)) {
-        report_failure(pe, errno, "making the pipes of its output");
+        report_failure(pe, errno, "creating the pipes of its output");
         return false;
     }
     std::vector<char*> arguments;
@@ -160,7 +160,7 @@ void Supervisor::report_failure(int pe, int error, const char* attempt) const {
     (void)launcher_.send(Message{MessageKind::start_failed, pe, -1, error, 0}, attempt);
 }
 
-// A reader of the job's output must see its end when the PEs have ended, whatever becomes of this process.
+// A reader of the job's output must see its end when the PEs have ended, also if this process continues.
 void Supervisor::detach_from_terminal() const {
     for (int standard = 0; standard < 3; ++standard) (void)::dup2(null_.get(), standard);
 }
@@ -180,8 +180,8 @@ void Supervisor::run_event_loop() {
     }
 }
 
-// Reports every PE whose end another PE may have noticed by now. The first to end is among the first that are handed
-// out.
+// Reports every PE whose end another PE may have noticed by now. The first to end is among the first
+// that are reported.
 void Supervisor::flush_exits() {
     poller_.run_once(std::chrono::milliseconds(0));
     wait_for_exiting_pes();
@@ -195,8 +195,8 @@ void Supervisor::wait_for_exiting_pes() {
         poller_.run_once(std::chrono::milliseconds(20));
 }
 
-// A program that exits with a status may do so because another PE was killed, which the kernel began to end before:
-// that one is reported first.
+// A program may exit with a status because another PE was killed. The kernel began to end that PE earlier, so it is
+// reported first.
 void Supervisor::report_exits() {
     const auto exited = [](const Message& end) {
         return end.termination == static_cast<std::int32_t>(TerminationKind::exited);
@@ -219,7 +219,8 @@ void Supervisor::handle_command() {
     if (command.message.kind == MessageKind::flush_exits) flush_requested_ = true;
 }
 
-// To the whole group of every PE. A PE that has ended but is not reaped keeps its number, so no stranger is hit.
+// Sends the signal to the process group of every PE. A PE that has ended but is not reaped keeps its pid, so no other
+// process receives the signal.
 void Supervisor::forward(int signal) const {
     for (const auto& [pid, running] : running_) (void)::kill(-pid, signal);
 }
@@ -235,8 +236,8 @@ void Supervisor::reap_pe(int pid) {
     running_.erase(found);
 }
 
-// Orphans of PEs that have ended. A PE found here is left for its own turn, so that PEs are reported in the order of
-// their ends; what is behind it is looked at after that.
+// Reaps orphans of PEs that have ended. It stops at a PE, so that PEs are reported in the order of their ends; the
+// remaining orphans are reaped after that PE.
 void Supervisor::reap_orphans() const {
     for (;;) {
         siginfo_t info{};
@@ -253,7 +254,7 @@ void Supervisor::end_job() {
     HostTable::sweep(nic_table_place());
 }
 
-// The launcher was killed before it showed what PEs had reported. A reader that takes nothing now is not waited for.
+// The launcher was killed before it showed all reports of PEs. The supervisor does not wait for a slow reader.
 void Supervisor::show_rest_of_log() {
     log_.continue_after_launcher();
     Diagnostics rest(static_cast<int>(plan_.pes.size()), plan_.pipe_output);

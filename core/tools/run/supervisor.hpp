@@ -1,7 +1,8 @@
-// The supervisor: a process between the launcher and the PEs, in a session of its own, that starts, reaps and in the
-// end kills them. It is the subreaper of everything that the PEs start, and its only order to stop is the end of the
-// channel: so it does the same whether the launcher has finished, was killed, or crashed. When the supervisor itself is
-// killed, PEs die with it (PR_SET_PDEATHSIG) and their orphans fall to the launcher, which is a subreaper as well.
+// The supervisor is a process between the launcher and the PEs, in a session of its own. It starts and reaps the PEs,
+// and kills those that are left at the end. It is the subreaper of all their descendants. It stops when the channel to
+// the launcher ends, so it does the same whether the launcher has finished, was killed, or crashed. When the supervisor
+// itself is killed, PEs die with it (PR_SET_PDEATHSIG) and the launcher, which is a subreaper as well, reaps their
+// orphans.
 #pragma once
 
 #include <string>
@@ -17,10 +18,10 @@ namespace npushmem::run {
 
 class Supervisor {
 public:
-    // To be called in the forked process; `plan` is what the launcher knew when it forked.
+    // Call it in the forked process. `plan` holds what the launcher knew when it forked.
     Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller);
 
-    // Returns the process's exit status once nothing of the job is left.
+    // Returns the process's exit status once all processes of the job have ended.
     int run();
 
 private:
@@ -60,7 +61,7 @@ private:
     Poller poller_;
     Fd children_;  // signalfd of SIGCHLD: something to reap
     Fd null_;
-    std::unordered_map<int, Running> running_;  // by pid; an entry's process is not reaped, so its pid is still its own
+    std::unordered_map<int, Running> running_;  // by pid; the processes are not reaped, so their pids are not reused
     std::vector<Message> pending_exits_;        // of PEs, not reported yet
     bool closing_ = false;
     bool flush_requested_ = false;

@@ -11,7 +11,7 @@
 #include <iostream>
 
 #include "core/plugin/loader.hpp"
-#include "core/plugin/plugin_finder.hpp"
+#include "core/plugin/search_path.hpp"
 #include "tests/contract/bootstrap/forked_ranks.hpp"
 #include "tests/contract/bootstrap/subject.hpp"
 

@@ -77,9 +77,9 @@ TEST(PmiClient, TellsWhatALauncherDoesWrong) {
     const std::vector<std::pair<std::map<std::string, std::string>, std::string>> wrong{
         {{{"init", "cmd=response_to_init rc=-1 msg=too_old\n"}}, "rc=-1 too_old"},
         {{{"init", "cmd=maxes\n"}}, "answered 'maxes' instead of 'response_to_init'"},
-        {{{"init", "I am a teapot\n"}}, "no PMI message"},
-        {{{"init", "\n"}}, "no PMI message"},
-        {{{"get_maxes", "cmd=maxes vallen_max=32\n"}}, "32 characters at most"},
+        {{{"init", "I am a teapot\n"}}, "not a PMI message"},
+        {{{"init", "\n"}}, "not a PMI message"},
+        {{{"get_maxes", "cmd=maxes vallen_max=32\n"}}, "at most 32 characters"},
         {{{"get_maxes", "cmd=maxes\n"}}, "lacks vallen_max"},
         {{{"get_maxes", "cmd=maxes vallen_max=lots\n"}}, "vallen_max='lots'"},
         {{{"get_my_kvsname", ""}}, "has closed its connection"},
@@ -97,7 +97,7 @@ TEST(PmiClient, ASilentLauncherIsNotWaitedForForEverNorAskedAgain) {
     ASSERT_TRUE(client.ok()) << client.status().message();
     const Status late = client.value().broadcast("", Deadline::after(std::chrono::milliseconds(30))).status();
     EXPECT_EQ(late.code(), Code::timeout);
-    EXPECT_THAT(late.message(), HasSubstr("has every rank of the job come"));
+    EXPECT_THAT(late.message(), HasSubstr("has every rank of the job called"));
     EXPECT_THAT(client.value().broadcast("", soon()).status().message(), HasSubstr("the launcher failed before"));
 }
 

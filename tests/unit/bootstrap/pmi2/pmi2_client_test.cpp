@@ -73,7 +73,7 @@ TEST(Pmi2Client, TellsWhatALauncherDoesWrong) {
         (void)ScriptedLauncher::receive_until(fd, '\n');
         ScriptedLauncher::send_text(fd, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
     });
-    EXPECT_THAT(Pmi2Client::begin(environment_of(old), soon()).status().message(), HasSubstr("does not speak PMI-2"));
+    EXPECT_THAT(Pmi2Client::begin(environment_of(old), soon()).status().message(), HasSubstr("does not support PMI-2"));
     const ScriptedLauncher strict(polite({{"fullinit", {{"rc", "14"}, {"errmsg", "no room"}}}}));
     EXPECT_THAT(Pmi2Client::begin(environment_of(strict), soon()).status().message(), HasSubstr("rc=14 no room"));
     const ScriptedLauncher gone([](int) {});

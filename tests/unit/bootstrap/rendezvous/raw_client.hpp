@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/frame.hpp"
 #include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 

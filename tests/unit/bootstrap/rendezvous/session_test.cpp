@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "bootstrap/rendezvous/job.hpp"
-
 namespace npushmem::rendezvous {
 namespace {
 

@@ -46,13 +46,13 @@ TEST(UniqueId, DamageOfAnyByteIsNoticed) {
 
 TEST(UniqueId, SaysWhatIsWrong) {
     UniqueIdBytes id = UniqueId::make(service).value().encode();
-    EXPECT_THAT(UniqueId::decode(UniqueIdBytes{}).status().message(), HasSubstr("does not begin as one"));
+    EXPECT_THAT(UniqueId::decode(UniqueIdBytes{}).status().message(), HasSubstr("does not begin with the magic bytes"));
     id[8] = std::byte{9};
     EXPECT_THAT(UniqueId::decode(id).status().message(), HasSubstr("its format is 9"));
     EXPECT_THAT(UniqueId::decode_hex("abc").status().message(), HasSubstr("3 characters instead of 256"));
     std::string digits = hex(id);
     digits[31] = 'g';
-    EXPECT_THAT(UniqueId::decode_hex(digits).status().message(), HasSubstr("character 31 is no hex digit"));
+    EXPECT_THAT(UniqueId::decode_hex(digits).status().message(), HasSubstr("character 31 is not a hex digit"));
 }
 
 TEST(UniqueId, OfASessionDependsOnSessionAndPassword) {

@@ -8,7 +8,7 @@
 #include <array>
 #include <csignal>
 
-#include "bootstrap/rendezvous/file_descriptor.hpp"
+#include "bootstrap/rendezvous/socket.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {

@@ -1,5 +1,7 @@
-// A job whose ranks are threads of the test.
+// A job whose ranks are threads of the test, and a matcher of its statuses.
 #pragma once
+
+#include <gmock/gmock.h>
 
 #include <functional>
 #include <map>
@@ -13,6 +15,14 @@
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::uid {
+
+// EXPECT_THAT(status, Succeeded()): tells the message of a failure.
+MATCHER(Succeeded, "") {
+    *result_listener << arg.message();
+    return arg.ok();
+}
+
+// A job whose ranks are threads of the test.
 
 using namespace rendezvous;
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "tests/unit/bootstrap/uid/succeeded.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {

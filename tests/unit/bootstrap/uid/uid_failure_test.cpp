@@ -8,7 +8,6 @@
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/rendezvous_service.hpp"
 #include "tests/unit/bootstrap/rendezvous/raw_client.hpp"
-#include "tests/unit/bootstrap/uid/succeeded.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 
 namespace npushmem::uid {
@@ -324,7 +323,7 @@ TEST(UidFailure, AnotherProtocolAtTheAddressIsNotMistakenForTheService) {
         while (::poll(&waiting, 1, 20000) == 1 && client.receive(sink).outcome == Transfer::Outcome::some) {
         }
     });
-    EXPECT_THAT(job.run_rank(0, 2, one_barrier), FailedWith(Code::protocol, "no frame of this protocol"));
+    EXPECT_THAT(job.run_rank(0, 2, one_barrier), FailedWith(Code::protocol, "not a frame of this protocol"));
     server.join();
 }
 

@@ -22,7 +22,7 @@ TEST(FailRules, AreReadInOrder) {
     EXPECT_TRUE(parse_fail_rules("").value().empty());
 }
 
-TEST(FailRules, SayWhatIsWrong) {
+TEST(FailRules, ErrorsNameTheMistake) {
     EXPECT_THAT(parse_fail_rules("put").status().message(), HasSubstr("as in put:3:timeout"));
     EXPECT_THAT(parse_fail_rules("putt:1:timeout").status().message(), HasSubstr("expected one of: connect"));
     EXPECT_THAT(parse_fail_rules("put:0:timeout").status().message(), HasSubstr("number of the call"));
@@ -69,7 +69,7 @@ protected:
         EXPECT_TRUE(opened.ok()) << opened.status().message();
         return std::move(opened).value();
     }
-    // The order in which 30 puts arrive, among other things random.
+    // The order in which 30 puts arrive; it depends on the seed.
     std::vector<std::uint64_t> order_of_puts(int pe) {
         order_.clear();
         const auto fault = open(pe);
@@ -98,7 +98,7 @@ TEST_F(Fault, TheSameSeedGivesTheSameRunAndAnotherOneAnother) {
     EXPECT_NE(order_of_puts(0), first);
 }
 
-TEST_F(Fault, FailsTheCallItWasToldToFail) {
+TEST_F(Fault, FailsTheRequestedCall) {
     host_.set("FAULT_FAIL", "put:2:timeout,import_memory:1:peer_dead,quiet:3:aborted");
     host_.set("FAULT_AGAIN", "0");
     const auto fault = open();
@@ -115,7 +115,7 @@ TEST_F(Fault, FailsTheCallItWasToldToFail) {
     EXPECT_EQ(fault->quiet(queue), Code::aborted);
 }
 
-TEST_F(Fault, AnswersAgainAsOftenAsItWasTold) {
+TEST_F(Fault, ReturnsAgainAtTheRequestedRate) {
     host_.set("FAULT_AGAIN", "50");
     host_.set("FAULT_DELAY", "0");
     const auto fault = open();
@@ -129,7 +129,7 @@ TEST_F(Fault, AnswersAgainAsOftenAsItWasTold) {
     EXPECT_LT(again, 600);
 }
 
-TEST_F(Fault, RepeatingAPostingAloneEndsWhenTheQueueIsFull) {
+TEST_F(Fault, RepeatedPostsToAFullQueueFinallySucceed) {
     host_.set("FAULT_DELAY", "1000");
     const auto fault = open();
     const std::uint64_t queue = fault->create_queue().value();
@@ -148,7 +148,7 @@ TEST_F(Fault, HidesMappingAndOrder) {
     EXPECT_EQ(reach.why, "near, with faults (seed 1)");
 }
 
-TEST_F(Fault, ADestroyedQueueTouchesNothingAnyMore) {
+TEST_F(Fault, ADestroyedQueueAccessesNoMemory) {
     host_.set("FAULT_DELAY", "1000000");
     const auto fault = open();
     const std::uint64_t queue = fault->create_queue().value();

@@ -78,7 +78,7 @@ TEST_F(Held, AFenceKeepsUpdatesToOnePeerInOrder) {
             return std::find(order_.begin(), order_.end(), what) - order_.begin();
         };
         ASSERT_GT(std::min(at(2), at(3)), std::max(at(0), at(1))) << "seed " << seed;
-        // The inner transport may reorder too, so it must be told.
+        // The inner transport may reorder too, so it needs the fence.
         ASSERT_GT(at(fence_mark), std::max(at(0), at(1)));
         ASSERT_LT(at(fence_mark), std::min(at(2), at(3)));
     }
@@ -103,7 +103,7 @@ TEST_F(Held, AFenceOrdersNothingBetweenPeersAndNothingAfterGets) {
     EXPECT_TRUE(overtaken_get);
 }
 
-TEST_F(Held, WaitsTheStepsItWasGiven) {
+TEST_F(Held, WaitsForTheGivenNumberOfSteps) {
     Random random(1);
     HeldQueue queue(inner_, number, true);
     HeldOperation late = put_to(1, 0);
@@ -117,7 +117,7 @@ TEST_F(Held, WaitsTheStepsItWasGiven) {
     EXPECT_EQ(queue.quiet(), Code::ok);
 }
 
-TEST_F(Held, WhatTheInnerTransportHasNoRoomForStays) {
+TEST_F(Held, KeepsOperationsForWhichTheInnerTransportHasNoRoom) {
     Random random(1);
     HeldQueue queue(inner_, number, true);
     EXPECT_CALL(inner_, put(_, _, _)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));

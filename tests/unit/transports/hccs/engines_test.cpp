@@ -13,7 +13,7 @@ using ::testing::IsEmpty;
 
 PostedOperation put_number(std::uint64_t number) { return {PostedPut{{0, 0, 0, number, nullptr, 0}}}; }
 
-// Engines over nothing: what they carry out is written down.
+// Engines without memory: the test records the transfers that they execute.
 class Written : public ::testing::Test {
 protected:
     static constexpr std::uint64_t queue = 7;
@@ -132,7 +132,7 @@ TEST_F(Written, FailuresAreReportedOnce) {
     EXPECT_EQ(engines.quiet(queue), Code::ok);
 }
 
-TEST_F(Written, WhatAClosedQueuePostedIsDropped) {
+TEST_F(Written, ClosingAQueueDropsItsTransfers) {
     Engines engines = make(1);
     engines.open_queue(queue);
     engines.open_queue(8);
@@ -147,7 +147,7 @@ TEST_F(Written, WhatAClosedQueuePostedIsDropped) {
         EXPECT_EQ(code, Code::argument);
 }
 
-TEST_F(Written, TheThreadIsWokenForPostsAndForWhatIsDue) {
+TEST_F(Written, PostsAndDueTransfersWakeTheThread) {
     Engines engines = make(1);
     engines.open_queue(queue);
     takes_ = Nanoseconds(10);

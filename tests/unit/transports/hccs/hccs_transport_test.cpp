@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t slice_bytes = 64 * 1024;
 
-// Two PEs in this process, acquainted.
+// Two connected PEs in this process.
 class Hccs : public ::testing::Test {
 protected:
     void set(const char* name, const char* value) { host_.set(name, value); }
@@ -90,7 +90,7 @@ TEST_F(Hccs, TimedLinksAreNotMappedAndTakeTheirTime) {
     EXPECT_EQ(static_cast<std::uint8_t>(pes_[1]->memory()[0]), 42);
 }
 
-TEST_F(Hccs, EnginesGoOnWithoutTheCaller) {
+TEST_F(Hccs, EnginesRunWithoutTheCaller) {
     connect_all();
     const std::uint64_t value = 42;
     std::uint64_t token = 0;
@@ -108,7 +108,7 @@ TEST_F(Hccs, EnginesGoOnWithoutTheCaller) {
     EXPECT_EQ(origin().wait(token), Code::ok);
 }
 
-TEST_F(Hccs, ALinkThatIsDownIsNoWayToThePeer) {
+TEST_F(Hccs, AFailedLinkMakesThePeerUnreachable) {
     set("HCCS_FAIL", "1-0");
     connect_all();
     EXPECT_FALSE(origin().reach(1).reachable());
@@ -128,7 +128,7 @@ TEST_F(Hccs, ALinkThatFailsLaterFailsTheOperationAndNamesItself) {
     ASSERT_EQ(origin().put(1, 64, &value, 8, &token), Code::ok);
     EXPECT_EQ(origin().wait(token), Code::unreachable);
     EXPECT_EQ(event(),
-              "HCCS link 0-1 between PE 0 (NPU 0) and PE 1 (NPU 1) is down, as NPUSHMEM_HCCS_FAIL says: a put of 8 "
+              "HCCS link 0-1 between PE 0 (NPU 0) and PE 1 (NPU 1) is down, as NPUSHMEM_HCCS_FAIL requests: a put of 8 "
               "bytes was not carried out");
     EXPECT_EQ(pes_[1]->memory()[64], std::byte{0});
     EXPECT_EQ(origin().quiet(), Code::ok) << "reported once";
@@ -136,7 +136,7 @@ TEST_F(Hccs, ALinkThatFailsLaterFailsTheOperationAndNamesItself) {
     EXPECT_EQ(origin().quiet(), Code::ok) << "other ways stay";
 }
 
-TEST_F(Hccs, AnNpuThatIsNotWiredIsRefused) {
+TEST_F(Hccs, AnUnlinkedNpuIsRejected) {
     set("HCCS_LINKS", "1-7");
     npushmem_transport_params params{};
     params.struct_size = sizeof params;

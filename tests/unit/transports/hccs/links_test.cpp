@@ -42,7 +42,7 @@ TEST(Links, AnNpuInNoGroupIsNamed) {
     EXPECT_FALSE(links.value().between(-1, 0).ok());
 }
 
-TEST(Links, WhatIsNoListOfGroupsIsRefused) {
+TEST(Links, MalformedGroupsAreRejected) {
     EXPECT_THAT(refusal(""), HasSubstr("no group"));
     EXPECT_THAT(refusal("0-7,7-9"), HasSubstr("NPU 7 twice"));
     EXPECT_THAT(refusal("7-0"), HasSubstr("ends before it begins"));
@@ -52,7 +52,7 @@ TEST(Links, WhatIsNoListOfGroupsIsRefused) {
     EXPECT_THAT(refusal("0-999999999"), HasSubstr("999999999"));
 }
 
-TEST(Links, ATopologyFileCanSayThem) {
+TEST(Links, ATopologyFileCanDefineThem) {
     const std::string folder = NPUSHMEM_TEST_DATA_DIR "/topologies/";
     EXPECT_EQ(links_in_topology_file(folder + "atlas-800-a2.xml").value(), "0-7");
     EXPECT_EQ(links_in_topology_file(folder + "sixteen-accelerators.xml").value(), "0-7,8-15");
@@ -64,7 +64,7 @@ TEST(Links, ATopologyFileCanSayThem) {
 
 constexpr LinkSpeeds speeds{{1e9, Nanoseconds(100)}, {0.5e9, Nanoseconds(1000)}};  // a byte per ns, and half of it
 
-TEST(LinkClock, TransfersOfOneDirectionComeOneAfterTheOther) {
+TEST(LinkClock, TransfersInOneDirectionRunOneAfterTheOther) {
     LinkClock clock(speeds);
     const Path path{LinkKind::direct, 0, 1};
     EXPECT_EQ(clock.transfer(path, Direction::out, 1000, Nanoseconds(50)), Nanoseconds(1150));
@@ -132,9 +132,9 @@ TEST(HccsSettings, LinksThatFailAreReadInAnyDirection) {
     EXPECT_EQ(failed.value()[1].after, 100U);
 }
 
-TEST(HccsSettings, WhatIsWrongIsNamed) {
-    EXPECT_THAT(refusal("HCCS_FAIL", "3"), HasSubstr("'3' is no link"));
-    EXPECT_THAT(refusal("HCCS_FAIL", "3@1-2"), HasSubstr("is no link"));
+TEST(HccsSettings, ErrorsNameTheVariable) {
+    EXPECT_THAT(refusal("HCCS_FAIL", "3"), HasSubstr("'3' is not a link"));
+    EXPECT_THAT(refusal("HCCS_FAIL", "3@1-2"), HasSubstr("is not a link"));
     EXPECT_THAT(refusal("HCCS_FAIL", "3-3"), HasSubstr("no link to itself"));
     EXPECT_THAT(refusal("HCCS_FAIL", "3-x"), HasSubstr("NPUSHMEM_HCCS_FAIL"));
     EXPECT_THAT(refusal("HCCS_FAIL", "0-1@many"), HasSubstr("number of transfers in '0-1@many'"));
@@ -142,7 +142,7 @@ TEST(HccsSettings, WhatIsWrongIsNamed) {
     EXPECT_THAT(refusal("HCCS_ENGINES", "0"), HasSubstr("NPUSHMEM_HCCS_ENGINES"));
     EXPECT_THAT(refusal("HCCS_DEPTH", "-1"), HasSubstr("NPUSHMEM_HCCS_DEPTH"));
     EXPECT_THAT(refusal("HCCS_TIMED", "maybe"), HasSubstr("NPUSHMEM_HCCS_TIMED"));
-    EXPECT_THAT(refusal("HCCS_BANDWIDTH", "0"), HasSubstr("carries nothing"));
+    EXPECT_THAT(refusal("HCCS_BANDWIDTH", "0"), HasSubstr("the bandwidth is 0"));
     EXPECT_THAT(refusal("HCCS_SWITCH_BANDWIDTH", "fast"), HasSubstr("NPUSHMEM_HCCS_SWITCH_BANDWIDTH"));
     EXPECT_THAT(refusal("HCCS_LATENCY", "soon"), HasSubstr("NPUSHMEM_HCCS_LATENCY"));
     EXPECT_THAT(refusal("TOPO_FILE", "/nowhere"), HasSubstr("cannot read"));

@@ -22,7 +22,7 @@ Result<std::unique_ptr<network::Wire>> open_over_loopback(bool atomics) {
     return LibfabricWire::open(std::move(chosen).value(), 2);
 }
 
-TEST(LibfabricError, TellsALostPeerFromAWrongCallAndFromAFullQueue) {
+TEST(LibfabricError, DistinguishesALostPeerAWrongCallAndAFullQueue) {
     EXPECT_EQ(code_of_error(FI_EAGAIN), Code::again);
     EXPECT_EQ(code_of_error(FI_ECONNRESET), Code::peer_dead);
     EXPECT_EQ(code_of_error(FI_EHOSTUNREACH), Code::unreachable);
@@ -65,14 +65,14 @@ TEST(LibfabricWire, HasAnEndpointForEachLane) {
     fakes::lanes_can_be_reopened(pair);
 }
 
-TEST(LibfabricWire, LeavesAtomicsToTheTargetUnlessToldOtherwise) {
+TEST(LibfabricWire, LeavesAtomicsToTheTargetByDefault) {
     const auto wire = open_over_loopback(false);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
     EXPECT_EQ(wire.value()->traits().atomic_32 | wire.value()->traits().atomic_64, 0U);
 }
 
 // "that PE uses ..., this one ..." says so of another version of the protocol and of another family of addresses.
-TEST(LibfabricWire, TellsByWhatPeersUnderstandEachOther) {
+TEST(LibfabricWire, ReportsTheCompatibilityOfPeers) {
     const auto wire = open_over_loopback(false);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
     EXPECT_THAT(wire.value()->traits().protocol,
@@ -89,8 +89,8 @@ TEST(LibfabricWire, AProviderWithoutAtomicsIsNamed) {
                                                HasSubstr("NPUSHMEM_LIBFABRIC_NATIVE_ATOMICS=always")));
 }
 
-// Its PEs and others would update the same words in two ways.
-TEST(LibfabricWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
+// Otherwise PEs would update the same words in two different ways.
+TEST(LibfabricWire, CarriesOutAtomicsAndRejectsPeersThatDoNot) {
     fakes::WirePair pair([] { return open_over_loopback(true); });
     fakes::atomics_are_done(pair);
     const auto without = open_over_loopback(false);
@@ -98,8 +98,8 @@ TEST(LibfabricWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
     EXPECT_NE(pair.wires[0]->traits().protocol, without.value()->traits().protocol);
 }
 
-// No more descriptors: a lane that cannot be made is told with what to do, and the others go on.
-TEST(LibfabricWire, SaysThatALaneCannotBeMade) {
+// Without descriptors a lane that cannot be made is reported with a remedy, and other lanes continue.
+TEST(LibfabricWire, ReportsALaneThatCannotBeMade) {
     fakes::WirePair pair([] { return open_over_loopback(false); });
     const Bytes message(8);
     ASSERT_EQ(pair.retry_until_posted([&] { return pair.wires[0]->send({1}, message, {}); }), Code::ok);

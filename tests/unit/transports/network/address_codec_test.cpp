@@ -5,7 +5,7 @@
 namespace npushmem::network {
 namespace {
 
-TEST(Contact, AnAddressSurvivesTheJourney) {
+TEST(Contact, AnAddressSurvivesEncoding) {
     const EndpointAddress address{"libfabric tcp", Bytes(16, std::byte{5})};
     const auto decoded = decode_address(encode(address));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();
@@ -13,7 +13,7 @@ TEST(Contact, AnAddressSurvivesTheJourney) {
     EXPECT_EQ(decoded.value().wire, address.wire);
 }
 
-TEST(Contact, AHandleSurvivesTheJourney) {
+TEST(Contact, AHandleSurvivesEncoding) {
     const NetworkHandle handle{3, 0x7000, 4096, Bytes(8, std::byte{9})};
     const auto decoded = decode_handle(encode(handle));
     ASSERT_TRUE(decoded.ok()) << decoded.status().message();

@@ -1,4 +1,4 @@
-// A network in memory whose every delivery the test decides about: what may be reordered is, by a seed.
+// A network in memory. The test decides every delivery; a seed reorders deliveries where reordering is allowed.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace npushmem::fakes {
 
 class FakeWire;
 
-// Between all PEs of a test. Any thread.
+// Connects all PEs of a test. Any thread may call.
 class FakeNetwork {
 public:
     FakeNetwork(int npes, network::Delivery delivery, unsigned seed = 1)
@@ -29,7 +29,7 @@ public:
 
     std::unique_ptr<network::Wire> make_wire(int pe);
 
-    // Lets one thing arrive that may be the next to arrive; false: there was none.
+    // Delivers one item that may arrive next; false when there is none.
     bool step() {
         const std::lock_guard guard(lock_);
         std::vector<std::deque<Item>*> ready;
@@ -63,8 +63,8 @@ private:
         std::function<void()> arrive;
         network::WireContext* context = nullptr;  // of what is not told of before it arrives
     };
-    // From one PE to another, over one of its lanes. Where the order is kept, writes and messages share; elsewhere
-    // writes have one without order.
+    // One lane from one PE to another. With ordered delivery, writes and messages share one queue; otherwise writes
+    // have an unordered one.
     using Lane = std::tuple<int, int, std::uint32_t, bool>;
 
     [[nodiscard]] bool in_order() const {
@@ -102,7 +102,7 @@ public:
         traits_ = {"fake wire", network.protocol,       network.delivery_,     8,
                    256,         network.native_atomics, network.native_atomics};
         traits_.write_as_message_bytes = network.write_as_message;
-        // As queue pairs of RDMA do.
+        // Behaves as RDMA queue pairs do.
         if (network.delivery_ == network::Delivery::in_order_on_completion) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
         network_.wires_[static_cast<std::size_t>(pe)] = this;
     }

@@ -1,4 +1,4 @@
-// Queues that talk to the same peer have nothing to do with each other.
+// Queues to the same peer are independent.
 #include <gmock/gmock.h>
 
 #include "tests/unit/transports/network/network_world.hpp"
@@ -68,7 +68,7 @@ TEST_P(Lanes, AreTakenPerPeerAndServeTheNextQueue) {
     EXPECT_THAT(world.wires[0]->closed, IsEmpty());
 }
 
-TEST_P(Lanes, OfQueuesThatAreNotUsedAreNotThere) {
+TEST_P(Lanes, AreNotMadeForUnusedQueues) {
     World world(GetParam());
     world.start();
     for (int i = 0; i < 5; ++i) EXPECT_EQ(world.at(0).destroy_queue(world.at(0).create_queue().value()), Code::ok);
@@ -95,7 +95,7 @@ TEST_P(Lanes, AreSharedWhenThereAreNoMore) {
     EXPECT_THAT(world.wires[0]->used, ElementsAre(LaneId{1, 0}, LaneId{1, 1}));
 }
 
-TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
+TEST_P(Lanes, AreLostForTheirUsersOnly) {
     World world(GetParam());
     world.start();
     const std::uint64_t second = world.at(0).create_queue().value();
@@ -120,7 +120,7 @@ TEST_P(Lanes, ThatAreLostAreLostToTheirUsersOnly) {
     EXPECT_EQ(world.word(1, 1), 5U);
 }
 
-TEST_P(Lanes, ThatAreLostAreNotGivenToOthers) {
+TEST_P(Lanes, AreNotReusedWhenLost) {
     NetworkSettings settings = World::quiet_settings();
     settings.lanes = 2;
     World world(GetParam(), 1, settings);
@@ -136,9 +136,9 @@ TEST_P(Lanes, ThatAreLostAreNotGivenToOthers) {
     EXPECT_EQ(quiet_on(world, third), Code::ok);
 }
 
-// A message that the network refuses loses the lane it was for, and each operation on it ends once: what is taken later
-// has places of its own.
-TEST_P(Lanes, ThatAreLostBySendingEndEachOperationOnce) {
+// A message that the network rejects loses its lane. Each operation on the lane ends once, even when later operations
+// reuse its slot.
+TEST_P(Lanes, LostBySendingEndEachOperationOnce) {
     for (const int lost_lane : {0, 1}) {
         World world(GetParam());
         world.start();
@@ -177,8 +177,8 @@ TEST_P(Lanes, EndWithTheirPeer) {
     EXPECT_EQ(put_on(world, second, 1, 1, 4), Code::peer_dead);
 }
 
-// What fails at the target without anybody waiting for it.
-TEST_P(Lanes, BringAFailureToTheQueueThatAsked) {
+// Requests without an answer that fail at the target.
+TEST_P(Lanes, ReportAFailureToTheRequestingQueue) {
     World world(GetParam());
     world.start();
     const std::uint64_t second = world.at(0).create_queue().value();
@@ -193,8 +193,8 @@ TEST_P(Lanes, BringAFailureToTheQueueThatAsked) {
     EXPECT_EQ(quiet_on(world, second), Code::range);
 }
 
-// The introduction goes over lane 0, and may come after what another lane asks.
-TEST_P(Lanes, MayAskBeforeTheyAreIntroduced) {
+// The hello uses lane 0, and may arrive after a request on another lane.
+TEST_P(Lanes, MayCarryRequestsBeforeTheHello) {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         World world(GetParam(), seed);
         world.start(false);

@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t stripe_bytes = 128;
 
-// PEs with two ports, and data that is longer than what is cut.
+// PEs with two ports, and data that is long enough to be striped.
 class RailsTest : public ::testing::Test {
 protected:
     RailsTest() : world_(Delivery::in_order_on_completion) {
@@ -49,7 +49,7 @@ protected:
     }
     void hold_second() { world_.rails[0]->hold = std::pair(0, 0U); }
     void let_go() { world_.rails[0]->hold = {}; }
-    // A queue whose lane the second rail has; the first queue has a lane of the first.
+    // A queue whose lane uses the second rail; the first queue uses the first.
     std::uint64_t queue_over_second() {
         const std::uint64_t out = world_.at(0).create_queue().value();
         std::uint64_t word = 7;
@@ -66,7 +66,7 @@ protected:
     std::array<std::uint64_t, data_words> data_{};
 };
 
-TEST_F(RailsTest, LongOnesGoOverAllAndShortOnesOverTheFirst) {
+TEST_F(RailsTest, LongTransfersUseAllRailsAndShortOnesTheFirst) {
     world_.start();
     std::uint64_t word = 7;
     ASSERT_EQ(put(flag_word, &word, 1, world_.queue[0]), Code::ok);
@@ -86,7 +86,7 @@ TEST_F(RailsTest, LongOnesGoOverAllAndShortOnesOverTheFirst) {
     EXPECT_EQ(back, data_);
 }
 
-TEST_F(RailsTest, ContextsTakeThemInTurn) {
+TEST_F(RailsTest, ContextsTakeRailsRoundRobin) {
     world_.start();
     std::uint64_t word = 7;
     ASSERT_EQ(put(0, &word, 1, world_.queue[0]), Code::ok);
@@ -110,7 +110,7 @@ TEST_F(RailsTest, APeerWithOnePortIsServedOverOne) {
     EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
 }
 
-// Planes that nothing connects: whoever pairs wrongly gets an error of the fake wire.
+// Unconnected planes: a wrong pairing gives an error of the fake wire.
 class PlanesTest : public RailsTest {
 protected:
     // Transfers over all common planes, both ways.
@@ -123,7 +123,7 @@ protected:
         EXPECT_EQ(world_.finish([&] { return world_.at(1).quiet(world_.queue[1]); }), Code::ok);
         EXPECT_EQ(world_.word(0, data_words - 1), data_.back());
     }
-    // As the map shows it.
+    // The text of the transport map.
     std::string lane_id(int from, int to) {
         const Bytes address = world_.at(to).address().value();
         return world_.at(from).reach(world_.peer(to, address)).why;
@@ -152,7 +152,7 @@ TEST_F(PlanesTest, WithPortsMissingOnOneSideTheCommonOnesAreUsed) {
     EXPECT_EQ(lane_id(0, 2), "plane 2 -> plane 2, rail 2 on both ends");
 }
 
-TEST_F(PlanesTest, WhatIsShownIsWhatIsConnected) {
+TEST_F(PlanesTest, TheMapShowsTheConnectedPairs) {
     world_.planes = {{{1, 0}, {0, 1}, {1}}};
     world_.start();
     EXPECT_THAT(port(0, 0).linked, ElementsAre(lane_id(0, 2), lane_id(0, 2)));
@@ -169,14 +169,14 @@ TEST_F(PlanesTest, WithoutACommonRailTheReasonIsStated) {
     EXPECT_THAT(refused.message(), AllOf(HasSubstr("cannot reach PE 0"), HasSubstr("no rail in common")));
 }
 
-TEST_F(PlanesTest, WhatIsNoAddressIsRefused) {
+TEST_F(PlanesTest, MalformedAddressesAreRejected) {
     world_.planes = {{{0, 1}, {0, 1}, {0, 1}}};
     world_.start(false);
     for (const std::size_t bytes : {0U, 3U, 9U}) {
         const Bytes wrong = encode(EndpointAddress{"fake", Bytes(bytes)});
         const Reach found = world_.at(1).reach(world_.peer(0, wrong));
         EXPECT_FALSE(found.reachable());
-        EXPECT_THAT(found.why, HasSubstr("no addresses of ports: each has 4"));
+        EXPECT_THAT(found.why, HasSubstr("not addresses of ports: each has 4"));
         EXPECT_EQ(world_.at(1).connect(world_.peer(0, wrong)).code(), Code::protocol);
     }
     const Bytes unsound = encode(EndpointAddress{"fake", Bytes(8, std::byte{1})});
@@ -203,7 +203,7 @@ TEST_F(PlanesTest, TheFirstRailOfOnePeerMayBeTheSecondOfAnother) {
     EXPECT_EQ(quiet_on(over_second), Code::system) << "PE 1 lives: its first rail is the other";
 }
 
-TEST_F(RailsTest, OnlyAFenceWaitsForThePartsThatAreStillUnderWay) {
+TEST_F(RailsTest, OnlyAFenceWaitsForStripesInFlight) {
     world_.start();
     hold_second();
     ASSERT_EQ(put_long(), Code::ok);
@@ -231,7 +231,7 @@ TEST_F(RailsTest, OnlyAFenceWaitsForThePartsThatAreStillUnderWay) {
     EXPECT_EQ(world_.word(1, flag_word), 8U);
 }
 
-TEST_F(RailsTest, ASignalLeavesWhenAllPartsHaveArrived) {
+TEST_F(RailsTest, ASignalLeavesWhenAllStripesHaveArrived) {
     world_.start();
     hold_second();
     for (const int operation : {NPUSHMEM_SIGNAL_SET, NPUSHMEM_SIGNAL_ADD}) {
@@ -253,7 +253,7 @@ TEST_F(RailsTest, ASignalLeavesWhenAllPartsHaveArrived) {
     }
 }
 
-TEST_F(RailsTest, WithoutTheSecondTheRestGoesOn) {
+TEST_F(RailsTest, WithoutTheSecondRailTheRestContinues) {
     world_.start();
     const std::uint64_t other = world_.at(0).create_queue().value();
     std::uint64_t word = 7;
@@ -279,7 +279,7 @@ TEST_F(RailsTest, WithoutTheSecondTheRestGoesOn) {
     EXPECT_EQ(world_.word(1, flag_word), 9U);
 }
 
-TEST_F(RailsTest, APutThatLostAPartTakesItsContextsWayWithIt) {
+TEST_F(RailsTest, APutThatLostAStripeLosesItsLane) {
     world_.start();
     std::uint64_t word = 7;
     const std::uint64_t over_second = world_.at(0).create_queue().value();
@@ -303,7 +303,7 @@ TEST_F(RailsTest, APutThatLostAPartTakesItsContextsWayWithIt) {
     EXPECT_EQ(world_.word(1, flag_word), 9U);
 }
 
-TEST_F(RailsTest, APutThatLostAPartOnTheFirstLaneTakesThePeer) {
+TEST_F(RailsTest, APutThatLostAStripeOnLaneZeroLosesThePeer) {
     world_.start();
     hold_second();
     npushmem_put_signal op{};
@@ -321,7 +321,7 @@ TEST_F(RailsTest, APutThatLostAPartOnTheFirstLaneTakesThePeer) {
     EXPECT_EQ(put_long(), Code::unreachable);
 }
 
-TEST_F(RailsTest, AGetThatLostAPartIsNobodysLossButItsOwn) {
+TEST_F(RailsTest, AGetThatLostAStripeFailsAlone) {
     world_.start();
     ASSERT_EQ(put_long(), Code::ok);
     EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
@@ -338,7 +338,7 @@ TEST_F(RailsTest, AGetThatLostAPartIsNobodysLossButItsOwn) {
     EXPECT_EQ(back, data_);
 }
 
-TEST_F(RailsTest, OfALostLaneIsToldWhenTheOtherRailHasLetGoOfItsMemory) {
+TEST_F(RailsTest, ALostLaneIsReportedWhenTheOtherRailHasReleasedItsMemory) {
     world_.start();
     const std::uint64_t other = queue_over_second();
     ASSERT_EQ(put(0, data_.data(), data_.size(), other), Code::ok);
@@ -370,7 +370,7 @@ TEST_F(RailsTest, OfALostLaneIsToldWhenTheOtherRailHasLetGoOfItsMemory) {
     EXPECT_EQ(quiet_on(world_.queue[0]), Code::ok);
 }
 
-TEST_F(RailsTest, NothingOfALostLaneBeginsAnyMore) {
+TEST_F(RailsTest, ALostLaneStartsNoOperation) {
     world_.start();
     const std::uint64_t other = queue_over_second();
     world_.network.room = 0;
@@ -383,7 +383,7 @@ TEST_F(RailsTest, NothingOfALostLaneBeginsAnyMore) {
     EXPECT_EQ(world_.word(1, 0), 0U);
 }
 
-TEST_F(RailsTest, WithoutTheFirstThePeerIsLost) {
+TEST_F(RailsTest, WithoutTheFirstRailThePeerIsLost) {
     world_.start();
     hold_second();
     ASSERT_EQ(put_long(), Code::ok);
@@ -393,7 +393,7 @@ TEST_F(RailsTest, WithoutTheFirstThePeerIsLost) {
     EXPECT_EQ(put_long(), Code::peer_dead);
 }
 
-TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
+TEST_F(RailsTest, AConnectingRailIsUsedLaterAndASilentOneNever) {
     world_.start();
     second().ready = Readiness::connecting;
     ASSERT_EQ(put_long(), Code::ok);
@@ -409,7 +409,7 @@ TEST_F(RailsTest, OneThatIsNotReadyIsNotUsedYetAndOneThatDoesNotAnswerNever) {
     EXPECT_THAT(second().used, ElementsAre(LaneId{1, 0}));
 }
 
-TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
+TEST_F(RailsTest, ADestroyedContextLeaksNothing) {
     NetworkSettings settings;
     settings.thread = false;
     settings.peer_timeout = std::chrono::milliseconds(5);
@@ -432,63 +432,6 @@ TEST_F(RailsTest, AContextThatIsDestroyedLeavesNothingBehind) {
     ASSERT_EQ(put(next, data_.data(), data_.size()), Code::ok);
     EXPECT_EQ(world.finish([&] { return world.at(0).quiet(next); }), Code::ok);
     EXPECT_EQ(world.word(1, 0), data_[0]);
-}
-
-// What a wire told, by itself.
-struct Heard final : WireListener {
-    void completed(WireContext& context, Code code, const std::string& /*why*/) override { done[&context] = code; }
-    void arrived(std::span<const std::byte> /*message*/) override {}
-    void lost(LaneId lane_id, Code /*code*/, const std::string& /*why*/) override { losses.push_back(lane_id); }
-    std::map<WireContext*, Code> done;
-    std::vector<LaneId> losses;
-};
-
-TEST(MultiRailWire, CutsInProportionToTheRatesAndWaitsForRoom) {
-    std::array networks{std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion),
-                        std::make_unique<fakes::FakeNetwork>(2, Delivery::in_order_on_completion)};
-    std::vector<MultiRailWire::Rail> rails;
-    std::vector<fakes::FakeWire*> wires;
-    for (std::size_t i = 0; i < networks.size(); ++i) {
-        auto made = networks[i]->make_wire(0);
-        wires.push_back(static_cast<fakes::FakeWire*>(made.get()));
-        rails.push_back({std::move(made), (i == 0 ? 300U : 100U) * 1'000'000'000ULL});
-    }
-    networks[1]->room = 1;
-    MultiRailWire wire(0, std::move(rails), stripe_bytes);
-    ASSERT_TRUE(wire.address().ok());
-    ASSERT_TRUE(wire.link(1, wire.address().value()).ok());
-    EXPECT_THAT(wire.traits().name, HasSubstr("fake wire and fake wire"));
-    const std::uint64_t key = wire.import_key(1, Bytes(16)).value();
-    EXPECT_FALSE(wire.import_key(1, Bytes(15)).ok());
-    alignas(64) std::array<std::uint64_t, 512> there{};
-    std::array<std::uint64_t, 512> here{};
-    here.fill(3);
-    const RemoteAddress place{{1, 0}, key, reinterpret_cast<std::uintptr_t>(there.data()), 0};
-    std::array<WireContext, 3> contexts;
-    networks[0]->room = 0;
-    EXPECT_EQ(wire.write_signal(place, here.data(), sizeof here, place, 1, contexts[0]), Code::again);
-    networks[0]->room = 1000;
-    EXPECT_TRUE(wire.prepare_to_wait(WakeEvents::arrivals));
-    for (auto* each : wires)
-        EXPECT_THAT(each->wake_events_so_far(), ElementsAre(WakeEvents::arrivals)) << "nothing is left";
-    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[0]), Code::ok);
-    EXPECT_EQ(wires[0]->bytes_written, sizeof here * 3 / 4);
-    EXPECT_EQ(wires[1]->bytes_written, sizeof here / 4);
-    EXPECT_FALSE(wire.in_order({1, 0}));
-    EXPECT_TRUE(wire.in_order({1, 1}));
-    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[1]), Code::ok) << "a part of it waits";
-    EXPECT_FALSE(wire.prepare_to_wait(WakeEvents::arrivals_and_completions));
-    for (auto* each : wires) EXPECT_EQ(each->wake_events_so_far().back(), WakeEvents::arrivals_and_completions);
-    ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[2]), Code::ok) << "over one";
-    Heard heard;
-    for (int i = 0; i < 10; ++i) {
-        for (auto& network : networks) (void)network->step();
-        (void)wire.progress(heard);
-    }
-    for (auto& context : contexts) EXPECT_EQ(heard.done.at(&context), Code::ok);
-    EXPECT_EQ(there.back(), 3U);
-    EXPECT_TRUE(wire.in_order({1, 0}));
-    EXPECT_TRUE(wire.prepare_to_wait(WakeEvents::arrivals));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <array>
 #include <thread>
 
-#include "core/base/liveness.hpp"
+#include "core/base/lost_peer.hpp"
 #include "tests/unit/transports/network/network_world.hpp"
 
 namespace npushmem::network {
@@ -43,7 +43,7 @@ protected:
         world->start();
         return world;
     }
-    // `raise` sends the round's number to the flag; whoever sees it must see the round's data.
+    // `raise` sends the number of the round to the flag. A reader of the flag must see the data of that round.
     template <class Send>
     void never_before_the_data(Send send) {
         for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -74,7 +74,7 @@ protected:
     }
 };
 
-TEST_P(EveryWire, AFencedPutNeverComesFirst) {
+TEST_P(EveryWire, AFencedPutNeverOvertakes) {
     never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
         put_words(world, data, watch);
         EXPECT_EQ(
@@ -84,7 +84,7 @@ TEST_P(EveryWire, AFencedPutNeverComesFirst) {
     });
 }
 
-TEST_P(EveryWire, AFencedAtomicNeverComesFirst) {
+TEST_P(EveryWire, AFencedAtomicNeverOvertakes) {
     never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
         put_words(world, data, watch);
         const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, flag_word, round);
@@ -92,7 +92,7 @@ TEST_P(EveryWire, AFencedAtomicNeverComesFirst) {
     });
 }
 
-TEST_P(EveryWire, APutBehindFencedAtomicsNeverComesFirst) {
+TEST_P(EveryWire, APutAfterFencedAtomicsNeverOvertakes) {
     never_before_the_data([](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
         for (std::size_t i = 0; i < data_words; ++i) {
             const auto op = world.atomic(1, NPUSHMEM_ATOMIC_SET, i, data[i]);
@@ -106,7 +106,7 @@ TEST_P(EveryWire, APutBehindFencedAtomicsNeverComesFirst) {
     });
 }
 
-TEST_P(EveryWire, ASignalNeverComesBeforeItsData) {
+TEST_P(EveryWire, ASignalNeverPrecedesItsData) {
     for (const std::size_t first : {std::size_t{0}, data_words - 4}) {  // long and short
         never_before_the_data([first](World& world, std::uint64_t* data, std::uint64_t round, const Watch& watch) {
             if (first > 0) put_words(world, data, watch);
@@ -124,7 +124,7 @@ TEST_P(EveryWire, ASignalNeverComesBeforeItsData) {
     }
 }
 
-TEST_P(EveryWire, AFencedSignalNeverComesBehindALaterPut) {
+TEST_P(EveryWire, AFencedSignalPrecedesLaterPuts) {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         const auto world = make_world(seed);
         std::array<std::uint64_t, data_words> data{};
@@ -151,7 +151,7 @@ TEST_P(EveryWire, AFencedSignalNeverComesBehindALaterPut) {
     }
 }
 
-TEST(NetworkTransport, DataThatFailsHasNoSignalWhereTheWireTells) {
+TEST(NetworkTransport, FailedDataHasNoSignalIfTheWireReportsDelivery) {
     for (const Delivery delivery : {Delivery::on_completion, Delivery::in_order_on_completion}) {
         World world(delivery);
         world.start();
@@ -187,7 +187,7 @@ TEST_P(EveryWire, FetchesBringTheOldValue) {
     EXPECT_EQ(world->wires[0]->native_atomics_used, GetParam().native_atomics != 0 ? 1 : 0);
 }
 
-TEST_P(EveryWire, ALostPeerFailsWhatIsUnderWayOnceAndTheOthersGoOn) {
+TEST_P(EveryWire, ALostPeerFailsItsOperationsOnceAndOthersContinue) {
     const auto world = make_world(1);
     std::uint64_t value = 5;
     ASSERT_EQ(world->put(1, value), Code::ok);
@@ -207,8 +207,8 @@ TEST_P(EveryWire, ALostPeerFailsWhatIsUnderWayOnceAndTheOthersGoOn) {
     EXPECT_EQ(world->word(2, 0), 6U);
 }
 
-// Waits for a peer end by such codes alone.
-TEST_P(EveryWire, APeerIsLostWhateverItsFirstWayEndedWith) {
+// Only such codes end waits for a peer.
+TEST_P(EveryWire, APeerIsLostWithAnyErrorOfItsFirstLane) {
     const auto world = make_world(1);
     std::uint64_t value = 5;
     ASSERT_EQ(world->put(1, value), Code::ok);
@@ -222,7 +222,7 @@ TEST_P(EveryWire, APeerIsLostWhateverItsFirstWayEndedWith) {
     EXPECT_EQ(world->put(1, value), Code::unreachable);
 }
 
-TEST_P(EveryWire, AFailedOperationIsToldByItsToken) {
+TEST_P(EveryWire, TheTokenReportsAFailedOperation) {
     const auto world = make_world(1);
     ASSERT_EQ(world->quiet(), Code::ok);
     world->wires[0]->fail_with = Code::range;
@@ -291,7 +291,7 @@ TEST(NetworkTransport, ADestroyedQueueLeavesLocalMemoryAlone) {
     EXPECT_EQ(old, 5U);
 }
 
-TEST(NetworkTransport, SaysWhyAPeerCannotBeReached) {
+TEST(NetworkTransport, ReportsWhyAPeerIsUnreachable) {
     World world(Delivery::in_order);
     world.start();
     EXPECT_THAT(world.at(0).reach(world.peer(0, world.at(0).address().value())).why, HasSubstr("itself"));
@@ -326,7 +326,7 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
 }
 
 // The program computes: only the thread can send the answer, which must be woken when there is room.
-TEST(NetworkTransport, AnAnswerThatFindsNoRoomAwaitsCompletions) {
+TEST(NetworkTransport, AnAnswerWithoutRoomAwaitsCompletions) {
     std::uint64_t old = 0;
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.network.room = 1;
@@ -379,8 +379,8 @@ TEST(NetworkTransport, ASignalIsPostedWhileTheWireAlwaysHasMoreToDo) {
     EXPECT_EQ(world.word(1, flag_word), 1U);
 }
 
-// Who asked could not be told, as not even its queue is known.
-TEST(NetworkTransport, ARequestThatEndsTooEarlyIsAnEventOfWhoGotIt) {
+// The failure cannot be reported, because not even the requesting queue is known.
+TEST(NetworkTransport, ATruncatedRequestIsAnEventAtTheTarget) {
     for (const MessageKind kind :
          {MessageKind::atomic, MessageKind::put, MessageKind::put_signal, MessageKind::flush}) {
         World world(Delivery::in_order);
@@ -401,7 +401,7 @@ TEST(NetworkTransport, ARequestThatEndsTooEarlyIsAnEventOfWhoGotIt) {
     }
 }
 
-// Nothing came of it at all, as behind a firewall.
+// Nothing ever arrived, as behind a firewall.
 TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
     NetworkSettings settings;
     settings.tick = std::chrono::milliseconds(2);
@@ -417,8 +417,8 @@ TEST(NetworkTransport, APeerThatIsSilentTooLongIsLost) {
     EXPECT_EQ(code, Code::timeout);
     npushmem_event event{};
     ASSERT_EQ(world.at(0).poll_event(event), Code::ok);
-    EXPECT_THAT(text_of(event.message),
-                AllOf(HasSubstr("PE "), HasSubstr("nothing was heard"), HasSubstr("nor ever before (does a firewall")));
+    EXPECT_THAT(text_of(event.message), AllOf(HasSubstr("PE "), HasSubstr("it has been silent for"),
+                                              HasSubstr("has never sent anything (does a firewall")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Three PEs over one fake network, as tests of NetworkTransport need them.
+// The environment of NetworkTransport's tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace npushmem::fakes {
 constexpr std::size_t data_words = 64;  // more than fit into a message of the fake wire
 constexpr std::size_t flag_word = data_words;
 
-// Three PEs over one fake network, or several at once, driven by the test alone unless a thread is asked for.
+// Three PEs over one or several fake networks. The test drives them, unless it requests a thread.
 class World {
 public:
     static constexpr int npes = 3;
@@ -31,7 +31,7 @@ public:
         return out;
     }
 
-    // `mutual`: each PE has met the others; otherwise only the first has.
+    // `mutual`: every PE knows the others; otherwise only the first PE does.
     void start(bool mutual = true) {
         for (int pe = 0; pe < npes; ++pe) {
             auto wire = make_wire(pe);
@@ -91,7 +91,7 @@ public:
     std::array<std::vector<std::size_t>, npes> planes;
     std::array<bool, npes> has_rails{true, true, true};
 
-    // One thing arrives, and all PEs look.
+    // Delivers one item and lets all PEs make progress.
     void step() {
         const std::size_t chosen = ++steps_ * 2654435761U / 65536 % (rails.size() + 1);
         if (chosen == 0 || !rails[chosen - 1]->step())
@@ -99,7 +99,7 @@ public:
                 for (auto& rail : rails) (void)rail->step();
         for (auto& pe : pes) (void)pe->progress();
     }
-    // Until the call no longer says again; `watch` is called after every step.
+    // Repeats the call while it returns Code::again. Calls `watch` after every step.
     Code finish(
         const std::function<Code()>& call, const std::function<void()>& watch = [] {}) {
         for (int i = 0; i < 100'000; ++i) {

@@ -51,29 +51,29 @@ private:
     std::uint64_t driven_ = 0;  // the thread's
 };
 
-TEST(ProgressThread, DrivesWhereNobodyElseDoes) {
+TEST(ProgressThread, DrivesAnIdleProgram) {
     Driven driven(0);
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
     driven.wait_until([](const Driven& d) { return d.drives_ > 2 && d.ticks_ > 1; });
 }
 
-TEST(ProgressThread, GoesOnWhereThereIsMoreAndEndsAllTheSame) {
+TEST(ProgressThread, ContinuesWithMoreWorkAndCanStop) {
     Driven driven(0, ProgressThread::continue_now);
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
-    // With a nap behind each there would be five to a tick at most.
+    // With a pause after each there would be at most five per tick.
     driven.wait_until([](const Driven& d) { return d.drives_ > 500 + 10 * d.ticks_ && d.ticks_ > 1; });
 }
 
-TEST(ProgressThread, DrivesBesideAProgramThatLooksInNowAndThen) {
+TEST(ProgressThread, DrivesBesideAProgramThatDrivesRarely) {
     Driven driven(rarely);
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());
     driven.wait_until([](const Driven& d) { return d.drives_ > 2; });
 }
 
-TEST(ProgressThread, KeepsOutOfTheWayOfOneThatDrivesOften) {
+TEST(ProgressThread, SleepsWhileTheProgramDrivesOften) {
     Driven driven(often);
     const auto thread = ProgressThread::start(driven.work());
     ASSERT_TRUE(thread.ok());

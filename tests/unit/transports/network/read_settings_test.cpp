@@ -10,7 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(NetworkSettingsOfAHost, NativeAtomicsAreForThoseWhoAskForThem) {
+TEST(NetworkSettingsOfAHost, NativeAtomicsAreUsedOnRequestOnly) {
     fakes::FakeHost host;
     const Host services(&host.table(), "some");
     EXPECT_FALSE(read_native_atomics(services, "SOME_").value());
@@ -26,7 +26,7 @@ TEST(NetworkSettingsOfAHost, NativeAtomicsAreForThoseWhoAskForThem) {
     EXPECT_THAT(wrong.message(), AllOf(HasSubstr("NPUSHMEM_SOME_NATIVE_ATOMICS"), HasSubstr("auto, always, never")));
 }
 
-TEST(NetworkSettingsOfAHost, WhatIsWrongIsNamed) {
+TEST(NetworkSettingsOfAHost, ErrorsNameTheVariable) {
     for (const char* name : {"SOME_PROGRESS_THREAD", "SOME_PEER_TIMEOUT", "SOME_LANES"}) {
         fakes::FakeHost host;
         const Host services(&host.table(), "some");

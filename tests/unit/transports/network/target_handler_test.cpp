@@ -109,14 +109,14 @@ TEST_F(TargetHandlerTest, PutsData) {
     EXPECT_EQ(flush(4), Code::protocol);
 }
 
-TEST_F(TargetHandlerTest, AFailureIsToldWithTheNextFlushOnce) {
+TEST_F(TargetHandlerTest, TheNextFlushReportsAFailureOnce) {
     handle(atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1), MessageKind::atomic);
     handle(atomic(NPUSHMEM_ATOMIC_COUNT, 8, 0, 1), MessageKind::atomic);
     EXPECT_EQ(flush(), Code::range);
     EXPECT_EQ(flush(), Code::ok);
 }
 
-TEST_F(TargetHandlerTest, AFailureIsToldToTheQueueThatAsked) {
+TEST_F(TargetHandlerTest, AFailureIsReportedToTheRequestingQueue) {
     AtomicRequest request = atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1);
     request.queue = 5;
     handle(request, MessageKind::atomic);
@@ -131,7 +131,7 @@ TEST_F(TargetHandlerTest, AFailureIsToldToTheQueueThatAsked) {
     EXPECT_EQ(flush(5), Code::ok);
 }
 
-TEST_F(TargetHandlerTest, NothingIsKeptForAnOriginThatIsGone) {
+TEST_F(TargetHandlerTest, NothingIsKeptForALostOrigin) {
     AtomicRequest request = atomic(NPUSHMEM_ATOMIC_SET, 8, sizeof words_, 1);
     for (const std::uint32_t queue : {1U, 2U}) {
         request.queue = queue;
@@ -142,7 +142,7 @@ TEST_F(TargetHandlerTest, NothingIsKeptForAnOriginThatIsGone) {
     EXPECT_EQ(flush(2), Code::ok);
 }
 
-TEST_F(TargetHandlerTest, RefusesWhatDoesNotLieInARegion) {
+TEST_F(TargetHandlerTest, RejectsRangesOutsideOfRegions) {
     for (const std::uint64_t offset : {std::uint64_t{64}, std::uint64_t{60}, ~std::uint64_t{0} - 3}) {
         AtomicRequest request = atomic(NPUSHMEM_ATOMIC_FETCH, 8, offset, 0);
         request.ticket = 1;
@@ -164,7 +164,7 @@ TEST_F(TargetHandlerTest, RefusesAPayloadShorterThanItsRequestSays) {
     EXPECT_EQ(flush(), Code::protocol);
 }
 
-TEST_F(TargetHandlerTest, MessagesThatEndTooEarlyDoNothing) {
+TEST_F(TargetHandlerTest, TruncatedMessagesDoNothing) {
     const AtomicRequest whole = atomic(NPUSHMEM_ATOMIC_SET, 8, 0, 9);
     for (std::size_t bytes = 0; bytes < sizeof whole; ++bytes) {
         AtomicRequest request = whole;

@@ -1,4 +1,4 @@
-// Two wires of one kind that know each other, over a real network library and the loopback interface.
+// Two connected wires of one kind, over a real network library and the loopback interface.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace npushmem::fakes {
 
-// What a wire told.
+// Records the events of a wire.
 struct RecordingListener : network::WireListener {
     void completed(network::WireContext& context, Code code, const std::string& /*why*/) override {
         completions.emplace_back(&context, code);
@@ -35,7 +35,7 @@ class WirePair {
 public:
     using Open = std::function<Result<std::unique_ptr<network::Wire>>()>;
 
-    // The first has the second's address and its memory.
+    // The first wire has the address and the memory of the second.
     explicit WirePair(const Open& open) {
         for (auto& wire : wires) {
             auto opened = open();
@@ -51,20 +51,20 @@ public:
     [[nodiscard]] network::RemoteAddress place(std::uint32_t lane, std::size_t word) const {
         return {{1, lane}, key, reinterpret_cast<std::uintptr_t>(words.data()), word * sizeof words[0]};
     }
-    // Both make progress until it holds.
+    // Both wires make progress until the condition holds.
     bool until(const std::function<bool()>& holds) {
         const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
         bool held = holds();
         for (; !held && std::chrono::steady_clock::now() < deadline; held = holds()) drive();
         return held;
     }
-    // Until the call finds room.
+    // Repeats the call until there is room.
     Code retry_until_posted(const std::function<Code()>& call) {
         Code code = Code::again;
         (void)until([&] { return (code = call()) != Code::again; });
         return code;
     }
-    // While the other makes progress, as that of another process does.
+    // Closes while the other wire makes progress, as another process would.
     void close(network::LaneId lane_id) {
         std::atomic<bool> closed{false};
         std::thread other([&] {
@@ -84,7 +84,7 @@ public:
     std::uint64_t key = 0;
 };
 
-// A lane carries messages and transfers, and does so again after it has been closed, while another one goes on.
+// A lane carries messages and transfers. A closed lane can be used again, while another lane continues.
 inline void lanes_can_be_reopened(WirePair& pair) {
     constexpr std::uint32_t lane = 3;
     for (std::uint64_t round = 1; round <= 2; ++round) {
@@ -117,7 +117,7 @@ inline void lanes_can_be_reopened(WirePair& pair) {
     EXPECT_TRUE(pair.notes[0].losses.empty());
 }
 
-// What the wire lists of atomics on 64 bits does to a word what the table says, and on no other.
+// Each 64-bit atomic that the wire lists changes its word as the table says, and no other word.
 inline void atomics_are_done(WirePair& pair) {
     struct Case {
         int operation;

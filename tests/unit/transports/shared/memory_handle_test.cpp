@@ -31,7 +31,7 @@ TEST(MemoryHandle, LayoutIsLocked) {
     EXPECT_EQ(offsetof(MemoryHandle, host), 64U);
 }
 
-TEST(MemoryHandle, SurvivesTheWay) {
+TEST(MemoryHandle, SurvivesEncoding) {
     const auto back = decode(encode(example()));
     ASSERT_TRUE(back.ok());
     EXPECT_EQ(back.value().process, 77);
@@ -50,13 +50,13 @@ TEST(MemoryHandle, EveryDamagedLeadingByteIsNoticed) {
         EXPECT_FALSE(decode(std::span(sound).first(length)).ok()) << length;
 }
 
-TEST(MemoryHandle, AnotherVersionSaysSo) {
+TEST(MemoryHandle, AnotherVersionIsReported) {
     Bytes newer = encode(example());
     newer[8] = std::byte{9};
     EXPECT_THAT(decode(newer).status().message(), ::testing::HasSubstr("version 9"));
 }
 
-TEST(MemoryHandle, AnEndBeyondAllNumbersIsRefused) {
+TEST(MemoryHandle, AnOverflowingRangeIsRejected) {
     MemoryHandle endless = example();
     endless.bytes = ~std::uint64_t{0};
     EXPECT_EQ(decode(encode(endless)).status().code(), Code::protocol);

@@ -85,7 +85,7 @@ TEST(SharedMemory, ClosingUnmapsWhatWasNotReleased) {
     EXPECT_EQ(mappings(), before);
 }
 
-TEST(SharedMemory, ReachSaysWhyNot) {
+TEST(SharedMemory, ReachReportsTheReason) {
     const auto a = open(0);
     npushmem_peer peer{};
     peer.struct_size = sizeof peer;
@@ -124,7 +124,7 @@ TEST(SharedMemory, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
     EXPECT_FALSE(a->register_memory(memory).ok());
 }
 
-// What a handle of a process that lives in another way leads to.
+// A handle of a process that is not the peer.
 shared_memory::MemoryHandle handle_in(const Bytes& bytes) { return shared_memory::decode(bytes).value(); }
 
 TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
@@ -138,7 +138,7 @@ TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
     const auto closed = a->import_memory(1, handle);
     EXPECT_EQ(closed.status().code(), Code::peer_dead);
     EXPECT_THAT(closed.status().message(), HasSubstr("closed the file"));
-    // The number is given to another file.
+    // The descriptor number is reused for another file.
     const SharedFile other(slice_bytes);
     shared_memory::MemoryHandle reused = handle_in(handle);
     reused.descriptor = other.descriptor();

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(CallStats, CountsWhatMovedOnly) {
+TEST(CallStats, CountsBytesOfSuccessfulCallsOnly) {
     CallStats stats;
     stats.add(Code::ok, 1024, 2us);
     stats.add(Code::again, 1024, 0us);
@@ -21,7 +21,7 @@ TEST(CallStats, CountsWhatMovedOnly) {
     EXPECT_EQ(stats.summary("put"), "put: 3 calls, 1 KiB, 3 us, 1 us each, 1 times 'again', 1 failed");
 }
 
-TEST(CallStats, LeavesOutWhatDidNotHappen) {
+TEST(CallStats, OmitsZeroCounts) {
     CallStats stats;
     stats.add(Code::ok, 0, 500ns);
     EXPECT_EQ(stats.summary("fence"), "fence: 1 call, 500 ns, 500 ns each");

@@ -6,7 +6,7 @@
 namespace npushmem::ucx {
 namespace {
 
-TEST(UcxStatus, TellsALostPeerFromAWrongCallAndFromAFullQueue) {
+TEST(UcxStatus, DistinguishesALostPeerAWrongCallAndAFullQueue) {
     EXPECT_EQ(code_of_status(UCS_OK), Code::ok);
     EXPECT_EQ(code_of_status(UCS_ERR_NO_RESOURCE), Code::again);
     for (const auto status : {UCS_ERR_CONNECTION_RESET, UCS_ERR_NOT_CONNECTED, UCS_ERR_CANCELED})
@@ -47,7 +47,7 @@ TEST(NetworksOfContext, TcpIsAloneOnlyWhereItIsAndNothingElseLeavesTheHost) {
     EXPECT_FALSE(is_tcp_only({}));
 }
 
-// What this machine's UCX says is what is read here.
+// The parser accepts the output of this machine's UCX.
 TEST(NetworksOfContext, AContextOverTcpSaysSo) {
     ucp_config_t* config = nullptr;
     ASSERT_EQ(ucp_config_read(nullptr, nullptr, &config), UCS_OK);

@@ -16,7 +16,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(UcxWire, SaysWhatWasWishedForWhenThereIsNoSuchDevice) {
+TEST(UcxWire, AMissingDeviceIsReportedWithTheRequest) {
     const auto wire = UcxWire::open({"tcp", "nosuch0"}, 2);
     ASSERT_FALSE(wire.ok());
     EXPECT_EQ(wire.status().code(), Code::unreachable);
@@ -24,7 +24,7 @@ TEST(UcxWire, SaysWhatWasWishedForWhenThereIsNoSuchDevice) {
                                                HasSubstr("NPUSHMEM_UCX_TLS='tcp'"), HasSubstr("ucx_info -d")));
 }
 
-TEST(UcxWire, PeersOfAnotherMinorVersionAreNotSpokenTo) {
+TEST(UcxWire, PeersOfAnotherMinorVersionAreRejected) {
     const auto wire = UcxWire::open({"tcp", "lo"}, 2);
     ASSERT_TRUE(wire.ok()) << wire.status().message();
     unsigned major = 0;
@@ -39,7 +39,7 @@ std::string own_mappings() {
     return {std::istreambuf_iterator<char>(maps), {}};
 }
 
-// A process that is killed would leave such a segment behind.
+// A killed process would leave such a segment behind.
 TEST(UcxWire, AllocatesNoSharedMemory) {
     for (const char* transports : {"", "all", "tcp,posix,sysv"}) {
         const auto wire = UcxWire::open({transports, ""}, 2);
@@ -53,8 +53,8 @@ TEST(UcxWire, HasAWorkerForEachLane) {
     fakes::lanes_can_be_reopened(pair);
 }
 
-// Its PEs and others would update the same words in two ways.
-TEST(UcxWire, CarriesOutAtomicsAndSpeaksToNoneThatDoesNot) {
+// Otherwise PEs would update the same words in two different ways.
+TEST(UcxWire, CarriesOutAtomicsAndRejectsPeersThatDoNot) {
     fakes::WirePair pair([] { return UcxWire::open({"tcp", "lo", true}, 2); });
     fakes::atomics_are_done(pair);
     const auto without = UcxWire::open({"tcp", "lo"}, 2);

@@ -162,7 +162,7 @@ int FakeVerbs::modify_qp(ibv_qp* qp, ibv_qp_attr* to, int mask) {
 }
 
 int FakeVerbs::destroy_qp(ibv_qp* qp) {
-    // As some devices do: what has arrived on it and was not looked at is gone, with its receives.
+    // As on some devices, destroying the pair drops its unpolled completions and their receives.
     auto& entries = static_cast<Pair*>(qp)->completions->entries;
     std::erase_if(entries, [qp](const ibv_wc& each) { return each.qp_num == qp->qp_num; });
     pairs_.erase(qp->qp_num);
@@ -276,7 +276,7 @@ const ibv_mr* FakeVerbs::memory_of(std::uint32_t key, std::uint64_t address, std
     return found != memory_.end() && within(*found->second, address, bytes) ? found->second : nullptr;
 }
 
-// False: a piece is in memory that is not registered.
+// False when a piece is not registered.
 bool FakeVerbs::gather(Request& request) {
     if ((request.what.send_flags & IBV_SEND_INLINE) != 0) return true;
     for (const auto& piece : request.pieces) {
@@ -341,7 +341,7 @@ ibv_wc_status FakeVerbs::carry_out(Request& request, Pair& target, bool& waits) 
     }
 }
 
-// False: it waits for a receive.
+// False when it waits for a receive.
 bool FakeVerbs::deliver_datagram(const Pair& sender, Request& request) {
     constexpr std::size_t header = 40;
     request.data.clear();

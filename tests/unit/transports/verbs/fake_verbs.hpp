@@ -1,5 +1,5 @@
-// RDMA devices in memory: what is posted is carried out when somebody polls, keys and states are checked as a device
-// checks them, and every call can be made to fail.
+// RDMA devices in memory. Polling executes posted requests. Keys and states are checked as a device checks them, and
+// every call can be made to fail.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 namespace npushmem::fakes {
 
-// One thread, and all PEs of a test.
+// Serves all PEs of a test, in one thread.
 class FakeVerbs final : public verbs::VerbsLibrary {
 public:
     struct Device : ibv_device {
@@ -32,22 +32,22 @@ public:
     // Settings of the test.
     Device& add_device(const std::string& name, ibv_port_state state = IBV_PORT_ACTIVE,
                        std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET);
-    // The call of this name fails with this error, from the `after`-th on.
+    // Makes the call of this name fail with this error, from the `after`-th call on.
     void fail(const std::string& call, int error, int after = 0) { faults_[call] = {error, after}; }
     void clear_fault(const std::string& call) { faults_.erase(call); }
-    // What the next request on a reliable queue pair ends with, which stops the pair.
+    // The status of the next request on a reliable queue pair; a failure stops the pair.
     ibv_wc_status next_status = IBV_WC_SUCCESS;
     bool armed_for_all = false;                       // by the last req_notify_cq
-    std::string cut_off;                              // what a device of this name sends is never acknowledged
+    std::string cut_off;                              // sends of the device with this name are never acknowledged
     std::map<std::string, std::uint64_t> sent_bytes;  // on reliable pairs, by device
     std::size_t lockable = ~std::size_t{0};           // bytes that all may register
-    bool holds = false;                               // nothing that is posted on reliable pairs is carried out
+    bool holds = false;                               // no request on a reliable pair executes
     std::string held;                                 // nor what a device of this name sends
     int drop_datagrams = 0;
-    bool isolated = false;               // nothing gets from one device to another
+    bool isolated = false;               // no packet passes between devices
     std::uint16_t second_pkey = 0x8001;  // of every port
     [[nodiscard]] Device& device(std::size_t index) { return devices_.at(index); }
-    // A message of one byte, from nobody, on this queue pair.
+    // Delivers a message of one byte from no sender on this queue pair.
     void arrive(std::uint32_t pair) {
         bool waits = false;
         Request request{};
@@ -62,7 +62,7 @@ public:
         events_.push_back(event);
     }
 
-    // What the test looks at.
+    // State for the test.
     [[nodiscard]] std::size_t objects() const { return live_.size(); }
     [[nodiscard]] std::size_t registered_bytes() const {
         std::size_t out = 0;
@@ -142,7 +142,7 @@ private:
     };
 
     int error_of(const std::string& call);
-    // EINVAL, if atomics are asked of a device that has none.
+    // EINVAL when atomics are requested of a device without them.
     static int refuses(const ibv_context* context, int access);
     template <class Object>
     Object* make(const char* call, ibv_context* context);
@@ -196,7 +196,7 @@ int FakeVerbs::destroy(Object* object) {
     return 0;
 }
 
-// A watch over memory that tells what the test says.
+// A memory watch that reports the changes that the test sets.
 class FakeWatch final : public verbs::MemoryWatch {
 public:
     bool watch(const verbs::AddressRange& pages) override {

@@ -76,7 +76,7 @@ TEST(SubnetBits, OfAnEthernetPortAreThoseOfItsInterface) {
 
 TEST(SubnetBits, OfAnInfiniBandPortAreItsPrefix) { EXPECT_EQ(subnet_bits(with_prefix(0xfe, 0xc0), false, {}), 64U); }
 
-TEST(SubnetBits, AddressesOfTheLinkSayNothing) {
+TEST(SubnetBits, LinkLocalAddressesHaveNone) {
     EXPECT_EQ(subnet_bits(with_prefix(0xfe, 0x80), false, {}), 0U)
         << "the prefix of a subnet manager's that nobody set";
     EXPECT_EQ(subnet_bits(with_prefix(0xfe, 0x80), true, std::vector{GidRange::parse("fe80::7/64").value()}), 0U);

@@ -58,7 +58,7 @@ TEST_F(RegistrationCacheTest, ABufferIsKeptFromItsSecondUseOnWithItsPages) {
     EXPECT_EQ(find(4000, 2 * page), nullptr) << "beyond it";
 }
 
-TEST_F(RegistrationCacheTest, WhatBecameOfThePagesEndsARegistration) {
+TEST_F(RegistrationCacheTest, AChangeOfThePagesEndsARegistration) {
     struct Change {
         std::uint64_t offset;
         std::uint64_t bytes;
@@ -77,7 +77,7 @@ TEST_F(RegistrationCacheTest, WhatBecameOfThePagesEndsARegistration) {
     }
 }
 
-TEST_F(RegistrationCacheTest, WhatIsStillGoingOnKeepsAllFromUse) {
+TEST_F(RegistrationCacheTest, AChangeInProgressPreventsUse) {
     const auto kept = keep(0, page);
     watch_->told = MemoryWatch::ChangesResult::in_progress;
     EXPECT_EQ(find(0, page), nullptr);
@@ -87,7 +87,7 @@ TEST_F(RegistrationCacheTest, WhatIsStillGoingOnKeepsAllFromUse) {
     EXPECT_EQ(verbs_->calls["reg_mr"], 1);
 }
 
-TEST_F(RegistrationCacheTest, WhereTheWatchForgotNothingIsTrusted) {
+TEST_F(RegistrationCacheTest, AnOverflowOfTheWatchInvalidatesAll) {
     ASSERT_NE(keep(0, page), nullptr);
     watch_->told = MemoryWatch::ChangesResult::overflow;
     EXPECT_EQ(find(0, page), nullptr);
@@ -105,7 +105,7 @@ TEST_F(RegistrationCacheTest, ATransferKeepsItsRegistrationToTheEnd) {
     EXPECT_EQ(verbs_->registered_bytes(), 0U);
 }
 
-TEST_F(RegistrationCacheTest, WhatWasNotUsedForTheLongestMakesRoom) {
+TEST_F(RegistrationCacheTest, TheLeastRecentlyUsedIsEvicted) {
     make(3 * page);
     for (const std::uint64_t offset : {0U, 10U, 20U}) ASSERT_NE(keep(offset * page, page), nullptr);
     EXPECT_NE(find(0, page), nullptr);
@@ -135,7 +135,7 @@ TEST_F(RegistrationCacheTest, BuffersThatOverlapReplaceEachOther) {
     EXPECT_EQ(find(0, page), nullptr);
 }
 
-TEST_F(RegistrationCacheTest, NothingIsKeptWithoutAWatchOrOfWhatItCannotWatchOrNobodyWants) {
+TEST_F(RegistrationCacheTest, NothingIsKeptUnwatchedOrWithLimitZero) {
     watch_->can = false;
     EXPECT_EQ(keep(0, page), nullptr);
     watch_->can = true;
@@ -146,7 +146,7 @@ TEST_F(RegistrationCacheTest, NothingIsKeptWithoutAWatchOrOfWhatItCannotWatchOrN
     EXPECT_EQ(verbs_->calls["reg_mr"], 0);
 }
 
-TEST_F(RegistrationCacheTest, WhatCannotBeWatchedIsTriedOnce) {
+TEST_F(RegistrationCacheTest, UnwatchableMemoryIsTriedOnce) {
     watch_->can = false;
     for (int i = 0; i < 5; ++i) EXPECT_EQ(find(0, page), nullptr);
     EXPECT_EQ(watch_->watched.size(), 1U);
@@ -156,7 +156,7 @@ TEST_F(RegistrationCacheTest, WhatCannotBeWatchedIsTriedOnce) {
     EXPECT_NE(find(0, page), nullptr) << "it is something else now";
 }
 
-TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsTriedOnceAndPushesNothingOut) {
+TEST_F(RegistrationCacheTest, MemoryThatTheDeviceRejectsIsTriedOnceAndEvictsNothing) {
     make(2 * page);
     const auto good = keep(0, 2 * page);
     verbs_->fail("reg_mr", EFAULT);
@@ -166,14 +166,14 @@ TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsTriedOnceAndPushesNothingOut
     EXPECT_EQ(find(0, page), good);
 }
 
-TEST_F(RegistrationCacheTest, WhatThereWasNoRoomForIsTriedAgain) {
+TEST_F(RegistrationCacheTest, MemoryWithoutRoomIsTriedAgain) {
     verbs_->fail("reg_mr", ENOMEM);
     EXPECT_EQ(keep(0, page), nullptr);
     verbs_->clear_fault("reg_mr");
     EXPECT_NE(find(0, page), nullptr);
 }
 
-TEST_F(RegistrationCacheTest, GivesUpWhatIsNotUsedWhenTheDeviceHasNoRoom) {
+TEST_F(RegistrationCacheTest, DropsUnusedRegistrationsWhenTheDeviceHasNoRoom) {
     port_->set_reclaim([this] { return cache_->drop_unused(); });
     const auto used = keep(0, page);
     ASSERT_NE(keep(10 * page, page), nullptr);

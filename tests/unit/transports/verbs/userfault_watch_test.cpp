@@ -1,4 +1,4 @@
-// With the kernel's own events, where it gives them.
+// Uses the kernel's events, where they are available.
 #include "transports/verbs/userfault_watch.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ using ::testing::Not;
 
 constexpr std::size_t bytes = 64 << 10;
 
-// Memory that is written to, and goes with the object.
+// Writable memory that the destructor unmaps.
 class Mapping {
 public:
     explicit Mapping(int flags = MAP_PRIVATE | MAP_ANONYMOUS, void* at = nullptr)
@@ -44,7 +44,7 @@ public:
         if (at_ != nullptr) (void)::munmap(at_, bytes);
     }
     [[nodiscard]] void* get() const { return at_; }
-    // It is somebody else's now, or nobody's.
+    // The memory has another owner now, or none.
     void release() { at_ = nullptr; }
     [[nodiscard]] AddressRange range() const {
         const auto begin = reinterpret_cast<std::uintptr_t>(at_);
@@ -55,7 +55,7 @@ private:
     void* at_;
 };
 
-// Has what this process has open, until it is killed or this process ends.
+// Holds this process's open descriptors until it is killed or this process ends.
 pid_t fork_idle() {
     const pid_t child = ::fork();
     if (child != 0) return child;
@@ -77,7 +77,7 @@ protected:
     MemoryWatch::ChangesResult poll_once(std::vector<AddressRange>& of) {
         return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
     }
-    // A change whose event has been read may still be going on for an instant.
+    // A change may still be in progress for a moment after its event has been read.
     MemoryWatch::ChangesResult changes(std::vector<AddressRange>& of) {
         for (;;)
             if (const auto out = poll_once(of); out != MemoryWatch::ChangesResult::in_progress) return out;
@@ -92,7 +92,7 @@ protected:
     MemoryWatch::Position position_ = 0;
 };
 
-TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
+TEST_F(UserfaultWatchTest, ReportsEveryChangeThatRemovesPages) {
     struct Change {
         const char* name;
         std::function<bool(Mapping&)> make;
@@ -114,7 +114,7 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
     };
     const auto move = [](Mapping& of) {
         Mapping to;
-        // UCX puts a function of its own in the place of mremap, which forgets where to.
+        // UCX replaces mremap by a function that ignores the destination.
         const long moved = ::syscall(SYS_mremap, of.get(), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to.get());
         const bool done = moved == reinterpret_cast<std::intptr_t>(to.get());
         of.release();
@@ -138,7 +138,7 @@ TEST_F(UserfaultWatchTest, TellsOfEverythingThatTakesPagesAway) {
     }
 }
 
-TEST_F(UserfaultWatchTest, DoesNotTellOfOtherMemoryAndOtherChanges) {
+TEST_F(UserfaultWatchTest, IgnoresOtherMemoryAndOtherChanges) {
     const Mapping memory;
     ASSERT_TRUE(watch_->watch(memory.range()));
     { const Mapping other; }
@@ -147,7 +147,7 @@ TEST_F(UserfaultWatchTest, DoesNotTellOfOtherMemoryAndOtherChanges) {
     EXPECT_THAT(changes(), IsEmpty());
 }
 
-TEST_F(UserfaultWatchTest, RefusesMemoryThatChangesWithoutBeingToldOf) {
+TEST_F(UserfaultWatchTest, RejectsMemoryWhoseChangesAreNotReported) {
     const Mapping shared(MAP_SHARED | MAP_ANONYMOUS);
     EXPECT_FALSE(watch_->watch(shared.range()));
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -159,7 +159,7 @@ TEST_F(UserfaultWatchTest, RefusesMemoryThatChangesWithoutBeingToldOf) {
     EXPECT_FALSE(watch_->watch(memory.range())) << "there is a hole in it";
 }
 
-TEST_F(UserfaultWatchTest, SaysWhenThereWereMoreChangesThanItRemembers) {
+TEST_F(UserfaultWatchTest, ReportsAnOverflowOfChanges) {
     for (int i = 0; i < 300; ++i) {
         const Mapping memory;
         ASSERT_TRUE(watch_->watch(memory.range()));
@@ -181,7 +181,7 @@ TEST_F(UserfaultWatchTest, MissesNoChangeByAnotherThread) {
     }
 }
 
-TEST_F(UserfaultWatchTest, AChangeThatHasBegunIsNotMissedBeforeItEnds) {
+TEST_F(UserfaultWatchTest, AChangeInProgressIsReported) {
     int seen_under_way = 0;
     for (int round = 0; round < 60; ++round) {
         auto memory = std::make_unique<Mapping>();
@@ -202,8 +202,8 @@ TEST_F(UserfaultWatchTest, AChangeThatHasBegunIsNotMissedBeforeItEnds) {
     RecordProperty("seen_under_way", seen_under_way);
 }
 
-// Ends by the test's own limit of time if it does not end.
-TEST_F(UserfaultWatchTest, WhoUnmapsIsNotHeldWhenTheWatchHasGoneThoughAChildHasItStill) {
+// If it hangs, the time limit of the test ends it.
+TEST_F(UserfaultWatchTest, UnmappingDoesNotBlockAfterTheWatchEndsDespiteAChild) {
     auto unmapped = std::make_unique<Mapping>();
     const Mapping emptied;
     Mapping moved;
@@ -231,7 +231,7 @@ TEST_F(UserfaultWatchTest, WhoUnmapsIsNotHeldWhenTheWatchHasGoneThoughAChildHasI
     EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
-TEST_F(UserfaultWatchTest, WhoUnmapsWhileTheWatchGoesIsNotHeld) {
+TEST_F(UserfaultWatchTest, UnmappingDoesNotBlockWhileTheWatchEnds) {
     for (int round = 0; round < 50; ++round) {
         auto watch = std::move(UserfaultWatch::open()).value();
         auto memory = std::make_unique<Mapping>();
@@ -246,7 +246,7 @@ TEST_F(UserfaultWatchTest, WhoUnmapsWhileTheWatchGoesIsNotHeld) {
     }
 }
 
-TEST_F(UserfaultWatchTest, WithTooManyRangesAllAreForgottenAndWatchedAnew) {
+TEST_F(UserfaultWatchTest, TooManyRangesAreDroppedAndWatchedAgain) {
     const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::size_t all = (UserfaultWatch::max_watched + 1) * page;
     auto* const at =
@@ -271,7 +271,7 @@ TEST_F(UserfaultWatchTest, WithTooManyRangesAllAreForgottenAndWatchedAnew) {
 }
 
 // The handler waits for the thread that reads the events, wherever it interrupts.
-TEST_F(UserfaultWatchTest, AHandlerMayUnmapWatchedMemoryOnTopOfALookAtTheChanges) {
+TEST_F(UserfaultWatchTest, ASignalHandlerMayUnmapWatchedMemoryDuringChanges) {
     static Mapping* to_unmap = nullptr;
     struct sigaction act {};
     struct sigaction before {};
@@ -300,7 +300,7 @@ TEST_F(UserfaultWatchTest, AHandlerMayUnmapWatchedMemoryOnTopOfALookAtTheChanges
     EXPECT_THAT(of, Each(memory.range()));
 }
 
-TEST_F(UserfaultWatchTest, AWireRegistersAnewWhatWasMappedAnew) {
+TEST_F(UserfaultWatchTest, AWireRegistersRemappedMemoryAgain) {
     test::World world;
     std::shared_ptr<MemoryWatch> watch = std::move(watch_);
     world.start([&](VerbsWire& wire) { wire.use_watch(watch); });

@@ -1,4 +1,4 @@
-// What peers cost.
+// Memory per peer.
 #include <gmock/gmock.h>
 #include <malloc.h>
 
@@ -50,7 +50,7 @@ TEST(VerbsMemory, AConnectedPeerTakesWhatItsQueueNeeds) {
     }
 }
 
-TEST(VerbsMemory, APeerThatNobodyTalksToTakesAPointer) {
+TEST(VerbsMemory, AnUnusedPeerTakesAPointer) {
     if (!counts_allocations) GTEST_SKIP() << "not with a sanitizer";
     const auto taken_by = [](int npes) {
         World world;

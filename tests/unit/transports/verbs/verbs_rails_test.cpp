@@ -27,12 +27,12 @@ constexpr std::uint64_t all_bytes = words_of_pe * 8;
 
 class VerbsRails : public ::testing::Test {
 protected:
-    // Each PE has so many of the two devices, in the same order.
+    // Each PE has this many of the two devices, in the same order.
     void start(std::size_t ports_of_first, std::size_t ports_of_second) {
         for (int i = 0; i < 2; ++i) verbs_->add_device("fake" + std::to_string(i));
         start_on({0, 1}, {0, 1}, ports_of_first, ports_of_second);
     }
-    // Each has the first so many of these devices.
+    // Each PE has the first of these devices, this many.
     void start_on(const std::vector<std::size_t>& of_first, const std::vector<std::size_t>& of_second,
                   std::size_t ports_of_first = 2, std::size_t ports_of_second = 2) {
         settings_.chunk_bytes = 4096;
@@ -42,7 +42,7 @@ protected:
             const auto memory = wires_[pe]->register_memory(words_[pe].data(), all_bytes);
             ASSERT_TRUE(memory.ok()) << memory.status().message();
             const Bytes address = wires_[pe]->address().value();
-            ASSERT_TRUE(wires_[1 - pe]->link(static_cast<int>(pe), address).ok());
+            ASSERT_TRUE(wires_[1 - pe]->add_peer(static_cast<int>(pe), address).ok());
             keys_[1 - pe] = wires_[1 - pe]->import_key(static_cast<int>(pe), memory.value().key).value();
         }
     }
@@ -95,7 +95,7 @@ protected:
         verbs_->sent_bytes.clear();
     }
 
-    // Both ways, over all ports that are pairs.
+    // Both directions, over all paired ports.
     void exchange() {
         for (const std::size_t pe : {0U, 1U}) {
             make_ready(pe);
@@ -161,7 +161,7 @@ TEST_F(VerbsRails, LongTransfersUseBothDevicesInBothDirections) {
     EXPECT_EQ(back, data_);
 }
 
-TEST_F(VerbsRails, ASignalIsBehindDataThatWentOverBoth) {
+TEST_F(VerbsRails, ASignalFollowsDataOverBothDevices) {
     start(2, 2);
     make_ready(0);
     WireContext context;
@@ -212,7 +212,7 @@ TEST_F(VerbsRails, APeWithOnePortTakesThePeersPortOfThatPlane) {
     EXPECT_THAT(route(1), HasSubstr("(1: RoCE v2 ::ffff:10.0.0.2): fake1:1 -> 10.0.0.2, rail 1 on both ends"));
 }
 
-TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
+TEST_F(VerbsRails, AFailingPortFailsItsOperationsAndTheOtherContinues) {
     start(2, 2);
     make_ready(0);
     take_lanes();
@@ -242,7 +242,7 @@ TEST_F(VerbsRails, APortThatFailsInTheMiddleFailsWhatItHasAndTheOtherGoesOn) {
 }
 
 // It takes the context's lane, and with it what goes over the other port: its caller is told, and may be gone.
-TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
+TEST_F(VerbsRails, AFailedStripeLeavesNoWriteForItsContext) {
     start(2, 2);
     make_ready(0);
     take_lanes();
@@ -263,8 +263,8 @@ TEST_F(VerbsRails, AFailedPartLeavesNothingToWriteForItsContext) {
     EXPECT_EQ(into, 5U);
 }
 
-// With one port what is fenced behind it goes on as well.
-TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
+// With one port the fenced operation continues as well.
+TEST_F(VerbsRails, AStripeThatCannotBeRegisteredFailsOnlyItsOperation) {
     start(2, 2);
     make_ready(0);
     make_ready(0);  // over both
@@ -303,8 +303,8 @@ TEST_F(VerbsRails, APartThatCannotBeRegisteredFailsItsOperationAlone) {
     }
 }
 
-// The limit of locked memory is the process', not a port's.
-TEST_F(VerbsRails, APortThatHasNoRoomHasWhatTheOtherKeepsAndDoesNotUse) {
+// The limit of locked memory applies to the process, not to a port.
+TEST_F(VerbsRails, APortWithoutRoomReclaimsUnusedRegistrationsOfTheOther) {
     watch_ = std::make_shared<fakes::FakeWatch>();
     stripe_bytes_ = all_bytes;
     start(2, 2);
@@ -331,7 +331,7 @@ TEST_F(VerbsRails, APortThatHasNoRoomHasWhatTheOtherKeepsAndDoesNotUse) {
     EXPECT_EQ(told_[0].done.at(&context), Code::memory) << "nobody keeps any more";
 }
 
-TEST_F(VerbsRails, AThreadThatWaitsIsWokenForAPartThatFoundNoRoom) {
+TEST_F(VerbsRails, AWaitingThreadIsWokenForAnUnpostedStripe) {
     settings_.queue_depth = 16;
     start(2, 2);
     make_ready(0);
@@ -360,7 +360,7 @@ TEST_F(VerbsRails, AThreadThatWaitsIsWokenForAPartThatFoundNoRoom) {
     EXPECT_FALSE(test::wakes(*wires_[0]));
 }
 
-TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
+TEST_F(VerbsRails, APortWithoutAnswersIsNotUsed) {
     start(2, 2);
     verbs_->drop_datagrams = 1 << 20;
     EXPECT_EQ(wires_[0]->readiness({1}), Readiness::connecting);
@@ -376,7 +376,7 @@ TEST_F(VerbsRails, APortThatNobodyAnswersIsLeftAlone) {
     EXPECT_EQ(wires_[0]->readiness({1}), Readiness::ready) << "late is not never";
 }
 
-TEST_F(VerbsRails, NothingIsLeftOfThem) {
+TEST_F(VerbsRails, NothingLeaks) {
     start(2, 2);
     make_ready(0);
     make_ready(1);

@@ -29,7 +29,7 @@ TEST(VerbsSettings, HasDefaultsForEverything) {
     EXPECT_EQ(settings.atomics, NativeAtomics::if_coherent);
 }
 
-TEST(VerbsSettings, TakesWhatIsGiven) {
+TEST(VerbsSettings, ReadsAllVariables) {
     const auto read_settings = read({{"IB_GID_INDEX", "3"},
                                      {"IB_ROCE_VERSION_NUM", "1"},
                                      {"IB_ADDR_FAMILY", "af_inet6"},
@@ -120,7 +120,7 @@ std::uint32_t chosen(const VerbsSettings& settings, bool ethernet = true) {
     return out.ok() ? out.value().gid_index : 999;
 }
 
-TEST(GidChoice, GoesByVersionAndFamily) {
+TEST(GidChoice, SelectsByVersionAndFamily) {
     VerbsSettings settings;
     EXPECT_EQ(chosen(settings), 3U);
     settings.roce_version = 1;
@@ -131,7 +131,7 @@ TEST(GidChoice, GoesByVersionAndFamily) {
     EXPECT_EQ(chosen(settings), 5U) << "one that is routed";
 }
 
-TEST(GidChoice, GoesByTheRangeInPlaceOfTheFamily) {
+TEST(GidChoice, SelectsByRangeInsteadOfFamily) {
     VerbsSettings settings;
     settings.range = GidRange::parse("2001:db8::/32").value();
     EXPECT_EQ(chosen(settings), 5U);
@@ -145,7 +145,7 @@ TEST(GidChoice, GoesByTheRangeInPlaceOfTheFamily) {
                       HasSubstr("2: RoCE v1 ::ffff:10.0.0.1")));
 }
 
-TEST(GidRange, HasWhatBeginsWithItsBits) {
+TEST(GidRange, ContainsAddressesWithItsPrefix) {
     const auto has = [](const char* range, const char* address) {
         return GidRange::parse(range).value().has(entry(0, IBV_GID_TYPE_ROCE_V2, address).gid.raw);
     };
@@ -162,10 +162,10 @@ TEST(GidRange, HasWhatBeginsWithItsBits) {
     EXPECT_TRUE(has("fe80::/10", "febf::1"));
 }
 
-TEST(GidRange, RefusesWhatIsNone) {
+TEST(GidRange, RejectsMalformedText) {
     for (const char* text :
          {"", "ten", "10.0.0.0/", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/8/8", "10.0.0.0/-1"})
-        EXPECT_THAT(GidRange::parse(text).status().message(), HasSubstr("no range of addresses such as 10.1.0.0/16"));
+        EXPECT_THAT(GidRange::parse(text).status().message(), HasSubstr("not an address range such as 10.1.0.0/16"));
 }
 
 TEST(GidChoice, TakesTheUsersIndexAndInfinibandsFirst) {
@@ -176,7 +176,7 @@ TEST(GidChoice, TakesTheUsersIndexAndInfinibandsFirst) {
     EXPECT_EQ(chosen(settings, false), 1U);
 }
 
-TEST(GidChoice, SaysWhatThereIs) {
+TEST(GidChoice, ErrorsListTheTable) {
     VerbsSettings settings;
     settings.gid_index = 4;  // a hole
     EXPECT_THAT(choose_gid(table(), true, settings).status().message(),

@@ -1,4 +1,4 @@
-// Which of the ports that a PE is assigned it uses.
+// The use of assigned ports.
 #include "transports/verbs/verbs_transport.hpp"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ protected:
     std::unique_ptr<VerbsTransport> make(std::string note = "") {
         VerbsTransport::WireParameters ground{
             Host(&host_.table(), "verbs"), verbs_, settings_, {0, 2, 0}, nullptr, std::move(note)};
-        auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.place);
+        auto wire = verbs::VerbsWire::open(ground.library, ground.settings, ground.local_pe);
         verbs::VerbsWire& opened = *wire.value();
         npushmem_transport_params params{};
         params.npes = 2;
@@ -34,7 +34,7 @@ protected:
         std::iota(index.begin(), index.end(), first);
         return transport.use_devices(index);
     }
-    // As the map of the job shows it.
+    // The text of the transport map.
     static Reach way_to_itself(VerbsTransport& transport) { return way_to(transport, transport); }
     static Reach way_to(VerbsTransport& transport, VerbsTransport& other) {
         EXPECT_TRUE(transport.address().ok());  // says what it speaks
@@ -56,7 +56,7 @@ protected:
     verbs::VerbsSettings settings_;
 };
 
-TEST_F(VerbsTransportTest, UsesAllThatItIsAssignedAndNamesThem) {
+TEST_F(VerbsTransportTest, UsesAndNamesAllAssignedPorts) {
     for (const char* name : {"fake0", "fake1", "fake2"}) verbs_->add_device(name);
     const auto transport = make();
     ASSERT_TRUE(use(*transport, 2, 1).ok());
@@ -93,7 +93,7 @@ TEST_F(VerbsTransportTest, HasRoomForFivePortsInItsAddress) {
     const auto transport = make();
     ASSERT_TRUE(use(*transport, 6).ok());
     EXPECT_THAT(way_to_itself(*transport).why, AllOf(HasSubstr("fake4:1"), Not(HasSubstr("fake5"))));
-    EXPECT_THAT(logged(), HasSubstr("RDMA port fake5:1 is left out: a PE uses 5 at most"));
+    EXPECT_THAT(logged(), HasSubstr("RDMA port fake5:1 is left out: a PE uses at most 5 ports"));
     std::uint64_t word = 0;
     npushmem_memory memory{};
     memory.base = &word;

@@ -1,4 +1,4 @@
-// Ways of a context to a peer, beside the one that is there anyhow.
+// Lanes of contexts to a peer, other than lane 0.
 #include <gmock/gmock.h>
 
 #include "tests/unit/transports/verbs/verbs_world.hpp"
@@ -24,7 +24,7 @@ TEST(VerbsWire, ALaneHasAQueuePairOfItsOwnAtEachEnd) {
     ASSERT_EQ(world.retry_until_posted([&] { return world.at(0).send({1, 2}, Bytes(8), {}); }), Code::ok);
     world.drive();
     EXPECT_THAT(world.listeners[1].messages, SizeIs(1));
-    // What the other one sends over its lane of this number has nothing to do with it.
+    // The peer's sends over its lane with the same number are independent of this lane.
     WireContext context;
     const std::uint64_t value = 9;
     ASSERT_EQ(world.write(1, 6, &value, sizeof value, context, 2), Code::ok);
@@ -39,7 +39,7 @@ TEST(VerbsWire, ALaneMayBeTheFirstThatIsUsed) {
     world.write_over(1, 5, 7);
 }
 
-TEST(VerbsWire, ALaneThatWasClosedIsMadeAnewAndNothingIsLeft) {
+TEST(VerbsWire, AClosedLaneIsRecreatedWithoutLeaks) {
     World world;
     world.start();
     world.connect();
@@ -64,7 +64,7 @@ TEST(VerbsWire, ALaneThatWasClosedIsMadeAnewAndNothingIsLeft) {
     EXPECT_THAT(world.listeners[1].losses, IsEmpty());
 }
 
-TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
+TEST(VerbsWire, ALaneClosedWithOperationsInFlightIsDestroyedWhenTheyEnd) {
     World world;
     world.start();
     world.connect();
@@ -83,7 +83,7 @@ TEST(VerbsWire, ALaneThatIsClosedWithSomethingUnderWayGoesWhenItIsOver) {
     world.write_over(1, 5, 9);
 }
 
-TEST(VerbsWire, AnErrorOnALaneIsTheLanes) {
+TEST(VerbsWire, AnErrorOnALaneLosesOnlyThatLane) {
     World world;
     world.start();
     world.connect();
@@ -101,7 +101,7 @@ TEST(VerbsWire, AnErrorOnALaneIsTheLanes) {
     world.write_over(2, 7, 11);
 }
 
-TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
+TEST(VerbsWire, ALaneWithoutAQueuePairIsReportedWithARemedy) {
     World world;
     world.start();
     world.connect();
@@ -122,8 +122,8 @@ TEST(VerbsWire, ALaneForWhichThereIsNoQueuePairIsToldWithWhatToDo) {
     world.write_over(2, 5, 10);
 }
 
-// As a device may drop it with the queue pair, and its receive.
-TEST(VerbsWire, WhatHasArrivedOnALaneThatIsMadeAnewIsTaken) {
+// A device may drop it with the queue pair, and its receive.
+TEST(VerbsWire, MessagesThatArrivedBeforeALaneIsRecreatedAreDelivered) {
     World world;
     world.start();
     world.connect();
@@ -142,8 +142,8 @@ TEST(VerbsWire, WhatHasArrivedOnALaneThatIsMadeAnewIsTaken) {
     EXPECT_EQ(world.verbs->objects(), open) << "the old ones have gone";
 }
 
-// Each reserves an entry of the completion queue, for the request that ends its burst.
-TEST(VerbsWire, QueuePairsThatUseUpTheCompletionQueueAreToldWithWhatToDo) {
+// Each queue pair reserves an entry of the completion queue for the request that ends its burst.
+TEST(VerbsWire, AnExhaustedCompletionQueueIsReportedWithARemedy) {
     World world;
     world.verbs->add_device("fake0").attributes.max_cqe = 720;
     world.devices = 1;

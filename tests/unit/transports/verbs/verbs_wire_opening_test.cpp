@@ -1,4 +1,4 @@
-// What is told and unmade when a wire cannot be opened.
+// Errors and clean-up when a wire cannot be opened.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -68,7 +68,7 @@ TEST(VerbsWireOpening, PesOfAHostTakeActivePortsInTurnUnlessTheyAreAssignedOther
                 AllOf(HasSubstr("cannot use RDMA port fake1:1"), HasSubstr("the port is down")));
 }
 
-TEST(VerbsWireOpening, WhatIsNotInThePortsTablesIsNamed) {
+TEST(VerbsWireOpening, ValuesMissingInThePortsTablesAreNamed) {
     World world;
     world.add_devices(1);
     world.settings.gid_index = 7;
@@ -80,10 +80,10 @@ TEST(VerbsWireOpening, WhatIsNotInThePortsTablesIsNamed) {
     world.settings.pkey = 0x8001;
     EXPECT_TRUE(failure_of_opening(world).ok());
     world.settings.mtu = 4096;
-    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("NPUSHMEM_IB_MTU=4096: the port carries 1024 at most"));
+    EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("NPUSHMEM_IB_MTU=4096: the port supports at most 1024"));
 }
 
-TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
+TEST(VerbsWireOpening, CheckUsableLeavesNothingOpen) {
     World world;
     world.add_devices(2);
     auto wire = world.open(0);
@@ -98,7 +98,7 @@ TEST(VerbsWireOpening, AProofOpensAPortThatServesAndLeavesNothingOpen) {
     EXPECT_TRUE(wire.value()->address().ok());
 }
 
-TEST(VerbsWireOpening, WhateverFailsHalfWayIsUnmadeAndNamed) {
+TEST(VerbsWireOpening, EveryFailureIsNamedAndLeavesNothingOpen) {
     for (const char* call : {"alloc_pd", "create_comp_channel", "create_cq", "create_srq", "create_qp", "modify_qp",
                              "reg_mr", "post_recv", "post_srq_recv", "query_gid_table"}) {
         for (const int after : {0, 1, 2, 3, 5}) {
@@ -126,7 +126,7 @@ TEST(VerbsWireOpening, ADeviceThatDoesNotAnswerIsNamed) {
     }
 }
 
-TEST(VerbsWireOpening, NothingIsLeftOfAWireThatHasBeenUsed) {
+TEST(VerbsWireOpening, AUsedWireLeaksNothing) {
     World world;
     world.start();
     world.connect();
@@ -134,7 +134,7 @@ TEST(VerbsWireOpening, NothingIsLeftOfAWireThatHasBeenUsed) {
     EXPECT_EQ(world.verbs->objects(), 0U);
 }
 
-// At most 64 KiB may be locked, until it goes.
+// Limits locked memory to 64 KiB during its lifetime.
 class LockedMemoryLimit {
 public:
     LockedMemoryLimit() {
@@ -165,7 +165,7 @@ TEST(VerbsWireOpening, ALimitOfLockedMemoryIsNamedWithItsRemedy) {
                       HasSubstr("limits.d")));
 }
 
-TEST(VerbsWireOpening, AQueuePairThatFindsNoMemoryIsToldWithWhatIsRegistered) {
+TEST(VerbsWireOpening, AQueuePairWithoutMemoryIsReportedWithTheRegisteredAmount) {
     const LockedMemoryLimit low;
     if (!low.set()) GTEST_SKIP() << "less than that may be locked here";
     World world;

@@ -1,4 +1,4 @@
-// Two wires over fake devices, and what they tell.
+// Two wires over fake devices, and their events.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@ using fakes::FakeVerbs;
 using network::RemoteAddress;
 using network::WireContext;
 
-// What a wire told.
+// Records the events of a wire.
 class RecordingListener final : public network::WireListener {
 public:
     void completed(WireContext& context, Code code, const std::string& why) override {
@@ -41,7 +41,7 @@ public:
     std::vector<std::string> whys;
 };
 
-// Would a thread that waits for the wire go on?
+// True when a thread that waits for the wire would wake up.
 inline bool wakes(const network::Wire& wire) {
     pollfd wanted{wire.descriptor(), POLLIN, 0};
     return ::poll(&wanted, 1, 0) == 1;
@@ -49,7 +49,7 @@ inline bool wakes(const network::Wire& wire) {
 
 inline constexpr std::size_t words_per_pe = 4096;
 
-// Two PEs on one fake device, or on two, whose time the test makes pass.
+// Two PEs on one or two fake devices. The test advances the time.
 class World {
 public:
     World() : verbs(std::make_shared<FakeVerbs>()) { settings.chunk_bytes = 4096; }
@@ -57,7 +57,7 @@ public:
     Result<std::unique_ptr<VerbsWire>> open(int pe) {
         return VerbsWire::open(verbs, settings, {pe, 2, pe}, [this] { return now; });
     }
-    // `prepare` is called for each wire before it is opened.
+    // Calls `prepare` for each wire before it is opened.
     void start(const std::function<void(VerbsWire&)>& prepare = [](VerbsWire&) {}) {
         if (verbs->objects() == 0 && devices == 0) add_devices(1);
         std::array<Bytes, 2> addresses;
@@ -71,7 +71,7 @@ public:
             addresses[index(pe)] = std::move(address).value();
         }
         for (int pe = 0; pe < 2; ++pe) {
-            ASSERT_TRUE(at(pe).link(1 - pe, addresses[index(1 - pe)]).ok());
+            ASSERT_TRUE(at(pe).add_peer(1 - pe, addresses[index(1 - pe)]).ok());
             auto memory = at(pe).register_memory(words[index(pe)].data(), sizeof words[0]);
             ASSERT_TRUE(memory.ok());
             number[index(pe)] = memory.value().number;
@@ -84,7 +84,7 @@ public:
 
     static std::size_t index(int pe) { return static_cast<std::size_t>(pe); }
     VerbsWire& at(int pe) { return *wires[index(pe)]; }
-    // Of the other PE's memory, as `pe` names it.
+    // A place in the other PE's memory, as `pe` addresses it.
     RemoteAddress place(int pe, std::size_t word, std::uint32_t lane = 0) {
         return {
             {1 - pe, lane}, keys[index(pe)], reinterpret_cast<std::uintptr_t>(words[index(1 - pe)].data()), word * 8};
@@ -95,7 +95,7 @@ public:
             (void)at(1).progress(listeners[1]);
         }
     }
-    // Repeats what has no room until it is posted.
+    // Repeats the call until it is posted.
     Code retry_until_posted(const std::function<Code()>& call) {
         for (int i = 0; i < 200; ++i) {
             const Code code = call();
@@ -108,7 +108,7 @@ public:
                std::uint32_t lane = 0) {
         return retry_until_posted([&] { return at(pe).write(place(pe, word, lane), from, bytes, context); });
     }
-    // The first PE writes over the lane, and the second has it.
+    // The first PE writes over the lane; waits until the second has received it.
     void write_over(std::uint32_t lane, std::size_t word, std::uint64_t value) {
         WireContext context;
         ASSERT_EQ(write(0, word, &value, sizeof value, context, lane), Code::ok) << at(0).last_error();
@@ -135,5 +135,15 @@ public:
     std::array<RecordingListener, 2> listeners;
     std::array<std::unique_ptr<VerbsWire>, 2> wires;  // last: go before what they touch
 };
+
+inline npushmem_atomic atomic_op(std::uint8_t operation, std::uint64_t operand, std::uint64_t compare, void* result) {
+    npushmem_atomic op{};
+    op.operation = operation;
+    op.width = 8;
+    op.operand = operand;
+    op.compare = compare;
+    op.result = result;
+    return op;
+}
 
 }  // namespace npushmem::verbs::test

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/tools/info/device_tree.hpp"
 #include "core/tools/info/drawing.hpp"
+#include "core/tools/info/reports.hpp"
 #include "core/tools/run/placement.hpp"
 #include "tests/fakes/topologies.hpp"
 

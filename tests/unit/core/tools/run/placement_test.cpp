@@ -121,7 +121,7 @@ TEST(ExpandHostList, NamesWhatItDoesNotUnderstand) {
         const auto refused = expand_host_list(text);
         ASSERT_FALSE(refused.ok()) << text;
         EXPECT_EQ(refused.status().code(), Code::argument);
-        EXPECT_THAT(refused.status().message(), HasSubstr("is no list of hosts"));
+        EXPECT_THAT(refused.status().message(), HasSubstr("is not a list of hosts"));
     }
 }
 

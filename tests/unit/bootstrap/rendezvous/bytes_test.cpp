@@ -1,10 +1,9 @@
-#include "bootstrap/rendezvous/byte_reader.hpp"
+#include "bootstrap/rendezvous/bytes.hpp"
 
 #include <gtest/gtest.h>
 
-#include "bootstrap/rendezvous/byte_writer.hpp"
-
 namespace npushmem::rendezvous {
+
 namespace {
 
 TEST(ByteReader, GivesBackWhatTheWriterTook) {
@@ -59,4 +58,5 @@ TEST(ByteWriter, CutsTextAtItsLimit) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::rendezvous

@@ -1,10 +1,11 @@
-#include "bootstrap/rendezvous/tree.hpp"
+#include "bootstrap/rendezvous/collectives.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 namespace npushmem::rendezvous {
+
 namespace {
 
 // What must hold at one place of the tree, seen from the place itself and from its children.
@@ -84,4 +85,5 @@ TEST(TreePlace, AMillionRanksAreGatheredOnceEachInFewSteps) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::rendezvous

@@ -1,12 +1,11 @@
-#include "bootstrap/launcher/start_message.hpp"
+#include "bootstrap/launcher/launched_job.hpp"
 
 #include <gmock/gmock.h>
 
 #include <random>
 
-#include "bootstrap/launcher/launcher.hpp"
-
 namespace npushmem::launcher {
+
 namespace {
 
 using rendezvous::UniqueId;
@@ -49,4 +48,5 @@ TEST(StartMessage, WhatIsNoneIsRefused) {
 }
 
 }  // namespace
+
 }  // namespace npushmem::launcher

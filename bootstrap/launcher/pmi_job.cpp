@@ -1,11 +1,12 @@
-#include "bootstrap/launcher/running_mpi.hpp"
+#include "bootstrap/launcher/pmi_job.hpp"
 
 #include <dlfcn.h>
 
 namespace npushmem::launcher {
+
 namespace {
 
-// MPI_Initialized and MPI_Finalized have this form in every MPI.
+// MPI_Initialized and MPI_Finalized have this signature in every MPI.
 bool ask(const char* function) {
     using Question = int (*)(int*);
     const auto question = reinterpret_cast<Question>(::dlsym(RTLD_DEFAULT, function));

@@ -1,5 +1,4 @@
-// Reads what ByteWriter wrote. Reading past the end gives zeros and makes ok() false: callers read everything, then ask
-// once.
+// Writer and reader of the wire formats.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +6,46 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace npushmem::rendezvous {
 
+// Appends values to a buffer, little endian on every machine.
+
+using Buffer = std::vector<std::byte>;
+
+class ByteWriter {
+public:
+    template <class Integer>
+    ByteWriter& integer(Integer value) {
+        using Unsigned = std::make_unsigned_t<Integer>;
+        for (std::size_t i = 0; i < sizeof value; ++i)
+            out_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(static_cast<Unsigned>(value)) >> (8 * i)));
+        return *this;
+    }
+
+    ByteWriter& bytes(std::span<const std::byte> data) {
+        out_.insert(out_.end(), data.begin(), data.end());
+        return *this;
+    }
+
+    // Writes a 16-bit length and at most `limit` characters; longer text is truncated.
+    ByteWriter& text(std::string_view value, std::size_t limit) {
+        value = value.substr(0, limit);
+        integer(static_cast<std::uint16_t>(value.size()));
+        return bytes(std::as_bytes(std::span(value)));
+    }
+
+    [[nodiscard]] Buffer take() { return std::move(out_); }
+
+private:
+    Buffer out_;
+};
+
+// Reads the format of ByteWriter. Reading past the end returns zeros and makes ok() false: callers read everything,
+// then check once.
 class ByteReader {
 public:
     explicit ByteReader(std::span<const std::byte> data) : rest_(data) {}
@@ -36,7 +71,7 @@ public:
     }
 
     [[nodiscard]] bool ok() const { return ok_; }
-    // Everything was there and nothing is left over.
+    // All bytes were present, and none is left.
     [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
 private:
