@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/engine/engine.hpp"
-#include "core/base/wait_os.hpp"
+#include "core/base/parking.hpp"
 
 namespace npushmem::bench {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/moe/routing_binary.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/streams.hpp"
 #include "core/moe/routing.hpp"
 
 namespace npushmem::moe {

@@ -8,8 +8,8 @@
 
 #include "bench/cases/case.hpp"
 #include "bench/perf/subcommand.hpp"
-#include "core/base/standard_streams.hpp"
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
+#include "core/base/streams.hpp"
 #include "core/base/version.hpp"
 
 namespace {

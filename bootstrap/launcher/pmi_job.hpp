@@ -6,7 +6,7 @@
 #include "bootstrap/launcher/launched_job.hpp"
 #include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem::launcher {
 

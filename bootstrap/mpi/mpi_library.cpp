@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 
 namespace npushmem::mpi {
 

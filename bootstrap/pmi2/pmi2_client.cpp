@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::pmi2 {
 

@@ -11,7 +11,7 @@
 
 #include "bootstrap/launcher/launched_job.hpp"
 #include "bootstrap/launcher/stream.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::pmi2 {

@@ -6,7 +6,7 @@
 #include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/pmix/pmix_client.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/bootstrap_export.hpp"
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem::rendezvous {
 

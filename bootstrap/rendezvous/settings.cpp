@@ -7,7 +7,6 @@
 
 #include "bootstrap/rendezvous/address.hpp"
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -10,12 +10,11 @@
 
 #include "core/base/host_facts.hpp"
 #include "core/runtime/start_exchange.hpp"
-#include "topology/assign.hpp"
-#include "topology/assignment_bytes.hpp"
-#include "topology/candidates.hpp"
-#include "topology/describe.hpp"
-#include "topology/discovery.hpp"
-#include "topology/request.hpp"
+#include "topology/machine/discovery.hpp"
+#include "topology/policy/assign.hpp"
+#include "topology/policy/assignment.hpp"
+#include "topology/policy/decision.hpp"
+#include "topology/report/describe.hpp"
 
 namespace npushmem {
 

@@ -16,10 +16,10 @@
 #include "core/runtime/start_exchange.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 #include "npushmem/plugin/transport.hpp"
-#include "topology/assignment.hpp"
-#include "topology/machine.hpp"
-#include "topology/nic_claim.hpp"
-#include "topology/place.hpp"
+#include "topology/machine/machine.hpp"
+#include "topology/machine/place.hpp"
+#include "topology/policy/assignment.hpp"
+#include "topology/policy/nic_claim.hpp"
 
 namespace npushmem {
 

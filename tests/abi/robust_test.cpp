@@ -13,8 +13,8 @@
 #include "core/plugin/opened_plugin.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
 #include "core/plugin/plugin_finder.hpp"
-#include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 namespace {

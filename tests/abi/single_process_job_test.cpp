@@ -3,8 +3,8 @@
 
 #include "core/plugin/bootstrap_choice.hpp"
 #include "core/plugin/loader.hpp"
-#include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem::contract {
 

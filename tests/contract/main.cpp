@@ -9,9 +9,9 @@
 #include <deque>
 #include <iostream>
 
-#include "core/base/environment.hpp"
-#include "core/base/standard_streams.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/base/config.hpp"
+#include "core/base/streams.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "tests/contract/fabric.hpp"
 #include "tests/contract/split_arguments.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/environment.hpp"
-#include "core/base/wait_os.hpp"
+#include "core/base/config.hpp"
+#include "core/base/parking.hpp"
 
 namespace npushmem {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "topology/cost_table.hpp"
-#include "topology/machine.hpp"
+#include "topology/machine/distance.hpp"
+#include "topology/machine/machine.hpp"
 
 namespace npushmem::topology {
 

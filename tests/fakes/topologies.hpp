@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "topology/discovery.hpp"
+#include "topology/machine/discovery.hpp"
 
 namespace npushmem::topology {
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "bootstrap/rendezvous/limits.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
+#include "bootstrap/rendezvous/settings.hpp"
 #include "tests/unit/bootstrap/rendezvous/raw_client.hpp"
 #include "tests/unit/bootstrap/uid/thread_job.hpp"
 

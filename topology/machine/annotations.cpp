@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem::topology {
 namespace {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <tuple>
 
-#include "core/base/os_facts.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/streams.hpp"
 #include "topology/machine/annotations.hpp"
 #include "topology/machine/discovery.hpp"
 #include "topology/machine/machine.hpp"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstddef>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 
 namespace npushmem::topology {
 

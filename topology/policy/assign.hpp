@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "topology/machine/place.hpp"
 #include "topology/machine/rail.hpp"

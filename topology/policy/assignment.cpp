@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/base/rail_pairs.hpp"
+#include "core/base/nic_rails.hpp"
 #include "topology/policy/assignment.hpp"
 
 namespace npushmem::topology {

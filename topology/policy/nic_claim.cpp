@@ -7,7 +7,7 @@
 #include <set>
 #include <type_traits>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 
 namespace npushmem::topology {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <map>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "topology/policy/nic_variables.hpp"
 
 namespace npushmem::topology {

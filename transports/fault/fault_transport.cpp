@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::fault {
 namespace {

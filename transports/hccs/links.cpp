@@ -6,8 +6,7 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem::hccs {
 namespace {

@@ -14,8 +14,8 @@
 #include <set>
 #include <string_view>
 
+#include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::libfabric {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/lost_peer.hpp"
+#include "core/base/liveness.hpp"
 
 namespace npushmem::network {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/base/lost_peer.hpp"
+#include "core/base/liveness.hpp"
 #include "transports/network/multi_rail_wire.hpp"
 
 namespace npushmem::network {

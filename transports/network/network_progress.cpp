@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/base/lost_peer.hpp"
+#include "core/base/liveness.hpp"
 #include "transports/network/network_transport.hpp"
 
 namespace npushmem::network {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::network {
 

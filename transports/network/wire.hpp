@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "core/base/rail_pairs.hpp"
+#include "core/base/nic_rails.hpp"
 #include "npushmem/plugin/transport.hpp"
 
 namespace npushmem::network {

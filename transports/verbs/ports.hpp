@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/base/nic_rails.hpp"
-#include "core/base/rail_pairs.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "npushmem/plugin/transport.h"
 #include "transports/verbs/verbs_library.hpp"

@@ -12,7 +12,6 @@
 #include <string>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::verbs {
 namespace {

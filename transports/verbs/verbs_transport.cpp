@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "transports/network/network_transport.hpp"
 #include "transports/verbs/ports.hpp"
 #include "transports/verbs/userfault_watch.hpp"

@@ -14,8 +14,8 @@
 #include "bench/perf/child_processes.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "bench/simulate/sweep.hpp"
-#include "core/base/cpu_facts.hpp"
-#include "core/base/whole_file.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/streams.hpp"
 
 namespace npushmem::perf {
 

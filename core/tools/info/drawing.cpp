@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "topology/describe.hpp"
-#include "topology/pe_ranges.hpp"
-#include "topology/reason.hpp"
+#include "topology/policy/assignment.hpp"
+#include "topology/report/describe.hpp"
+#include "topology/report/text.hpp"
 
 namespace npushmem::info {
 

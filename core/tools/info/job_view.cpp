@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/strings.hpp"
-#include "core/runtime/nic_claims.hpp"
-#include "topology/discovery.hpp"
-#include "topology/nic_pair.hpp"
-#include "topology/pe_ranges.hpp"
-#include "topology/reason.hpp"
-#include "topology/text_table.hpp"
+#include "core/base/parse.hpp"
+#include "core/runtime/nic_assignment.hpp"
+#include "topology/machine/discovery.hpp"
+#include "topology/policy/assignment.hpp"
+#include "topology/report/text.hpp"
 
 namespace npushmem::info {
 

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "core/base/settings.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
-#include "topology/assignment.hpp"
-#include "topology/machine.hpp"
-#include "topology/place.hpp"
-#include "topology/rail.hpp"
+#include "topology/machine/machine.hpp"
+#include "topology/machine/place.hpp"
+#include "topology/machine/rail.hpp"
+#include "topology/policy/assignment.hpp"
 
 namespace npushmem::info {
 

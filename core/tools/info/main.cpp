@@ -8,17 +8,17 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/cpu_facts.hpp"
-#include "core/base/standard_streams.hpp"
-#include "core/plugin/search_path.hpp"
-#include "core/runtime/nic_claims.hpp"
+#include "core/base/host_facts.hpp"
+#include "core/base/streams.hpp"
+#include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/tools/info/drawing.hpp"
 #include "core/tools/info/options.hpp"
 #include "core/tools/info/plugin_examination.hpp"
 #include "core/tools/info/reports.hpp"
-#include "topology/discovery.hpp"
-#include "topology/nic_claim.hpp"
+#include "topology/machine/discovery.hpp"
+#include "topology/policy/nic_claim.hpp"
 
 using namespace npushmem;
 

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include "core/base/config.hpp"
-#include "core/base/standard_variables.hpp"
 
 namespace npushmem::info {
 

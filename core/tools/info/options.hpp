@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::info {

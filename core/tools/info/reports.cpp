@@ -7,14 +7,14 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/base/standard_variables.hpp"
+#include "core/base/config.hpp"
 #include "core/base/version.hpp"
 #include "core/coll/barrier/tuning.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/plugin_table.hpp"
-#include "core/plugin/search_path.hpp"
-#include "core/runtime/remote_mode.hpp"
+#include "core/runtime/remote_transport.hpp"
 #include "npushmem.h"
-#include "topology/describe.hpp"
+#include "topology/report/describe.hpp"
 
 namespace npushmem::info {
 

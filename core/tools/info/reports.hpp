@@ -8,9 +8,9 @@
 
 #include "core/base/config.hpp"
 #include "core/plugin/plugin_catalogue.hpp"
-#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/tools/info/job_view.hpp"
-#include "topology/nic_claim.hpp"
+#include "topology/policy/nic_claim.hpp"
 
 namespace npushmem::info {
 

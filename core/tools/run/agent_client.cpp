@@ -14,7 +14,7 @@
 #include <filesystem>
 
 #include "core/base/parse.hpp"
-#include "core/base/standard_streams.hpp"
+#include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/fd.hpp"
 #include "core/tools/run/job_preparation.hpp"

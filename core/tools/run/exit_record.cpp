@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "core/base/parse.hpp"
-#include "core/base/strings.hpp"
 
 namespace npushmem::run {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "core/base/parse.hpp"
-#include "core/base/standard_streams.hpp"
+#include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/processes.hpp"

@@ -10,14 +10,13 @@
 #include <filesystem>
 #include <thread>
 
+#include "core/base/parse.hpp"
 #include "core/base/rxm_variables.hpp"
-#include "core/base/strings.hpp"
-#include "core/plugin/plugin_kind.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/placement.hpp"
-#include "topology/binding.hpp"
-#include "topology/device_binding.hpp"
-#include "topology/discovery.hpp"
+#include "topology/machine/discovery.hpp"
+#include "topology/policy/binding.hpp"
 
 namespace npushmem::run {
 

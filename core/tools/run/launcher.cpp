@@ -14,7 +14,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/base/os_facts.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"

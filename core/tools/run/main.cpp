@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-#include "core/base/standard_streams.hpp"
+#include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/options.hpp"

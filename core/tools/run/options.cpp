@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/base/strings.hpp"
+#include "core/base/parse.hpp"
 #include "core/base/version.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "npushmem/plugin/status.hpp"

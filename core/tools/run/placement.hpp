@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/cpu_facts.hpp"
-#include "core/base/environment.hpp"
+#include "core/base/config.hpp"
+#include "core/base/host_facts.hpp"
 #include "core/tools/run/options.hpp"
 #include "npushmem/plugin/status.hpp"
 

@@ -8,9 +8,8 @@
 #include "core/base/log.hpp"
 #include "core/base/version.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
-#include "core/plugin/plugin_host.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/opened_plugin.hpp"
+#include "core/plugin/plugin_finder.hpp"
 
 namespace npushmem::run {
 namespace {

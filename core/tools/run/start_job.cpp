@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/standard_streams.hpp"
+#include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/launcher.hpp"
 #include "core/tools/run/processes.hpp"

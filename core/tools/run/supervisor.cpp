@@ -17,7 +17,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/runtime/nic_claims.hpp"
+#include "core/runtime/nic_assignment.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_streams.hpp"

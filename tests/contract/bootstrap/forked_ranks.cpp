@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/opened_plugin.hpp"
 
 namespace npushmem::contract {
 namespace {

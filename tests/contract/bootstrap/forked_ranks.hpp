@@ -5,8 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "core/plugin/loaded_plugin.hpp"
-#include "core/plugin/opened_bootstrap.hpp"
+#include "core/plugin/loader.hpp"
+#include "core/plugin/opened_plugin.hpp"
 #include "tests/fakes/fake_host.hpp"
 
 namespace npushmem::contract {

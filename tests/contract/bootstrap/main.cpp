@@ -12,10 +12,10 @@
 #include <cstring>
 #include <iostream>
 
-#include "core/base/environment.hpp"
-#include "core/base/standard_streams.hpp"
+#include "core/base/config.hpp"
+#include "core/base/streams.hpp"
 #include "core/plugin/loader.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "tests/contract/bootstrap/bootstrap_case.hpp"
 #include "tests/contract/bootstrap/forked_ranks.hpp"
 #include "tests/contract/bootstrap/reserved_port.hpp"

@@ -11,9 +11,8 @@
 #include <iostream>
 
 #include "core/plugin/loader.hpp"
-#include "core/plugin/search_path.hpp"
+#include "core/plugin/plugin_finder.hpp"
 #include "tests/contract/bootstrap/forked_ranks.hpp"
-#include "tests/contract/bootstrap/subject.hpp"
 
 namespace npushmem::contract {
 namespace {

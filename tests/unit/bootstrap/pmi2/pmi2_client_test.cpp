@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/fake_os.hpp"
 #include "tests/unit/bootstrap/launcher/scripted_launcher.hpp"
 
 namespace npushmem::pmi2 {

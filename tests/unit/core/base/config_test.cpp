@@ -3,7 +3,7 @@
 #include <set>
 
 #include "core/base/config.hpp"
-#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 

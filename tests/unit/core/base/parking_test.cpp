@@ -9,7 +9,7 @@
 
 #include "core/base/parking.hpp"
 #include "core/base/wait.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/fake_os.hpp"
 #include "tests/unit/core/base/interleaver.hpp"
 
 namespace npushmem {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/wait.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 

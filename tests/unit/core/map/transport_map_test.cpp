@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/map/transport_map.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "npushmem/npu/checked_hooks.hpp"
-#include "tests/fakes/array_remote.hpp"
+#include "tests/fakes/array_fabric.hpp"
 
 namespace npushmem::npu {
 namespace {

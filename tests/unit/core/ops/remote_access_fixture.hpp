@@ -8,8 +8,8 @@
 
 #include "core/ops/remote_access.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/fake_os.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/fakes/fake_environment.hpp"
 #include "tests/fakes/fake_host.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 namespace {

@@ -7,9 +7,8 @@
 #include <filesystem>
 
 #include "npushmem/npu/npu.hpp"
-#include "tests/fakes/fake_environment.hpp"
-#include "tests/fakes/mock_bootstrap.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/fake_os.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

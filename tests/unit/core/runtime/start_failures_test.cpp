@@ -12,9 +12,8 @@
 
 #include "core/runtime/runtime.hpp"
 #include "tests/fakes/fake_bootstrap.hpp"
-#include "tests/fakes/fake_environment.hpp"
-#include "tests/fakes/mock_bootstrap.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/fake_os.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

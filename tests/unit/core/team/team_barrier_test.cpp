@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/team/team_barrier.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/team/team_table.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 #include "tests/fakes/thread_world.hpp"
 
 namespace npushmem {

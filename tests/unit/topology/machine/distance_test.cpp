@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/fakes/cost_tables.hpp"
 #include "tests/fakes/machine_builder.hpp"
 #include "tests/fakes/topologies.hpp"
 

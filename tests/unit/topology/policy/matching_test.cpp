@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "tests/fakes/cost_tables.hpp"
+#include "tests/fakes/machine_builder.hpp"
 
 namespace npushmem::topology {
 namespace {

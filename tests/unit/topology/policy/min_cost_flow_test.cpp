@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/fakes/cost_tables.hpp"
+#include "tests/fakes/machine_builder.hpp"
 
 namespace npushmem::topology {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "tests/fakes/cost_tables.hpp"
+#include "tests/fakes/machine_builder.hpp"
 #include "tests/fakes/topologies.hpp"
 #include "topology/policy/assign.hpp"
 

@@ -1,8 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/fakes/fake_host.hpp"
-#include "tests/fakes/inner_table.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 #include "transports/fault/fault_transport.hpp"
 
 namespace npushmem::fault {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem::fault {
 namespace {

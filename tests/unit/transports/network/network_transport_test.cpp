@@ -6,7 +6,7 @@
 #include <array>
 #include <thread>
 
-#include "core/base/lost_peer.hpp"
+#include "core/base/liveness.hpp"
 #include "tests/unit/transports/network/network_world.hpp"
 
 namespace npushmem::network {

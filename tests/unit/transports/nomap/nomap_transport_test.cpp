@@ -2,8 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/fakes/inner_table.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "tests/contract/patterns.hpp"
-#include "tests/contract/shared_file.hpp"
+#include "tests/contract/pe.hpp"
 #include "transports/shared/memory_handle.hpp"
 
 namespace npushmem {

@@ -2,8 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fakes/fake_host.hpp"
-#include "tests/fakes/inner_table.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 #include "transports/trace/trace_transport.hpp"
 
 namespace npushmem::trace {

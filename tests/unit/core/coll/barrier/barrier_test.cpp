@@ -14,7 +14,7 @@
 #include "core/coll/barrier/barrier.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
-#include "tests/fakes/fake_wait_os.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem::barrier::testing {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem::info {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "tests/fakes/fake_environment.hpp"
+#include "tests/fakes/fake_os.hpp"
 
 namespace npushmem::run {
 

@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "npushmem/plugin/table_transport.hpp"
-#include "tests/fakes/inner_table.hpp"
-#include "tests/fakes/mock_transport.hpp"
+#include "tests/fakes/mocks.hpp"
 
 namespace npushmem {
 namespace {
