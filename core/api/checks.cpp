@@ -9,7 +9,7 @@
 namespace npushmem::api {
 
 void disable_fast_paths(const Runtime& runtime, FastMap& map) {
-    if (runtime.settings().check) map.mapped_pes = 0;
+    if (runtime.settings().check || runtime.settings().npu_check) map.mapped_pes = 0;
 }
 
 Status check_allocated(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
@@ -34,7 +34,7 @@ Status check_no_overlap(const Runtime& runtime, const void* dest, std::uint64_t 
 }
 
 Status check_same_call(Team& team, const char* function, const Call& call, const Status& own) {
-    if (!runtime()->settings().check) return own;
+    if (!runtime_unnoted()->settings().check) return own;
     coll::CallRecord record;
     record.name(function);
     record.sequence = ++team.checked_calls;

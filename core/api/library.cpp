@@ -120,7 +120,12 @@ void raise_thread_level(int requested) {
     library().thread_level.store(std::max(requested, thread_level()), std::memory_order_relaxed);
 }
 
-Runtime* runtime() { return library().current.load(std::memory_order_acquire); }
+Runtime* runtime_unnoted() { return library().current.load(std::memory_order_acquire); }
+Runtime* runtime() {
+    Runtime* const up = runtime_unnoted();
+    if (up != nullptr) up->note_host_call();
+    return up;
+}
 
 namespace {
 
@@ -138,7 +143,7 @@ Status start_again(Library& lib, const StartRequest& request) {
     return {};
 }
 
-SymmetricGlobals* static_data() { return runtime() != nullptr ? runtime()->statics().data() : nullptr; }
+SymmetricGlobals* static_data() { return runtime_unnoted() != nullptr ? runtime_unnoted()->statics().data() : nullptr; }
 
 // The state that this thread's fork has prepared: another thread may end the library before the fork returns. A child
 // gets its own copy of the executable's variables, as of all memory that is not shared.

@@ -28,8 +28,11 @@ bool uses_openshmem_names();
 int thread_level();
 void raise_thread_level(int requested);
 
-// Returns null outside init..finalize.
+// Returns null outside init..finalize. The kernel checker takes the call for the start of a host operation that may
+// order accesses of kernels on this and other PEs.
 Runtime* runtime();
+// The same for calls that order nothing, or only as meetings of all PEs do.
+Runtime* runtime_unnoted();
 
 // Starts the library, or counts one more start if it runs already.
 Status start(const StartRequest& request);

@@ -27,7 +27,7 @@ Status same_call(Runtime* up) {
 }
 
 void* allocate(const char* function, HeapCall call, std::uint64_t bytes, std::uint64_t alignment) {
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     const Status same = bytes > 0 ? same_call(up) : up != nullptr ? Status{} : not_running();
     if (!same.ok()) return report(function, same);
     // Programs older than OpenSHMEM 1.2 may request different sizes on different PEs.
@@ -62,7 +62,7 @@ void* npushmem_malloc_with_hints(size_t bytes, long /*hints*/) {
 
 void npushmem_free(void* object) {
     if (object == nullptr) return;
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     Status freed = same_call(up);
     if (freed.ok()) freed = up->collective_heap().free(object);
     if (!freed.ok()) fail(__func__, freed);
@@ -74,7 +74,7 @@ void* npushmem_realloc(void* object, size_t bytes) {
         npushmem_free(object);
         return nullptr;
     }
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     const Status same = same_call(up);
     return report(__func__, same.ok() ? up->collective_heap().reallocate(object, bytes) : Result<void*>(same));
 }
@@ -83,7 +83,8 @@ void* npushmem_ptr(const void* object, int pe) {
     // This PE's variables are at two addresses, of which the program knows one: the slow path handles it.
     const bool variable = reinterpret_cast<std::uintptr_t>(object) - fast.statics < fast.statics_bytes;
     if (void* address = fast.address(object, pe); address != nullptr && !variable) return address;
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
+    if (up != nullptr && pe != up->my_pe()) up->note_host_access();
     const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
     if (checked.ok()) return pe == up->my_pe() ? const_cast<void*>(object) : up->mapped(pe, up->offset_of(object));
     fail_by_value(__func__, checked);
@@ -91,12 +92,12 @@ void* npushmem_ptr(const void* object, int pe) {
 }
 
 int npushmem_addr_accessible(const void* addr, int pe) {
-    const Runtime* up = runtime();
+    const Runtime* up = runtime_unnoted();
     return up != nullptr && check_object(*up, "the address", addr, 1, pe).ok() ? 1 : 0;
 }
 
 int npushmemx_heap_info(npushmemx_heap_info_t* info) {
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     Status status = up == nullptr ? not_running() : info == nullptr ? Status{Code::argument, "info is NULL"} : Status{};
     if (!status.ok()) {
         fail_by_value(__func__, status);

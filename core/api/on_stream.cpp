@@ -19,7 +19,7 @@ using npu::Stream;
 constexpr std::source_location no_line;
 
 Result<Stream*> stream_of(npushmemx_stream_t handle) {
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     if (up == nullptr) return not_running();
     if (handle != nullptr) return reinterpret_cast<Stream*>(handle);
     auto device = up->npu_device();
@@ -87,7 +87,7 @@ using namespace npushmem::api;
 extern "C" {
 
 int npushmemx_stream_create(npushmemx_stream_t* stream) {
-    Runtime* up = runtime();
+    Runtime* up = runtime_unnoted();
     if (up == nullptr) return report_code(__func__, not_running());
     if (stream == nullptr) return report_code(__func__, {Code::argument, "stream is NULL"});
     auto device = up->npu_device();

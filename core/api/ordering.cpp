@@ -1,5 +1,6 @@
 // fence, quiet and their forms for contexts; barrier_all, sync_all.
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include "core/api/access.hpp"
@@ -15,17 +16,21 @@ using namespace npushmem::api;
 namespace {
 
 template <class Call>
-void report_failure(const char* function, Call&& call) {
-    Runtime* up = runtime();
+void report_failure_of(const char* function, Runtime* up, Call&& call) {
     const Status done = up != nullptr ? call(*up) : not_running();
     if (!done.ok()) [[unlikely]]
         fail(function, done);
 }
 
+template <class Call>
+void report_failure(const char* function, Call&& call) {
+    report_failure_of(function, runtime(), std::forward<Call>(call));
+}
+
 // Runs a barrier of the world.
 template <class Sync>
 void sync_world(const char* function, Sync&& run_sync) {
-    report_failure(function, [&](Runtime& up) {
+    report_failure_of(function, runtime_unnoted(), [&](Runtime& up) {
         Status same = check_same_call(up.teams().world(), function);
         return same.ok() ? run_sync(up) : same;
     });

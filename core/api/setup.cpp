@@ -123,13 +123,13 @@ void npushmem_global_exit(int status) {
 }
 
 int npushmem_my_pe(void) {
-    if (const Runtime* up = runtime()) return up->my_pe();
+    if (const Runtime* up = runtime_unnoted()) return up->my_pe();
     fail(__func__, not_running());
     return -1;
 }
 
 int npushmem_n_pes(void) {
-    if (const Runtime* up = runtime()) return up->npes();
+    if (const Runtime* up = runtime_unnoted()) return up->npes();
     fail(__func__, not_running());
     return -1;
 }
@@ -228,7 +228,7 @@ namespace npushmem::npu {
 
 // Returns the running program's device, for the kernel language.
 Device& device() {
-    Runtime* up = api::runtime();
+    Runtime* up = api::runtime_unnoted();
     if (up == nullptr) throw KernelError(api::not_running());
     auto device = up->npu_device();
     if (!device.ok()) throw KernelError(device.status());

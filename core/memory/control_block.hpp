@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/shared_segment.hpp"
 namespace npushmem {
 
 // The counts of one PE with NPUSHMEM_STATS=1, in its control block, so that other PEs can read them. All accesses are
@@ -48,7 +49,7 @@ struct BarrierCounters {
 static_assert(sizeof(BarrierCounters) == 192);
 
 inline constexpr std::uint64_t control_magic = 0x304d48535550'4eULL;  // "NPUSHM0", little endian
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::uint32_t control_version = 3;
 inline constexpr std::uint64_t control_bytes = 4096;
 
 enum class PeState : std::uint32_t { starting = 0, running = 1, finalized = 2 };
@@ -87,9 +88,22 @@ struct Departure {
 };
 
 // PEs whose numbers differ by a multiple of this share a slot, which holds the last departure.
-inline constexpr std::size_t departure_slots = (control_bytes - 448) / sizeof(std::uint64_t);
+inline constexpr std::size_t departure_slots = (control_bytes - 512) / sizeof(std::uint64_t);
 
 constexpr std::size_t departure_slot(int pe) { return static_cast<std::size_t>(pe) % departure_slots; }
+
+// What the other PEs can know of a PE's kernels: `none`, which is nothing, or what it records.
+enum class KernelRecords : std::uint32_t { none = 0, kept };
+
+// With NPUSHMEM_NPU_CHECK=1.
+struct KernelCheckRecord {
+    // Of PE 0: the memory of npu::check::JobRecords; process 0: there is none. Published by the start's last barrier.
+    SegmentHandle ticket;
+    // Of this PE. Kept from the start's last barrier on; none before the first kernel of a PE that cannot.
+    std::atomic<KernelRecords> records;
+    // The barrier after which the PE's host last called a function that may order something, plus 1; 0: it did not.
+    std::atomic<std::uint64_t> host_calls;
+};
 
 struct ControlBlock {
     alignas(64) std::uint64_t magic;
@@ -114,6 +128,8 @@ struct ControlBlock {
 
     alignas(64) BarrierCounters counts;
 
+    alignas(64) KernelCheckRecord checking;
+
     // Each is a packed Departure, or 0. A PE of another host writes its slot over the network, because this PE cannot
     // read that PE's state.
     alignas(64) std::atomic<std::uint64_t> departures[departure_slots];
@@ -124,7 +140,8 @@ static_assert(sizeof(ControlBlock) == control_bytes);
 static_assert(offsetof(ControlBlock, state) == 64);
 static_assert(offsetof(ControlBlock, heap) == 128);
 static_assert(offsetof(ControlBlock, counts) == 256);
-static_assert(offsetof(ControlBlock, departures) == 448);
+static_assert(offsetof(ControlBlock, checking) == 448);
+static_assert(offsetof(ControlBlock, departures) == 512);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 }  // namespace npushmem

@@ -67,7 +67,7 @@ constexpr std::array advices{
 
 std::string describe(const FindingSide& side) {
     return fmt::format("{} on PE {} core {} pipe {} at {}", side.what, side.pe, side.core, name_of(side.pipe),
-                       text_of(side.where));
+                       side.elsewhere.empty() ? text_of(side.where) : side.elsewhere);
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/npu/check/job_hooks.hpp"
 #include "core/runtime/runtime.hpp"
-#include "npushmem/npu/checked_hooks.hpp"
 
 namespace npushmem {
 
@@ -76,7 +76,8 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, WaitSer
     if (settings.npu_check) {
         const auto schedule = npu::Schedule::parse(settings.npu_schedule);
         if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
-        auto hooks = npu::checked_hooks(schedule.value(), binding->fabric_);
+        binding->records_ = runtime.attach_kernel_records();
+        auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get());
         if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
         config.hooks = std::move(hooks).value();
         config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);

@@ -6,6 +6,7 @@
 
 #include "core/npu/wait_policies.hpp"
 #include "core/runtime/job_liveness.hpp"
+#include "core/runtime/kernel_records.hpp"
 #include "core/runtime/npu_remote.hpp"
 #include "npushmem/npu/device.hpp"
 
@@ -44,6 +45,7 @@ private:
     MapFabric fabric_;
     Waiter waiter_;  // makes progress; has no liveness, because the PEs that matter differ from core to core
     npu::WaiterPolicy policy_;
+    std::unique_ptr<KernelRecordsLink> records_;
     std::unique_ptr<npu::Device> device_;
 };
 

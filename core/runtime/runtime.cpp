@@ -17,6 +17,12 @@ namespace npushmem {
 
 namespace {
 
+// The PEs share their kernel records only if every PE maps every PE: accesses to other PEs are not recorded, nor is the
+// order that they create. Other launchers, such as mpirun, may provide other ways to order the hosts.
+bool keeps_kernel_records(const Settings& settings, const FastMap& map) {
+    return settings.npu_check && map.all_mapped != 0 && !settings.launcher_fd.empty();
+}
+
 // Error codes that may only be symptoms of another PE's failure. A failure that a PE finds by itself keeps its code,
 // although other PEs that found the same one have aborted before.
 bool may_be_symptom(Code code) {
@@ -330,6 +336,9 @@ Status Runtime::make_world() {
         [this] { return world_->barriers(); });
     // Release: pairs with the acquire load in JobLiveness.
     heap_->control().state.store(static_cast<std::uint32_t>(PeState::running), std::memory_order_release);
+    const bool records_kernels = keeps_kernel_records(settings(), fast_);
+    if (records_kernels) heap_->control().checking.records.store(KernelRecords::kept);
+    if (records_kernels && my_pe_ == 0) kernel_records_ = KernelRecordsMemory::make(heap_->control());
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status met = bootstrap_->barrier(); !met.ok()) return met;
     return world_->sync();
@@ -385,6 +394,11 @@ Result<npu::Device*> Runtime::npu_device() {
         npu_ = std::move(made).value();
     }
     return &npu_->device();
+}
+
+std::unique_ptr<KernelRecordsLink> Runtime::attach_kernel_records() {
+    if (heap_->control().checking.records.load() != KernelRecords::kept) return nullptr;
+    return KernelRecordsLink::attach(my_pe_, npes_, [this](int pe) -> ControlBlock& { return *control_of(pe); });
 }
 
 Status Runtime::finish() {

@@ -17,6 +17,7 @@
 #include "core/ops/fast_map.hpp"
 #include "core/ops/remote_access.hpp"
 #include "core/runtime/job_liveness.hpp"
+#include "core/runtime/kernel_records.hpp"
 #include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/npu_binding.hpp"
 #include "core/runtime/plugin_sources.hpp"
@@ -73,6 +74,17 @@ public:
     [[nodiscard]] RemoteModeChoice remote_mode() const;
     // Returns this PE's emulated NPU, which the first call creates. Any thread.
     Result<npu::Device*> npu_device();
+    // Returns null if this PE checks its kernels alone.
+    [[nodiscard]] std::unique_ptr<KernelRecordsLink> attach_kernel_records();
+    // Tells the kernel checker that this PE's host is about to order accesses by other means than a barrier of all PEs.
+    void note_host_call() {
+        if (settings().npu_check) npushmem::note_host_call(heap_->control());
+    }
+    // Tells the kernel checker that the host gets the address of another PE's memory, through which it may order
+    // accesses at any time.
+    void note_host_access() {
+        if (settings().npu_check) npushmem::note_host_access(heap_->control());
+    }
     // Reports to the other PEs that this one aborts.
     void abort(const std::string& reason) { bootstrap_->abort(reason); }
 
@@ -163,6 +175,7 @@ private:
     std::unique_ptr<CollectiveHeap> collective_heap_;
     std::atomic<bool> passed_last_barrier_{false};
     std::mutex npu_lock_;
+    std::unique_ptr<KernelRecordsMemory> kernel_records_;
     std::unique_ptr<NpuBinding> npu_;  // under npu_lock_
     std::string job_text_;
     std::string remote_transport_text_;  // the choice for other hosts and its reason; empty: no choice was needed

@@ -27,8 +27,9 @@ struct Access {
     // target.
     int pe = -1;
     std::uint32_t to_target = no_agent;
-    bool add = false;       // a copy that adds atomically to what is there
-    bool may_poll = false;  // a copy that arrives whole: it may see what is being signalled or not
+    std::uint32_t text = 0;  // of `name` and `where`, for other processes; see PeerChecks
+    bool add = false;        // a copy that adds atomically to what is there
+    bool may_poll = false;   // a copy that arrives whole: it may see what is being signalled or not
 
     [[nodiscard]] bool exists() const { return sequence != 0; }
     [[nodiscard]] Pipe pipe() const { return static_cast<Pipe>(agent % agents_per_core); }

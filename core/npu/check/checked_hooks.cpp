@@ -8,6 +8,7 @@
 
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
+#include "core/npu/check/job_hooks.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"
@@ -58,13 +59,18 @@ public:
 };
 
 struct CheckedLaunch {
-    CheckedLaunch(const Schedule& schedule, const Window& window, int size)
-        : control(schedule), names(window), domain(control, names, "this launch"), cores(size) {}
+    CheckedLaunch(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link, int size)
+        : control(schedule),
+          names(fabric.window()),
+          peers(check::PeerChecks::begin(link, fabric, size)),
+          domain(control, names, "this launch", peers.get()),
+          cores(size) {}
 
     // One core's part is over; the last one returns what was found.
     Status ended() {
         if (--cores > 0) return {};
         watched.reset();
+        domain.launch_ended();
         std::string text;
         bool errors = false;
         for (const Finding& finding : domain.findings()) {
@@ -82,6 +88,7 @@ struct CheckedLaunch {
 
     DeviceControl control;
     WindowNames names;
+    std::unique_ptr<check::PeerChecks> peers;
     Domain domain;
     int cores;
     std::unique_ptr<check::Watchdog::Launch> watched;
@@ -90,7 +97,8 @@ struct CheckedLaunch {
 // Launches of a device may begin on several threads; the cores of one are made on one thread, core 0 first.
 class Launches {
 public:
-    Launches(const Schedule& schedule, const Fabric& fabric) : schedule_(schedule), fabric_(fabric) {}
+    Launches(const Schedule& schedule, const Fabric& fabric, const check::JobLink* link)
+        : schedule_(schedule), fabric_(fabric), link_(link) {}
 
     std::unique_ptr<CoreHooks> make(Core& core) {
         const std::shared_ptr<CheckedLaunch> launch = launch_of(core);
@@ -105,7 +113,7 @@ private:
     std::shared_ptr<CheckedLaunch> launch_of(const Core& core) {
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
-        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(schedule_, fabric_.window(), core.count());
+        if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(schedule_, fabric_, link_, core.count());
         const std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
@@ -113,6 +121,7 @@ private:
 
     Schedule schedule_;
     const Fabric& fabric_;
+    const check::JobLink* link_;
     check::Watchdog watchdog_{{}};
     std::mutex mutex_;
     std::map<std::thread::id, std::shared_ptr<CheckedLaunch>> beginning_;
@@ -121,12 +130,16 @@ private:
 }  // namespace
 
 Result<HooksFactory> checked_hooks(const Schedule& schedule, const Fabric& fabric) {
+    return check::job_hooks(schedule, fabric, nullptr);
+}
+
+Result<HooksFactory> check::job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link) {
     if (schedule.kind == Schedule::Kind::explore) {
         return Status{Code::config,
                       "checked mode: explore needs all PEs in one process (CheckedJob); a device runs "
                       "eager, lazy or random:<seed>"};
     }
-    const auto launches = std::make_shared<Launches>(schedule, fabric);
+    const auto launches = std::make_shared<Launches>(schedule, fabric, link);
     return HooksFactory([launches](Core& core) { return launches->make(core); });
 }
 

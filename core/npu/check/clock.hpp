@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace npushmem::npu::check {
@@ -23,12 +24,23 @@ public:
     }
     void raise(std::size_t agent, std::uint32_t to) { set(agent, std::max((*this)[agent], to)); }
     void join(const Clock& other) {
-        if (other.at_.size() > at_.size()) at_.resize(other.at_.size());
-        for (std::size_t i = 0; i < other.at_.size(); ++i) at_[i] = std::max(at_[i], other.at_[i]);
+        join(other.at_);
+        unrecorded_ = unrecorded_ || other.unrecorded_;
     }
+    void join(std::span<const std::uint32_t> other) {
+        if (other.size() > at_.size()) at_.resize(other.size());
+        for (std::size_t i = 0; i < other.size(); ++i) at_[i] = std::max(at_[i], other[i]);
+    }
+    [[nodiscard]] std::span<const std::uint32_t> values() const { return at_; }
+
+    // The holder is ordered behind something that nobody recorded, such as what the host program of a PE did: any
+    // access of another PE may come before.
+    [[nodiscard]] bool unrecorded() const { return unrecorded_; }
+    void set_unrecorded() { unrecorded_ = true; }
 
 private:
     int pe_ = -1;
+    bool unrecorded_ = false;
     std::vector<std::uint32_t> at_;
 };
 

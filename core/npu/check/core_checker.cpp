@@ -26,7 +26,9 @@ CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const
       index_(core.index()),
       cores_(core.count()) {
     core_ = domain_->join(*this);
-    for (Clock& clock : clocks_) clock = Clock(pe_);
+    for (Clock& clock : clocks_) clock = domain_->beginning(pe_);
+    // Earlier launches of the PE may have used the same numbers.
+    for (std::size_t pipe = 0; pipe < pipes_per_core; ++pipe) counts_[pipe] = now()[agent(static_cast<Pipe>(pipe))];
     place_ = &domain_->place(core_);
 }
 
@@ -39,7 +41,7 @@ FindingSide CoreChecker::side(Pipe pipe, const char* what, const std::source_loc
 Access CoreChecker::scalar_access(const char* what, const std::source_location& where) {
     const std::uint32_t sequence = ++counts_[0];
     now().raise(agent(Pipe::scalar), sequence);
-    return {agent(Pipe::scalar), sequence, sequence, what, where};
+    return {agent(Pipe::scalar), sequence, sequence, what, where, -1, no_agent, domain_->number_of_text(what, where)};
 }
 
 std::string CoreChecker::place_of(Address address, bool global) const {
@@ -109,6 +111,7 @@ std::function<void()> CoreChecker::landing(const Command& command, const Access&
         std::array<std::uint64_t, cache_line / 8 + 1> before{};
         const Address first = number_of(target.address) / 8 * 8;
         const Address end = number_of(target.address) + target.bytes;
+        const auto records = word ? domain_->lock_records() : std::nullopt;
         for (Address at = first; word && at < end; at += 8) before[(at - first) / 8] = word_in_memory(at);
         run();
         const Stamp stamp = domain_->changed();
@@ -196,6 +199,7 @@ void CoreChecker::issue(const Command& command, std::function<void()> run) {
     clocks_[pipe].join(now());
     clocks_[pipe].set(scalar, flagged);
     Access access{agent(command.pipe), ++counts_[pipe], issued, command.name, command.where};
+    access.text = domain_->number_of_text(command.name, command.where);
     access.may_poll = may_poll(command.source[0]);
     access.add = command.reads_target && command.target.global;
     const int target_pe = command.target.global ? domain_->names().pe_of(number_of(command.target.address)) : -1;
@@ -406,6 +410,7 @@ void CoreChecker::kernel_end() {
     join_all_pipes();
     clean_cache(place_->at.load(std::memory_order_relaxed));
     domain_->deliver_from(core_);
+    domain_->core_ended(now());
     CoreMeeting& meeting = domain_->meeting(pe_);
     if (++meeting.ended == cores_) tell_overtaken();
     if (meeting.arrived > 0) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -148,6 +149,7 @@ private:
     [[nodiscard]] bool watchable(const Operand& operand) const;
     // `own_bytes`: of the access that needs the line.
     [[nodiscard]] CacheLine& fill(Address address, std::size_t own_bytes);
+    void record_atomic(const AtomicResult& result);
     // H8 towards PEs of other processes: a signal leaves while stores to the same PE are in the cache.
     void note_unflushed(int target, const Access& signal);
     void report_outside(Hazard hazard, const Access& access, Address at, const char* detail);
@@ -188,6 +190,7 @@ private:
     Outside outside_;
     bool idle_ = false;  // nothing done since the last quiet
     Access atomic_access_;
+    std::optional<JobLock> atomic_records_;  // from before an atomic until it is recorded
     bool atomic_ = false;
     FindingSide atomic_at_;
     WaitLoop loop_;

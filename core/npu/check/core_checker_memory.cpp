@@ -49,6 +49,11 @@ void write_memory(void* to, const void* from, std::size_t bytes) {
     }
 }
 
+// The aligned word there, as the line has it.
+std::uint64_t word_of(const CacheLine& line, std::uintptr_t address) {
+    return value_of(line.bytes.data() + address % cache_line / 8 * 8, 8);
+}
+
 // Whether the memory has other bytes once the line is written back.
 bool changes_memory(std::uintptr_t begin, const CacheLine& line) {
     for (std::size_t word = 0; word < cache_line; word += 8)
@@ -120,11 +125,14 @@ void CoreChecker::load_checked(const Access& access, void* value, std::size_t by
                        "loads from a line that was cached before a wait, and that a PE of another process wrote since");
     }
     // Afterwards: a load may be a poll for what its word announces.
-    if (filled == 0) domain_->acquire_word(at / 8 * 8, now());
+    if (filled != 0) return;
+    domain_->acquire_word(at / 8 * 8, now(),
+                          line != nullptr ? std::optional(word_of(*line, at)) : std::optional<std::uint64_t>());
 }
 
 void CoreChecker::store_uncached(Address at, const void* value, std::size_t bytes, const Access& access) {
     domain_->memory().copy_write(at, at + bytes, access, now(), reporter(access, true));
+    const auto records = domain_->lock_records();
     const std::uint64_t before = word_in_memory(at / 8 * 8);
     write_memory(reinterpret_cast<void*>(at), value, bytes);
     domain_->memory().landed(at, at + bytes, access, domain_->changed(word_in_memory(at / 8 * 8) != before));
@@ -154,7 +162,8 @@ void CoreChecker::flushed(Address begin, const CacheLine& line, const std::sourc
     const Access access = scalar_access("write back", where);
     bool known = false;
     const GmShadow::Report report = reporter(access, true);
-    domain_->memory().write_back(begin, line.dirty, access, line.filled, domain_->changed(changes_memory(begin, line)),
+    domain_->memory().write_back(begin, line.dirty, access, now(), line.filled,
+                                 domain_->changed(changes_memory(begin, line)),
                                  [&](Hazard hazard, const Access& other, Address at, const char* detail) {
                                      known = true;
                                      report(hazard, other, at, detail);
@@ -171,7 +180,8 @@ void CoreChecker::flushed(Address begin, const CacheLine& line, const std::sourc
     }
     for (Address word = 0; word < cache_line; word += 8) {
         if (((line.dirty >> word) & 0xff) != 0)
-            domain_->release_word(begin + word, passed_on(begin, now()), false, access, word_in_memory(begin + word));
+            domain_->release_word(begin + word, passed_on(begin, now()), false, access, word_in_memory(begin + word),
+                                  word_of(line, word));
     }
     if (domain_->names().shared()) domain_->overtaken().written_back(begin, access);
 }
@@ -244,22 +254,30 @@ void CoreChecker::before_atomic(const void* address, std::size_t bytes, Where wh
     touch(at);
     const int target = domain_->names().pe_of(at);
     if (target >= 0) domain_->overtaken().announced(target == pe_ ? Overtaken::any_pe : target, now());
+    if (!synthetic_address::is(at)) atomic_records_ = domain_->lock_records();
 }
 
 // An atomic that finds the word and leaves it as it is reads it only.
 void CoreChecker::after_atomic(const AtomicResult& result, Where where) {
+    record_atomic(result);
+    atomic_records_.reset();
+    if (!result.changed) observe(number_of(result.address), result.address, result.before, where);
+}
+
+void CoreChecker::record_atomic(const AtomicResult& result) {
     const Address at = number_of(result.address);
     const Address word = at / 8 * 8;
+    const bool whole = result.bytes == 8;
     const auto write = [&] {
         domain_->memory().signal(at, at + result.bytes, atomic_access_, now(), false, reporter(atomic_access_, true));
     };
     // What an addition finds does not decide whether it is made: the word itself orders nothing before it.
     if (result.add && result.changed) write();
-    domain_->acquire_word(word, now());
-    if (!result.changed) return observe(at, result.address, result.before, where);
+    domain_->acquire_word(word, now(), whole ? std::optional(result.before) : std::nullopt, whole);
+    if (!result.changed) return;
     if (!result.add) write();
     // Of a narrower word nobody knows the rest any more.
-    const std::uint64_t before = result.bytes == 8 ? result.before : word_in_memory(word);
+    const std::uint64_t before = whole ? result.before : word_in_memory(word);
     domain_->release_word(word, passed_on(word, now()), true, atomic_access_, before);
     domain_->memory().landed(at, at + result.bytes, atomic_access_, domain_->changed());
 }

@@ -112,7 +112,7 @@ void CoreChecker::after_wait(const void* address, std::uint64_t seen, Where wher
     clean_line(at, where);
     touch(at);
     outside_.acquired();
-    domain_->acquire_word(at, now());
+    domain_->acquire_word(at, now(), seen, true);
     observe(at, address, seen, where);
 }
 

@@ -11,8 +11,9 @@
 namespace npushmem::npu::check {
 namespace {
 
-bool same_line(const std::source_location& a, const std::source_location& b) {
-    return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
+bool same_line(const FindingSide& a, const FindingSide& b) {
+    return a.where.line() == b.where.line() && std::strcmp(a.where.file_name(), b.where.file_name()) == 0 &&
+           a.elsewhere == b.elsewhere;
 }
 
 bool same_call(const BarrierDescriptor& a, const BarrierDescriptor& b) {
@@ -35,16 +36,16 @@ std::string describe(const BarrierDescriptor& call, int cores) {
 std::uint32_t Domain::join(CoreChecker& core) {
     cores_.push_back({&core, core.pe(), core.index(), {}, 0});
     places_.emplace_back(core.pe(), core.index());
-    return static_cast<std::uint32_t>(cores_.size() - 1);
+    return first_core_ + static_cast<std::uint32_t>(cores_.size() - 1);
 }
 
 std::uint32_t Domain::agent_to(std::uint32_t core, int pe) {
-    std::vector<AgentTo>& known = agents_to_[{cores_[core].pe, pe}];
+    std::vector<AgentTo>& known = agents_to_[{facts(core).pe, pe}];
     const auto found = std::ranges::find(known, core, &AgentTo::core);
     if (found != known.end()) return found->agent;
     if (next_agent_ == 0) next_agent_ = static_cast<std::uint32_t>(cores_.size()) * agents_per_core;
-    known.push_back({core, next_agent_});
-    return next_agent_++;
+    known.push_back({core, peers_ != nullptr ? peers_->new_agent() : next_agent_++});
+    return known.back().agent;
 }
 
 void Domain::pass_fences(Clock& clock, int from_pe, int to_pe) const {
@@ -54,19 +55,20 @@ void Domain::pass_fences(Clock& clock, int from_pe, int to_pe) const {
         if (const std::uint32_t fenced = clock[fenced_agent(to.core)]; fenced != 0) clock.raise(to.agent, fenced);
 }
 
-void Domain::leave(std::uint32_t core) { cores_[core].checker = nullptr; }
+void Domain::leave(std::uint32_t core) { facts(core).checker = nullptr; }
 
 FindingSide Domain::side_of(const Access& access) const {
     if (!access.exists()) return {};
-    const CoreFacts& core = cores_[access.core()];
+    if (!is_own(access.core())) return peers_->side_of(access);
+    const CoreFacts& core = cores_[access.core() - first_core_];
     return {core.pe, core.index, access.pipe(), access.name, access.where};
 }
 
 void Domain::report(Hazard hazard, const FindingSide& here, const Access& other, const std::string& place,
                     const std::string& detail) {
-    const bool copy_announced = hazard == Hazard::unpublished && other.pipe() == Pipe::copy_out;
-    const Access flag = copy_announced ? cores_[other.core()].sideways_flag : Access{};
-    const bool fenced = copy_announced && other.sequence <= cores_[other.core()].fenced;
+    const bool copy_announced = hazard == Hazard::unpublished && other.pipe() == Pipe::copy_out && is_own(other.core());
+    const Access flag = copy_announced ? facts(other.core()).sideways_flag : Access{};
+    const bool fenced = copy_announced && other.sequence <= facts(other.core()).fenced;
     if (fenced)
         return report(hazard, here, side_of(other), place,
                       detail + "; a fence orders it before signals to the same PE only, quiet before all");
@@ -78,8 +80,8 @@ void Domain::report(Hazard hazard, const FindingSide& here, const Access& other,
 void Domain::report(Hazard hazard, const FindingSide& here, const FindingSide& other, const std::string& place,
                     const std::string& detail) {
     for (Finding& known : findings_) {
-        if (known.hazard != hazard || !same_line(known.here.where, here.where)) continue;
-        if (!same_line(known.other.where, other.where)) continue;
+        if (known.hazard != hazard || !same_line(known.here, here)) continue;
+        if (!same_line(known.other, other)) continue;
         ++known.times;
         return;
     }
@@ -98,7 +100,9 @@ std::string Domain::stuck(const std::string& title, double limit) const {
         title, limit, call);
 }
 
-void Domain::release_word(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before) {
+void Domain::release_word(Address word, const Clock& clock, bool add, const Access& write, std::uint64_t before,
+                          std::uint64_t after) {
+    if (peers_ != nullptr) peers_->release(word, clock, add, before, after);
     Word& released = words_[word];
     if (!add) released.clock = clock;
     if (add) released.clock.join(clock);
@@ -115,7 +119,8 @@ Domain::Earlier Domain::earlier(Address word, std::uint32_t core, const Clock& c
     return {found->second.releases, found->second.before};
 }
 
-void Domain::acquire_word(Address word, Clock& clock) const {
+void Domain::acquire_word(Address word, Clock& clock, std::optional<std::uint64_t> seen, bool waited) const {
+    if (peers_ != nullptr) peers_->acquire(word, seen, waited, clock);
     const auto found = words_.find(word);
     if (found != words_.end()) clock.join(found->second.clock);
 }
@@ -123,6 +128,7 @@ void Domain::acquire_word(Address word, Clock& clock) const {
 void Domain::arrive(const Message& message) {
     const Signal& signal = message.signal;
     const auto at = reinterpret_cast<Address>(signal.word);
+    const auto records = lock_records();
     const std::uint64_t before = word_in_memory(at);
     // Release: pairs with the acquire of the waits, also of PEs in other processes.
     if (signal.send)

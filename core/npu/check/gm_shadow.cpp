@@ -18,12 +18,14 @@ bool settled(const Access& write, std::uint32_t core, const Clock& clock) {
 
 }  // namespace
 
-bool GmShadow::still_cached(const Bytes& bytes, const Clock& clock) {
+template <template <class> class Allocator>
+bool BasicGmShadow<Allocator>::still_cached(const Bytes& bytes, const Clock& clock) {
     return bytes.dirty || clock[bytes.write.agent] < bytes.flushed;
 }
 
-GmShadow::Unordered GmShadow::unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
-                                                const Clock& clock) const {
+template <template <class> class Allocator>
+UnorderedWrite BasicGmShadow<Allocator>::unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
+                                                           const Clock& clock) const {
     const Address line = address / cache_line * cache_line;
     Unordered found;
     const auto look = [&](Address at, Address, const Bytes& part) {
@@ -36,7 +38,8 @@ GmShadow::Unordered GmShadow::unordered_in_line(Address address, std::size_t byt
     return found;
 }
 
-Access GmShadow::last_store(Address line, std::uint32_t core) const {
+template <template <class> class Allocator>
+Access BasicGmShadow<Allocator>::last_store(Address line, std::uint32_t core) const {
     Access found;
     bytes_.visit(line, line + cache_line, [&](Address, Address, const Bytes& bytes) {
         if (bytes.dirty && bytes.write.core() == core) found = bytes.write;
@@ -44,8 +47,9 @@ Access GmShadow::last_store(Address line, std::uint32_t core) const {
     return found;
 }
 
-void GmShadow::check_neighbours(Address begin, Address end, const Access& access, const Clock& clock,
-                                const Report& report) const {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_neighbours(Address begin, Address end, const Access& access, const Clock& clock,
+                                                const Report& report) const {
     const auto look = [&](Address at, Address, const Bytes& bytes) {
         const Access& write = bytes.write;
         if (!write.exists() || write.core() == access.core() || !still_cached(bytes, clock)) return;
@@ -56,8 +60,9 @@ void GmShadow::check_neighbours(Address begin, Address end, const Access& access
 }
 
 // A copy reads what `write` may still be writing.
-void GmShadow::check_copied(const Access& write, Address at, const Access& access, const Clock& clock,
-                            const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_copied(const Access& write, Address at, const Access& access, const Clock& clock,
+                                            const Report& report) {
     if (write.core() == access.core())
         report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
                "copies what an earlier command may still be writing");
@@ -67,7 +72,9 @@ void GmShadow::check_copied(const Access& write, Address at, const Access& acces
         report(Hazard::dma_race, write, at, "copies bytes that are being written, unordered");
 }
 
-void GmShadow::copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::copy_read(Address begin, Address end, const Access& access, const Clock& clock,
+                                         const Report& report) {
     bytes_.update(begin, end, [&](Address at, Address, Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == access.core();
@@ -94,8 +101,9 @@ void GmShadow::copy_read(Address begin, Address end, const Access& access, const
     });
 }
 
-void GmShadow::check_overwrite(const Access& write, Address at, const Access& access, const Clock& clock,
-                               const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_overwrite(const Access& write, Address at, const Access& access,
+                                               const Clock& clock, const Report& report) {
     if (!write.exists() || settled(write, access.core(), clock)) return;
     if (write.core() == access.core())
         report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
@@ -104,8 +112,9 @@ void GmShadow::check_overwrite(const Access& write, Address at, const Access& ac
         report(Hazard::write_race, write, at, "writes bytes that another core writes, unordered");
 }
 
-void GmShadow::check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
-                           const Report& report) const {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock,
+                                           bool signal, const Report& report) const {
     if (!(signal && bytes.signal) && !(access.add && bytes.write.add))
         check_overwrite(bytes.write, at, access, clock, report);
     if (!access.add)
@@ -124,7 +133,9 @@ void GmShadow::check_write(const Bytes& bytes, Address at, const Access& access,
     }
 }
 
-void GmShadow::copy_write(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::copy_write(Address begin, Address end, const Access& access, const Clock& clock,
+                                          const Report& report) {
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         check_write(bytes, at, access, clock, false, report);
     });
@@ -133,7 +144,8 @@ void GmShadow::copy_write(Address begin, Address end, const Access& access, cons
     bytes_.assign(begin, end, Bytes{access, 0, false, 0, false, {}, {}});
 }
 
-void GmShadow::assign_add(Address begin, Address end, const Access& access, const Clock& clock) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::assign_add(Address begin, Address end, const Access& access, const Clock& clock) {
     bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
         Bytes added{access, 0, false, 0, false, {}, std::move(bytes.adds)};
         if (bytes.write.add) added.adds.push_back(bytes.write);
@@ -142,14 +154,17 @@ void GmShadow::assign_add(Address begin, Address end, const Access& access, cons
     });
 }
 
-void GmShadow::landed(Address begin, Address end, const Access& access, Stamp stamp) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::landed(Address begin, Address end, const Access& access, Stamp stamp) {
     bytes_.update(begin, end, [&](Address, Address, Bytes& bytes) {
         const bool added = std::ranges::any_of(bytes.adds, [&](const Access& add) { return add.same(access); });
         if (bytes.write.same(access) || added) bytes.landed = stamp;
     });
 }
 
-void GmShadow::store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::store(Address begin, Address end, const Access& access, const Clock& clock,
+                                     const Report& report) {
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         check_write(bytes, at, access, clock, false, report);
     });
@@ -157,8 +172,9 @@ void GmShadow::store(Address begin, Address end, const Access& access, const Clo
 }
 
 // A load meets a copy that may still be writing; otherwise it is a poll, which may see either.
-void GmShadow::check_loaded(const Access& write, Address at, std::uint32_t core, const Clock& clock,
-                            const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_loaded(const Access& write, Address at, std::uint32_t core, const Clock& clock,
+                                            const Report& report) {
     if (write.complete(clock)) return;
     if (write.core() == core)
         report(Hazard::missing_flag, write, at, "loads what an earlier copy may still be writing");
@@ -166,8 +182,9 @@ void GmShadow::check_loaded(const Access& write, Address at, std::uint32_t core,
         report(Hazard::unpublished, write, at, still_queued);
 }
 
-void GmShadow::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
-                    const Report& report) const {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
+                                    const Report& report) const {
     bytes_.visit(begin, end, [&](Address at, Address, const Bytes& bytes) {
         const Access& write = bytes.write;
         const bool own = write.core() == core;
@@ -183,8 +200,9 @@ void GmShadow::load(Address begin, Address end, std::uint32_t core, const Clock&
     });
 }
 
-void GmShadow::write_back(Address begin, std::uint64_t dirty, const Access& flush, Stamp filled, Stamp stamp,
-                          const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::write_back(Address begin, std::uint64_t dirty, const Access& flush, Stamp filled,
+                                          Stamp stamp, const Report& report) {
     const std::uint32_t scalar = flush.agent;
     bytes_.visit(begin, begin + cache_line, [&](Address from, Address, const Bytes& bytes) {
         const bool changed_here = ((dirty >> (from - begin)) & 1) != 0;
@@ -203,7 +221,9 @@ void GmShadow::write_back(Address begin, std::uint64_t dirty, const Access& flus
 }
 
 // Two writers that store into one line lose one of the two words when they do it at once.
-void GmShadow::check_line_owner(Address word, const Access& access, const Clock& clock, const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::check_line_owner(Address word, const Access& access, const Clock& clock,
+                                                const Report& report) {
     LineOwner& owner = signal_lines_[word / cache_line];
     if (owner.access.exists() && owner.word != word && owner.access.core() != access.core() &&
         !owner.access.complete(clock)) {
@@ -212,8 +232,9 @@ void GmShadow::check_line_owner(Address word, const Access& access, const Clock&
     owner = {word, access};
 }
 
-void GmShadow::signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
-                      const Report& report) {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::signal(Address begin, Address end, const Access& access, const Clock& clock,
+                                      bool exclusive, const Report& report) {
     if (exclusive) check_line_owner(begin, access, clock, report);
     bytes_.visit(begin, end,
                  [&](Address at, Address, const Bytes& bytes) { check_write(bytes, at, access, clock, true, report); });
@@ -221,7 +242,8 @@ void GmShadow::signal(Address begin, Address end, const Access& access, const Cl
     bytes_.assign(begin, end, Bytes{access, 0, false, 0, true, {}, {}});
 }
 
-bool GmShadow::written_since(Address begin, Address end, Stamp stamp) const {
+template <template <class> class Allocator>
+bool BasicGmShadow<Allocator>::written_since(Address begin, Address end, Stamp stamp) const {
     bool written = false;
     bytes_.visit(begin, end, [&](Address, Address, const Bytes& bytes) {
         written = written || (bytes.write.exists() && (bytes.landed == 0 || bytes.landed > stamp));
@@ -229,15 +251,20 @@ bool GmShadow::written_since(Address begin, Address end, Stamp stamp) const {
     return written;
 }
 
-Access GmShadow::writer_of(Address address) const {
+template <template <class> class Allocator>
+Access BasicGmShadow<Allocator>::writer_of(Address address) const {
     Access writer;
     bytes_.visit(address, address + 1, [&](Address, Address, const Bytes& bytes) { writer = bytes.write; });
     return writer;
 }
 
-void GmShadow::clear() {
+template <template <class> class Allocator>
+void BasicGmShadow<Allocator>::clear() {
     bytes_.clear();
     signal_lines_.clear();
 }
+
+template class BasicGmShadow<std::allocator>;
+template class BasicGmShadow<SharedAllocator>;
 
 }  // namespace npushmem::npu::check

@@ -8,6 +8,7 @@
 
 #include "core/npu/check/access.hpp"
 #include "core/npu/check/segment_map.hpp"
+#include "core/npu/check/shared_arena.hpp"
 #include "npushmem/npu/hazard.hpp"
 
 namespace npushmem::npu::check {
@@ -15,7 +16,13 @@ namespace npushmem::npu::check {
 // Counts what happens to the memory; 0: not yet.
 using Stamp = std::uint64_t;
 
-class GmShadow {
+struct UnorderedWrite {
+    Access write;
+    std::uintptr_t at = 0;
+};
+
+template <template <class> class Allocator>
+class BasicGmShadow {
 public:
     using Address = std::uintptr_t;
     using Report = std::function<void(Hazard hazard, const Access& other, Address at, const char* detail)>;
@@ -39,10 +46,7 @@ public:
 
     // A write of another core than `core` to the line at `address`, except to the `bytes` there, that is not complete
     // and in memory for the holder of `clock`.
-    struct Unordered {
-        Access write;
-        Address at = 0;
-    };
+    using Unordered = UnorderedWrite;
     [[nodiscard]] Unordered unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
                                               const Clock& clock) const;
     // Of a core's stores to a line that are still in its cache, one; none: there is none.
@@ -60,8 +64,9 @@ private:
         bool dirty = false;         // in the cache of the writer
         std::uint32_t flushed = 0;  // the writer's sequence number when it left the cache
         bool signal = false;
-        std::vector<Access> reads;  // by copies, since the write
-        std::vector<Access> adds;   // by copies that add, before the write, which adds, too, and does not order them
+        std::vector<Access, Allocator<Access>> reads;  // by copies, since the write
+        std::vector<Access, Allocator<Access>>
+            adds;  // by copies that add, before the write, which adds, too, and does not order them
     };
 
     void check_write(const Bytes& bytes, Address at, const Access& access, const Clock& clock, bool signal,
@@ -80,12 +85,19 @@ private:
                           const Report& report) const;
     void check_line_owner(Address word, const Access& access, const Clock& clock, const Report& report);
 
-    SegmentMap<Bytes> bytes_;
+    SegmentMap<Bytes, Allocator> bytes_;
     struct LineOwner {
         Address word;
         Access access;
     };
-    std::unordered_map<Address, LineOwner> signal_lines_;
+    std::unordered_map<Address, LineOwner, std::hash<Address>, std::equal_to<>,
+                       Allocator<std::pair<const Address, LineOwner>>>
+        signal_lines_;
 };
+
+// Of the PEs whose cores one process checks.
+using GmShadow = BasicGmShadow<std::allocator>;
+// Of the PEs of a job, in the memory that their processes share.
+using SharedGmShadow = BasicGmShadow<SharedAllocator>;
 
 }  // namespace npushmem::npu::check

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 
 namespace npushmem::npu::check {
 
-template <class T>
+template <class T, template <class> class Allocator = std::allocator>
 class SegmentMap {
 public:
     using Address = std::uintptr_t;
@@ -78,7 +80,7 @@ private:
         segments_.emplace(at, std::move(upper));
     }
 
-    std::map<Address, Segment> segments_;
+    std::map<Address, Segment, std::less<>, Allocator<std::pair<const Address, Segment>>> segments_;
 };
 
 }  // namespace npushmem::npu::check

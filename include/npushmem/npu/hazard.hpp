@@ -53,6 +53,7 @@ struct FindingSide {
     Pipe pipe = Pipe::scalar;
     const char* what = nullptr;  // the operation; null: no such side
     std::source_location where;
+    std::string elsewhere{};  // the line in another process; `where` is empty then
 };
 
 struct Finding {

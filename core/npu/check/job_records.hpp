@@ -1,0 +1,133 @@
+// What the checkers of all PEs of a job record together, in memory that their processes share: who accessed which
+// symmetric memory, what words of it announce, and which launches run or have ended.
+//
+// A process that ends while it writes here switches the records off for all: nobody waits for it, and nobody reports
+// what the broken records might say.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/npu/check/gm_shadow.hpp"
+#include "core/npu/check/shared_arena.hpp"
+
+namespace npushmem::npu::check {
+
+template <class T>
+using SharedVector = std::vector<T, SharedAllocator<T>>;
+using SharedText = std::basic_string<char, std::char_traits<char>, SharedAllocator<char>>;
+using SharedClock = SharedVector<std::uint32_t>;
+
+// Raises `clock` to `other`.
+void join(SharedClock& clock, const SharedClock& other);
+
+// A meeting is a barrier of all PEs in which their hosts take part; meetings are numbered.
+struct JobContent {
+    // A write of a word that may announce what its writer is ordered behind.
+    struct Release {
+        bool exists = false;
+        std::uint64_t value = 0;  // of the word, afterwards
+        SharedClock clock;
+        bool unrecorded = false;
+    };
+    // The last writes, the youngest first.
+    using Word = std::array<Release, 3>;
+
+    // The cores of a PE that one launch at a time uses.
+    struct Cores {
+        int pe = -1;
+        std::uint32_t first = 0;
+        std::uint32_t count = 0;
+        bool running = false;
+        std::uint64_t begun = 0;  // the last meeting when the launch began
+    };
+    struct Ended {
+        int pe = -1;
+        std::uint64_t begun = 0;
+        std::uint64_t before = 0;  // the first meeting that the PE entered after the launch
+        bool unrecorded = false;   // Clock::unrecorded
+        SharedClock clock;
+    };
+    struct Text {
+        SharedText what;
+        SharedText where;
+    };
+
+    SharedGmShadow memory;
+    std::unordered_map<std::uintptr_t, Word, std::hash<std::uintptr_t>, std::equal_to<>,
+                       SharedAllocator<std::pair<const std::uintptr_t, Word>>>
+        words;
+    SharedVector<Cores> cores;
+    SharedVector<Ended> ended;
+    SharedVector<Text> texts;
+    std::uint32_t next_core = 0;
+    bool kernel_failed = false;  // nobody knows what it left undone
+
+    // At least `count` cores for a launch: those that an ended launch of the PE used, or new ones.
+    Cores& acquire_cores(int pe, std::uint32_t count);
+    // Null: nobody has used that core.
+    [[nodiscard]] Cores* cores_with(std::uint32_t core);
+    void add_ended(Ended launch);
+    // Every launch has ended and every PE has entered a meeting since: nothing here can be unordered with an access in
+    // a launch that begins after `meeting`.
+    [[nodiscard]] bool outdated(std::uint64_t meeting) const;
+};
+
+class JobRecords {
+public:
+    static constexpr std::uint64_t header_bytes = 4096;
+    static constexpr std::uint64_t bytes = 64ULL << 20;
+
+    // The memory behind the descriptor, of `bytes` zeros or with the records that another process made, at its address
+    // in this process. Null: the address is not free. Unmapped with the last owner.
+    static std::shared_ptr<JobRecords> map(int descriptor);
+    JobRecords();
+    JobRecords(const JobRecords&) = delete;
+    JobRecords& operator=(const JobRecords&) = delete;
+    // For the process that made the memory, before the others map it.
+    static bool make(int descriptor);
+
+    [[nodiscard]] bool off() const { return off_.load(std::memory_order_relaxed); }
+    void switch_off() { off_.store(true, std::memory_order_relaxed); }
+    // Under the lock, and while the records are not off.
+    [[nodiscard]] JobContent& content() { return *content_; }
+    void clear();
+
+    // Counts what happens to the memory of all PEs. Relaxed: the lock orders what the numbers are compared for.
+    [[nodiscard]] Stamp version() const { return version_.load(std::memory_order_relaxed); }
+    Stamp next_version() { return version_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+private:
+    friend class JobLock;
+
+    pthread_mutex_t mutex_;
+    std::atomic<bool> off_{false};
+    std::atomic<Stamp> version_{1};
+    JobContent* content_ = nullptr;
+};
+
+// A thread may hold several at once.
+class JobLock {
+public:
+    explicit JobLock(JobRecords& records);
+    JobLock(JobLock&& other) noexcept : records_(std::exchange(other.records_, nullptr)) {}
+    JobLock& operator=(JobLock&& other) noexcept {
+        std::swap(records_, other.records_);
+        return *this;
+    }
+    ~JobLock();
+
+private:
+    JobRecords* records_;
+};
+
+}  // namespace npushmem::npu::check

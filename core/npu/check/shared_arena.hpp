@@ -1,0 +1,61 @@
+// Memory for what the checkers of all PEs of a job share. It lies at one address in every process, so that what is made
+// in it may hold pointers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace npushmem::npu::check {
+
+// Where the memory begins: far from where Linux places programs, libraries, stacks and heaps, in the address space of
+// every process with 47 bits of it.
+inline constexpr std::uintptr_t shared_arena_address = 0x2f40'0000'0000;
+
+// Used by one process at a time.
+class SharedArena {
+public:
+    // `end`: of the memory, which begins with this object.
+    explicit SharedArena(std::byte* end) : end_(end) { reset(); }
+    SharedArena(const SharedArena&) = delete;
+    SharedArena& operator=(const SharedArena&) = delete;
+
+    // Throws std::bad_alloc when the memory is used up.
+    [[nodiscard]] void* allocate(std::size_t bytes);
+    void release(void* block, std::size_t bytes);
+    // Releases everything.
+    void reset();
+
+private:
+    struct Free {
+        Free* next;
+    };
+    // Blocks have sizes that are powers of two.
+    static constexpr std::size_t smallest = 16;
+    static constexpr std::size_t sizes = 40;
+    [[nodiscard]] static std::size_t class_of(std::size_t bytes);
+
+    std::byte* end_;
+    std::byte* unused_ = nullptr;
+    std::array<Free*, sizes> free_{};
+};
+
+// The arena at shared_arena_address.
+inline SharedArena& shared_arena() { return *reinterpret_cast<SharedArena*>(shared_arena_address); }
+
+// Allocates from shared_arena().
+template <class T>
+struct SharedAllocator {
+    using value_type = T;
+
+    SharedAllocator() = default;
+    template <class U>
+    explicit(false) SharedAllocator(const SharedAllocator<U>& /*other*/) {}
+
+    [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(shared_arena().allocate(count * sizeof(T))); }
+    void deallocate(T* block, std::size_t count) { shared_arena().release(block, count * sizeof(T)); }
+    bool operator==(const SharedAllocator& /*other*/) const { return true; }
+};
+
+}  // namespace npushmem::npu::check

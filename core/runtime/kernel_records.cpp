@@ -1,0 +1,58 @@
+#include "core/runtime/kernel_records.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace npushmem {
+
+using npu::check::JobRecords;
+
+std::unique_ptr<KernelRecordsMemory> KernelRecordsMemory::make(ControlBlock& own) {
+    auto made = SharedSegment::create(JobRecords::bytes, {});
+    if (!made.ok() || !made.value().commit(0, JobRecords::bytes).ok()) return nullptr;
+    if (!JobRecords::make(made.value().descriptor())) return nullptr;
+    own.checking.ticket = made.value().ticket();
+    return std::unique_ptr<KernelRecordsMemory>(new KernelRecordsMemory(std::move(made).value()));
+}
+
+std::unique_ptr<KernelRecordsLink> KernelRecordsLink::attach(int my_pe, int npes, ControlBlockLookup control_of) {
+    const SegmentHandle ticket = control_of(0).checking.ticket;
+    if (ticket.process == 0) return nullptr;
+    auto attached = SharedSegment::attach(ticket);
+    auto records = attached.ok() ? JobRecords::map(attached.value().descriptor()) : nullptr;
+    if (!records) {
+        // Sequentially consistent: before the PE's first kernel, whoever learns of what that does.
+        control_of(my_pe).checking.records.store(KernelRecords::none);
+        return nullptr;
+    }
+    return std::unique_ptr<KernelRecordsLink>(
+        new KernelRecordsLink(my_pe, npes, std::move(control_of), std::move(attached).value(), std::move(records)));
+}
+
+bool KernelRecordsLink::complete() const {
+    for (int pe = 0; pe < npes_; ++pe)
+        if (control_of_(pe).checking.records.load() != KernelRecords::kept) return false;
+    return true;
+}
+
+// Relaxed: a PE's own number.
+std::uint64_t KernelRecordsLink::meeting() const { return control_of_(my_pe_).entered.load(std::memory_order_relaxed); }
+
+// Relaxed: who has seen what the host did after its call has acquired that.
+bool KernelRecordsLink::host_called(int pe, std::uint64_t meeting) const {
+    return control_of_(pe).checking.host_calls.load(std::memory_order_relaxed) > meeting;
+}
+
+void note_host_call(ControlBlock& own) {
+    auto& calls = own.checking.host_calls;
+    const std::uint64_t now = own.entered.load(std::memory_order_relaxed) + 1;
+    if (calls.load(std::memory_order_relaxed) < now) calls.store(now, std::memory_order_relaxed);
+    // Release: whoever acquires what the call does then sees the number.
+    std::atomic_thread_fence(std::memory_order_release);
+}
+
+void note_host_access(ControlBlock& own) {
+    own.checking.host_calls.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
+}
+
+}  // namespace npushmem

@@ -1,0 +1,111 @@
+// What the kernel checkers of a job's processes find together: mistakes between PEs, whenever each of them runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+#include "tests/integration/run/job_under_test.hpp"
+
+namespace npushmem::api_test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+    int status;
+    std::string output;
+};
+
+Outcome run_checked(const std::string& name, const char* variant, const char* pes, const char* schedule = "lazy") {
+    run::JobSettings settings;
+    settings.with_bootstrap = true;
+    settings.environment = {"NPUSHMEM_NPU_CHECK=1", "NPUSHMEM_SYMMETRIC_SIZE=16M",
+                            std::string("NPUSHMEM_NPU_SCHEDULE=") + schedule};
+    run::JobUnderTest job({"-n", pes, API_TEST_FOLDER "/api_checked_peers", name, variant}, settings);
+    const int status = job.end();
+    return {status, job.output() + job.errors()};
+}
+
+struct Mistake {
+    const char* name;
+    const char* pes;
+    const char* hazard;
+    const char* detail;
+};
+
+void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+
+class CheckedPeers : public ::testing::TestWithParam<Mistake> {};
+
+// Often enough for processes to meet in many orders.
+constexpr int repetitions = 10;
+
+TEST_P(CheckedPeers, FindTheMistakeInEveryRun) {
+    for (int i = 0; i < repetitions; ++i) {
+        const Outcome wrong = run_checked(GetParam().name, "wrong", GetParam().pes);
+        EXPECT_EQ(wrong.status, 0);
+        EXPECT_THAT(wrong.output, HasSubstr(std::string(GetParam().hazard) + " in this launch"));
+        EXPECT_THAT(wrong.output, HasSubstr(GetParam().detail));
+        EXPECT_THAT(wrong.output, HasSubstr("against "));
+        EXPECT_THAT(wrong.output, HasSubstr("checked_peers.cpp:"));
+    }
+}
+
+TEST_P(CheckedPeers, FindNothingWithoutTheMistake) {
+    for (int i = 0; i < repetitions; ++i) {
+        const Outcome right = run_checked(GetParam().name, "right", GetParam().pes);
+        EXPECT_EQ(right.status, 0);
+        EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << right.output;
+        EXPECT_THAT(right.output, HasSubstr("nothing found"));
+    }
+}
+
+constexpr Mistake mistakes[] = {
+    {"halves", "2", "H9", "writes back a whole line"},
+    {"halves_before_barrier", "2", "H9", "writes back a whole line"},
+    {"unflushed", "3", "H8", "uses data that was announced while it was dirty in the writer's cache"},
+    {"barrier_v2", "6", "H13", "unordered"},
+    {"relay", "3", "H8", "uses data that was announced while the copy that writes it was not complete"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Api, CheckedPeers, ::testing::ValuesIn(mistakes),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST(CheckedPeersRight, KernelsWithoutAMistake) {
+    for (const char* name : {"ring", "locked_counter", "all_barriers"}) {
+        for (const char* schedule : {"lazy", "eager", "random:3", "random:4"}) {
+            for (const char* pes : {"2", "4"}) {
+                const Outcome right = run_checked(name, "right", pes, schedule);
+                EXPECT_EQ(right.status, 0) << name;
+                EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << name << right.output;
+            }
+        }
+    }
+}
+
+// Hosts may order launches by barriers, and by operations that nobody records.
+TEST(CheckedPeersOrdered, ByHosts) {
+    for (const char* name : {"ordered_by_barriers", "ordered_by_hosts", "ordered_by_running_kernel"}) {
+        for (int i = 0; i < repetitions; ++i) {
+            const Outcome right = run_checked(name, "right", "3");
+            EXPECT_EQ(right.status, 0) << name;
+            EXPECT_THAT(right.output, Not(HasSubstr("in this launch"))) << name << right.output;
+        }
+    }
+    const Outcome wrong = run_checked("ordered_by_barriers", "wrong", "3");
+    EXPECT_THAT(wrong.output, HasSubstr("H9 in this launch"));
+}
+
+TEST(CheckedPeersEnd, WhenAPeIsKilledInItsKernel) {
+    for (int i = 0; i < repetitions; ++i) {
+        const Outcome killed = run_checked("death", "wrong", "3");
+        EXPECT_EQ(killed.status, 128 + SIGKILL) << killed.output;
+        EXPECT_THAT(killed.output, Not(HasSubstr("in this launch"))) << killed.output;
+    }
+    EXPECT_EQ(run_checked("death", "right", "3").status, 0);
+}
+
+}  // namespace
+}  // namespace npushmem::api_test
