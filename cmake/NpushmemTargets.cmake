@@ -19,7 +19,7 @@ function(npushmem_minimal_rpath target)
 endfunction()
 
 # npushmem_add_plugin(<kind> <name> [LIBRARIES ...]): libnpushmem_<kind>_<name>.so from every .cpp of the current folder.
-# The file plugin.cpp holds the export macro only; all other sources also form the archive npushmem_<kind>_<name>_unit,
+# The file plugin.cpp holds the exported entry symbol; all other sources also form the archive npushmem_<kind>_<name>_unit,
 # which unit tests link (the entry symbol has one name in every plugin, so it must stay out of it).
 function(npushmem_add_plugin kind name)
   cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})

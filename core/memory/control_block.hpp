@@ -98,7 +98,7 @@ enum class KernelRecords : std::uint32_t { none = 0, kept };
 // With NPUSHMEM_NPU_CHECK=1.
 struct KernelCheckRecord {
     // Of PE 0: the memory of npu::check::JobRecords; process 0: there is none. Published by the start's last barrier.
-    SegmentHandle ticket;
+    SegmentHandle segment;
     // Of this PE. Kept from the start's last barrier on; none before the first kernel of a PE that cannot.
     std::atomic<KernelRecords> records;
     // The barrier after which the PE's host last called a function that may order something, plus 1; 0: it did not.

@@ -11,14 +11,14 @@ std::unique_ptr<KernelRecordsMemory> KernelRecordsMemory::make(ControlBlock& own
     auto made = SharedSegment::create(JobRecords::bytes, {});
     if (!made.ok() || !made.value().commit(0, JobRecords::bytes).ok()) return nullptr;
     if (!JobRecords::make(made.value().descriptor())) return nullptr;
-    own.checking.ticket = made.value().ticket();
+    own.checking.segment = made.value().handle();
     return std::unique_ptr<KernelRecordsMemory>(new KernelRecordsMemory(std::move(made).value()));
 }
 
 std::unique_ptr<KernelRecordsLink> KernelRecordsLink::attach(int my_pe, int npes, ControlBlockLookup control_of) {
-    const SegmentHandle ticket = control_of(0).checking.ticket;
-    if (ticket.process == 0) return nullptr;
-    auto attached = SharedSegment::attach(ticket);
+    const SegmentHandle handle = control_of(0).checking.segment;
+    if (handle.process == 0) return nullptr;
+    auto attached = SharedSegment::attach(handle);
     auto records = attached.ok() ? JobRecords::map(attached.value().descriptor()) : nullptr;
     if (!records) {
         // Sequentially consistent: before the PE's first kernel, whoever learns of what that does.

@@ -108,12 +108,12 @@ FindingSide PeerChecks::side_of(const Access& access) {
 PeerChecks::Address PeerChecks::in_job(Address address) const {
     const int pe = address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
     if (pe < 0) return 0;
-    return (static_cast<Address>(pe) + 1) << offset_bits | (address - window_.part_of(pe));
+    return (static_cast<Address>(pe) + 1) << offset_bits | (address - window_.base_of(pe));
 }
 
 PeerChecks::Address PeerChecks::in_process(Address place) const {
     const Address offset = place & ((Address{1} << offset_bits) - 1);
-    return window_.part_of(static_cast<int>(place >> offset_bits) - 1) + offset;
+    return window_.base_of(static_cast<int>(place >> offset_bits) - 1) + offset;
 }
 
 PeerChecks::Report PeerChecks::filter(const Clock& clock, const Report& report) const {
