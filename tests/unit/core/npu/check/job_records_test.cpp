@@ -67,11 +67,11 @@ TEST(JobRecords, CoresAreUsedAgainByTheirPe) {
     const auto records = make_records();
     if (!records) GTEST_SKIP();
     JobContent& content = records->content();
-    EXPECT_EQ(content.take_cores(0, 4).first, 0U);
-    EXPECT_EQ(content.take_cores(0, 3).first, 0U);
-    EXPECT_EQ(content.take_cores(1, 3).first, 4U);
+    EXPECT_EQ(content.acquire_cores(0, 4).first, 0U);
+    EXPECT_EQ(content.acquire_cores(0, 3).first, 0U);
+    EXPECT_EQ(content.acquire_cores(1, 3).first, 4U);
     content.cores_with(2)->running = true;
-    EXPECT_EQ(content.take_cores(0, 1).first, 7U);
+    EXPECT_EQ(content.acquire_cores(0, 1).first, 7U);
     EXPECT_EQ(content.cores_with(8), nullptr);
     EXPECT_FALSE(content.outdated(1));
     content.cores_with(0)->running = false;
