@@ -49,8 +49,8 @@ endif()
 # npushmem_unity_build(<target> [TESTS] [ALONE <regex>] [HEADERS <header>...]): with NPUSHMEM_UNITY_BUILD=ON the
 # files of a folder are compiled in groups, each as if it were one file, and the headers once for all: less than half of the
 # time. With TESTS, only the targets that give `TESTS` are. So names in the unnamed namespaces of a folder must differ, which
-# serves readers as well. Files that `ALONE` matches are compiled alone. gcc warns of what it inlines from precompiled headers as if it were ours, some of it wrongly where it
-# optimises: no -Werror there.
+# serves readers as well. Files that `ALONE` matches are compiled alone. gcc warns of code that it inlines from precompiled
+# headers as if it were ours, and some warnings are wrong where it optimises: no -Werror there.
 function(npushmem_unity_build target)
   cmake_parse_arguments(arg "TESTS" "ALONE" "HEADERS" ${ARGN})
   if(NPUSHMEM_UNITY_BUILD STREQUAL "TESTS")

@@ -29,7 +29,7 @@ std::string Connector::describe_failure() const {
 }
 
 Result<bool> Connector::step(Moment now) {
-    if (channel_ && now >= next_timeout_) schedule_retry("no answer to the greeting", now);
+    if (channel_ && now >= next_timeout_) schedule_retry("no answer in the handshake", now);
     if (!channel_ && now < next_timeout_) return false;
     if (!channel_)
         if (Status begun = begin(now); !begun.ok()) return begun;
@@ -68,13 +68,13 @@ Result<bool> Connector::receive_challenge(Moment now) {
     const auto frame = channel_->peek();
     if (!frame.ok()) return permanent_failure(frame.status().code(), frame.status().message());
     if (frame.value()) return check_challenge(*frame.value());
-    if (input == Channel::Input::end) schedule_retry("it closed the connection during the greeting", now);
+    if (input == Channel::Input::end) schedule_retry("it closed the connection during the handshake", now);
     return false;
 }
 
 Result<bool> Connector::check_challenge(const Frame& challenge) {
     if (challenge.type != FrameType::challenge || challenge.payload.size() != nonce_.size())
-        return permanent_failure(Code::protocol, "its answer to the greeting does not follow this protocol");
+        return permanent_failure(Code::protocol, "its answer in the handshake does not follow this protocol");
     Nonce theirs{};
     std::ranges::copy(challenge.payload, theirs.begin());
     const ConnectionKeys keys = derive_keys(credentials_, session_, nonce_, theirs);

@@ -156,7 +156,8 @@ Status JobJoin::accept_children() {
 Status JobJoin::add_child(AuthenticatedConnection child) {
     const auto link = child.first.type == FrameType::link ? Link::decode(child.first.payload) : std::nullopt;
     if (!link)
-        return links_.fail({Code::protocol, "a holder of the job's secret sent " + me_.text() + " a wrong greeting"});
+        return links_.fail(
+            {Code::protocol, "a holder of the job's secret sent " + me_.text() + " a wrong link message"});
     const auto place = std::ranges::find(place_.children, link->who.rank, &TreeRange::first);
     const auto index = static_cast<std::size_t>(place - place_.children.begin());
     if (place == place_.children.end() || children_[index])

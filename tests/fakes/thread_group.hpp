@@ -21,7 +21,7 @@ struct ThreadGroupWorld {
     static constexpr std::uint64_t ring_at = lines_at + coll::CacheLineExchange::bytes;
     static constexpr std::uint64_t part = ring_at + coll::BroadcastRing::bytes;
 
-    // `with_lines`: the group has lines and rings, if possible.
+    // `with_lines`: the group has a CacheLineExchange and a BroadcastRing, if possible.
     ThreadGroupWorld(int size, bool found, bool with_lines = true)
         : members(size),
           mapped(found),

@@ -28,7 +28,7 @@ std::uint64_t rate_of(std::uint8_t width, std::uint8_t speed);
 // "rxe0:1"
 std::string name_of(const npushmem_device& port);
 
-// The rail of each RDMA port of this host (core/base/rail_pairs.hpp), without its subnet: the number that an entry
+// The rail of each RDMA port of this host (core/base/nic_rails.hpp), without its subnet: the number that an entry
 // gives it, or its position among all ports, including ports that are down, ordered by PCI address, name and port.
 // Fails with Code::config as configured_rails does.
 Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> ports,

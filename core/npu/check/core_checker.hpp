@@ -1,6 +1,6 @@
 // The hooks of one core in checked mode.
 //
-// What is ordered behind what is computed where the kernel issues a command, in program order, and does not depend on
+// The order between accesses is computed where the kernel issues a command, in program order, and does not depend on
 // when the command runs: a missing flag is found under every schedule. When commands run, and thus what wrong kernels
 // compute, is the schedule's choice.
 #pragma once

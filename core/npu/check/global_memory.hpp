@@ -7,7 +7,7 @@
 
 namespace npushmem::npu::check {
 
-// As GmShadow, which see.
+// As in GmShadow.
 class GlobalMemory {
 public:
     using Address = GmShadow::Address;

@@ -40,9 +40,9 @@ private:
     // Whether to set aside what is at this place.
     [[nodiscard]] bool defer();
     [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
-    // Counts what looks of those who poll bring: `chosen` goes on.
+    // Counts the polls that find nothing new: `chosen` runs next.
     void count_looks(const detail::CoreContext& chosen);
-    // Those who poll may look again: the memory may have changed unseen, or a loop may end by itself.
+    // Polling cores may poll again: the memory may have changed unseen, or a loop may end by itself.
     [[nodiscard]] bool look_again();
 
     Schedule::Kind kind_;
@@ -53,8 +53,8 @@ private:
     detail::CoreContext* running_ = nullptr;
     Domain* domain_ = nullptr;
     bool watched_ = true;
-    // How often those who poll were let look again, how often in a row while nobody did anything else, how many polls
-    // that were, and whether somebody has run since.
+    // How often polling cores were allowed to poll again, how often in a row while no core did anything else, the
+    // number of these polls, and whether a core has run since.
     std::uint64_t looks_ = 0;
     int looks_in_a_row_ = 0;
     int polls_in_a_row_ = 0;

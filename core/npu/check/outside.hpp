@@ -1,5 +1,5 @@
-// What PEs of other processes do, which nobody tells: found by the traces that it leaves in memory, and by what this
-// core tells them. Used where a process checks its own PE only.
+// Actions of PEs of other processes, which nobody reports: found by the traces that they leave in memory, and by what
+// this core signals to them. Used where a process checks its own PE only.
 #pragma once
 
 #include <cstddef>

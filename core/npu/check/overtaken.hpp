@@ -20,7 +20,7 @@ public:
     void unflushed(int pe, Address line, const Access& store, const Access& signal);
     // The line was written back.
     void written_back(Address line, const Access& flush);
-    // `clock`: what the signal is ordered behind. Of copies of its own core that are still under way it is remembered.
+    // `clock`: what the signal is ordered behind. Kept for copies of its own core that are in flight.
     void signalled(int pe, const Access& signal, const Clock& clock);
     // The same without that: an atomic, or (any_pe) a word of this PE, which anybody may poll.
     void announced(int pe, const Clock& clock);

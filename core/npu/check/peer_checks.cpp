@@ -56,7 +56,7 @@ void PeerChecks::take_part(std::uint32_t cores) {
     cores_ = cores;
 }
 
-// A meeting orders what ended before it, and what a host has learned of a kernel that goes on through it is not known.
+// A meeting orders the kernels that ended before it. What a host has learned of a kernel that runs on is unknown.
 void PeerChecks::order_beginning(const JobContent& content) {
     const int me = window_.my_pe;
     for (const JobContent::Ended& ended : content.ended) {

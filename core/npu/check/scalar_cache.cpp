@@ -7,7 +7,7 @@ std::uint64_t* words_of(std::uintptr_t address) { return reinterpret_cast<std::u
 
 }  // namespace
 
-// Word by word and relaxed: other PEs of other processes may write at the same time.
+// Word by word and relaxed: PEs of other processes may write at the same time.
 CacheLine& ScalarCache::fill(Address address, Stamp now) {
     CacheLine& line = lines_[address / 64];
     std::uint64_t words[8];

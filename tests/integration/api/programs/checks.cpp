@@ -143,7 +143,7 @@ void fails_on_other_thread(Scene& s, const char* what, npushmem_ctx_t ctx) {
 }
 
 // Threads that take turns may use a serialized context. The detection of concurrent use depends on timing, so
-// context_use_test.cpp tests it.
+// tests/unit/core/api/contexts_test.cpp tests it.
 void test_promises(Scene& s) {
     npushmem_ctx_t ctx = NPUSHMEM_CTX_INVALID;
     npushmem_ctx_create(NPUSHMEM_CTX_PRIVATE, &ctx);

@@ -43,7 +43,7 @@ protected:
         return client;
     }
 
-    // The greeting of a client while this thread also runs the acceptor.
+    // The handshake of a client while this thread also runs the acceptor.
     ConnectionKeys greet(const RawClient& client, const Credentials& credentials,
                          std::uint32_t in_session = acceptor_session) {
         const Nonce mine{std::byte{4}};
@@ -95,7 +95,7 @@ TEST_F(HandshakeAcceptorTest, RejectsReplays) {
     ASSERT_THAT(serve_when_ready(), SizeIs(1));
 
     const RawClient replaying = connect_client();
-    greet(replaying, ours);  // the same greeting, byte for byte; the answer's nonce is new
+    greet(replaying, ours);  // the same hello, byte for byte; the answer's nonce is new
     replaying.send(join);
     EXPECT_THAT(serve_when_ready(), IsEmpty());
     EXPECT_TRUE(replaying.is_rejected());

@@ -330,7 +330,7 @@ TEST(NetworkTransport, AnAnswerWithoutRoomAwaitsCompletions) {
     std::uint64_t old = 0;
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.network.room = 1;
-    world.network.hold = std::pair(1, 0U);  // by the greeting of that PE there is no more room for it
+    world.network.hold = std::pair(1, 0U);  // the hello of that PE leaves no room for it
     world.start();
     auto op = world.atomic(1, NPUSHMEM_ATOMIC_FETCH_ADD, 0, 5);
     op.result = &old;

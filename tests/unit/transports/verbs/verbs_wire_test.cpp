@@ -86,7 +86,7 @@ TEST(VerbsWire, AConnectMessageOfAnotherJobIsIgnored) {
     RecordingListener listener;
     for (int i = 0; i < 5; ++i) (void)stranger.value()->progress(listener);
     world.drive();
-    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 1) << "PE 1 made a queue pair for a stranger";
+    EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 1) << "PE 1 made a queue pair for another job";
 }
 
 TEST(VerbsWire, MemoryIsRegisteredInChunksAtFirstUse) {
@@ -291,7 +291,7 @@ TEST(VerbsWire, AThreadMayNotWaitWithWorkThatNoDescriptorReports) {
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));
     EXPECT_GE(world.at(0).descriptor(), 0);
     EXPECT_EQ(world.at(0).send({1}, Bytes(8), {}), Code::again);
-    EXPECT_FALSE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "a greeting has to be repeated";
+    EXPECT_FALSE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "a connect message has to be repeated";
     EXPECT_FALSE(world.verbs->armed_for_all);
     EXPECT_FALSE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals_and_completions));
     EXPECT_TRUE(world.verbs->armed_for_all) << "whoever waits already is woken all the same";
