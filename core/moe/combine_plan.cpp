@@ -115,15 +115,15 @@ Status check_inside(const CombinePlan& plan, std::int32_t expert, std::int32_t r
                                      offset, offset + length - 1, rows)};
 }
 
-struct Extent {
+struct PlanExtent {
     std::int32_t first;
     std::int32_t end;
     std::int32_t expert;
     std::int32_t rank;
 };
 
-std::vector<Extent> sorted_extents(const CombinePlan& plan) {
-    std::vector<Extent> extents;
+std::vector<PlanExtent> sorted_extents(const CombinePlan& plan) {
+    std::vector<PlanExtent> extents;
     (void)for_each_fragment(plan, [&](std::int32_t expert, std::int32_t rank) {
         const std::size_t at = plan.entry(expert, rank);
         if (plan.length_table[at] > 0) {
@@ -131,15 +131,15 @@ std::vector<Extent> sorted_extents(const CombinePlan& plan) {
         }
         return Status{};
     });
-    std::ranges::sort(extents, {}, &Extent::first);
+    std::ranges::sort(extents, {}, &PlanExtent::first);
     return extents;
 }
 
 Status check_overlap(const CombinePlan& plan) {
-    const std::vector<Extent> extents = sorted_extents(plan);
+    const std::vector<PlanExtent> extents = sorted_extents(plan);
     for (std::size_t i = 1; i < extents.size(); ++i) {
-        const Extent& a = extents[i - 1];
-        const Extent& b = extents[i];
+        const PlanExtent& a = extents[i - 1];
+        const PlanExtent& b = extents[i];
         if (b.first >= a.end) continue;
         return {Code::argument, fmt::format("row {} of x belongs both to {} and to {}; fragments must not overlap",
                                             b.first, where(plan, a.expert, a.rank), where(plan, b.expert, b.rank))};

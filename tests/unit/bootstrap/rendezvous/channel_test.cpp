@@ -62,7 +62,7 @@ TEST(FrameHeader, TellsAnotherVersionFromGarbage) {
     raw[4] = std::byte{protocol_version + 1};
     const Status refused = FrameHeader::parse(raw).status();
     EXPECT_EQ(refused.code(), Code::unsupported);
-    EXPECT_THAT(refused.message(), HasSubstr("speaks version 2"));
+    EXPECT_THAT(refused.message(), HasSubstr("uses version 2"));
 }
 
 TEST(FrameHeader, RefusesLengthsAboveTheTypesLimit) {

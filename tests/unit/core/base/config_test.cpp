@@ -69,7 +69,7 @@ TEST(StandardVariables, OwnOnesCountFirstThenTheStandardThenTheDeprecated) {
     EXPECT_EQ(all.value().settings().symmetric_size.value, 1ULL << 20);
     EXPECT_THAT(all.value().describe_standard(),
                 AllOf(HasSubstr("SHMEM_SYMMETRIC_SIZE=2M is overruled by NPUSHMEM_SYMMETRIC_SIZE=1M"),
-                      HasSubstr("SMA_VERSION=1 stands for NPUSHMEM_VERSION=1")));
+                      HasSubstr("SMA_VERSION=1 sets NPUSHMEM_VERSION=1")));
     const auto two = Config::read(FakeEnvironment{{"SHMEM_SYMMETRIC_SIZE", "2M"}, {"SMA_SYMMETRIC_SIZE", "3M"}});
     EXPECT_EQ(two.value().settings().symmetric_size.value, 2ULL << 20);
     const auto one = Config::read(FakeEnvironment{{"SMA_SYMMETRIC_SIZE", "3M"}});

@@ -100,7 +100,7 @@ TEST(SharedSegment, MoreThanTheMachineHasIsRefusedWithTheNumbers) {
     const std::uint64_t before = available_memory().available;
     const Status refused = segment.value().commit(0, 1ULL << 42);
     EXPECT_EQ(refused.code(), Code::memory);
-    EXPECT_THAT(refused.message(), HasSubstr("4 TiB wanted"));
+    EXPECT_THAT(refused.message(), HasSubstr("4 TiB requested"));
     EXPECT_THAT(refused.message(), HasSubstr("available"));
     // No memory stays committed (apart from other processes' changes meanwhile).
     EXPECT_GT(available_memory().available, before / 2);

@@ -221,7 +221,7 @@ TEST_F(NicClaimsTest, JobsShareOneMappingByTheirDevices) {
     auto first = job(sleeper(), 0).value();
     EXPECT_EQ(first_nic(first), "mlx5_3");
     EXPECT_EQ(first_nic(second), "mlx5_1");
-    EXPECT_THAT(job(sleeper(), 2).status().message(), HasSubstr("no port for PE 2 of this host"));
+    EXPECT_THAT(job(sleeper(), 2).status().message(), HasSubstr("PE 2 of this host has no port"));
 }
 
 TEST_F(NicClaimsTest, WithoutArbitrationJobsShareOneNic) {

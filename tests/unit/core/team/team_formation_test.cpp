@@ -183,7 +183,7 @@ TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
     const std::uint64_t id = table.make_id();
     EXPECT_NE(id, table.make_id());
     ASSERT_TRUE(table.form_team(id, 1, 0, 0, made).ok());
-    EXPECT_THAT(table.form_team(id, 1, 0, 0, made).message(), HasSubstr("has been used"));
+    EXPECT_THAT(table.form_team(id, 1, 0, 0, made).message(), HasSubstr("an id serves for one team"));
     EXPECT_EQ(table.form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
     for (const std::uint64_t wrong :
          {std::uint64_t{0}, std::uint64_t{5}, TeamFormation::id_of(2, 1), ~std::uint64_t{0}})

@@ -154,7 +154,7 @@ TEST_F(Hccs, APeerWithoutTheTransportIsNotReached) {
     const std::uint64_t wrong = 1;
     peer.address = &wrong;
     peer.address_bytes = sizeof wrong;
-    EXPECT_THAT(alone->transport().reach(peer).why, HasSubstr("not of hccs"));
+    EXPECT_THAT(alone->transport().reach(peer).why, HasSubstr("not an address of hccs"));
     EXPECT_FALSE(alone->transport().reach(peer).reachable());
 }
 

@@ -45,7 +45,7 @@ TEST(Links, AnNpuInNoGroupIsNamed) {
 TEST(Links, MalformedGroupsAreRejected) {
     EXPECT_THAT(refusal(""), HasSubstr("no group"));
     EXPECT_THAT(refusal("0-7,7-9"), HasSubstr("NPU 7 twice"));
-    EXPECT_THAT(refusal("7-0"), HasSubstr("ends before it begins"));
+    EXPECT_THAT(refusal("7-0"), HasSubstr("the last NPU of group 7-0 is below its first"));
     EXPECT_THAT(refusal("a-b"), HasSubstr("'a' is not an integer"));
     EXPECT_THAT(refusal("0-"), HasSubstr("number of an NPU"));
     EXPECT_THAT(refusal("mesh:0"), HasSubstr("mesh:0"));

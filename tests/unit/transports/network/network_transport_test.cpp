@@ -394,7 +394,7 @@ TEST(NetworkTransport, ATruncatedRequestIsAnEventAtTheTarget) {
         EXPECT_EQ(event.code, NPUSHMEM_E_PROTOCOL);
         EXPECT_EQ(event.pe, 1);
         EXPECT_THAT(text_of(event.message),
-                    AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("fake wire in 11 bytes")));
+                    AllOf(HasSubstr("PE 1 on host elsewhere"), HasSubstr("fake wire with 11 bytes")));
         std::uint64_t value = 5;  // the peer is not lost by it
         EXPECT_EQ(world.at(0).put(world.queue[0], world.rma(1, 0, &value, 1), nullptr), Code::ok);
         EXPECT_EQ(world.finish([&] { return world.at(0).quiet(world.queue[0]); }), Code::ok);

@@ -113,7 +113,7 @@ TEST(SharedMemory, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
     memory.fd = -1;
     EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("no file backs the memory"));
     memory.fd = 10'000;
-    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("no open file"));
+    EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("not an open file"));
     memory = slice.describe();
     memory.fd_offset = 4096;
     EXPECT_THAT(a->register_memory(memory).status().message(), HasSubstr("do not lie in the given mapping"));
@@ -144,7 +144,7 @@ TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
     reused.descriptor = other.descriptor();
     const auto replaced = a->import_memory(1, shared_memory::encode(reused));
     EXPECT_EQ(replaced.status().code(), Code::peer_dead);
-    EXPECT_THAT(replaced.status().message(), HasSubstr("another file by now"));
+    EXPECT_THAT(replaced.status().message(), HasSubstr("now names another file"));
 }
 
 TEST(SharedMemory, AHandleOfAProcessThatIsGoneOrAnotherIsRefused) {

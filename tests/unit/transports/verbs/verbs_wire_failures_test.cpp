@@ -166,7 +166,7 @@ TEST(VerbsWire, QueuePairsExhaustedAtThePeerAreReportedAtBothEnds) {
     WireContext context;
     const std::uint64_t value = 1;
     EXPECT_EQ(world.write(0, 0, &value, 8, context), Code::unreachable);
-    EXPECT_THAT(world.at(0).last_error(), HasSubstr("the peer could not make its queue pair"));
+    EXPECT_THAT(world.at(0).last_error(), HasSubstr("the peer could not create its queue pair"));
     ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
     ASSERT_FALSE(world.listeners[1].losses.empty());
     EXPECT_THAT(world.listeners[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 requests"));

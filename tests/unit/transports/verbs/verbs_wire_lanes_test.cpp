@@ -115,7 +115,7 @@ TEST(VerbsWire, ALaneWithoutAQueuePairIsReportedWithARemedy) {
     EXPECT_EQ(world.write(0, 5, &value, sizeof value, context, 2), Code::system);
     ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
     EXPECT_EQ(world.listeners[0].losses[0].lane, 2U);
-    EXPECT_THAT(world.listeners[0].losses[0].why, HasSubstr("the peer could not make a queue pair"));
+    EXPECT_THAT(world.listeners[0].losses[0].why, HasSubstr("the peer could not create a queue pair"));
     world.verbs->clear_fault("create_qp");
     world.write_over(0, 5, 9);
     world.at(0).close({1, 2});
@@ -156,7 +156,7 @@ TEST(VerbsWire, AnExhaustedCompletionQueueIsReportedWithARemedy) {
     for (const std::uint64_t value = 1; code == Code::ok && lane < 1024;)
         code = world.write(0, 5, &value, sizeof value, context, ++lane);
     EXPECT_EQ(code, Code::system);
-    EXPECT_THAT(world.at(0).last_error(), ::testing::AllOf(HasSubstr("the 720 entries of the completion queue"),
+    EXPECT_THAT(world.at(0).last_error(), ::testing::AllOf(HasSubstr("use all 720 entries of the completion queue"),
                                                            HasSubstr("NPUSHMEM_VERBS_LANES")));
     world.drive();
     EXPECT_THAT(world.listeners[0].losses, IsEmpty());

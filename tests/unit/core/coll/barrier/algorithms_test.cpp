@@ -28,7 +28,7 @@ TEST(ParsePlan, TakesTheRadixWhereThereIsOne) {
     EXPECT_EQ(parse_plan("dissemination_k:8").value().radix, 8);
     EXPECT_EQ(parse_plan(" knomial_tree:32 ").value().radix, 32);
     for (const char* text : {"dissemination_k:1", "dissemination_k:33", "dissemination_k:", "dissemination_k:4x"})
-        EXPECT_THAT(parse_plan(text).status().message(), HasSubstr("it takes 2 to 32")) << text;
+        EXPECT_THAT(parse_plan(text).status().message(), HasSubstr("expected 2 to 32")) << text;
     EXPECT_THAT(parse_plan("linear:4").status().message(), HasSubstr("linear has no radix"));
     EXPECT_EQ(parse_plan("linear:4").status().code(), Code::config);
 }
