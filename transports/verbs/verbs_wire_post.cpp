@@ -80,8 +80,7 @@ Code VerbsWire::start_connecting(network::LaneId lane_id) {
     }
     Lane& of = lane(lane_id);
     of.connecting = false;
-    if (lane_id.lane > 0)
-        s = s.within("cannot create a context's queue pair (NPUSHMEM_VERBS_LANES reduces their number)");
+    if (lane_id.lane > 0) s = s.within("cannot create a context's queue pair");
     last_error_ = s.message();
     if (of.connection) of.connection->fail(s);
     return s.code();

@@ -49,8 +49,8 @@ TEST(OpenshmemPrograms, TakeTheStandardsVariables) {
     EXPECT_GE(capacity, 3250586U);
     EXPECT_LT(capacity, 8U << 20);
     EXPECT_THAT(job.errors, AllOf(HasSubstr("SHMEM_SYMMETRIC_SIZE  bytes of each PE's symmetric heap"),
-                                  HasSubstr("SHMEM_SYMMETRIC_SIZE=3.1m stands for NPUSHMEM_SYMMETRIC_SIZE=3250586"),
-                                  HasSubstr("SMA_VERSION= stands for")));
+                                  HasSubstr("SHMEM_SYMMETRIC_SIZE=3.1m sets NPUSHMEM_SYMMETRIC_SIZE=3250586"),
+                                  HasSubstr("SMA_VERSION= sets")));
 }
 
 TEST(OpenshmemPrograms, AreOverruledByOurVariables) {

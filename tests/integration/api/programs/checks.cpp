@@ -214,9 +214,9 @@ void test_differences(Scene& s) {
     void* object = first ? npushmem_malloc(64) : nullptr;
     if (!first) npushmem_barrier_all();
     s.check.that("malloc that failed", object == nullptr);
-    differs("malloc", {"npushmem_malloc or its like on PE 0", "npushmem_barrier_all on PE 1"});
+    differs("malloc", {"npushmem_malloc or a related function on PE 0", "npushmem_barrier_all on PE 1"});
     first ? (void)npushmem_team_sync(NPUSHMEM_TEAM_WORLD) : npushmem_free(s.words);
-    differs("free", {"npushmem_team_sync on PE 0", "npushmem_malloc or its like on PE 1"});
+    differs("free", {"npushmem_team_sync on PE 0", "npushmem_malloc or a related function on PE 1"});
     npushmem_long_sum_reduce(NPUSHMEM_TEAM_WORLD, first ? s.local : s.words, s.others, 1);
     if (first) s.failed("the refusal", NPUSHMEM_E_NOT_SYMMETRIC, {"npushmem_long_sum_reduce", "dest"});
     if (!first) s.failed("another's refusal", NPUSHMEM_E_MISMATCH, {"npushmem_long_sum_reduce", "dest is offset"});
