@@ -22,7 +22,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) {
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 
-constexpr std::uint64_t most_deferrals = 8;
+constexpr std::uint64_t max_deferrals = 8;
 
 }  // namespace
 
@@ -36,12 +36,12 @@ Result<Schedule> Schedule::parse(std::string_view text) {
     if (text == "lazy") return Schedule{.kind = Kind::lazy};
     if (name == "random" && number_ok) return Schedule{.kind = Kind::random, .seed = number};
     if (text == "explore") return Schedule{.kind = Kind::explore};
-    if (name == "explore" && number_ok && number <= most_deferrals) {
+    if (name == "explore" && number_ok && number <= max_deferrals) {
         return Schedule{.kind = Kind::explore, .deferrals = static_cast<int>(number)};
     }
     return Status{Code::config, fmt::format("schedule '{}' must be eager, lazy, random:<seed>, or explore[:<places "
                                             "that differ, 0 to {}>]",
-                                            text, most_deferrals)};
+                                            text, max_deferrals)};
 }
 
 std::string Schedule::text() const {

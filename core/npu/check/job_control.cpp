@@ -10,7 +10,7 @@ using detail::CoreContext;
 namespace {
 
 // In each of them all cores poll `max_idle_polls` times: when so many brought nothing, none will.
-constexpr int most_looks_in_a_row = 1024;
+constexpr int max_looks_in_a_row = 1024;
 // In watched memory the cores poll once in each: no loop that gives up by itself is as long.
 constexpr int min_looks_in_a_row = 64;
 constexpr int max_polls_in_a_row = 16384;
@@ -80,7 +80,7 @@ CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
 
 bool JobControl::look_again() {
     const bool enough = watched_ ? looks_in_a_row_ >= min_looks_in_a_row && polls_in_a_row_ >= max_polls_in_a_row
-                                 : looks_in_a_row_ == most_looks_in_a_row;
+                                 : looks_in_a_row_ == max_looks_in_a_row;
     if (enough || !turned_) return false;
     turned_ = false;
     ++looks_in_a_row_;
