@@ -23,8 +23,8 @@ Result<std::vector<Port>> ports_of(const PeerPorts& peer, const Wire& reader) {
 }
 
 std::vector<RailId> rails_of(const std::vector<Port>& ports) {
-    std::vector<RailId> out;
-    for (const Port& port : ports) out.push_back(port.rail);
+    std::vector<RailId> out(ports.size());
+    std::ranges::transform(ports, out.begin(), &Port::rail);
     return out;
 }
 

@@ -26,10 +26,11 @@ VerbsWire::Lane& VerbsWire::lane(network::LaneId lane_id) {
 
 Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::LaneId lane_id, bool inbound) {
     if (by_number_.size() + 1 + WorkChain::max_size > max_in_flight_)
-        return Status{Code::system,
-                      fmt::format("{} queue pairs use all {} entries of the completion queue (NPUSHMEM_VERBS_LANES "
-                                  "reduces their number)",
-                                  by_number_.size(), port_->cq_entries())};
+        return Status{
+            Code::system,
+            fmt::format("{} queue pairs use all {} entries of the completion queue; set NPUSHMEM_VERBS_LANES to a "
+                        "smaller number",
+                        by_number_.size(), port_->cq_entries())};
     auto free = std::find(connections_.begin(), connections_.end(), nullptr);
     if (free == connections_.end()) free = connections_.insert(free, nullptr);
     const auto number = static_cast<std::uint32_t>(free - connections_.begin());
@@ -80,7 +81,8 @@ Code VerbsWire::start_connecting(network::LaneId lane_id) {
     }
     Lane& of = lane(lane_id);
     of.connecting = false;
-    if (lane_id.lane > 0) s = s.within("cannot create a context's queue pair");
+    if (lane_id.lane > 0)
+        s = s.within("cannot create a context's queue pair (NPUSHMEM_VERBS_LANES reduces their number)");
     last_error_ = s.message();
     if (of.connection) of.connection->fail(s);
     return s.code();

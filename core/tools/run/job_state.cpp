@@ -98,7 +98,7 @@ Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::
     if (phase_ != Phase::running) return {};
     const DeferredFailure failure{host, {}, outcome, agent};
     if (outcome.exit.empty()) return end_for_agent(failure, now);
-    const Commands commands = defer(failure, now);
+    Commands commands = defer(failure, now);
     if (all_hosts_have_reported()) exits_flushed(now);
     return commands;
 }
