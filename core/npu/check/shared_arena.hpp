@@ -1,5 +1,5 @@
-// Memory for what the checkers of all PEs of a job share. It lies at one address in every process, so that what is made
-// in it may hold pointers.
+// The memory that the kernel checkers of all PEs of a job share. It lies at the same address in every process, so that
+// objects in it may hold pointers.
 #pragma once
 
 #include <array>
@@ -9,9 +9,10 @@
 
 namespace npushmem::npu::check {
 
-// Where the memory begins: far from where Linux places programs, libraries, stacks and heaps, in the address space of
-// every process with 47 bits of it.
-inline constexpr std::uintptr_t shared_arena_address = 0x2f40'0000'0000;
+// Address of the memory: above the addresses at which Linux places position-independent programs and their heaps, below
+// libraries and stacks, and inside the range that the thread sanitizer leaves to programs (0x5500'0000'0000 to
+// 0x5680'0000'0000): it ends a process that maps anything elsewhere.
+inline constexpr std::uintptr_t shared_arena_address = 0x567f'0000'0000;
 
 // Used by one process at a time.
 class SharedArena {
