@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "bench/engine/statistics.hpp"
 #include "bench/moe/routing_generator.hpp"
-#include "bench/perf/statistics.hpp"
 #include "bench/perf/subcommand.hpp"
 #include "core/moe/combine_plan.hpp"
 #include "core/moe/combine_receiver.hpp"
@@ -206,8 +206,8 @@ private:
             if (Status s = time_one(*checked.value(), checked_seconds); !s.ok()) return s;
             if (round == 0) fast_seconds.clear(), checked_seconds.clear();
         }
-        const double once = spread_of(std::move(fast_seconds)).median;
-        const double watched = spread_of(std::move(checked_seconds)).median;
+        const double once = bench::summarise(std::move(fast_seconds)).median;
+        const double watched = bench::summarise(std::move(checked_seconds)).median;
         return fmt::format(
             "combine of {} PEs in one process, {} tokens each, rows of {} bf16: fast {:.3f} ms, checked {:.3f} ms, "
             "{:.1f} times as long\n",

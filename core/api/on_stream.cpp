@@ -4,10 +4,10 @@
 #include <fmt/core.h>
 
 #include <memory>
-#include <source_location>
 
 #include "core/api/library.hpp"
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::api {
 namespace {
@@ -16,7 +16,7 @@ using npu::Core;
 using npu::Stream;
 
 // The operations below have no source line in the program.
-constexpr std::source_location no_line;
+constexpr npu::SourceLocation no_line;
 
 Result<Stream*> stream_of(npushmemx_stream_t handle) {
     Runtime* up = runtime_unnoted();

@@ -236,7 +236,7 @@ npu::LaunchConfig Combine::launch_as(const char* name) const {
     const int sub_cores = device_.config().vector_cores;
     const int of_device = config_.route == CopyRoute::staged ? device_.config().blocks : memory_.n_pes();
     const int wanted = streams() ? (2 * memory_.n_pes() + sub_cores - 1) / sub_cores : of_device;
-    npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks), std::source_location{});
+    npu::LaunchConfig config(std::clamp(wanted, 1, device_.config().blocks), npu::SourceLocation{});
     config.name = name;
     return config;
 }

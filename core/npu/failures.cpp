@@ -23,7 +23,7 @@ constexpr std::string_view folder_of(std::string_view file, std::string_view pat
 
 }  // namespace
 
-std::string text_of(const std::source_location& where) {
+std::string text_of(const SourceLocation& where) {
     if (where.line() == 0) return "the library";
     constexpr std::string_view built_in = folder_of(__FILE__, "core/npu/failures.cpp");
     std::string_view file = where.file_name();

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "core/tools/info/svg.hpp"
 #include "npushmem/npu/barrier.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
@@ -57,7 +58,7 @@ Result<BarrierLatency> npu_barrier_latency(const Job& job, int warmup, int itera
     const int blocks = blocks_for(job.pes(), device);
     std::vector<Clock::time_point> stamps(static_cast<std::size_t>(warmup + iterations + 1));
     if (Status s = run_barriers(job, state.value().get(), blocks, stamps); !s.ok()) return s;
-    return BarrierLatency{spread_of(gaps(std::span(stamps).subspan(static_cast<std::size_t>(warmup)))),
+    return BarrierLatency{bench::summarise(gaps(std::span(stamps).subspan(static_cast<std::size_t>(warmup)))),
                           blocks * device.vector_cores};
 }
 
@@ -106,37 +107,34 @@ std::string barrier_table_text(const BarrierTable& table) {
 }
 
 std::string barrier_table_svg(const BarrierTable& table, BarrierTime time) {
-    constexpr double width = 640;
-    constexpr double height = 400;
-    constexpr double margin = 50;
-    double slowest = 0;
-    int most = 1;
+    constexpr info::Rect area{50, 50, 540, 300};
+    double slowest = 1e-12;
+    int max_pes = 1;
     for (const BarrierRow& row : table.rows) {
         slowest = std::max(slowest, row.*time);
-        most = std::max(most, row.pes);
+        max_pes = std::max(max_pes, row.pes);
     }
-    std::map<std::string, std::string> lines;
+    std::map<std::string, std::vector<info::Point>> lines;
     for (const BarrierRow& row : table.rows) {
-        lines[row.algorithm] += fmt::format("{:.1f},{:.1f} ", margin + row.pes * (width - 2 * margin) / most,
-                                            height - margin - row.*time / slowest * (height - 2 * margin));
+        lines[row.algorithm].push_back(
+            {area.x + row.pes * area.width / max_pes, area.y + (1 - row.*time / slowest) * area.height});
     }
-    std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-        "font-family=\"sans-serif\" font-size=\"12\">\n"
-        "<text x=\"{2}\" y=\"20\">barrier latency, up to {3:.2f} us, against PEs, up to {4}"
-        "</text>\n<path d=\"M{2} {2} V{5} H{6}\" fill=\"none\" stroke=\"black\"/>\n",
-        width, height, margin, slowest * 1e6, most, height - margin, width - margin);
+    const std::string title =
+        fmt::format("barrier latency, up to {:.2f} us, against PEs, up to {}", slowest * 1e6, max_pes);
+    info::Svg svg(title);
+    svg.text({area.x, 20}, title, {.size = 12, .anchor = "start"});
+    svg.line({{area.x, area.y}, {area.x, area.y + area.height}, {area.x + area.width, area.y + area.height}}, "black",
+             1);
     constexpr const char* colours[] = {"#1b6ca8", "#c0392b", "#27864a", "#8e44ad", "#b9770e"};
     std::size_t number = 0;
     for (const auto& [algorithm, points] : lines) {
         const char* colour = colours[number % std::size(colours)];
-        svg += fmt::format(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\"/>\n<text x=\"{}\" y=\"{}\" fill=\"{}\">{}"
-            "</text>\n",
-            points, colour, width - margin, margin + 16 * static_cast<double>(number), colour, algorithm);
+        svg.line(points, colour, 1, algorithm);
+        svg.text({area.x + area.width, area.y + 16 * static_cast<double>(number)}, algorithm,
+                 {.size = 12, .colour = colour, .anchor = "start"});
         ++number;
     }
-    return svg + "</svg>\n";
+    return svg.document(640, 400);
 }
 
 }  // namespace npushmem::perf

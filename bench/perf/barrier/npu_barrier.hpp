@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "bench/perf/job.hpp"
-#include "bench/perf/statistics.hpp"
+#include "bench/engine/statistics.hpp"
 
 namespace npushmem::perf {
 
 struct BarrierLatency {
-    Spread seconds;
+    bench::Summary seconds;
     int cores = 0;  // of the launch
 };
 

@@ -124,7 +124,7 @@ Result<FragmentTimes> time_fragments(const Job& job, const FragmentKind& kind, s
 
 namespace {
 
-double median_of(const std::vector<double>& seconds) { return spread_of(seconds).median; }
+double median_of(const std::vector<double>& seconds) { return bench::summarise(seconds).median; }
 
 // Median of the ratios of the first to the second, repetition by repetition: longer disturbances affect both.
 double paired_ratio(const std::vector<double>& seconds, const std::vector<double>& of) {

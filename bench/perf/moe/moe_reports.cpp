@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench/engine/statistics.hpp"
 #include "bench/perf/moe/report_text.hpp"
-#include "bench/perf/statistics.hpp"
+#include "core/tools/info/svg.hpp"
 
 namespace npushmem::perf {
 
@@ -17,8 +18,8 @@ std::string barrier_text(const BarrierLatency& barrier) {
 }
 
 std::string plans_section(const CombineResult& r) {
-    const Spread gathering = spread_of(r.gathering);
-    const Spread reordering = spread_of(r.reordering);
+    const bench::Summary gathering = bench::summarise(r.gathering);
+    const bench::Summary reordering = bench::summarise(r.reordering);
     return field("sender, plan 2", spread_text(gathering, r.payload_bytes)) +
            field("sender, plan 1", spread_text(reordering, r.payload_bytes)) +
            field("plan 2 to plan 1",
@@ -43,9 +44,9 @@ std::string control_section(const CombineResult& r) {
 }
 
 std::string results_section(const CombineResult& r) {
-    const Spread combine = spread_of(r.combine);
-    const Spread ordinary = spread_of(r.ordinary);
-    const Spread streaming = spread_of(r.streaming);
+    const bench::Summary combine = bench::summarise(r.combine);
+    const bench::Summary ordinary = bench::summarise(r.ordinary);
+    const bench::Summary streaming = bench::summarise(r.streaming);
     const bool streams = streaming.median < ordinary.median;
     const double best = std::min(ordinary.median, streaming.median);
     std::string text =
@@ -72,6 +73,39 @@ std::string verification_section(const CombineOptions& options, const CombineRes
         r.tokens, r.verified_calls, options.audit ? "; every slot written exactly once (audit)" : "");
 }
 
+// One bar of a chart: it ends at the median; a thin line goes from the 10th to the 90th percentile.
+struct Bar {
+    std::string label;
+    bench::Summary seconds;
+};
+
+constexpr double bars_left = 170;
+constexpr double bars_width = 480;  // of the longest line
+constexpr double bars_step = 30;
+
+void draw_bar(info::Svg& svg, double y, const Bar& bar, double scale) {
+    const bench::Summary& s = bar.seconds;
+    svg.text({bars_left - 8, y + 15}, bar.label, {.size = 13, .anchor = "end"});
+    svg.rect({bars_left, y, s.median * scale, 20}, "#4477aa", "none", {}, 0);
+    svg.line({{bars_left + s.p10 * scale, y + 10}, {bars_left + s.p90 * scale, y + 10}}, "#222", 1);
+    svg.text({bars_left + bars_width + 10, y + 15}, time_text(s.median), {.size = 13, .anchor = "start"});
+}
+
+// Returns an SVG document with one bar per row. Omits bars without samples.
+std::string bars_svg(const std::string& title, const std::vector<Bar>& bars) {
+    double longest = 1e-12;
+    for (const Bar& bar : bars) longest = std::max(longest, bar.seconds.p90);
+    info::Svg svg(title);
+    svg.text({8, 20}, title, {.size = 13, .anchor = "start"});
+    double y = 36;
+    for (const Bar& bar : bars) {
+        if (bar.seconds.count == 0) continue;
+        draw_bar(svg, y, bar, bars_width / longest);
+        y += bars_step;
+    }
+    return svg.document(bars_left + bars_width + 110, y + 8);
+}
+
 }  // namespace
 
 std::string combine_report(const CombineCase& c, const CombineOptions& options, const CombineResult& result,
@@ -94,20 +128,20 @@ std::string combine_csv(const CombineResult& result) {
 
 std::string combine_svg(const CombineCase& c, const CombineResult& result) {
     return bars_svg(fmt::format("npushmem-perf combine: {} on {} PEs", c.workload.name, result.pes),
-                    {{"combine", spread_of(result.combine)},
-                     {"memcpy ordinary", spread_of(result.ordinary)},
-                     {"memcpy streaming", spread_of(result.streaming)},
-                     {"sender, plan 2", spread_of(result.gathering)},
-                     {"sender, plan 1", spread_of(result.reordering)}});
+                    {{"combine", bench::summarise(result.combine)},
+                     {"memcpy ordinary", bench::summarise(result.ordinary)},
+                     {"memcpy streaming", bench::summarise(result.streaming)},
+                     {"sender, plan 2", bench::summarise(result.gathering)},
+                     {"sender, plan 1", bench::summarise(result.reordering)}});
 }
 
 namespace {
 
 std::string results_section(const DispatchResult& r) {
-    const Spread dispatch = spread_of(r.dispatch);
-    const Spread layer = spread_of(r.layer);
-    const Spread ordinary = spread_of(r.ordinary);
-    const Spread streaming = spread_of(r.streaming);
+    const bench::Summary dispatch = bench::summarise(r.dispatch);
+    const bench::Summary layer = bench::summarise(r.layer);
+    const bench::Summary ordinary = bench::summarise(r.ordinary);
+    const bench::Summary streaming = bench::summarise(r.streaming);
     const double best = std::min(ordinary.median, streaming.median);
     std::string text =
         fmt::format("Results ({} calls, all PEs beginning together, until the last has ended)\n", r.dispatch.size());
@@ -161,10 +195,10 @@ std::string dispatch_csv(const DispatchResult& result) {
 
 std::string dispatch_svg(const CombineCase& c, const DispatchResult& result) {
     return bars_svg(fmt::format("npushmem-perf dispatch: {} on {} PEs", c.workload.name, result.pes),
-                    {{"dispatch", spread_of(result.dispatch)},
-                     {"dispatch, combine", spread_of(result.layer)},
-                     {"memcpy ordinary", spread_of(result.ordinary)},
-                     {"memcpy streaming", spread_of(result.streaming)}});
+                    {{"dispatch", bench::summarise(result.dispatch)},
+                     {"dispatch, combine", bench::summarise(result.layer)},
+                     {"memcpy ordinary", bench::summarise(result.ordinary)},
+                     {"memcpy streaming", bench::summarise(result.streaming)}});
 }
 
 }  // namespace npushmem::perf

@@ -60,7 +60,7 @@ std::string bytes_text(double bytes) {
 }
 
 // "median 9.21 ms   p10 8.90 ms   p90 11.02 ms   12.8 GB/s"; no bandwidth for 0 bytes.
-std::string spread_text(const Spread& s, double bytes) {
+std::string spread_text(const bench::Summary& s, double bytes) {
     std::string text =
         fmt::format("median {:>9}   p10 {:>9}   p90 {:>9}", time_text(s.median), time_text(s.p10), time_text(s.p90));
     return bytes > 0 ? text + fmt::format("   {:6.2f} GB/s", bytes / s.median / 1e9) : text;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/engine/statistics.hpp"
 #include "bench/perf/moe/combine_case.hpp"
 #include "bench/perf/moe/payload_run.hpp"
-#include "bench/perf/statistics.hpp"
 
 namespace npushmem::perf {
 
@@ -16,7 +16,7 @@ std::string field(const char* name, const std::string& value);
 std::string time_text(double seconds);
 std::string bytes_text(double bytes);
 // "median 9.21 ms   p10 8.90 ms   p90 11.02 ms   12.8 GB/s"; no bandwidth for 0 bytes.
-std::string spread_text(const Spread& s, double bytes);
+std::string spread_text(const bench::Summary& s, double bytes);
 
 std::string workload_section(const CombineCase& c, const CombineOptions& options, const PayloadFacts& facts);
 // How rows are copied, from x to their tokens and from the tokens to x. copy: NPUSHMEMX_MOE_COPY_...

@@ -129,7 +129,7 @@ Status Dispatch::finish() {
 }
 
 Status Dispatch::launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work) {
-    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks), std::source_location{});
+    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks), npu::SourceLocation{});
     config.name = name;
     return npu::launch(stream_, config, kernel, work);
 }

@@ -5,7 +5,7 @@
 
 namespace npushmem::npu {
 
-void sync_v3(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {
+void sync_v3(Core& core, const TeamView& team, BarrierState* state, const SourceLocation& where) {
     const barrier::Members members(team);
     const barrier::BarrierExecution execution(core, members, state, "barrier v3", 0, where);
     if (core.index() == 0) {
@@ -22,7 +22,7 @@ void sync_v3(Core& core, const TeamView& team, BarrierState* state, const std::s
     execution.sync_cores();
 }
 
-void barrier_v3(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {
+void barrier_v3(Core& core, const TeamView& team, BarrierState* state, const SourceLocation& where) {
     core.quiet(where);
     sync_v3(core, team, state, where);
 }

@@ -7,7 +7,7 @@
 
 namespace npushmem::npu::barrier {
 
-using Where = std::source_location;
+using Where = SourceLocation;
 
 // A team, or a list of PEs.
 class Members {

@@ -5,7 +5,7 @@
 namespace npushmem::npu {
 namespace {
 
-void sync_members(Core& core, const barrier::Members& members, BarrierState* state, const std::source_location& where) {
+void sync_members(Core& core, const barrier::Members& members, BarrierState* state, const SourceLocation& where) {
     const barrier::BarrierExecution execution(core, members, state, "barrier v1", 2, where);
     const int size = members.size();
     if (core.index() == 0) {
@@ -21,20 +21,20 @@ void sync_members(Core& core, const barrier::Members& members, BarrierState* sta
 
 }  // namespace
 
-void sync_v1(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {
+void sync_v1(Core& core, const TeamView& team, BarrierState* state, const SourceLocation& where) {
     sync_members(core, barrier::Members(team), state, where);
 }
 
-void barrier_v1(Core& core, const TeamView& team, BarrierState* state, const std::source_location& where) {
+void barrier_v1(Core& core, const TeamView& team, BarrierState* state, const SourceLocation& where) {
     core.quiet(where);
     sync_v1(core, team, state, where);
 }
 
-void sync_partial(Core& core, std::span<const int> pes, BarrierState* state, const std::source_location& where) {
+void sync_partial(Core& core, std::span<const int> pes, BarrierState* state, const SourceLocation& where) {
     sync_members(core, barrier::Members(pes), state, where);
 }
 
-void barrier_partial(Core& core, std::span<const int> pes, BarrierState* state, const std::source_location& where) {
+void barrier_partial(Core& core, std::span<const int> pes, BarrierState* state, const SourceLocation& where) {
     core.quiet(where);
     sync_partial(core, pes, state, where);
 }

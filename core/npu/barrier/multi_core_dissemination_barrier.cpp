@@ -7,7 +7,7 @@
 
 namespace npushmem::npu {
 
-void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const std::source_location& where) {
+void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const SourceLocation& where) {
     if (radix < 2 || radix > barrier_v2_max_radix) {
         throw KernelError(Code::range, fmt::format("barrier v2: radix {} must be 2 to {} ({})", radix,
                                                    barrier_v2_max_radix, text_of(where)));
@@ -35,7 +35,7 @@ void sync_v2(Core& core, const TeamView& team, BarrierState* state, int radix, c
     execution.sync_cores();
 }
 
-void barrier_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const std::source_location& where) {
+void barrier_v2(Core& core, const TeamView& team, BarrierState* state, int radix, const SourceLocation& where) {
     core.quiet(where);
     sync_v2(core, team, state, radix, where);
 }

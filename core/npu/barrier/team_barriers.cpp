@@ -28,7 +28,7 @@ void BarrierExecution::reject(int pe) const {
 namespace npushmem::npu {
 
 void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
-                  const std::source_location& where) {
+                  const SourceLocation& where) {
     if (per_server < 1 || team.size % per_server != 0) {
         throw KernelError(Code::argument,
                           fmt::format("barrier across servers: {} PEs is not a multiple of {} PEs per server ({})",
@@ -49,7 +49,7 @@ void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrie
 }
 
 void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
-                     const std::source_location& where) {
+                     const SourceLocation& where) {
     core.quiet(where);
     sync_servers(core, team, per_server, state, where);
 }
@@ -85,7 +85,7 @@ BarrierChoice BarrierChoice::resolved(int size) const {
 }
 
 void sync_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
-                      const std::source_location& where) {
+                      const SourceLocation& where) {
     const BarrierChoice taken = choice.resolved(team.size);
     if (taken.variant == BarrierVariant::v1) return sync_v1(core, team, state, where);
     if (taken.variant == BarrierVariant::v2) return sync_v2(core, team, state, taken.radix, where);
@@ -93,7 +93,7 @@ void sync_with_choice(Core& core, const BarrierChoice& choice, const TeamView& t
 }
 
 void barrier_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team, BarrierState* state,
-                         const std::source_location& where) {
+                         const SourceLocation& where) {
     core.quiet(where);
     sync_with_choice(core, choice, team, state, where);
 }
@@ -103,7 +103,7 @@ Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* sta
 }
 
 Status barrier_on_device(Stream& stream, const TeamView& team, BarrierState* state, const BarrierChoice& choice) {
-    constexpr std::source_location no_line;  // the barrier has no source line in the program
+    constexpr SourceLocation no_line;  // the barrier has no source line in the program
     LaunchConfig config(1, no_line);
     config.name = "barrier";
     return launch(stream, config, [=](Core& core) { barrier_with_choice(core, choice, team, state, no_line); });

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 
 #include "core/npu/check/clock.hpp"
 #include "core/npu/source_line.hpp"
 #include "npushmem/npu/pipe.hpp"
 #include "npushmem/npu/remote_operations.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu::check {
 
@@ -22,7 +22,7 @@ struct Access {
     std::uint32_t sequence = 0;  // of its completion, among the agent's; 0: there was no access
     std::uint32_t issued = 0;    // of its issue, among the scalar pipe's of the same core
     const char* name = nullptr;
-    std::source_location where;
+    SourceLocation where;
     // Of copies out only, for the order of fences: the PE of the core, and the agent of all copies of this core to that
     // target.
     int pe = -1;

@@ -34,11 +34,11 @@ CoreChecker::CoreChecker(std::shared_ptr<Domain> domain, const Core& core, const
 
 CoreChecker::~CoreChecker() { domain_->leave(core_); }
 
-FindingSide CoreChecker::side(Pipe pipe, const char* what, const std::source_location& where) const {
+FindingSide CoreChecker::side(Pipe pipe, const char* what, const SourceLocation& where) const {
     return {pe_, index_, pipe, what, where};
 }
 
-Access CoreChecker::scalar_access(const char* what, const std::source_location& where) {
+Access CoreChecker::scalar_access(const char* what, const SourceLocation& where) {
     const std::uint32_t sequence = ++counts_[0];
     now().raise(agent(Pipe::scalar), sequence);
     return {agent(Pipe::scalar), sequence, sequence, what, where, -1, no_agent, domain_->number_of_text(what, where)};
@@ -293,7 +293,7 @@ void CoreChecker::set_flag(Pipe from, Pipe to, int id, Where where) {
     }
 }
 
-void CoreChecker::never(const FlagKey& key, const std::source_location& where) {
+void CoreChecker::never(const FlagKey& key, const SourceLocation& where) {
     throw KernelError(Code::mismatch,
                       fmt::format("wait_flag: S waits for flag {} from {}, which nobody has set: it would wait for "
                                   "ever ({}) [{}]",

@@ -95,8 +95,8 @@ private:
         return core_ * agents_per_core + static_cast<std::uint32_t>(pipe);
     }
     [[nodiscard]] Clock& now() { return clocks_[0]; }
-    [[nodiscard]] FindingSide side(Pipe pipe, const char* what, const std::source_location& where) const;
-    [[nodiscard]] Access scalar_access(const char* what, const std::source_location& where);
+    [[nodiscard]] FindingSide side(Pipe pipe, const char* what, const SourceLocation& where) const;
+    [[nodiscard]] Access scalar_access(const char* what, const SourceLocation& where);
     [[nodiscard]] bool in_ub(Address address) const { return address - ub_base_ < ub_.bytes + ub_.reserved; }
     // The kernel makes a call: records where it is, and lets others run when it was one of many without a wait.
     void enter(Where where);
@@ -109,7 +109,7 @@ private:
     struct LastRead {
         const void* address = nullptr;
         std::uint64_t value = 0;
-        std::source_location where;
+        SourceLocation where;
     };
     void wait_for_change(const LastRead& read);
     void load_checked(const Access& access, void* value, std::size_t bytes, const CacheLine* line, Stamp filled,
@@ -160,10 +160,10 @@ private:
     void run_until(Pipe pipe, Ticket ticket);
     void run_all();
     void join_all_pipes();
-    void clean_cache(const std::source_location& where);
-    bool clean_line(Address address, const std::source_location& where);
-    void flushed(Address begin, const CacheLine& line, const std::source_location& where);
-    [[noreturn]] void never(const FlagKey& key, const std::source_location& where);
+    void clean_cache(const SourceLocation& where);
+    bool clean_line(Address address, const SourceLocation& where);
+    void flushed(Address begin, const CacheLine& line, const SourceLocation& where);
+    [[noreturn]] void never(const FlagKey& key, const SourceLocation& where);
     void check_left_over();
     void tell_overtaken();
 

@@ -158,7 +158,7 @@ void CoreChecker::store(void* address, const void* value, std::size_t bytes, Whe
     domain_->memory().store(at, at + bytes, access, now(), reporter(access, true));
 }
 
-void CoreChecker::flushed(Address begin, const CacheLine& line, const std::source_location& where) {
+void CoreChecker::flushed(Address begin, const CacheLine& line, const SourceLocation& where) {
     const Access access = scalar_access("write back", where);
     bool known = false;
     const GmShadow::Report report = reporter(access, true);
@@ -186,11 +186,11 @@ void CoreChecker::flushed(Address begin, const CacheLine& line, const std::sourc
     if (domain_->names().shared()) domain_->overtaken().written_back(begin, access);
 }
 
-bool CoreChecker::clean_line(Address address, const std::source_location& where) {
+bool CoreChecker::clean_line(Address address, const SourceLocation& where) {
     return cache_.drop(address, [&](Address begin, const CacheLine& line) { flushed(begin, line, where); });
 }
 
-void CoreChecker::clean_cache(const std::source_location& where) {
+void CoreChecker::clean_cache(const SourceLocation& where) {
     cache_.drop_all([&](Address begin, const CacheLine& line) { flushed(begin, line, where); });
 }
 

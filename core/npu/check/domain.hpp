@@ -26,7 +26,7 @@ struct CorePlace {
 
     int pe;
     int core;
-    std::atomic<std::source_location> at{std::source_location{}};
+    std::atomic<SourceLocation> at{SourceLocation{}};
 };
 
 // Cores of one PE at their common barrier.
@@ -86,7 +86,7 @@ public:
         return peers_ != nullptr ? std::optional<JobLock>(peers_->lock()) : std::nullopt;
     }
     // Access::text.
-    [[nodiscard]] std::uint32_t number_of_text(const char* name, const std::source_location& where) {
+    [[nodiscard]] std::uint32_t number_of_text(const char* name, const SourceLocation& where) {
         return peers_ != nullptr ? peers_->number_of_text(name, where) : 0;
     }
     [[nodiscard]] CorePlace& place(std::uint32_t core) { return places_[core - first_core_]; }

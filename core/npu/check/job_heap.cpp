@@ -41,7 +41,7 @@ int JobHeap::pe_of(Address address) const {
     return inside(address) ? static_cast<int>((address - reinterpret_cast<Address>(memory_.data())) / part_) : -1;
 }
 
-void* JobHeap::allocate(int pe, std::size_t bytes, const std::source_location& where) {
+void* JobHeap::allocate(int pe, std::size_t bytes, const SourceLocation& where) {
     Part& part = parts_.at(static_cast<std::size_t>(pe));
     // A line that belongs to nobody lies behind each.
     if (bytes > part_ || part.used + whole(bytes, line) + line > part_) throw std::bad_alloc();

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "core/npu/core_set.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu::check {
 
@@ -22,7 +22,7 @@ public:
     [[nodiscard]] std::byte* base(int pe) const { return memory_.data() + static_cast<std::size_t>(pe) * part_; }
     [[nodiscard]] std::size_t part() const { return part_; }
 
-    void* allocate(int pe, std::size_t bytes, const std::source_location& where);
+    void* allocate(int pe, std::size_t bytes, const SourceLocation& where);
     void release(const void* of_pe_0);
     // H27, when there is something to say.
     [[nodiscard]] std::vector<Finding> asymmetries(const std::string& kernel) const;
@@ -40,7 +40,7 @@ private:
     struct Allocation {
         std::size_t offset;
         std::size_t bytes;
-        std::source_location where;
+        SourceLocation where;
         bool live = true;
     };
     struct Part {

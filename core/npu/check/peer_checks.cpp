@@ -79,7 +79,7 @@ std::uint32_t PeerChecks::new_agent() {
     return next++;
 }
 
-std::uint32_t PeerChecks::number_of_text(const char* name, const std::source_location& where) {
+std::uint32_t PeerChecks::number_of_text(const char* name, const SourceLocation& where) {
     const auto [known, fresh] = texts_.try_emplace({name, where.file_name(), where.line(), where.column()}, 0);
     if (!fresh) return known->second;
     with_content([&](JobContent& content) {

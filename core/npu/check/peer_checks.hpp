@@ -36,7 +36,7 @@ public:
     [[nodiscard]] const Clock& beginning() const { return beginning_; }
     // An agent for something else than a pipe.
     [[nodiscard]] std::uint32_t new_agent();
-    [[nodiscard]] std::uint32_t number_of_text(const char* name, const std::source_location& where);
+    [[nodiscard]] std::uint32_t number_of_text(const char* name, const SourceLocation& where);
     // Of an access of another process.
     [[nodiscard]] FindingSide side_of(const Access& access);
     [[nodiscard]] JobLock lock() { return JobLock(link_.records()); }

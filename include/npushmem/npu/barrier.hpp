@@ -69,32 +69,32 @@ inline constexpr int barrier_v3_pollers = 8;
 
 // v1, dissemination: one core performs ceil(log2 n) rounds of one signal and one wait.
 NPUSHMEM_NPU_EXPORT void barrier_v1(Core& core, const TeamView& team, BarrierState* state,
-                                    const std::source_location& where = std::source_location::current());
+                                    const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_v1(Core& core, const TeamView& team, BarrierState* state,
-                                 const std::source_location& where = std::source_location::current());
+                                 const SourceLocation& where = SourceLocation::current());
 
 // v2, dissemination of radix 2 to 8 (the same on every member): the cores share ceil(log_radix n) rounds of radix - 1
 // signals and waits. Throws Code::range for another radix.
 NPUSHMEM_NPU_EXPORT void barrier_v2(Core& core, const TeamView& team, BarrierState* state,
                                     int radix = barrier_v2_max_radix,
-                                    const std::source_location& where = std::source_location::current());
+                                    const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_v2(Core& core, const TeamView& team, BarrierState* state,
                                  int radix = barrier_v2_max_radix,
-                                 const std::source_location& where = std::source_location::current());
+                                 const SourceLocation& where = SourceLocation::current());
 
 // v3, all pairs: each PE publishes its arrival in its own memory, and up to eight of its cores read the arrivals of all
 // other members. No two PEs write the same word.
 NPUSHMEM_NPU_EXPORT void barrier_v3(Core& core, const TeamView& team, BarrierState* state,
-                                    const std::source_location& where = std::source_location::current());
+                                    const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_v3(Core& core, const TeamView& team, BarrierState* state,
-                                 const std::source_location& where = std::source_location::current());
+                                 const SourceLocation& where = SourceLocation::current());
 
 // A barrier among any PEs. `pes` names each PE once, in the same order on all of them. `state` belongs to this set of
 // PEs, not to a team.
 NPUSHMEM_NPU_EXPORT void barrier_partial(Core& core, std::span<const int> pes, BarrierState* state,
-                                         const std::source_location& where = std::source_location::current());
+                                         const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_partial(Core& core, std::span<const int> pes, BarrierState* state,
-                                      const std::source_location& where = std::source_location::current());
+                                      const SourceLocation& where = SourceLocation::current());
 
 // State of one PE for barriers across servers. Same rules as for BarrierState.
 struct ServerBarrierState {
@@ -107,16 +107,15 @@ struct ServerBarrierState {
 // between servers use loads and stores, or the transport to the other server. Throws Code::argument when the team size
 // is not a multiple of `per_server`.
 NPUSHMEM_NPU_EXPORT void barrier_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
-                                         const std::source_location& where = std::source_location::current());
+                                         const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_servers(Core& core, const TeamView& team, int per_server, ServerBarrierState* state,
-                                      const std::source_location& where = std::source_location::current());
+                                      const SourceLocation& where = SourceLocation::current());
 
 NPUSHMEM_NPU_EXPORT void barrier_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team,
                                              BarrierState* state,
-                                             const std::source_location& where = std::source_location::current());
+                                             const SourceLocation& where = SourceLocation::current());
 NPUSHMEM_NPU_EXPORT void sync_with_choice(Core& core, const BarrierChoice& choice, const TeamView& team,
-                                          BarrierState* state,
-                                          const std::source_location& where = std::source_location::current());
+                                          BarrierState* state, const SourceLocation& where = SourceLocation::current());
 
 // Queues a one-block kernel that runs the barrier: later launches of this stream begin when all members' streams have
 // reached it. Without `choice`, the device's choice applies (NPUSHMEM_NPU_BARRIER).

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "npushmem/npu/device_config.hpp"
 #include "npushmem/npu/hazard.hpp"
 #include "npushmem/npu/launch.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu {
 
@@ -67,7 +67,7 @@ struct CheckedJobConfig {
 
 class NPUSHMEM_NPU_EXPORT CheckedJob {
 public:
-    using Where = std::source_location;
+    using Where = SourceLocation;
     using Kernel = std::function<void(Core&)>;
 
     // Returns Code::config for a value out of range, or Code::memory.

@@ -44,7 +44,7 @@ concept AtomicInteger = std::integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 class NPUSHMEM_NPU_EXPORT Core {
 public:
-    using Where = std::source_location;
+    using Where = SourceLocation;
 
     explicit Core(const detail::CoreState& state) : state_(state) {}
     Core(const Core&) = delete;

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <string_view>
 
 #include "npushmem/npu/compare.hpp"
 #include "npushmem/npu/export.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"
+#include "npushmem/npu/source_location.hpp"
 #include "npushmem/npu/vector_ops.hpp"
 
 namespace npushmem::npu {
@@ -24,7 +24,7 @@ using Print = std::function<void(std::string_view line)>;
 namespace detail {
 
 class CoreContext;
-using Where = std::source_location;
+using Where = SourceLocation;
 
 struct CorePosition {
     int block = 0;

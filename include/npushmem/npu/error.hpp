@@ -17,19 +17,19 @@ class NPUSHMEM_NPU_EXPORT KernelError : public std::runtime_error {
 public:
     KernelError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
     // For a violated rule with a hazard number; the message ends with this number.
-    KernelError(Code code, const std::string& message, Hazard hazard, const std::source_location& where)
+    KernelError(Code code, const std::string& message, Hazard hazard, const SourceLocation& where)
         : std::runtime_error(message), code_(code), hazard_(hazard), where_(where) {}
     explicit KernelError(const Status& status) : KernelError(status.code(), status.message()) {}
 
     [[nodiscard]] Code code() const noexcept { return code_; }
     // Hazard::none and an empty `where` for errors without a hazard number.
     [[nodiscard]] Hazard hazard() const noexcept { return hazard_; }
-    [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
+    [[nodiscard]] const SourceLocation& where() const noexcept { return where_; }
 
 private:
     Code code_;
     Hazard hazard_ = Hazard::none;
-    std::source_location where_;
+    SourceLocation where_;
 };
 
 }  // namespace npushmem::npu

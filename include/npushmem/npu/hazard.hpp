@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
 #include <string>
 
 #include "npushmem/npu/export.hpp"
 #include "npushmem/npu/pipe.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu {
 
@@ -52,7 +52,7 @@ struct FindingSide {
     int core = -1;  // Core::index
     Pipe pipe = Pipe::scalar;
     const char* what = nullptr;  // the operation; null: no such side
-    std::source_location where;
+    SourceLocation where;
     std::string elsewhere{};  // the line in another process; `where` is empty then
 };
 

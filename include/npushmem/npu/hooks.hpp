@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <source_location>
 
 #include "npushmem/npu/compare.hpp"
 #include "npushmem/npu/pipe.hpp"
+#include "npushmem/npu/source_location.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::npu {
@@ -35,7 +35,7 @@ struct Command {
     Operand target;
     bool reads_target;  // true for accumulating operations
     Operand source[2];
-    std::source_location where;
+    SourceLocation where;
 };
 
 // One call of a barrier: the parameters that all members of the team must agree on.
@@ -69,7 +69,7 @@ struct AtomicResult {
 // One object per core and launch. Only that core's context calls it.
 class CoreHooks {
 public:
-    using Where = const std::source_location&;
+    using Where = const SourceLocation&;
 
     CoreHooks() = default;
     CoreHooks(const CoreHooks&) = delete;

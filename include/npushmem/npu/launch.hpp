@@ -4,13 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "npushmem/npu/core.hpp"
+#include "npushmem/npu/source_location.hpp"
 #include "npushmem/npu/stream.hpp"
 
 namespace npushmem::npu {
@@ -18,14 +18,14 @@ namespace npushmem::npu {
 // Parameters of a launch. Converts from a number, so that launch(stream, 20, kernel, ...) suffices. Records the source
 // line of the launch for error messages.
 struct LaunchConfig {
-    LaunchConfig(int blocks, std::source_location launched = std::source_location::current())  // NOLINT
+    LaunchConfig(int blocks, SourceLocation launched = SourceLocation::current())  // NOLINT
         : block_dim(blocks), where(launched) {}
 
     int block_dim;                        // 1 to the device's blocks; the kernel runs on every vector core of each
     std::string name;                     // for messages; empty: the source line of the launch
     std::chrono::nanoseconds timeout{0};  // from the start of the kernel; 0: the device's launch_timeout
     HooksFactory hooks = {};              // of this launch, e.g. from VirtualTime; empty: the device's hooks
-    std::source_location where;
+    SourceLocation where;
 };
 
 namespace detail {

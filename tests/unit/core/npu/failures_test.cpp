@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(SourceLine, NamesTheFileAndTheLineOfAKernel) {
-    const auto here = std::source_location::current();
+    const auto here = SourceLocation::current();
     EXPECT_THAT(text_of(here), EndsWith("failures_test.cpp:" + std::to_string(here.line())));
     EXPECT_EQ(text_of({}), "the library");
 }

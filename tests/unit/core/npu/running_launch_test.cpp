@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <numeric>
-#include <source_location>
 #include <stdexcept>
 
 #include "core/npu/runner.hpp"
+#include "npushmem/npu/source_location.hpp"
 #include "tests/fakes/array_fabric.hpp"
 
 namespace npushmem::npu {
@@ -73,8 +73,7 @@ struct RunnerTest : testing::Test {
     // Waits for a value that is already present.
     void wait(OneCore& launch) {
         const detail::Condition condition{array.at<std::uint64_t>(0), Compare::equal, 0, -1};
-        (void)runner.await_word(launch.run->core(0), condition, std::chrono::nanoseconds{0},
-                                std::source_location::current());
+        (void)runner.await_word(launch.run->core(0), condition, std::chrono::nanoseconds{0}, SourceLocation::current());
     }
     void run(OneCore& launch) {
         source.runner = &runner;

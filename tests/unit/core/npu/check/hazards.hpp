@@ -7,13 +7,13 @@
 
 #include <cstring>
 #include <fstream>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/npu.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu::test {
 
@@ -49,7 +49,7 @@ CheckReport check(const Setup& setup, const Schedule& schedule, const Kernel& ke
 }
 
 // The line of a file that ends with the comment "blame: <mark>".
-inline unsigned line_of(const std::string& mark, const std::source_location& file = std::source_location::current()) {
+inline unsigned line_of(const std::string& mark, const SourceLocation& file = SourceLocation::current()) {
     const std::string_view name = file.file_name();
     std::ifstream source(std::string(NPUSHMEM_TEST_DATA_DIR "/../") +
                          std::string(name.substr(name.rfind("unit/core"))));
@@ -71,7 +71,7 @@ inline bool blames(const Finding& finding, Hazard hazard, unsigned line) {
 // `mark`: of the line that must be blamed, as one of the two sides.
 template <class Kernel>
 void expect_caught(Hazard hazard, const std::string& mark, const Setup& setup, const Kernel& kernel,
-                   const std::source_location& file = std::source_location::current()) {
+                   const SourceLocation& file = SourceLocation::current()) {
     const unsigned line = line_of(mark, file);
     for (const Schedule& schedule : schedules()) {
         const CheckReport report = check(setup, schedule, kernel);
