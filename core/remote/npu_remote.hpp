@@ -4,8 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "core/ops/remote_access.hpp"
-#include "core/proxy/proxy.hpp"
+#include "core/remote/proxy.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem/npu/remote_operations.hpp"
 
 namespace npushmem {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/ops/remote_peers.hpp"
-#include "core/proxy/request.hpp"
+#include "core/remote/remote_peers.hpp"
+#include "core/remote/request.hpp"
 
 namespace npushmem::proxy {
 

@@ -1,4 +1,4 @@
-#include "core/ops/remote_peers.hpp"
+#include "core/remote/remote_peers.hpp"
 
 #include <fmt/core.h>
 

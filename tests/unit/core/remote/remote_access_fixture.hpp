@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 #include "tests/fakes/fake_os.hpp"
 #include "tests/fakes/mocks.hpp"

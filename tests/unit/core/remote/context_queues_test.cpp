@@ -7,7 +7,7 @@
 #include <future>
 #include <thread>
 
-#include "tests/unit/core/ops/remote_access_fixture.hpp"
+#include "tests/unit/core/remote/remote_access_fixture.hpp"
 
 namespace npushmem {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/proxy/proxy.hpp"
+#include "core/remote/proxy.hpp"
 
 #include <algorithm>
 #include <utility>

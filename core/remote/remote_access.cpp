@@ -1,4 +1,4 @@
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -13,8 +13,8 @@
 
 #include "core/base/parking.hpp"
 #include "core/base/wait.hpp"
-#include "core/proxy/request.hpp"
-#include "core/proxy/request_queue.hpp"
+#include "core/remote/request.hpp"
+#include "core/remote/request_queue.hpp"
 
 namespace npushmem::proxy {
 

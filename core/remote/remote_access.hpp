@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/blocks.hpp"
-#include "core/ops/remote_peers.hpp"
+#include "core/map/strided_blocks.hpp"
+#include "core/remote/remote_peers.hpp"
 
 namespace npushmem {
 

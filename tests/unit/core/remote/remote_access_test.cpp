@@ -1,11 +1,11 @@
 // The core's use of a transport, call by call: against MockTransport, because the order of the calls is the contract.
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 
 #include <gmock/gmock.h>
 
 #include <thread>
 
-#include "tests/unit/core/ops/remote_access_fixture.hpp"
+#include "tests/unit/core/remote/remote_access_fixture.hpp"
 
 namespace npushmem {
 namespace {

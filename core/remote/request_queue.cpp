@@ -1,4 +1,4 @@
-#include "core/proxy/request_queue.hpp"
+#include "core/remote/request_queue.hpp"
 
 #include <algorithm>
 #include <utility>
