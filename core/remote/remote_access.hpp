@@ -1,41 +1,43 @@
-// One context's operations on unmapped PEs, whose memory the CPU does not see. The context has its own queue for each
-// PE, created when it first uses the PE. So a wait concerns only this context, and a wait for a PE only that PE.
-// Offsets count from the beginning of a slice.
-//
-// Any thread may call it. One lock protects every call on the queues, because a queue accepts one caller at a time. No
-// caller waits while holding it, and each context has a lock of its own.
+// One context's operations on unmapped PEs, whose memory the CPU does not see. Offsets count from the beginning of a
+// slice. Any thread may call it.
 #pragma once
 
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "core/map/strided_blocks.hpp"
-#include "core/remote/remote_peers.hpp"
+#include "core/remote/remote_context.hpp"
 
 namespace npushmem {
 
+// Words in which the results of fetches arrive, so that a late result does not write to memory of a caller that has
+// left. The word of a failed fetch stays allocated. Any thread may call it.
+class FetchResults {
+public:
+    std::uint64_t* acquire();
+    void release(std::uint64_t* word);
+
+private:
+    std::atomic<std::uint64_t*> spare_{nullptr};  // released last and not reused yet: reuse needs no lock
+    std::mutex lock_;                             // for all below
+    std::deque<std::uint64_t> words_;             // a deque: addresses stay valid
+    std::vector<std::uint64_t*> free_;
+};
+
 class RemoteAccess {
 public:
-    enum class Completion {
-        local,
-        deferred
-    };  // local: return when local memory may be reused; deferred: return at once, quiet completes
-
-    // The wait function of callers that are fibers: waits for `ready()`, or returns why it cannot. Null: waits as the
-    // peers do.
-    using WaitFunction = std::function<Status(const std::function<bool()>& ready, const WaitFor& what)>;
+    using Completion = RemoteContext::Completion;
+    using WaitFunction = RemoteContext::WaitFunction;
 
     // `peers` outlives this.
-    explicit RemoteAccess(RemotePeers& peers) : peers_(peers) {}
+    explicit RemoteAccess(RemotePeers& peers) : peers_(peers), context_(peers) {}
     RemoteAccess(const RemoteAccess&) = delete;
     RemoteAccess& operator=(const RemoteAccess&) = delete;
     // Closes the queues; cancels outstanding operations.
-    ~RemoteAccess();
+    ~RemoteAccess() = default;
 
     Status put(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes, Completion completion,
                const WaitFunction* waiter = nullptr);
@@ -52,79 +54,28 @@ public:
     Status put_signal(int pe, std::uint64_t offset, const void* source, std::uint64_t bytes,
                       std::uint64_t signal_offset, std::uint64_t signal, std::uint32_t operation, Completion completion,
                       const WaitFunction* waiter = nullptr);
-    Status fence(const WaitFunction* waiter = nullptr);
-    // Orders the operations posted to this PE.
-    Status fence(int pe, const WaitFunction* waiter);
-    Status quiet(const WaitFunction* waiter = nullptr);
-    // Completes the operations posted to these PEs. An unused PE is complete.
-    Status quiet(std::span<const int> pes, const WaitFunction* waiter = nullptr);
+    // See RemoteContext.
+    Status fence(const WaitFunction* waiter = nullptr) { return context_.fence(waiter); }
+    Status fence(int pe, const WaitFunction* waiter) { return context_.fence(pe, waiter); }
+    Status quiet(const WaitFunction* waiter = nullptr) { return context_.quiet(waiter); }
+    Status quiet(std::span<const int> pes, const WaitFunction* waiter = nullptr) { return context_.quiet(pes, waiter); }
     // See RemotePeers::progress.
     Status progress() { return peers_.progress(); }
 
 private:
     // Returns `done`. If it failed, keeps the staging memory, which the transport may still access.
     Status retain_staging(Status done, std::vector<std::byte> staging);
-    struct Link : RemotePeers::Link {
-        bool outstanding = false;  // operations were posted since the last quiet; then it is in outstanding_
-        int awaited = 0;           // operations whose callers wait for their own tokens
-    };
-    using Links = std::vector<Link*>;
-
-    // With the lock held. Null: the PE has not been used yet.
-    [[nodiscard]] Link* find_link(int pe) const {
-        return static_cast<std::size_t>(pe) < by_pe_.size() ? by_pe_[static_cast<std::size_t>(pe)] : nullptr;
-    }
-    Result<Link*> link(int pe);
-    Links outstanding();
-    void mark_posted(Link& link);
-    Transport& transport_of(const Link& link) const { return *peers_.named(link.transport).transport; }
-
-    // Calls `post_once` and counts its token if it gave one.
-    template <class Post>
-    Code post_counted(Link& link, const std::uint64_t& token, Post&& post_once);
-    // With the lock held.
-    Code test(Link& link, std::uint64_t token);
-    // Waits until the operation is complete or the wait fails.
-    Status await(Link& link, const char* what, const WaitFunction* waiter, std::uint64_t token);
-    // Calls `post_once(link, token)` until the transport accepts the operation; with `local` completion also waits for
-    // it. The common case, a known PE that accepts at once, takes the lock once.
-    template <class Post>
-    Status post(int pe, const char* what, Completion completion, const WaitFunction* waiter, Post&& post_once);
-    Status put_or_get(Code (Transport::*how)(std::uint64_t, const npushmem_rma&, std::uint64_t*), const char* what,
-                      npushmem_rma op, Completion completion, const WaitFunction* waiter);
+    // Gathers adjacent blocks in staging memory.
+    Status put_gathered(int pe, const StridedBlocks& blocks, const std::byte* from);
     // Reads the gaps between blocks too.
     Status get_with_gaps(int pe, const StridedBlocks& blocks, std::byte* to);
-    // With the lock held.
-    std::uint64_t* acquire_fetch_result();
-    // Without the lock.
-    void release_fetch_result(std::uint64_t* word);
-    template <class Post>
-    Status post_each(Link& link, const char* what, std::uint64_t count, Post&& post_once);
-    template <class Step>
-    Status repeat(const Link& link, const char* what, const WaitFunction* waiter, Step&& step);
-    template <class Ready>
-    Status wait(Ready&& ready, const WaitFor& what, const WaitFunction* waiter) const;
-    Status put_then_signal(const npushmem_put_signal& op, Completion completion, const WaitFunction* waiter);
-    // `first`: an earlier failure.
-    Status finish_quiet(Links pending, Status first, const WaitFunction* waiter);
-    [[nodiscard]] Status not_complete(const Links& pending, const Status& waited) const;
-    // Both with the lock held.
-    void poll_quiets(Links& pending, Status& first);
-    Code poll_quiet(Link& link, Status& first);
-    Status events();
 
     RemotePeers& peers_;
-    std::mutex lock_;
-    std::deque<Link> links_;    // a deque: addresses stay valid
-    std::vector<Link*> by_pe_;  // null: unused
-    Links outstanding_;
-    // Staging of failed or timed-out requests, which the transport may still access until the queues are closed.
+    FetchResults fetch_results_;
+    std::mutex staging_lock_;
+    // Staging of failed or timed-out requests. Under staging_lock_.
     std::vector<std::vector<std::byte>> abandoned_staging_;
-    // Results of fetches that complete at once arrive here. The word of a failed fetch stays allocated.
-    std::deque<std::uint64_t> fetch_results_;
-    std::vector<std::uint64_t*> free_fetch_results_;
-    std::atomic<std::uint64_t*> spare_fetch_result_{nullptr};  // released last and not reused yet: reuse needs no lock
-    std::uint64_t transports_ = 0;                             // transports of the links, one bit each
+    RemoteContext context_;  // last: until its queues are closed, the transport may access the memory above
 };
 
 }  // namespace npushmem
