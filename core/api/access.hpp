@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/api/library.hpp"
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem.h"
 
 namespace npushmem::api {

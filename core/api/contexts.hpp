@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/liveness.hpp"
-#include "core/ops/fast_map.hpp"
+#include "core/map/fast_map.hpp"
 #include "npushmem/handles.h"
 #include "npushmem/plugin/status.hpp"
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/base/blocks.hpp"
 #include "core/coll/cache_line_exchange.hpp"
+#include "core/map/strided_blocks.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::coll {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "core/npu/wait_policies.hpp"
+#include "core/remote/npu_remote.hpp"
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/kernel_records.hpp"
-#include "core/runtime/npu_remote.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem {

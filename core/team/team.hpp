@@ -13,8 +13,8 @@
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/tuning.hpp"
 #include "core/coll/group.hpp"
+#include "core/map/fast_map.hpp"
 #include "core/memory/control_block.hpp"
-#include "core/ops/fast_map.hpp"
 #include "core/team/team_barrier.hpp"
 
 namespace npushmem {

@@ -16,7 +16,7 @@
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
 #include "core/memory/control_block.hpp"
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

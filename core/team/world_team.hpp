@@ -10,10 +10,10 @@
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
 #include "core/coll/barrier/tuning.hpp"
+#include "core/map/fast_map.hpp"
 #include "core/map/host_layout.hpp"
 #include "core/memory/symmetric_heap.hpp"
-#include "core/ops/fast_map.hpp"
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 #include "core/team/team_barrier.hpp"
 
 namespace npushmem {

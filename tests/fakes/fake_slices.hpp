@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ops/remote_peers.hpp"
+#include "core/remote/remote_peers.hpp"
 #include "tests/fakes/array_fabric.hpp"
 #include "tests/fakes/fake_os.hpp"
 #include "tests/fakes/fake_transport.hpp"

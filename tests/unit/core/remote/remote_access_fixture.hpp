@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ops/remote_access.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem/plugin/local_atomic.hpp"
 #include "tests/fakes/fake_os.hpp"
 #include "tests/fakes/mocks.hpp"
@@ -54,6 +54,41 @@ protected:
     WaitCounters counters;
     Waiter waiter{choose_wait_budget({1, 2}), os, counters};
     std::optional<RemotePeers> peers;
+};
+
+// PE 0 of two.
+class RemoteAccessTest : public RemoteAccessFixture {
+protected:
+    RemoteAccessTest() : RemoteAccessFixture(2) {}
+
+    void reach_with(std::uint64_t capabilities, std::uint32_t atomics = all_atomics) {
+        build_map({capabilities, atomics, atomics, "mock"});
+        access.emplace(*peers);
+    }
+
+    void expect_meeting() {
+        using ::testing::_;
+        using ::testing::Field;
+        using ::testing::Return;
+        EXPECT_CALL(transport, connect(Field(&npushmem_peer::pe, 1))).WillOnce(Return(Status{}));
+        EXPECT_CALL(transport, import_memory(1, _)).WillOnce(Return(std::uint64_t{77}));
+        EXPECT_CALL(transport, create_queue()).WillOnce(Return(std::uint64_t{9}));
+    }
+
+    void expect_parting() {
+        using ::testing::Return;
+        EXPECT_CALL(transport, destroy_queue(9)).WillOnce(Return(Code::ok));
+        EXPECT_CALL(transport, release_memory(77)).WillOnce(Return(Code::ok));
+    }
+
+    // The end of the context, then of the job.
+    void end() {
+        access.reset();
+        peers.reset();
+    }
+
+    std::optional<RemoteAccess> access;
+    long value = 5;
 };
 
 }  // namespace npushmem

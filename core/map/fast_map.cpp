@@ -1,4 +1,4 @@
-#include "core/ops/fast_map.hpp"
+#include "core/map/fast_map.hpp"
 
 #include <cstring>
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/ops/fast_map.hpp"
+#include "core/map/fast_map.hpp"
 
 namespace npushmem {
 

@@ -6,15 +6,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "core/base/parking.hpp"
 #include "core/base/wait.hpp"
-#include "core/proxy/request.hpp"
-#include "core/proxy/request_queue.hpp"
+#include "core/remote/request.hpp"
+#include "core/remote/request_queue.hpp"
 
 namespace npushmem::proxy {
 
@@ -22,7 +21,7 @@ namespace npushmem::proxy {
 class Worker {
 public:
     // `peers` outlives this.
-    explicit Worker(RemotePeers& peers) : peers_(peers) {}
+    explicit Worker(RemotePeers& peers) : peers_(peers), queues_(peers) {}
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
     // Closes the queues; cancels outstanding operations.
@@ -38,21 +37,17 @@ public:
     void abort(const Status& why);
 
 private:
-    Result<RequestQueue*> queue_of(int pe);
     void activate(RequestQueue& queue);
     void accept_fence(const Request& request);
     void accept_quiet(Request& request);
     static void reject(const Request& request, Status why);
     // Completes quiets whose PEs are all complete.
     bool answer_quiets();
-    // Returns the first asynchronous error of the used transports.
-    Status events();
 
     RemotePeers& peers_;
-    std::map<int, std::unique_ptr<RequestQueue>> queues_;  // by PE
-    std::vector<RequestQueue*> active_;                    // the queues that are not idle
+    QueueTable<RequestQueue> queues_;
+    std::vector<RequestQueue*> active_;  // the queues that are not idle
     std::vector<std::shared_ptr<QuietRequest>> quiets_;
-    std::uint64_t transports_ = 0;  // transports of the queues, one bit each
 };
 
 class Proxy {

@@ -1,4 +1,4 @@
-#include "core/ops/remote_peers.hpp"
+#include "core/remote/remote_peers.hpp"
 
 #include <fmt/core.h>
 
@@ -77,13 +77,17 @@ Status RemotePeers::progress() {
     return first;
 }
 
-Status RemotePeers::event_of(int transport) {
+Status RemotePeers::events_of(std::uint64_t transports) {
+    if (transports == 0) return {};
     const std::lock_guard guard(progress_lock_);
-    return next_event(named(transport));
+    Status first;
+    for (int transport = 0; transports >> transport != 0 && first.ok(); ++transport)
+        if ((transports >> transport & 1U) != 0) first = next_event(named(transport));
+    return first;
 }
 
 Status RemotePeers::failure_of(const Link& link, const char* what, Code code) {
-    Status event = event_of(link.transport);
+    Status event = events_of(std::uint64_t{1} << link.transport);
     if (!event.ok()) return event;
     return {code, fmt::format("transport {}: {} to PE {} failed: {}", named(link.transport).name, what, link.pe,
                               name_of(code))};

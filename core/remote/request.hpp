@@ -75,6 +75,18 @@ struct Request {
     static constexpr std::size_t max_inline_bytes = 64;
 
     [[nodiscard]] int pe() const { return kind == Kind::atomic ? atomic.pe : transfer.data.pe; }
+    // In messages.
+    [[nodiscard]] const char* name() const {
+        switch (kind) {
+            case Kind::put: return "a put";
+            case Kind::get: return "a get";
+            case Kind::put_signal: return "a put with signal";
+            case Kind::atomic: return "an atomic";
+            case Kind::fence: return "a fence";
+            case Kind::quiet: return "quiet";
+        }
+        return "";
+    }
     // Only for sources of at most max_inline_bytes.
     void copy_inline(const void* source) {
         if (transfer.data.bytes > 0) std::memcpy(inline_data.data(), source, transfer.data.bytes);

@@ -4,8 +4,8 @@
 #include <memory>
 #include <mutex>
 
-#include "core/ops/remote_access.hpp"
-#include "core/proxy/proxy.hpp"
+#include "core/remote/proxy.hpp"
+#include "core/remote/remote_access.hpp"
 #include "npushmem/npu/remote_operations.hpp"
 
 namespace npushmem {
@@ -101,19 +101,15 @@ private:
     using RequesterState = proxy::RequesterState;
     using Request = proxy::Request;
     struct Core;
-    // The names of the request and its target PE in messages.
-    struct RequestLabel {
-        const char* what;
-        int pe = -1;
-    };
 
     Result<proxy::Proxy*> proxy();
     static Core& core_of(npu::RemoteWait& wait);
     // Passes the request to the proxy and does not wait for its end.
-    Status post(Request& request, const RequestLabel& label, npu::RemoteWait& wait);
-    // Passes the request to the proxy and waits for its end. `*value` receives the value of the reply.
-    Status call(Request& request, const RequestLabel& label, npu::RemoteWait& wait, std::uint64_t* value = nullptr);
-    Status send_data(Request& request, const RequestLabel& label, npu::RemoteWait& wait);
+    Status post(Request& request, npu::RemoteWait& wait);
+    // Passes the request to the proxy and waits for its end. The wait fails when `pe` dies; -1: when any PE does.
+    // `*value` receives the value of the reply.
+    Status call(Request& request, int pe, npu::RemoteWait& wait, std::uint64_t* value = nullptr);
+    Status send_data(Request& request, npu::RemoteWait& wait);
     Status enqueue(Request& request, Core& core, npu::RemoteWait& wait);
 
     RemotePeers& peers_;

@@ -1,4 +1,4 @@
-#include "core/runtime/npu_remote.hpp"
+#include "core/remote/npu_remote.hpp"
 
 #include <fmt/format.h>
 
@@ -107,19 +107,21 @@ Status NpuProxied::enqueue(Request& request, Core& core, npu::RemoteWait& wait) 
     return waited;
 }
 
-Status NpuProxied::post(Request& request, const RequestLabel& label, npu::RemoteWait& wait) {
+Status NpuProxied::post(Request& request, npu::RemoteWait& wait) {
     Core& core = core_of(wait);
     if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
-    return enqueue(request, core, wait).within(label.what);
+    const char* const what = request.name();
+    return enqueue(request, core, wait).within(what);
 }
 
-Status NpuProxied::call(Request& request, const RequestLabel& label, npu::RemoteWait& wait, std::uint64_t* value) {
+Status NpuProxied::call(Request& request, int pe, npu::RemoteWait& wait, std::uint64_t* value) {
     Core& core = core_of(wait);
     if (Status failed = core.requester->take_failure(); !failed.ok()) return failed;
     const std::uint64_t number = request.number = core.posted + 1;
-    if (Status queued = enqueue(request, core, wait); !queued.ok()) return queued.within(label.what);
+    const char* const what = request.name();
+    if (Status queued = enqueue(request, core, wait); !queued.ok()) return queued.within(what);
     const std::shared_ptr<RequesterState> requester = core.requester;
-    Status waited = wait.until([&] { return requester->answered(number); }, label.what, label.pe);
+    Status waited = wait.until([&] { return requester->answered(number); }, what, pe);
     if (!waited.ok()) {
         core.reset();
         return waited;
@@ -128,10 +130,10 @@ Status NpuProxied::call(Request& request, const RequestLabel& label, npu::Remote
     return requester->answer();
 }
 
-Status NpuProxied::send_data(Request& request, const RequestLabel& label, npu::RemoteWait& wait) {
-    if (request.transfer.data.bytes > Request::max_inline_bytes) return call(request, label, wait);
+Status NpuProxied::send_data(Request& request, npu::RemoteWait& wait) {
+    if (request.transfer.data.bytes > Request::max_inline_bytes) return call(request, request.pe(), wait);
     request.copy_inline(request.transfer.data.local);
-    return post(request, label, wait);
+    return post(request, wait);
 }
 
 Status NpuProxied::put(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
@@ -140,7 +142,7 @@ Status NpuProxied::put(void* target, const void* source, std::size_t bytes, int 
     request.kind = Request::Kind::put;
     // The table uses one structure for both directions; a put does not write to `local`.
     request.transfer.data = {pe, 0, 0, offset_of(target), const_cast<void*>(source), bytes};
-    return send_data(request, {"a put", pe}, wait);
+    return send_data(request, wait);
 }
 
 Status NpuProxied::get(void* target, const void* source, std::size_t bytes, int pe, npu::RemoteWait& wait) {
@@ -148,7 +150,7 @@ Status NpuProxied::get(void* target, const void* source, std::size_t bytes, int 
     Request request;
     request.kind = Request::Kind::get;
     request.transfer.data = {pe, 0, 0, offset_of(source), target, bytes};
-    return call(request, {"a get", pe}, wait);
+    return call(request, pe, wait);
 }
 
 Status NpuProxied::put_signal(void* target, const void* source, std::size_t bytes, std::uint64_t* signal,
@@ -164,7 +166,7 @@ Status NpuProxied::put_signal(void* target, const void* source, std::size_t byte
                         value,
                         NPUSHMEM_SIGNAL_SET,
                         0};
-    return send_data(request, {"a put with signal", pe}, wait);
+    return send_data(request, wait);
 }
 
 Status NpuProxied::atomic(const npu::RemoteAtomic& operation, std::uint64_t* before, int pe, npu::RemoteWait& wait) {
@@ -172,21 +174,20 @@ Status NpuProxied::atomic(const npu::RemoteAtomic& operation, std::uint64_t* bef
     Request request;
     request.kind = Request::Kind::atomic;
     request.atomic = as_transport_atomic(operation, pe);
-    const RequestLabel label{"an atomic", pe};
-    return fetches(operation.kind) ? call(request, label, wait, before) : post(request, label, wait);
+    return fetches(operation.kind) ? call(request, pe, wait, before) : post(request, wait);
 }
 
 Status NpuProxied::fence(npu::RemoteWait& wait) {
     Request request;
     request.kind = Request::Kind::fence;
-    return post(request, {"a fence"}, wait);
+    return post(request, wait);
 }
 
 Status NpuProxied::quiet(npu::RemoteWait& wait) {
     Request request;
     request.kind = Request::Kind::quiet;
     Core& core = core_of(wait);
-    Status done = call(request, {"quiet", core.target}, wait);
+    Status done = call(request, core.target, wait);
     if (!done.ok()) return done;
     core.target = -1;
     core.has_target = false;

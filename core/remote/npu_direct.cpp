@@ -1,4 +1,4 @@
-#include "core/runtime/npu_remote.hpp"
+#include "core/remote/npu_remote.hpp"
 
 #include <algorithm>
 #include <array>

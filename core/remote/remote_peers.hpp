@@ -55,8 +55,8 @@ public:
     void progress_transports();
     // The same; returns the first asynchronous error, if any.
     Status progress();
-    // Returns the transport's next asynchronous error, if any.
-    Status event_of(int transport);
+    // Returns the first asynchronous error of these transports, one bit each, if any.
+    Status events_of(std::uint64_t transports);
     // Describes why `what` failed with `code` on a link, with the transport's own message if it has one.
     Status failure_of(const Link& link, const char* what, Code code);
     // Fails with Code::unsupported when the PE's transport does not support this operation.

@@ -1,5 +1,7 @@
-// Several contexts over the same peers: when each opens, uses and closes queues. Against MockTransport, because the
+// Contexts over the same peers: when each opens, uses, waits for and closes queues. Against MockTransport, because the
 // contract includes the calls that must not happen.
+#include "core/remote/remote_context.hpp"
+
 #include <gmock/gmock.h>
 
 #include <array>
@@ -7,7 +9,7 @@
 #include <future>
 #include <thread>
 
-#include "tests/unit/core/ops/remote_access_fixture.hpp"
+#include "tests/unit/core/remote/remote_access_fixture.hpp"
 
 namespace npushmem {
 namespace {
@@ -19,6 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::InSequence;
 using ::testing::Not;
 using ::testing::Return;
+using ::testing::StrictMock;
 using Completion = RemoteAccess::Completion;
 
 // PE 0 of three. Queues are numbered 1, 2, ... in order of creation.
@@ -214,6 +217,171 @@ TEST_F(ContextQueues, AreOpenedWhileAnotherOneCloses) {
     first.reset();
     EXPECT_TRUE(got.get().ok());
     open_ = 1;
+}
+
+// One context that waits: for room, for its tokens, and for progress.
+
+TEST_F(RemoteAccessTest, BackPressureIsRepeatedUntilThereIsRoom) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
+    end();
+}
+
+TEST_F(RemoteAccessTest, ABlockingCallWaitsForItsToken) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, get(_, _, ::testing::NotNull()))
+        .WillOnce([](std::uint64_t, const npushmem_rma&, std::uint64_t* token) {
+            *token = 3;
+            return Code::ok;
+        });
+    EXPECT_CALL(transport, test(9, 3)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::local).ok());
+    end();
+}
+
+TEST_F(RemoteAccessTest, ADeferredCallUsesNoToken) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, get(_, _, ::testing::IsNull())).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
+    EXPECT_TRUE(access->get(1, 0, &value, sizeof value, Completion::deferred).ok());
+    EXPECT_TRUE(access->quiet().ok());
+    end();
+}
+
+TEST_F(RemoteAccessTest, AsynchronousErrorsAreDeliveredByQuiet) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _)).WillOnce(Return(Code::ok));
+    EXPECT_CALL(transport, quiet(9)).WillOnce(Return(Code::ok));
+    ASSERT_TRUE(access->put(1, 0, &value, 8, Completion::deferred).ok());
+    EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
+        event.code = NPUSHMEM_E_PEER_DEAD;
+        (void)std::string("PE 1 is gone").copy(event.message, sizeof event.message);
+        return Code::ok;
+    });
+    const Status failed = access->quiet();
+    EXPECT_EQ(failed.code(), Code::peer_dead);
+    EXPECT_THAT(failed.message(), HasSubstr("PE 1 is gone"));
+    end();
+}
+
+TEST_F(RemoteAccessTest, AFullTransportTimesOut) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly(Return(Code::again));
+    const Status failed = access->put(1, 0, &value, 8, Completion::local);
+    EXPECT_EQ(failed.code(), Code::timeout);
+    EXPECT_THAT(failed.message(), HasSubstr("a put"));
+    end();
+}
+
+// Does what another thread would do meanwhile, inside the wait: the lock must be free.
+TEST_F(RemoteAccessTest, OtherThreadsProceedWhileOneWaits) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    bool room = false;
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        return room ? Code::ok : Code::again;
+    });
+    EXPECT_CALL(transport, get(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        room = true;
+        return Code::ok;
+    });
+    long other = 0;
+    os.on_yield = os.on_sleep = [&] {
+        std::thread thread([&] { EXPECT_TRUE(access->get(1, 0, &other, sizeof other, Completion::local).ok()); });
+        thread.join();
+    };
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::local).ok());
+    end();
+}
+
+// A peer of one transport may need progress of our other transport before it makes room.
+TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
+    StrictMock<MockTransport> near;
+    ON_CALL(near, reach(_)).WillByDefault([](const npushmem_peer& peer) {
+        return peer.pe == 0 ? Reach{everything, all_atomics, all_atomics, "near"} : Reach{0, 0, 0, "far"};
+    });
+    EXPECT_CALL(near, reach(_)).Times(2);
+    named.insert(named.begin(), {"near", &near});
+    ON_CALL(transport, reach(_)).WillByDefault(Return(Reach{everything, all_atomics, all_atomics, "mock"}));
+    EXPECT_CALL(transport, reach(_));
+    auto built = TransportMap::build(named, layout, 0, peer_of);
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    map.emplace(std::move(built).value());
+    peers.emplace(named, *map, PeerDirectory{peer_of, [this](int, int) { return std::span<const std::byte>(handle); }},
+                  waiter, Duration{1'000'000'000});
+    access.emplace(*peers);
+    expect_meeting();
+    expect_parting();
+    bool room = false;
+    EXPECT_CALL(near, progress()).WillRepeatedly([&] {
+        room = true;
+        return Code::ok;
+    });
+    EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::again));
+    EXPECT_CALL(transport, put(_, _, _)).WillRepeatedly([&](std::uint64_t, const npushmem_rma&, std::uint64_t*) {
+        return room ? Code::ok : Code::again;
+    });
+    EXPECT_TRUE(access->put(1, 0, &value, sizeof value, Completion::deferred).ok());
+    end();
+}
+
+// A quiet would take the failure from the caller that polls the token.
+TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    int quiets = 0;
+    EXPECT_CALL(transport, get(_, _, ::testing::NotNull()))
+        .WillOnce(::testing::DoAll(::testing::SetArgPointee<2>(5), Return(Code::ok)));
+    EXPECT_CALL(transport, test(9, 5)).WillOnce(Return(Code::again)).WillOnce(Return(Code::range));
+    EXPECT_CALL(transport, quiet(9)).WillRepeatedly([&] {
+        ++quiets;
+        return Code::ok;
+    });
+    const RemoteAccess::WaitFunction impatient = [](const std::function<bool()>& ready, const WaitFor&) {
+        return ready() ? Status{} : Status{Code::timeout, "at once"};
+    };
+    const RemoteAccess::WaitFunction waits = [&](const std::function<bool()>& ready, const WaitFor&) {
+        while (!ready()) EXPECT_EQ(access->quiet(&impatient).code(), Code::timeout);
+        return Status{};
+    };
+    EXPECT_EQ(access->get(1, 0, &value, sizeof value, Completion::local, &waits).code(), Code::range);
+    EXPECT_EQ(quiets, 0);
+    EXPECT_TRUE(access->quiet().ok());
+    EXPECT_EQ(quiets, 1);
+    end();
+}
+
+TEST_F(RemoteAccessTest, RetriesAKnownPeWithoutRoom) {
+    reach_with(everything);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, progress()).WillRepeatedly(Return(Code::ok));
+    EXPECT_CALL(transport, put(9, _, _))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::again))
+        .WillOnce(Return(Code::ok))
+        .WillOnce(Return(Code::range));
+    const auto put = [&] { return access->put(1, 0, &value, sizeof value, Completion::deferred).code(); };
+    EXPECT_EQ(put(), Code::ok);
+    EXPECT_EQ(put(), Code::ok);
+    EXPECT_EQ(put(), Code::range);
+    end();
 }
 
 }  // namespace

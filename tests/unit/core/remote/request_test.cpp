@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/proxy/request.hpp"
+#include "core/remote/request.hpp"
 
 namespace npushmem::proxy {
 

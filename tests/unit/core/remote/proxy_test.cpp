@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include "core/proxy/proxy.hpp"
+#include "core/remote/proxy.hpp"
 #include "tests/fakes/fake_slices.hpp"
-#include "tests/unit/core/ops/remote_access_fixture.hpp"
-#include "tests/unit/core/proxy/requests.hpp"
+#include "tests/unit/core/remote/remote_access_fixture.hpp"
+#include "tests/unit/core/remote/requests.hpp"
 
 namespace npushmem::proxy {
 

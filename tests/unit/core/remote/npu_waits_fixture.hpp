@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "core/runtime/npu_remote.hpp"
+#include "core/remote/npu_remote.hpp"
 #include "tests/fakes/thread_remote_wait.hpp"
-#include "tests/unit/core/ops/remote_access_fixture.hpp"
+#include "tests/unit/core/remote/remote_access_fixture.hpp"
 
 namespace npushmem {
 

@@ -1,5 +1,5 @@
 // The emulated NPU's two modes for PEs that are not mapped: kernels get the same results in both.
-#include "core/runtime/npu_remote.hpp"
+#include "core/remote/npu_remote.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/runtime/remote_transport.hpp"
 #include "tests/fakes/fake_slices.hpp"
-#include "tests/unit/core/runtime/npu_waits_fixture.hpp"
+#include "tests/unit/core/remote/npu_waits_fixture.hpp"
 
 namespace npushmem {
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/ops/remote_peers.hpp"
-#include "core/proxy/request.hpp"
+#include "core/remote/remote_queue.hpp"
+#include "core/remote/request.hpp"
 
 namespace npushmem::proxy {
 
@@ -16,11 +16,11 @@ namespace npushmem::proxy {
 class RequestQueue {
 public:
     // Owns `link` and closes it. `peers` outlives this.
-    RequestQueue(RemotePeers& peers, const RemotePeers::Link& link) : peers_(peers), link_(link) {}
+    RequestQueue(RemotePeers& peers, const RemotePeers::Link& link) : queue_(peers, link) {}
     RequestQueue(const RequestQueue&) = delete;
     RequestQueue& operator=(const RequestQueue&) = delete;
     // Cancels outstanding operations.
-    ~RequestQueue() { peers_.close(link_); }
+    ~RequestQueue() = default;
 
     // Appends a request to this PE.
     void append(Request request);
@@ -36,15 +36,10 @@ public:
     // Fails all waiting requests with this status; posts no more. The requests' memory stays allocated.
     void abort(const Status& why);
 
-    [[nodiscard]] bool outstanding() const { return completed_ != appended_; }
-    [[nodiscard]] int transport() const { return link_.transport; }
-
 private:
-    // The next step of a request.
-    enum class Step : unsigned char { fence, operation, fence_of_signal, signal };
     struct Entry {
         Request request;
-        Step step = Step::operation;
+        RemoteQueue::PutSignalProgress progress;  // of a put with signal
         std::uint64_t token = 0;
         std::uint64_t result = 0;  // fetched by an atomic; 32-bit operations write only the lower half
     };
@@ -54,14 +49,13 @@ private:
         std::shared_ptr<QuietRequest> wait;
     };
 
-    [[nodiscard]] Transport& transport_itself() const { return *peers_.named(link_.transport).transport; }
+    [[nodiscard]] bool outstanding() const { return completed_ != appended_; }
     bool post_some();
-    // Returns Code::again when the transport does not accept it yet.
+    // Returns Code::again when the transport does not accept it yet; continues it at the next call.
     Code post(Entry& entry);
-    Code post_fence();
-    Code post_operation(Entry& entry);
-    Code post_signal(const Entry& entry);
     bool test_some();
+    // The outcome of a request whose post or test returned `code`.
+    [[nodiscard]] Status outcome_of(const Entry& entry, Code code) const;
     bool poll_quiet();
     void end(Entries& from, Entries::iterator entry, Status outcome);
     static void report(PendingQuiet& pending, const Status& outcome);
@@ -70,8 +64,6 @@ private:
     // there.
     void report_update_failure(const Status& failure);
 
-    RemotePeers& peers_;
-    RemotePeers::Link link_;
     Entries to_post_;
     Entries in_flight_;  // oldest first
     Entries spare_;
@@ -82,7 +74,7 @@ private:
     std::uint64_t appended_ = 0;
     std::uint64_t posted_ = 0;
     std::uint64_t completed_ = 0;  // number of requests complete at the last quiet
-    bool unfenced_ = false;        // operations were posted since the last fence, which the next one could overtake
+    RemoteQueue queue_;            // last: until it is closed, the transport may access the memory of requests
 };
 
 }  // namespace npushmem::proxy

@@ -1,4 +1,4 @@
-#include "core/proxy/request_queue.hpp"
+#include "core/remote/request_queue.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -10,18 +10,6 @@ namespace {
 constexpr std::uint64_t max_ahead_of_quiet = 64;
 // Tokens polled in one call; each poll may drive the transport.
 constexpr int max_tests = 8;
-
-const char* name_of(Request::Kind kind) {
-    switch (kind) {
-        case Request::Kind::put: return "a put";
-        case Request::Kind::get: return "a get";
-        case Request::Kind::put_signal: return "a put with signal";
-        case Request::Kind::atomic: return "an atomic";
-        case Request::Kind::fence: return "a fence";
-        case Request::Kind::quiet: return "quiet";
-    }
-    return "";
-}
 
 // Signals and modifying atomics follow all earlier puts to that PE.
 bool comes_after_puts(const Request& request) {
@@ -41,10 +29,9 @@ void RequestQueue::append(Request request) {
     to_post_.splice(to_post_.end(), spare_, spare_.begin());
     Entry& entry = to_post_.back();
     entry.request = std::move(request);
-    entry.step = comes_after_puts(entry.request) ? Step::fence : Step::operation;
+    entry.progress = {};
     entry.token = entry.result = 0;
     Request& mine = entry.request;
-    mine.transfer.data.remote = mine.transfer.signal_remote = mine.atomic.remote = link_.remote;
     if (mine.has_inline_data) mine.transfer.data.local = mine.inline_data.data();
     ++appended_;
 }
@@ -83,66 +70,30 @@ bool RequestQueue::post_some() {
             in_flight_.splice(in_flight_.end(), to_post_, to_post_.begin());
             continue;
         }
-        end(to_post_, to_post_.begin(),
-            code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(entry.request.kind), code));
+        end(to_post_, to_post_.begin(), outcome_of(entry, code));
     }
     return happened;
 }
 
-Code RequestQueue::post_fence() {
-    const Code code = unfenced_ ? transport_itself().fence(link_.queue) : Code::ok;
-    if (code == Code::ok) unfenced_ = false;
-    return code;
-}
-
-// A request that the transport does not accept continues here next time.
 Code RequestQueue::post(Entry& entry) {
-    if (entry.step == Step::fence) {
-        const Code fenced = post_fence();
-        if (fenced != Code::ok || entry.request.kind == Request::Kind::fence) return fenced;
-        entry.step = Step::operation;
-    }
-    if (entry.step == Step::operation) {
-        const Code code = post_operation(entry);
-        if (code != Code::ok) return code;
-        unfenced_ = unfenced_ || updates(entry.request);
-        const bool whole =
-            entry.request.kind != Request::Kind::put_signal || peers_.reach(link_.pe).has(NPUSHMEM_CAP_PUT_SIGNAL);
-        if (whole) return Code::ok;
-        entry.step = Step::fence_of_signal;
-    }
-    if (entry.step == Step::fence_of_signal) {
-        if (const Code fenced = post_fence(); fenced != Code::ok) return fenced;
-        entry.step = Step::signal;
-    }
-    unfenced_ = true;
-    return post_signal(entry);
-}
-
-Code RequestQueue::post_operation(Entry& entry) {
-    Transport& transport = transport_itself();
-    const Request& request = entry.request;
+    Request& request = entry.request;
+    if (comes_after_puts(request))
+        if (const Code fenced = queue_.fence(); fenced != Code::ok) return fenced;
     switch (request.kind) {
-        case Request::Kind::get: return transport.get(link_.queue, request.transfer.data, &entry.token);
-        case Request::Kind::atomic: {
-            npushmem_atomic op = request.atomic;
-            op.result = request.number != 0 ? &entry.result : nullptr;
-            return transport.atomic(link_.queue, op, request.number != 0 ? &entry.token : nullptr);
-        }
-        case Request::Kind::put_signal:
-            if (peers_.reach(link_.pe).has(NPUSHMEM_CAP_PUT_SIGNAL))
-                return transport.put_signal(link_.queue, request.transfer, &entry.token);
-            [[fallthrough]];
-        default: return transport.put(link_.queue, request.transfer.data, &entry.token);
+        case Request::Kind::put: return queue_.put(request.transfer.data, &entry.token);
+        case Request::Kind::get: return queue_.get(request.transfer.data, &entry.token);
+        case Request::Kind::put_signal: return queue_.put_signal(request.transfer, entry.progress, &entry.token);
+        case Request::Kind::atomic:
+            request.atomic.result = request.number != 0 ? &entry.result : nullptr;
+            return queue_.atomic(request.atomic, request.number != 0 ? &entry.token : nullptr);
+        case Request::Kind::fence:
+        case Request::Kind::quiet: break;
     }
+    return Code::ok;
 }
 
-Code RequestQueue::post_signal(const Entry& entry) {
-    const npushmem_put_signal& op = entry.request.transfer;
-    const auto operation =
-        static_cast<std::uint8_t>(op.operation == NPUSHMEM_SIGNAL_ADD ? NPUSHMEM_ATOMIC_ADD : NPUSHMEM_ATOMIC_SET);
-    const npushmem_atomic update{link_.pe, operation, 8, 0, op.signal_remote, op.signal_offset, op.signal, 0, nullptr};
-    return transport_itself().atomic(link_.queue, update, nullptr);
+Status RequestQueue::outcome_of(const Entry& entry, Code code) const {
+    return code == Code::ok ? Status{} : queue_.failure_of(entry.request.name(), code);
 }
 
 // Polls the oldest request and others in turn: unpolled ones move to the front for the next call.
@@ -151,11 +102,10 @@ bool RequestQueue::test_some() {
     auto entry = in_flight_.begin();
     for (int tests = 0; tests < max_tests && entry != in_flight_.end(); ++tests) {
         const auto next = std::next(entry);
-        const Code code = transport_itself().test(link_.queue, entry->token);
+        const Code code = queue_.test(entry->token);
         if (code != Code::again) {
             happened = true;
-            end(in_flight_, entry,
-                code == Code::ok ? Status{} : peers_.failure_of(link_, name_of(entry->request.kind), code));
+            end(in_flight_, entry, outcome_of(*entry, code));
         }
         entry = next;
     }
@@ -164,17 +114,15 @@ bool RequestQueue::test_some() {
     return happened;
 }
 
-// A quiet collects the failures of all operations that it finds complete, so it runs only when no token is left to
-// poll.
 bool RequestQueue::poll_quiet() {
-    if (quiets_.empty() || !in_flight_.empty() || posted_ < quiets_.front().appended) return false;
-    const Code code = transport_itself().quiet(link_.queue);
+    if (quiets_.empty() || posted_ < quiets_.front().appended) return false;
+    const Code code = queue_.quiet();
     if (code == Code::again) return false;
     Status outcome;
     if (code == Code::ok) {
         completed_ = posted_;
     } else {
-        outcome = peers_.failure_of(link_, "quiet", code);
+        outcome = queue_.failure_of("quiet", code);
         report_update_failure(outcome);
     }
     updaters_.clear();

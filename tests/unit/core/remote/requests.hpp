@@ -1,7 +1,7 @@
 // Requests for tests of the proxy.
 #pragma once
 
-#include "core/proxy/request.hpp"
+#include "core/remote/request.hpp"
 
 namespace npushmem::proxy {
 

@@ -1,0 +1,127 @@
+#include "core/remote/remote_context.hpp"
+
+#include <fmt/ranges.h>
+
+#include <utility>
+
+namespace npushmem {
+
+namespace {
+
+// Keeps the first failure in `first`.
+Code poll_quiet(RemoteQueue& queue, Status& first) {
+    const Code code = queue.quiet();
+    if (code != Code::ok && code != Code::again && first.ok()) first = queue.failure_of("quiet", code);
+    return code;
+}
+
+Status not_complete(std::span<RemoteQueue* const> pending, const Status& waited) {
+    std::vector<int> open;
+    for (const RemoteQueue* queue : pending) open.push_back(queue->pe());
+    return Status{waited.code(), fmt::format("{}; not complete: PE {}", waited.message(), fmt::join(open, ", "))}
+        .within(fmt::format("transport {}", pending[0]->transport_name()));
+}
+
+}  // namespace
+
+Result<RemoteQueue*> RemoteContext::find_or_open(int pe) {
+    const std::lock_guard guard(lock_);
+    return queues_.find_or_open(pe);
+}
+
+Status RemoteContext::await(RemoteQueue& queue, const char* what, const WaitFunction* waiter, std::uint64_t token) {
+    Code code = Code::again;
+    Status done = repeat(queue, what, waiter, [&] { return code = queue.test(token); });
+    if (code != Code::again) return done;
+    const std::lock_guard guard(lock_);
+    queue.abandon_token();
+    return done;
+}
+
+// Returns the first asynchronous error of the transports that this context has used.
+Status RemoteContext::events() {
+    std::uint64_t used = 0;
+    {
+        const std::lock_guard guard(lock_);
+        used = queues_.transports();
+    }
+    return peers_.events_of(used);
+}
+
+// A queue without posts since its last quiet needs no fence.
+Status RemoteContext::fence(const WaitFunction* waiter) {
+    Queues posted;
+    {
+        const std::lock_guard guard(lock_);
+        posted = outstanding_;
+    }
+    Status first;
+    for (RemoteQueue* queue : posted) {
+        Status done = repeat(*queue, "a fence", waiter, [queue] { return queue->fence(); });
+        if (first.ok()) first = std::move(done);
+    }
+    Status event = events();
+    return first.ok() ? event : first;
+}
+
+Status RemoteContext::fence(int pe, const WaitFunction* waiter) {
+    RemoteQueue* queue = nullptr;
+    {
+        const std::lock_guard guard(lock_);
+        queue = queues_.find(pe);
+        if (queue == nullptr || !queue->outstanding()) return {};
+    }
+    return repeat(*queue, "a fence", waiter, [queue] { return queue->fence(); });
+}
+
+Status RemoteContext::quiet(const WaitFunction* waiter) {
+    Queues pending;
+    Status first;
+    {
+        const std::lock_guard guard(lock_);
+        std::erase_if(outstanding_, [&](RemoteQueue* queue) {
+            const Code code = poll_quiet(*queue, first);
+            if (code == Code::again) pending.push_back(queue);
+            return code == Code::ok;
+        });
+    }
+    return finish_quiet(std::move(pending), std::move(first), waiter);
+}
+
+Status RemoteContext::quiet(std::span<const int> pes, const WaitFunction* waiter) {
+    Queues chosen;
+    {
+        const std::lock_guard guard(lock_);
+        for (const int pe : pes) {
+            RemoteQueue* const used = queues_.find(pe);
+            if (used != nullptr && used->outstanding()) chosen.push_back(used);
+        }
+    }
+    return finish_quiet(std::move(chosen), {}, waiter);
+}
+
+// Polls all PEs together, so that many PEs take no longer than the slowest. A PE is complete once its queue has been:
+// operations that other threads post meanwhile do not count.
+Status RemoteContext::finish_quiet(Queues pending, Status first, const WaitFunction* waiter) {
+    const auto completed = [&] {
+        {
+            const std::lock_guard guard(lock_);
+            poll_quiets(pending, first);
+        }
+        if (!pending.empty()) peers_.progress_transports();
+        return pending.empty();
+    };
+    const PeRange needed = pending.size() == 1 ? PeRange::one(pending[0]->pe()) : PeRange{};
+    const Status waited = pending.empty() ? Status{} : wait(completed, {"quiet", needed, peers_.timeout()}, waiter);
+    if (!waited.ok() && first.ok()) first = pending.empty() ? waited : not_complete(pending, waited);
+    Status event = events();
+    return first.ok() ? event : first;
+}
+
+// Removes complete and failed queues from `pending`.
+void RemoteContext::poll_quiets(Queues& pending, Status& first) {
+    std::erase_if(pending, [&](RemoteQueue* queue) { return poll_quiet(*queue, first) != Code::again; });
+    std::erase_if(outstanding_, [](const RemoteQueue* queue) { return !queue->outstanding(); });
+}
+
+}  // namespace npushmem
