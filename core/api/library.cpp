@@ -17,6 +17,7 @@
 #include "core/api/launcher_report.hpp"
 #include "core/base/parse.hpp"
 #include "core/runtime/plugin_sources.hpp"
+#include "core/runtime/startup.hpp"
 
 namespace npushmem::api {
 
@@ -123,7 +124,7 @@ void raise_thread_level(int requested) {
 Runtime* runtime_unnoted() { return library().current.load(std::memory_order_acquire); }
 Runtime* runtime() {
     Runtime* const up = runtime_unnoted();
-    if (up != nullptr) up->note_host_call();
+    if (up != nullptr) up->npu().note_host_call();
     return up;
 }
 
@@ -143,7 +144,9 @@ Status start_again(Library& lib, const StartRequest& request) {
     return {};
 }
 
-SymmetricGlobals* static_data() { return runtime_unnoted() != nullptr ? runtime_unnoted()->statics().data() : nullptr; }
+SymmetricGlobals* static_data() {
+    return runtime_unnoted() != nullptr ? runtime_unnoted()->slices().statics().data() : nullptr;
+}
 
 // The state that this thread's fork has prepared: another thread may end the library before the fork returns. A child
 // gets its own copy of the executable's variables, as of all memory that is not shared.
@@ -206,7 +209,7 @@ Status start_first(Library& lib, const StartRequest& request) {
     if (!config.ok()) return config.status();
     std::call_once(lib.fork_handlers_installed, install_fork_handlers);
     PluginSources sources;
-    auto started = Runtime::start(std::move(config).value(), sources, request);
+    auto started = start_runtime(std::move(config).value(), sources, request);
     if (!started.ok()) return started.status();
     lib.runtime = std::move(started).value();
     std::call_once(lib.exit_handler_installed, install_exit_handler);
@@ -234,12 +237,12 @@ std::string log_prefix_of(Library& lib) {
 namespace {
 
 void use_default_context(Runtime& up) {
-    default_context.map = up.fast_map();
+    default_context.map = up.slices().fast_map();
     disable_fast_paths(up, default_context.map);
     default_context.members = {0, 1, up.npes()};
     default_context.team = NPUSHMEM_TEAM_WORLD;
     default_context.state = Context::State::alive;
-    default_context.remote = &up.remote();
+    default_context.remote = &up.transports().remote();
 }
 
 }  // namespace
@@ -327,7 +330,7 @@ void log_failure(const Runtime* up, const Status& failure) {
 void apply_on_error(Runtime* up, const Status& failure, bool lost) {
     const std::string how = on_error_policy(up);
     if (how == "exit") {
-        if (up != nullptr) up->abort(failure.message());
+        if (up != nullptr) up->job().abort(failure.message());
         _exit(EXIT_FAILURE);
     }
     // Includes a malformed value: a job that it prevents from starting must not succeed. But a child of a PE has no
