@@ -73,7 +73,7 @@ std::optional<RemoteObject> unmapped_fast_path(const Context& context, const voi
     const std::uint64_t room = context.map.heap_bytes;
     if (bytes - 1 >= room || offset > room - bytes) return std::nullopt;
     const int pe = context.members.at(number);
-    if (up->mapped(pe, offset) != nullptr) return std::nullopt;
+    if (up->slices().mapped(pe, offset) != nullptr) return std::nullopt;
     return RemoteObject{pe, offset};
 }
 
@@ -92,8 +92,8 @@ void put(void* dest, const void* source, std::uint64_t bytes, int number, const 
         Status checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
         if (checked.ok() && pe == up.my_pe()) checked = check_no_overlap(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
-        const std::uint64_t offset = up.offset_of(dest);
-        if (void* target = up.mapped(pe, offset)) return copied(target, source, bytes);
+        const std::uint64_t offset = up.slices().offset_of(dest);
+        if (void* target = up.slices().mapped(pe, offset)) return copied(target, source, bytes);
         return context.remote->put(pe, offset, source, bytes, completion);
     });
 }
@@ -107,8 +107,8 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
         Status checked = check_transfer(up, source, dest, "source", "dest", bytes, pe);
         if (checked.ok() && pe == up.my_pe()) checked = check_no_overlap(up, dest, bytes, source, bytes);
         if (!checked.ok()) return checked;
-        const std::uint64_t offset = up.offset_of(source);
-        if (const void* target = up.mapped(pe, offset)) return copied(dest, target, bytes);
+        const std::uint64_t offset = up.slices().offset_of(source);
+        if (const void* target = up.slices().mapped(pe, offset)) return copied(dest, target, bytes);
         return context.remote->get(pe, offset, dest, bytes, completion);
     });
 }
@@ -118,8 +118,8 @@ void get(void* dest, const void* source, std::uint64_t bytes, int number, const 
 namespace {
 
 Status not_symmetric(const Runtime& runtime, const char* what, const void* object) {
-    const FastMap& map = runtime.fast_map();
-    const StaticVariables& statics = runtime.statics();
+    const FastMap& map = runtime.slices().fast_map();
+    const StaticVariables& statics = runtime.slices().statics();
     const std::string why = statics.reason_not_symmetric();
     return {Code::not_symmetric,
             fmt::format(
@@ -144,10 +144,10 @@ Status check_heap_range(const FastMap& map, const char* what, const void* object
 // pe -1: every PE.
 Status check_memory(const Runtime& runtime, const char* what, const void* object, std::uint64_t bytes, int pe) {
     if (object == nullptr) return {Code::argument, fmt::format("{} is NULL", what)};
-    const FastMap& map = runtime.fast_map();
+    const FastMap& map = runtime.slices().fast_map();
     const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - map.heap;
     if (offset < map.heap_bytes) return check_heap_range(map, what, object, bytes, map.heap_bytes - offset);
-    if (runtime.statics().holds(object)) return runtime.statics().check(what, object, bytes, pe);
+    if (runtime.slices().statics().holds(object)) return runtime.slices().statics().check(what, object, bytes, pe);
     return not_symmetric(runtime, what, object);
 }
 
@@ -195,8 +195,8 @@ void get_nbi_slow_path(void* dest, const void* source, std::uint64_t bytes, int 
 void put_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
                           StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        blocks.offset = up.offset_of(dest);
-        void* const target = up.mapped(pe, blocks.offset);
+        blocks.offset = up.slices().offset_of(dest);
+        void* const target = up.slices().mapped(pe, blocks.offset);
         if (target == nullptr) return context.remote->put_blocks(pe, blocks, source);
         return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(target), blocks.remote_stride},
                       {static_cast<const std::byte*>(source), blocks.local_stride}, blocks);
@@ -206,8 +206,8 @@ void put_blocks_slow_path(const Context& context, const char* function, void* de
 void get_blocks_slow_path(const Context& context, const char* function, void* dest, const void* source,
                           StridedBlocks blocks, int number) {
     with_pe(function, context, number, [&](Runtime& up, int pe) -> Status {
-        blocks.offset = up.offset_of(source);
-        const void* const target = up.mapped(pe, blocks.offset);
+        blocks.offset = up.slices().offset_of(source);
+        const void* const target = up.slices().mapped(pe, blocks.offset);
         if (target == nullptr) return context.remote->get_blocks(pe, blocks, dest);
         return copied(up, pe == up.my_pe(), {static_cast<std::byte*>(dest), blocks.local_stride},
                       {static_cast<const std::byte*>(target), blocks.remote_stride}, blocks);
@@ -248,14 +248,14 @@ void put_signal_slow_path(const Context& context, const char* function, void* de
                        fmt::format("sig_addr {} is not aligned to 8 bytes", static_cast<const void*>(signal_word))};
         if (checked.ok() && bytes > 0) checked = check_transfer(up, dest, source, "dest", "source", bytes, pe);
         if (!checked.ok()) return checked;
-        if (void* word = up.mapped(pe, up.offset_of(signal_word))) {
-            if (bytes > 0) std::memcpy(up.mapped(pe, up.offset_of(dest)), source, bytes);
+        if (void* word = up.slices().mapped(pe, up.slices().offset_of(signal_word))) {
+            if (bytes > 0) std::memcpy(up.slices().mapped(pe, up.slices().offset_of(dest)), source, bytes);
             (void)apply_signal(word, signal, static_cast<std::uint32_t>(operation));  // the arguments are checked
             return {};
         }
-        return context.remote->put_signal(pe, bytes > 0 ? up.offset_of(dest) : 0, source, bytes,
-                                          up.offset_of(signal_word), signal, static_cast<std::uint32_t>(operation),
-                                          completion_of(deferred));
+        return context.remote->put_signal(pe, bytes > 0 ? up.slices().offset_of(dest) : 0, source, bytes,
+                                          up.slices().offset_of(signal_word), signal,
+                                          static_cast<std::uint32_t>(operation), completion_of(deferred));
     });
 }
 
@@ -274,8 +274,8 @@ void atomic_slow_path(const Context& context, const char* function, const void* 
                        fmt::format("the object {} is not aligned to its size, {} bytes", object, op.width)};
         if (!checked.ok()) return checked;
         op.pe = pe;
-        op.offset = up.offset_of(object);
-        if (void* target = up.mapped(pe, op.offset)) {
+        op.offset = up.slices().offset_of(object);
+        if (void* target = up.slices().mapped(pe, op.offset)) {
             const Code done = apply_atomic(target, op);
             return done == Code::ok ? Status{} : Status{done, fmt::format("operation {} does not exist", op.operation)};
         }

@@ -48,7 +48,7 @@ Status sync_members(const Set& set) {
             [&] { return std::atomic_ref<long>(*word).load(std::memory_order_acquire) == value; }, what, &failure);
         return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
     };
-    if (Status done = up->quiet(); !done.ok()) return done;
+    if (Status done = up->synchronization().quiet(); !done.ok()) return done;
     if (!set.first(up->my_pe())) {
         npushmem_long_atomic_inc(set.sync, set.members.first);
         if (Status done = wait_for(set.sync + 1, 1); !done.ok()) return done;
@@ -58,7 +58,7 @@ Status sync_members(const Set& set) {
     if (Status done = wait_for(set.sync, set.members.count - 1); !done.ok()) return done;
     std::atomic_ref<long>(set.sync[0]).store(0, std::memory_order_relaxed);
     for (int i = 1; i < set.members.count; ++i) npushmem_long_atomic_set(set.sync + 1, 1, set.members.at(i));
-    return up->quiet();
+    return up->synchronization().quiet();
 }
 
 // Returns the lowest place that is free on all members; -1 if there is none.
@@ -156,7 +156,7 @@ Result<Team*> team_of_set(int start, int log_stride, int size, long* sync) {
 void sync_set(const char* function, bool complete, int start, int log_stride, int size, long* sync) {
     const auto team = team_of_set(start, log_stride, size, sync);
     Status done = team.ok() ? check_same_call(*team.value(), function) : team.status();
-    if (done.ok() && complete) done = runtime()->quiet();
+    if (done.ok() && complete) done = runtime()->synchronization().quiet();
     if (done.ok()) done = team.value()->sync();
     if (!done.ok()) fail(function, done);
 }

@@ -14,7 +14,7 @@ Result<std::uint64_t> offset_of(const Runtime& up, const Array& array) {
     if (array.bytes == 0) return 0;
     Status checked = check_object_on_all_pes(up, array.name, array.memory, array.bytes);
     if (!checked.ok()) return checked;
-    return up.offset_of(array.memory);
+    return up.slices().offset_of(array.memory);
 }
 
 Status check_strides(std::ptrdiff_t dst, std::ptrdiff_t sst) {
@@ -65,11 +65,11 @@ int collect_any(const char* function, const Result<Team*>& team, void* dest, con
     // The size of dest is not known here: only its beginning is checked, and the operation checks the rest. dest may be
     // empty if no member contributes.
     const bool none = dest == nullptr && count == 0;
-    return run_collective(function, team, {"dest", dest, none ? 0U : 1U}, {"source", source, bytes},
-                          {.count = count, .counts_differ = true},
-                          [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
-                              return coll::collect(group, to, from, bytes, none ? 0 : runtime()->bytes_to_end(to));
-                          });
+    return run_collective(
+        function, team, {"dest", dest, none ? 0U : 1U}, {"source", source, bytes},
+        {.count = count, .counts_differ = true}, [&](coll::Group& group, std::uint64_t to, std::uint64_t from) {
+            return coll::collect(group, to, from, bytes, none ? 0 : runtime()->slices().bytes_to_end(to));
+        });
 }
 
 int fcollect_any(const char* function, const Result<Team*>& team, void* dest, const void* source, std::size_t count,

@@ -111,8 +111,8 @@ int create(const char* function, npushmem_team_t handle, long options, npushmem_
         fail_returned(function, checked);
         return static_cast<int>(checked.code());
     }
-    LiveContext made{acquire_slot(), team.value()->members(), std::make_unique<RemoteAccess>(runtime()->remote_peers()),
-                     nullptr};
+    LiveContext made{acquire_slot(), team.value()->members(),
+                     std::make_unique<RemoteAccess>(runtime()->transports().remote_peers()), nullptr};
     if (made.context == nullptr)
         return report_code(function, {Code::memory, fmt::format("cannot make a context besides the {} existing ones; "
                                                                 "destroy some first",

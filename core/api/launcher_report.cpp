@@ -32,8 +32,8 @@ namespace {
 
 void end_local_pes(const Runtime& runtime) {
     const int me = runtime.my_pe();
-    for (const int pe : runtime.layout().pes_of(runtime.layout().host_of(me))) {
-        const ProcessId process = runtime.record(pe).process_id();
+    for (const int pe : runtime.job().layout().pes_of(runtime.job().layout().host_of(me))) {
+        const ProcessId process = runtime.job().record(pe).process_id();
         if (pe != me && is_alive(process)) kill(process.pid, SIGTERM);
     }
 }
@@ -44,7 +44,7 @@ void exit_job(Runtime* runtime, int status) {
     if (runtime != nullptr) {
         // Reports to the launcher first, so that it does not take a PE that ends because of the abort for the cause.
         const bool reported = report_exit(status, uses_openshmem_names());
-        runtime->abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
+        runtime->job().abort(fmt::format("PE {} called npushmem_global_exit({})", runtime->my_pe(), status));
         if (!reported) end_local_pes(*runtime);
     }
     // Not exit(): other threads of this process may be inside the library.

@@ -43,7 +43,7 @@ Result<Lock> lock_at(long* lock) {
                    fmt::format("the lock {} is not aligned to {} bytes", static_cast<const void*>(lock), sizeof *lock)};
     if (!checked.ok()) return checked;
     auto* words = reinterpret_cast<std::uint32_t*>(lock);
-    const auto home = static_cast<int>(up->offset_of(lock) / sizeof *lock % static_cast<unsigned>(up->npes()));
+    const auto home = static_cast<int>(up->slices().offset_of(lock) / sizeof *lock % static_cast<unsigned>(up->npes()));
     return Lock{words, words + 1, home};
 }
 

@@ -84,9 +84,10 @@ void* npushmem_ptr(const void* object, int pe) {
     const bool variable = reinterpret_cast<std::uintptr_t>(object) - fast.statics < fast.statics_bytes;
     if (void* address = fast.address(object, pe); address != nullptr && !variable) return address;
     Runtime* up = runtime_unnoted();
-    if (up != nullptr && pe != up->my_pe()) up->note_host_access();
+    if (up != nullptr && pe != up->my_pe()) up->npu().note_host_access();
     const Status checked = up != nullptr ? check_object(*up, "the object", object, 1, pe) : not_running();
-    if (checked.ok()) return pe == up->my_pe() ? const_cast<void*>(object) : up->mapped(pe, up->offset_of(object));
+    if (checked.ok())
+        return pe == up->my_pe() ? const_cast<void*>(object) : up->slices().mapped(pe, up->slices().offset_of(object));
     fail_by_value(__func__, checked);
     return nullptr;
 }
@@ -103,7 +104,7 @@ int npushmemx_heap_info(npushmemx_heap_info_t* info) {
         fail_by_value(__func__, status);
         return static_cast<int>(status.code());
     }
-    const AllocatorStatistics statistics = up->heap().statistics();
+    const AllocatorStatistics statistics = up->slices().heap().statistics();
     *info = {statistics.capacity, statistics.used, statistics.largest_free, statistics.high_water};
     return 0;
 }

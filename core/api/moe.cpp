@@ -165,9 +165,9 @@ Status create(const npushmemx_moe_config_t* given, npushmemx_moe_t** handle) {
     if (Status status = check_config(given); !status.ok()) return status;
     moe::CombineConfig config = config_from(*given);
     if (config.validate().ok()) config.route = route_of(given->copy, config);
-    runtime()->note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
+    runtime()->npu().note_host_access();  // the layers of all PEs agree by plain stores to each other's memory
     auto made = std::make_unique<npushmemx_moe>();
-    auto device = runtime()->npu_device();
+    auto device = runtime()->npu().device();
     if (!device.ok()) return device.status();
     auto layer = moe::Layer::create(config, made->memory, *device.value(), check_copy(given->copy));
     if (!layer.ok()) return layer.status();

@@ -22,7 +22,7 @@ Result<Stream*> stream_of(npushmemx_stream_t handle) {
     Runtime* up = runtime_unnoted();
     if (up == nullptr) return not_running();
     if (handle != nullptr) return reinterpret_cast<Stream*>(handle);
-    auto device = up->npu_device();
+    auto device = up->npu().device();
     if (!device.ok()) return device.status();
     return &device.value()->default_stream();
 }
@@ -90,7 +90,7 @@ int npushmemx_stream_create(npushmemx_stream_t* stream) {
     Runtime* up = runtime_unnoted();
     if (up == nullptr) return report_code(__func__, not_running());
     if (stream == nullptr) return report_code(__func__, {Code::argument, "stream is NULL"});
-    auto device = up->npu_device();
+    auto device = up->npu().device();
     if (device.ok()) *stream = reinterpret_cast<npushmemx_stream_t>(new Stream(*device.value()));
     return report_code(__func__, device.status());
 }

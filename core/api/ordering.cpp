@@ -80,16 +80,16 @@ void npushmem_fence(void) {
     std::atomic_thread_fence(std::memory_order_release);
     if (all_mapped()) [[likely]]
         return;
-    report_failure(__func__, [](Runtime& up) { return up.remote().fence(); });
+    report_failure(__func__, [](Runtime& up) { return up.transports().remote().fence(); });
 }
 
 void npushmem_quiet(void) {
     if (all_mapped()) [[likely]] {
-        // As in Runtime::quiet: a later load must not pass an earlier store.
+        // As in WorldSynchronization::quiet: a later load must not pass an earlier store.
         full_fence();
         return;
     }
-    report_failure(__func__, [](Runtime& up) { return up.quiet(); });
+    report_failure(__func__, [](Runtime& up) { return up.synchronization().quiet(); });
 }
 
 // As npushmem_fence and npushmem_quiet, for one context.
@@ -117,18 +117,18 @@ void npushmem_pe_quiet(const int* pes, size_t count) { pe_quiet(__func__, NPUSHM
 void npushmem_ctx_pe_quiet(npushmem_ctx_t ctx, const int* pes, size_t count) { pe_quiet(__func__, ctx, pes, count); }
 
 void npushmem_barrier_all(void) {
-    sync_world(__func__, [](Runtime& up) { return up.barrier_all(); });
+    sync_world(__func__, [](Runtime& up) { return up.synchronization().barrier_all(); });
 }
 
 void npushmem_sync_all(void) {
-    sync_world(__func__, [](Runtime& up) { return up.sync_all(); });
+    sync_world(__func__, [](Runtime& up) { return up.synchronization().sync_all(); });
 }
 
 int npushmemx_barrier_all_by(const char* algorithm) {
     Runtime* up = runtime();
     Status done = up == nullptr          ? not_running()
                   : algorithm == nullptr ? Status{Code::argument, "algorithm is NULL"}
-                                         : up->barrier_all(algorithm);
+                                         : up->synchronization().barrier_all(algorithm);
     if (!done.ok()) fail_returned(__func__, done);
     return static_cast<int>(done.code());
 }

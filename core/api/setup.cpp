@@ -209,17 +209,17 @@ void npushmemx_clear_error(void) { clear_failure(); }
 
 const char* npushmemx_describe_map(void) {
     const Runtime* up = runtime();
-    return up != nullptr ? up->map_text().c_str() : "";
+    return up != nullptr ? up->reports().map_text().c_str() : "";
 }
 
 const char* npushmemx_describe_nics(void) {
     Runtime* up = runtime();
-    return up != nullptr ? up->nic_text().c_str() : "";
+    return up != nullptr ? up->reports().nic_text().c_str() : "";
 }
 
 const char* npushmemx_describe_job(void) {
     const Runtime* up = runtime();
-    return up != nullptr ? up->job_text().c_str() : "";
+    return up != nullptr ? up->reports().job_text().c_str() : "";
 }
 
 }  // extern "C"
@@ -230,7 +230,7 @@ namespace npushmem::npu {
 Device& device() {
     Runtime* up = api::runtime_unnoted();
     if (up == nullptr) throw KernelError(api::not_running());
-    auto device = up->npu_device();
+    auto device = up->npu().device();
     if (!device.ok()) throw KernelError(device.status());
     return *device.value();
 }
@@ -269,7 +269,7 @@ int npushmemx_get_statistics(npushmemx_statistics_t* statistics) {
     Runtime* up = runtime();
     if (up == nullptr) return report_code(__func__, not_running());
     if (statistics == nullptr) return report_code(__func__, null_statistics());
-    *statistics = to_public(up->statistics());
+    *statistics = to_public(up->reports().statistics());
     return 0;
 }
 
@@ -279,7 +279,7 @@ int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* 
     if (statistics == nullptr) return report_code(__func__, null_statistics());
     Runtime* up = runtime();
     const bool world = found.value() == &up->teams().world();
-    *statistics = to_public(world ? up->statistics() : read_statistics(found.value()->counts()));
+    *statistics = to_public(world ? up->reports().statistics() : read_statistics(found.value()->counts()));
     return 0;
 }
 

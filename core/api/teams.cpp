@@ -227,7 +227,7 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
     const auto set = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        world ? up.set_barrier(plan) : found.set_plan(plan);
+        world ? up.synchronization().set_barrier(plan) : found.set_plan(plan);
         return Status{};
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, set));
@@ -235,7 +235,7 @@ int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
     const auto run_sync = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        return world ? up.sync_all(plan) : found.sync(plan);
+        return world ? up.synchronization().sync_all(plan) : found.sync(plan);
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
 }

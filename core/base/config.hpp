@@ -57,7 +57,8 @@ std::optional<StandardValue> standard_value(const Environment& environment, std:
 // Returns the help text that SHMEM_INFO requests.
 std::string describe_standard_variables();
 
-// Every variable of the runtime as a typed value. Read once, then passed on as const.
+// Every variable of the runtime as a typed value. Read once, then passed on as const. It has one member for each row of
+// the table, in one struct, because a row names the member into which it parses; it has no invariants to maintain.
 struct Settings {
     // bootstrap
     std::string bootstrap;

@@ -68,6 +68,14 @@ std::string format_peers(const PeRange& pes) {
 
 }  // namespace
 
+void WaitSteps::add_to(WaitCounters& counters) const {
+    add(counters.spins, spins);
+    add(counters.yields, yields);
+    add(counters.sleeps, sleeps);
+    add(counters.parks, parks);
+    add(counters.liveness_checks, liveness_checks);
+}
+
 BackoffState::BackoffState(const Waiter& waiter, const WaitFor& what)
     : waiter_(waiter),
       what_(what),
@@ -79,11 +87,7 @@ BackoffState::~BackoffState() {
     if (announced_) what_.parking->retract();
     add(waiter_.counters_.waits, 1);
     if (started_) add(waiter_.counters_.time, static_cast<std::uint64_t>((now_ - *started_).count()));
-    add(waiter_.counters_.spins, spins_);
-    add(waiter_.counters_.yields, yields_);
-    add(waiter_.counters_.sleeps, sleeps_);
-    add(waiter_.counters_.parks, parks_);
-    add(waiter_.counters_.liveness_checks, liveness_checks_);
+    steps_.add_to(waiter_.counters_);
 }
 
 void Waiter::count_woken(std::uint32_t sleepers) const { add(counters_.wakes, sleepers); }
@@ -92,7 +96,7 @@ bool BackoffState::step_slow_path() { return stage_ == Stage::yield ? yield() : 
 
 bool BackoffState::yield() {
     waiter_.os_.yield();
-    return ++yields_ % yields_per_check != 0 || check_clock();
+    return ++steps_.yields % yields_per_check != 0 || check_clock();
 }
 
 bool BackoffState::sleep() {
@@ -105,11 +109,11 @@ bool BackoffState::sleep() {
         what_.parking->park(waiter_.os_, sleep_length());
         what_.parking->retract();
         announced_ = false;
-        ++parks_;
+        ++steps_.parks;
     } else {
         waiter_.os_.sleep(sleep_length());
     }
-    ++sleeps_;
+    ++steps_.sleeps;
     next_sleep_ = std::min(next_sleep_ * 2, waiter_.budget_.longest_sleep);
     return check_clock();
 }
@@ -157,7 +161,7 @@ bool BackoffState::check_liveness() {
     if (waiter_.liveness_ == nullptr || what_.needs.count == 0 || now_ < next_liveness_check_) return true;
     liveness_check_interval_ = std::min<nanoseconds>(liveness_check_interval_ * 2, max_liveness_check_interval);
     next_liveness_check_ = now_ + liveness_check_interval_;
-    ++liveness_checks_;
+    ++steps_.liveness_checks;
     const auto dead = waiter_.liveness_->find_dead(what_.needs);
     return !dead || fail(Code::peer_dead, *dead);
 }

@@ -125,6 +125,18 @@ private:
     const std::function<void()>* progress_;
 };
 
+// The steps of one wait, counted without atomic accesses.
+struct WaitSteps {
+    std::uint64_t spins = 0;
+    std::uint64_t yields = 0;
+    std::uint64_t sleeps = 0;
+    std::uint64_t parks = 0;
+    std::uint64_t liveness_checks = 0;
+
+    // Adds the steps to the counters of the process, at the end of the wait.
+    void add_to(WaitCounters& counters) const;
+};
+
 // The state of one wait. The caller checks the condition between any two steps, so one step may announce and the next
 // one sleep.
 class BackoffState {
@@ -139,7 +151,7 @@ public:
     bool step() {
         if (stage_ == Stage::spin) [[likely]] {
             cpu_pause();
-            return ++spins_ % spins_per_check != 0 || check_clock();
+            return ++steps_.spins % spins_per_check != 0 || check_clock();
         }
         return step_slow_path();
     }
@@ -176,11 +188,7 @@ private:
     std::chrono::nanoseconds next_sleep_;
     std::chrono::nanoseconds next_liveness_check_{0};
     std::chrono::nanoseconds liveness_check_interval_;
-    std::uint64_t spins_ = 0;
-    std::uint64_t yields_ = 0;
-    std::uint64_t sleeps_ = 0;
-    std::uint64_t parks_ = 0;
-    std::uint64_t liveness_checks_ = 0;
+    WaitSteps steps_;
     WaitFailure failure_;
 };
 

@@ -18,7 +18,8 @@ void JobLiveness::watch(int my_pe, ControlBlockLookup control, std::function<boo
 
 bool JobLiveness::has_finalized(int pe) const {
     const ControlBlock* block = control_(pe);
-    // Acquire: pairs with the release store in Runtime::finish, which follows the write of last_barrier.
+    // Acquire: pairs with the release store in MappedSlices::publish_finalized, which follows the write of
+    // last_barrier.
     if (block == nullptr) return has_sent_departure(pe);
     if (block->state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(PeState::finalized)) return false;
     // While this PE is still inside that last barrier, all PEs have arrived at it and nothing is missing.

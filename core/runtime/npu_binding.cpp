@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/npu/check/job_hooks.hpp"
-#include "core/runtime/runtime.hpp"
 
 namespace npushmem {
 
@@ -11,32 +10,42 @@ namespace {
 
 // The range of PEs around this one whose memory is mapped at the fixed distance. The fast map may have fewer: only this
 // PE if one mapped PE is elsewhere, and none if a transport without a map serves the PE itself.
-npu::Window window_of(const Runtime& runtime) {
-    const FastMap& map = runtime.fast_map();
+npu::Window window_of(const JobMembership& job, const MappedSlices& slices) {
+    const FastMap& map = slices.fast_map();
     const auto stride = static_cast<std::ptrdiff_t>(map.stride);
-    const int me = runtime.my_pe();
+    const int me = job.my_pe();
     const auto in_place = [&](int pe) {
-        const auto there = reinterpret_cast<std::uintptr_t>(runtime.mapped(pe, 0));
+        const auto there = reinterpret_cast<std::uintptr_t>(slices.mapped(pe, 0));
         return there != 0 && there == map.heap + static_cast<std::uintptr_t>((pe - me) * stride);
     };
     int first = me;
     while (first > 0 && in_place(first - 1)) --first;
     int end = me + 1;
-    while (end < runtime.npes() && in_place(end)) ++end;
+    while (end < job.npes() && in_place(end)) ++end;
     return {map.heap, map.heap_bytes, stride, me, first, end - first};
+}
+
+// Returns null if this PE checks its kernels alone.
+std::unique_ptr<KernelRecordsLink> attach_kernel_records(const JobMembership& job, const MappedSlices& slices) {
+    if (slices.heap().control().checking.records.load() != KernelRecords::kept) return nullptr;
+    return KernelRecordsLink::attach(job.my_pe(), job.npes(),
+                                     [&slices](int pe) -> ControlBlock& { return *slices.control_of(pe); });
 }
 
 }  // namespace
 
-NpuBinding::MapFabric::MapFabric(Runtime& runtime, WaitServices& waiting)
-    : runtime_(runtime), window_(window_of(runtime)) {
-    if (runtime.fast_map().all_mapped != 0) return;
-    static_assert(npu::RemoteOperations::no_offset == Runtime::no_offset);
-    const SliceAddressing places{[&runtime](const void* address) { return runtime.offset_of(address); },
-                                 [&runtime](std::uint64_t offset) { return runtime.bytes_to_end(offset); }};
-    chosen_ = runtime.remote_mode().mode;
-    direct_ = std::make_unique<NpuDirect>(places, runtime.remote_peers(), runtime.npes());
-    proxied_ = std::make_unique<NpuProxied>(places, runtime.remote_peers(), waiting.budget, waiting.os);
+NpuBinding::MapFabric::MapFabric(const NpuResources& resources)
+    : job_(resources.job),
+      slices_(resources.slices),
+      window_(window_of(job_, slices_)),
+      chosen_(resources.remote_mode) {
+    if (slices_.fast_map().all_mapped != 0) return;
+    static_assert(npu::RemoteOperations::no_offset == MappedSlices::no_offset);
+    const SliceAddressing places{[&slices = slices_](const void* address) { return slices.offset_of(address); },
+                                 [&slices = slices_](std::uint64_t offset) { return slices.bytes_to_end(offset); }};
+    direct_ = std::make_unique<NpuDirect>(places, resources.remote_peers, job_.npes());
+    proxied_ =
+        std::make_unique<NpuProxied>(places, resources.remote_peers, resources.waiting.budget, resources.waiting.os);
 }
 
 npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteMode way) const {
@@ -44,28 +53,30 @@ npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteMode 
     return direct_.get();
 }
 
-int NpuBinding::MapFabric::my_pe() const { return runtime_.my_pe(); }
+int NpuBinding::MapFabric::my_pe() const { return job_.my_pe(); }
 
-int NpuBinding::MapFabric::n_pes() const { return runtime_.npes(); }
+int NpuBinding::MapFabric::n_pes() const { return job_.npes(); }
 
 // Mapped PEs that are not consecutive are not in the fast map. Kernels load and store their own memory directly, even
 // if a transport without a map serves the PE itself.
 void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
-    if (void* there = runtime_.fast_map().address(symmetric, pe); there != nullptr) return there;
-    const std::uint64_t offset = runtime_.offset_of(symmetric);
-    const bool inside = offset != Runtime::no_offset && pe >= 0 && pe < runtime_.npes();
+    if (void* there = slices_.fast_map().address(symmetric, pe); there != nullptr) return there;
+    const std::uint64_t offset = slices_.offset_of(symmetric);
+    const bool inside = offset != MappedSlices::no_offset && pe >= 0 && pe < n_pes();
     if (inside && pe == my_pe()) return const_cast<void*>(symmetric);
-    return inside ? runtime_.mapped(pe, offset) : nullptr;
+    return inside ? slices_.mapped(pe, offset) : nullptr;
 }
 
-NpuBinding::NpuBinding(Runtime& runtime, WaitServices& waiting)
-    : fabric_(runtime, waiting),
-      waiter_(waiting.budget, waiting.os, waiting.counters, nullptr, &waiting.progress),
-      policy_(waiter_, waiting.os, &waiting.liveness, runtime.npes(), &waiting.progress) {}
+NpuBinding::NpuBinding(const NpuResources& resources)
+    : fabric_(resources),
+      waiter_(resources.waiting.budget, resources.waiting.os, resources.waiting.counters, nullptr,
+              &resources.waiting.progress),
+      policy_(waiter_, resources.waiting.os, &resources.waiting.liveness, resources.job.npes(),
+              &resources.waiting.progress) {}
 
-Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, WaitServices& waiting) {
-    const Settings& settings = runtime.settings();
-    std::unique_ptr<NpuBinding> binding(new NpuBinding(runtime, waiting));
+Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resources) {
+    const Settings& settings = resources.settings;
+    std::unique_ptr<NpuBinding> binding(new NpuBinding(resources));
     npu::DeviceConfig config;
     config.blocks = static_cast<int>(settings.npu_blocks);
     config.vector_cores = static_cast<int>(settings.npu_vector_cores);
@@ -76,7 +87,7 @@ Result<std::unique_ptr<NpuBinding>> NpuBinding::create(Runtime& runtime, WaitSer
     if (settings.npu_check) {
         const auto schedule = npu::Schedule::parse(settings.npu_schedule);
         if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
-        binding->records_ = runtime.attach_kernel_records();
+        binding->records_ = attach_kernel_records(resources.job, resources.slices);
         auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get());
         if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
         config.hooks = std::move(hooks).value();

@@ -48,7 +48,7 @@ private:
 };
 
 // The first record that every PE sends to every other: plain bytes through the bootstrap, with the same layout on all
-// PEs.
+// PEs. It is one struct of many fields because all of them travel in one allgather.
 struct PeRecord {
     static constexpr std::uint32_t magic_value = 0x4e505245;  // "NPRE"
     static constexpr std::size_t mask_words = 16;             // affinity of up to 1,024 CPUs

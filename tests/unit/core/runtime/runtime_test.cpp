@@ -1,5 +1,5 @@
 // Start and end of the runtime against mocks: the calls, their order, and the effect of a failing one.
-#include "core/runtime/runtime.hpp"
+#include "core/runtime/startup.hpp"
 
 #include <gmock/gmock.h>
 
@@ -94,7 +94,7 @@ protected:
                                            const StartRequest& request = {}) {
         auto config = Config::read(environment);
         EXPECT_TRUE(config.ok()) << config.status().message();
-        return Runtime::start(std::move(config).value(), sources, request);
+        return start_runtime(std::move(config).value(), sources, request);
     }
 
     MockSources sources;
@@ -126,10 +126,10 @@ TEST_F(RuntimeTest, StartsAndEndsInOrder) {
     ASSERT_TRUE(started.ok()) << started.status().message();
     Runtime& runtime = *started.value();
     EXPECT_EQ(runtime.npes(), 1);
-    EXPECT_EQ(runtime.fast_map().all_mapped, 1U);
+    EXPECT_EQ(runtime.slices().fast_map().all_mapped, 1U);
     EXPECT_EQ(sources.seen.npes, 1);
-    EXPECT_THAT(runtime.map_text(), HasSubstr("pe 0: mock, mapped (mapped)"));
-    EXPECT_TRUE(runtime.barrier_all().ok());
+    EXPECT_THAT(runtime.reports().map_text(), HasSubstr("pe 0: mock, mapped (mapped)"));
+    EXPECT_TRUE(runtime.synchronization().barrier_all().ok());
     EXPECT_TRUE(runtime.finish().ok());
     started.value().reset();
 }
@@ -183,7 +183,7 @@ TEST_F(RuntimeTest, AnAddressThatIsNotTheComputedOneIsNotTakenForTheFastPath) {
     auto started = start();
     ASSERT_TRUE(started.ok()) << started.status().message();
     // A PE's own slice is always at its own address.
-    EXPECT_EQ(started.value()->mapped(0, 0), started.value()->heap().base());
+    EXPECT_EQ(started.value()->slices().mapped(0, 0), started.value()->slices().heap().base());
 }
 
 TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
@@ -197,7 +197,7 @@ TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
     EXPECT_CALL(*sources.transport, use_devices(::testing::ElementsAre(0U))).WillOnce(Return(Status{}));
     auto started = start();
     ASSERT_TRUE(started.ok()) << started.status().message();
-    EXPECT_THAT(started.value()->nic_text(), HasSubstr("nic0:1"));
+    EXPECT_THAT(started.value()->reports().nic_text(), HasSubstr("nic0:1"));
 }
 
 TEST_F(RuntimeTest, AMalformedNicMappingEndsTheStart) {
@@ -246,10 +246,10 @@ TEST_F(RuntimeTest, ABootstrapWithAnImpossibleRankIsRefused) {
 TEST_F(RuntimeTest, TheNpuIsCreatedOnFirstUse) {
     auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "3"}});
     ASSERT_TRUE(started.ok());
-    auto device = started.value()->npu_device();
+    auto device = started.value()->npu().device();
     ASSERT_TRUE(device.ok()) << device.status().message();
     EXPECT_EQ(device.value()->config().blocks, 3);
-    EXPECT_EQ(started.value()->npu_device().value(), device.value());
+    EXPECT_EQ(started.value()->npu().device().value(), device.value());
     EXPECT_TRUE(started.value()->finish().ok());
 }
 
@@ -259,7 +259,7 @@ TEST_F(RuntimeTest, TheNpuIsCheckedAndItsBarrierChosenBySettings) {
                           {"NPUSHMEM_NPU_SCHEDULE", "random:7"},
                           {"NPUSHMEM_NPU_BARRIER", "v2:4"}});
     ASSERT_TRUE(started.ok());
-    auto device = started.value()->npu_device();
+    auto device = started.value()->npu().device();
     ASSERT_TRUE(device.ok()) << device.status().message();
     EXPECT_TRUE(device.value()->config().hooks);
     EXPECT_EQ(device.value()->config().barrier.radix, 4);
@@ -277,12 +277,12 @@ TEST_F(RuntimeTest, KernelsLoadAndStoreTheirOwnMemoryWhereATransportServesThePeI
     EXPECT_CALL(transport, atomic(_, _, _)).Times(0);
     auto started = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_BLOCKS", "1"}});
     ASSERT_TRUE(started.ok()) << started.status().message();
-    EXPECT_EQ(started.value()->fast_map().all_mapped, 0U);
-    auto device = started.value()->npu_device();
+    EXPECT_EQ(started.value()->slices().fast_map().all_mapped, 0U);
+    auto device = started.value()->npu().device();
     ASSERT_TRUE(device.ok()) << device.status().message();
-    const auto place = started.value()->heap().allocate(64, 64);
+    const auto place = started.value()->slices().heap().allocate(64, 64);
     ASSERT_TRUE(place.ok()) << place.status().message();
-    auto* words = reinterpret_cast<std::uint64_t*>(started.value()->heap().at(place.value()));
+    auto* words = reinterpret_cast<std::uint64_t*>(started.value()->slices().heap().at(place.value()));
     const npu::Fabric& fabric = device.value()->fabric();
     EXPECT_EQ(fabric.remote(words, 0), words);
     EXPECT_EQ(fabric.pe_of(words), 0);
@@ -306,7 +306,7 @@ TEST_F(RuntimeTest, AnNpuScheduleThatNeedsAllPesIsRefused) {
     auto started =
         start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_NPU_CHECK", "1"}, {"NPUSHMEM_NPU_SCHEDULE", "explore"}});
     ASSERT_TRUE(started.ok());
-    const auto device = started.value()->npu_device();
+    const auto device = started.value()->npu().device();
     EXPECT_EQ(device.status().code(), Code::config);
     EXPECT_THAT(device.status().message(), HasSubstr("NPUSHMEM_NPU_SCHEDULE"));
     EXPECT_TRUE(started.value()->finish().ok());

@@ -10,7 +10,7 @@
 #include <map>
 #include <thread>
 
-#include "core/runtime/runtime.hpp"
+#include "core/runtime/startup.hpp"
 #include "tests/fakes/fake_bootstrap.hpp"
 #include "tests/fakes/fake_os.hpp"
 #include "tests/fakes/mocks.hpp"
@@ -127,7 +127,7 @@ Status start_and_finish(Sources& sources) {
     const FakeEnvironment environment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_TIMEOUT", "20s"}};
     auto config = Config::read(environment);
     if (!config.ok()) return config.status();
-    auto started = Runtime::start(std::move(config).value(), sources, {});
+    auto started = start_runtime(std::move(config).value(), sources, {});
     return started.ok() ? started.value()->finish() : started.status();
 }
 

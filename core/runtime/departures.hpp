@@ -1,0 +1,36 @@
+// The end of a job among its PEs: this PE publishes that it has finalized, and finds out whether others have.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/runtime/job_liveness.hpp"
+#include "core/runtime/job_transports.hpp"
+#include "core/runtime/mapped_slices.hpp"
+
+namespace npushmem {
+
+class Departures {
+public:
+    // Both outlive this.
+    Departures(const JobMembership& job, MappedSlices& slices) : job_(job), slices_(slices) {}
+    Departures(const Departures&) = delete;
+    Departures& operator=(const Departures&) = delete;
+
+    // Returns whether any PE that this one needs may have finalized; JobLiveness checks which. Any thread.
+    [[nodiscard]] bool any() const;
+    // Publishes to the PEs of this host that this PE has left its last barrier, which had this number.
+    void publish(std::uint64_t last_barrier);
+    // Collective: returns when all PEs have arrived. No PE may release its memory or its transports earlier, while the
+    // last signals of another are in flight. The bootstrap has its own connections, so it can synchronise the PEs.
+    Status wait_for_others(JobTransports& transports, std::uint64_t last_barrier);
+
+private:
+    void send(JobTransports& transports, std::uint64_t last_barrier, const DelayedTask& task) const;
+
+    const JobMembership& job_;
+    MappedSlices& slices_;
+    std::atomic<bool> passed_last_barrier_{false};
+};
+
+}  // namespace npushmem

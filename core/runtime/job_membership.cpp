@@ -1,0 +1,32 @@
+#include "core/runtime/job_membership.hpp"
+
+#include <fmt/core.h>
+
+namespace npushmem {
+
+JobMembership::JobMembership(std::unique_ptr<Bootstrap> bootstrap)
+    : bootstrap_(std::move(bootstrap)), my_pe_(bootstrap_->rank()), npes_(bootstrap_->nranks()) {}
+
+Status JobMembership::check_rank() const {
+    if (npes_ < 1 || my_pe_ < 0 || my_pe_ >= npes_)
+        return {Code::protocol, fmt::format("the bootstrap gave rank {} of {}", my_pe_, npes_)};
+    return {};
+}
+
+Status JobMembership::exchange_records(const Settings& settings, const StaticVariablesRecord& statics) {
+    auto tuning = barrier::Tuning::read(settings.coll_tuning_file);
+    if (!tuning.ok()) return tuning.status().within("NPUSHMEM_COLL_TUNING_FILE");
+    tuning_ = std::move(tuning).value();
+    auto mine = make_pe_record(settings, tuning_.hash(), statics);
+    if (!mine.ok()) return mine.status();
+    auto all = gather(*bootstrap_, mine.value());
+    if (!all.ok()) return all.status();
+    records_ = std::move(all).value();
+    if (Status same = check_pe_records(records_, my_pe_); !same.ok()) return same;
+    std::vector<npushmem_host_id> identities;
+    for (const auto& record : records_) identities.push_back(record.host);
+    layout_ = HostLayout(identities);
+    return {};
+}
+
+}  // namespace npushmem

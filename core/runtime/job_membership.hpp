@@ -1,0 +1,57 @@
+// The job as this PE knows it: its own rank, the records of all PEs, the hosts on which they run, and the bootstrap
+// that connects them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/config.hpp"
+#include "core/coll/barrier/tuning.hpp"
+#include "core/map/host_layout.hpp"
+#include "core/runtime/start_exchange.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
+
+namespace npushmem {
+
+class JobMembership {
+public:
+    // Takes rank and size from the bootstrap.
+    explicit JobMembership(std::unique_ptr<Bootstrap> bootstrap);
+    JobMembership(const JobMembership&) = delete;
+    JobMembership& operator=(const JobMembership&) = delete;
+
+    // Fails if the bootstrap's rank and size cannot be true.
+    [[nodiscard]] Status check_rank() const;
+    // Collective: exchanges and compares the records of all PEs. Reads the tuning file, whose text is equal on all PEs.
+    // The members below are valid afterwards.
+    Status exchange_records(const Settings& settings, const StaticVariablesRecord& statics);
+
+    [[nodiscard]] int my_pe() const { return my_pe_; }
+    [[nodiscard]] int npes() const { return npes_; }
+    [[nodiscard]] Bootstrap& bootstrap() const { return *bootstrap_; }
+    [[nodiscard]] std::span<const PeRecord> records() const { return records_; }
+    [[nodiscard]] const PeRecord& record(int pe) const { return records_[static_cast<std::size_t>(pe)]; }
+    [[nodiscard]] const barrier::Tuning& tuning() const { return tuning_; }
+    [[nodiscard]] const HostLayout& layout() const { return layout_; }
+    // Returns the PEs of this PE's host, in order.
+    [[nodiscard]] std::span<const int> local_pes() const { return layout_.pes_of(layout_.host_of(my_pe_)); }
+    // Returns this PE's position among them.
+    [[nodiscard]] int local_index() const { return layout_.local_index(my_pe_); }
+    // Returns whether the PE runs on this PE's host.
+    [[nodiscard]] bool is_local(int pe) const { return layout_.host_of(pe) == layout_.host_of(my_pe_); }
+
+    // Reports to the other PEs that this one aborts.
+    void abort(const std::string& reason) const { bootstrap_->abort(reason); }
+
+private:
+    std::unique_ptr<Bootstrap> bootstrap_;
+    int my_pe_;
+    int npes_;
+    std::vector<PeRecord> records_;
+    barrier::Tuning tuning_;
+    HostLayout layout_{std::span<const npushmem_host_id>{}};
+};
+
+}  // namespace npushmem

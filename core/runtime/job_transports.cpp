@@ -1,0 +1,94 @@
+#include "core/runtime/job_transports.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "core/base/host_facts.hpp"
+
+namespace npushmem {
+
+JobTransports::~JobTransports() {
+    remote_.reset();
+    remote_peers_.reset();
+    for (std::size_t i = 0; i < regions_.size(); ++i) (void)named_[i].transport->deregister_memory(regions_[i]);
+}
+
+bool JobTransports::serves_other_hosts() const {
+    return std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.remote; });
+}
+
+bool JobTransports::pins_memory() const {
+    return std::any_of(transports_.begin(), transports_.end(), [](const auto& one) { return one.pins; });
+}
+
+Status JobTransports::complete_selection() {
+    constexpr std::size_t max_transports = 64;  // one bit each in the map's set
+    if (transports_.size() > max_transports)
+        return {Code::config, fmt::format("{} transports were selected; at most {} are possible", transports_.size(),
+                                          max_transports)};
+    for (const auto& owned : transports_) named_.push_back({owned.name, owned.transport.get()});
+    return {};
+}
+
+Result<EndpointRecord> JobTransports::endpoint_of(const NamedTransport& named, const npushmem_memory& slice) {
+    EndpointRecord endpoint;
+    endpoint.transport = hash_bytes(named.name);
+    auto address = named.transport->address();
+    if (!address.ok()) return address.status().within(fmt::format("transport {}", named.name));
+    endpoint.address = std::move(address).value();
+    auto registered = named.transport->register_memory(slice);
+    if (!registered.ok())
+        return registered.status().within(fmt::format("transport {} cannot use the symmetric heap", named.name));
+    regions_.push_back(registered.value().region);
+    endpoint.handle = std::move(registered.value().handle);
+    return endpoint;
+}
+
+Status JobTransports::exchange_endpoints(const npushmem_memory& slice) {
+    std::vector<EndpointRecord> mine;
+    for (const auto& named : named_) {
+        auto endpoint = endpoint_of(named, slice);
+        if (!endpoint.ok()) return endpoint.status();
+        mine.push_back(std::move(endpoint).value());
+    }
+    auto gathered = GatheredBytes::gather(job_.bootstrap(), pack_endpoints(mine));
+    if (!gathered.ok()) return gathered.status();
+    peer_addresses_ = PeerAddressTable(std::move(gathered).value(), job_.npes());
+    return {};
+}
+
+std::uint64_t JobTransports::id_of(int transport) const {
+    return hash_bytes(named_[static_cast<std::size_t>(transport)].name);
+}
+
+npushmem_peer JobTransports::peer_of(int transport, int pe) const {
+    const PeRecord& record = job_.record(pe);
+    const auto address = peer_addresses_.address(id_of(transport), pe);
+    npushmem_peer peer{};
+    peer.struct_size = sizeof peer;
+    peer.pe = pe;
+    peer.host = record.host;
+    peer.process_id = record.process;
+    peer.address_bytes = static_cast<std::uint32_t>(address.size());
+    peer.address = address.data();
+    peer.host_name = record.host_name;
+    return peer;
+}
+
+Status JobTransports::build_map(WaitServices& waiting, Duration timeout) {
+    const auto peer = [this](int transport, int pe) { return peer_of(transport, pe); };
+    auto built = TransportMap::build(named_, job_.layout(), job_.my_pe(), peer);
+    if (!built.ok()) return built.status();
+    map_ = std::make_unique<TransportMap>(std::move(built).value());
+    const PeerDirectory directory{
+        peer, [this](int transport, int pe) { return peer_addresses_.handle(id_of(transport), pe); }};
+    remote_peers_ = std::make_unique<RemotePeers>(named_, *map_, directory, waiting.transport_waiter, timeout);
+    remote_ = std::make_unique<RemoteAccess>(*remote_peers_);
+    remote_peers_->on_event([&waiting](int pe, Code code) {
+        if (pe >= 0 && ends_a_peer(code)) waiting.liveness.mark_lost(pe);
+    });
+    return {};
+}
+
+}  // namespace npushmem

@@ -1,0 +1,144 @@
+#include "core/runtime/mapped_slices.hpp"
+
+#include "core/base/host_facts.hpp"
+#include "core/team/team_table.hpp"
+
+namespace npushmem {
+
+MappedSlices::MappedSlices(const JobMembership& job, ProgramImage image)
+    : job_(job), statics_(std::move(image), job.records(), job.my_pe()) {}
+
+Status MappedSlices::create(const Settings& settings) {
+    const std::uint64_t statics_bytes = rounded_up(statics_.max_bytes(), CommitMap::unit);
+    const std::uint64_t statics_offset =
+        SymmetricHeap::slice_bytes(settings.symmetric_size.value) + TeamTable::pool_bytes;
+    const std::uint64_t slice = statics_offset + statics_bytes;
+    if (Status opened = open_host_memory(slice, settings.heap_dir); !opened.ok()) return opened;
+    auto heap = SymmetricHeap::create(*memory_, job_.local_index(), slice, TeamTable::pool_bytes + statics_bytes);
+    if (!heap.ok()) return heap.status();
+    heap_ = std::make_unique<SymmetricHeap>(std::move(heap).value());
+    if (settings.check) heap_->track_allocations();
+    init_control(slice);
+    return statics_.share(*memory_, job_.local_index(), statics_offset);
+}
+
+// The host's first PE creates the segment; the others join it with the handle that they gather.
+Status MappedSlices::open_host_memory(std::uint64_t slice_bytes, const std::string& folder) {
+    const auto local = job_.local_pes();
+    const auto local_pes = static_cast<int>(local.size());
+    SegmentHandle handle;
+    if (local[0] == job_.my_pe()) {
+        auto made = HostMemory::create(slice_bytes, local_pes, folder);
+        if (!made.ok()) return made.status();
+        memory_ = std::make_unique<HostMemory>(std::move(made).value());
+        handle = memory_->handle();
+    }
+    auto handles = gather(job_.bootstrap(), handle);
+    if (!handles.ok()) return handles.status();
+    if (memory_) return {};
+    auto joined = HostMemory::join(handles.value()[static_cast<std::size_t>(local[0])], slice_bytes, local_pes);
+    if (!joined.ok()) return joined.status();
+    memory_ = std::make_unique<HostMemory>(std::move(joined).value());
+    return {};
+}
+
+void MappedSlices::init_control(std::uint64_t slice_bytes) {
+    ControlBlock& control = heap_->control();
+    control.magic = control_magic;
+    control.version = control_version;
+    control.pe = job_.my_pe();
+    control.slice_bytes = slice_bytes;
+    control.process = job_.record(job_.my_pe()).process;
+    control.process_start = job_.record(job_.my_pe()).process_start;
+}
+
+Result<bool> MappedSlices::map_local_slices(const TransportMap& map, RemotePeers& peers) {
+    const auto local = job_.local_pes();
+    bool in_place = true;
+    local_slices_.assign(local.size(), nullptr);
+    for (std::size_t i = 0; i < local.size(); ++i) {
+        if (map.route(local[i]).maps()) {
+            auto address = peers.map(local[i]);
+            if (!address.ok()) return address.status();
+            local_slices_[i] = static_cast<std::byte*>(address.value());
+        }
+        in_place = in_place && local[i] == local[0] + static_cast<int>(i) &&
+                   local_slices_[i] == memory_->slice(static_cast<int>(i));
+    }
+    return in_place;
+}
+
+// Mapped PEs get the fast path if they are consecutive and their slices are where the host's memory places them. Others
+// are found in the table of slices, a few nanoseconds later.
+void MappedSlices::fill_fast_map(bool in_place, bool maps_itself) {
+    fast_.heap = reinterpret_cast<std::uintptr_t>(heap_->base());
+    fast_.heap_bytes = heap_->tail();  // the memory behind it belongs to the runtime
+    if (statics_.same_on_all_pes()) {
+        fast_.statics = statics_.image().begin;
+        fast_.statics_bytes = statics_.image().bytes;
+        fast_.statics_offset = statics_.offset();
+    }
+    const auto local = job_.local_pes();
+    fast_.peers = in_place ? memory_->slices() : heap_->base();
+    fast_.stride = memory_->stride();
+    fast_.copy = choose_block_copy();
+    fast_.first_pe = static_cast<std::uint32_t>(in_place ? local.front() : job_.my_pe());
+    fast_.mapped_pes = in_place ? static_cast<std::uint32_t>(local.size()) : maps_itself ? 1U : 0U;
+    fast_.all_mapped = fast_.mapped_pes == static_cast<std::uint32_t>(job_.npes()) ? 1U : 0U;
+}
+
+Result<SharingPes> MappedSlices::map_peers(const TransportMap& map, RemotePeers& peers) {
+    const auto in_place = map_local_slices(map, peers);
+    if (!in_place.ok()) return in_place.status();
+    std::vector<bool> mapped;
+    for (const std::byte* slice : local_slices_) mapped.push_back(slice != nullptr);
+    auto sharing_pes = find_sharing_pes(job_.bootstrap(), job_.layout(), job_.my_pe(), std::move(mapped));
+    if (!sharing_pes.ok()) return sharing_pes;
+    const bool maps_itself = map.route(job_.my_pe()).maps();
+    if (maps_itself) local_slices_[static_cast<std::size_t>(job_.local_index())] = heap_->base();
+    fill_fast_map(in_place.value(), maps_itself);
+    return sharing_pes;
+}
+
+void MappedSlices::publish_finalized() {
+    if (!heap_) return;
+    // Release: pairs with the acquire load in JobLiveness.
+    heap_->control().state.store(static_cast<std::uint32_t>(PeState::finalized), std::memory_order_release);
+    memory_->record_departure();
+}
+
+Status MappedSlices::restore_variables() {
+    SymmetricGlobals* const data = statics_.data();
+    return data != nullptr ? data->restore_private() : Status{};
+}
+
+std::byte* MappedSlices::slice_of(int pe) const {
+    if (!job_.is_local(pe)) return nullptr;
+    return local_slices_[static_cast<std::size_t>(job_.layout().local_index(pe))];
+}
+
+void* MappedSlices::mapped(int pe, std::uint64_t offset) const {
+    std::byte* const slice = slice_of(pe);
+    const bool inside = offset < fast_.heap_bytes || offset - statics_.offset() < statics_.max_bytes();
+    return slice != nullptr && inside ? slice + offset : nullptr;
+}
+
+ControlBlock* MappedSlices::control_of(int pe) const {
+    if (!job_.is_local(pe)) return nullptr;
+    return reinterpret_cast<ControlBlock*>(memory_->slice(job_.layout().local_index(pe)));
+}
+
+std::uint64_t MappedSlices::offset_of(const void* object) const {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(object) - fast_.heap;
+    if (offset < fast_.heap_bytes) return offset;
+    if (!statics_.holds(object)) return no_offset;
+    return statics_.offset() + (reinterpret_cast<std::uintptr_t>(object) - statics_.image().begin);
+}
+
+std::uint64_t MappedSlices::bytes_to_end(std::uint64_t offset) const {
+    if (offset < fast_.heap_bytes) return fast_.heap_bytes - offset;
+    return offset - statics_.offset() < statics_.image().bytes ? statics_.offset() + statics_.image().bytes - offset
+                                                               : 0;
+}
+
+}  // namespace npushmem

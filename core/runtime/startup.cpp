@@ -1,0 +1,337 @@
+#include "core/runtime/startup.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "core/base/liveness.hpp"
+#include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/nic_assignment.hpp"
+#include "core/runtime/remote_transport.hpp"
+#include "core/runtime/start_exchange.hpp"
+
+namespace npushmem {
+
+namespace {
+
+bool maps_all_pes(const RuntimeParts& parts) { return parts.slices->fast_map().all_mapped != 0; }
+
+// Completes the wait services for waits that depend on other PEs.
+void watch_peers(RuntimeParts& parts) {
+    // Logs failures for waits: they end through the liveness, which does not report the reason.
+    if (!maps_all_pes(parts))
+        parts.waiting->progress = [&remote = parts.transports->remote(), &log = *parts.log] {
+            if (const Status event = remote.progress(); !event.ok()) log.line(LogLevel::error, "ops", event.message());
+        };
+    parts.waiting->liveness.watch(
+        parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
+        [&departures = *parts.departures] { return departures.any(); },
+        [&world = *parts.world] { return world.barriers(); });
+}
+
+// The PEs share their kernel records only if every PE maps every PE: accesses to other PEs are not recorded, nor is the
+// order that they create. Other launchers, such as mpirun, may provide other ways to order the hosts.
+void keep_kernel_records(RuntimeParts& parts) {
+    const Settings& settings = parts.config->settings();
+    if (!settings.npu_check || !maps_all_pes(parts) || settings.launcher_fd.empty()) return;
+    ControlBlock& control = parts.slices->heap().control();
+    control.checking.records.store(KernelRecords::kept);
+    if (parts.job->my_pe() == 0) parts.kernel_records = KernelRecordsMemory::make(control);
+}
+
+// Returns how kernels reach PEs that are not mapped, and the reason.
+RemoteModeChoice remote_mode_of(const RuntimeParts& parts) {
+    bool other_hosts = false;
+    for (int pe = 0; pe < parts.job->npes() && !other_hosts; ++pe) {
+        const Route& route = parts.transports->map().route(pe);
+        other_hosts = !route.maps() && route.reach.has(NPUSHMEM_CAP_REMOTE);
+    }
+    return choose_remote_mode(parts.config->settings().ib_enable_ibgda, other_hosts, parts.waiting->share);
+}
+
+// One start: makes the parts of a runtime step by step. Everything else here lives only until the start ends.
+class Startup {
+public:
+    Startup(Config config, Sources& sources, const StartRequest& request) : sources_(sources), request_(request) {
+        parts_.config = std::make_unique<Config>(std::move(config));
+        parts_.log = std::make_unique<Log>();
+    }
+
+    Result<std::unique_ptr<Runtime>> run();
+
+private:
+    // The steps, in order.
+    Status open_log();
+    Status join_job();
+    Status exchange_pe_records();
+    Status make_memory();
+    Status open_transports();
+    Status choose_remote_transport();
+    Status assign_nics();
+    Status exchange_endpoints();
+    Status build_map();
+    Status map_peers();
+    Status make_world();
+    Status report();
+
+    // Reports the failure of `step` to the other PEs. Returns the failure with its cause, which may be another PE's.
+    Status abort(const char* step, const Status& found);
+    [[nodiscard]] const Settings& settings() const { return parts_.config->settings(); }
+    [[nodiscard]] npushmem_transport_params transport_params() const;
+    [[nodiscard]] std::string describe_job();
+
+    Sources& sources_;
+    const StartRequest& request_;
+    RuntimeParts parts_;
+    std::string remote_transport_text_;  // the choice for other hosts and its reason; empty: no choice was needed
+    std::string nic_text_;               // the host's NIC assignment; empty if this PE needs no NIC
+    SharingPes sharing_pes_;
+};
+
+// All of start-up. Each step may use the results of the steps before it; a failed step ends the start on every PE.
+Result<std::unique_ptr<Runtime>> Startup::run() {
+    struct Step {
+        const char* name;
+        Status (Startup::*run)();
+    };
+    static constexpr Step steps[] = {
+        {"logging", &Startup::open_log},
+        {"bootstrap", &Startup::join_job},                          // rank, size; allgather and barrier from here on
+        {"exchange of PE records", &Startup::exchange_pe_records},  // versions, host identities, PEs of each host
+        {"symmetric memory", &Startup::make_memory},  // one shared segment per host, this PE's heap and variables
+        {"transports", &Startup::open_transports},    // in the order of NPUSHMEM_TRANSPORTS
+        {"remote transport", &Startup::choose_remote_transport},  // for PEs of other hosts, if there are any
+        {"NIC assignment", &Startup::assign_nics},                // once per host, then each PE takes its own
+        {"exchange of endpoints", &Startup::exchange_endpoints},
+        {"transport map", &Startup::build_map},     // which transport serves which PE
+        {"mapping of peers", &Startup::map_peers},  // where the CPU finds mapped peers
+        {"world team", &Startup::make_world},       // its barrier, used by everything collective from here on
+        {"start report", &Startup::report},
+    };
+    for (const Step& step : steps) {
+        Status done = (this->*step.run)();
+        parts_.log->write(LogLevel::debug, "start", "{}: {}", step.name, done.ok() ? "done" : done.message());
+        if (!done.ok()) return abort(step.name, done);
+    }
+    parts_.slices->statics().release_write_guard();
+    return std::make_unique<Runtime>(std::move(parts_));
+}
+
+// Error codes that may only be symptoms of another PE's failure. A failure that a PE finds by itself keeps its code,
+// although other PEs that found the same one have aborted before.
+bool may_be_symptom(Code code) {
+    return code == Code::system || code == Code::memory || code == Code::protocol || code == Code::peer_dead ||
+           code == Code::timeout || code == Code::aborted;
+}
+
+// A failure here may be a symptom of another PE's failure, for instance missing memory: then the failure that the other
+// PE reported is the cause. PEs that wait for this one at the world's barrier get no report through the bootstrap, so
+// they must find this PE finalized.
+Status Startup::abort(const char* step, const Status& found) {
+    Status failure = found.within(fmt::format("start-up failed at {}", step));
+    if (!parts_.job) return failure;
+    const Status cause = parts_.job->bootstrap().check();
+    if (!cause.ok() && failure.message().find(cause.message()) == std::string::npos)
+        failure = {may_be_symptom(found.code()) ? cause.code() : found.code(),
+                   fmt::format("{}; because {}", failure.message(), cause.message())};
+    parts_.job->abort(failure.message());
+    if (parts_.slices) parts_.slices->publish_finalized();
+    return failure;
+}
+
+Status Startup::open_log() {
+    auto opened = Log::open(settings());
+    if (!opened.ok()) return opened.status();
+    *parts_.log = std::move(opened).value();
+    parts_.services = std::make_unique<PluginServices>(*parts_.config, *parts_.log);
+    return {};
+}
+
+Status Startup::join_job() {
+    npushmem_bootstrap_params params{};
+    params.struct_size = sizeof params;
+    params.rank = request_.rank;
+    params.nranks = request_.nranks;
+    params.uniqueid = request_.uniqueid ? request_.uniqueid->data() : nullptr;
+    params.attribute = request_.attribute;
+    auto opened = sources_.open_bootstrap(*parts_.config, parts_.services->table(), params);
+    if (!opened.ok()) return opened.status();
+    parts_.job = std::make_unique<JobMembership>(std::move(opened).value());
+    if (Status sound = parts_.job->check_rank(); !sound.ok()) return sound;
+    parts_.log->set_prefix(fmt::format("pe {}/{}", parts_.job->my_pe(), parts_.job->npes()));
+    return {};
+}
+
+Status Startup::exchange_pe_records() {
+    JobMembership& job = *parts_.job;
+    ProgramImage image = image_of_this_program();
+    if (Status same = job.exchange_records(settings(), StaticVariables::record_of(settings(), image)); !same.ok())
+        return same;
+    parts_.waiting = std::make_unique<WaitServices>(job.records(), job.layout(), job.my_pe());
+    parts_.slices = std::make_unique<MappedSlices>(job, std::move(image));
+    parts_.departures = std::make_unique<Departures>(job, *parts_.slices);
+    return {};
+}
+
+Status Startup::make_memory() { return parts_.slices->create(settings()); }
+
+npushmem_transport_params Startup::transport_params() const {
+    const JobMembership& job = *parts_.job;
+    npushmem_transport_params params{};
+    params.struct_size = sizeof params;
+    params.pe = job.my_pe();
+    params.npes = job.npes();
+    params.local_index = job.local_index();
+    params.local_count = static_cast<std::int32_t>(job.local_pes().size());
+    params.process_id = job.record(job.my_pe()).process;
+    params.host = job.record(job.my_pe()).host;
+    return params;
+}
+
+Status Startup::open_transports() {
+    auto opened = sources_.open_transports(*parts_.config, parts_.services->table(), transport_params());
+    if (!opened.ok()) return opened.status();
+    parts_.transports = std::make_unique<JobTransports>(*parts_.job, std::move(opened).value());
+    return {};
+}
+
+Status Startup::choose_remote_transport() {
+    JobTransports& transports = *parts_.transports;
+    if (parts_.job->layout().hosts() > 1) {
+        auto choice = npushmem::choose_remote_transport(
+            settings(), transports.serves_other_hosts(), parts_.job->bootstrap(), [this](const std::string& name) {
+                return sources_.open_transport(name, *parts_.config, parts_.services->table(), transport_params());
+            });
+        if (!choice.ok()) return choice.status();
+        remote_transport_text_ = std::move(choice.value().explanation);
+        if (choice.value().transport) transports.add(std::move(*choice.value().transport));
+    }
+    if (Status complete = transports.complete_selection(); !complete.ok()) return complete;
+    if (transports.pins_memory()) parts_.slices->heap().retain_pages();
+    return {};
+}
+
+Status Startup::assign_nics() {
+    const JobMembership& job = *parts_.job;
+    auto done =
+        NicStep{settings(),    job.bootstrap(), parts_.slices->host_memory(), job.layout(), parts_.transports->named(),
+                job.records(), job.my_pe()}
+            .run();
+    if (!done.ok()) return done.status();
+    nic_text_ = std::move(done.value().text);
+    parts_.transports->hold(std::move(done.value().claims));
+    if (!done.value().warning.empty()) parts_.log->line(LogLevel::warn, "topology", done.value().warning);
+    return {};
+}
+
+Status Startup::exchange_endpoints() {
+    const MappedSlices& slices = *parts_.slices;
+    return parts_.transports->exchange_endpoints(
+        slices.host_memory().describe_slice(parts_.job->local_index(), slices.heap().bytes()));
+}
+
+Status Startup::build_map() {
+    Status built = parts_.transports->build_map(*parts_.waiting, settings().timeout);
+    if (!built.ok() && !remote_transport_text_.empty())
+        return {built.code(),
+                fmt::format("{}\n  transport between hosts: {}", built.message(), remote_transport_text_)};
+    return built;
+}
+
+Status Startup::map_peers() {
+    auto sharing_pes = parts_.slices->map_peers(parts_.transports->map(), parts_.transports->remote_peers());
+    if (!sharing_pes.ok()) return sharing_pes.status();
+    sharing_pes_ = std::move(sharing_pes).value();
+    return {};
+}
+
+Status Startup::make_world() {
+    const JobMembership& job = *parts_.job;
+    MappedSlices& slices = *parts_.slices;
+    RemoteAccess& remote = parts_.transports->remote();
+    WaitServices& waiting = *parts_.waiting;
+    const double pes_per_core = max_pes_per_core(job.records());
+    const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
+    const auto slice_of = [&slices](int pe) { return slices.slice_of(pe); };
+    auto made = WorldTeam::make({job.my_pe(), job.npes(), pes_per_core, job.layout(), sharing_pes_.all_map_all,
+                                 slices.fast_map(), slice_of, remote, waiting.driving_waiter, settings().timeout,
+                                 settings().barrier_algo, job.tuning(), sample_every, &waiting.os},
+                                slices.heap());
+    if (!made.ok()) return made.status();
+    parts_.world = std::move(made).value();
+    const auto commit = [&memory = slices.host_memory(), local = job.local_index()](
+                            std::uint64_t offset, std::uint64_t bytes) { return memory.commit(local, offset, bytes); };
+    auto teams =
+        TeamTable::make({job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(),
+                         remote, waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(),
+                         [&world = *parts_.world] { return world.sync(); }, sample_every, &waiting.os},
+                        slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
+    if (!teams.ok()) return teams.status();
+    parts_.teams = std::move(teams).value();
+    watch_peers(parts_);
+    // Release: pairs with the acquire load in JobLiveness.
+    slices.heap().control().state.store(static_cast<std::uint32_t>(PeState::running), std::memory_order_release);
+    keep_kernel_records(parts_);
+    // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
+    if (Status met = job.bootstrap().barrier(); !met.ok()) return met;
+    return parts_.world->sync();
+}
+
+std::string Startup::describe_job() {
+    const HostLayout& layout = parts_.job->layout();
+    std::string text =
+        fmt::format("npushmem {}.{}.{}: {} PEs on {} host{} ({}{}), symmetric heap {} each\n", library_version.major,
+                    library_version.minor, library_version.patch, parts_.job->npes(), layout.hosts(),
+                    layout.hosts() == 1 ? "" : "s", name_of(layout.distribution()), layout.even() ? "" : ", uneven",
+                    format_size(settings().symmetric_size.value));
+    text += parts_.config->describe_standard();
+    text += fmt::format("static data: {}\n", parts_.slices->statics().describe());
+    text += fmt::format("bootstrap: {}\n", sources_.bootstrap_description());
+    if (!remote_transport_text_.empty()) text += fmt::format("between hosts: {}\n", remote_transport_text_);
+    if (!maps_all_pes(parts_)) {
+        const RemoteModeChoice choice = remote_mode_of(parts_);
+        parts_.remote_mode = choice.mode;
+        text += fmt::format("kernels: {}\n", choice.text);
+    }
+    text += fmt::format("barrier: {}\n", parts_.world->choice());
+    return text + fmt::format("waiting: {}\n", describe(parts_.waiting->share, parts_.waiting->budget));
+}
+
+// Ignores failures: a job does not fail because its output cannot be written.
+void print_error(const std::string& text) { (void)std::fputs(text.c_str(), stderr); }
+
+Status Startup::report() {
+    parts_.reports = std::make_unique<RuntimeReports>(
+        RuntimeReports::Subjects{settings(), *parts_.job, *parts_.waiting, *parts_.slices, *parts_.transports},
+        describe_job(), std::move(nic_text_));
+    if (parts_.job->my_pe() != 0) return {};
+    Config& config = *parts_.config;
+    const Log& log = *parts_.log;
+    if (!config.unknown_variables().empty()) sources_.declare_all(config);
+    for (const auto& sentence : config.unknown_variables()) log.line(LogLevel::warn, "config", sentence);
+    for (const auto& sentence : missing_directories(settings().plugin_path))
+        log.line(LogLevel::warn, "config", sentence);
+    if (settings().version && !settings().info)
+        print_error(
+            fmt::format("npushmem {}.{}.{}\n", library_version.major, library_version.minor, library_version.patch));
+    if (settings().info)
+        print_error(fmt::format("{}{}transport map of PE 0:\n{}NIC assignment of this host:\n{}",
+                                config.is_standard_variable_set("INFO") ? describe_standard_variables() : "",
+                                parts_.reports->job_text(), parts_.reports->map_text(), parts_.reports->nic_text()));
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runtime>> start_runtime(Config config, Sources& sources, const StartRequest& request) {
+    const Version built = request.compiled_with;
+    if (built.major != library_version.major || built.minor > library_version.minor)
+        return Status{Code::mismatch,
+                      fmt::format("the program was compiled with npushmem {}.{}.{} and runs with {}.{}.{}; compile it "
+                                  "again or install the other library",
+                                  built.major, built.minor, built.patch, library_version.major, library_version.minor,
+                                  library_version.patch)};
+    return Startup(std::move(config), sources, request).run();
+}
+
+}  // namespace npushmem
