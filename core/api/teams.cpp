@@ -32,16 +32,15 @@ Status check_triplet(const Team& parent, int start, int stride, int size) {
                                      stride, size, parent.name(), parent.size())};
 }
 
-// Runs an operation on a team with the plan that a text names there; the world has its own operations.
+// Runs an operation on a team's barrier with the plan that a text names there.
 template <class Action>
 Status with_barrier_plan(npushmem_team_t handle, const char* algorithm, Action&& action) {
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
     if (algorithm == nullptr) return {Code::argument, "algorithm is NULL"};
-    Runtime* up = runtime();
-    const bool world = found.value() == &up->teams().world();
-    const auto choice = world ? up->world().choose(algorithm) : found.value()->choose(algorithm);
-    return choice.ok() ? action(*up, *found.value(), world, choice.value().plan) : choice.status();
+    TeamBarrier& barrier = found.value()->barrier();
+    const auto choice = barrier.choose(algorithm);
+    return choice.ok() ? action(barrier, choice.value().plan) : choice.status();
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
@@ -169,7 +168,7 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
     const Team* from = team_or_report(__func__, src_team);
     const Team* to = team_or_report(__func__, dest_team);
     if (from == nullptr || to == nullptr || src_pe < 0 || src_pe >= from->size()) return -1;
-    return to->index_of(from->members().at(src_pe));
+    return to->members().index_of(from->members().at(src_pe));
 }
 
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
@@ -226,17 +225,15 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
-    const auto set = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        world ? up.set_barrier(plan) : found.set_plan(plan);
+    const auto set = [](TeamBarrier& barrier, const barrier::Plan& plan) {
+        barrier.set_default_plan(plan);
         return Status{};
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, set));
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
-    const auto run_sync = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        return world ? up.sync_all(plan) : found.sync(plan);
-    };
+    const auto run_sync = [](TeamBarrier& barrier, const barrier::Plan& plan) { return barrier.sync(plan); };
     return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
 }
 

@@ -101,7 +101,6 @@ Runtime::~Runtime() {
         if (Status restored = data->restore_private(); !restored.ok())
             log_.line(LogLevel::warn, "memory", restored.message());
     teams_.reset();
-    world_.reset();
     remote_.reset();
     remote_peers_.reset();
     for (std::size_t i = 0; i < regions_.size(); ++i)
@@ -312,23 +311,17 @@ Status Runtime::map_peers() {
 Status Runtime::make_world() {
     const double pes_per_core = max_pes_per_core(records_);
     const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
-    auto made =
-        WorldTeam::make({my_pe_, npes_, pes_per_core, layout_, sharing_pes_.all_map_all, fast_,
-                         [this](int pe) { return slice_of(pe); }, *remote_, wait_services_->driving_waiter,
-                         settings().timeout, settings().barrier_algo, tuning_, sample_every, &wait_services_->os},
-                        *heap_);
-    if (!made.ok()) return made.status();
-    world_ = std::move(made).value();
     const int local = layout_.local_index(my_pe_);
     auto teams = TeamTable::make(
         {my_pe_, npes_, pes_per_core, fast_, [this](int pe) { return slice_of(pe); }, heap_->base(), *remote_,
-         wait_services_->driving_waiter, settings().timeout, settings().barrier_algo, tuning_,
-         [this] { return world_->sync(); }, sample_every, &wait_services_->os},
+         wait_services_->driving_waiter, settings().timeout, settings().barrier_algo, tuning_, layout_, sample_every,
+         &wait_services_->os},
         heap_->tail(),
         [this, local](std::uint64_t offset, std::uint64_t bytes) { return memory_->commit(local, offset, bytes); },
         Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     teams_ = std::move(teams).value();
+    world_ = &teams_->world().barrier();
     collective_heap_ = std::make_unique<CollectiveHeap>(*heap_, *this);
     if (fast_.all_mapped == 0) wait_services_->progress = [this] { make_progress(); };
     wait_services_->liveness.watch(

@@ -27,7 +27,6 @@
 #include "core/runtime/static_variables.hpp"
 #include "core/runtime/statistics_report.hpp"
 #include "core/team/team_table.hpp"
-#include "core/team/world_team.hpp"
 
 namespace npushmem {
 
@@ -60,13 +59,9 @@ public:
     // Completes all operations of this PE on the default context and makes them visible.
     Status quiet();
     Status sync_all() { return world_->sync(); }
-    Status sync_all(const barrier::Plan& plan) { return world_->sync(plan); }
-    // Sets the plan of the world's barriers from now on.
-    void set_barrier(const barrier::Plan& plan) { world_->set_default_plan(plan); }
     Status barrier_all() { return barrier_all(world_->default_plan()); }
     // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
     Status barrier_all(std::string_view text);
-    [[nodiscard]] const WorldTeam& world() const { return *world_; }
     [[nodiscard]] TeamTable& teams() { return *teams_; }
     // Returns this PE's counters; those of barriers count only with NPUSHMEM_STATS. Any thread.
     [[nodiscard]] PeStatistics statistics();
@@ -170,8 +165,8 @@ private:
     FastMap fast_;
     std::vector<std::byte*> local_slices_;  // of this host's PEs, by local index; null where not mapped
     SharingPes sharing_pes_;
-    std::unique_ptr<WorldTeam> world_;
     std::unique_ptr<TeamTable> teams_;
+    TeamBarrier* world_ = nullptr;  // the barrier of the team of all PEs, in teams_
     std::unique_ptr<CollectiveHeap> collective_heap_;
     std::atomic<bool> passed_last_barrier_{false};
     std::mutex npu_lock_;

@@ -43,7 +43,7 @@ std::vector<int> first_of(const TeamSlotSet& set, std::size_t count) {
 Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamResources resources, std::uint64_t pool,
                                                    std::function<Status(std::uint64_t, std::uint64_t)> commit,
                                                    Members shared, bool all_mapped) {
-    const std::uint64_t stride = TeamLayout(resources.npes).bytes();
+    const std::uint64_t stride = TeamLayout::bytes(resources.npes);
     const int slots = static_cast<int>(std::min<std::uint64_t>(max_teams, (pool_bytes - slots_offset) / stride));
     std::unique_ptr<TeamTable> table(new TeamTable(std::move(resources), pool, std::move(commit), slots));
     // One commit for all, because the PEs of a host commit memory one after another.
@@ -51,6 +51,8 @@ Result<std::unique_ptr<TeamTable>> TeamTable::make(TeamResources resources, std:
     for (const int slot : {0, 1})
         if (Status prepared = table->prepare(slot); !prepared.ok()) return prepared.within("state of teams");
     table->begin_predefined(std::move(shared), all_mapped);
+    const auto choice = table->world().barrier().choose(table->resources_.algorithm);
+    if (!choice.ok()) return choice.status().within("NPUSHMEM_BARRIER_ALGO");
     return table;
 }
 
@@ -58,7 +60,7 @@ TeamTable::TeamTable(TeamResources resources, std::uint64_t pool,
                      std::function<Status(std::uint64_t, std::uint64_t)> commit, int slots)
     : resources_(std::move(resources)),
       pool_(pool),
-      stride_(TeamLayout(resources_.npes).bytes()),
+      stride_(TeamLayout::bytes(resources_.npes)),
       commit_(std::move(commit)),
       slots_(slots),
       mailbox_(resources_, pool),
@@ -72,15 +74,11 @@ TeamTable::TeamTable(TeamResources resources, std::uint64_t pool,
 
 void TeamTable::begin_predefined(Members shared, bool all_mapped) {
     const PeRange world{0, 1, resources_.npes};
-    teams_[0] = std::make_unique<Team>(resources_, world, offset_of(0), all_mapped, "world", false);
-    teams_[1] = std::make_unique<Team>(resources_, std::move(shared), offset_of(1), true, "shared");
+    teams_[0] = std::make_unique<Team>(resources_, world, layout_of(0), all_mapped, "world", true);
+    teams_[1] = std::make_unique<Team>(resources_, std::move(shared), layout_of(1), true, "shared");
 }
 
-bool TeamTable::maps(const PeRange& members) const {
-    for (int i = 0; i < members.count; ++i)
-        if (slice_of(resources_, members.at(i)) == nullptr) return false;
-    return true;
-}
+bool TeamTable::maps(const PeRange& members) const { return maps_all(resources_, members); }
 
 Team* TeamTable::find(TeamName name) const {
     const std::uint64_t slot = name.value & ((1U << slot_bits) - 1);
@@ -144,7 +142,7 @@ TeamName TeamTable::begin(int slot, const TeamSpec& spec, bool mapped) {
         use = ++uses_[at];
     }
     const TeamName name = name_of(slot, use);
-    teams_[at] = std::make_unique<Team>(resources_, spec.members, offset_of(slot), mapped, "of " + spec.members.text());
+    teams_[at] = std::make_unique<Team>(resources_, spec.members, layout_of(slot), mapped, "of " + spec.members.text());
     teams_[at]->contexts_wanted = spec.contexts_wanted;
     names_[at].store(name.value, std::memory_order_release);
     return name;
@@ -214,7 +212,7 @@ private:
     [[nodiscard]] bool mapped_by_all(std::size_t i) const {
         const PeRange& members = specs_[i].members.range();
         for (int m = 0; m < members.count; ++m)
-            if ((of(parent_.index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
+            if ((of(parent_.members().index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
         return true;
     }
 
@@ -257,7 +255,7 @@ private:
     }
 
     Status exchange() {
-        const std::uint64_t at = parent_.state_offset() + parent_.layout().split_record(parent_.next_split_record());
+        const std::uint64_t at = parent_.layout().split_record(parent_.next_split_record());
         std::memcpy(parent_.mapped_address(parent_.index(), at), &mine_, sizeof mine_);
         all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
         Status done = parent_.sync();
@@ -331,16 +329,16 @@ Status TeamTable::form_team(std::uint64_t id, int npes, int index, int contexts_
     return done;
 }
 
-std::atomic_ref<std::uint64_t> TeamTable::departed(std::uint64_t state_offset) const {
-    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(resources_.own_slice + state_offset +
-                                                                            TeamLayout(resources_.npes).departed()));
+std::atomic_ref<std::uint64_t> TeamTable::departed(const Team& team) const {
+    return std::atomic_ref<std::uint64_t>(
+        *reinterpret_cast<std::uint64_t*>(resources_.own_slice + team.layout().departed()));
 }
 
 // Each member reports to all others that none of its operations is in progress. Then no PE writes into this PE's slot
 // any more, and it may serve another team, of any PEs.
 Status TeamTable::leave(Team& team) {
     if (Status done = team.complete(); !done.ok()) return done;
-    const std::uint64_t word = team.state_offset() + team.layout().departed();
+    const std::uint64_t word = team.layout().departed();
     for (int i = 1; i < team.size(); ++i) {
         const int member = (team.index() + i) % team.size();
         if (std::byte* there = team.mapped_address(member, word)) {
@@ -363,7 +361,7 @@ Status TeamTable::leave(Team& team) {
     const WaitFor what{
         .what = "the other PEs to destroy a team", .needs = team.members().range(), .timeout = resources_.timeout};
     WaitFailure failure;
-    const auto all_left = [&] { return departed(team.state_offset()).load(std::memory_order_acquire) == others; };
+    const auto all_left = [&] { return departed(team).load(std::memory_order_acquire) == others; };
     const Code code = resources_.waiter.until(all_left, what, &failure);
     return code == Code::ok ? Status{} : Status{code, describe(what, failure)};
 }

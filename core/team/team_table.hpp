@@ -92,7 +92,8 @@ private:
     [[nodiscard]] std::uint64_t offset_of(int slot) const {
         return pool_ + slots_offset + static_cast<std::uint64_t>(slot) * stride_;
     }
-    [[nodiscard]] std::atomic_ref<std::uint64_t> departed(std::uint64_t state_offset) const;
+    [[nodiscard]] TeamLayout layout_of(int slot) const { return {offset_of(slot), resources_.npes}; }
+    [[nodiscard]] std::atomic_ref<std::uint64_t> departed(const Team& team) const;
     class SplitProtocol;
     Status commit(std::uint64_t begin, std::uint64_t bytes);
     Status check_id(std::uint64_t id);
