@@ -19,7 +19,7 @@ namespace {
 std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
-TeamTable::TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
+TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
     const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
     return {std::move(members), given ? config->num_contexts : 0};
 }
@@ -49,15 +49,16 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_strided"); !same.ok()) return same;
-    const TeamTable::SplitRules rules = {
-        runtime()->settings().check ? TeamTable::ArgumentRule::alike : TeamTable::ArgumentRule::triplets,
-        [&](const TeamTable::Arguments& theirs) {
-            const auto at = [&](std::size_t i) { return static_cast<int>(static_cast<std::int64_t>(theirs[i])); };
-            return check_triplet(parent, at(0), at(1), at(2));
-        }};
-    const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
-                                            static_cast<std::uint64_t>(size)};
-    std::vector<TeamTable::TeamSpec> specs;
+    const SplitRules rules = {runtime()->settings().check ? SplitArgumentRule::alike : SplitArgumentRule::triplets,
+                              [&](const SplitArguments& given) {
+                                  const auto at = [&](std::size_t i) {
+                                      return static_cast<int>(static_cast<std::int64_t>(given[i]));
+                                  };
+                                  return check_triplet(parent, at(0), at(1), at(2));
+                              }};
+    const SplitArguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
+                                      static_cast<std::uint64_t>(size)};
+    std::vector<TeamSpec> specs;
     if (rules.check(arguments).ok()) specs.push_back(spec(parent.members().every(start, stride, size), config, mask));
     std::vector<TeamName> made(out != nullptr ? 1 : 0);
     Status done = runtime()->teams().split(parent, arguments, rules, specs, made);
@@ -90,7 +91,7 @@ struct Axis {
     npushmem_team_t* team;
 };
 
-Status check_xrange(const TeamTable::Arguments& arguments) {
+Status check_xrange(const SplitArguments& arguments) {
     const auto xrange = static_cast<std::int64_t>(arguments[1]);
     return xrange >= 1 ? Status{} : Status{Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
 }
@@ -100,8 +101,8 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_2d"); !same.ok()) return same;
-    const TeamTable::Arguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
-    std::vector<TeamTable::TeamSpec> specs;
+    const SplitArguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
+    std::vector<TeamSpec> specs;
     if (check_xrange(arguments).ok()) {
         const int width = std::min(xrange, parent.size());
         const int column = parent.index() % width;
@@ -112,8 +113,7 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
                       y.mask)};
     }
     std::vector<TeamName> made(x.team != nullptr && y.team != nullptr ? 2 : 0);
-    Status done =
-        runtime()->teams().split(parent, arguments, {TeamTable::ArgumentRule::alike, check_xrange}, specs, made);
+    Status done = runtime()->teams().split(parent, arguments, {SplitArgumentRule::alike, check_xrange}, specs, made);
     if (made.empty()) return done;
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);

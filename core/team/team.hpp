@@ -34,8 +34,8 @@ using TeamSlotSet = std::array<std::uint64_t, max_teams / 64>;
 struct alignas(64) SplitRecord {
     std::uint64_t arguments[3];  // of the call: equal on all members
     TeamSlotSet free;
-    std::uint32_t granted;  // first: whether this PE wants a team; then: whether it got the chosen slots
-    std::uint32_t mapped;   // bit i: this PE maps every member of the new team i
+    std::uint32_t claim;   // a SlotClaim. First: whether this PE wants a team; then: whether it got the chosen slots
+    std::uint32_t mapped;  // bit i: this PE maps every member of the new team i
 };
 static_assert(sizeof(SplitRecord) == 64);
 
