@@ -180,13 +180,14 @@ private:
     barrier::Plan default_plan_;
     std::atomic<std::uint64_t> barriers_{0};
     std::atomic<std::uint64_t>* entered_;  // the own one
-    std::vector<int> leaders_;             // the first PE of each host; empty: one host
-    barrier::NodeLayout nodes_;            // unless leaders_ is empty
-    std::unique_ptr<Mapped> mapped_;       // this, tabled_ or remote_ exists
+    // The fast path reads these two and the three members above.
+    std::unique_ptr<Mapped> mapped_;                 // null: run_unstrided() has another fabric
+    std::unique_ptr<BarrierStatistics> statistics_;  // null: disabled
     std::unique_ptr<Tabled> tabled_;
     std::unique_ptr<RemoteSignals> signals_;  // of remote_
     std::unique_ptr<Remote> remote_;
-    std::unique_ptr<BarrierStatistics> statistics_;  // null: disabled
+    std::vector<int> leaders_;   // the first PE of each host; empty: one host
+    barrier::NodeLayout nodes_;  // unless leaders_ is empty
 };
 
 }  // namespace npushmem
