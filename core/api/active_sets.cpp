@@ -87,26 +87,26 @@ enum PlaceOutcome : long { place_taken = 1, place_contended = 2, place_unavailab
 // One attempt: every member reports its free places, then whether it could take the common one. False: try again.
 Result<bool> attempt(const Set& set, TeamName& made) {
     TeamTable& teams = runtime()->teams();
-    const TeamSlotSet free = teams.free_slots();
+    const TeamSlotSet free = teams.slots().free();
     for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
     if (Status met = sync_members(set); !met.ok()) return met;
     const int place = common_place(set);
-    const bool taken = place >= 0 && teams.claim_slot(place);
-    Status prepared = taken ? teams.prepare(place) : Status{};
+    const bool taken = place >= 0 && teams.slots().claim(place);
+    Status prepared = taken ? teams.slots().prepare(place) : Status{};
     set.sync[6] = !prepared.ok() ? place_unavailable : taken ? place_taken : place_contended;
-    set.sync[7] = teams.maps(set.members) ? place_taken : place_contended;
+    set.sync[7] = maps_all(teams.resources(), set.members) ? place_taken : place_contended;
     if (Status met = sync_members(set); !met.ok()) return met;
     const long worst = max_over_members(set, set.sync + 6);
     const bool granted = worst == place_taken;
     const bool mapped = max_over_members(set, set.sync + 7) == place_taken;
     if (Status met = sync_members(set); !met.ok()) return met;  // no member reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
-    if (taken && !granted) teams.release_slot(place);
+    if (taken && !granted) teams.slots().release(place);
     if (place < 0) return Status{Code::memory, "no place is free for the team of another active set"};
     if (!prepared.ok()) return prepared;
     if (worst == place_unavailable)
         return Status{Code::memory, "another PE has no memory for the team of an active set"};
-    if (granted) made = teams.begin(place, {set.members, 0}, mapped);
+    if (granted) made = teams.begin({place, set.members, mapped}, 0);
     return granted;
 }
 

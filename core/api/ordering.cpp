@@ -139,12 +139,12 @@ const char* npushmemx_describe_barriers(void) {
 }
 
 int npushmemx_get_pe_density(int* pes_per_node, double* pes_per_core) {
-    const Runtime* up = runtime();
+    Runtime* up = runtime();
     if (up == nullptr) {
         fail_returned(__func__, not_running());
         return static_cast<int>(Code::not_initialized);
     }
-    const barrier::BarrierSelectionInput& selection_input = up->world().selection_input();
+    const barrier::BarrierSelectionInput& selection_input = up->teams().world().barrier().selection_input();
     if (pes_per_node != nullptr) *pes_per_node = selection_input.pes_per_node();
     if (pes_per_core != nullptr) *pes_per_core = selection_input.pes_per_core;
     return 0;

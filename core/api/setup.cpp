@@ -279,7 +279,7 @@ int npushmemx_team_get_statistics(npushmem_team_t team, npushmemx_statistics_t* 
     if (statistics == nullptr) return report_code(__func__, null_statistics());
     Runtime* up = runtime();
     const bool world = found.value() == &up->teams().world();
-    *statistics = to_public(world ? up->reports().statistics() : read_statistics(found.value()->counts()));
+    *statistics = to_public(world ? up->reports().statistics() : read_statistics(found.value()->barrier().counts()));
     return 0;
 }
 

@@ -19,7 +19,7 @@ namespace {
 std::uintptr_t number_of(npushmem_team_t handle) { return reinterpret_cast<std::uintptr_t>(handle); }
 npushmem_team_t handle_of(TeamName name) { return reinterpret_cast<npushmem_team_t>(name.value); }
 
-TeamTable::TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
+TeamSpec spec(Members members, const npushmem_team_config_t* config, long mask) {
     const bool given = config != nullptr && (mask & NPUSHMEM_TEAM_NUM_CONTEXTS) != 0;
     return {std::move(members), given ? config->num_contexts : 0};
 }
@@ -32,16 +32,15 @@ Status check_triplet(const Team& parent, int start, int stride, int size) {
                                      stride, size, parent.name(), parent.size())};
 }
 
-// Runs an operation on a team with the plan that a text names there; the world has its own operations.
+// Runs an operation on a team's barrier with the plan that a text names there.
 template <class Action>
 Status with_barrier_plan(npushmem_team_t handle, const char* algorithm, Action&& action) {
     const auto found = team_of(handle);
     if (!found.ok()) return found.status();
     if (algorithm == nullptr) return {Code::argument, "algorithm is NULL"};
-    Runtime* up = runtime();
-    const bool world = found.value() == &up->teams().world();
-    const auto choice = world ? up->world().choose(algorithm) : found.value()->choose(algorithm);
-    return choice.ok() ? action(*up, *found.value(), world, choice.value().plan) : choice.status();
+    TeamBarrier& barrier = found.value()->barrier();
+    const auto choice = barrier.choose(algorithm);
+    return choice.ok() ? action(barrier, choice.value().plan) : choice.status();
 }
 
 Status split_strided(npushmem_team_t handle, int start, int stride, int size, const npushmem_team_config_t* config,
@@ -50,15 +49,16 @@ Status split_strided(npushmem_team_t handle, int start, int stride, int size, co
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_strided"); !same.ok()) return same;
-    const TeamTable::SplitRules rules = {
-        runtime()->settings().check ? TeamTable::ArgumentRule::alike : TeamTable::ArgumentRule::triplets,
-        [&](const TeamTable::Arguments& theirs) {
-            const auto at = [&](std::size_t i) { return static_cast<int>(static_cast<std::int64_t>(theirs[i])); };
-            return check_triplet(parent, at(0), at(1), at(2));
-        }};
-    const TeamTable::Arguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
-                                            static_cast<std::uint64_t>(size)};
-    std::vector<TeamTable::TeamSpec> specs;
+    const SplitRules rules = {runtime()->settings().check ? SplitArgumentRule::alike : SplitArgumentRule::triplets,
+                              [&](const SplitArguments& given) {
+                                  const auto at = [&](std::size_t i) {
+                                      return static_cast<int>(static_cast<std::int64_t>(given[i]));
+                                  };
+                                  return check_triplet(parent, at(0), at(1), at(2));
+                              }};
+    const SplitArguments arguments = {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride),
+                                      static_cast<std::uint64_t>(size)};
+    std::vector<TeamSpec> specs;
     if (rules.check(arguments).ok()) specs.push_back(spec(parent.members().every(start, stride, size), config, mask));
     std::vector<TeamName> made(out != nullptr ? 1 : 0);
     Status done = runtime()->teams().split(parent, arguments, rules, specs, made);
@@ -91,7 +91,7 @@ struct Axis {
     npushmem_team_t* team;
 };
 
-Status check_xrange(const TeamTable::Arguments& arguments) {
+Status check_xrange(const SplitArguments& arguments) {
     const auto xrange = static_cast<std::int64_t>(arguments[1]);
     return xrange >= 1 ? Status{} : Status{Code::range, fmt::format("xrange is {}; it must be at least 1", xrange)};
 }
@@ -101,8 +101,8 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
     if (!found.ok()) return found.status();
     Team& parent = *found.value();
     if (Status same = check_same_call(parent, "npushmem_team_split_2d"); !same.ok()) return same;
-    const TeamTable::Arguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
-    std::vector<TeamTable::TeamSpec> specs;
+    const SplitArguments arguments = {2, static_cast<std::uint64_t>(xrange), 0};
+    std::vector<TeamSpec> specs;
     if (check_xrange(arguments).ok()) {
         const int width = std::min(xrange, parent.size());
         const int column = parent.index() % width;
@@ -113,8 +113,7 @@ Status split_2d(npushmem_team_t handle, int xrange, const Axis& x, const Axis& y
                       y.mask)};
     }
     std::vector<TeamName> made(x.team != nullptr && y.team != nullptr ? 2 : 0);
-    Status done =
-        runtime()->teams().split(parent, arguments, {TeamTable::ArgumentRule::alike, check_xrange}, specs, made);
+    Status done = runtime()->teams().split(parent, arguments, {SplitArgumentRule::alike, check_xrange}, specs, made);
     if (made.empty()) return done;
     *x.team = handle_of(made[0]);
     *y.team = handle_of(made[1]);
@@ -169,7 +168,7 @@ int npushmem_team_translate_pe(npushmem_team_t src_team, int src_pe, npushmem_te
     const Team* from = team_or_report(__func__, src_team);
     const Team* to = team_or_report(__func__, dest_team);
     if (from == nullptr || to == nullptr || src_pe < 0 || src_pe >= from->size()) return -1;
-    return to->index_of(from->members().at(src_pe));
+    return to->members().index_of(from->members().at(src_pe));
 }
 
 int npushmem_team_split_strided(npushmem_team_t parent_team, int start, int stride, int size,
@@ -226,17 +225,15 @@ int npushmemx_team_init(npushmem_team_t* team, const npushmemx_team_config_t* co
 }
 
 int npushmemx_team_set_barrier(npushmem_team_t team, const char* algorithm) {
-    const auto set = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        world ? up.synchronization().set_barrier(plan) : found.set_plan(plan);
+    const auto set = [](TeamBarrier& barrier, const barrier::Plan& plan) {
+        barrier.set_default_plan(plan);
         return Status{};
     };
     return report_code(__func__, with_barrier_plan(team, algorithm, set));
 }
 
 int npushmemx_team_sync_by(npushmem_team_t team, const char* algorithm) {
-    const auto run_sync = [](Runtime& up, Team& found, bool world, const barrier::Plan& plan) {
-        return world ? up.synchronization().sync_all(plan) : found.sync(plan);
-    };
+    const auto run_sync = [](TeamBarrier& barrier, const barrier::Plan& plan) { return barrier.sync(plan); };
     return report_code(__func__, with_barrier_plan(team, algorithm, run_sync));
 }
 

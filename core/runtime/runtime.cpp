@@ -12,7 +12,7 @@ Runtime::Runtime(RuntimeParts parts)
     : parts_(std::move(parts)),
       my_pe_(parts_.job->my_pe()),
       npes_(parts_.job->npes()),
-      synchronization_(*parts_.slices, parts_.transports->remote(), *parts_.world),
+      synchronization_(*parts_.slices, parts_.transports->remote(), parts_.teams->world().barrier()),
       heap_peers_(*parts_.job, *parts_.slices, parts_.transports->remote(), synchronization_),
       collective_heap_(parts_.slices->heap(), heap_peers_),
       npu_({settings(), *parts_.job, *parts_.slices, parts_.transports->remote_peers(), *parts_.waiting,
@@ -22,13 +22,13 @@ Status Runtime::finish() {
     // Finalize completes kernels that are still queued; the program must ask for their failures.
     npu_.close();
     parts_.reports->publish_counters();
-    parts_.world->disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
+    synchronization_.world().disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
     if (Status met = synchronization_.barrier_all(); !met.ok()) return met;
-    parts_.departures->publish(parts_.world->barriers());
+    parts_.departures->publish(synchronization_.world().barriers());
     if (settings().stats && my_pe_ == 0)
         if (Status printed = parts_.reports->print_statistics(); !printed.ok())
             log().line(LogLevel::warn, "report", printed.message());
-    return parts_.departures->wait_for_others(*parts_.transports, parts_.world->barriers());
+    return parts_.departures->wait_for_others(*parts_.transports, synchronization_.world().barriers());
 }
 
 }  // namespace npushmem

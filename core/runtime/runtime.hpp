@@ -17,7 +17,6 @@
 #include "core/runtime/runtime_reports.hpp"
 #include "core/runtime/world_synchronization.hpp"
 #include "core/team/team_table.hpp"
-#include "core/team/world_team.hpp"
 
 namespace npushmem {
 
@@ -39,7 +38,6 @@ struct RuntimeParts {
     std::unique_ptr<Departures> departures;
     std::unique_ptr<JobTransports> transports;
     std::unique_ptr<KernelRecordsMemory> kernel_records;  // of PE 0, if the PEs share their records
-    std::unique_ptr<WorldTeam> world;
     std::unique_ptr<TeamTable> teams;
     std::unique_ptr<RuntimeReports> reports;
     npu::RemoteMode remote_mode = npu::RemoteMode::direct;  // of kernels, for PEs that are not mapped
@@ -64,7 +62,6 @@ public:
     [[nodiscard]] MappedSlices& slices() { return *parts_.slices; }
     [[nodiscard]] const MappedSlices& slices() const { return *parts_.slices; }
     [[nodiscard]] JobTransports& transports() { return *parts_.transports; }
-    [[nodiscard]] const WorldTeam& world() const { return *parts_.world; }
     [[nodiscard]] TeamTable& teams() { return *parts_.teams; }
     [[nodiscard]] RuntimeReports& reports() { return *parts_.reports; }
     [[nodiscard]] const RuntimeReports& reports() const { return *parts_.reports; }

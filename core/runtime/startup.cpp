@@ -26,7 +26,7 @@ void watch_peers(RuntimeParts& parts) {
     parts.waiting->liveness.watch(
         parts.job->my_pe(), [&slices = *parts.slices](int pe) { return slices.control_of(pe); },
         [&departures = *parts.departures] { return departures.any(); },
-        [&world = *parts.world] { return world.barriers(); });
+        [&world = parts.teams->world().barrier()] { return world.barriers(); });
 }
 
 // The PEs share their kernel records only if every PE maps every PE: accesses to other PEs are not recorded, nor is the
@@ -253,18 +253,12 @@ Status Startup::make_world() {
     const double pes_per_core = max_pes_per_core(job.records());
     const std::uint64_t sample_every = settings().stats ? static_cast<std::uint64_t>(settings().stats_every) : 0;
     const auto slice_of = [&slices](int pe) { return slices.slice_of(pe); };
-    auto made = WorldTeam::make({job.my_pe(), job.npes(), pes_per_core, job.layout(), sharing_pes_.all_map_all,
-                                 slices.fast_map(), slice_of, remote, waiting.driving_waiter, settings().timeout,
-                                 settings().barrier_algo, job.tuning(), sample_every, &waiting.os},
-                                slices.heap());
-    if (!made.ok()) return made.status();
-    parts_.world = std::move(made).value();
     const auto commit = [&memory = slices.host_memory(), local = job.local_index()](
                             std::uint64_t offset, std::uint64_t bytes) { return memory.commit(local, offset, bytes); };
     auto teams =
         TeamTable::make({job.my_pe(), job.npes(), pes_per_core, slices.fast_map(), slice_of, slices.heap().base(),
                          remote, waiting.driving_waiter, settings().timeout, settings().barrier_algo, job.tuning(),
-                         [&world = *parts_.world] { return world.sync(); }, sample_every, &waiting.os},
+                         job.layout(), sample_every, &waiting.os},
                         slices.heap().tail(), commit, Members::listed(sharing_pes_.pes), sharing_pes_.all_map_all);
     if (!teams.ok()) return teams.status();
     parts_.teams = std::move(teams).value();
@@ -274,7 +268,7 @@ Status Startup::make_world() {
     keep_kernel_records(parts_);
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
     if (Status met = job.bootstrap().barrier(); !met.ok()) return met;
-    return parts_.world->sync();
+    return parts_.teams->world().barrier().sync();
 }
 
 std::string Startup::describe_job() {
@@ -293,7 +287,7 @@ std::string Startup::describe_job() {
         parts_.remote_mode = choice.mode;
         text += fmt::format("kernels: {}\n", choice.text);
     }
-    text += fmt::format("barrier: {}\n", parts_.world->choice());
+    text += fmt::format("barrier: {}\n", parts_.teams->world().barrier().choice());
     return text + fmt::format("waiting: {}\n", describe(parts_.waiting->share, parts_.waiting->budget));
 }
 

@@ -6,14 +6,14 @@
 #include "core/memory/collective_heap.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/runtime/mapped_slices.hpp"
-#include "core/team/world_team.hpp"
+#include "core/team/team_barrier.hpp"
 
 namespace npushmem {
 
 class WorldSynchronization {
 public:
     // All outlive this. `slices` has mapped its peers.
-    WorldSynchronization(const MappedSlices& slices, RemoteAccess& remote, WorldTeam& world)
+    WorldSynchronization(const MappedSlices& slices, RemoteAccess& remote, TeamBarrier& world)
         : all_mapped_(slices.fast_map().all_mapped != 0), remote_(remote), world_(world) {}
     WorldSynchronization(const WorldSynchronization&) = delete;
     WorldSynchronization& operator=(const WorldSynchronization&) = delete;
@@ -21,20 +21,17 @@ public:
     // Completes all operations of this PE on the default context and makes them visible.
     Status quiet();
     Status sync_all() { return world_.sync(); }
-    Status sync_all(const barrier::Plan& plan) { return world_.sync(plan); }
-    // Sets the plan of the world's barriers from now on.
-    void set_barrier(const barrier::Plan& plan) { world_.set_default_plan(plan); }
     Status barrier_all() { return barrier_all(world_.default_plan()); }
     // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
     Status barrier_all(std::string_view text);
-    [[nodiscard]] WorldTeam& world() const { return world_; }
+    [[nodiscard]] TeamBarrier& world() const { return world_; }
 
 private:
     Status barrier_all(const barrier::Plan& plan);
 
     bool all_mapped_;  // a copy from the fast map, which does not change any more
     RemoteAccess& remote_;
-    WorldTeam& world_;
+    TeamBarrier& world_;
 };
 
 // The other PEs, as the collective heap sees them.

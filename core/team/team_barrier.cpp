@@ -4,70 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
-#include <span>
 
 namespace npushmem {
-
-namespace {
-
-std::optional<PeRange> at_equal_distances(std::span<const int> pes) {
-    if (pes.size() == 1) return PeRange::one(pes[0]);
-    const PeRange range{pes[0], pes[1] - pes[0], static_cast<int>(pes.size())};
-    for (int i = 0; i < range.count; ++i)
-        if (pes[static_cast<std::size_t>(i)] != range.at(i)) return std::nullopt;
-    return range;
-}
-
-}  // namespace
-
-Members Members::listed(std::vector<int> pes) {
-    if (const auto range = at_equal_distances(pes)) return {*range};
-    auto list = std::make_shared<List>();
-    list->pes = std::move(pes);
-    for (std::size_t i = 0; i < list->pes.size(); ++i) list->places.emplace_back(list->pes[i], static_cast<int>(i));
-    std::ranges::sort(list->places);
-    Members members;
-    members.range_ = {.count = static_cast<int>(list->pes.size()), .table = list->pes.data()};
-    members.list_ = std::move(list);
-    return members;
-}
-
-int Members::index_of(int world_pe) const {
-    if (list_) {
-        const auto place =
-            std::ranges::lower_bound(list_->places, world_pe, {}, [](const auto& one) { return one.first; });
-        return place != list_->places.end() && place->first == world_pe ? place->second : -1;
-    }
-    if (range_.count == 1) return world_pe == range_.first ? 0 : -1;
-    const int distance = world_pe - range_.first;
-    const int index = distance / range_.stride;
-    return distance % range_.stride == 0 && index >= 0 && index < range_.count ? index : -1;
-}
-
-Members Members::every(int start, int stride, int count) const {
-    if (!list_) return {PeRange{range_.at(start), count == 1 ? 1 : range_.stride * stride, count}};
-    std::vector<int> pes;
-    pes.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) pes.push_back(at(start + i * stride));
-    return listed(std::move(pes));
-}
-
-std::uint32_t Members::list_hash() const {
-    if (!list_) return 0;
-    std::uint32_t hash = 2166136261U;  // FNV-1a over the PEs
-    for (const int pe : list_->pes) hash = (hash ^ static_cast<std::uint32_t>(pe)) * 16777619U;
-    return hash;
-}
-
-std::string Members::text() const {
-    constexpr int max_listed = 16;
-    if (range_.count == 1) return fmt::format("PE {}", range_.at(0));
-    if (!list_) return fmt::format("PEs {} to {}, every {}", range_.first, range_.at(range_.count - 1), range_.stride);
-    const std::span<const int> some(list_->pes.data(), static_cast<std::size_t>(std::min(range_.count, max_listed)));
-    return fmt::format("PEs {}{}", fmt::join(some, ", "),
-                       range_.count > max_listed ? fmt::format(" and {} more", range_.count - max_listed) : "");
-}
 
 Code RemoteSignals::record_failure(Status status) {
     if (!status.ok()) cause_ = std::move(status);
@@ -162,31 +100,118 @@ void BarrierStatistics::find_last_entered(std::uint64_t timed) const {
     counts_[last]->late_nanoseconds.fetch_add(static_cast<std::uint64_t>(latest - before), std::memory_order_relaxed);
 }
 
-TeamBarrier::TeamBarrier(const Options& options, SliceLookup slice_of, RemoteAccess& remote, std::byte* own_slice,
-                         const Waiter& waiter, Duration timeout)
-    : members_(options.members) {
-    const barrier::Plan plan{};  // every call passes its own
-    const PeRange& members = members_.range();
-    if (options.mapped && options.states.has_table()) {
-        tabled_ = std::make_unique<Tabled>(barrier::MappedFabric(options.states.tabled, members, waiter, timeout),
-                                           members, options.index, plan);
-        return;
-    }
-    if (options.mapped) {
-        mapped_ = std::make_unique<Mapped>(barrier::MappedFabric(options.states.strided, members, waiter, timeout),
-                                           members, options.index, plan);
-        return;
-    }
-    signals_ = std::make_unique<RemoteSignals>(std::move(slice_of), remote, own_slice + options.state, options.state,
-                                               members, options.my_pe, waiter, timeout);
-    remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, options.index, plan);
+// The world's barrier does not use a table: a job whose slices are at unequal distances gets the fabric that drives the
+// transports.
+TeamBarrier::TeamBarrier(const TeamResources& resources, const MemberMemory& memory, const Offsets& offsets,
+                         const std::string& team, const HostLayout* hosts)
+    : resources_(resources),
+      memory_(memory),
+      offsets_(offsets),
+      team_(team),
+      selection_input_{memory.members().count(), resources.pes_per_core, hosts != nullptr ? hosts->hosts() : 1,
+                       memory.all_mapped() && (hosts == nullptr || memory.is_strided())},
+      default_plan_(first_choice().plan),
+      entered_(reinterpret_cast<std::atomic<std::uint64_t>*>(resources.own_slice + offsets.entered)) {
+    if (hosts != nullptr) set_nodes(*hosts);
+    make_fabric();
+    if (resources_.sample_every != 0) enable_statistics();
 }
 
-Status TeamBarrier::failure(Code code, std::string_view team) const {
+// The setting that suits the world does not suit every team.
+barrier::Choice TeamBarrier::first_choice() const {
+    auto wanted = choose(resources_.algorithm);
+    return wanted.ok() ? std::move(wanted).value() : barrier::choose_automatically(selection_input_);
+}
+
+std::string TeamBarrier::choice() const {
+    const barrier::Choice first = first_choice();
+    return fmt::format("{} ({})", name_of(first.plan), first.why);
+}
+
+void TeamBarrier::set_nodes(const HostLayout& hosts) {
+    for (int host = 0; host < hosts.hosts(); ++host) leaders_.push_back(hosts.pes_of(host)[0]);
+    const int host = hosts.host_of(resources_.my_pe);
+    nodes_ = {hosts.pes_of(host), hosts.local_index(resources_.my_pe), leaders_, host};
+}
+
+void TeamBarrier::make_fabric() {
+    const PeRange& members = memory_.members().range();
+    const int index = memory_.own_index();
+    const barrier::NodeLayout* const nodes = leaders_.empty() ? nullptr : &nodes_;
+    const Waiter& waiter = resources_.waiter;
+    const Duration timeout = resources_.timeout;
+    if (!selection_input_.mapped) {
+        signals_ = std::make_unique<RemoteSignals>(resources_.slice_of, resources_.remote,
+                                                   resources_.own_slice + offsets_.state, offsets_.state, members,
+                                                   resources_.my_pe, waiter, timeout);
+        remote_ = std::make_unique<Remote>(barrier::SignalFabricRef(*signals_), members, index, default_plan_, nodes);
+        return;
+    }
+    const barrier::MemberStates states = memory_.addresses(offsets_.state);
+    if (states.has_table())
+        tabled_ = std::make_unique<Tabled>(barrier::MappedFabric(states.tabled, members, waiter, timeout), members,
+                                           index, default_plan_, nodes);
+    else
+        mapped_ = std::make_unique<Mapped>(barrier::MappedFabric(states.strided, members, waiter, timeout), members,
+                                           index, default_plan_, nodes);
+}
+
+// The last arrival is determined among the members of this host, if this PE sees the counts of all of them; otherwise
+// each counts for itself.
+void TeamBarrier::enable_statistics() {
+    std::vector<BarrierCounters*> counts;
+    std::size_t own = 0;
+    const auto add = [&](int member) {
+        if (member == memory_.own_index()) own = counts.size();
+        counts.push_back(counts_of(member));
+    };
+    if (!leaders_.empty())
+        std::ranges::for_each(nodes_.node_members, add);
+    else if (memory_.all_mapped())
+        for (int member = 0; member < memory_.members().count(); ++member) add(member);
+    else
+        add(memory_.own_index());
+    if (std::ranges::find(counts, nullptr) != counts.end()) {
+        counts = {counts_of(memory_.own_index())};
+        own = 0;
+    }
+    statistics_ = std::make_unique<BarrierStatistics>(std::move(counts), own, resources_.sample_every, *resources_.os);
+}
+
+Code TeamBarrier::run_unstrided(const barrier::Plan& plan) { return tabled_ ? tabled_->run(plan) : remote_->run(plan); }
+
+Status TeamBarrier::failure(Code code) const {
     if (signals_ && !signals_->cause().ok()) return signals_->cause();
-    return {code, mapped_   ? mapped_->failure_text(team)
-                  : tabled_ ? tabled_->failure_text(team)
-                            : remote_->failure_text(team)};
+    const std::string text = mapped_   ? mapped_->failure_text(team_)
+                             : tabled_ ? tabled_->failure_text(team_)
+                                       : remote_->failure_text(team_);
+    return {code, code == Code::timeout ? text + missing_members() : text};
+}
+
+// Names the PEs that have not entered this PE's barrier, "; missing: PEs 1, 5". Only reads the memory of PEs that may
+// be missing.
+std::string TeamBarrier::missing_members() const {
+    constexpr std::size_t max_named = 16;
+    const std::uint64_t number = entered_->load(std::memory_order_relaxed);
+    const Members& members = memory_.members();
+    std::vector<int> missing;
+    for (int i = 0; i < members.count() && missing.size() <= max_named; ++i) {
+        std::uint64_t entered = 0;
+        if (const std::byte* word = memory_.address(i, offsets_.entered)) {
+            // Relaxed: a number for a message, which its PE may be writing.
+            entered = reinterpret_cast<const std::atomic<std::uint64_t>*>(word)->load(std::memory_order_relaxed);
+        } else if (!resources_.remote
+                        .get(members.at(i), offsets_.entered, &entered, sizeof entered, RemoteAccess::Completion::local)
+                        .ok()) {
+            return "";
+        }
+        if (!barrier::reached(entered, number)) missing.push_back(members.at(i));
+    }
+    if (missing.empty()) return "";
+    const bool more = missing.size() > max_named;
+    if (more) missing.pop_back();
+    return fmt::format("; missing: {} {}{}", missing.size() == 1 ? "PE" : "PEs", fmt::join(missing, ", "),
+                       more ? " and others" : "");
 }
 
 }  // namespace npushmem

@@ -1,62 +1,25 @@
-// The barrier of a team other than the world: over mapped memory if the CPU sees every member's state, otherwise over
-// the transports.
+// The barrier of a team, its statistics, and its fabric for members that are not mapped.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/base/liveness.hpp"
-#include "core/base/parking.hpp"
-#include "core/base/parse.hpp"
+#include "core/base/wait.hpp"
 #include "core/coll/barrier/barrier.hpp"
 #include "core/coll/barrier/mapped_fabric.hpp"
 #include "core/coll/barrier/signal_fabric.hpp"
 #include "core/memory/control_block.hpp"
 #include "core/remote/remote_access.hpp"
+#include "core/team/members.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
 
-// The members of a team, by index: PEs at equal distances, which need no memory, or a list of distinct PEs, which
-// copies share. Immutable.
-class Members {
-public:
-    Members() = default;
-    // PEs at equal distances; the range has no table.
-    Members(const PeRange& strided) : range_(strided) {}  // implicit: most teams are such a range
-    // Distinct PEs, at least one. PEs at equal distances become a range without a table.
-    static Members listed(std::vector<int> pes);
-
-    // For waits and iteration; valid while this object or a copy lives.
-    [[nodiscard]] const PeRange& range() const { return range_; }
-    [[nodiscard]] int count() const { return range_.count; }
-    [[nodiscard]] int at(int index) const { return range_.at(index); }
-    // Returns the index of a world PE; -1 when it is not a member.
-    [[nodiscard]] int index_of(int world_pe) const;
-    // Returns the members with index `start`, `start` + `stride`, ..., `count` of them.
-    [[nodiscard]] Members every(int start, int stride, int count) const;
-    // Returns equal values for the same PEs in the same order; 0 for PEs at equal distances.
-    [[nodiscard]] std::uint32_t list_hash() const;
-    // "PEs 1 to 7, every 2", "PEs 5, 0, 3"
-    [[nodiscard]] std::string text() const;
-
-private:
-    struct List {
-        std::vector<int> pes;
-        std::vector<std::pair<int, int>> places;  // a PE and its index, by PE
-    };
-
-    PeRange range_;
-    std::shared_ptr<const List> list_;  // range_.table points into it; null without a table
-};
-
-// Returns where a PE's slice is mapped; null where it is not.
-using SliceLookup = std::function<std::byte*(int pe)>;
-
+// Signals of a team's barrier over the transports; stores where the CPU sees the member's state.
 class RemoteSignals final : public barrier::SignalFabric {
 public:
     // `own` is this PE's state; `offset` is the offset of every member's state in its slice.
@@ -143,41 +106,88 @@ private:
     WaitOs& os_;
 };
 
+// The barrier of one team: over mapped memory if every member maps every member, otherwise over the transports. One
+// thread at a time; any thread may read the number of barriers.
 class TeamBarrier {
 public:
-    struct Options {
-        Members members;
-        int my_pe;            // a world PE
-        int index;            // of that PE among the members
-        std::uint64_t state;  // offset of zeroed memory in each member's slice
-        bool mapped;          // by all members; then `states` locates the states
-        barrier::MemberStates states;
+    // The barrier's memory, as offsets in every member's slice.
+    struct Offsets {
+        std::uint64_t state;    // barrier::state_bytes, zero before the first barrier
+        std::uint64_t entered;  // std::atomic<std::uint64_t>: the number of the last barrier that the member entered
+        std::uint64_t counts;   // BarrierCounters
     };
 
-    // All references outlive the barrier.
-    TeamBarrier(const Options& options, SliceLookup slice_of, RemoteAccess& remote, std::byte* own_slice,
-                const Waiter& waiter, Duration timeout);
+    // All references outlive the barrier. `team` is the team's name in messages. `hosts` is the distribution of all PEs
+    // over hosts, for the world; null: the members count as one host.
+    TeamBarrier(const TeamResources& resources, const MemberMemory& memory, const Offsets& offsets,
+                const std::string& team, const HostLayout* hosts);
     TeamBarrier(const TeamBarrier&) = delete;
     TeamBarrier& operator=(const TeamBarrier&) = delete;
 
-    Code run(const barrier::Plan& plan) {
-        if (mapped_) [[likely]]
-            return mapped_->run(plan);
-        return tabled_ ? tabled_->run(plan) : remote_->run(plan);
+    Status sync() { return sync(default_plan_); }
+    // Uses another plan than the default; all members pass the same one.
+    Status sync(const barrier::Plan& plan) {
+        // Relaxed: read only to name missing members, and by this PE's threads to decide whether a finalized PE will
+        // enter the next barrier.
+        const std::uint64_t number = barriers_.load(std::memory_order_relaxed) + 1;
+        entered_->store(number, std::memory_order_relaxed);
+        const auto run_barrier = [&] { return mapped_ ? mapped_->run(plan) : run_unstrided(plan); };
+        const Code code = statistics_ ? statistics_->timed_run(number, run_barrier) : run_barrier();
+        if (code != Code::ok) [[unlikely]]
+            return failure(code);
+        barriers_.store(number, std::memory_order_relaxed);
+        return {};
     }
-    // Describes the failure of a run; `team` is its name for the message.
-    [[nodiscard]] Status failure(Code code, std::string_view team) const;
+    [[nodiscard]] const barrier::Plan& default_plan() const { return default_plan_; }
+    void set_default_plan(const barrier::Plan& plan) { default_plan_ = plan; }
+
+    // Resolves this text, as in NPUSHMEM_BARRIER_ALGO, for this team.
+    [[nodiscard]] Result<barrier::Choice> choose(std::string_view text) const {
+        return barrier::choose(text, selection_input_, resources_.tuning);
+    }
+    [[nodiscard]] const barrier::BarrierSelectionInput& selection_input() const { return selection_input_; }
+    // Describes the first default plan, "shared_counter (8 PEs on 2 cores ...)".
+    [[nodiscard]] std::string choice() const;
+
+    // Returns how many barriers this PE has left; equal on all members between two barriers.
+    [[nodiscard]] std::uint64_t barriers() const { return barriers_.load(std::memory_order_relaxed); }
+    // Returns the counts of this PE.
+    [[nodiscard]] const BarrierCounters& counts() const { return *counts_of(memory_.own_index()); }
+    // Stops counting barriers.
+    void disable_statistics() { statistics_.reset(); }
 
 private:
     using Mapped = barrier::Barrier<barrier::MappedFabric<barrier::StridedStates>>;
     using Tabled = barrier::Barrier<barrier::MappedFabric<barrier::TabledStates>>;
     using Remote = barrier::Barrier<barrier::SignalFabricRef>;
 
-    Members members_;  // the barriers' ranges point into it
-    std::unique_ptr<Mapped> mapped_;
+    void set_nodes(const HostLayout& hosts);
+    void make_fabric();
+    void enable_statistics();
+    [[nodiscard]] barrier::Choice first_choice() const;
+    [[nodiscard]] BarrierCounters* counts_of(int member) const {
+        return reinterpret_cast<BarrierCounters*>(memory_.address(member, offsets_.counts));
+    }
+    Code run_unstrided(const barrier::Plan& plan);
+    [[nodiscard]] Status failure(Code code) const;
+    [[nodiscard]] std::string missing_members() const;
+
+    const TeamResources& resources_;
+    const MemberMemory& memory_;
+    Offsets offsets_;
+    const std::string& team_;
+    barrier::BarrierSelectionInput selection_input_;
+    barrier::Plan default_plan_;
+    std::atomic<std::uint64_t> barriers_{0};
+    std::atomic<std::uint64_t>* entered_;  // the own one
+    // The fast path reads these two and the three members above.
+    std::unique_ptr<Mapped> mapped_;                 // null: run_unstrided() has another fabric
+    std::unique_ptr<BarrierStatistics> statistics_;  // null: disabled
     std::unique_ptr<Tabled> tabled_;
-    std::unique_ptr<RemoteSignals> signals_;
+    std::unique_ptr<RemoteSignals> signals_;  // of remote_
     std::unique_ptr<Remote> remote_;
+    std::vector<int> leaders_;   // the first PE of each host; empty: one host
+    barrier::NodeLayout nodes_;  // unless leaders_ is empty
 };
 
 }  // namespace npushmem

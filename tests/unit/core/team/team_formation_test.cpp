@@ -22,7 +22,7 @@ int index_in(const Pes& pes, int pe) {
 }
 
 // The state of an id in a shared word, once its maker has made it. Release and acquire are partners.
-class Note {
+class PublishedId {
 public:
     void set(std::uint64_t id) { id_.store(id, std::memory_order_release); }
     std::uint64_t get() const {
@@ -35,23 +35,23 @@ private:
     std::atomic<std::uint64_t> id_{0};
 };
 
-Status gather(TeamTable& table, Note& note, int leader, int npes, int index, TeamName& made) {
-    if (table.resources().my_pe == leader) note.set(table.make_id());
-    return table.form_team(note.get(), npes, index, 0, made);
+Status form(TeamTable& table, PublishedId& id, int leader, int npes, int index, TeamName& made) {
+    if (table.resources().my_pe == leader) id.set(table.make_id());
+    return table.form_team(id.get(), npes, index, 0, made);
 }
 
 // Every order of four PEs, and each of them as the leader.
-TEST(TeamFormation, MakesATeamInAnyOrder) {
+TEST(TeamFormation, FormsATeamInAnyOrder) {
     TeamWorld world(4);
     Pes order{0, 1, 2, 3};
     std::vector<Pes> orders;
     do orders.push_back(order);
     while (std::ranges::next_permutation(order).found);
-    std::vector<Note> notes(orders.size());
+    std::vector<PublishedId> ids(orders.size());
     world.run([&](TeamTable& table, int pe) {
         for (std::size_t i = 0; i < orders.size(); ++i) {
             TeamName made;
-            const Status done = gather(table, notes[i], static_cast<int>(i % 4), 4, index_in(orders[i], pe), made);
+            const Status done = form(table, ids[i], static_cast<int>(i % 4), 4, index_in(orders[i], pe), made);
             ASSERT_TRUE(done.ok()) << done.message();
             Team& team = *table.find(made);
             for (int member = 0; member < 4; ++member)
@@ -68,15 +68,15 @@ TEST(TeamFormation, DoesNotInvolveOtherPes) {
     TeamWorld world(6);
     const Pes some{4, 0, 1};
     const Pes others{5, 2};
-    std::vector<Note> notes(2 * 200);
+    std::vector<PublishedId> ids(2 * 200);
     world.run([&](TeamTable& table, int pe) {
         const bool of_some = index_in(some, pe) >= 0;
         const Pes& mine = of_some ? some : others;
         if (index_in(mine, pe) < 0) return;
         for (std::size_t i = 0; i < 200; ++i) {
             TeamName made;
-            ASSERT_TRUE(gather(table, notes[2 * i + (of_some ? 0 : 1)], mine[0], static_cast<int>(mine.size()),
-                               index_in(mine, pe), made)
+            ASSERT_TRUE(form(table, ids[2 * i + (of_some ? 0 : 1)], mine[0], static_cast<int>(mine.size()),
+                             index_in(mine, pe), made)
                             .ok());
             ASSERT_TRUE(table.find(made)->sync().ok());
             ASSERT_TRUE(table.destroy(made).ok());
@@ -84,7 +84,7 @@ TEST(TeamFormation, DoesNotInvolveOtherPes) {
     });
 }
 
-TEST(TeamFormation, MakesATeamOfOne) {
+TEST(TeamFormation, FormsATeamOfOne) {
     TeamWorld world(2);
     TeamTable& table = world.table(1);
     TeamName made;
@@ -95,17 +95,17 @@ TEST(TeamFormation, MakesATeamOfOne) {
 }
 
 // A split of a listed team uses its numbering, with a list or without.
-TEST(TeamFormation, ItsTeamsCanBeSplit) {
+TEST(TeamFormation, FormedTeamsCanBeSplit) {
     TeamWorld world(4);
     const Pes order{2, 0, 3, 1};
-    Note note;
+    PublishedId id;
     world.run([&](TeamTable& table, int pe) {
         TeamName made;
-        ASSERT_TRUE(gather(table, note, 3, 4, index_in(order, pe), made).ok());
+        ASSERT_TRUE(form(table, id, 3, 4, index_in(order, pe), made).ok());
         Team& parent = *table.find(made);
-        const TeamTable::TeamSpec specs[] = {{parent.members().every(0, 1, 3), 0}};
+        const TeamSpec specs[] = {{parent.members().every(0, 1, 3), 0}};
         TeamName child;
-        ASSERT_TRUE(table.split(parent, {0, 1, 3}, {TeamTable::ArgumentRule::alike}, specs, std::span(&child, 1)).ok());
+        ASSERT_TRUE(table.split(parent, {0, 1, 3}, {SplitArgumentRule::alike}, specs, std::span(&child, 1)).ok());
         ASSERT_EQ(child.value == 0, pe == 1);
         if (child.value == 0) return;
         EXPECT_EQ(table.find(child)->members().text(), "PEs 2, 0, 3");
@@ -128,27 +128,27 @@ TEST(TeamFormation, ConflictsFailAllMembers) {
         {{3, 3, 3}, {0, -1, 2}, Code::range, "PE 1 gave pe_idx_in_team -1"},
     };
     TeamWorld world(3);
-    std::vector<Note> notes(std::size(cases) + 1);
+    std::vector<PublishedId> ids(std::size(cases) + 1);
     world.run([&](TeamTable& table, int pe) {
         const auto me = static_cast<std::size_t>(pe);
         TeamName made;
         for (std::size_t i = 0; i < std::size(cases); ++i) {
             const Wrong& wrong = cases[i];
-            const Status done = gather(table, notes[i], 1, wrong.sizes[me], wrong.indices[me], made);
+            const Status done = form(table, ids[i], 1, wrong.sizes[me], wrong.indices[me], made);
             EXPECT_EQ(done.code(), wrong.code) << done.message();
             EXPECT_THAT(done.message(), HasSubstr(wrong.text));
             EXPECT_EQ(made.value, 0U);
         }
-        EXPECT_TRUE(gather(table, notes.back(), 2, 3, pe, made).ok());
+        EXPECT_TRUE(form(table, ids.back(), 2, 3, pe, made).ok());
     });
 }
 
-TEST(TeamFormation, DifferentSizesAreNamed) {
+TEST(TeamFormation, ReportsDifferentSizes) {
     TeamWorld world(2);
-    Note note;
+    PublishedId id;
     world.run([&](TeamTable& table, int pe) {
         TeamName made;
-        const Status done = gather(table, note, 0, pe == 0 ? 2 : 5, pe, made);
+        const Status done = form(table, id, 0, pe == 0 ? 2 : 5, pe, made);
         EXPECT_EQ(done.code(), Code::mismatch);
         EXPECT_THAT(done.message(), HasSubstr("npes is 2 on PE 0 and 5 on PE 1"));
     });
@@ -156,17 +156,17 @@ TEST(TeamFormation, DifferentSizesAreNamed) {
 
 TEST(TeamFormation, WaitsForAMissingPeUntilTheDeadline) {
     TeamWorld world(3, std::chrono::milliseconds{50});
-    Note note;
+    PublishedId id;
     world.run([&](TeamTable& table, int pe) {
         if (pe == 2) return;
         TeamName made;
-        const Status done = gather(table, note, 0, 3, pe, made);
+        const Status done = form(table, id, 0, 3, pe, made);
         EXPECT_EQ(done.code(), Code::timeout) << done.message();
         EXPECT_EQ(made.value, 0U);
     });
 }
 
-TEST(TeamFormation, NamesADeadLeader) {
+TEST(TeamFormation, ReportsADeadLeader) {
     TeamWorld world(2);
     const std::uint64_t id = world.table(0).make_id();
     world.kill(0);
@@ -176,7 +176,7 @@ TEST(TeamFormation, NamesADeadLeader) {
     EXPECT_THAT(done.message(), HasSubstr("PE 0 has died"));
 }
 
-TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
+TEST(TeamFormation, RejectsUsedAndUnknownIds) {
     TeamWorld world(2);
     TeamTable& table = world.table(0);
     TeamName made;
@@ -184,36 +184,34 @@ TEST(TeamFormation, AnIdServesOnceAndOnlyIfItWasMade) {
     EXPECT_NE(id, table.make_id());
     ASSERT_TRUE(table.form_team(id, 1, 0, 0, made).ok());
     EXPECT_THAT(table.form_team(id, 1, 0, 0, made).message(), HasSubstr("an id serves for one team"));
-    EXPECT_EQ(table.form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).code(), Code::argument);
-    for (const std::uint64_t wrong :
-         {std::uint64_t{0}, std::uint64_t{5}, TeamFormation::id_of(2, 1), ~std::uint64_t{0}})
+    EXPECT_EQ(table.form_team(make_team_id(0, 77), 1, 0, 0, made).code(), Code::argument);
+    for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{5}, make_team_id(2, 1), ~std::uint64_t{0}})
         EXPECT_THAT(table.form_team(wrong, 1, 0, 0, made).message(), HasSubstr("has made the id")) << wrong;
     EXPECT_EQ(table.form_team(table.make_id(), 3, 0, 0, made).code(), Code::range);
     EXPECT_EQ(table.form_team(table.make_id(), 0, 0, 0, made).code(), Code::range);
-    EXPECT_THAT(world.table(1).form_team(TeamFormation::id_of(0, 77), 1, 0, 0, made).message(),
-                HasSubstr("has made the id"));
+    EXPECT_THAT(world.table(1).form_team(make_team_id(0, 77), 1, 0, 0, made).message(), HasSubstr("has made the id"));
 }
 
 // A PE that arrives after the end learns the outcome, although nobody answers any more.
-TEST(TeamFormation, ALatePeLearnsTheOutcome) {
+TEST(TeamFormation, LatePesGetTheOutcome) {
     TeamWorld world(4);
-    Note sizes, made_without, range;
+    PublishedId sizes, made_without, range;
     world.run([&](TeamTable& table, int pe) {
         TeamName made;
         if (pe < 2) {
-            EXPECT_EQ(gather(table, sizes, 0, 4 - pe, pe, made).code(), Code::mismatch);
-            EXPECT_TRUE(gather(table, made_without, 1, 2, pe, made).ok());
+            EXPECT_EQ(form(table, sizes, 0, 4 - pe, pe, made).code(), Code::mismatch);
+            EXPECT_TRUE(form(table, made_without, 1, 2, pe, made).ok());
         }
         if (pe == 0) {
-            EXPECT_EQ(gather(table, range, 0, 5, pe, made).code(), Code::range);
+            EXPECT_EQ(form(table, range, 0, 5, pe, made).code(), Code::range);
         }
     });
     // More messages than fit into the mailbox of a PE that does not read it.
     for (int round = 0; round < 2 * TeamMailbox::slots; ++round)
         for (const int pe : {2, 3}) {
             TeamName made;
-            const auto failure = [&](Note& note) {
-                return world.table(pe).form_team(note.get(), 4, pe, 0, made).message();
+            const auto failure = [&](PublishedId& id) {
+                return world.table(pe).form_team(id.get(), 4, pe, 0, made).message();
             };
             EXPECT_THAT(failure(sizes), HasSubstr("npes is 4 on PE 0 and 3 on PE 1"));
             EXPECT_THAT(failure(made_without),
@@ -223,18 +221,18 @@ TEST(TeamFormation, ALatePeLearnsTheOutcome) {
 }
 
 // The same while the others are still forming, in any order of arrival: nobody waits in vain.
-TEST(TeamFormation, ARefusalReachesAllAtAnyTime) {
+TEST(TeamFormation, ARefusalReachesAllInAnyOrderOfArrival) {
     TeamWorld world(4);
-    std::vector<Note> notes(200);
+    std::vector<PublishedId> ids(200);
     world.run([&](TeamTable& table, int pe) {
-        for (std::size_t i = 0; i < notes.size(); ++i) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
             TeamName made;
             const int leader = static_cast<int>(i % 4);
             const bool wrong = pe == static_cast<int>(i / 4 % 4);
-            EXPECT_FALSE(gather(table, notes[i], leader, wrong ? 9 : 4, pe, made).ok());
+            EXPECT_FALSE(form(table, ids[i], leader, wrong ? 9 : 4, pe, made).ok());
         }
         TeamName made;
-        EXPECT_TRUE(gather(table, notes[0], -1, 4, pe, made).code() == Code::argument || pe != 0);
+        EXPECT_TRUE(form(table, ids[0], -1, 4, pe, made).code() == Code::argument || pe != 0);
     });
 }
 
@@ -244,16 +242,16 @@ TEST(TeamFormation, OnePeIsNotCountedTwice) {
         TeamWorld world(3);
         const std::uint64_t id = world.table(0).make_id();
         std::atomic<int> named{0};
-        const auto come = [&](int pe, int index) {
+        const auto arrive = [&](int pe, int index) {
             TeamName made;
             const Status done = world.table(pe).form_team(id, 3, index, 0, made);
             EXPECT_FALSE(done.ok());
             if (done.message().find(fmt::format("PE {} has ", twice)) != std::string::npos)
                 named.fetch_add(1, std::memory_order_relaxed);
         };
-        std::thread second([&] { come(twice, 2); });
-        std::thread other([&] { come(1 - twice, 1); });
-        come(twice, 0);
+        std::thread second([&] { arrive(twice, 2); });
+        std::thread other([&] { arrive(1 - twice, 1); });
+        arrive(twice, 0);
         second.join();
         other.join();
         EXPECT_EQ(named.load(std::memory_order_relaxed), 3);
@@ -261,18 +259,18 @@ TEST(TeamFormation, OnePeIsNotCountedTwice) {
 }
 
 // A PE that arrived and timed out leaves no trace: its slots are free, and later messages arrive.
-TEST(TeamFormation, AFailedAttemptLeavesNoTrace) {
+TEST(TeamFormation, AFailureReleasesSlots) {
     TeamWorld world(2, std::chrono::seconds{60});
-    const TeamSlotSet before = world.table(0).free_slots();
-    std::vector<Note> notes(20);
+    const TeamSlotSet before = world.table(0).slots().free();
+    std::vector<PublishedId> ids(20);
     world.run([&](TeamTable& table, int) {
-        for (std::size_t i = 0; i < notes.size(); ++i) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
             TeamName made;
-            EXPECT_EQ(gather(table, notes[i], static_cast<int>(i % 2), 2, 0, made).code(), Code::mismatch);
+            EXPECT_EQ(form(table, ids[i], static_cast<int>(i % 2), 2, 0, made).code(), Code::mismatch);
         }
     });
-    EXPECT_EQ(world.table(0).free_slots(), before);
-    EXPECT_EQ(world.table(1).free_slots(), before);
+    EXPECT_EQ(world.table(0).slots().free(), before);
+    EXPECT_EQ(world.table(1).slots().free(), before);
 }
 
 }  // namespace

@@ -33,14 +33,14 @@ protected:
     TeamMailbox there{world.table(1).resources(), mailbox_offset};
 };
 
-TEST_F(TeamMailboxTest, BringsEveryWord) {
+TEST_F(TeamMailboxTest, DeliversEveryWord) {
     there.expect(5);
     ASSERT_TRUE(here.send(1, message(5, 3, TeamMessage::max_words)).ok());
-    const auto come = there.take(5);
-    ASSERT_TRUE(come.has_value());
-    EXPECT_EQ(come->number, 3U);
-    ASSERT_EQ(come->count, TeamMessage::max_words);
-    for (std::uint32_t i = 0; i < come->count; ++i) EXPECT_EQ(come->words[i], 3000 + i);
+    const auto received = there.take(5);
+    ASSERT_TRUE(received.has_value());
+    EXPECT_EQ(received->number, 3U);
+    ASSERT_EQ(received->count, TeamMessage::max_words);
+    for (std::uint32_t i = 0; i < received->count; ++i) EXPECT_EQ(received->words[i], 3000 + i);
     EXPECT_FALSE(there.take(5).has_value());
 }
 
@@ -83,7 +83,7 @@ protected:
     TeamMailboxTimeout() : TeamMailboxTest(std::chrono::milliseconds{20}) {}
 };
 
-TEST_F(TeamMailboxTimeout, AFullMailboxIsWaitedForUntilTheDeadline) {
+TEST_F(TeamMailboxTimeout, SendTimesOutIfTheMailboxIsFull) {
     for (std::uint32_t i = 0; i < TeamMailbox::slots; ++i) ASSERT_TRUE(here.send(1, message(5, i)).ok());
     const Status sent = here.send(1, message(5, 8));
     EXPECT_EQ(sent.code(), Code::timeout);
@@ -94,7 +94,7 @@ TEST_F(TeamMailboxTimeout, AFullMailboxIsWaitedForUntilTheDeadline) {
 }
 
 // Data from another process is not trusted.
-TEST_F(TeamMailboxTest, AWrongCountIsCut) {
+TEST_F(TeamMailboxTest, LimitsAnInvalidCount) {
     there.expect(5);
     TeamMessage wrong = message(5, 0);
     ASSERT_TRUE(here.send(1, wrong).ok());
@@ -117,10 +117,10 @@ protected:
         for (const int pe : {0, 1})
             std::memset(world.table(pe).resources().own_slice + table_offset, 0, TeamFormationOutcomes::bytes);
     }
-    [[nodiscard]] std::optional<TeamFormationOutcomes::Words> seen(std::uint32_t number) const {
-        const auto looked = there.find(0, number);
-        EXPECT_TRUE(looked.ok());
-        return looked.value();
+    [[nodiscard]] std::optional<TeamFormationOutcomes::Words> outcome(std::uint32_t number) const {
+        const auto found = there.find(0, number);
+        EXPECT_TRUE(found.ok());
+        return found.value();
     }
 
     TeamWorld world{2};
@@ -128,19 +128,19 @@ protected:
     TeamFormationOutcomes there{world.table(1).resources(), table_offset};
 };
 
-TEST_F(TeamFormationOutcomesTest, ReturnsTheOutcomeOfAnId) {
-    EXPECT_EQ(seen(3), std::nullopt);
+TEST_F(TeamFormationOutcomesTest, FindsTheOutcomeOfAnId) {
+    EXPECT_EQ(outcome(3), std::nullopt);
     here.close(3, {1, 2, 3, 4, 5});
-    EXPECT_EQ(seen(3), (TeamFormationOutcomes::Words{1, 2, 3, 4, 5}));
-    EXPECT_EQ(seen(4), std::nullopt);
+    EXPECT_EQ(outcome(3), (TeamFormationOutcomes::Words{1, 2, 3, 4, 5}));
+    EXPECT_EQ(outcome(4), std::nullopt);
     EXPECT_EQ(there.find(1, 3).value(), std::nullopt) << "an id of another PE";
 }
 
-TEST_F(TeamFormationOutcomesTest, AnEntryServesAnotherIdLater) {
+TEST_F(TeamFormationOutcomesTest, ReusesAnEntryForALaterId) {
     here.close(3, {1});
     here.close(3 + TeamFormationOutcomes::entries, {2});
-    EXPECT_EQ(seen(3), std::nullopt);
-    EXPECT_EQ(seen(3 + TeamFormationOutcomes::entries)->front(), 2U);
+    EXPECT_EQ(outcome(3), std::nullopt);
+    EXPECT_EQ(outcome(3 + TeamFormationOutcomes::entries)->front(), 2U);
 }
 
 TEST_F(TeamFormationOutcomesTest, ReportsWhichIdsWereMade) {
@@ -159,7 +159,7 @@ TEST_F(TeamFormationOutcomesTest, IsReadConsistentlyDuringWrites) {
     const auto number_of = [](std::uint32_t round) {
         return 1 + round * static_cast<std::uint32_t>(TeamFormationOutcomes::entries);
     };
-    std::atomic<std::uint32_t> next{0};  // relaxed: which one may be looked for
+    std::atomic<std::uint32_t> next{0};  // relaxed: which one may be found for
     std::thread writer([&] {
         for (std::uint32_t round = 0; round < rounds; ++round) {
             here.close(number_of(round), {round, round, round, round, round});
@@ -167,7 +167,7 @@ TEST_F(TeamFormationOutcomesTest, IsReadConsistentlyDuringWrites) {
         }
     });
     for (std::uint32_t round = 0; round < rounds; round = next.load(std::memory_order_relaxed))
-        if (const auto words = seen(number_of(round))) {
+        if (const auto words = outcome(number_of(round))) {
             EXPECT_THAT(*words, ::testing::Each(round));
         }
     writer.join();

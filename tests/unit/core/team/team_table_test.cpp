@@ -14,15 +14,15 @@ using ::testing::HasSubstr;
 
 // PEs start, start + stride, ... of a parent; its name, where this PE is a member.
 Status split(TeamTable& table, Team& parent, int start, int stride, int count, TeamName& made,
-             TeamTable::ArgumentRule rule = TeamTable::ArgumentRule::triplets) {
-    const TeamTable::TeamSpec specs[] = {{parent.members().every(start, stride, count), 0}};
+             SplitArgumentRule rule = SplitArgumentRule::triplets) {
+    const TeamSpec specs[] = {{parent.members().every(start, stride, count), 0}};
     return table.split(
         parent,
         {static_cast<std::uint64_t>(start), static_cast<std::uint64_t>(stride), static_cast<std::uint64_t>(count)},
         {rule}, specs, std::span(&made, 1));
 }
 
-TEST(TeamTable, PredefinedTeamsAreThere) {
+TEST(TeamTable, HasThePredefinedTeams) {
     TeamWorld world(3);
     EXPECT_EQ(world.table(2).world().size(), 3);
     EXPECT_EQ(world.table(2).world().index(), 2);
@@ -32,7 +32,7 @@ TEST(TeamTable, PredefinedTeamsAreThere) {
 }
 
 // A name is never reused: the name of a destroyed team names nothing, though its slot serves another team.
-TEST(TeamTable, PlacesAreUsedAgainAndNamesAreNot) {
+TEST(TeamTable, ReusesSlotsButNotNames) {
     TeamWorld world(4);
     world.run([](TeamTable& table, int pe) {
         std::set<std::uint64_t> names;
@@ -106,7 +106,7 @@ TEST(TeamTable, ReportsThatNoSlotIsFree) {
     });
 }
 
-TEST(TeamTable, RefusesASplitWhoseMembersDisagree) {
+TEST(TeamTable, RejectsASplitWithDifferentArguments) {
     TeamWorld world(3);
     world.run([](TeamTable& table, int pe) {
         TeamName made;
@@ -117,19 +117,19 @@ TEST(TeamTable, RefusesASplitWhoseMembersDisagree) {
     });
 }
 
-Status first_is_positive(const TeamTable::Arguments& arguments) {
+Status first_is_positive(const SplitArguments& arguments) {
     return arguments[0] >= 1 ? Status{} : Status{Code::range, "the first is 0"};
 }
 
 // The PE with wrong arguments takes part without specs, and the others do not hang.
-TEST(TeamTable, ARejectionByOneReachesAll) {
+TEST(TeamTable, ARejectionByOnePeFailsAll) {
     TeamWorld world(3);
-    const TeamSlotSet before = world.table(0).free_slots();
-    const TeamTable::SplitRules rules{TeamTable::ArgumentRule::alike, first_is_positive};
+    const TeamSlotSet before = world.table(0).slots().free();
+    const SplitRules rules{SplitArgumentRule::alike, first_is_positive};
     world.run([&](TeamTable& table, int pe) {
-        const TeamTable::TeamSpec specs[] = {{table.world().members().every(0, 1, 3), 0}};
+        const TeamSpec specs[] = {{table.world().members().every(0, 1, 3), 0}};
         TeamName made;
-        const std::span<const TeamTable::TeamSpec> mine = pe == 1 ? std::span<const TeamTable::TeamSpec>() : specs;
+        const std::span<const TeamSpec> mine = pe == 1 ? std::span<const TeamSpec>() : specs;
         const Status refused = table.split(table.world(), {pe == 1 ? 0U : 4U, 0, 0}, rules, mine, std::span(&made, 1));
         EXPECT_EQ(refused.code(), Code::range);
         EXPECT_THAT(refused.message(), AllOf(HasSubstr("PE 1 of the team world"), HasSubstr("the first is 0")));
@@ -142,10 +142,10 @@ TEST(TeamTable, ARejectionByOneReachesAll) {
         ASSERT_TRUE(table.find(made)->sync().ok());
         ASSERT_TRUE(table.destroy(made).ok());
     });
-    for (int pe = 0; pe < 3; ++pe) EXPECT_EQ(world.table(pe).free_slots(), before);
+    for (int pe = 0; pe < 3; ++pe) EXPECT_EQ(world.table(pe).slots().free(), before);
 }
 
-TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
+TEST(TeamTable, TripletsMakeDifferentTeamsInOneSplit) {
     TeamWorld world(4);
     world.run([](TeamTable& table, int pe) {
         TeamName made;
@@ -153,7 +153,7 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
         EXPECT_EQ(table.find(made)->size(), 2);
         EXPECT_EQ(table.find(made)->index(), pe % 2);
         TeamName none;
-        const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, TeamTable::ArgumentRule::alike);
+        const Status refused = split(table, table.world(), pe / 2 * 2, 1, 2, none, SplitArgumentRule::alike);
         EXPECT_EQ(refused.code(), Code::mismatch);
         // Each PE is in the team that its left neighbour names.
         EXPECT_EQ(split(table, table.world(), (pe + 1) % 4, 1, 1, none).code(), Code::mismatch);
@@ -161,19 +161,19 @@ TEST(TeamTable, MakesDifferentTeamsInOneSplitWhereTheyMayBe) {
 }
 
 // Like active sets: claims a slot, prepares it and begins a team, without a parent.
-TEST(TeamTable, ClaimsSlotsOneByOne) {
+TEST(TeamTable, BeginsATeamWithoutAParent) {
     TeamWorld world(1);
     TeamTable& table = world.table(0);
-    EXPECT_FALSE(table.claim_slot(0)) << "the world's";
-    EXPECT_TRUE(table.claim_slot(7));
-    EXPECT_FALSE(table.claim_slot(7));
-    ASSERT_TRUE(table.prepare(7).ok());
-    const TeamName name = table.begin(7, {PeRange::one(0), 3}, true);
+    EXPECT_FALSE(table.slots().claim(0)) << "the world's";
+    EXPECT_TRUE(table.slots().claim(7));
+    EXPECT_FALSE(table.slots().claim(7));
+    ASSERT_TRUE(table.slots().prepare(7).ok());
+    const TeamName name = table.begin({7, PeRange::one(0), true}, 3);
     ASSERT_NE(table.find(name), nullptr);
     EXPECT_EQ(table.find(name)->contexts_wanted, 3);
     ASSERT_TRUE(table.destroy(name).ok());
-    EXPECT_TRUE(table.claim_slot(7));
-    table.release_slot(7);
+    EXPECT_TRUE(table.slots().claim(7));
+    table.slots().release(7);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace npushmem {
 class TeamWorld {
 public:
     // The timeout of every wait.
-    explicit TeamWorld(int pes, Duration timeout = std::chrono::seconds{60}) : memory_(pes, TeamTable::pool_bytes) {
+    explicit TeamWorld(int pes, Duration timeout = std::chrono::seconds{60})
+        : memory_(pes, control_bytes + TeamTable::pool_bytes) {
         for (int pe = 0; pe < pes; ++pe) pes_.push_back(std::make_unique<Pe>(*this, pe, timeout));
     }
 
@@ -28,7 +29,6 @@ public:
     }
     [[nodiscard]] TeamTable& table(int pe) { return *pes_[static_cast<std::size_t>(pe)]->table; }
     [[nodiscard]] int pes() const { return memory_.pes(); }
-    void meet() { memory_.barrier(); }
     // All PEs find it dead from now on.
     void kill(int pe) { dead_.store(pe, std::memory_order_relaxed); }
 
@@ -65,14 +65,11 @@ private:
             fast.peers = world.memory_.base(0);
             fast.stride = world.memory_.part();
             fast.mapped_pes = static_cast<std::uint32_t>(world.pes());
+            std::memset(world.memory_.base(me), 0, control_bytes);
             auto made = TeamTable::make(
                 {me, world.pes(), 4.0, fast, [](int) { return nullptr; }, world.memory_.base(me), *remote, waiter,
-                 timeout, "auto", tuning,
-                 [&world] {
-                     world.meet();
-                     return Status{};
-                 }},
-                0,
+                 timeout, "auto", tuning, layout},
+                control_bytes,
                 [&world, me](std::uint64_t offset, std::uint64_t bytes) {
                     std::memset(world.memory_.base(me) + offset, 0, bytes);
                     return Status{};

@@ -1,0 +1,122 @@
+#include "core/team/team_split.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace npushmem {
+
+namespace {
+
+bool have_equal_arguments(const SplitRecord& one, const SplitRecord& other) {
+    return std::ranges::equal(one.arguments, other.arguments);
+}
+
+SlotClaim claim_in(const SplitRecord& record) { return static_cast<SlotClaim>(record.claim); }
+
+}  // namespace
+
+TeamSplit::TeamSplit(const TeamResources& resources, TeamSlots& slots, Team& parent, const SplitArguments& arguments,
+                     const SplitRules& rules, std::span<const TeamSpec> specs)
+    : resources_(resources), pool_(slots), parent_(parent), rules_(rules), specs_(specs) {
+    own_.free = slots.free();
+    std::ranges::copy(arguments, own_.arguments);
+}
+
+Status TeamSplit::propose(bool has_output) {
+    if (Status exchanged = exchange(has_output ? SlotClaim::claimed : SlotClaim::unavailable); !exchanged.ok())
+        return exchanged;
+    if (Status checked = check(); !checked.ok()) return checked;
+    if (Status compared = compare(); !compared.ok()) return compared;
+    TeamSlotSet free = own_.free;
+    for (const SplitRecord& record : all_) intersect(free, record.free);
+    slots_ = first_slots(free, specs_.size());
+    if (slots_.size() == specs_.size()) return {};
+    return {Code::memory, fmt::format("some PE has {} teams already; destroy some first", pool_.count())};
+}
+
+Status TeamSplit::claim(bool& granted) {
+    SlotClaim own = SlotClaim::claimed;
+    Status prepared;
+    std::vector<bool> claimed;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        claimed.push_back(pool_.claim(slots_[i]));
+        if (!claimed.back()) own = SlotClaim::contended;
+        if (claimed.back() && is_member(i) && prepared.ok()) prepared = pool_.prepare(slots_[i]);
+        if (maps_all(resources_, specs_[i].members.range())) own_.mapped |= 1U << i;
+    }
+    const Status exchanged = exchange(prepared.ok() ? own : SlotClaim::unavailable);
+    SlotClaim worst = SlotClaim::claimed;
+    for (const SplitRecord& record : all_) worst = std::max(worst, claim_in(record));
+    granted = exchanged.ok() && worst == SlotClaim::claimed;
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+        if (claimed[i] && !(granted && is_member(i))) pool_.release(slots_[i]);
+    if (!exchanged.ok() || !prepared.ok()) return exchanged.ok() ? prepared : exchanged;
+    return worst == SlotClaim::unavailable
+               ? Status{Code::memory, "another PE has no memory left for the state of the team"}
+               : Status{};
+}
+
+bool TeamSplit::mapped_by_all(std::size_t i) const {
+    const PeRange& members = specs_[i].members.range();
+    for (int m = 0; m < members.count; ++m)
+        if ((of(parent_.members().index_of(members.at(m))).mapped >> i & 1U) == 0) return false;
+    return true;
+}
+
+// All members check the same records, here and in compare(), so all get the same result.
+Status TeamSplit::check() const {
+    for (int member = 0; member < parent_.size(); ++member) {
+        const SplitRecord& record = of(member);
+        const auto pe = fmt::format("PE {} of the team {}", member, parent_.name());
+        if (claim_in(record) == SlotClaim::unavailable)
+            return {Code::argument, pe + " gave NULL for the handle of the new team"};
+        if (!rules_.check) continue;
+        if (Status checked = rules_.check(std::to_array(record.arguments)); !checked.ok()) return checked.within(pe);
+    }
+    return {};
+}
+
+Status TeamSplit::compare() const {
+    for (int member = 0; member < parent_.size(); ++member) {
+        if (have_equal_arguments(own_, of(member))) continue;
+        return rules_.rule == SplitArgumentRule::triplets && each_named_agrees() ? Status{} : mismatch(member);
+    }
+    return {};
+}
+
+bool TeamSplit::each_named_agrees() const {
+    return std::ranges::all_of(all_, [this](const SplitRecord& record) {
+        const auto at = [&](std::size_t i) { return static_cast<std::int64_t>(record.arguments[i]); };
+        for (std::int64_t i = 0; i < at(2); ++i)
+            if (!have_equal_arguments(record, of(static_cast<int>(at(0) + i * at(1))))) return false;
+        return true;
+    });
+}
+
+Status TeamSplit::mismatch(int member) const {
+    return {Code::mismatch, fmt::format("PE {} of the team {} gave {} and PE {} gave {}; all must give the same "
+                                        "arguments",
+                                        parent_.index(), parent_.name(), fmt::join(own_.arguments, ", "), member,
+                                        fmt::join(of(member).arguments, ", "))};
+}
+
+Status TeamSplit::exchange(SlotClaim claim) {
+    own_.claim = static_cast<std::uint32_t>(claim);
+    const std::uint64_t at = parent_.layout().split_record(parent_.next_split_record());
+    std::memcpy(parent_.mapped_address(parent_.index(), at), &own_, sizeof own_);
+    all_.assign(static_cast<std::size_t>(parent_.size()), SplitRecord{});
+    Status done = parent_.sync();
+    for (int member = 0; member < parent_.size() && done.ok(); ++member) {
+        SplitRecord& record = all_[static_cast<std::size_t>(member)];
+        if (const std::byte* there = parent_.mapped_address(member, at))
+            std::memcpy(&record, there, sizeof record);
+        else
+            done = parent_.get(member, at, &record, sizeof record);
+    }
+    return done;
+}
+
+}  // namespace npushmem
