@@ -249,8 +249,8 @@ Code HccsTransport::poll_event(npushmem_event& out) {
 // Without the thread, engines run only while the program waits for them.
 void HccsTransport::start_thread() {
     auto started =
-        network::ProgressThread::start({[this] { return drive_for_thread(); },
-                                        [this] { return driven_.load(std::memory_order_relaxed); }, [] {}, idle_tick});
+        ProgressThread::start({[this] { return drive_for_thread(); },
+                               [this] { return driven_.load(std::memory_order_relaxed); }, [] {}, idle_tick});
     if (started.ok())
         thread_ = std::move(started).value();
     else

@@ -14,7 +14,7 @@
 
 #include "transports/hccs/engines.hpp"
 #include "transports/hccs/links.hpp"
-#include "transports/network/progress_thread.hpp"
+#include "transports/shared/progress_thread.hpp"
 #include "transports/shared/shared_memory_transport.hpp"
 
 namespace npushmem {
@@ -83,7 +83,7 @@ private:
     hccs::Engines engines_;
     std::atomic<std::uint64_t> driven_{0};  // runs by other threads; relaxed: a statistic
     std::once_flag thread_started_;
-    std::unique_ptr<network::ProgressThread> thread_;  // last member: stops first
+    std::unique_ptr<ProgressThread> thread_;  // last member: stops first
 };
 
 }  // namespace npushmem

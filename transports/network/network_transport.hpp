@@ -23,9 +23,9 @@
 #include "npushmem/plugin/slot_table.hpp"
 #include "transports/network/address_codec.hpp"
 #include "transports/network/outgoing.hpp"
-#include "transports/network/progress_thread.hpp"
 #include "transports/network/target_handler.hpp"
 #include "transports/network/wire.hpp"
+#include "transports/shared/progress_thread.hpp"
 
 namespace npushmem::network {
 
