@@ -23,7 +23,7 @@ void DeliveryOrder::start_wire_flush(Flow& flow) {
     operation.held_by_wire = false;
     if (posted == Code::again) {
         flow.undelivered = true;
-        return operations_.cancel(operation);
+        return operations_.drop(operation);
     }
     lanes_.report_loss(flow.lane_id, posted);
 }

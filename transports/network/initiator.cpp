@@ -27,7 +27,7 @@ Code Initiator::transfer(Flow& flow, Operation& operation, PostOnWire&& post) {
         if (write && !order_.completion_means_delivery()) flow.undelivered = true;
         return Code::ok;
     }
-    operations_.cancel(operation);
+    operations_.drop(operation);
     if (posted != Code::again) lanes_.report_loss(flow.lane_id, posted);
     return posted;
 }

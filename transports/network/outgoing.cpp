@@ -23,14 +23,14 @@ int OutgoingOperations::fail(const std::function<bool(LaneId)>& lost, Code code)
     return failed;
 }
 
-void OutgoingOperations::forget_delivery(Flow& flow, Code code) {
-    if (flow.undelivered || flow.unhandled) flow.queue->failures.emplace_back(0, code);
-    flow.undelivered = flow.unhandled = flow.fenced = false;
+void Flow::forget_delivery(Code code) {
+    if (undelivered || unhandled) queue->failures.emplace_back(0, code);
+    undelivered = unhandled = fenced = false;
 }
 
 void OutgoingOperations::forget_peer(int pe, Code code) {
     for (auto& [number, queue] : queues_)
-        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) forget_delivery(*flow->second, code);
+        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) flow->second->forget_delivery(code);
 }
 
 std::vector<OutgoingQueue*> OutgoingOperations::lose_lane(LaneId lane_id, Code code) {
@@ -40,7 +40,7 @@ std::vector<OutgoingQueue*> OutgoingOperations::lose_lane(LaneId lane_id, Code c
         if (found == queue->flows.end() || found->second->lane_id != lane_id || found->second->lost != Code::ok)
             continue;
         found->second->lost = code;
-        forget_delivery(*found->second, code);
+        found->second->forget_delivery(code);
         users.push_back(queue.get());
     }
     return users;

@@ -34,6 +34,9 @@ struct Flow {
     bool unhandled = false;     // requests without answer were sent since the last flush message
     bool fenced = false;        // after the operations in flight were posted
     bool active = false;        // in the queue's list of active flows
+
+    // The peer or the lane is lost. Records a failure when the delivery of an earlier operation is unknown.
+    void forget_delivery(Code code);
 };
 
 // One posted operation. Its address is stable until it returns to the pool.
@@ -51,6 +54,17 @@ struct Operation : WireContext {
     void* result = nullptr;     // destination of a fetch by message
     std::uint8_t width = 0;
     std::optional<AtomicRequest> deferred_signal;  // sent once the write is delivered
+
+    // The count of its flow that includes it while it is in flight; null: none.
+    [[nodiscard]] std::uint32_t* counter() const {
+        switch (kind) {
+            case Kind::write: return &flow->writes;
+            case Kind::fetch: return &flow->fetches;
+            case Kind::flush: return &flow->flushes;
+            case Kind::read: break;
+        }
+        return nullptr;
+    }
 };
 
 struct OutgoingQueue {
@@ -160,7 +174,11 @@ public:
     // The operation is not in flight yet. Either post() or drop() it. A caller whose sending may lose the lane, and
     // thereby fail all operations in flight there, calls post() after sending.
     Operation& take(Operation::Kind kind, const Flow& flow) { return pool_.take(kind, flow); }
-    void drop(Operation& operation) { pool_.release(operation); }
+    // The wire has not accepted the operation.
+    void drop(Operation& operation) {
+        if (operation.flow != nullptr) uncount(operation);
+        pool_.release(operation);
+    }
     // Null when the operation has finished.
     [[nodiscard]] Operation* find(std::uint64_t ticket) { return pool_.find(ticket); }
 
@@ -169,12 +187,7 @@ public:
         operation.flow = &flow;
         ++flow.queue->outstanding;
         if (operation.deferred_signal) ++flow.signals;
-        if (std::uint32_t* const counter = counter_of(operation); counter != nullptr) ++*counter;
-    }
-    // The wire has not accepted the operation.
-    void cancel(Operation& operation) {
-        uncount(operation);
-        pool_.release(operation);
+        if (std::uint32_t* const counter = operation.counter(); counter != nullptr) ++*counter;
     }
     // Records a failure, and returns the operation to the pool.
     void finish(Operation& operation, Code code) {
@@ -204,27 +217,16 @@ public:
     }
 
 private:
-    // The count of the flow that includes the operation; null: none.
-    static std::uint32_t* counter_of(const Operation& operation) {
-        switch (operation.kind) {
-            case Operation::Kind::write: return &operation.flow->writes;
-            case Operation::Kind::fetch: return &operation.flow->fetches;
-            case Operation::Kind::flush: return &operation.flow->flushes;
-            case Operation::Kind::read: break;
-        }
-        return nullptr;
-    }
     static void uncount(const Operation& operation) {
         --operation.flow->queue->outstanding;
         if (operation.deferred_signal) --operation.flow->signals;
-        if (std::uint32_t* const counter = counter_of(operation); counter != nullptr) --*counter;
+        if (std::uint32_t* const counter = operation.counter(); counter != nullptr) --*counter;
     }
     static void end(const Operation& operation, Code code) {
         uncount(operation);
         if (code != Code::ok)
             operation.flow->queue->failures.emplace_back(operation.has_token ? operation.ticket : 0, code);
     }
-    static void forget_delivery(Flow& flow, Code code);
     void report_pending_event(OutgoingQueue& queue, Code code);
 
     EventQueue& events_;
