@@ -15,7 +15,7 @@ public:
     void completed(WireContext& context, Code code, const std::string& why) override {
         const bool of_stripe = context.owner == WireContext::Owner::wire;
         const int pe = of_stripe ? StripedTransfers::pe_of(context) : context.pe;
-        const bool peer_lives = ends_a_peer(code) && rail_ != wire_.rails_.first(pe);
+        const bool peer_lives = ends_a_peer(code) && rail_ != wire_.connections_.first(pe);
         const Code seen = peer_lives ? Code::system : code;
         const std::string text = seen == Code::ok ? std::string() : wire_.rails_.with_name(rail_, why);
         if (of_stripe) return wire_.striped_.completed(listener_, context, seen, text);
@@ -23,7 +23,7 @@ public:
     }
     void arrived(std::span<const std::byte> message) override { listener_.arrived(message); }
     void lost(LaneId lane_id, Code code, const std::string& why) override {
-        if (rail_ != wire_.rails_.first(lane_id.pe) && (lane_id.lane == 0 || ends_a_peer(code)))
+        if (rail_ != wire_.connections_.first(lane_id.pe) && (lane_id.lane == 0 || ends_a_peer(code)))
             return wire_.lose_rail({lane_id.pe, rail_, wire_.rails_.with_name(rail_, why)});
         if (lane_id.lane > 0 && !ends_a_peer(code))
             return wire_.lose_lane(lane_id, code, wire_.rails_.with_name(rail_, why));
@@ -37,15 +37,16 @@ private:
 };
 
 MultiRailWire::MultiRailWire(int my_pe, std::vector<Rail> rails, std::uint64_t stripe_bytes)
-    : striped_(rails_, memory_, lanes_, stripe_bytes),
-      rails_(my_pe, std::move(rails)),
-      memory_(rails_),
-      lanes_(rails_) {
+    : striped_(rails_, connections_, memory_, lanes_, stripe_bytes),
+      rails_(std::move(rails)),
+      connections_(my_pe, rails_),
+      memory_(rails_, connections_),
+      lanes_(rails_, connections_) {
     traits_ = rails_.combined_traits();
 }
 
 Status MultiRailWire::open() {
-    if (rails_.is_open()) return {};
+    if (rails_.address_bytes() > 0) return {};
     if (Status opened = rails_.open(); !opened.ok()) return opened;
     traits_ = rails_.combined_traits();
     return {};
@@ -58,20 +59,20 @@ Result<Bytes> MultiRailWire::address() {
 
 Result<std::string> MultiRailWire::route_to(int pe, std::span<const std::byte> address) {
     if (Status opened = open(); !opened.ok()) return opened;
-    return rails_.route_to(pe, address);
+    return connections_.route_to(pe, address);
 }
 
 Status MultiRailWire::add_peer(int pe, std::span<const std::byte> address) {
     if (Status opened = open(); !opened.ok()) return opened;
-    return rails_.add_peer(pe, address);
+    return connections_.add_peer(pe, address);
 }
 
 // The caller treats a failure as the loss of the lane, so it is not returned before the lane's striped transfers end.
 Code MultiRailWire::translate_code(std::size_t index, LaneId lane_id, Code code) {
     if (code == Code::ok || code == Code::again) return code;
-    const Code failure = rails_.translate_failure(index, lane_id.pe, code);
+    const Code failure = connections_.translate_failure(index, lane_id.pe, code);
     if (lane_id.lane == 0 || ends_a_peer(failure) || !lanes_.has_striped(lane_id)) return failure;
-    striped_.lose_lane(lane_id, failure, rails_.last_error());
+    striped_.lose_lane(lane_id, failure, connections_.last_error());
     return Code::again;
 }
 
@@ -138,7 +139,7 @@ Readiness MultiRailWire::readiness(LaneId lane_id) {
 }
 
 void MultiRailWire::forget(int pe) {
-    striped_.abandon_peer(pe, "the peer is no longer used");
+    striped_.abandon(pe, "the peer is no longer used");
     lanes_.forget(pe);
     for (std::size_t i = 0; i < rails_.count(); ++i) rails_.at(i).forget(pe);
 }
@@ -148,8 +149,8 @@ void MultiRailWire::close(LaneId lane_id) {
     lanes_.close(lane_id);
 }
 
-void MultiRailWire::lose_rail(const Rails::Loss& loss) {
-    if (!rails_.lose(loss.pe, loss.rail)) return;
+void MultiRailWire::lose_rail(const RailConnections::Loss& loss) {
+    if (!connections_.lose(loss.pe, loss.rail)) return;
     for (const LaneId lane_id : lanes_.lanes_on(loss.pe, loss.rail)) lose_lane(lane_id, Code::system, loss.why);
 }
 
@@ -159,8 +160,8 @@ void MultiRailWire::lose_lane(LaneId lane_id, Code code, const std::string& why)
 }
 
 bool MultiRailWire::progress(WireListener& listener) {
-    const auto losses = rails_.take_losses();
-    for (const Rails::Loss& loss : losses) lose_rail(loss);
+    const auto losses = connections_.take_losses();
+    for (const RailConnections::Loss& loss : losses) lose_rail(loss);
     bool happened = striped_.finish_unposted(listener) || !losses.empty();
     for (std::size_t i = 0; i < rails_.count(); ++i) {
         RailListener rail_listener(*this, i, listener);
@@ -175,7 +176,7 @@ bool MultiRailWire::progress(WireListener& listener) {
 bool MultiRailWire::prepare_to_wait(WakeEvents what) {
     if (striped_.has_signal()) what = WakeEvents::arrivals_and_completions;
     // Prepares all rails, whatever each returns: each wakes the thread for the requested events.
-    bool idle = striped_.is_idle() && !rails_.has_losses() && !lanes_.has_queued_losses();
+    bool idle = striped_.is_idle() && !connections_.has_losses() && !lanes_.has_queued_losses();
     if (idle) rails_.rest();
     for (std::size_t i = 0; i < rails_.count(); ++i) idle = rails_.at(i).prepare_to_wait(what) && idle;
     return idle;

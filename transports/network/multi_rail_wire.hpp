@@ -55,7 +55,7 @@ public:
     Code write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
                       std::uint64_t signal, WireContext& context) override;
     Code send(LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) override;
-    [[nodiscard]] std::string last_error() const override { return rails_.last_error(); }
+    [[nodiscard]] std::string last_error() const override { return connections_.last_error(); }
     Readiness readiness(LaneId lane_id) override;
     [[nodiscard]] bool in_order(LaneId lane_id) const override { return lanes_.in_order(lane_id); }
     void forget(int pe) override;
@@ -70,11 +70,12 @@ private:
     Status open();
     // Translates the result of a call to a rail for the caller.
     Code translate_code(std::size_t index, LaneId lane_id, Code code);
-    void lose_rail(const Rails::Loss& loss);
+    void lose_rail(const RailConnections::Loss& loss);
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
 
     StripedTransfers striped_;  // first member: outlives the wires, which use the stripes in flight until they end
     Rails rails_;
+    RailConnections connections_;
     RailMemory memory_;
     RailLanes lanes_;
 };

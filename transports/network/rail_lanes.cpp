@@ -21,15 +21,15 @@ Code RailLanes::choose_rail(LaneId lane_id, std::size_t& rail) {
     Lane& of = lane(lane_id);
     if (of.loss) return Code::again;
     if (of.rail == no_rail) {
-        const std::vector<PortPair>& paired = rails_.pairs(lane_id.pe);
-        const std::size_t first = rails_.first(lane_id.pe);
+        const std::vector<PortPair>& paired = connections_.pairs(lane_id.pe);
+        const std::size_t first = connections_.first(lane_id.pe);
         const std::size_t pairs = std::max<std::size_t>(paired.size(), 1);
         for (std::size_t i = 0; i < pairs && of.rail == no_rail; ++i) {
             const std::size_t turn = (lane_id.lane + i) % pairs;
             const std::size_t next = turn == 0 ? first : paired[turn].mine;
-            const Readiness found = next == first                      ? Readiness::ready
-                                    : rails_.is_lost(lane_id.pe, next) ? Readiness::unreachable
-                                                                       : rails_.at(next).readiness({lane_id.pe});
+            const Readiness found = next == first                            ? Readiness::ready
+                                    : connections_.is_lost(lane_id.pe, next) ? Readiness::unreachable
+                                                                             : rails_.at(next).readiness({lane_id.pe});
             if (found == Readiness::connecting) return Code::again;
             if (found == Readiness::ready) of.rail = next;
         }
@@ -78,7 +78,7 @@ bool RailLanes::report_losses(WireListener& listener) {
     const auto lost = std::exchange(lost_, {});
     for (const auto& [lane_id, loss] : lost) {
         const std::size_t own = rail(lane_id);
-        if (own != no_rail && !rails_.is_lost(lane_id.pe, own)) rails_.at(own).close(lane_id);
+        if (own != no_rail && !connections_.is_lost(lane_id.pe, own)) rails_.at(own).close(lane_id);
         listener.lost(lane_id, loss.code, loss.why);
     }
     return !lost.empty();

@@ -17,7 +17,7 @@ namespace npushmem::network {
 // its owner. A lost lane starts no operation.
 class RailLanes {
 public:
-    explicit RailLanes(Rails& rails) : rails_(rails) {}
+    RailLanes(Rails& rails, RailConnections& connections) : rails_(rails), connections_(connections) {}
 
     // Sets `rail` to the lane's. Code::again: the lane has none yet, or is lost.
     Code choose_rail(LaneId lane_id, std::size_t& rail);
@@ -60,6 +60,7 @@ private:
     Lane& lane(LaneId lane_id);
 
     Rails& rails_;
+    RailConnections& connections_;
     std::vector<std::vector<Lane>> lanes_;       // by peer, up to the highest used
     std::vector<std::pair<LaneId, Loss>> lost_;  // to be reported
 };

@@ -87,61 +87,61 @@ Result<Bytes> Rails::address() const {
     return out;
 }
 
-Rails::Peer& Rails::peer(int pe) {
+std::string Rails::with_name(std::size_t index, const std::string& why) const {
+    return fmt::format("{} (over {})", why, at(index).traits().name);
+}
+
+RailConnections::Peer& RailConnections::peer(int pe) {
     const auto index = static_cast<std::size_t>(pe);
     if (index >= peers_.size()) peers_.resize(index + 1);
     return peers_[index];
 }
 
-std::size_t Rails::first(int pe) const {
+std::size_t RailConnections::first(int pe) const {
     const auto index = static_cast<std::size_t>(pe);
     return pe < 0 || index >= peers_.size() || peers_[index].pairs.empty() ? 0 : peers_[index].pairs.front().mine;
 }
 
-Result<std::vector<PortPair>> Rails::pairs_with(const PeerPorts& peer) const {
+Result<std::vector<PortPair>> RailConnections::pairs_with(const PeerPorts& peer) const {
     std::vector<const Wire*> mine;
-    for (const Rail& each : rails_) mine.push_back(each.wire.get());
+    for (std::size_t i = 0; i < rails_.count(); ++i) mine.push_back(&rails_.at(i));
     return pair_ports(my_pe_, mine, peer);
 }
 
-Result<std::string> Rails::route_to(int pe, std::span<const std::byte> address) const {
-    const auto pairs = pairs_with({pe, address, address_bytes_});
+Result<std::string> RailConnections::route_to(int pe, std::span<const std::byte> address) const {
+    const auto pairs = pairs_with({pe, address, rails_.address_bytes()});
     if (!pairs.ok()) return pairs.status();
     std::string out;
     for (const PortPair& each : pairs.value()) out += (out.empty() ? "" : "; ") + each.text;
     return out;
 }
 
-Status Rails::add_peer(int pe, std::span<const std::byte> address) {
+Status RailConnections::add_peer(int pe, std::span<const std::byte> address) {
     Peer& known = peer(pe);
     if (!known.pairs.empty()) return {};
-    const PeerPorts ports{pe, address, address_bytes_};
+    const PeerPorts ports{pe, address, rails_.address_bytes()};
     auto pairs = pairs_with(ports);
     if (!pairs.ok()) return pairs.status();
     for (const PortPair& each : pairs.value())
-        if (Status s = at(each.mine).add_peer(pe, ports.address(each.theirs)); !s.ok()) return s;
-    known.lost.assign(rails_.size(), false);
+        if (Status s = rails_.at(each.mine).add_peer(pe, ports.address(each.theirs)); !s.ok()) return s;
+    known.lost.assign(rails_.count(), false);
     known.ports = ports.count();
     known.pairs = std::move(pairs).value();
     return {};
 }
 
-bool Rails::lose(int pe, std::size_t index) {
+bool RailConnections::lose(int pe, std::size_t rail) {
     std::vector<bool>& lost = peer(pe).lost;
-    if (index >= lost.size() || lost[index]) return false;
-    lost[index] = true;
-    at(index).forget(pe);
+    if (rail >= lost.size() || lost[rail]) return false;
+    lost[rail] = true;
+    rails_.at(rail).forget(pe);
     return true;
 }
 
-std::string Rails::with_name(std::size_t index, const std::string& why) const {
-    return fmt::format("{} (over {})", why, at(index).traits().name);
-}
-
-Code Rails::translate_failure(std::size_t index, int pe, Code code) {
-    last_error_ = with_name(index, at(index).last_error());
-    if (index == first(pe) || !ends_a_peer(code)) return code;
-    losses_.push_back({pe, index, last_error_});
+Code RailConnections::translate_failure(std::size_t rail, int pe, Code code) {
+    last_error_ = rails_.with_name(rail, rails_.at(rail).last_error());
+    if (rail == first(pe) || !ends_a_peer(code)) return code;
+    losses_.push_back({pe, rail, last_error_});
     return Code::system;
 }
 
@@ -170,8 +170,8 @@ void RailMemory::deregister_memory(std::uint64_t number) {
 }
 
 Result<std::uint64_t> RailMemory::import_key(int pe, std::span<const std::byte> key) {
-    const std::vector<PortPair>& pairs = rails_.pairs(pe);
-    const std::size_t ports = rails_.ports(pe);
+    const std::vector<PortPair>& pairs = connections_.pairs(pe);
+    const std::size_t ports = connections_.ports(pe);
     if (pairs.empty() || key.size() % ports != 0)
         return Status{Code::protocol,
                       fmt::format("{} bytes do not describe memory of a peer with {} ports", key.size(), ports)};

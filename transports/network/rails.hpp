@@ -39,38 +39,55 @@ struct PeerPorts {
 // addresses.
 Result<std::vector<PortPair>> pair_ports(int my_pe, std::span<const Wire* const> mine, const PeerPorts& theirs);
 
-// Connects the rails, which are the ports of this PE with their wires, to the ports of each peer, and knows which of
-// these connections are lost. The first rail of a peer is the one of the first pair. The peer depends on it.
+// The ports of this PE, its rails, and the descriptor that is readable when one of them has work.
 class Rails {
 public:
     struct Rail {
         std::unique_ptr<Wire> wire;
         std::uint64_t bits_per_second = 0;  // long operations are split in this proportion
     };
+
+    // Two or more wires of the same protocol.
+    explicit Rails(std::vector<Rail> rails) : rails_(std::move(rails)) {}
+
+    [[nodiscard]] std::size_t count() const { return rails_.size(); }
+    [[nodiscard]] Wire& at(std::size_t index) const { return *rails_[index].wire; }
+    [[nodiscard]] std::uint64_t bits_per_second(std::size_t index) const { return rails_[index].bits_per_second; }
+    // For people: the text and the rail that it is about.
+    [[nodiscard]] std::string with_name(std::size_t index, const std::string& why) const;
+    // The traits that all rails have.
+    [[nodiscard]] WireTraits combined_traits() const;
+
+    // Needed once, before address_bytes and RailConnections.
+    Status open();
+    // The size of one rail's address; 0: not open.
+    [[nodiscard]] std::size_t address_bytes() const { return address_bytes_; }
+    // The rails' addresses, concatenated.
+    [[nodiscard]] Result<Bytes> address() const;
+
+    // Readable when a rail has work, or while awake.
+    [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+    void wake() { descriptor_.wake(); }
+    void rest() { descriptor_.rest(); }
+
+private:
+    std::size_t address_bytes_ = 0;
+    std::vector<Rail> rails_;
+    CombinedDescriptor descriptor_;  // last member: watches descriptors of the rails
+};
+
+// Connects rails to the ports of each peer, and knows which connections are lost. The first rail of a peer is the one
+// of the first pair. The peer depends on it.
+class RailConnections {
+public:
     struct Loss {
         int pe;
         std::size_t rail;
         std::string why;
     };
 
-    // Two or more wires of the same protocol.
-    Rails(int my_pe, std::vector<Rail> rails) : my_pe_(my_pe), rails_(std::move(rails)) {}
+    RailConnections(int my_pe, Rails& rails) : my_pe_(my_pe), rails_(rails) {}
 
-    [[nodiscard]] std::size_t count() const { return rails_.size(); }
-    [[nodiscard]] Wire& at(std::size_t index) const { return *rails_[index].wire; }
-    [[nodiscard]] std::uint64_t bits_per_second(std::size_t index) const { return rails_[index].bits_per_second; }
-    // The traits that all rails have.
-    [[nodiscard]] WireTraits combined_traits() const;
-    // Needed once, before route_to and add_peer.
-    Status open();
-    [[nodiscard]] bool is_open() const { return address_bytes_ > 0; }
-    // Readable when a rail has work, or while awake.
-    [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-    void wake() { descriptor_.wake(); }
-    void rest() { descriptor_.rest(); }
-
-    // The rails' addresses, concatenated.
-    [[nodiscard]] Result<Bytes> address() const;
     [[nodiscard]] Result<std::string> route_to(int pe, std::span<const std::byte> address) const;
     Status add_peer(int pe, std::span<const std::byte> address);
     // Of own rails and the peer's ports; empty: the peer was not added.
@@ -80,23 +97,22 @@ public:
     // The rail on which the peer depends.
     [[nodiscard]] std::size_t first(int pe) const;
 
-    bool is_ready(int pe, std::size_t index) {
-        return !is_lost(pe, index) && at(index).readiness({pe}) == Readiness::ready;
+    [[nodiscard]] bool is_ready(int pe, std::size_t rail) {
+        return !is_lost(pe, rail) && rails_.at(rail).readiness({pe}) == Readiness::ready;
     }
-    [[nodiscard]] bool is_lost(int pe, std::size_t index) {
+    [[nodiscard]] bool is_lost(int pe, std::size_t rail) {
         const std::vector<bool>& lost = peer(pe).lost;
-        return index < lost.size() && lost[index];
+        return rail < lost.size() && lost[rail];
     }
     // The rail is no longer used for the peer. False when it was lost before.
-    bool lose(int pe, std::size_t index);
+    bool lose(int pe, std::size_t rail);
 
-    // Translates a failure of that rail, whose wire knows the details, for the caller. Losses of rails other than the
-    // first wait for take_losses().
-    Code translate_failure(std::size_t index, int pe, Code code);
+    // Translates a failure of that rail, whose wire knows the details, for the caller. The loss of a rail other than
+    // the first waits for take_losses().
+    Code translate_failure(std::size_t rail, int pe, Code code);
     [[nodiscard]] const std::string& last_error() const { return last_error_; }
     [[nodiscard]] bool has_losses() const { return !losses_.empty(); }
     std::vector<Loss> take_losses() { return std::exchange(losses_, {}); }
-    [[nodiscard]] std::string with_name(std::size_t index, const std::string& why) const;
 
 private:
     struct Peer {
@@ -109,18 +125,16 @@ private:
     [[nodiscard]] Result<std::vector<PortPair>> pairs_with(const PeerPorts& peer) const;
 
     int my_pe_;
+    Rails& rails_;
     std::vector<Peer> peers_;
     std::string last_error_;
     std::vector<Loss> losses_;  // to be handled
-    std::size_t address_bytes_ = 0;
-    std::vector<Rail> rails_;
-    CombinedDescriptor descriptor_;  // last member: watches descriptors of the rails
 };
 
 // Memory that all rails have registered or imported. Keys are those of the rails, concatenated and of equal length.
 class RailMemory {
 public:
-    explicit RailMemory(Rails& rails) : rails_(rails) {}
+    RailMemory(Rails& rails, RailConnections& connections) : rails_(rails), connections_(connections) {}
 
     Result<WireMemory> register_memory(void* base, std::uint64_t bytes);
     void deregister_memory(std::uint64_t number);
@@ -137,6 +151,7 @@ private:
     void release(const RailKeys& keys);
 
     Rails& rails_;
+    RailConnections& connections_;
     std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> numbers_;  // numbers of registered memory, by rail
     std::uint64_t last_number_ = 0;
     std::unordered_map<std::uint64_t, RailKeys> keys_;

@@ -16,7 +16,7 @@ constexpr std::uint64_t alignment = 64;
 std::vector<StripedTransfers::Range> StripedTransfers::ranges(const RemoteAddress& place, std::size_t own,
                                                               std::uint64_t bytes) {
     std::vector<Range> out;
-    const std::vector<PortPair>& pairs = rails_.pairs(place.lane_id.pe);
+    const std::vector<PortPair>& pairs = connections_.pairs(place.lane_id.pe);
     if (stripe_bytes_ == 0 || bytes < stripe_bytes_ || pairs.size() < 2 || !waiting_for_room_.empty()) return out;
     constexpr std::uint64_t gigabit = 1'000'000'000;
     const auto weight = [this](std::size_t i) {
@@ -24,7 +24,7 @@ std::vector<StripedTransfers::Range> StripedTransfers::ranges(const RemoteAddres
     };
     std::uint64_t all = 0;
     for (const PortPair& pair : pairs) {
-        if (pair.mine != own && !rails_.is_ready(place.lane_id.pe, pair.mine)) continue;
+        if (pair.mine != own && !connections_.is_ready(place.lane_id.pe, pair.mine)) continue;
         all += weight(pair.mine);
         out.push_back({pair.mine, 0, 0});
     }
@@ -110,8 +110,8 @@ void StripedTransfers::post_or_wait(Stripe& stripe) {
         return;
     }
     stripe.of->lost_connection = true;
-    const Code code = rails_.translate_failure(stripe.rail, stripe.of->lane_id.pe, posted);
-    unposted_.push_back({&stripe, code, rails_.last_error()});
+    const Code code = connections_.translate_failure(stripe.rail, stripe.of->lane_id.pe, posted);
+    unposted_.push_back({&stripe, code, connections_.last_error()});
 }
 
 // True when it posted a stripe.
@@ -143,7 +143,7 @@ void StripedTransfers::completed(WireListener& listener, WireContext& context, C
 
 // A wire reports the loss of a connection before the failures of its operations.
 bool StripedTransfers::has_lost_connection(const Stripe& stripe) {
-    return rails_.is_lost(stripe.of->lane_id.pe, stripe.rail) ||
+    return connections_.is_lost(stripe.of->lane_id.pe, stripe.rail) ||
            rails_.at(stripe.rail).readiness(stripe.there.lane_id) != Readiness::ready;
 }
 
@@ -193,7 +193,7 @@ void StripedTransfers::abandon(LaneId lane_id, const char* why) {
     fail(lane_id, why);
 }
 
-void StripedTransfers::abandon_peer(int pe, const char* why) {
+void StripedTransfers::abandon(int pe, const char* why) {
     for (const Transfer& each : transfers_)
         if (each.context != nullptr && each.lane_id.pe == pe) abandon(each.lane_id, why);
 }

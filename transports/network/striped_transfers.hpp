@@ -37,8 +37,9 @@ public:
     };
 
     // Operations of at least `stripe_bytes` are split; 0: none.
-    StripedTransfers(Rails& rails, RailMemory& memory, RailLanes& lanes, std::uint64_t stripe_bytes)
-        : rails_(rails), memory_(memory), lanes_(lanes), stripe_bytes_(stripe_bytes) {}
+    StripedTransfers(Rails& rails, RailConnections& connections, RailMemory& memory, RailLanes& lanes,
+                     std::uint64_t stripe_bytes)
+        : rails_(rails), connections_(connections), memory_(memory), lanes_(lanes), stripe_bytes_(stripe_bytes) {}
 
     // One range for each rail that is ready, including the lane's own; empty when the transfer is not split.
     std::vector<Range> ranges(const RemoteAddress& place, std::size_t own, std::uint64_t bytes);
@@ -63,7 +64,7 @@ public:
     void lose_lane(LaneId lane_id, Code code, const std::string& why);
     // The lane has another user now, or its peer is no longer used: later failures are not losses of the lane.
     void abandon(LaneId lane_id, const char* why);
-    void abandon_peer(int pe, const char* why);
+    void abandon(int pe, const char* why);
 
 private:
     // An operation that was split, from its first stripe until it is reported.
@@ -102,6 +103,7 @@ private:
     void fail(LaneId lane_id, const std::string& why);
 
     Rails& rails_;
+    RailConnections& connections_;
     RailMemory& memory_;
     RailLanes& lanes_;
     std::uint64_t stripe_bytes_;
