@@ -45,17 +45,17 @@ bool PeerMonitor::record_loss(int pe, Code code) {
     return true;
 }
 
-PeerMonitor::Liveness PeerMonitor::check(int pe) {
+PeerMonitor::Finding PeerMonitor::check(int pe) {
     Peer& peer = at(pe);
-    if (!peer.added || peer.failure != Code::ok) return Liveness::alive;
+    if (!peer.added || peer.failure != Code::ok) return Finding::alive;
     if (std::exchange(peer.last_activity_count, peer.activity_count) != peer.activity_count) {
         peer.silent_ticks = 0;
-        return Liveness::alive;
+        return Finding::alive;
     }
     ++peer.silent_ticks;
-    if (timeout_ != std::chrono::milliseconds::zero() && peer.silent_ticks * tick_ > timeout_) return Liveness::silent;
+    if (timeout_ != std::chrono::milliseconds::zero() && peer.silent_ticks * tick_ > timeout_) return Finding::silent;
     constexpr std::uint32_t ticks_per_ping = 2;
-    return peer.silent_ticks % ticks_per_ping == 0 ? Liveness::needs_ping : Liveness::alive;
+    return peer.silent_ticks % ticks_per_ping == 0 ? Finding::needs_ping : Finding::alive;
 }
 
 std::string PeerMonitor::silence_of(int pe) const {

@@ -29,7 +29,7 @@ private:
 // ping even while its program computes.
 class PeerMonitor {
 public:
-    enum class Liveness { alive, needs_ping, silent };
+    enum class Finding { alive, needs_ping, silent };
 
     // A peer that has been silent for `timeout` is lost; 0: never. check() is called for each peer every `tick`.
     PeerMonitor(int npes, std::chrono::milliseconds timeout, std::chrono::milliseconds tick);
@@ -49,7 +49,7 @@ public:
     bool record_loss(int pe, Code code);
 
     void record_activity(int pe) { ++at(pe).activity_count; }
-    Liveness check(int pe);
+    Finding check(int pe);
     // For people: describes the silence that the last check() found.
     [[nodiscard]] std::string silence_of(int pe) const;
 

@@ -126,9 +126,9 @@ void WireEventHandler::lose_lane(LaneId lane_id, Code code, const std::string& w
 }
 
 void WireEventHandler::check_peer(int pe) {
-    const auto liveness = peers_.check(pe);
-    if (liveness == PeerMonitor::Liveness::silent) return lost({pe}, Code::timeout, peers_.silence_of(pe));
-    if (liveness == PeerMonitor::Liveness::needs_ping)
+    const auto found = peers_.check(pe);
+    if (found == PeerMonitor::Finding::silent) return lost({pe}, Code::timeout, peers_.silence_of(pe));
+    if (found == PeerMonitor::Finding::needs_ping)
         (void)lanes_.send({pe}, bytes_of(make_message<MessageHeader>(MessageKind::ping, my_pe_)));
 }
 

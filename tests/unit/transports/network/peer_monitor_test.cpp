@@ -6,7 +6,7 @@ namespace npushmem::network {
 namespace {
 
 using ::testing::HasSubstr;
-using Liveness = PeerMonitor::Liveness;
+using Finding = PeerMonitor::Finding;
 
 // A peer is lost after a second of silence. It is checked every 250 ms.
 class PeerMonitorTest : public ::testing::Test {
@@ -16,19 +16,19 @@ protected:
 };
 
 TEST_F(PeerMonitorTest, PingsASilentPeerAndReportsItAfterTheTimeout) {
-    EXPECT_EQ(monitor_.check(1), Liveness::alive);
-    EXPECT_EQ(monitor_.check(1), Liveness::needs_ping);
-    EXPECT_EQ(monitor_.check(1), Liveness::alive);
-    EXPECT_EQ(monitor_.check(1), Liveness::needs_ping);
-    EXPECT_EQ(monitor_.check(1), Liveness::silent);
+    EXPECT_EQ(monitor_.check(1), Finding::alive);
+    EXPECT_EQ(monitor_.check(1), Finding::needs_ping);
+    EXPECT_EQ(monitor_.check(1), Finding::alive);
+    EXPECT_EQ(monitor_.check(1), Finding::needs_ping);
+    EXPECT_EQ(monitor_.check(1), Finding::silent);
     EXPECT_THAT(monitor_.silence_of(1), HasSubstr("silent for 1.2 s and has never sent anything"));
 }
 
 TEST_F(PeerMonitorTest, CountsSilenceFromTheLastSignOfLife) {
     for (int i = 0; i < 4; ++i) (void)monitor_.check(1);
     monitor_.record_activity(1);
-    for (int i = 0; i < 5; ++i) EXPECT_NE(monitor_.check(1), Liveness::silent);
-    EXPECT_EQ(monitor_.check(1), Liveness::silent);
+    for (int i = 0; i < 5; ++i) EXPECT_NE(monitor_.check(1), Finding::silent);
+    EXPECT_EQ(monitor_.check(1), Finding::silent);
     EXPECT_THAT(monitor_.silence_of(1), HasSubstr("is the cable in"));
 }
 
@@ -37,15 +37,15 @@ TEST_F(PeerMonitorTest, IgnoresPeersThatAreUnknownOrLost) {
     EXPECT_FALSE(monitor_.record_loss(1, Code::timeout));
     EXPECT_EQ(monitor_.failure(1), Code::unreachable);
     for (int i = 0; i < 10; ++i) {
-        EXPECT_EQ(monitor_.check(0), Liveness::alive);
-        EXPECT_EQ(monitor_.check(1), Liveness::alive);
+        EXPECT_EQ(monitor_.check(0), Finding::alive);
+        EXPECT_EQ(monitor_.check(1), Finding::alive);
     }
 }
 
 TEST(PeerMonitor, WithoutATimeoutNeverReportsSilence) {
     PeerMonitor monitor(1, std::chrono::milliseconds(0), std::chrono::milliseconds(250));
     monitor.record_added(0);
-    for (int i = 0; i < 100; ++i) EXPECT_NE(monitor.check(0), Liveness::silent);
+    for (int i = 0; i < 100; ++i) EXPECT_NE(monitor.check(0), Finding::silent);
 }
 
 TEST(EventQueue, KeepsTheFirstEventsOfAProgramThatNeverPolls) {
