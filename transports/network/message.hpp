@@ -114,6 +114,20 @@ std::optional<Message> message_as(std::span<const std::byte> message) {
     return out;
 }
 
+// A message from PE `origin` whose other fields the caller sets.
+template <class Message>
+Message make_message(MessageKind kind, int origin) {
+    Message out;
+    if constexpr (std::is_same_v<Message, MessageHeader>) {
+        out.kind = kind;
+        out.origin = origin;
+    } else {
+        out.head.kind = kind;
+        out.head.origin = origin;
+    }
+    return out;
+}
+
 template <class Message>
 std::span<const std::byte> bytes_of(const Message& message) {
     return std::as_bytes(std::span(&message, 1));

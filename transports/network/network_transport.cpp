@@ -1,11 +1,12 @@
-// Set-up: peers and memory. The data path is in network_data_path.cpp, progress in network_progress.cpp.
 #include "transports/network/network_transport.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstring>
+#include <thread>
 
 #include "core/base/parse.hpp"
+#include "transports/network/address_codec.hpp"
 
 namespace npushmem::network {
 
@@ -13,14 +14,19 @@ NetworkTransport::NetworkTransport(const npushmem_transport_params& params, std:
                                    NetworkSettings settings)
     : my_pe_(params.pe),
       settings_(settings),
-      peers_(static_cast<std::size_t>(std::max(params.npes, 1))),
-      handler_(params.pe, regions_),
-      wire_(std::move(wire)) {}
+      wire_(std::move(wire)),
+      peers_(params.npes, settings.peer_timeout, settings.tick),
+      operations_(events_),
+      memory_(peers_, wire_),
+      event_handler_(params.pe, wire_, events_, peers_, lanes_, memory_, operations_),
+      lanes_(peers_, settings.lanes, wire_, event_handler_),
+      order_(params.pe, wire_, lanes_, operations_),
+      driver_(lock_, wire_, event_handler_, lanes_, operations_),
+      initiator_(params.pe, wire_, peers_, lanes_, memory_, operations_, order_, driver_) {}
 
 NetworkTransport::~NetworkTransport() {
-    thread_.reset();
+    driver_.stop_thread();
     const Lock guard(lock_);
-    for (auto& [number, queue] : queues_) abandon(*queue);
     wire_.reset();  // it reports nothing afterwards
 }
 
@@ -36,51 +42,13 @@ Result<Bytes> NetworkTransport::address() {
     return out;
 }
 
-NetworkTransport::Peer* NetworkTransport::peer_at(int pe) {
-    return pe >= 0 && static_cast<std::size_t>(pe) < peers_.size() ? &peers_[static_cast<std::size_t>(pe)] : nullptr;
-}
-
-NetworkTransport::Lane& NetworkTransport::lane(LaneId lane_id) {
-    auto& lanes = peers_[static_cast<std::size_t>(lane_id.pe)].lanes;
-    if (lane_id.lane >= lanes.size()) lanes.resize(lane_id.lane + 1);
-    return lanes[lane_id.lane];
-}
-
-// The lowest unused lane. When all are used, the usable one with the fewest users.
-std::uint32_t NetworkTransport::acquire_lane(int pe) {
-    auto& lanes = peers_[static_cast<std::size_t>(pe)].lanes;
-    const auto load = [&](std::uint32_t i) { return std::pair(lanes[i].lost != Code::ok, lanes[i].users); };
-    if (lanes.empty()) lanes.emplace_back();
-    std::uint32_t best = 0;
-    for (std::uint32_t i = 1; i < settings_.lanes && load(best) > std::pair(false, 0U); ++i) {
-        if (i == lanes.size()) lanes.emplace_back();
-        if (load(i) < load(best)) best = i;
-    }
-    ++lanes[best].users;
-    return best;
-}
-
-void NetworkTransport::release_lane(LaneId lane_id) {
-    Lane& given = lane(lane_id);
-    if (--given.users > 0 || lane_id.lane == 0) return;
-    given.backlog.clear();
-    given.lost = Code::ok;
-    if (std::exchange(given.must_close, false)) wire_->close(lane_id);
-}
-
-std::string NetworkTransport::name_of_peer(int pe) const {
-    const std::string& host = peers_[static_cast<std::size_t>(pe)].host;
-    return host.empty() ? fmt::format("PE {}", pe) : fmt::format("PE {} on host {}", pe, host);
-}
-
 Status NetworkTransport::start_thread() {
-    if (!settings_.thread || thread_) return {};
-    auto started = ProgressThread::start({[this] { return drive_for_thread(); },
-                                          [this] { return driven_.load(std::memory_order_relaxed); },
-                                          [this] { tick(); }, settings_.tick});
-    if (!started.ok()) return started.status();
-    thread_ = std::move(started).value();
-    return {};
+    if (!settings_.thread) return {};
+    const auto check = [this] {
+        const Lock guard(lock_);
+        event_handler_.check_peers();
+    };
+    return driver_.start_thread(check, settings_.tick);
 }
 
 Reach NetworkTransport::reach(const npushmem_peer& peer) {
@@ -93,9 +61,8 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
     const WireTraits& traits = wire_->traits();
     if (address.value().protocol != traits.protocol)
         return {0, 0, 0, fmt::format("that PE uses '{}', this one '{}'", address.value().protocol, traits.protocol)};
-    Peer* const known = peer_at(peer.pe);
-    if (known == nullptr) return {0, 0, 0, fmt::format("PE {} does not belong to this job", peer.pe)};
-    if (peer.host_name != nullptr) known->host = peer.host_name;
+    if (!peers_.contains(peer.pe)) return {0, 0, 0, fmt::format("PE {} does not belong to this job", peer.pe)};
+    if (peer.host_name != nullptr) peers_.set_host(peer.pe, peer.host_name);
     auto route = wire_->route_to(peer.pe, address.value().wire);
     if (!route.ok()) return {0, 0, 0, route.status().message()};
     if (Status started = start_thread(); !started.ok()) return {0, 0, 0, started.message()};
@@ -106,122 +73,128 @@ Reach NetworkTransport::reach(const npushmem_peer& peer) {
 
 Status NetworkTransport::connect(const npushmem_peer& peer) {
     const Lock guard(lock_);
-    Peer* const known = peer_at(peer.pe);
-    if (known == nullptr || peer.pe == my_pe_)
+    if (!peers_.contains(peer.pe) || peer.pe == my_pe_)
         return {Code::argument, fmt::format("cannot connect PE {} to PE {}", my_pe_, peer.pe)};
     const auto address = decode_address({static_cast<const std::byte*>(peer.address), peer.address_bytes});
     if (!address.ok()) return address.status();
-    if (!known->added) {
+    if (!peers_.is_added(peer.pe)) {
         if (Status added = wire_->add_peer(peer.pe, address.value().wire); !added.ok())
-            return added.within(fmt::format("cannot reach {} over {}", name_of_peer(peer.pe), wire_->traits().name));
-        known->added = true;
+            return added.within(fmt::format("cannot reach {} over {}", peers_.name_of(peer.pe), wire_->traits().name));
+        peers_.record_added(peer.pe);
     }
     auto own = wire_->address();
     if (!own.ok()) return own.status();
-    MessageHeader hello = message<MessageHeader>(MessageKind::hello);
+    const auto hello = make_message<MessageHeader>(MessageKind::hello, my_pe_);
     Bytes bytes(sizeof hello);
     std::memcpy(bytes.data(), &hello, sizeof hello);
     bytes.insert(bytes.end(), own.value().begin(), own.value().end());
-    send_or_queue({peer.pe}, bytes);
+    lanes_.send_or_queue({peer.pe}, bytes);
     return {};
 }
 
 Result<RegisteredMemory> NetworkTransport::register_memory(const npushmem_memory& memory) {
     const Lock guard(lock_);
-    if (memory.base == nullptr || memory.bytes == 0)
-        return Status{Code::argument, "cannot register memory: the address is null or the size is 0"};
-    auto made = wire_->register_memory(memory.base, memory.bytes);
-    if (!made.ok())
-        return made.status().within(
-            fmt::format("cannot register {} bytes at {} with {}", memory.bytes, memory.base, wire_->traits().name));
-    auto* const base = static_cast<std::byte*>(memory.base);
-    const std::uint64_t region = regions_.insert({base, memory.bytes, made.value().number});
-    Bytes handle = encode(
-        NetworkHandle{region, reinterpret_cast<std::uintptr_t>(base), memory.bytes, std::move(made.value().key)});
-    if (handle.size() <= NPUSHMEM_HANDLE_MAX) return RegisteredMemory{region, std::move(handle)};
-    wire_->deregister_memory(made.value().number);
-    regions_.erase(region);
-    return Status{Code::unsupported, fmt::format("a memory handle of {} has {} bytes, the maximum is {}",
-                                                 wire_->traits().name, handle.size(), NPUSHMEM_HANDLE_MAX)};
+    return memory_.register_memory(memory);
 }
 
 Code NetworkTransport::deregister_memory(std::uint64_t region) {
     const Lock guard(lock_);
-    const RegionTable::Region* const found = regions_.find(region);
-    if (found == nullptr) return Code::argument;
-    wire_->deregister_memory(found->wire_number);
-    regions_.erase(region);
-    return Code::ok;
+    return memory_.deregister_memory(region);
 }
 
-Result<std::uint64_t> NetworkTransport::import_memory(int pe, std::span<const std::byte> bytes) {
+Result<std::uint64_t> NetworkTransport::import_memory(int pe, std::span<const std::byte> handle) {
     const Lock guard(lock_);
-    const auto handle = decode_handle(bytes);
-    if (!handle.ok()) return handle.status();
-    const Peer* const peer = peer_at(pe);
-    if (peer == nullptr || !peer->added)
-        return Status{Code::state, fmt::format("cannot use memory of PE {} before it is connected", pe)};
-    auto key = wire_->import_key(pe, handle.value().key);
-    if (!key.ok()) return key.status().within(fmt::format("cannot use the memory of {}", name_of_peer(pe)));
-    return remotes_.insert({pe, handle.value().region, handle.value().base, handle.value().bytes, key.value()});
+    return memory_.import_memory(pe, handle);
 }
 
 Code NetworkTransport::release_memory(std::uint64_t remote) {
     const Lock guard(lock_);
-    const auto removed = remotes_.remove(remote);
-    if (!removed) return Code::argument;
-    wire_->release_key(removed->key);
-    return Code::ok;
+    return memory_.release_memory(remote);
 }
 
 Result<std::uint64_t> NetworkTransport::create_queue() {
     const Lock guard(lock_);
-    auto made = std::make_unique<OutgoingQueue>();
-    made->number = static_cast<std::uint32_t>(++last_queue_);
-    queues_.emplace(last_queue_, std::move(made));
-    return last_queue_;
-}
-
-// Also abandons operations on lost lanes. The wire may never report operations to a lost peer.
-bool NetworkTransport::wire_holds(const OutgoingQueue& queue) {
-    bool held = false;
-    operations_.for_each([&](const Operation& operation) {
-        const Peer& peer = peers_[static_cast<std::size_t>(operation.lane_id.pe)];
-        held = held || (operation.held_by_wire && operation.queue == queue.number && peer.failed == Code::ok);
-    });
-    return held;
-}
-
-// The pool takes back the operations that the wire still holds when the wire reports them.
-void NetworkTransport::abandon(const OutgoingQueue& queue) {
-    operations_.for_each([&](Operation& operation) {
-        if (operation.flow == nullptr || operation.flow->queue != &queue) return;
-        if (operation.held_by_wire) lane(operation.flow->lane_id).must_close = true;
-        operation.flow = nullptr;
-        operation.deferred_signal.reset();
-        if (!operation.held_by_wire) operations_.release(operation);
-    });
+    return operations_.create_queue();
 }
 
 Code NetworkTransport::destroy_queue(std::uint64_t number) {
     Lock guard(lock_);
-    const auto found = queues_.find(number);
-    if (found == queues_.end()) return Code::argument;
+    const OutgoingQueue* const queue = operations_.find_queue(number);
+    if (queue == nullptr) return Code::argument;
     // Without a peer timeout, the default lets the job end.
     constexpr std::chrono::milliseconds otherwise{30'000};
     const bool unlimited = settings_.peer_timeout == std::chrono::milliseconds::zero();
     const auto deadline = std::chrono::steady_clock::now() + (unlimited ? otherwise : settings_.peer_timeout);
-    while (wire_holds(*found->second) && std::chrono::steady_clock::now() < deadline) {
-        if (drive()) continue;
+    while (operations_.wire_holds(*queue, peers_) && std::chrono::steady_clock::now() < deadline) {
+        if (driver_.drive()) continue;
         guard.unlock();  // lets the thread and callers of other queues proceed
         std::this_thread::yield();
         guard.lock();
     }
-    abandon(*found->second);
-    for (const auto& [pe, flow] : found->second->flows) release_lane(flow->lane_id);
-    queues_.erase(found);
+    for (const LaneId held : operations_.abandon(*queue)) lanes_.close_when_released(held);
+    for (const auto& [pe, flow] : queue->flows) lanes_.release(flow->lane_id);
+    operations_.erase_queue(number);
     return Code::ok;
 }
+
+Code NetworkTransport::put(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    return initiator_.rma(Operation::Kind::write, queue, op, token);
+}
+
+Code NetworkTransport::get(std::uint64_t queue, const npushmem_rma& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    return initiator_.rma(Operation::Kind::read, queue, op, token);
+}
+
+Code NetworkTransport::atomic(std::uint64_t queue, const npushmem_atomic& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    return initiator_.atomic(queue, op, token);
+}
+
+Code NetworkTransport::put_signal(std::uint64_t queue, const npushmem_put_signal& op, std::uint64_t* token) {
+    const Lock guard(lock_);
+    return initiator_.put_signal(queue, op, token);
+}
+
+Code NetworkTransport::fence(std::uint64_t number) {
+    const Lock guard(lock_);
+    const OutgoingQueue* const queue = operations_.find_queue(number);
+    if (queue == nullptr) return Code::argument;
+    order_.fence(*queue);
+    return Code::ok;
+}
+
+Code NetworkTransport::quiet(std::uint64_t number) {
+    const Lock guard(lock_);
+    OutgoingQueue* const queue = operations_.find_queue(number);
+    if (queue == nullptr) return Code::argument;
+    driver_.count_call();
+    // The missing events have often arrived and need only be polled.
+    if (!order_.poll_quiet(*queue) && !(driver_.drive() && order_.poll_quiet(*queue))) return Code::again;
+    return operations_.report_to_caller(*queue, queue->take_failures());
+}
+
+Code NetworkTransport::test(std::uint64_t number, std::uint64_t token) {
+    const Lock guard(lock_);
+    OutgoingQueue* const queue = operations_.find_queue(number);
+    if (queue == nullptr) return Code::argument;
+    if (token == 0) return Code::ok;
+    driver_.count_call();
+    if (operations_.find(token) != nullptr) (void)driver_.drive();
+    const Operation* const operation = operations_.find(token);
+    if (operation != nullptr && operation->flow != nullptr) return Code::again;
+    return operations_.report_to_caller(*queue, queue->take_failure(token));
+}
+
+Code NetworkTransport::progress() {
+    driver_.count_call();  // also while another thread drives
+    const Lock guard(lock_, std::try_to_lock);
+    if (!guard.owns_lock()) return Code::again;
+    return driver_.drive() ? Code::ok : Code::again;
+}
+
+Code NetworkTransport::poll_event(npushmem_event& out) { return events_.poll(lock_, out); }
 
 Result<NetworkSettings> read_settings(const Host& host, const std::string& prefix) {
     NetworkSettings out;

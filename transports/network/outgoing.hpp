@@ -1,8 +1,11 @@
-// Operations in flight of a PE, by ticket, and the state per queue and peer for which fence and quiet wait.
+// Queues and operations in flight of a PE, and the state per queue and peer for which fence and quiet wait. The
+// transport's lock guards everything here.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "transports/network/message.hpp"
+#include "transports/network/peer_monitor.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::network {
@@ -30,6 +34,9 @@ struct Flow {
     bool unhandled = false;     // requests without answer were sent since the last flush message
     bool fenced = false;        // after the operations in flight were posted
     bool active = false;        // in the queue's list of active flows
+
+    // The peer or the lane is lost. Records a failure when the delivery of an earlier operation is unknown.
+    void forget_delivery(Code code);
 };
 
 // One posted operation. Its address is stable until it returns to the pool.
@@ -47,6 +54,17 @@ struct Operation : WireContext {
     void* result = nullptr;     // destination of a fetch by message
     std::uint8_t width = 0;
     std::optional<AtomicRequest> deferred_signal;  // sent once the write is delivered
+
+    // The count of its flow that includes it while it is in flight; null: none.
+    [[nodiscard]] std::uint32_t* counter() const {
+        switch (kind) {
+            case Kind::write: return &flow->writes;
+            case Kind::fetch: return &flow->fetches;
+            case Kind::flush: return &flow->flushes;
+            case Kind::read: break;
+        }
+        return nullptr;
+    }
 };
 
 struct OutgoingQueue {
@@ -97,8 +115,8 @@ struct OutgoingQueue {
 
 class OperationPool {
 public:
-    // The caller counts the operation in `flow`. Set `Operation::flow` to null while posting may fail.
-    Operation& take(Operation::Kind kind, Flow& flow) {
+    // An operation that is not in flight yet.
+    Operation& take(Operation::Kind kind, const Flow& flow) {
         if (free_.empty()) {
             operations_.emplace_back();
             operations_.back().index = static_cast<std::uint32_t>(operations_.size() - 1);
@@ -109,7 +127,7 @@ public:
         operation.ticket = (++generation_ << 32) | (operation.index + 1U);
         operation.kind = kind;
         operation.held_by_wire = operation.has_token = operation.flushing = false;
-        operation.flow = &flow;
+        operation.flow = nullptr;
         operation.queue = flow.queue->number;
         operation.lane_id = flow.lane_id;
         operation.result = nullptr;
@@ -137,6 +155,84 @@ private:
     std::deque<Operation> operations_;
     std::vector<Operation*> free_;
     std::uint64_t generation_ = 0;
+};
+
+// The queues and their operations in flight. Keeps the counts of each flow and queue equal to the operations in flight,
+// and the failures until they are reported to the caller.
+class OutgoingOperations {
+public:
+    explicit OutgoingOperations(EventQueue& events) : events_(events) {}
+
+    std::uint64_t create_queue();
+    // Null when the number is unknown.
+    [[nodiscard]] OutgoingQueue* find_queue(std::uint64_t number) {
+        const auto found = queues_.find(number);
+        return found == queues_.end() ? nullptr : found->second.get();
+    }
+    void erase_queue(std::uint64_t number) { queues_.erase(number); }
+
+    // The operation is not in flight yet. Either post() or drop() it. A caller whose sending may lose the lane, and
+    // thereby fail all operations in flight there, calls post() after sending.
+    Operation& take(Operation::Kind kind, const Flow& flow) { return pool_.take(kind, flow); }
+    // The wire has not accepted the operation.
+    void drop(Operation& operation) {
+        if (operation.flow != nullptr) uncount(operation);
+        pool_.release(operation);
+    }
+    // Null when the operation has finished.
+    [[nodiscard]] Operation* find(std::uint64_t ticket) { return pool_.find(ticket); }
+
+    // Counts the operation as in flight.
+    void post(Operation& operation, Flow& flow) {
+        operation.flow = &flow;
+        ++flow.queue->outstanding;
+        if (operation.deferred_signal) ++flow.signals;
+        if (std::uint32_t* const counter = operation.counter(); counter != nullptr) ++*counter;
+    }
+    // Records a failure, and returns the operation to the pool.
+    void finish(Operation& operation, Code code) {
+        if (operation.flow != nullptr) end(operation, code);
+        pool_.release(operation);
+    }
+
+    // Fails the operations in flight on these lanes once. Returns their number.
+    int fail(const std::function<bool(LaneId)>& lost, Code code);
+    // Every queue's next quiet reports the writes and requests of unknown delivery to this peer.
+    void forget_peer(int pe, Code code);
+    // Queues on this lane can no longer reach the peer, which their next call reports. Returns them.
+    std::vector<OutgoingQueue*> lose_lane(LaneId lane_id, Code code);
+    // True when the wire may still use memory of the queue's caller. Also considers operations on lost lanes. The wire
+    // may never report operations to a lost peer.
+    [[nodiscard]] bool wire_holds(const OutgoingQueue& queue, const PeerMonitor& peers);
+    // Nobody waits for the queue's operations any more. Returns the lanes on which the wire still holds some. The pool
+    // takes these operations back when the wire reports them.
+    std::vector<LaneId> abandon(const OutgoingQueue& queue);
+    // True when a signal waits for the delivery of its data.
+    [[nodiscard]] bool has_deferred_signal() const;
+
+    // Returns `code` to a caller on this queue. For a failure, also reports its pending event.
+    Code report_to_caller(OutgoingQueue& queue, Code code) {
+        if (code != Code::ok && code != Code::again && queue.pending_event) report_pending_event(queue, code);
+        return code;
+    }
+
+private:
+    static void uncount(const Operation& operation) {
+        --operation.flow->queue->outstanding;
+        if (operation.deferred_signal) --operation.flow->signals;
+        if (std::uint32_t* const counter = operation.counter(); counter != nullptr) --*counter;
+    }
+    static void end(const Operation& operation, Code code) {
+        uncount(operation);
+        if (code != Code::ok)
+            operation.flow->queue->failures.emplace_back(operation.has_token ? operation.ticket : 0, code);
+    }
+    void report_pending_event(OutgoingQueue& queue, Code code);
+
+    EventQueue& events_;
+    std::map<std::uint64_t, std::unique_ptr<OutgoingQueue>> queues_;
+    std::uint64_t last_queue_ = 0;
+    OperationPool pool_;
 };
 
 }  // namespace npushmem::network

@@ -19,8 +19,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transports/network/combined_descriptor.hpp"
 #include "transports/network/multi_rail_wire.hpp"
-#include "transports/network/progress_thread.hpp"
 #include "transports/network/wire.hpp"
 #include "transports/verbs/connection.hpp"
 #include "transports/verbs/local_memory.hpp"

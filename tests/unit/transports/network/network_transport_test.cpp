@@ -8,6 +8,7 @@
 
 #include "core/base/liveness.hpp"
 #include "tests/unit/transports/network/network_world.hpp"
+#include "transports/network/address_codec.hpp"
 
 namespace npushmem::network {
 namespace {

@@ -1,11 +1,11 @@
-#include "transports/network/progress_thread.hpp"
+#include "transports/shared/progress_thread.hpp"
 
 #include <gtest/gtest.h>
 
 #include <condition_variable>
 #include <mutex>
 
-namespace npushmem::network {
+namespace npushmem {
 namespace {
 
 constexpr std::chrono::milliseconds tick{5};
@@ -85,4 +85,4 @@ TEST(ProgressThread, SleepsWhileTheProgramDrivesOften) {
 }
 
 }  // namespace
-}  // namespace npushmem::network
+}  // namespace npushmem

@@ -1,0 +1,82 @@
+#include "transports/network/outgoing.hpp"
+
+namespace npushmem::network {
+
+std::uint64_t OutgoingOperations::create_queue() {
+    auto made = std::make_unique<OutgoingQueue>();
+    made->number = static_cast<std::uint32_t>(++last_queue_);
+    queues_.emplace(last_queue_, std::move(made));
+    return last_queue_;
+}
+
+int OutgoingOperations::fail(const std::function<bool(LaneId)>& lost, Code code) {
+    int failed = 0;
+    pool_.for_each([&](Operation& operation) {
+        if (operation.flow == nullptr || !lost(operation.flow->lane_id)) return;
+        ++failed;
+        if (!operation.held_by_wire) return finish(operation, code);
+        // The wire may still report it: end it now, release it then.
+        end(operation, code);
+        operation.flow = nullptr;
+        operation.deferred_signal.reset();
+    });
+    return failed;
+}
+
+void Flow::forget_delivery(Code code) {
+    if (undelivered || unhandled) queue->failures.emplace_back(0, code);
+    undelivered = unhandled = fenced = false;
+}
+
+void OutgoingOperations::forget_peer(int pe, Code code) {
+    for (auto& [number, queue] : queues_)
+        if (const auto flow = queue->flows.find(pe); flow != queue->flows.end()) flow->second->forget_delivery(code);
+}
+
+std::vector<OutgoingQueue*> OutgoingOperations::lose_lane(LaneId lane_id, Code code) {
+    std::vector<OutgoingQueue*> users;
+    for (auto& [number, queue] : queues_) {
+        const auto found = queue->flows.find(lane_id.pe);
+        if (found == queue->flows.end() || found->second->lane_id != lane_id || found->second->lost != Code::ok)
+            continue;
+        found->second->lost = code;
+        found->second->forget_delivery(code);
+        users.push_back(queue.get());
+    }
+    return users;
+}
+
+bool OutgoingOperations::wire_holds(const OutgoingQueue& queue, const PeerMonitor& peers) {
+    bool held = false;
+    pool_.for_each([&](const Operation& operation) {
+        held = held || (operation.held_by_wire && operation.queue == queue.number &&
+                        peers.failure(operation.lane_id.pe) == Code::ok);
+    });
+    return held;
+}
+
+std::vector<LaneId> OutgoingOperations::abandon(const OutgoingQueue& queue) {
+    std::vector<LaneId> held;
+    pool_.for_each([&](Operation& operation) {
+        if (operation.flow == nullptr || operation.flow->queue != &queue) return;
+        if (operation.held_by_wire) held.push_back(operation.flow->lane_id);
+        operation.flow = nullptr;
+        operation.deferred_signal.reset();
+        if (!operation.held_by_wire) pool_.release(operation);
+    });
+    return held;
+}
+
+bool OutgoingOperations::has_deferred_signal() const {
+    for (const auto& [number, queue] : queues_)
+        for (const Flow* flow : queue->active)
+            if (flow->signals > 0) return true;
+    return false;
+}
+
+void OutgoingOperations::report_pending_event(OutgoingQueue& queue, Code code) {
+    events_.report(code, queue.pending_event->first, queue.pending_event->second);
+    queue.pending_event.reset();
+}
+
+}  // namespace npushmem::network

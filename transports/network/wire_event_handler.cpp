@@ -1,0 +1,139 @@
+#include "transports/network/wire_event_handler.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "core/base/liveness.hpp"
+
+namespace npushmem::network {
+
+WireEventHandler::WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
+                                   PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations)
+    : my_pe_(my_pe),
+      wire_(wire),
+      events_(events),
+      peers_(peers),
+      lanes_(lanes),
+      operations_(operations),
+      target_(my_pe, memory.regions()) {}
+
+void WireEventHandler::completed(WireContext& context, Code code, const std::string& why) {
+    auto& operation = static_cast<Operation&>(context);
+    operation.held_by_wire = false;
+    Flow* const flow = operation.flow;
+    if (flow != nullptr) {
+        peers_.record_activity(flow->lane_id.pe);
+        if (code != Code::ok && !ends_a_peer(code) && !flow->queue->pending_event)
+            flow->queue->pending_event = {
+                flow->lane_id.pe, fmt::format("an operation to {} failed: {}", peers_.name_of(flow->lane_id.pe), why)};
+    }
+    if (flow == nullptr || code != Code::ok || !operation.deferred_signal) {
+        const LaneId lane_id = flow != nullptr ? flow->lane_id : LaneId{};
+        operations_.finish(operation, code);
+        if (lane_id.pe >= 0 && ends_a_peer(code)) lost(lane_id, code, why);
+        return;
+    }
+    send_deferred_signal(operation);
+}
+
+void WireEventHandler::send_deferred_signal(Operation& operation) {
+    Flow& flow = *operation.flow;
+    // With Delivery::on_flush the same operation waits for the flush, before its signal is sent.
+    if (wire_->traits().delivery == Delivery::on_flush && !std::exchange(operation.flushing, true)) {
+        operation.held_by_wire = true;
+        const Code posted = wire_->flush(flow.lane_id, operation);
+        if (posted == Code::ok) return;
+        operation.held_by_wire = false;
+        return lanes_.report_loss(flow.lane_id, posted);
+    }
+    const AtomicRequest then = *operation.deferred_signal;
+    flow.unhandled = true;  // set before sending: if that loses the lane, quiet reports it
+    operations_.finish(operation, Code::ok);
+    lanes_.send_or_queue(flow.lane_id, bytes_of(then));
+}
+
+void WireEventHandler::arrived(std::span<const std::byte> message) {
+    const auto head = parse_header(message);
+    if (!head || !peers_.contains(head->origin))
+        return events_.report(Code::protocol, -1,
+                              fmt::format("{} bytes arrived over {} that are not a message of this version",
+                                          message.size(), wire_->traits().name));
+    peers_.record_activity(head->origin);
+    if (head->kind == MessageKind::hello) return handle_hello(*head, message.subspan(sizeof *head));
+    if (head->kind == MessageKind::answer) return handle_answer(message);
+    if (head->kind == MessageKind::pong) return;
+    if (head->kind == MessageKind::ping)
+        return lanes_.send_or_queue({head->origin}, bytes_of(make_message<MessageHeader>(MessageKind::pong, my_pe_)));
+    if (!TargetHandler::is_complete(*head, message))
+        return events_.report(Code::protocol, head->origin,
+                              fmt::format("{} sent a request over {} with {} bytes, which are too few",
+                                          peers_.name_of(head->origin), wire_->traits().name, message.size()));
+    const auto answer = target_.handle(*head, message);
+    if (answer) lanes_.send_or_queue({head->origin}, bytes_of(*answer));
+}
+
+void WireEventHandler::handle_hello(const MessageHeader& head, std::span<const std::byte> address) {
+    if (peers_.is_added(head.origin)) return;
+    if (Status added = wire_->add_peer(head.origin, address); !added.ok())
+        return events_.report(added.code(), head.origin,
+                              fmt::format("cannot answer {}: {}", peers_.name_of(head.origin), added.message()));
+    peers_.record_added(head.origin);
+}
+
+void WireEventHandler::handle_answer(std::span<const std::byte> message) {
+    const auto answer = message_as<Answer>(message);
+    Operation* const operation = answer ? operations_.find(answer->ticket) : nullptr;
+    if (operation == nullptr || operation->held_by_wire) return;  // its queue was destroyed
+    const auto code = static_cast<Code>(answer->code);
+    if (code == Code::ok && operation->result != nullptr)
+        std::memcpy(operation->result, &answer->value, operation->width);
+    operations_.finish(*operation, code);
+}
+
+void WireEventHandler::lost(LaneId lane_id, Code code, const std::string& why) {
+    const std::string reason = why.empty() ? std::string(npushmem::name_of(code)) : why;
+    // Any code of lane 0 means that the peer is lost and that waits for it must end.
+    if (lane_id.lane == 0 || ends_a_peer(code))
+        lose_peer(lane_id.pe, ends_a_peer(code) ? code : Code::unreachable, reason);
+    else
+        lose_lane(lane_id, code, reason);
+}
+
+void WireEventHandler::lose_peer(int pe, Code code, const std::string& why) {
+    if (!peers_.record_loss(pe, code)) return;
+    lanes_.drop_backlogs(pe);
+    target_.forget(pe);
+    wire_->forget(pe);
+    const int failed = operations_.fail([pe](LaneId lane_id) { return lane_id.pe == pe; }, code);
+    operations_.forget_peer(pe, code);
+    events_.report(code, pe,
+                   fmt::format("{} is lost over {}: {}; {} operation{} under way", peers_.name_of(pe),
+                               wire_->traits().name, why, failed, failed == 1 ? " was" : "s were"));
+}
+
+// Other queues can still reach the peer.
+void WireEventHandler::lose_lane(LaneId lane_id, Code code, const std::string& why) {
+    lanes_.lose(lane_id, code);
+    const auto users = operations_.lose_lane(lane_id, code);
+    const int failed = operations_.fail([lane_id](LaneId other) { return other == lane_id; }, code);
+    for (OutgoingQueue* queue : users)
+        queue->pending_event = {lane_id.pe,
+                                fmt::format("a context's own lane to {} is lost over {}: {}; {} operation{} under way",
+                                            peers_.name_of(lane_id.pe), wire_->traits().name, why, failed,
+                                            failed == 1 ? " was" : "s were")};
+}
+
+void WireEventHandler::check_peer(int pe) {
+    const auto found = peers_.check(pe);
+    if (found == PeerMonitor::Finding::silent) return lost({pe}, Code::timeout, peers_.silence_of(pe));
+    if (found == PeerMonitor::Finding::needs_ping)
+        (void)lanes_.send({pe}, bytes_of(make_message<MessageHeader>(MessageKind::ping, my_pe_)));
+}
+
+void WireEventHandler::check_peers() {
+    for (int pe = 0; pe < peers_.count(); ++pe) check_peer(pe);
+}
+
+}  // namespace npushmem::network

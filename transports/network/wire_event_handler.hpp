@@ -1,0 +1,47 @@
+// What the wire's events mean for peers, lanes and operations.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "transports/network/network_memory.hpp"
+#include "transports/network/outgoing.hpp"
+#include "transports/network/peer_lanes.hpp"
+#include "transports/network/peer_monitor.hpp"
+#include "transports/network/target_handler.hpp"
+#include "transports/network/wire.hpp"
+
+namespace npushmem::network {
+
+// Finishes operations, answers messages of peers, and ends everything that depends on a lost lane or peer. The
+// transport's lock guards it.
+class WireEventHandler final : public WireListener {
+public:
+    WireEventHandler(int my_pe, const std::unique_ptr<Wire>& wire, EventQueue& events, PeerMonitor& peers,
+                     PeerLanes& lanes, const NetworkMemory& memory, OutgoingOperations& operations);
+
+    void completed(WireContext& context, Code code, const std::string& why) override;
+    void arrived(std::span<const std::byte> message) override;
+    void lost(LaneId lane_id, Code code, const std::string& why) override;
+    // Checks every peer for silence. Call this every tick.
+    void check_peers();
+
+private:
+    void send_deferred_signal(Operation& operation);
+    void handle_hello(const MessageHeader& head, std::span<const std::byte> address);
+    void handle_answer(std::span<const std::byte> message);
+    void lose_peer(int pe, Code code, const std::string& why);
+    void lose_lane(LaneId lane_id, Code code, const std::string& why);
+    void check_peer(int pe);
+
+    int my_pe_;
+    const std::unique_ptr<Wire>& wire_;
+    EventQueue& events_;
+    PeerMonitor& peers_;
+    PeerLanes& lanes_;
+    OutgoingOperations& operations_;
+    TargetHandler target_;
+};
+
+}  // namespace npushmem::network
