@@ -8,7 +8,7 @@
 
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
-#include "core/npu/check/job_hooks.hpp"
+#include "core/npu/check/job_records.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"

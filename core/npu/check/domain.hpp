@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/npu/check/control.hpp"
-#include "core/npu/check/global_memory.hpp"
+#include "core/npu/check/peer_checks.hpp"
 #include "core/npu/check/memory_names.hpp"
 #include "core/npu/check/overtaken.hpp"
 #include "npushmem/npu/hooks.hpp"
@@ -50,7 +50,7 @@ public:
           kernel_(std::move(kernel)),
           peers_(peers),
           first_core_(peers != nullptr ? peers->first_core() : 0),
-          memory_(peers) {}
+          memory_(peers != nullptr ? &peers->memory() : nullptr) {}
     Domain(const Domain&) = delete;
     Domain& operator=(const Domain&) = delete;
 
