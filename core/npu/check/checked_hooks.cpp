@@ -55,7 +55,7 @@ private:
 class DeviceControl final : public check::JobControl {
 public:
     explicit DeviceControl(const Schedule& schedule) : JobControl(schedule, {}) {}
-    [[nodiscard]] bool impatient() const override { return true; }
+    [[nodiscard]] bool run_deferred_before_wait() const override { return true; }
 };
 
 struct CheckedLaunch {
@@ -73,7 +73,7 @@ struct CheckedLaunch {
         domain.launch_ended();
         std::string text;
         bool errors = false;
-        for (const Finding& finding : domain.findings()) {
+        for (const Finding& finding : domain.findings.all()) {
             errors = errors || !finding.hint();
             text += "\n" + finding.text();
         }
@@ -82,8 +82,9 @@ struct CheckedLaunch {
 
     // When all cores have been made.
     void begin(check::Watchdog& watchdog, const detail::RunningLaunch& run) {
-        watched = watchdog.watch(run.timeout(),
-                                 [this, title = run.title()](double limit) { return domain.stuck(title, limit); });
+        watched = watchdog.watch(run.timeout(), [this, title = run.title()](double limit) {
+            return domain.calls.describe_stuck(title, limit);
+        });
     }
 
     DeviceControl control;

@@ -48,7 +48,7 @@ bool JobControl::run_command() {
 
 bool JobControl::deliver_signal() { return run_command(); }
 
-bool JobControl::give_way() {
+bool JobControl::switch_core() {
     if (kind_ == Schedule::Kind::random) return draw(4);
     if (kind_ != Schedule::Kind::explore || !defer()) return false;
     if (running_ != nullptr) running_->deferred = true;
@@ -58,9 +58,9 @@ bool JobControl::give_way() {
 void JobControl::count_looks(const CoreContext& chosen) {
     turned_ = true;
     if (polls(chosen)) ++polls_in_a_row_;
-    const bool progress = watched_ ? waited(chosen) || domain_->changes() != looked_at_ : !polls(chosen);
+    const bool progress = watched_ ? waited(chosen) || domain_->version.changes() != looked_at_ : !polls(chosen);
     if (!progress) return;
-    looked_at_ = domain_->changes();
+    looked_at_ = domain_->version.changes();
     looks_in_a_row_ = polls_in_a_row_ = 0;
 }
 

@@ -28,13 +28,13 @@ public:
 
     bool run_command() override;
     bool deliver_signal() override;
-    bool give_way() override;
+    bool switch_core() override;
     void long_turn() override { long_turn_ = true; }
 
     detail::CoreContext& choose(const std::vector<detail::CoreContext*>& able) override;
     void unblock() override;
     bool on_deadline() override;
-    [[nodiscard]] std::uint64_t version() const override { return domain_->changes() + looks_; }
+    [[nodiscard]] std::uint64_t version() const override { return domain_->version.changes() + looks_; }
 
 private:
     // Whether to set aside what is at this place.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/npu/check/memory_names.hpp"
+#include "core/npu/check/findings.hpp"
 #include "core/npu/core_set.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"

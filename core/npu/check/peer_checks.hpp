@@ -148,6 +148,11 @@ private:
     std::set<std::string> names_;  // of operations of other processes
 };
 
+// The lock of the records. `peers`: null where other PEs are not checked.
+inline std::optional<JobLock> lock_records(const PeerChecks* peers) {
+    return peers != nullptr ? std::optional<JobLock>(peers->lock()) : std::nullopt;
+}
+
 // Global memory as one process checks it: the accesses of its own cores and, in a job whose processes share records,
 // those of other PEs. The functions are those of GmShadow.
 class GlobalMemory {
