@@ -39,8 +39,8 @@ public:
     }
     [[nodiscard]] std::span<const std::uint32_t> values() const { return at_; }
 
-    // The holder is ordered behind something that nobody recorded, such as what the host program of a PE did: any
-    // access of another PE may come before.
+    // The holder is ordered behind something unrecorded, such as an action of a host program: it may be ordered behind
+    // any access of another PE.
     [[nodiscard]] bool unrecorded() const { return unrecorded_; }
     void set_unrecorded() { unrecorded_ = true; }
 
@@ -80,7 +80,7 @@ struct Access {
         if (pe >= 0 && clock.pe() == pe && clock[fenced_agent(core())] >= sequence) return true;
         return to_target != no_agent && clock[to_target] >= sequence;
     }
-    // The same for what a copy reads: after a fence nobody's writes can meet it.
+    // The same for the reads of a copy: after a fence no later write can reach what it reads.
     [[nodiscard]] bool has_read(const Clock& clock) const {
         return complete(clock) || (pe >= 0 && clock[fenced_agent(core())] >= sequence);
     }

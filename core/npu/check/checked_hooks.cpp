@@ -80,7 +80,7 @@ struct CheckedLaunch {
         return errors ? Status{Code::protocol, "checked mode found:" + text} : Status{};
     }
 
-    // When all cores have been made.
+    // After the hooks of all cores were made.
     void begin(check::Watchdog& watchdog, const detail::RunningLaunch& run) {
         watched = watchdog.watch(run.timeout(), [this, title = run.title()](double limit) {
             return domain.calls.describe_stuck(title, limit);

@@ -6,19 +6,19 @@
 namespace npushmem::npu::check {
 namespace {
 
-// Calls `look(offset, word or byte)` from the first byte to the last, by whole words where possible, until it returns
+// Calls `use(offset, word or byte)` from the first byte to the last, by whole words where possible, until it returns
 // false. Relaxed: others may write at the same time.
-template <class Look>
-bool by_words(std::uintptr_t begin, std::size_t bytes, Look&& look) {
+template <class Use>
+bool by_words(std::uintptr_t begin, std::size_t bytes, Use&& use) {
     constexpr std::size_t word = sizeof(std::uint64_t);
     std::size_t at = 0;
     for (; at < bytes && (begin + at) % word != 0; ++at)
-        if (!look(at, byte_in_memory(begin + at))) return false;
+        if (!use(at, byte_in_memory(begin + at))) return false;
     for (; at + word <= bytes; at += word)
-        if (!look(at, __atomic_load_n(reinterpret_cast<const std::uint64_t*>(begin + at), __ATOMIC_RELAXED)))
+        if (!use(at, __atomic_load_n(reinterpret_cast<const std::uint64_t*>(begin + at), __ATOMIC_RELAXED)))
             return false;
     for (; at < bytes; ++at)
-        if (!look(at, byte_in_memory(begin + at))) return false;
+        if (!use(at, byte_in_memory(begin + at))) return false;
     return true;
 }
 

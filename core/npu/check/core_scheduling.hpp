@@ -70,7 +70,7 @@ public:
     [[nodiscard]] std::source_location last_call() const { return place_.at.load(std::memory_order_relaxed); }
     // A place where the schedule may let others go first.
     void schedule_point();
-    // Before a wait: runs deferred commands and signals if nobody else would run them meanwhile.
+    // Before a wait: runs deferred commands and signals if no other core would run them meanwhile.
     void run_deferred();
     // Records a read of `what`. Returns true in a wait loop that found nothing new.
     bool repeats(std::uintptr_t what, const Read& read);

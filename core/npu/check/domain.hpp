@@ -32,7 +32,7 @@ public:
     // The running core has made many calls without waiting: deferred cores get a turn, too.
     virtual void long_turn() {}
     // Whether deferred commands and signals must run before a core waits, because its peers are other processes and
-    // nobody would run them meanwhile.
+    // no core here would run them meanwhile.
     [[nodiscard]] virtual bool run_deferred_before_wait() const { return false; }
 };
 

@@ -43,7 +43,7 @@ int JobHeap::pe_of(Address address) const {
 
 void* JobHeap::allocate(int pe, std::size_t bytes, const std::source_location& where) {
     Part& part = parts_.at(static_cast<std::size_t>(pe));
-    // A line that belongs to nobody lies behind each.
+    // An unused line separates allocations.
     if (bytes > part_ || part.used + rounded_up(bytes, heap_line) + heap_line > part_) throw std::bad_alloc();
     part.allocations.push_back({part.used, bytes, where});
     part.used += rounded_up(bytes, heap_line) + heap_line;

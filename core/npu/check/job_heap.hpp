@@ -24,7 +24,7 @@ public:
 
     void* allocate(int pe, std::size_t bytes, const std::source_location& where);
     void release(const void* of_pe_0);
-    // H27, when there is something to say.
+    // Findings of H27.
     [[nodiscard]] std::vector<Finding> asymmetries(const std::string& kernel) const;
 
     // What was allocated, on all PEs.

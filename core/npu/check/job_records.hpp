@@ -1,8 +1,8 @@
 // What the checkers of all PEs of a job record together, in memory that their processes share: who accessed which
-// symmetric memory, what words of it announce, and which launches run or have ended.
+// symmetric memory, which clocks its words pass on, and which launches run or have ended.
 //
-// A process that ends while it writes here switches the records off for all: nobody waits for it, and nobody reports
-// what the broken records might say.
+// A process that ends while it writes here switches the records off for all processes: the records may be broken, so
+// no finding is reported from them.
 #pragma once
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ void join(SharedClock& clock, const SharedClock& other);
 
 // A host barrier is a barrier of all PEs that their host programs enter; host barriers are numbered.
 struct JobContent {
-    // A write of a word that may announce what its writer is ordered behind.
+    // A write of a word, which may pass on the clock of its writer.
     struct Release {
         bool exists = false;
         std::uint64_t value = 0;  // of the word, afterwards
@@ -71,11 +71,11 @@ struct JobContent {
     SharedVector<Ended> ended;
     SharedVector<Text> texts;
     std::uint32_t next_core = 0;
-    bool kernel_failed = false;  // nobody knows what it left undone
+    bool kernel_failed = false;  // its unfinished actions are unknown
 
     // At least `count` cores for a launch: those that an ended launch of the PE used, or new ones.
     Cores& acquire_cores(int pe, std::uint32_t count);
-    // Null: nobody has used that core.
+    // Null: no launch has used that core.
     [[nodiscard]] Cores* cores_with(std::uint32_t core);
     void add_ended(Ended launch);
     // Every launch has ended and every PE has entered a host barrier since: nothing here can be unordered with an

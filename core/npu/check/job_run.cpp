@@ -19,7 +19,7 @@ private:
     const std::function<void(Core&)>& kernel_;
 };
 
-// All that runs is in the ring.
+// All launches are in the ring from the beginning.
 class NoWork final : public detail::WorkSource {
 public:
     [[nodiscard]] bool has_work() const override { return false; }
@@ -27,7 +27,7 @@ public:
     [[nodiscard]] bool stopping() const override { return false; }
 };
 
-// Never asked: the scheduler sees to it that somebody can go on.
+// Never called: the scheduler makes sure that a core can continue.
 class NoWaiting final : public WaitPolicy {
 public:
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {

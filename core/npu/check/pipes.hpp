@@ -57,7 +57,7 @@ public:
     // S issues a command.
     [[nodiscard]] Access issue(Pipe pipe, const char* name, const std::source_location& where);
 
-    // The clock of a flag that the pipe sets after everything that it was given.
+    // The clock of a flag that the pipe sets after all its commands so far.
     [[nodiscard]] Clock flag_clock(Pipe from) const;
     void join(Pipe to, const Clock& clock) { clocks_[index_of(to)].join(clock); }
     // The clocks of words that copies have read. S is ordered behind them when it has waited for MTE2.

@@ -156,7 +156,7 @@ void ScalarMemory::check_load(const Access& access, void* value, std::size_t byt
             Hazard::stale_read, access, at,
             "loads from a line that was cached before a wait, and that a PE of another process wrote since");
     }
-    // Afterwards: a load may be a poll for what its word announces.
+    // Afterwards: the load may be a poll, and its word may pass on a clock.
     if (filled != 0) return;
     domain_.words.acquire(at / 8 * 8, clocks_.now(),
                           line != nullptr ? std::optional(word_of(*line, at)) : std::optional<std::uint64_t>());

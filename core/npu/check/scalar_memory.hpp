@@ -29,7 +29,7 @@ struct CacheLine {
     std::uintptr_t neighbour_at = 0;
 };
 
-// The private write-back cache of one core: lines of 64 bytes that nobody keeps coherent. It never evicts a line, so
+// The private write-back cache of one core: lines of 64 bytes without coherence. It never evicts a line, so
 // that findings do not depend on which lines happen to stay.
 class ScalarCache {
 public:
@@ -51,11 +51,11 @@ public:
         lines_.erase(found);
         return true;
     }
-    // Calls look(line begin).
-    template <class Look>
-    void for_each_dirty(Look&& look) const {
+    // Calls use(line begin).
+    template <class Use>
+    void for_each_dirty(Use&& use) const {
         for (const auto& [line, held] : lines_)
-            if (held.dirty != 0) look(line * 64);
+            if (held.dirty != 0) use(line * 64);
     }
     template <class Flush>
     void drop_all(Flush&& flush) {

@@ -7,7 +7,7 @@
 namespace npushmem::npu::check {
 namespace {
 
-// Padding is harmless while it stays in UB: what leaves, or is looked at, is used as data.
+// Padding is harmless while it stays in UB: bytes that leave it, or that S reads, are used as data.
 bool uses_data(Pipe pipe) { return pipe == Pipe::scalar || pipe == Pipe::copy_out; }
 
 }  // namespace
