@@ -127,7 +127,6 @@ struct Context {
     SanitizerFiber sanitizer;
 };
 
-// A vector core while a launch runs on it.
 class RunningLaunch;
 class Runner;
 
@@ -150,7 +149,9 @@ struct WaitPredicate {
     bool fulfilled = false;
 };
 
-// Thread rule: only the thread that runs the launch uses it.
+// A vector core while a launch runs on it: its context, its place in the runner's ring, and its current wait. One
+// class, because it is the state behind the public Core: the launch, the runner and the core itself read and write its
+// members together at every wait. Thread rule: only the thread that runs the launch uses it.
 class CoreContext {
 public:
     CoreContext() = default;

@@ -51,8 +51,107 @@ constexpr int empty_ticks_before_sleep = 10;
 
 }  // namespace
 
+void LaunchQueues::add(const StreamRef& stream, StreamState::Entry entry) {
+    if (!std::exchange(stream->listed, true)) active_.push_back(stream);
+    stream->entries.push_back(std::move(entry));
+    ++stream->queued;
+}
+
+bool LaunchQueues::process(bool stopping, Discarded& discarded) {
+    bool any_ended = false;
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (const StreamRef& stream : active_) changed = process_stream(*stream, stopping, discarded) || changed;
+        any_ended = any_ended || changed;
+    }
+    std::erase_if(active_, [](const StreamRef& stream) {
+        if (stream->busy || !stream->entries.empty() || !stream->failure.ok()) return false;
+        stream->listed = false;
+        return true;
+    });
+    const auto claimable =
+        std::count_if(active_.begin(), active_.end(), [](const StreamRef& stream) { return stream->claimable(); });
+    claimable_.store(static_cast<int>(claimable), std::memory_order_relaxed);
+    return any_ended;
+}
+
+bool LaunchQueues::process_stream(StreamState& stream, bool stopping, Discarded& discarded) {
+    bool changed = false;
+    while (!stream.busy && !stream.entries.empty()) {
+        StreamState::Entry& head = stream.entries.front();
+        const bool skipped = !stream.failure.ok() || stopping;
+        if (!skipped && (head.job != nullptr || !head.satisfied())) break;
+        if (head.job != nullptr) discarded.push_back(std::move(head.job));
+        stream.entries.pop_front();
+        ++stream.completed;
+        changed = true;
+    }
+    return changed;
+}
+
+std::optional<LaunchQueues::Claim> LaunchQueues::claim(const StreamState* only) {
+    for (const StreamRef& stream : active_) {
+        if (only != nullptr && stream.get() != only) continue;
+        if (!stream->claimable()) continue;
+        Claim claim{stream, std::move(stream->entries.front().job)};
+        stream->entries.pop_front();
+        stream->busy = true;
+        claimable_.fetch_sub(1, std::memory_order_relaxed);
+        return claim;
+    }
+    return std::nullopt;
+}
+
+StreamRef LaunchQueues::find_unfinished() const {
+    const auto unfinished = [](const StreamRef& stream) { return stream->completed < stream->queued; };
+    const auto found = std::find_if(active_.begin(), active_.end(), unfinished);
+    return found == active_.end() ? nullptr : *found;
+}
+
+Status LaunchQueues::take_failures() {
+    Status first;
+    for (const StreamRef& stream : active_) {
+        Status failure = stream->take_failure();
+        if (first.ok()) first = std::move(failure);
+    }
+    return first;
+}
+
+void IdleWorkers::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& wanted) {
+    ++waiting_;
+    for (int empty = 0; !wanted() && empty < empty_ticks_before_sleep && host_claims_ >= host_claims_before_ticking;) {
+        const std::uint64_t before = enqueued_;
+        ++ticking_;
+        work_.wait_for(lock, tick);
+        --ticking_;
+        empty = enqueued_ == before ? empty + 1 : 0;
+    }
+    work_.wait(lock, wanted);
+    --waiting_;
+}
+
+bool IdleWorkers::are_ticking() const { return host_claims_ >= host_claims_before_ticking && ticking_ > 0; }
+
+Result<std::unique_ptr<CoreSet>> CoreSetPool::acquire() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            auto cores = std::move(idle_.back());
+            idle_.pop_back();
+            return cores;
+        }
+    }
+    return CoreSet::create(config_);
+}
+
+void CoreSetPool::release(std::unique_ptr<CoreSet> cores) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(cores));
+}
+
 Executor::Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy)
-    : config_(config), fabric_(fabric), wait_policy_(wait_policy) {}
+    : config_(config), fabric_(fabric), wait_policy_(wait_policy), cores_(config_) {}
 
 Executor::~Executor() = default;
 
@@ -66,53 +165,19 @@ Status Executor::enqueue(const StreamRef& stream, StreamState::Entry entry) {
     Discarded discarded;
     const Lock lock(mutex_);
     if (Status status = rejection(*stream); !status.ok()) return status;
-    if (!std::exchange(stream->listed, true)) active_.push_back(stream);
-    stream->entries.push_back(std::move(entry));
-    ++stream->queued;
-    ++enqueued_;
-    process_entries(discarded);
-    wake_worker();
+    queues_.add(stream, std::move(entry));
+    idle_workers_.count_enqueued();
+    advance(discarded);
     return {};
 }
 
-void Executor::process_entries(Discarded& discarded) {
-    bool changed = true;
-    while (changed) {
-        changed = false;
-        for (const StreamRef& stream : active_) changed = process_stream(*stream, discarded) || changed;
-    }
-    std::erase_if(active_, [](const StreamRef& stream) {
-        if (stream->busy || !stream->entries.empty() || !stream->failure.ok()) return false;
-        stream->listed = false;
-        return true;
-    });
-    const auto claimable =
-        std::count_if(active_.begin(), active_.end(), [](const StreamRef& stream) { return stream->claimable(); });
-    claimable_.store(static_cast<int>(claimable), std::memory_order_relaxed);
-}
-
-bool Executor::process_stream(StreamState& stream, Discarded& discarded) {
-    bool changed = false;
-    while (!stream.busy && !stream.entries.empty()) {
-        StreamState::Entry& head = stream.entries.front();
-        const bool skipped = !stream.failure.ok() || stopping();
-        if (!skipped && (head.job != nullptr || !head.satisfied())) break;
-        if (head.job != nullptr) discarded.push_back(std::move(head.job));
-        stream.entries.pop_front();
-        ++stream.completed;
-        changed = true;
-    }
-    if (changed) ended_.notify_all();
-    return changed;
-}
-
-void Executor::wake_worker() {
-    const int claimable = claimable_.load(std::memory_order_relaxed);
-    if (claimable == 0 || (host_claims_ >= host_claims_before_ticking && ticking_workers_ > 0)) return;
-    if (sleeping_workers_ == 0 && static_cast<int>(workers_.size()) < config_.workers) {
+void Executor::advance(Discarded& discarded) {
+    if (queues_.process(stopping(), discarded)) ended_.notify_all();
+    if (queues_.claimable() == 0 || idle_workers_.are_ticking()) return;
+    if (!idle_workers_.any_waiting() && static_cast<int>(workers_.size()) < config_.workers) {
         workers_.emplace_back([this] { run_worker(); });
     }
-    work_.notify_one();
+    idle_workers_.wake_one();
 }
 
 void Executor::run_worker() {
@@ -121,46 +186,18 @@ void Executor::run_worker() {
         std::optional<Claim> next;
         {
             Lock lock(mutex_);
-            if (!wait_for_work(lock)) return;
-            next = claim_locked(nullptr);
-            if (next) host_claims_ = 0;
+            idle_workers_.wait(lock, [this] { return has_work(); });
+            if (stopping()) return;
+            next = queues_.claim(nullptr);
+            if (next) idle_workers_.count_worker_claim();
         }
         if (next) thread.run(std::move(*next));
     }
 }
 
-// Returns false when the device is being destroyed.
-bool Executor::wait_for_work(Lock& lock) {
-    const auto wanted = [this] { return has_work(); };
-    ++sleeping_workers_;
-    for (int empty = 0; !wanted() && empty < empty_ticks_before_sleep && host_claims_ >= host_claims_before_ticking;) {
-        const std::uint64_t before = enqueued_;
-        ++ticking_workers_;
-        work_.wait_for(lock, tick);
-        --ticking_workers_;
-        empty = enqueued_ == before ? empty + 1 : 0;
-    }
-    work_.wait(lock, wanted);
-    --sleeping_workers_;
-    return !stopping();
-}
-
 std::optional<Executor::Claim> Executor::claim(const StreamState* only) {
     const Lock lock(mutex_);
-    return claim_locked(only);
-}
-
-std::optional<Executor::Claim> Executor::claim_locked(const StreamState* only) {
-    for (const StreamRef& stream : active_) {
-        if (only != nullptr && stream.get() != only) continue;
-        if (!stream->claimable()) continue;
-        Claim claim{stream, std::move(stream->entries.front().job)};
-        stream->entries.pop_front();
-        stream->busy = true;
-        claimable_.fetch_sub(1, std::memory_order_relaxed);
-        return claim;
-    }
-    return std::nullopt;
+    return queues_.claim(only);
 }
 
 void Executor::complete(Claim claim, const Status& outcome) {
@@ -173,41 +210,38 @@ void Executor::complete(Claim claim, const Status& outcome) {
     stream.busy = false;
     ++stream.completed;
     if (stream.failure.ok()) stream.failure = outcome;
-    process_entries(discarded);
     ended_.notify_all();
-    wake_worker();
+    advance(discarded);
 }
 
 void Executor::run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock) {
     while (stream->completed < sequence) {
-        auto claim = claim_locked(stream.get());
+        auto claim = queues_.claim(stream.get());
         if (!claim) {
             ended_.wait(lock);
             continue;
         }
-        ++host_claims_;
+        idle_workers_.count_host_claim();
         lock.unlock();
         LaunchThread(*this, false).run(std::move(*claim));
         lock.lock();
     }
 }
 
-Status Executor::take_failure(StreamState& stream) { return std::exchange(stream.failure, Status{}); }
-
 Status Executor::synchronize(const StreamRef& stream) {
     Lock lock(mutex_);
     if (Status status = rejection(*stream); !status.ok()) return status;
     run_launches_until(stream, stream->queued, lock);
-    return take_failure(*stream);
+    return stream->take_failure();
 }
 
 Status Executor::synchronize(const StreamRef& stream, std::chrono::nanoseconds timeout) {
     Lock lock(mutex_);
     if (Status status = rejection(*stream); !status.ok()) return status;
-    work_.notify_one();
+    idle_workers_.wake_one();
     const std::uint64_t target = stream->queued;
     const auto ended = [&] { return stream->completed >= target; };
-    if (ended_.wait_for(lock, timeout, ended)) return take_failure(*stream);
+    if (ended_.wait_for(lock, timeout, ended)) return stream->take_failure();
     const std::chrono::duration<double> limit = timeout;
     return {Code::timeout, fmt::format("the stream did not finish within {} s: {} of {} launches and waits have ended; "
                                        "the others continue: synchronize again, or give launches a timeout",
@@ -219,7 +253,7 @@ Status Executor::close(const StreamRef& stream) {
     if (stream->closed || stopping()) return {};
     stream->closed = true;
     run_launches_until(stream, stream->queued, lock);
-    return take_failure(*stream);
+    return stream->take_failure();
 }
 
 Status Executor::await(const StreamRef& stream, std::uint64_t sequence) {
@@ -247,19 +281,8 @@ std::uint64_t Executor::last_queued(const StreamState& stream) const {
 
 Status Executor::synchronize_all() {
     Lock lock(mutex_);
-    const auto unfinished = [](const StreamRef& stream) { return stream->completed < stream->queued; };
-    for (;;) {
-        const auto found = std::find_if(active_.begin(), active_.end(), unfinished);
-        if (found == active_.end()) break;
-        const StreamRef stream = *found;
-        run_launches_until(stream, stream->queued, lock);
-    }
-    Status first;
-    for (const StreamRef& stream : active_) {
-        Status failure = take_failure(*stream);
-        if (first.ok()) first = std::move(failure);
-    }
-    return first;
+    while (const StreamRef stream = queues_.find_unfinished()) run_launches_until(stream, stream->queued, lock);
+    return queues_.take_failures();
 }
 
 void Executor::stop() {
@@ -268,32 +291,15 @@ void Executor::stop() {
         Discarded discarded;
         const Lock lock(mutex_);
         stopping_.store(true, std::memory_order_relaxed);
-        process_entries(discarded);
+        if (queues_.process(true, discarded)) ended_.notify_all();
         workers.swap(workers_);
-        work_.notify_all();
+        idle_workers_.wake_all();
     }
     for (std::thread& worker : workers) worker.join();
     // Streams hold the executor: without this the two would keep each other alive.
     std::vector<StreamRef> released;
     const Lock lock(mutex_);
-    released.swap(active_);
-}
-
-Result<std::unique_ptr<CoreSet>> Executor::acquire_cores() {
-    {
-        const Lock lock(mutex_);
-        if (!idle_cores_.empty()) {
-            auto cores = std::move(idle_cores_.back());
-            idle_cores_.pop_back();
-            return cores;
-        }
-    }
-    return CoreSet::create(config_);
-}
-
-void Executor::release_cores(std::unique_ptr<CoreSet> cores) {
-    const Lock lock(mutex_);
-    idle_cores_.push_back(std::move(cores));
+    released = queues_.release();
 }
 
 LaunchThread::LaunchThread(Executor& executor, bool adopts)
@@ -315,7 +321,7 @@ bool LaunchThread::adopt() {
 }
 
 void LaunchThread::start(Executor::Claim claim) {
-    auto cores = executor_.acquire_cores();
+    auto cores = executor_.cores().acquire();
     Status status = cores.status();
     if (cores.ok()) status = cores.value()->prepare(claim.job->config.block_dim * executor_.config().vector_cores);
     if (!status.ok()) return executor_.complete(std::move(claim), status);
@@ -333,7 +339,7 @@ void LaunchThread::finish(const RunningLaunch& run) {
     active_.erase(found);
     const Status outcome = run.failure();
     ended.run.reset();
-    executor_.release_cores(std::move(ended.cores));
+    executor_.cores().release(std::move(ended.cores));
     executor_.complete(std::move(ended.claim), outcome);
 }
 

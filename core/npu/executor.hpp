@@ -4,10 +4,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/npu/core_set.hpp"
@@ -36,6 +38,7 @@ public:
 
     // Whether a thread can take a launch from this stream.
     [[nodiscard]] bool claimable() const { return !busy && !entries.empty() && entries.front().job != nullptr; }
+    Status take_failure() { return std::exchange(failure, Status{}); }
 
     const std::shared_ptr<Executor> executor;
     std::deque<Entry> entries;
@@ -47,20 +50,92 @@ public:
     Status failure;  // the first failure since the last synchronize
 };
 
-// The launch queues of a device and the threads that process them.
-//
-// Threads: workers, which start when a launch finds no free worker; and hosts that synchronize, which run a launch of
-// their own stream themselves if no worker has taken it. This saves two hand-overs between threads. One mutex guards
-// all state and is held for bookkeeping only.
-class Executor : public std::enable_shared_from_this<Executor> {
-public:
-    using StreamRef = std::shared_ptr<StreamState>;
+using StreamRef = std::shared_ptr<StreamState>;
 
-    // A launch that a thread has taken. Its stream is busy until complete().
+// The streams of a device that have entries or are busy. The executor's mutex guards it.
+class LaunchQueues {
+public:
+    // A launch that a thread has taken. Its stream is busy until the launch has ended.
     struct Claim {
         StreamRef stream;
         std::unique_ptr<QueuedLaunch> job;
     };
+    // Kernels whose destructors must run after the mutex is released.
+    using Discarded = std::vector<std::unique_ptr<QueuedLaunch>>;
+
+    void add(const StreamRef& stream, StreamState::Entry entry);
+    // Takes a launch of this stream; null: of any stream.
+    [[nodiscard]] std::optional<Claim> claim(const StreamState* only);
+    // Completes the entries that need no thread, and counts the streams that have a launch to claim. `stopping`: all
+    // entries. Returns true when an entry has ended.
+    bool process(bool stopping, Discarded& discarded);
+    // The number of streams that have a launch to claim. Relaxed: without the mutex it is a hint between polls; claim()
+    // checks again under the mutex.
+    [[nodiscard]] int claimable() const { return claimable_.load(std::memory_order_relaxed); }
+    // Null: every stream has ended all its entries.
+    [[nodiscard]] StreamRef find_unfinished() const;
+    // Takes the failures of all streams and returns the first.
+    Status take_failures();
+    // Removes all streams.
+    [[nodiscard]] std::vector<StreamRef> release() { return std::exchange(active_, {}); }
+
+private:
+    static bool process_stream(StreamState& stream, bool stopping, Discarded& discarded);
+
+    std::vector<StreamRef> active_;
+    std::atomic<int> claimable_{0};
+};
+
+// How workers without a launch wait. They sleep until they are woken. While hosts run the launches of their streams
+// themselves, waking a worker for each launch is a waste: then the workers check the queues once per tick. The
+// executor's mutex guards it.
+class IdleWorkers {
+public:
+    // Returns when `wanted` is true.
+    void wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& wanted);
+    void wake_one() { work_.notify_one(); }
+    void wake_all() { work_.notify_all(); }
+    // Whether a worker will find the next launch without being woken.
+    [[nodiscard]] bool are_ticking() const;
+    [[nodiscard]] bool any_waiting() const { return waiting_ != 0; }
+    void count_enqueued() { ++enqueued_; }
+    void count_host_claim() { ++host_claims_; }
+    void count_worker_claim() { host_claims_ = 0; }
+
+private:
+    std::condition_variable work_;
+    int waiting_ = 0;
+    int ticking_ = 0;
+    int host_claims_ = 0;  // consecutive launches that hosts ran themselves
+    std::uint64_t enqueued_ = 0;
+};
+
+// Core sets that no launch uses. Any thread may call it.
+class CoreSetPool {
+public:
+    explicit CoreSetPool(const DeviceConfig& config) : config_(config) {}
+
+    Result<std::unique_ptr<CoreSet>> acquire();
+    void release(std::unique_ptr<CoreSet> cores);
+
+private:
+    const DeviceConfig& config_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<CoreSet>> idle_;
+};
+
+// Runs the launches of a device's streams.
+//
+// Threads: workers, which start when a launch finds no free worker; and hosts that synchronize, which run a launch of
+// their own stream themselves if no worker has taken it. This saves two hand-overs between threads. One mutex guards
+// the streams and the workers and is held for bookkeeping only.
+//
+// One class, because its functions are the calls of streams, events and launch threads under that mutex. The queues,
+// the waits of idle workers and the core sets are separate.
+class Executor : public std::enable_shared_from_this<Executor> {
+public:
+    using StreamRef = detail::StreamRef;
+    using Claim = LaunchQueues::Claim;
 
     Executor(const DeviceConfig& config, const Fabric& fabric, WaitPolicy& wait_policy);
     Executor(const Executor&) = delete;
@@ -87,26 +162,19 @@ public:
     // Called by the threads that run launches. `only`: take a launch of this stream; null: of any stream.
     std::optional<Claim> claim(const StreamState* only);
     void complete(Claim claim, const Status& outcome);
-    Result<std::unique_ptr<CoreSet>> acquire_cores();
-    void release_cores(std::unique_ptr<CoreSet> cores);
-    // Relaxed: a hint between polls; claim() checks again under the mutex.
-    [[nodiscard]] bool has_work() const { return claimable_.load(std::memory_order_relaxed) != 0 || stopping(); }
+    [[nodiscard]] CoreSetPool& cores() { return cores_; }
+    // A hint between polls: claim() checks again under the mutex.
+    [[nodiscard]] bool has_work() const { return queues_.claimable() != 0 || stopping(); }
     [[nodiscard]] bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
 private:
     using Lock = std::unique_lock<std::mutex>;
-    // Kernels whose destructors must run after the mutex is released.
-    using Discarded = std::vector<std::unique_ptr<QueuedLaunch>>;
+    using Discarded = LaunchQueues::Discarded;
 
-    [[nodiscard]] std::optional<Claim> claim_locked(const StreamState* only);
-    // Completes the entries that need no thread, and counts the streams that have a launch to claim.
-    void process_entries(Discarded& discarded);
-    bool process_stream(StreamState& stream, Discarded& discarded);
-    void wake_worker();
+    // Completes the entries that need no thread, and wakes or starts a worker for the others.
+    void advance(Discarded& discarded);
     void run_worker();
-    [[nodiscard]] bool wait_for_work(Lock& lock);
     void run_launches_until(const StreamRef& stream, std::uint64_t sequence, Lock& lock);
-    static Status take_failure(StreamState& stream);
     Status rejection(const StreamState& stream) const;
 
     const DeviceConfig config_;
@@ -114,17 +182,11 @@ private:
     WaitPolicy& wait_policy_;
 
     mutable std::mutex mutex_;
-    std::condition_variable work_;   // wakes workers
     std::condition_variable ended_;  // wakes hosts: an entry has ended
-    std::vector<StreamRef> active_;  // streams that have entries or are busy
-    std::vector<std::unique_ptr<CoreSet>> idle_cores_;
+    LaunchQueues queues_;
+    IdleWorkers idle_workers_;
     std::vector<std::thread> workers_;
-    int sleeping_workers_ = 0;
-    int ticking_workers_ = 0;
-    // Consecutive launches that hosts ran themselves; waking a worker for each of these is a waste.
-    int host_claims_ = 0;
-    std::uint64_t enqueued_ = 0;
-    std::atomic<int> claimable_{0};
+    CoreSetPool cores_;
     std::atomic<bool> stopping_{false};
 };
 

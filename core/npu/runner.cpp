@@ -61,6 +61,25 @@ Status timed_out(const CoreContext& core, nanoseconds timeout) {
     return {Code::timeout, fmt::format("timed out after {} s: {}", limit.count(), describe(core))};
 }
 
+Status wait_failure(CoreContext& self) {
+    return self.failure.ok() ? launch_aborted(self) : std::exchange(self.failure, Status{});
+}
+
+// Counts consecutive polls that saw the same version of the memory.
+void count_poll(CoreContext& self, const Scheduler& scheduler) {
+    const std::uint64_t version = scheduler.version();
+    self.idle_polls = version == self.polled_version ? self.idle_polls + 1 : 0;
+    self.polled_version = version;
+}
+
+// Whether a core can continue under a scheduler.
+bool can_run(CoreContext& core, const Scheduler& scheduler) {
+    if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
+    // Round 0 is a plain yield: the memory that this core reads is unknown. Below max_idle_polls, idle polls may not be
+    // a loop.
+    return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler.version();
+}
+
 }  // namespace
 
 bool CoreContext::ready() {
@@ -77,41 +96,108 @@ bool CoreContext::ready() {
     return true;
 }
 
+void CoreRing::insert(CoreContext& core) {
+    if (first_ == nullptr) first_ = core.next = core.previous = &core;
+    core.previous = first_->previous;
+    core.next = first_;
+    core.previous->next = core.next->previous = &core;
+    ++size_;
+}
+
+void CoreRing::remove(CoreContext& core) {
+    core.previous->next = core.next;
+    core.next->previous = core.previous;
+    if (first_ == &core) first_ = core.next == &core ? nullptr : core.next;
+    core.next = core.previous = nullptr;
+    --size_;
+}
+
+CoreContext* CoreRing::find_ready(CoreContext& after) const {
+    CoreContext* polling = nullptr;
+    CoreContext* core = after.next;
+    for (std::size_t i = 0; i < size_; ++i, core = core->next) {
+        if (core->status != CoreStatus::polling || core->run->failed()) {
+            if (core->ready()) return core;
+        } else if (polling == nullptr) {
+            polling = core;
+        }
+    }
+    return polling;
+}
+
+WaitLimits::WaitLimits(const CoreRing& ring, WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler)
+    : ring_(ring), wait_policy_(wait_policy), source_(source), scheduler_(scheduler), check_interval_(first_check) {}
+
+void WaitLimits::check_poll(CoreContext& self, int pe, PollState& polling) const {
+    const nanoseconds time = now();
+    const nanoseconds timeout = self.run->default_wait_timeout();
+    if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(timed_out(self, timeout));
+    if (time < std::max(polling.began, polling.liveness_checked) + first_check) return;
+    polling.liveness_checked = time;
+    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+        throw KernelError(peer_status.within(describe(self)));
+}
+
+nanoseconds WaitLimits::shortest_timeout() const {
+    nanoseconds shortest = longest_check;
+    CoreContext* core = ring_.first();
+    for (std::size_t i = 0; i < ring_.size(); ++i, core = core->next) {
+        if (core->timeout.count() != 0) shortest = std::min(shortest, core->timeout);
+        if (core->run->timeout().count() != 0) shortest = std::min(shortest, core->run->timeout());
+    }
+    return std::max(shortest, nanoseconds{1});
+}
+
+void WaitLimits::check(nanoseconds waited) {
+    const nanoseconds time = now();
+    CoreContext* core = ring_.first();
+    for (std::size_t i = 0; i < ring_.size(); ++i, core = core->next) {
+        if (source_.stopping()) core->run->fail(nullptr, {Code::aborted, "the device is being destroyed"});
+        check_launch(*core, time);
+        check_wait(*core, time, waited);
+    }
+}
+
+void WaitLimits::check_launch(CoreContext& core, nanoseconds time) {
+    if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
+    if (scheduler_ != nullptr && scheduler_->on_deadline()) return;
+    const std::chrono::duration<double> limit = core.run->timeout();
+    core.run->fail(&core, {Code::timeout, fmt::format("the launch has not ended within its deadline of {} s: {}",
+                                                      limit.count(), describe_all(*core.run))});
+}
+
+void WaitLimits::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
+    const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
+    if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
+    // Only long waits read the clock: the deadline is computed at the first check, counted back by the time waited.
+    if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
+    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = timed_out(core, core.timeout);
+    if (!on_peer) return;
+    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.predicate->pe;
+    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
+        core.failure = peer_status.within(describe(core));
+}
+
+nanoseconds WaitLimits::interval() const { return std::min(check_interval_, shortest_timeout()); }
+
+void WaitLimits::reset_interval() { check_interval_ = first_check; }
+
+void WaitLimits::check_after(nanoseconds interval) {
+    check_interval_ = std::min(check_interval_ * 2, longest_check);
+    check(interval);
+}
+
 Runner::Runner(WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler)
     : wait_policy_(wait_policy),
       source_(source),
       scheduler_(scheduler),
       polls_(scheduler == nullptr ? wait_policy.polls() : 0),
-      exceptions_(&ExceptionState::current()),
-      check_interval_(first_check) {
-    main_.sanitizer.adopt_thread();
-}
-
-void Runner::finish_switch(boost::context::fiber&& from, Context& self) {
-    Context& other = switched_from_ != nullptr ? *switched_from_ : ended_context_;
-    self.sanitizer.after_switch(other.sanitizer);
-    if (switched_from_ != nullptr) switched_from_->handle = std::move(from);
-}
-
-void Runner::switch_to(Context& to) {
-    Context& self = *running_;
-    if (&to == &self) return;
-    running_ = &to;
-    switched_from_ = &self;
-    const ExceptionState mine = *exceptions_;
-    self.sanitizer.before_switch(to.sanitizer);
-    finish_switch(std::move(to.handle).resume(), self);
-    *exceptions_ = mine;
-}
+      limits_(ring_, wait_policy, source, scheduler) {}
 
 bool Runner::yield_until_resumed(CoreContext& self) {
-    switch_to(next_after(self).context);
+    switch_.to(next_after(self).context);
     self.status = CoreStatus::runnable;
     return self.failure.ok() && !self.run->failed();
-}
-
-Status Runner::wait_failure(CoreContext& self) {
-    return self.failure.ok() ? launch_aborted(self) : std::exchange(self.failure, Status{});
 }
 
 void Runner::yield_or_throw(CoreContext& self) {
@@ -124,25 +210,24 @@ void Runner::add(RunningLaunch& run, CoreSet& cores) {
         CoreContext& core = run.core(i);
         core.runner = this;
         cores.start(i, [this, &core](boost::context::fiber&& from) { return begin(core, std::move(from)); });
-        insert(core);
+        ring_.insert(core);
     }
     if (run.timeout().count() != 0) run.fix_deadline(now());
 }
 
 void Runner::run(const std::function<void(RunningLaunch&)>& on_end) {
-    while (ring_ != nullptr || !ended_.empty()) {
+    while (!ring_.empty() || !ended_.empty()) {
         while (!ended_.empty()) {
             RunningLaunch* run = ended_.back();
             ended_.pop_back();
             on_end(*run);
         }
-        if (ring_ != nullptr) switch_to(next_after(*ring_->previous).context);
+        if (!ring_.empty()) switch_.to(next_after(*ring_.first()->previous).context);
     }
 }
 
 boost::context::fiber Runner::begin(CoreContext& self, boost::context::fiber&& from) {
-    finish_switch(std::move(from), self.context);
-    *exceptions_ = {};
+    switch_.begin(std::move(from), self.context);
     self.run->execute(self);
     return end(self);
 }
@@ -150,36 +235,16 @@ boost::context::fiber Runner::begin(CoreContext& self, boost::context::fiber&& f
 // The last action of the context: the context that resumes next may treat it as destroyed.
 boost::context::fiber Runner::end(CoreContext& self) {
     CoreContext& after = *self.next;
-    remove(self);
+    ring_.remove(self);
     const bool last = self.run->live() == 0;
     if (last) ended_.push_back(self.run);
-    const bool to_thread = last || ring_ == nullptr || SanitizerFiber::ends_in_thread;
-    Context& to = to_thread ? main_ : next_after(*after.previous).context;
-    running_ = &to;
-    switched_from_ = nullptr;
-    SanitizerFiber::before_last_switch(to.sanitizer);
-    return std::move(to.handle);
-}
-
-void Runner::insert(CoreContext& core) {
-    if (ring_ == nullptr) ring_ = core.next = core.previous = &core;
-    core.previous = ring_->previous;
-    core.next = ring_;
-    core.previous->next = core.next->previous = &core;
-    ++ring_size_;
-}
-
-void Runner::remove(CoreContext& core) {
-    core.previous->next = core.next;
-    core.next->previous = core.previous;
-    if (ring_ == &core) ring_ = core.next == &core ? nullptr : core.next;
-    core.next = core.previous = nullptr;
-    --ring_size_;
+    const bool to_thread = last || ring_.empty() || SanitizerFiber::ends_in_thread;
+    return switch_.end(to_thread ? switch_.main() : next_after(*after.previous).context);
 }
 
 bool Runner::poll_briefly(CoreContext& self) {
     // Other launches and deadlines must not starve: when they are due, the wait takes the slow path.
-    if (ring_size_ != 1 || source_.has_work() || (switches_ + 1) % switches_per_check == 0) return false;
+    if (ring_.size() != 1 || source_.has_work() || (switches_ + 1) % switches_per_check == 0) return false;
     for (int i = 0; i < polls_; ++i) {
         self.seen = acquire_word(self.condition.word);
         if (!satisfied(self.seen, self.condition.compare, self.condition.value)) continue;
@@ -230,18 +295,8 @@ void Runner::poll_condition(CoreContext& self, const Condition& condition, std::
     self.seen = seen;
     self.where = where;
     self.status = CoreStatus::awaiting_word;  // for describe()
-    check_poll(self, condition.pe, polling);
+    limits_.check_poll(self, condition.pe, polling);
     poll(self, ++polling.round, where);
-}
-
-void Runner::check_poll(CoreContext& self, int pe, PollState& polling) const {
-    const nanoseconds time = now();
-    const nanoseconds timeout = self.run->default_wait_timeout();
-    if (timeout.count() != 0 && time >= polling.began + timeout) throw KernelError(timed_out(self, timeout));
-    if (time < std::max(polling.began, polling.liveness_checked) + first_check) return;
-    polling.liveness_checked = time;
-    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
-        throw KernelError(peer_status.within(describe(self)));
 }
 
 void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& where) {
@@ -250,7 +305,7 @@ void Runner::poll_unchanged(CoreContext& self, PollState& polling, const Where& 
     self.polls = ++polling.round;
     if (scheduler_ == nullptr) {
         if (polling.round == 1) polling = {now(), 1};
-        check_poll(self, -1, polling);
+        limits_.check_poll(self, -1, polling);
     } else {
         self.idle_polls = max_idle_polls;
         self.polled_version = scheduler_->version();
@@ -264,14 +319,8 @@ void Runner::poll(CoreContext& self, std::uint64_t round, const Where& where) {
     self.status = CoreStatus::polling;
     self.polls = round;
     self.where = where;
-    if (scheduler_ != nullptr) count_poll(self);
+    if (scheduler_ != nullptr) count_poll(self, *scheduler_);
     yield_or_throw(self);
-}
-
-void Runner::count_poll(CoreContext& self) const {
-    const std::uint64_t version = scheduler_->version();
-    self.idle_polls = version == self.polled_version ? self.idle_polls + 1 : 0;
-    self.polled_version = version;
 }
 
 void Runner::reschedule(CoreContext& self, const Where& where) {
@@ -282,22 +331,22 @@ void Runner::reschedule(CoreContext& self, const Where& where) {
 
 void Runner::preempt(CoreContext& self, const Where& where) {
     self.where = where;
-    check_limits(nanoseconds{0});
+    limits_.check();
     reschedule(self, where);
 }
 
 CoreContext& Runner::next_after(CoreContext& self) {
     if (++switches_ % switches_per_check == 0) {
-        check_limits(nanoseconds{0});
+        limits_.check();
         if (source_.has_work()) source_.adopt();
     }
     if (scheduler_ != nullptr) [[unlikely]]
         return scheduled_after(self);
-    CoreContext* found = find_ready(self);
+    CoreContext* found = ring_.find_ready(self);
     while (found == nullptr) found = idle(self);
     if (found->status != CoreStatus::polling) {
         polls_in_a_row_ = 0;
-    } else if (++polls_in_a_row_ >= ring_size_) {
+    } else if (++polls_in_a_row_ >= ring_.size()) {
         // Every core has polled without success.
         polls_in_a_row_ = 0;
         pause(*found);
@@ -305,106 +354,44 @@ CoreContext& Runner::next_after(CoreContext& self) {
     return *found;
 }
 
-bool Runner::can_run(CoreContext& core) const {
-    if (core.run->failed() || core.status != CoreStatus::polling) return core.ready();
-    // Round 0 is a plain yield: the memory that this core reads is unknown. Below max_idle_polls, idle polls may not be
-    // a loop.
-    return core.polls == 0 || core.idle_polls < max_idle_polls || core.polled_version != scheduler_->version();
-}
-
 CoreContext& Runner::scheduled_after(CoreContext& self) {
     for (;;) {
         runnable_.clear();
         CoreContext* core = self.next;
-        for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
-            if (can_run(*core)) runnable_.push_back(core);
+        for (std::size_t i = 0; i < ring_.size(); ++i, core = core->next) {
+            if (can_run(*core, *scheduler_)) runnable_.push_back(core);
         }
         if (!runnable_.empty()) return scheduler_->choose(runnable_);
         scheduler_->unblock();
     }
 }
 
-// Returns a polling core only if no other core can run.
-CoreContext* Runner::find_ready(CoreContext& after) {
-    CoreContext* polling = nullptr;
-    CoreContext* core = after.next;
-    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
-        if (core->status != CoreStatus::polling || core->run->failed()) {
-            if (core->ready()) return core;
-        } else if (polling == nullptr) {
-            polling = core;
-        }
-    }
-    return polling;
-}
-
 void Runner::pause(const CoreContext& polling) {
     wait_policy_.pause(polling.polls);
     if (source_.has_work()) source_.adopt();
-    if (polling.polls % 256 == 0 || source_.stopping()) check_limits(nanoseconds{0});
+    if (polling.polls % 256 == 0 || source_.stopping()) limits_.check();
 }
 
 // Waits until a core can run and returns it. Returns null when something else has changed, and the caller must look at
 // all cores again.
 CoreContext* Runner::idle(CoreContext& after) {
-    if (source_.stopping()) check_limits(nanoseconds{0});
+    if (source_.stopping()) limits_.check();
     if (source_.has_work() && source_.adopt()) return nullptr;
     for (int i = 0; i < polls_; ++i) {
-        if (CoreContext* found = find_ready(after); found != nullptr) {
-            check_interval_ = first_check;
+        if (CoreContext* found = ring_.find_ready(after); found != nullptr) {
+            limits_.reset_interval();
             return found;
         }
     }
-    const nanoseconds interval = std::min(check_interval_, shortest_timeout());
+    const nanoseconds interval = limits_.interval();
     CoreContext* found = nullptr;
-    const auto changed = [&] { return (found = find_ready(after)) != nullptr || source_.has_work(); };
+    const auto changed = [&] { return (found = ring_.find_ready(after)) != nullptr || source_.has_work(); };
     if (wait_policy_.until(changed, interval) == Code::ok) {
-        check_interval_ = first_check;
+        limits_.reset_interval();
         return found;
     }
-    check_interval_ = std::min(check_interval_ * 2, longest_check);
-    check_limits(interval);
+    limits_.check_after(interval);
     return nullptr;
-}
-
-nanoseconds Runner::shortest_timeout() {
-    nanoseconds shortest = longest_check;
-    CoreContext* core = ring_;
-    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
-        if (core->timeout.count() != 0) shortest = std::min(shortest, core->timeout);
-        if (core->run->timeout().count() != 0) shortest = std::min(shortest, core->run->timeout());
-    }
-    return std::max(shortest, nanoseconds{1});
-}
-
-void Runner::check_limits(nanoseconds waited) {
-    const nanoseconds time = now();
-    CoreContext* core = ring_;
-    for (std::size_t i = 0; i < ring_size_; ++i, core = core->next) {
-        if (source_.stopping()) core->run->fail(nullptr, {Code::aborted, "the device is being destroyed"});
-        check_launch(*core, time);
-        check_wait(*core, time, waited);
-    }
-}
-
-void Runner::check_launch(CoreContext& core, nanoseconds time) {
-    if (core.run->failed() || core.run->deadline().count() == 0 || time < core.run->deadline()) return;
-    if (scheduler_ != nullptr && scheduler_->on_deadline()) return;
-    const std::chrono::duration<double> limit = core.run->timeout();
-    core.run->fail(&core, {Code::timeout, fmt::format("the launch has not ended within its deadline of {} s: {}",
-                                                      limit.count(), describe_all(*core.run))});
-}
-
-void Runner::check_wait(CoreContext& core, nanoseconds time, nanoseconds waited) {
-    const bool on_peer = core.status == CoreStatus::awaiting_word || core.status == CoreStatus::awaiting_predicate;
-    if (!on_peer && (core.status != CoreStatus::awaiting_core_barrier || core.run->awaits_peer())) return;
-    // Only long waits read the clock: the deadline is computed at the first check, counted back by the time waited.
-    if (core.timeout.count() != 0 && core.deadline.count() == 0) core.deadline = time + core.timeout - waited;
-    if (core.timeout.count() != 0 && time >= core.deadline) core.failure = timed_out(core, core.timeout);
-    if (!on_peer) return;
-    const int pe = core.status == CoreStatus::awaiting_word ? core.condition.pe : core.predicate->pe;
-    if (Status peer_status = wait_policy_.peer_status(pe); !peer_status.ok())
-        core.failure = peer_status.within(describe(core));
 }
 
 }  // namespace npushmem::npu::detail

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/npu/core_context.hpp"
@@ -57,6 +58,101 @@ struct PollState {
     std::chrono::nanoseconds liveness_checked{0};  // time of the last liveness check; 0: none yet
 };
 
+// The cores of launches that have not ended, in the order in which they take turns.
+class CoreRing {
+public:
+    [[nodiscard]] bool empty() const { return first_ == nullptr; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] CoreContext* first() const { return first_; }
+    void insert(CoreContext& core);
+    void remove(CoreContext& core);
+    // Returns the next core that can run, and a polling core only if no other core can. Null: none.
+    [[nodiscard]] CoreContext* find_ready(CoreContext& after) const;
+
+private:
+    CoreContext* first_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// Switches one thread between its own context and those of cores. All code between a wait and the switch is inlined:
+// after a switch the processor mispredicts every function return, because it goes to another context's caller; this
+// would cost more than all the rest. The thread sanitizer needs the inlining as well: see SanitizerFiber.
+class ContextSwitch {
+public:
+    ContextSwitch() : exceptions_(&ExceptionState::current()) { main_.sanitizer.adopt_thread(); }
+    ContextSwitch(const ContextSwitch&) = delete;
+    ContextSwitch& operator=(const ContextSwitch&) = delete;
+    ~ContextSwitch() = default;
+
+    // The thread's own context.
+    [[nodiscard]] Context& main() { return main_; }
+    // Suspends the running context. Returns when another context switches back to it.
+    [[gnu::always_inline]] inline void to(Context& next) {
+        Context& self = *running_;
+        if (&next == &self) return;
+        running_ = &next;
+        switched_from_ = &self;
+        const ExceptionState mine = *exceptions_;
+        self.sanitizer.before_switch(next.sanitizer);
+        finish(std::move(next.handle).resume(), self);
+        *exceptions_ = mine;
+    }
+    // The first action of a new context.
+    [[gnu::always_inline]] inline void begin(boost::context::fiber&& from, Context& self) {
+        finish(std::move(from), self);
+        *exceptions_ = {};
+    }
+    // The last action of a context: returns the handle that it must return.
+    [[gnu::always_inline]] inline boost::context::fiber end(Context& next) {
+        running_ = &next;
+        switched_from_ = nullptr;
+        SanitizerFiber::before_last_switch(next.sanitizer);
+        return std::move(next.handle);
+    }
+
+private:
+    [[gnu::always_inline]] inline void finish(boost::context::fiber&& from, Context& self) {
+        Context& other = switched_from_ != nullptr ? *switched_from_ : ended_context_;
+        self.sanitizer.after_switch(other.sanitizer);
+        if (switched_from_ != nullptr) switched_from_->handle = std::move(from);
+    }
+
+    Context main_;
+    Context ended_context_;  // stands in for contexts that have ended
+    Context* running_ = &main_;
+    Context* switched_from_ = nullptr;
+    ExceptionState* exceptions_;  // of the thread
+};
+
+// Ends waits and launches that must end: deadlines, dead peers, destruction of the device. Long waits are checked at
+// growing intervals.
+class WaitLimits {
+public:
+    WaitLimits(const CoreRing& ring, WaitPolicy& wait_policy, WorkSource& source, Scheduler* scheduler);
+
+    // Checks all launches and waits. `waited`: minimum time that all current waits have lasted.
+    void check(std::chrono::nanoseconds waited = std::chrono::nanoseconds{0});
+    // Checks the wait of a core that polls by itself. Throws KernelError.
+    void check_poll(CoreContext& self, int pe, PollState& polling) const;
+    // The time until the next check while no core can run.
+    [[nodiscard]] std::chrono::nanoseconds interval() const;
+    // A core can run again: the next wait begins with short intervals.
+    void reset_interval();
+    // All cores have waited for `interval`: checks them, and doubles the interval.
+    void check_after(std::chrono::nanoseconds interval);
+
+private:
+    void check_launch(CoreContext& core, std::chrono::nanoseconds now);
+    void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
+    [[nodiscard]] std::chrono::nanoseconds shortest_timeout() const;
+
+    const CoreRing& ring_;
+    WaitPolicy& wait_policy_;
+    WorkSource& source_;
+    Scheduler* scheduler_;
+    std::chrono::nanoseconds check_interval_;
+};
+
 // Runs the cores of launches on one thread, in turns.
 // A core runs until it waits. It then resumes the next core in the ring that can run, directly from its own stack. When
 // no core can run, the thread takes another launch or waits by the wait policy until a condition becomes true. Thread
@@ -96,51 +192,28 @@ public:
 private:
     boost::context::fiber begin(CoreContext& self, boost::context::fiber&& from);
     boost::context::fiber end(CoreContext& self);
-    void insert(CoreContext& core);
-    void remove(CoreContext& core);
-    // All code between a wait and the switch is inlined. After a switch the processor mispredicts every function
-    // return, because it goes to another context's caller; this would cost more than all the rest.
-    [[gnu::always_inline]] inline void switch_to(Context& to);
-    // The thread sanitizer needs the inlining as well: see SanitizerFiber.
-    [[gnu::always_inline]] inline void finish_switch(boost::context::fiber&& from, Context& self);
-    // Runs other cores until the current wait of `self` is over. Returns false when the wait failed; see
-    // wait_failure().
+    // Runs other cores until the current wait of `self` is over. Returns false when the wait failed. Inlined for the
+    // reason that ContextSwitch states.
     [[gnu::always_inline]] inline bool yield_until_resumed(CoreContext& self);
-    static Status wait_failure(CoreContext& self);
     // Calls yield_until_resumed() and throws the failure of the wait, if any.
     [[gnu::always_inline]] inline void yield_or_throw(CoreContext& self);
     // Polls for a short time if there is no other core and no other launch to run.
     [[nodiscard]] bool poll_briefly(CoreContext& self);
     CoreContext& next_after(CoreContext& self);
     CoreContext& scheduled_after(CoreContext& self);
-    [[nodiscard]] bool can_run(CoreContext& core) const;
-    void count_poll(CoreContext& self) const;
-    void check_poll(CoreContext& self, int pe, PollState& polling) const;
-    CoreContext* find_ready(CoreContext& after);
     CoreContext* idle(CoreContext& after);
     void pause(const CoreContext& polling);
-    // Fails the waits that must end: deadlines, dead peers, destruction of the device. `waited`: minimum time that all
-    // current waits have lasted.
-    void check_limits(std::chrono::nanoseconds waited);
-    void check_launch(CoreContext& core, std::chrono::nanoseconds now);
-    void check_wait(CoreContext& core, std::chrono::nanoseconds now, std::chrono::nanoseconds waited);
-    [[nodiscard]] std::chrono::nanoseconds shortest_timeout();
 
     WaitPolicy& wait_policy_;
     WorkSource& source_;
     Scheduler* scheduler_;
     int polls_;  // number of polls before the policy's until()
     std::vector<CoreContext*> runnable_;
-    Context main_;
-    Context ended_context_;  // stands in for contexts that have ended
-    Context* running_ = &main_;
-    Context* switched_from_ = nullptr;
-    ExceptionState* exceptions_;  // of the runner's thread
-    CoreContext* ring_ = nullptr;
-    std::size_t ring_size_ = 0;
+    ContextSwitch switch_;
+    CoreRing ring_;
+    WaitLimits limits_;
     std::size_t polls_in_a_row_ = 0;
     std::uint32_t switches_ = 0;
-    std::chrono::nanoseconds check_interval_;
     std::vector<RunningLaunch*> ended_;
 };
 

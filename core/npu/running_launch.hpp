@@ -20,7 +20,9 @@ struct QueuedLaunch {
     [[nodiscard]] std::string title() const;
 };
 
-// A running launch: its cores, their common barrier, and its first failure. Thread rule: one thread uses it.
+// A running launch: its cores, their common barrier, and its first failure. One class, because the three determine each
+// other: a core that ends or fails also fails the barrier in which others wait, and a failure ends every core. Thread
+// rule: one thread uses it.
 class RunningLaunch {
 public:
     RunningLaunch(const QueuedLaunch& job, const DeviceConfig& device, const Fabric& fabric, CoreSet& cores);

@@ -36,11 +36,13 @@ bool KernelRecordsLink::complete() const {
 }
 
 // Relaxed: a PE's own number.
-std::uint64_t KernelRecordsLink::meeting() const { return control_of_(my_pe_).entered.load(std::memory_order_relaxed); }
+std::uint64_t KernelRecordsLink::host_barrier() const {
+    return control_of_(my_pe_).entered.load(std::memory_order_relaxed);
+}
 
 // Relaxed: who has seen what the host did after its call has acquired that.
-bool KernelRecordsLink::host_called(int pe, std::uint64_t meeting) const {
-    return control_of_(pe).checking.host_calls.load(std::memory_order_relaxed) > meeting;
+bool KernelRecordsLink::host_called(int pe, std::uint64_t host_barrier) const {
+    return control_of_(pe).checking.host_calls.load(std::memory_order_relaxed) > host_barrier;
 }
 
 void note_host_call(ControlBlock& own) {

@@ -6,7 +6,7 @@
 
 #include "core/base/shared_segment.hpp"
 #include "core/memory/control_block.hpp"
-#include "core/npu/check/job_link.hpp"
+#include "core/npu/check/job_records.hpp"
 
 namespace npushmem {
 
@@ -32,8 +32,8 @@ public:
 
     [[nodiscard]] npu::check::JobRecords& records() const override { return *records_; }
     [[nodiscard]] bool complete() const override;
-    [[nodiscard]] std::uint64_t meeting() const override;
-    [[nodiscard]] bool host_called(int pe, std::uint64_t meeting) const override;
+    [[nodiscard]] std::uint64_t host_barrier() const override;
+    [[nodiscard]] bool host_called(int pe, std::uint64_t host_barrier) const override;
 
 private:
     KernelRecordsLink(int my_pe, int npes, ControlBlockLookup control_of, SharedSegment memory,
@@ -51,7 +51,7 @@ private:
     std::shared_ptr<npu::check::JobRecords> records_;
 };
 
-// Before this PE's host orders something by other means than a meeting.
+// Before this PE's host orders something by other means than a host barrier.
 void note_host_call(ControlBlock& own);
 // From now on it may at any time.
 void note_host_access(ControlBlock& own);

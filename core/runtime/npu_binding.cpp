@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/npu/check/job_hooks.hpp"
+#include "core/npu/check/job_records.hpp"
 
 namespace npushmem {
 

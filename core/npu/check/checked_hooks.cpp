@@ -8,7 +8,7 @@
 
 #include "core/npu/check/core_checker.hpp"
 #include "core/npu/check/job_control.hpp"
-#include "core/npu/check/job_hooks.hpp"
+#include "core/npu/check/job_records.hpp"
 #include "core/npu/check/watchdog.hpp"
 #include "core/npu/running_launch.hpp"
 #include "npushmem/npu/error.hpp"
@@ -55,7 +55,7 @@ private:
 class DeviceControl final : public check::JobControl {
 public:
     explicit DeviceControl(const Schedule& schedule) : JobControl(schedule, {}) {}
-    [[nodiscard]] bool impatient() const override { return true; }
+    [[nodiscard]] bool run_deferred_before_wait() const override { return true; }
 };
 
 struct CheckedLaunch {
@@ -73,17 +73,18 @@ struct CheckedLaunch {
         domain.launch_ended();
         std::string text;
         bool errors = false;
-        for (const Finding& finding : domain.findings()) {
+        for (const Finding& finding : domain.findings.all()) {
             errors = errors || !finding.hint();
             text += "\n" + finding.text();
         }
         return errors ? Status{Code::protocol, "checked mode found:" + text} : Status{};
     }
 
-    // When all cores have been made.
+    // After the hooks of all cores were made.
     void begin(check::Watchdog& watchdog, const detail::RunningLaunch& run) {
-        watched = watchdog.watch(run.timeout(),
-                                 [this, title = run.title()](double limit) { return domain.stuck(title, limit); });
+        watched = watchdog.watch(run.timeout(), [this, title = run.title()](double limit) {
+            return domain.calls.describe_stuck(title, limit);
+        });
     }
 
     DeviceControl control;

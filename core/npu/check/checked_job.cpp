@@ -71,7 +71,8 @@ public:
     Schedule schedule;
     std::function<void()> reset = [] {};
 
-    // Under one schedule; `report` gets what it found. Returns the places at which it could have gone otherwise.
+    // Runs under one schedule and adds its findings to `report`. Returns the number of places where it could have
+    // differed.
     std::uint64_t run_once(const JobLaunch& launch, const std::vector<std::uint64_t>& deferred, CheckReport& report) {
         reset();
         JobControl control(schedule, deferred);

@@ -10,9 +10,9 @@ namespace {
 constexpr const char* still_queued = "uses data that was announced while the copy that writes it was not complete";
 constexpr const char* was_dirty = "uses data that was announced while it was dirty in the writer's cache";
 
-// Ordered before an access of `core` that `clock` belongs to. A core's own scalar stores need no flag: whether they
-// have left the cache is what counts.
-bool settled(const Access& write, std::uint32_t core, const Clock& clock) {
+// Whether the write is ordered before an access of `core` with `clock`. A core's own scalar stores need no flag: only
+// whether they have left the cache matters.
+bool is_ordered(const Access& write, std::uint32_t core, const Clock& clock) {
     return write.complete(clock) || (write.core() == core && write.pipe() == Pipe::scalar);
 }
 
@@ -28,13 +28,13 @@ UnorderedWrite BasicGmShadow<Allocator>::unordered_in_line(Address address, std:
                                                            const Clock& clock) const {
     const Address line = address / cache_line * cache_line;
     Unordered found;
-    const auto look = [&](Address at, Address, const Bytes& part) {
+    const auto check = [&](Address at, Address, const Bytes& part) {
         const Access& write = part.write;
         if (found.write.exists() || !write.exists() || write.core() == core) return;
         if (!write.complete(clock) || still_cached(part, clock)) found = {write, at};
     };
-    bytes_.visit(line, address, look);
-    bytes_.visit(address + bytes, line + cache_line, look);
+    bytes_.visit(line, address, check);
+    bytes_.visit(address + bytes, line + cache_line, check);
     return found;
 }
 
@@ -50,13 +50,13 @@ Access BasicGmShadow<Allocator>::last_store(Address line, std::uint32_t core) co
 template <template <class> class Allocator>
 void BasicGmShadow<Allocator>::check_neighbours(Address begin, Address end, const Access& access, const Clock& clock,
                                                 const Report& report) const {
-    const auto look = [&](Address at, Address, const Bytes& bytes) {
+    const auto check = [&](Address at, Address, const Bytes& bytes) {
         const Access& write = bytes.write;
         if (!write.exists() || write.core() == access.core() || !still_cached(bytes, clock)) return;
         report(Hazard::lost_update, write, at, "writes into a line that another core writes back whole, unordered");
     };
-    bytes_.visit(begin / cache_line * cache_line, begin, look);
-    bytes_.visit(end, (end + cache_line - 1) / cache_line * cache_line, look);
+    bytes_.visit(begin / cache_line * cache_line, begin, check);
+    bytes_.visit(end, (end + cache_line - 1) / cache_line * cache_line, check);
 }
 
 // A copy reads what `write` may still be writing.
@@ -82,7 +82,7 @@ void BasicGmShadow<Allocator>::copy_read(Address begin, Address end, const Acces
         for (const Access& add : bytes.adds)
             if (!add.complete(clock)) check_copied(add, at, access, clock, report);
         if (write.exists() && !write.same(access) && !polled) {
-            if (!settled(write, access.core(), clock)) {
+            if (!is_ordered(write, access.core(), clock)) {
                 check_copied(write, at, access, clock, report);
             } else if (own ? bytes.dirty : still_cached(bytes, clock)) {
                 report(
@@ -104,7 +104,7 @@ void BasicGmShadow<Allocator>::copy_read(Address begin, Address end, const Acces
 template <template <class> class Allocator>
 void BasicGmShadow<Allocator>::check_overwrite(const Access& write, Address at, const Access& access,
                                                const Clock& clock, const Report& report) {
-    if (!write.exists() || settled(write, access.core(), clock)) return;
+    if (!write.exists() || is_ordered(write, access.core(), clock)) return;
     if (write.core() == access.core())
         report(write.agent == access.agent ? Hazard::same_pipe : Hazard::missing_flag, write, at,
                "overwrites what an earlier command may still be writing");
@@ -171,7 +171,8 @@ void BasicGmShadow<Allocator>::store(Address begin, Address end, const Access& a
     bytes_.assign(begin, end, Bytes{access, 0, true, 0, false, {}, {}});
 }
 
-// A load meets a copy that may still be writing; otherwise it is a poll, which may see either.
+// A load of bytes that a copy may still be writing. Where nothing orders the two, it is a poll, which may see either
+// value.
 template <template <class> class Allocator>
 void BasicGmShadow<Allocator>::check_loaded(const Access& write, Address at, std::uint32_t core, const Clock& clock,
                                             const Report& report) {

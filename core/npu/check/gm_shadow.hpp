@@ -37,7 +37,7 @@ public:
     // A scalar load. `filled`: when its line was cached; 0 when it was read from memory just now.
     void load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
               const Report& report) const;
-    // A line goes to memory: a whole one, with the bytes in `dirty` changed by its core since `filled`.
+    // A whole line is written to memory, with the bytes in `dirty` changed by its core since `filled`.
     void write_back(Address begin, std::uint64_t dirty, const Access& flush, Stamp filled, Stamp stamp,
                     const Report& report);
     // Signals and atomics. `exclusive`: a store, which on hardware writes the whole line.
@@ -53,7 +53,7 @@ public:
     [[nodiscard]] Access last_store(Address line, std::uint32_t core) const;
     // Whether a write that is known here reached any of these bytes after `stamp`, or is about to.
     [[nodiscard]] bool written_since(Address begin, Address end, Stamp stamp) const;
-    // Null when nobody wrote there.
+    // None: no write is known there.
     [[nodiscard]] Access writer_of(Address address) const;
     void clear();
 

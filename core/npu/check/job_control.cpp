@@ -9,11 +9,12 @@ using detail::CoreContext;
 
 namespace {
 
-// In each of them all cores poll `max_idle_polls` times: when so many brought nothing, none will.
-constexpr int max_looks_in_a_row = 1024;
-// In watched memory the cores poll once in each: no loop that gives up by itself is as long.
-constexpr int min_looks_in_a_row = 64;
-constexpr int max_polls_in_a_row = 16384;
+// In each round all cores poll detail::max_idle_polls times. After so many rounds without progress the cores are
+// deadlocked.
+constexpr int max_idle_rounds = 1024;
+// In watched memory the cores poll once in each round. No loop with a bound of its own is as long.
+constexpr int min_idle_rounds = 64;
+constexpr int min_idle_polls = 16384;
 
 bool polls(const CoreContext& core) { return core.status == detail::CoreStatus::polling && core.polls != 0; }
 
@@ -48,20 +49,20 @@ bool JobControl::run_command() {
 
 bool JobControl::deliver_signal() { return run_command(); }
 
-bool JobControl::give_way() {
+bool JobControl::switch_core() {
     if (kind_ == Schedule::Kind::random) return draw(4);
     if (kind_ != Schedule::Kind::explore || !defer()) return false;
     if (running_ != nullptr) running_->deferred = true;
     return true;
 }
 
-void JobControl::count_looks(const CoreContext& chosen) {
-    turned_ = true;
-    if (polls(chosen)) ++polls_in_a_row_;
-    const bool progress = watched_ ? waited(chosen) || domain_->changes() != looked_at_ : !polls(chosen);
+void JobControl::count_idle_polls(const CoreContext& chosen) {
+    ran_since_round_ = true;
+    if (polls(chosen)) ++idle_polls_;
+    const bool progress = watched_ ? waited(chosen) || domain_->version.changes() != last_change_ : !polls(chosen);
     if (!progress) return;
-    looked_at_ = domain_->changes();
-    looks_in_a_row_ = polls_in_a_row_ = 0;
+    last_change_ = domain_->version.changes();
+    idle_rounds_ = idle_polls_ = 0;
 }
 
 CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
@@ -74,22 +75,22 @@ CoreContext& JobControl::choose(const std::vector<CoreContext*>& able) {
     }
     running_ = able[chosen];
     running_->deferred = false;
-    count_looks(*running_);
+    count_idle_polls(*running_);
     return *running_;
 }
 
-bool JobControl::look_again() {
-    const bool enough = watched_ ? looks_in_a_row_ >= min_looks_in_a_row && polls_in_a_row_ >= max_polls_in_a_row
-                                 : looks_in_a_row_ == max_looks_in_a_row;
-    if (enough || !turned_) return false;
-    turned_ = false;
-    ++looks_in_a_row_;
-    ++looks_;
+bool JobControl::begin_poll_round() {
+    const bool enough =
+        watched_ ? idle_rounds_ >= min_idle_rounds && idle_polls_ >= min_idle_polls : idle_rounds_ == max_idle_rounds;
+    if (enough || !ran_since_round_) return false;
+    ran_since_round_ = false;
+    ++idle_rounds_;
+    ++poll_rounds_;
     return true;
 }
 
 void JobControl::unblock() {
-    if (!domain_->progress() && !look_again()) ends_.deadlocked();
+    if (!domain_->progress() && !begin_poll_round()) ends_.deadlocked();
 }
 
 bool JobControl::on_deadline() {

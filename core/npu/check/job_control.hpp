@@ -1,4 +1,4 @@
-// One schedule of a checked job: who goes next, and what is put off.
+// One schedule of a checked job: which core runs next, and what is deferred.
 #pragma once
 
 #include <functional>
@@ -28,22 +28,23 @@ public:
 
     bool run_command() override;
     bool deliver_signal() override;
-    bool give_way() override;
+    bool switch_core() override;
     void long_turn() override { long_turn_ = true; }
 
     detail::CoreContext& choose(const std::vector<detail::CoreContext*>& able) override;
     void unblock() override;
     bool on_deadline() override;
-    [[nodiscard]] std::uint64_t version() const override { return domain_->changes() + looks_; }
+    [[nodiscard]] std::uint64_t version() const override { return domain_->version.changes() + poll_rounds_; }
 
 private:
     // Whether to set aside what is at this place.
     [[nodiscard]] bool defer();
     [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
     // Counts the polls that find nothing new: `chosen` runs next.
-    void count_looks(const detail::CoreContext& chosen);
-    // Polling cores may poll again: the memory may have changed unseen, or a loop may end by itself.
-    [[nodiscard]] bool look_again();
+    void count_idle_polls(const detail::CoreContext& chosen);
+    // Lets polling cores poll again, because the memory may have changed unseen, or a loop may end by itself. Returns
+    // false when they have polled often enough, or when no core has run since the last round.
+    [[nodiscard]] bool begin_poll_round();
 
     Schedule::Kind kind_;
     std::mt19937_64 random_;
@@ -53,13 +54,13 @@ private:
     detail::CoreContext* running_ = nullptr;
     Domain* domain_ = nullptr;
     bool watched_ = true;
-    // How often polling cores were allowed to poll again, how often in a row while no core did anything else, the
-    // number of these polls, and whether a core has run since.
-    std::uint64_t looks_ = 0;
-    int looks_in_a_row_ = 0;
-    int polls_in_a_row_ = 0;
-    bool turned_ = false;
-    std::uint64_t looked_at_ = 0;  // the state of the memory then
+    // A round lets every polling core poll again. The number of rounds, of rounds in a row in which no core did
+    // anything else, of the polls in these, and whether a core has run since the last round began.
+    std::uint64_t poll_rounds_ = 0;
+    int idle_rounds_ = 0;
+    int idle_polls_ = 0;
+    bool ran_since_round_ = false;
+    std::uint64_t last_change_ = 0;  // the state of the memory then
     bool long_turn_ = false;
     Ends ends_;
 };

@@ -12,14 +12,14 @@
 namespace npushmem::npu::check {
 namespace {
 
-constexpr std::size_t line = 64;
+constexpr std::size_t heap_line = 64;
 
-std::size_t whole(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
 
 Result<std::unique_ptr<JobHeap>> JobHeap::create(int pes, std::size_t bytes) {
-    const std::size_t part = whole(bytes, 4096);
+    const std::size_t part = rounded_up(bytes, 4096);
     auto memory =
         detail::AnonymousMapping::create(static_cast<std::size_t>(pes) * part, "the symmetric heaps of a checked job");
     if (!memory.ok()) return memory.status();
@@ -43,10 +43,10 @@ int JobHeap::pe_of(Address address) const {
 
 void* JobHeap::allocate(int pe, std::size_t bytes, const SourceLocation& where) {
     Part& part = parts_.at(static_cast<std::size_t>(pe));
-    // A line that belongs to nobody lies behind each.
-    if (bytes > part_ || part.used + whole(bytes, line) + line > part_) throw std::bad_alloc();
+    // An unused line separates allocations.
+    if (bytes > part_ || part.used + rounded_up(bytes, heap_line) + heap_line > part_) throw std::bad_alloc();
     part.allocations.push_back({part.used, bytes, where});
-    part.used += whole(bytes, line) + line;
+    part.used += rounded_up(bytes, heap_line) + heap_line;
     return base(pe) + part.allocations.back().offset;
 }
 

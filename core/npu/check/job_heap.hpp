@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/npu/check/memory_names.hpp"
+#include "core/npu/check/findings.hpp"
 #include "core/npu/core_set.hpp"
 #include "npushmem/npu/fabric.hpp"
 #include "npushmem/npu/hazard.hpp"
@@ -24,7 +24,7 @@ public:
 
     void* allocate(int pe, std::size_t bytes, const SourceLocation& where);
     void release(const void* of_pe_0);
-    // H27, when there is something to say.
+    // Findings of H27.
     [[nodiscard]] std::vector<Finding> asymmetries(const std::string& kernel) const;
 
     // What was allocated, on all PEs.

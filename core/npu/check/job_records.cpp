@@ -43,9 +43,9 @@ JobContent::Cores* JobContent::cores_with(std::uint32_t core) {
     return found == cores.end() ? nullptr : &*found;
 }
 
-bool JobContent::outdated(std::uint64_t meeting) const {
+bool JobContent::outdated(std::uint64_t host_barrier) const {
     return std::ranges::none_of(cores, &Cores::running) &&
-           std::ranges::all_of(ended, [meeting](const Ended& one) { return one.before <= meeting; });
+           std::ranges::all_of(ended, [host_barrier](const Ended& one) { return one.before <= host_barrier; });
 }
 
 JobRecords::JobRecords() {

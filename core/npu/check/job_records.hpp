@@ -1,8 +1,8 @@
 // What the checkers of all PEs of a job record together, in memory that their processes share: who accessed which
-// symmetric memory, what words of it announce, and which launches run or have ended.
+// symmetric memory, which clocks its words pass on, and which launches run or have ended.
 //
-// A process that ends while it writes here switches the records off for all: nobody waits for it, and nobody reports
-// what the broken records might say.
+// A process that ends while it writes here switches the records off for all processes: the records may be broken, so
+// no finding is reported from them.
 #pragma once
 
 #include <pthread.h>
@@ -19,6 +19,7 @@
 
 #include "core/npu/check/gm_shadow.hpp"
 #include "core/npu/check/shared_arena.hpp"
+#include "npushmem/npu/checked_hooks.hpp"
 
 namespace npushmem::npu::check {
 
@@ -30,9 +31,9 @@ using SharedClock = SharedVector<std::uint32_t>;
 // Raises `clock` to `other`.
 void join(SharedClock& clock, const SharedClock& other);
 
-// A meeting is a barrier of all PEs in which their hosts take part; meetings are numbered.
+// A host barrier is a barrier of all PEs that their host programs enter; host barriers are numbered.
 struct JobContent {
-    // A write of a word that may announce what its writer is ordered behind.
+    // A write of a word, which may pass on the clock of its writer.
     struct Release {
         bool exists = false;
         std::uint64_t value = 0;  // of the word, afterwards
@@ -48,12 +49,12 @@ struct JobContent {
         std::uint32_t first = 0;
         std::uint32_t count = 0;
         bool running = false;
-        std::uint64_t begun = 0;  // the last meeting when the launch began
+        std::uint64_t begun = 0;  // the last host barrier when the launch began
     };
     struct Ended {
         int pe = -1;
         std::uint64_t begun = 0;
-        std::uint64_t before = 0;  // the first meeting that the PE entered after the launch
+        std::uint64_t before = 0;  // the first host barrier that the PE entered after the launch
         bool unrecorded = false;   // Clock::unrecorded
         SharedClock clock;
     };
@@ -70,16 +71,16 @@ struct JobContent {
     SharedVector<Ended> ended;
     SharedVector<Text> texts;
     std::uint32_t next_core = 0;
-    bool kernel_failed = false;  // nobody knows what it left undone
+    bool kernel_failed = false;  // its unfinished actions are unknown
 
     // At least `count` cores for a launch: those that an ended launch of the PE used, or new ones.
     Cores& acquire_cores(int pe, std::uint32_t count);
-    // Null: nobody has used that core.
+    // Null: no launch has used that core.
     [[nodiscard]] Cores* cores_with(std::uint32_t core);
     void add_ended(Ended launch);
-    // Every launch has ended and every PE has entered a meeting since: nothing here can be unordered with an access in
-    // a launch that begins after `meeting`.
-    [[nodiscard]] bool outdated(std::uint64_t meeting) const;
+    // Every launch has ended and every PE has entered a host barrier since: nothing here can be unordered with an
+    // access in a launch that begins after `host_barrier`.
+    [[nodiscard]] bool outdated(std::uint64_t host_barrier) const;
 };
 
 class JobRecords {
@@ -129,5 +130,27 @@ public:
 private:
     JobRecords* records_;
 };
+
+// Connects the checker of a PE with those of the other processes of its job, and with what their host programs do.
+class JobLink {
+public:
+    JobLink() = default;
+    JobLink(const JobLink&) = delete;
+    JobLink& operator=(const JobLink&) = delete;
+    virtual ~JobLink() = default;
+
+    [[nodiscard]] virtual JobRecords& records() const = 0;
+    // The kernels of every PE are recorded.
+    [[nodiscard]] virtual bool complete() const = 0;
+    // The number of the last host barrier that this PE has entered.
+    [[nodiscard]] virtual std::uint64_t host_barrier() const = 0;
+    // Whether a PE's host has called a function, other than a host barrier, that may order something, since it entered
+    // that host barrier or a later one.
+    [[nodiscard]] virtual bool host_called(int pe, std::uint64_t host_barrier) const = 0;
+};
+
+// Hooks like those of checked_hooks(), for a device of a job whose processes share their records. `link` must outlive
+// the device; null: each process checks for itself.
+Result<HooksFactory> job_hooks(const Schedule& schedule, const Fabric& fabric, const JobLink* link);
 
 }  // namespace npushmem::npu::check

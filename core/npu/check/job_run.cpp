@@ -19,7 +19,7 @@ private:
     const std::function<void(Core&)>& kernel_;
 };
 
-// All that runs is in the ring.
+// All launches are in the ring from the beginning.
 class NoWork final : public detail::WorkSource {
 public:
     [[nodiscard]] bool has_work() const override { return false; }
@@ -27,7 +27,7 @@ public:
     [[nodiscard]] bool stopping() const override { return false; }
 };
 
-// Never asked: the scheduler sees to it that somebody can go on.
+// Never called: the scheduler makes sure that a core can continue.
 class NoWaiting final : public WaitPolicy {
 public:
     Code until(const std::function<bool()>& ready, std::chrono::nanoseconds) override {
@@ -53,8 +53,9 @@ JobRun::JobRun(JobParts& parts, const JobLaunch& launch, JobControl& control)
     control.attach(*domain_, watched, std::move(ends));
     for (std::size_t pe = 0; pe < pes_.size(); ++pe) add_pe(parts, launch, static_cast<int>(pe));
     if (!watched) return;
-    watched_ = parts.watchdog->watch(pes_.front().run->timeout(),
-                                     [this](double limit) { return domain_->stuck(pes_.front().job->title(), limit); });
+    watched_ = parts.watchdog->watch(pes_.front().run->timeout(), [this](double limit) {
+        return domain_->calls.describe_stuck(pes_.front().job->title(), limit);
+    });
 }
 
 JobRun::~JobRun() = default;
@@ -114,12 +115,12 @@ std::string JobRun::describe(const CoreContext& core) const {
 }
 
 std::string JobRun::describe_word(const void* address, std::uint64_t value) const {
-    const Access writer = domain_->memory().writer_of(number_of(address));
-    const FindingSide last = domain_->side_of(writer);
+    const Access writer = domain_->memory.writer_of(number_of(address));
+    const FindingSide last = domain_->findings.side_of(writer);
     const std::string written = writer.exists() ? fmt::format("last written by PE {} core {} with {} at {}", last.pe,
                                                               last.core, last.what, text_of(last.where))
                                                 : std::string("never written in this launch");
-    return fmt::format("{}, which is {}, {}", domain_->names().name_of(number_of(address)), value, written);
+    return fmt::format("{}, which is {}, {}", domain_->names.name_of(number_of(address)), value, written);
 }
 
 void JobRun::deadlock() {
@@ -158,8 +159,8 @@ void JobRun::fail_all(const std::string& why) {
     const CoreContext* first = first_waiting();
     const bool awaits = first->status == CoreStatus::awaiting_word;
     const void* word = awaits ? first->condition.word : first->polled;
-    const Access writer = word != nullptr ? domain_->memory().writer_of(number_of(word)) : Access{};
-    domain_->report(
+    const Access writer = word != nullptr ? domain_->memory.writer_of(number_of(word)) : Access{};
+    domain_->findings.report(
         Hazard::deadlock,
         {first->core->my_pe(), first->core->index(), Pipe::scalar, awaits ? "the wait" : "the loop", first->where},
         writer, "", graph);

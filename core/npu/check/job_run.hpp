@@ -40,8 +40,8 @@ public:
 
     // Until every core has ended.
     void run();
-    [[nodiscard]] const std::vector<Finding>& findings() const { return domain_->findings(); }
-    [[nodiscard]] Domain::Traffic traffic() const { return domain_->traffic(); }
+    [[nodiscard]] const std::vector<Finding>& findings() const { return domain_->findings.all(); }
+    [[nodiscard]] Domain::Traffic traffic() const { return domain_->traffic; }
     // The first launch that failed.
     [[nodiscard]] Status status() const;
 

@@ -17,62 +17,165 @@ void join(Clock& clock, const JobContent::Release& release) {
 
 }  // namespace
 
-template <class Use>
-void PeerChecks::with_content(Use&& use) {
-    JobRecords& records = link_.records();
-    const JobLock held(records);
-    if (records.off()) return;
-    try {
-        use(records.content());
-    } catch (const std::bad_alloc&) {
-        records.switch_off();
-    }
+RecordsView::Address RecordsView::place_of(Address address) const {
+    const int pe = address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
+    if (pe < 0) return 0;
+    return (static_cast<Address>(pe) + 1) << offset_bits | (address - window_.base_of(pe));
+}
+
+RecordsView::Address RecordsView::address_of(Address place) const {
+    const Address offset = place & ((Address{1} << offset_bits) - 1);
+    return window_.base_of(static_cast<int>(place >> offset_bits) - 1) + offset;
+}
+
+bool RecordsView::any_host_called() const {
+    for (int pe = 0; pe < fabric_.n_pes(); ++pe)
+        if (link_.host_called(pe, host_barrier_)) return true;
+    return false;
+}
+
+bool RecordsView::is_symmetric(Address address) const {
+    return fabric_.remote(reinterpret_cast<const void*>(address), window_.my_pe) != nullptr;
+}
+
+PeerMemory::Report PeerMemory::filter(const Clock& clock, const Report& report) const {
+    return [this, &clock, &report](Hazard hazard, const Access& other, Address at, const char* detail) {
+        JobContent& content = view_.records().content();
+        const JobContent::Cores* const owner = content.cores_with(other.core());
+        if (owner == nullptr || owner->pe == view_.my_pe() || content.kernel_failed) return;
+        if (!clock.unrecorded() && view_.link().complete()) report(hazard, other, view_.address_of(at), detail);
+    };
+}
+
+void PeerMemory::record_last(const Access& access) {
+    std::uint32_t& last = last_[access.agent];
+    last = std::max(last, access.sequence);
+}
+
+void PeerMemory::copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    record_last(access);
+    view_.with_content([&](JobContent& content) {
+        content.memory.copy_read(place, place + (end - begin), access, clock, filter(clock, report));
+    });
+}
+
+void PeerMemory::copy_write(Address begin, Address end, const Access& access, const Clock& clock,
+                            const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    record_last(access);
+    view_.with_content([&](JobContent& content) {
+        content.memory.copy_write(place, place + (end - begin), access, clock, filter(clock, report));
+    });
+}
+
+void PeerMemory::landed(Address begin, Address end, const Access& access, Stamp stamp) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    view_.with_content(
+        [&](JobContent& content) { content.memory.landed(place, place + (end - begin), access, stamp); });
+}
+
+void PeerMemory::store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    record_last(access);
+    view_.with_content([&](JobContent& content) {
+        content.memory.store(place, place + (end - begin), access, clock, filter(clock, report));
+    });
+}
+
+void PeerMemory::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
+                      const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    view_.with_content([&](JobContent& content) {
+        content.memory.load(place, place + (end - begin), core, clock, filled, filter(clock, report));
+    });
+}
+
+void PeerMemory::write_back(Address begin, std::uint64_t dirty, const Access& flush, const Clock& clock, Stamp filled,
+                            Stamp stamp, const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    record_last(flush);
+    view_.with_content([&](JobContent& content) {
+        content.memory.write_back(place, dirty, flush, filled, stamp, filter(clock, report));
+    });
+}
+
+void PeerMemory::signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
+                        const Report& report) {
+    const Address place = view_.place_of(begin);
+    if (place == 0) return;
+    record_last(access);
+    view_.with_content([&](JobContent& content) {
+        content.memory.signal(place, place + (end - begin), access, clock, exclusive, filter(clock, report));
+    });
+}
+
+UnorderedWrite PeerMemory::unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
+                                             const Clock& clock) const {
+    UnorderedWrite found;
+    const Address place = view_.place_of(address);
+    if (place == 0) return found;
+    view_.with_content([&](JobContent& content) {
+        const UnorderedWrite any = content.memory.unordered_in_line(place, bytes, core, clock);
+        if (!any.write.exists()) return;
+        filter(clock, [&](Hazard, const Access& write, Address at, const char*) {
+            found = {write, at};
+        })(Hazard::none, any.write, any.at, "");
+    });
+    return found;
+}
+
+void PeerMemory::join_accesses(Clock& clock) const {
+    for (const auto& [agent, sequence] : last_) clock.raise(agent, sequence);
 }
 
 PeerChecks::PeerChecks(const JobLink& link, const Fabric& fabric)
-    : link_(link),
-      fabric_(fabric),
-      window_(fabric.window()),
-      meeting_(link.meeting()),
-      beginning_(window_.my_pe),
-      end_(window_.my_pe) {}
+    : view_(link, fabric), memory_(view_), beginning_(view_.my_pe()), end_(view_.my_pe()) {}
 
 std::unique_ptr<PeerChecks> PeerChecks::begin(const JobLink* link, const Fabric& fabric, int cores) {
     if (link == nullptr || !link->complete() || link->records().off()) return nullptr;
     std::unique_ptr<PeerChecks> made(new PeerChecks(*link, fabric));
-    made->with_content([&](JobContent&) { made->take_part(static_cast<std::uint32_t>(cores)); });
+    made->view_.with_content([&](JobContent&) { made->register_cores(static_cast<std::uint32_t>(cores)); });
     return made->cores_ != 0 ? std::move(made) : nullptr;
 }
 
-void PeerChecks::take_part(std::uint32_t cores) {
-    JobRecords& records = link_.records();
-    if (records.content().outdated(meeting_)) records.clear();
+void PeerChecks::register_cores(std::uint32_t cores) {
+    JobRecords& records = view_.records();
+    if (records.content().outdated(view_.host_barrier())) records.clear();
     JobContent& content = records.content();
     order_beginning(content);
-    JobContent::Cores& taken = content.acquire_cores(window_.my_pe, cores);
+    JobContent::Cores& taken = content.acquire_cores(view_.my_pe(), cores);
     taken.running = true;
-    taken.begun = meeting_;
+    taken.begun = view_.host_barrier();
     first_core_ = taken.first;
     cores_ = cores;
 }
 
-// A meeting orders the kernels that ended before it. What a host has learned of a kernel that runs on is unknown.
+// A host barrier orders the kernels that ended before it. What a host has learned of a kernel that still runs is
+// unknown.
 void PeerChecks::order_beginning(const JobContent& content) {
-    const int me = window_.my_pe;
+    const int me = view_.my_pe();
+    const std::uint64_t last = view_.host_barrier();
     for (const JobContent::Ended& ended : content.ended) {
-        if (ended.pe == me || ended.before <= meeting_) beginning_.join(ended.clock);
-        if (ended.pe == me && ended.before > meeting_ && ended.unrecorded) beginning_.set_unrecorded();
-        if (ended.pe != me && ended.before > meeting_ && ended.begun < meeting_) beginning_.set_unrecorded();
+        if (ended.pe == me || ended.before <= last) beginning_.join(ended.clock);
+        if (ended.pe == me && ended.before > last && ended.unrecorded) beginning_.set_unrecorded();
+        if (ended.pe != me && ended.before > last && ended.begun < last) beginning_.set_unrecorded();
     }
     for (const JobContent::Cores& others : content.cores)
-        if (others.running && others.pe != me && others.begun < meeting_) beginning_.set_unrecorded();
-    if (link_.host_called(me, meeting_)) beginning_.set_unrecorded();
+        if (others.running && others.pe != me && others.begun < last) beginning_.set_unrecorded();
+    if (view_.link().host_called(me, last)) beginning_.set_unrecorded();
 }
 
 std::uint32_t PeerChecks::new_agent() {
     auto& [next, left] = spare_agents_;
     if (left == 0) {
-        with_content([&](JobContent& content) { next = content.next_core++ * agents_per_core; });
+        view_.with_content([&](JobContent& content) { next = content.next_core++ * agents_per_core; });
         left = agents_per_core;
     }
     --left;
@@ -82,7 +185,7 @@ std::uint32_t PeerChecks::new_agent() {
 std::uint32_t PeerChecks::number_of_text(const char* name, const SourceLocation& where) {
     const auto [known, fresh] = texts_.try_emplace({name, where.file_name(), where.line(), where.column()}, 0);
     if (!fresh) return known->second;
-    with_content([&](JobContent& content) {
+    view_.with_content([&](JobContent& content) {
         const std::string place = npu::text_of(where);
         content.texts.push_back({SharedText(name), SharedText(place.begin(), place.end())});
         known->second = static_cast<std::uint32_t>(content.texts.size());
@@ -92,7 +195,7 @@ std::uint32_t PeerChecks::number_of_text(const char* name, const SourceLocation&
 
 FindingSide PeerChecks::side_of(const Access& access) {
     FindingSide side;
-    with_content([&](JobContent& content) {
+    view_.with_content([&](JobContent& content) {
         const JobContent::Cores* const cores = content.cores_with(access.core());
         if (cores == nullptr || access.text == 0) return;
         const JobContent::Text& text = content.texts[access.text - 1];
@@ -105,113 +208,10 @@ FindingSide PeerChecks::side_of(const Access& access) {
     return side;
 }
 
-PeerChecks::Address PeerChecks::in_job(Address address) const {
-    const int pe = address - window_.base < window_.bytes ? window_.my_pe : window_.pe_of(address);
-    if (pe < 0) return 0;
-    return (static_cast<Address>(pe) + 1) << offset_bits | (address - window_.base_of(pe));
-}
-
-PeerChecks::Address PeerChecks::in_process(Address place) const {
-    const Address offset = place & ((Address{1} << offset_bits) - 1);
-    return window_.base_of(static_cast<int>(place >> offset_bits) - 1) + offset;
-}
-
-PeerChecks::Report PeerChecks::filter(const Clock& clock, const Report& report) const {
-    return [this, &clock, &report](Hazard hazard, const Access& other, Address at, const char* detail) {
-        JobContent& content = link_.records().content();
-        const JobContent::Cores* const owner = content.cores_with(other.core());
-        if (owner == nullptr || owner->pe == window_.my_pe || content.kernel_failed) return;
-        if (!clock.unrecorded() && link_.complete()) report(hazard, other, in_process(at), detail);
-    };
-}
-
-void PeerChecks::note(const Access& access) {
-    std::uint32_t& last = last_[access.agent];
-    last = std::max(last, access.sequence);
-}
-
-void PeerChecks::copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    note(access);
-    with_content([&](JobContent& content) {
-        content.memory.copy_read(place, place + (end - begin), access, clock, filter(clock, report));
-    });
-}
-
-void PeerChecks::copy_write(Address begin, Address end, const Access& access, const Clock& clock,
-                            const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    note(access);
-    with_content([&](JobContent& content) {
-        content.memory.copy_write(place, place + (end - begin), access, clock, filter(clock, report));
-    });
-}
-
-void PeerChecks::landed(Address begin, Address end, const Access& access, Stamp stamp) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    with_content([&](JobContent& content) { content.memory.landed(place, place + (end - begin), access, stamp); });
-}
-
-void PeerChecks::store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    note(access);
-    with_content([&](JobContent& content) {
-        content.memory.store(place, place + (end - begin), access, clock, filter(clock, report));
-    });
-}
-
-void PeerChecks::load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled,
-                      const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    with_content([&](JobContent& content) {
-        content.memory.load(place, place + (end - begin), core, clock, filled, filter(clock, report));
-    });
-}
-
-void PeerChecks::write_back(Address begin, std::uint64_t dirty, const Access& flush, const Clock& clock, Stamp filled,
-                            Stamp stamp, const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    note(flush);
-    with_content([&](JobContent& content) {
-        content.memory.write_back(place, dirty, flush, filled, stamp, filter(clock, report));
-    });
-}
-
-void PeerChecks::signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
-                        const Report& report) {
-    const Address place = in_job(begin);
-    if (place == 0) return;
-    note(access);
-    with_content([&](JobContent& content) {
-        content.memory.signal(place, place + (end - begin), access, clock, exclusive, filter(clock, report));
-    });
-}
-
-UnorderedWrite PeerChecks::unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
-                                             const Clock& clock) {
-    UnorderedWrite found;
-    const Address place = in_job(address);
-    if (place == 0) return found;
-    with_content([&](JobContent& content) {
-        const UnorderedWrite any = content.memory.unordered_in_line(place, bytes, core, clock);
-        if (!any.write.exists()) return;
-        filter(clock, [&](Hazard, const Access& write, Address at, const char*) {
-            found = {write, at};
-        })(Hazard::none, any.write, any.at, "");
-    });
-    return found;
-}
-
 void PeerChecks::release(Address word, const Clock& clock, bool add, std::uint64_t before, std::uint64_t after) {
-    const Address place = in_job(word);
+    const Address place = view_.place_of(word);
     if (place == 0) return;
-    with_content([&](JobContent& content) {
+    view_.with_content([&](JobContent& content) {
         JobContent::Word& releases = content.words[place];
         if (!releases[0].exists) {
             releases[0].exists = true;
@@ -228,13 +228,13 @@ void PeerChecks::release(Address word, const Clock& clock, bool add, std::uint64
 }
 
 void PeerChecks::acquire(Address word, std::optional<std::uint64_t> seen, bool waited, Clock& clock) {
-    const Address place = in_job(word);
+    const Address place = view_.place_of(word);
     if (place == 0) {
-        if (waited || symmetric(word)) clock.set_unrecorded();
+        if (waited || view_.is_symmetric(word)) clock.set_unrecorded();
         return;
     }
-    if (any_host_called()) clock.set_unrecorded();
-    with_content([&](JobContent& content) {
+    if (view_.any_host_called()) clock.set_unrecorded();
+    view_.with_content([&](JobContent& content) {
         const auto found = content.words.find(place);
         if (found == content.words.end()) return;
         const auto saw = [&](const JobContent::Release& one) { return one.exists && one.value == seen; };
@@ -245,25 +245,15 @@ void PeerChecks::acquire(Address word, std::optional<std::uint64_t> seen, bool w
     });
 }
 
-bool PeerChecks::any_host_called() const {
-    for (int pe = 0; pe < fabric_.n_pes(); ++pe)
-        if (link_.host_called(pe, meeting_)) return true;
-    return false;
-}
-
-bool PeerChecks::symmetric(Address address) const {
-    return fabric_.remote(reinterpret_cast<const void*>(address), window_.my_pe) != nullptr;
-}
-
 void PeerChecks::core_ended(const Clock& clock) { end_.join(clock); }
 
 void PeerChecks::launch_ended(bool all_cores) {
-    for (const auto& [agent, sequence] : last_) end_.raise(agent, sequence);
-    with_content([&](JobContent& content) {
+    memory_.join_accesses(end_);
+    view_.with_content([&](JobContent& content) {
         JobContent::Cores* const own = content.cores_with(first_core_);
         own->running = false;
         content.kernel_failed = content.kernel_failed || !all_cores;
-        content.add_ended({window_.my_pe, own->begun, link_.meeting() + 1, end_.unrecorded(),
+        content.add_ended({view_.my_pe(), own->begun, view_.link().host_barrier() + 1, end_.unrecorded(),
                            SharedClock(end_.values().begin(), end_.values().end())});
     });
 }

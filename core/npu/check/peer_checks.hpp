@@ -2,8 +2,8 @@
 // them there.
 //
 // An access is ordered behind another PE's only by what is recorded: words that kernels release and acquire, the order
-// of a PE's own launches, and meetings of all hosts. Where a host program may have ordered something in another way,
-// the launch counts as ordered behind everything, and what it finds of other PEs is not reported.
+// of a PE's own launches, and host barriers. Where a host program may have ordered something in another way, the launch
+// counts as ordered behind everything, and no findings against other PEs are reported.
 #pragma once
 
 #include <array>
@@ -11,37 +11,67 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 
-#include "core/npu/check/job_link.hpp"
+#include "core/npu/check/gm_shadow.hpp"
+#include "core/npu/check/job_records.hpp"
 #include "npushmem/npu/fabric.hpp"
 
 namespace npushmem::npu::check {
 
-class PeerChecks {
+// The job's records as a launch of one PE uses them. Translates between addresses of this process and places in the
+// job, which are the same for all processes.
+class RecordsView {
 public:
     using Address = std::uintptr_t;
-    using Report = std::function<void(Hazard hazard, const Access& other, Address at, const char* detail)>;
 
-    // Null: the records of this job are not kept, or not complete.
-    static std::unique_ptr<PeerChecks> begin(const JobLink* link, const Fabric& fabric, int cores);
-    PeerChecks(const PeerChecks&) = delete;
-    PeerChecks& operator=(const PeerChecks&) = delete;
+    RecordsView(const JobLink& link, const Fabric& fabric)
+        : link_(link), fabric_(fabric), window_(fabric.window()), host_barrier_(link.host_barrier()) {}
 
-    [[nodiscard]] std::uint32_t first_core() const { return first_core_; }
-    // What the launch is ordered behind from its beginning.
-    [[nodiscard]] const Clock& beginning() const { return beginning_; }
-    // An agent for something else than a pipe.
-    [[nodiscard]] std::uint32_t new_agent();
-    [[nodiscard]] std::uint32_t number_of_text(const char* name, const SourceLocation& where);
-    // Of an access of another process.
-    [[nodiscard]] FindingSide side_of(const Access& access);
-    [[nodiscard]] JobLock lock() { return JobLock(link_.records()); }
+    [[nodiscard]] const JobLink& link() const { return link_; }
+    [[nodiscard]] JobRecords& records() const { return link_.records(); }
+    [[nodiscard]] int my_pe() const { return window_.my_pe; }
+    // The last host barrier when the launch began.
+    [[nodiscard]] std::uint64_t host_barrier() const { return host_barrier_; }
 
-    // As GmShadow has them.
+    // Runs `use(content)` under the lock while the records are not off.
+    template <class Use>
+    void with_content(Use&& use) const {
+        const JobLock held(records());
+        if (records().off()) return;
+        try {
+            use(records().content());
+        } catch (const std::bad_alloc&) {
+            records().switch_off();
+        }
+    }
+    // 0: the address is not in memory that is recorded.
+    [[nodiscard]] Address place_of(Address address) const;
+    [[nodiscard]] Address address_of(Address place) const;
+    [[nodiscard]] bool is_symmetric(Address address) const;
+    // Whether the host program of any PE may have ordered something since the launch began.
+    [[nodiscard]] bool any_host_called() const;
+
+private:
+    const JobLink& link_;
+    const Fabric& fabric_;
+    Window window_;
+    std::uint64_t host_barrier_;
+};
+
+// The accesses of the launch's cores to symmetric memory, in the job's records. The functions do what those of GmShadow
+// do, and report findings against other PEs only.
+class PeerMemory {
+public:
+    using Address = std::uintptr_t;
+    using Report = GmShadow::Report;
+
+    explicit PeerMemory(const RecordsView& view) : view_(view) {}
+
     void copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report);
     void copy_write(Address begin, Address end, const Access& access, const Clock& clock, const Report& report);
     void landed(Address begin, Address end, const Access& access, Stamp stamp);
@@ -52,48 +82,133 @@ public:
     void signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
                 const Report& report);
     [[nodiscard]] UnorderedWrite unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
-                                                   const Clock& clock);
-    [[nodiscard]] Stamp version() const { return link_.records().version(); }
-    Stamp next_version() { return link_.records().next_version(); }
+                                                   const Clock& clock) const;
 
-    // A write gives the word this value; it had `before`. `add`: what was announced by it before still is.
+    // Raises `clock` to the last access of each agent.
+    void join_accesses(Clock& clock) const;
+
+private:
+    // Passes on the findings that concern other PEs.
+    [[nodiscard]] Report filter(const Clock& clock, const Report& report) const;
+    void record_last(const Access& access);
+
+    const RecordsView& view_;
+    std::map<std::uint32_t, std::uint32_t> last_;  // accesses, by agent
+};
+
+// The part of one launch in the job's records: its cores, the order of its beginning and end, the texts of its
+// accesses, and the words that it releases and acquires.
+class PeerChecks {
+public:
+    using Address = std::uintptr_t;
+
+    // Null: the records of this job are not kept, or not complete.
+    static std::unique_ptr<PeerChecks> begin(const JobLink* link, const Fabric& fabric, int cores);
+    PeerChecks(const PeerChecks&) = delete;
+    PeerChecks& operator=(const PeerChecks&) = delete;
+
+    [[nodiscard]] PeerMemory& memory() { return memory_; }
+    [[nodiscard]] std::uint32_t first_core() const { return first_core_; }
+    // The clock of the launch at its beginning.
+    [[nodiscard]] const Clock& beginning() const { return beginning_; }
+    // An agent that is not a pipe.
+    [[nodiscard]] std::uint32_t new_agent();
+    [[nodiscard]] std::uint32_t number_of_text(const char* name, const SourceLocation& where);
+    // For an access of another process.
+    [[nodiscard]] FindingSide side_of(const Access& access);
+    // While it is held, no PE sees a change of the memory without its record.
+    [[nodiscard]] JobLock lock() const { return JobLock(view_.records()); }
+    // Counts the changes of the memory of all PEs.
+    [[nodiscard]] Stamp version() const { return view_.records().version(); }
+    Stamp next_version() { return view_.records().next_version(); }
+
+    // A write changes the word from `before` to `after`. `add`: the clocks of earlier releases remain in force.
     void release(Address word, const Clock& clock, bool add, std::uint64_t before, std::uint64_t after);
-    // Somebody saw this value there. `waited`: by a wait or an atomic, of a word that others write.
+    // A core saw the value `seen`. `waited`: by a wait or an atomic, in a word that others write.
     void acquire(Address word, std::optional<std::uint64_t> seen, bool waited, Clock& clock);
 
     void core_ended(const Clock& clock);
-    // After the last core. Of a core that did not end its kernel nobody knows what it did.
+    // After the last core. `all_cores`: every core has ended its kernel; otherwise its effects are unknown.
     void launch_ended(bool all_cores);
 
 private:
     PeerChecks(const JobLink& link, const Fabric& fabric);
 
-    // Runs `use(content)` under the lock while the records are not off.
-    template <class Use>
-    void with_content(Use&& use);
-    void take_part(std::uint32_t cores);
+    void register_cores(std::uint32_t cores);
     void order_beginning(const JobContent& content);
-    // The place in the job: the same for all processes. 0: not in memory that is recorded.
-    [[nodiscard]] Address in_job(Address address) const;
-    [[nodiscard]] Address in_process(Address place) const;
-    // Passes on what concerns other PEs.
-    [[nodiscard]] Report filter(const Clock& clock, const Report& report) const;
-    [[nodiscard]] bool any_host_called() const;
-    [[nodiscard]] bool symmetric(Address address) const;
-    void note(const Access& access);
 
-    const JobLink& link_;
-    const Fabric& fabric_;
-    Window window_;
-    std::uint64_t meeting_;
+    const RecordsView view_;
+    PeerMemory memory_;
     std::uint32_t first_core_ = 0;
     std::uint32_t cores_ = 0;
     Clock beginning_;
     Clock end_;
-    std::map<std::uint32_t, std::uint32_t> last_;  // accesses, by agent
     std::array<std::uint32_t, 2> spare_agents_{};  // the first, and how many
     std::map<std::tuple<const char*, const char*, std::uint32_t, std::uint32_t>, std::uint32_t> texts_;
     std::set<std::string> names_;  // of operations of other processes
+};
+
+// The lock of the records. `peers`: null where other PEs are not checked.
+inline std::optional<JobLock> lock_records(const PeerChecks* peers) {
+    return peers != nullptr ? std::optional<JobLock>(peers->lock()) : std::nullopt;
+}
+
+// Global memory as one process checks it: the accesses of its own cores and, in a job whose processes share records,
+// those of other PEs. The functions are those of GmShadow.
+class GlobalMemory {
+public:
+    using Address = GmShadow::Address;
+    using Report = GmShadow::Report;
+
+    // Null: other PEs are not checked.
+    explicit GlobalMemory(PeerMemory* peers) : peers_(peers) {}
+
+    void copy_read(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+        own_.copy_read(begin, end, access, clock, report);
+        if (peers_ != nullptr) peers_->copy_read(begin, end, access, clock, report);
+    }
+    void copy_write(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+        own_.copy_write(begin, end, access, clock, report);
+        if (peers_ != nullptr) peers_->copy_write(begin, end, access, clock, report);
+    }
+    void landed(Address begin, Address end, const Access& access, Stamp stamp) {
+        own_.landed(begin, end, access, stamp);
+        if (peers_ != nullptr) peers_->landed(begin, end, access, stamp);
+    }
+    void store(Address begin, Address end, const Access& access, const Clock& clock, const Report& report) {
+        own_.store(begin, end, access, clock, report);
+        if (peers_ != nullptr) peers_->store(begin, end, access, clock, report);
+    }
+    void load(Address begin, Address end, std::uint32_t core, const Clock& clock, Stamp filled, const Report& report) {
+        own_.load(begin, end, core, clock, filled, report);
+        if (peers_ != nullptr) peers_->load(begin, end, core, clock, filled, report);
+    }
+    void write_back(Address begin, std::uint64_t dirty, const Access& flush, const Clock& clock, Stamp filled,
+                    Stamp stamp, const Report& report) {
+        own_.write_back(begin, dirty, flush, filled, stamp, report);
+        if (peers_ != nullptr) peers_->write_back(begin, dirty, flush, clock, filled, stamp, report);
+    }
+    void signal(Address begin, Address end, const Access& access, const Clock& clock, bool exclusive,
+                const Report& report) {
+        own_.signal(begin, end, access, clock, exclusive, report);
+        if (peers_ != nullptr) peers_->signal(begin, end, access, clock, exclusive, report);
+    }
+    [[nodiscard]] UnorderedWrite unordered_in_line(Address address, std::size_t bytes, std::uint32_t core,
+                                                   const Clock& clock) const {
+        const UnorderedWrite own = own_.unordered_in_line(address, bytes, core, clock);
+        return own.write.exists() || peers_ == nullptr ? own : peers_->unordered_in_line(address, bytes, core, clock);
+    }
+
+    // These know the own cores only.
+    [[nodiscard]] Access last_store(Address line, std::uint32_t core) const { return own_.last_store(line, core); }
+    [[nodiscard]] bool written_since(Address begin, Address end, Stamp stamp) const {
+        return own_.written_since(begin, end, stamp);
+    }
+    [[nodiscard]] Access writer_of(Address address) const { return own_.writer_of(address); }
+
+private:
+    GmShadow own_;
+    PeerMemory* peers_;
 };
 
 }  // namespace npushmem::npu::check

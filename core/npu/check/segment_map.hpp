@@ -34,12 +34,12 @@ public:
     }
 
     // The same for what is known only, and without splitting: parts are clipped to the range.
-    template <class Look>
-    void visit(Address begin, Address end, Look&& look) const {
+    template <class Use>
+    void visit(Address begin, Address end, Use&& use) const {
         auto found = segments_.upper_bound(begin);
         if (found != segments_.begin() && std::prev(found)->second.end > begin) --found;
         for (; found != segments_.end() && found->first < end; ++found) {
-            look(std::max(begin, found->first), std::min(end, found->second.end), found->second.value);
+            use(std::max(begin, found->first), std::min(end, found->second.end), found->second.value);
         }
     }
 
@@ -64,7 +64,7 @@ private:
         T value;
     };
 
-    // The value of the segment that is this range: most accesses come again to the same places. Null: there is none.
+    // The value of the segment that is this range: most accesses repeat earlier ranges. Null: there is none.
     T* exactly(Address begin, Address end) {
         const auto found = segments_.find(begin);
         return found != segments_.end() && found->second.end == end ? &found->second.value : nullptr;

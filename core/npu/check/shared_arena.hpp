@@ -2,7 +2,9 @@
 // objects in it may hold pointers.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -41,6 +43,34 @@ private:
     std::byte* unused_ = nullptr;
     std::array<Free*, sizes> free_{};
 };
+
+inline std::size_t SharedArena::class_of(std::size_t bytes) {
+    return static_cast<std::size_t>(std::bit_width(std::max(bytes, smallest) - 1) - 4);
+}
+
+inline void* SharedArena::allocate(std::size_t bytes) {
+    const std::size_t size = class_of(bytes);
+    if (size >= sizes) throw std::bad_alloc();
+    if (Free* const block = free_[size]; block != nullptr) {
+        free_[size] = block->next;
+        return block;
+    }
+    const std::size_t whole = smallest << size;
+    if (whole > static_cast<std::size_t>(end_ - unused_)) throw std::bad_alloc();
+    unused_ += whole;
+    return unused_ - whole;
+}
+
+inline void SharedArena::release(void* block, std::size_t bytes) {
+    Free*& first = free_[class_of(bytes)];
+    first = new (block) Free{first};
+}
+
+inline void SharedArena::reset() {
+    constexpr std::size_t begin = (sizeof(SharedArena) + 63) / 64 * 64;
+    unused_ = reinterpret_cast<std::byte*>(this) + begin;
+    free_.fill(nullptr);
+}
 
 // The arena at shared_arena_address.
 inline SharedArena& shared_arena() { return *reinterpret_cast<SharedArena*>(shared_arena_address); }

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <iterator>
 
+#include "core/npu/source_line.hpp"
+
 namespace npushmem::npu::check {
 namespace {
 
@@ -13,6 +15,18 @@ namespace {
 std::chrono::nanoseconds grace(std::chrono::nanoseconds limit) { return limit / 4 + std::chrono::seconds(1); }
 
 }  // namespace
+
+std::string CallTrace::describe_stuck(const std::string& title, double limit) const {
+    const CorePlace* last = running_.load(std::memory_order_relaxed);
+    const std::string call = last == nullptr
+                                 ? "no core has made any"
+                                 : fmt::format("PE {} core {} made the last one, at {}", last->pe, last->core,
+                                               text_of(last->at.load(std::memory_order_relaxed)));
+    return fmt::format(
+        "{} has not ended within its deadline of {} s, and it cannot be ended because it makes no call into "
+        "the kernel language; {}",
+        title, limit, call);
+}
 
 Watchdog::~Watchdog() {
     {

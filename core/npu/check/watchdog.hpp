@@ -1,9 +1,10 @@
-// Reports launches that run far beyond their deadline. A kernel that makes no calls cannot be ended, because its core
-// never returns to the scheduler; a thread of its own says at least which launch it is.
+// Reports launches that run far beyond their deadline, with the last call that a core made.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -12,9 +13,39 @@
 #include <thread>
 
 #include "npushmem/npu/core_state.hpp"
+#include "npushmem/npu/source_location.hpp"
 
 namespace npushmem::npu::check {
 
+// Where a core made its last call.
+struct CorePlace {
+    CorePlace(int its_pe, int its_core) : pe(its_pe), core(its_core) {}
+
+    int pe;
+    int core;
+    // Relaxed: the watchdog's thread reads it (CallTrace::describe_stuck) while the core's thread writes it.
+    std::atomic<SourceLocation> at{SourceLocation{}};
+};
+
+// The last call of every core of a launch, and of the core that runs.
+class CallTrace {
+public:
+    CorePlace& add(int pe, int core) { return places_.emplace_back(pe, core); }
+    // A core has made a call. Relaxed: pairs with the load in describe_stuck(), which needs no order.
+    void enter(CorePlace& place, const SourceLocation& where) {
+        place.at.store(where, std::memory_order_relaxed);
+        running_.store(&place, std::memory_order_relaxed);
+    }
+    // For the watchdog's thread: a launch with this title is beyond its deadline, in seconds, and cannot be ended.
+    [[nodiscard]] std::string describe_stuck(const std::string& title, double limit) const;
+
+private:
+    std::deque<CorePlace> places_;
+    std::atomic<const CorePlace*> running_{nullptr};
+};
+
+// A kernel that makes no calls cannot be ended, because its core never returns to the scheduler. A thread of its own
+// reports that launch.
 class Watchdog {
 public:
     // `print` takes the report; empty: standard error.

@@ -42,6 +42,8 @@ concept Scalar = std::is_trivially_copyable_v<T> &&
 template <class T>
 concept AtomicInteger = std::integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
+// One class, although it has many functions: it is the kernel language, and a kernel reaches every operation through
+// the one object that it is given. The functions keep no state in common but the core that they run on.
 class NPUSHMEM_NPU_EXPORT Core {
 public:
     using Where = SourceLocation;

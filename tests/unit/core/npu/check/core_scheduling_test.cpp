@@ -1,4 +1,4 @@
-#include "core/npu/check/wait_loop.hpp"
+#include "core/npu/check/core_scheduling.hpp"
 
 #include <gtest/gtest.h>
 

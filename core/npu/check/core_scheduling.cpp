@@ -1,0 +1,128 @@
+#include "core/npu/check/core_scheduling.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace npushmem::npu::check {
+namespace {
+
+// A core that has made so many calls without a wait lets others run: it may poll for their work.
+constexpr std::uint64_t calls_per_turn = 4096;
+// After so many such turns, deferred commands and signals happen, too.
+constexpr std::uint64_t turns_per_release = 16;
+// Stands for the unknown memory that a yield waits for.
+constexpr std::uintptr_t yielded = 1;
+
+constexpr std::size_t max_probes = 8;
+
+// Multiplicative hashing: the upper bits depend on all bits of the key.
+std::size_t slot_of(std::uintptr_t what) { return static_cast<std::size_t>(what * 0x9e3779b97f4a7c15U >> 32); }
+
+}  // namespace
+
+bool WaitLoop::read(std::uintptr_t what, std::uint64_t value, std::uint64_t version) {
+    Entry& entry = entry_of(what);
+    const bool known = entry.epoch == epoch_;
+    const bool same = known && entry.value == value;
+    const bool repeated = same && entry.version == version;
+    entry = {what, value, version, epoch_};
+    if (!same) repeats_ = 0;
+    if (repeated && repeats_ < std::numeric_limits<int>::max()) ++repeats_;
+    return repeated && recognised();
+}
+
+void WaitLoop::changed() {
+    ++epoch_;
+    repeats_ = 0;
+}
+
+WaitLoop::Entry* WaitLoop::probe(std::uintptr_t what) {
+    if (entries_.empty()) return nullptr;
+    const std::size_t begin = slot_of(what);
+    for (std::size_t i = 0; i < max_probes; ++i) {
+        Entry& entry = entries_[(begin + i) % entries_.size()];
+        if (entry.epoch != epoch_ || entry.what == what) return &entry;
+    }
+    return nullptr;
+}
+
+WaitLoop::Entry& WaitLoop::entry_of(std::uintptr_t what) {
+    Entry* found = probe(what);
+    while (found == nullptr) {
+        grow();
+        found = probe(what);
+    }
+    return *found;
+}
+
+void WaitLoop::grow() {
+    if (entries_.size() == max_size) return changed();
+    std::vector<Entry> old(entries_.empty() ? first_size : entries_.size() * 4);
+    old.swap(entries_);
+    for (const Entry& entry : old) {
+        if (entry.epoch != epoch_) continue;
+        if (Entry* place = probe(entry.what); place != nullptr) *place = entry;
+    }
+}
+
+void CoreScheduling::enter(const SourceLocation& where) {
+    domain_.calls.enter(place_, where);
+    if (++calls_ >= calls_per_turn) preempt(where);
+}
+
+void CoreScheduling::switch_core(const SourceLocation& where) {
+    calls_ = 0;
+    context_->runner->reschedule(*context_, where);
+}
+
+void CoreScheduling::preempt(const SourceLocation& where) {
+    calls_ = 0;
+    run_deferred();
+    if (++turns_ % turns_per_release == 0) {
+        queues_.run_all();
+        domain_.signals.deliver_from(core_.number);
+        static_cast<void>(domain_.progress());
+    }
+    domain_.control.long_turn();
+    context_->runner->preempt(*context_, where);
+}
+
+// In a wait loop the first round has offered this place already.
+void CoreScheduling::schedule_point() {
+    if (!loop_.repeats() && domain_.control.switch_core()) switch_core(last_call());
+}
+
+void CoreScheduling::run_deferred() {
+    if (!domain_.control.run_deferred_before_wait()) return;
+    queues_.run_all();
+    domain_.signals.deliver_from(core_.number);
+}
+
+bool CoreScheduling::repeats(std::uintptr_t what, const Read& read) {
+    last_read_ = read;
+    return loop_.read(what, read.value, domain_.version.changes());
+}
+
+void CoreScheduling::observe(std::uintptr_t what, const Read& read) {
+    if (repeats(what, read)) wait_for_change(last_read_);
+}
+
+void CoreScheduling::wait_for_change(const Read& read) {
+    run_deferred();
+    if (loop_.just_recognised()) polling_ = {};
+    calls_ = 0;
+    context_->polled = read.address;
+    context_->polled_value = read.value;
+    context_->runner->poll_unchanged(*context_, polling_, read.where);
+    context_->polled = nullptr;
+}
+
+void CoreScheduling::yield(const SourceLocation& where) {
+    if (!loop_.read(yielded, 0, domain_.version.changes()))
+        switch_core(where);
+    else
+        wait_for_change(last_read_.address != nullptr ? last_read_ : Read{nullptr, 0, where});
+    last_read_ = {};
+}
+
+}  // namespace npushmem::npu::check

@@ -1,0 +1,103 @@
+// Decides when one core lets others run: before visible actions, after many calls, and in wait loops of the kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/npu/check/pipes.hpp"
+#include "core/npu/runner.hpp"
+#include "npushmem/npu/source_location.hpp"
+
+namespace npushmem::npu::check {
+
+// Recognises that a core waits in a loop of its own, whatever calls the loop consists of: the core reads again what it
+// has read, finds the same, and changes nothing meanwhile.
+class WaitLoop {
+public:
+    // So many repeated reads in a row make a wait loop.
+    static constexpr int min_repeats = 16;
+
+    // A read of `what` found `value`; `version` changes with the memory. True: this core waits, and has read the same
+    // in this version of the memory before.
+    bool read(std::uintptr_t what, std::uint64_t value, std::uint64_t version);
+    // The core did something that others can see, or that changes what it reads.
+    void changed();
+    [[nodiscard]] bool recognised() const { return repeats_ >= min_repeats; }
+    [[nodiscard]] bool just_recognised() const { return repeats_ == min_repeats; }
+    // The last read repeated one of the same version, and so does nothing new.
+    [[nodiscard]] bool repeats() const { return repeats_ > 0; }
+
+private:
+    struct Entry {
+        std::uintptr_t what = 0;
+        std::uint64_t value = 0;
+        std::uint64_t version = 0;
+        std::uint64_t epoch = 0;  // 0: unused; entries of another epoch than the current one are forgotten
+    };
+    static constexpr std::size_t first_size = 16;
+    static constexpr std::size_t max_size = 4096;
+
+    // Of `what`, or a free one. Forgets everything when a loop reads more than the table holds.
+    [[nodiscard]] Entry& entry_of(std::uintptr_t what);
+    [[nodiscard]] Entry* probe(std::uintptr_t what);
+    void grow();
+
+    std::vector<Entry> entries_;
+    std::uint64_t epoch_ = 1;
+    int repeats_ = 0;
+};
+
+class CoreScheduling {
+public:
+    // A read of the kernel.
+    struct Read {
+        const void* address = nullptr;
+        std::uint64_t value = 0;
+        SourceLocation where;
+    };
+
+    CoreScheduling(const CheckedCore& core, Domain& domain, CommandQueues& queues, detail::CoreContext* context)
+        : core_(core),
+          domain_(domain),
+          queues_(queues),
+          context_(context),
+          place_(domain.calls.add(core.pe, core.index)) {}
+
+    // The kernel makes a call: records it, and lets others run when it was one of many without a wait.
+    void enter(const SourceLocation& where);
+    // The kernel's last call. Relaxed: this thread has stored it.
+    [[nodiscard]] SourceLocation last_call() const { return place_.at.load(std::memory_order_relaxed); }
+    // A place where the schedule may let others go first.
+    void schedule_point();
+    // Before a wait: runs deferred commands and signals if no other core would run them meanwhile.
+    void run_deferred();
+    // Records a read of `what`. Returns true in a wait loop that found nothing new.
+    bool repeats(std::uintptr_t what, const Read& read);
+    // The same, and in such a loop others run.
+    void observe(std::uintptr_t what, const Read& read);
+    // Others run until the memory changes.
+    void wait_for_change() { wait_for_change(last_read_); }
+    // The kernel changed what it reads.
+    void changed() { loop_.changed(); }
+    // The kernel yields.
+    void yield(const SourceLocation& where);
+
+private:
+    void wait_for_change(const Read& read);
+    void switch_core(const SourceLocation& where);
+    void preempt(const SourceLocation& where);
+
+    const CheckedCore& core_;
+    Domain& domain_;
+    CommandQueues& queues_;
+    detail::CoreContext* context_;
+    CorePlace& place_;
+    WaitLoop loop_;
+    Read last_read_;  // since the last yield
+    detail::PollState polling_{};
+    std::uint64_t calls_ = 0;  // since others could run
+    std::uint64_t turns_ = 0;  // that ended because of many calls
+};
+
+}  // namespace npushmem::npu::check
