@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/moe/combine_plan.hpp"
-#include "core/moe/combine_sender.hpp"
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
+#include "core/moe/direct/combine_sender.hpp"
 #include "core/moe/stream/remote_stream.hpp"
 #include "core/moe/stream/row_order.hpp"
-#include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/launch.hpp"
 
 namespace npushmem::moe {

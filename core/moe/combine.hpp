@@ -7,17 +7,17 @@
 #include <span>
 #include <vector>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/combine_plan.hpp"
-#include "core/moe/combine_receiver.hpp"
-#include "core/moe/combine_sender.hpp"
-#include "core/moe/rank_agreement.hpp"
-#include "core/moe/reduce.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/reduce.hpp"
+#include "core/moe/common/slot_layout.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
+#include "core/moe/direct/combine_receiver.hpp"
+#include "core/moe/direct/combine_sender.hpp"
 #include "core/moe/ring/core_ring.hpp"
-#include "core/moe/slot_layout.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "core/moe/stream/stream_combine.hpp"
-#include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/perf/moe/workloads.hpp"
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::perf {

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "core/moe/dispatch/remote_dispatch.hpp"
-#include "core/moe/rank_agreement.hpp"
-#include "core/moe/stream/row_order.hpp"
-#include "core/moe/symmetric_memory.hpp"
 
 namespace npushmem::moe {
 namespace {

@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/combine_plan.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
-#include "core/moe/rank_agreement.hpp"
-#include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 
