@@ -12,6 +12,12 @@ std::uintptr_t number_of(const std::byte* address) { return reinterpret_cast<std
 
 }  // namespace
 
+Result<SymmetricBlock> allocate_block(SymmetricMemory& memory, Bytes size, const char* purpose) {
+    auto taken = memory.allocate(size);
+    if (!taken.ok()) return taken.status().within(fmt::format("moe: {} bytes for {}", size.value(), purpose));
+    return SymmetricBlock(memory, taken.value());
+}
+
 Status check_address(const Extent& extent, ElementSize element) {
     if (extent.size == Bytes{0}) return {};
     if (extent.begin == nullptr) {

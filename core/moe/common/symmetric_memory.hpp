@@ -85,6 +85,9 @@ private:
     std::byte* data_ = nullptr;
 };
 
+// Collective, like SymmetricMemory::allocate. The error names the purpose.
+Result<SymmetricBlock> allocate_block(SymmetricMemory& memory, Bytes size, const char* purpose);
+
 // The ranks that a kernel of this PE cannot access by loads and stores: per rank, 1 if its part of `symmetric` is not
 // mapped here. Empty if all are mapped.
 inline std::vector<std::uint8_t> unmapped_ranks(const npu::Fabric& fabric, const SymmetricMemory& memory,
