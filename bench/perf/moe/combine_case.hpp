@@ -13,6 +13,7 @@
 
 namespace npushmem::perf {
 
+// One structure, although it has many members: each is the value of one option on the command line.
 struct CombineOptions {
     std::string model = "deepseek-v3-decode";
     std::string routing_file;  // empty: generate
