@@ -88,8 +88,6 @@ class JobState {
 public:
     // PEs have this long to end by themselves after TERM.
     static constexpr std::chrono::milliseconds grace{400};
-    // When a PE cannot go on, the launcher waits this long for the end of the PE that caused it.
-    static constexpr std::chrono::milliseconds cause_timeout = CauseSearch::timeout;
     // Host agents have this long to report the ends of their PEs after a PE of the job could not go on.
     static constexpr std::chrono::milliseconds flush_timeout{2000};
     // A host agent waits this long for the order to end after one of its PEs could not go on.

@@ -15,6 +15,40 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+TEST(CauseSearch, WaitsForEveryHostOnceAndThenForALateEnd) {
+    CauseSearch search(2);
+    search.exits_flushed_on_host(0, start);
+    EXPECT_TRUE(search.add({0, cannot_go_on, {}, {}}));
+    EXPECT_FALSE(search.add({1, {2, 1, true}, {}, {}}));
+    search.exits_flushed_on_host(0, start);
+    EXPECT_FALSE(search.deadline().has_value());
+    search.exits_flushed_on_host(1, start);
+    EXPECT_EQ(search.deadline(), start + CauseSearch::timeout);
+    search.exits_flushed_on_host(1, start + CauseSearch::timeout);
+    EXPECT_EQ(search.deadline(), start + CauseSearch::timeout) << "a second report changes nothing";
+    EXPECT_TRUE(search.contains(1));
+    EXPECT_FALSE(search.contains(2));
+}
+
+TEST(CauseSearch, PrefersAnExitToAPeThatCannotGoOn) {
+    CauseSearch search(1);
+    (void)search.add({0, cannot_go_on, {}, {}});
+    EXPECT_EQ(search.likely_cause().process, 0);
+    (void)search.add({1, {}, {6, "PE 5 exited"}, "host agent 1"});
+    EXPECT_EQ(search.likely_cause().process, 1);
+    search.exits_flushed(start);
+    EXPECT_EQ(search.deadline(), start) << "an exit is named at once";
+}
+
+TEST(CauseSearch, HasNoDeadlineOnceTheJobEnds) {
+    CauseSearch search(1);
+    (void)search.add({0, cannot_go_on, {}, {}});
+    search.wait_until(start);
+    search.stop();
+    search.exits_flushed(start);
+    EXPECT_FALSE(search.deadline().has_value());
+}
+
 JobState running_hosts(int hosts, std::optional<std::chrono::milliseconds> limit = std::nullopt) {
     return running_job(hosts, limit, Scope::agents);
 }
@@ -46,7 +80,7 @@ TEST(JobState, ThePeThatCannotGoOnIsNamedWhenNoHostHasFoundACause) {
     (void)state.pe_ended(exited(1, 0), "host agent 1", start);
     EXPECT_EQ(state.deadline(), start + JobState::flush_timeout) << "host 0 has not reported";
     state.exits_flushed_on_host(0, start);
-    const auto found_nobody = start + JobState::cause_timeout;
+    const auto found_nobody = start + CauseSearch::timeout;
     EXPECT_EQ(state.deadline(), found_nobody);
     EXPECT_THAT(state.expired(found_nobody).messages,
                 ElementsAre("PE 1 cannot go on, as it has reported above; ending the 2 running host agents"));
@@ -69,7 +103,7 @@ TEST(JobState, AHostThatHasEndedIsNotWaitedFor) {
     (void)state.exit_requested_on_host(cannot_go_on, 0, start);
     EXPECT_EQ(state.deadline(), start + JobState::flush_timeout);
     state.exits_flushed_on_host(0, start);
-    EXPECT_EQ(state.deadline(), start + JobState::cause_timeout);
+    EXPECT_EQ(state.deadline(), start + CauseSearch::timeout);
 }
 
 // PEs on other hosts may see the end of a PE that was killed, and exit with a status, before its host reports it.
@@ -104,7 +138,7 @@ TEST(JobState, AnExitAfterTheFlushIsNamedAtOnce) {
     (void)state.exit_requested_on_host(cannot_go_on, 1, start);
     state.exits_flushed_on_host(0, start);
     state.exits_flushed_on_host(1, start);
-    EXPECT_EQ(state.deadline(), start + JobState::cause_timeout);
+    EXPECT_EQ(state.deadline(), start + CauseSearch::timeout);
     (void)state.outcome_on_host({137, "PE 0 exited"}, 0, "host agent 0", start);
     EXPECT_EQ(state.deadline(), start);
     (void)state.expired(start);
@@ -177,7 +211,7 @@ TEST(JobState, AHostAgentWithoutAnOrderEndsByItself) {
 }
 
 TEST(JobState, AHostAgentWaitsForItsOrderLongerThanTheLauncherWaitsForHosts) {
-    EXPECT_GT(JobState::stop_order_timeout, JobState::flush_timeout + JobState::cause_timeout);
+    EXPECT_GT(JobState::stop_order_timeout, JobState::flush_timeout + CauseSearch::timeout);
     EXPECT_GT(JobState::host_grace, JobState::grace);
 }
 

@@ -160,7 +160,7 @@ TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
     EXPECT_FALSE(state.exit_requested({2, 1, true}, start).flush_exits) << "one flush serves both";
     EXPECT_FALSE(state.deadline().has_value());
     state.exits_flushed(start);
-    const auto found_nobody = start + JobState::cause_timeout;
+    const auto found_nobody = start + CauseSearch::timeout;
     EXPECT_EQ(state.deadline(), found_nobody);
     const Commands decided = state.expired(found_nobody);
     EXPECT_THAT(decided.messages, ElementsAre(HasSubstr("PE 1 cannot go on")));
