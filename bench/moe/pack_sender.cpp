@@ -4,11 +4,11 @@
 
 #include <cstring>
 
-#include "core/moe/combine_plan.hpp"
-#include "core/moe/element.hpp"
-#include "core/moe/nontemporal_copy.hpp"
-#include "core/moe/staged_copy.hpp"
-#include "core/moe/symmetric_memory.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/element.hpp"
+#include "core/moe/common/nontemporal_copy.hpp"
+#include "core/moe/common/staged_copy.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {

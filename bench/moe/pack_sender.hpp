@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/element.hpp"
-#include "core/moe/staged_copy.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/element.hpp"
+#include "core/moe/common/staged_copy.hpp"
 #include "npushmem/npu/core.hpp"
 #include "npushmem/npu/launch.hpp"
 #include "npushmem/plugin/status.hpp"

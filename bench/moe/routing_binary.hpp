@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
 

@@ -13,7 +13,7 @@
 
 #include "bench/moe/routing_binary.hpp"
 #include "core/base/streams.hpp"
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
 

@@ -9,8 +9,8 @@
 #include <new>
 #include <vector>
 
-#include "core/moe/combine_plan.hpp"
-#include "core/moe/combine_sender.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/direct/combine_sender.hpp"
 #include "npushmem/npu/checked_job.hpp"
 #include "npushmem/npu/launch.hpp"
 

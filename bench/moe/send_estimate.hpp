@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/moe/element.hpp"
-#include "core/moe/routing.hpp"
+#include "core/moe/common/element.hpp"
+#include "core/moe/common/routing.hpp"
 #include "npushmem/npu/virtual_time.hpp"
 
 namespace npushmem::moe {

@@ -242,7 +242,7 @@ npushmemx_moe_plan_t plan_of(const moe::Combine& combine) {
     return {plan.local_experts,
             plan.first_expert,
             plan.ranks,
-            copy_of(combine.route()),
+            copy_of(combine.config().route),
             static_cast<std::int64_t>(plan.rows.value()),
             static_cast<std::int64_t>(combine.tokens().value()),
             plan.offset_table.data(),

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/moe/symmetric_memory.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
 #include "npushmem/npu/fabric.hpp"
 
 namespace npushmem::fakes {

@@ -43,6 +43,8 @@ std::uint64_t to_bits_per_second(float gigabytes_per_second) {
     return gigabytes_per_second > 0 ? static_cast<std::uint64_t>(gigabytes_per_second * bits_per_gigabyte) : 0;
 }
 
+// Translates a topology of hwloc into a Machine. One class, although it has more than twenty methods: each kind of
+// object has one short method that reads it, and all of them fill the same Machine.
 class HwlocReader {
 public:
     explicit HwlocReader(hwloc_topology_t topology) : topology_(topology) {}

@@ -59,7 +59,8 @@ namespace npushmem {
 
 // Does not offer mapped memory, because loads and stores cannot be delayed, and does not promise ordered puts. One lock
 // protects everything, since correctness matters here and speed does not. With one thread per PE the same seed gives
-// the same run.
+// the same run. One class, although it has more than twenty methods: most of them override one call of the transport
+// interface, and all share the lock, the held operations and the random numbers.
 class FaultTransport final : public DecoratorTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);

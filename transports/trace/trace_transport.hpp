@@ -42,7 +42,8 @@ private:
 namespace npushmem {
 
 // Does not offer mapped memory, because loads and stores make no call. Logs `test`, `quiet` and `progress` only when
-// they do not return Code::again, because a waiting caller repeats them.
+// they do not return Code::again, because a waiting caller repeats them. One class, although it has more than twenty
+// methods: it overrides the whole transport interface, and each method logs one call.
 class TraceTransport final : public DecoratorTransport {
 public:
     static Result<std::unique_ptr<Transport>> open(const Host& host, const npushmem_transport_params& params);

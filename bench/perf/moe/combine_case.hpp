@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "bench/perf/moe/workloads.hpp"
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::perf {
 
+// One structure, although it has many members: each is the value of one option on the command line.
 struct CombineOptions {
     std::string model = "deepseek-v3-decode";
     std::string routing_file;  // empty: generate

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "bench/moe/pack_sender.hpp"
-#include "core/moe/nontemporal_copy.hpp"
+#include "core/moe/common/nontemporal_copy.hpp"
 #include "npushmem/npu/device.hpp"
 #include "npushmem/npu/launch.hpp"
 #include "npushmem/npu/npu.hpp"

@@ -8,8 +8,8 @@
 
 #include "bench/moe/payload.hpp"
 #include "bench/perf/job.hpp"
-#include "core/moe/combine_config.hpp"
-#include "core/moe/element.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/element.hpp"
 
 namespace npushmem::perf {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/moe/routing_generator.hpp"
-#include "core/moe/element.hpp"
+#include "core/moe/common/element.hpp"
 
 namespace npushmem::perf {
 

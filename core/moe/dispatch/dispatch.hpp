@@ -5,18 +5,21 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/combine_plan.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
+#include "core/moe/dispatch/dispatch_launches.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
-#include "core/moe/rank_agreement.hpp"
-#include "core/moe/symmetric_memory.hpp"
 #include "npushmem/npu/device.hpp"
-#include "npushmem/npu/launch.hpp"
 
 namespace npushmem::moe {
 
+// The collective protocol of a dispatch: calls, their agreement, and failures. DispatchLaunches runs the kernels, and
+// DispatchResults holds what they compute.
+//
 // All members but the accessors are collective: every PE calls them in the same order. Not thread-safe.
 //
 // If any rank rejects a call, all ranks reject it before any row moves, with the code of the lowest rank that rejects;
@@ -30,7 +33,6 @@ public:
 
     Dispatch(const Dispatch&) = delete;
     Dispatch& operator=(const Dispatch&) = delete;
-    ~Dispatch() = default;
 
     // in: [tokens of `own`, hidden] of the input type; it may be reused on return. `local_status`: an error that the
     // caller has found itself. The call overwrites x(), unless it is rejected.
@@ -50,46 +52,31 @@ public:
     [[nodiscard]] CombinePlan take_plan() { return std::move(plan_); }
 
 private:
-    Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures);
+    Dispatch(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device, PublishedFailures& failures,
+             const DispatchLayout& layout, SymmetricBlock region);
 
-    Status allocate();
     Status check(const std::byte* in, const RankRouting& own) const;
-    void fill_record(const Status& own_status);
     void clear_plan();
     [[nodiscard]] DispatchWork work_of(const std::byte* in, const RankRouting& own);
-    Status begin_launches();
-    Status end_launches();
-    Status launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work);
-    [[nodiscard]] Status refusal(const Status& own) const;
-    [[nodiscard]] Status capacity_error(std::int32_t holder) const;
     void adopt();
     [[nodiscard]] std::uint32_t* slots() const;
     Status audit() const;
     Status abort_call(const Status& cause);
     [[nodiscard]] std::optional<int> aborted_peer() const;
 
-    CombineConfig config_;
+    const CombineConfig config_;
     SymmetricMemory& memory_;
-    npu::Device& device_;
     PublishedFailures& failures_;
-    ExpertPlacement placement_;
-    DispatchLayout layout_;
+    const ExpertPlacement placement_;
+    const DispatchLayout layout_;
     SymmetricBlock region_;
-    npu::Stream stream_;
-    std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here; empty: all are mapped
-
-    // DispatchTables
-    std::vector<std::byte> record_;
-    std::vector<std::uint32_t> order_;
-    std::vector<std::uint64_t> begins_;
-    std::vector<std::uint64_t> starts_;
-    std::vector<std::uint64_t> totals_;
-    std::uint64_t accepted_ = 0;
+    DispatchResults results_;
+    CombinePlan plan_;
     DispatchWork work_;  // of the current call
     Status own_status_;  // of this rank in the current call
-    CombinePlan plan_;
-
     std::uint64_t epoch_ = 0;
+    // Waits for its launches when it is destroyed, before the memory that they use is.
+    DispatchLaunches launches_;
 };
 
 }  // namespace npushmem::moe

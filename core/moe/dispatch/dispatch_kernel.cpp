@@ -4,10 +4,10 @@
 
 #include <cstddef>
 
-#include "core/moe/combine_plan.hpp"
-#include "core/moe/nontemporal_copy.hpp"
-#include "core/moe/rank_agreement.hpp"
-#include "core/moe/staged_copy.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/nontemporal_copy.hpp"
+#include "core/moe/common/rank_agreement.hpp"
+#include "core/moe/common/staged_copy.hpp"
 #include "npushmem/npu/error.hpp"
 
 namespace npushmem::moe {

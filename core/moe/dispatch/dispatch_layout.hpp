@@ -23,8 +23,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/element.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/element.hpp"
 
 namespace npushmem::moe {
 

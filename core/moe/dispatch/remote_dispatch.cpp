@@ -1,6 +1,6 @@
 #include "core/moe/dispatch/remote_dispatch.hpp"
 
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 
 namespace npushmem::moe {
 namespace {

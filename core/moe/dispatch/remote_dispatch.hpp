@@ -2,8 +2,8 @@
 // are complete after memory.quiet(). Call quiet before this rank waits for others.
 #pragma once
 
+#include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/dispatch/dispatch_layout.hpp"
-#include "core/moe/symmetric_memory.hpp"
 
 namespace npushmem::moe {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/ring/ring_ends.hpp"
 #include "core/moe/ring/ring_layout.hpp"
 #include "npushmem/npu/core.hpp"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/ring/ring_errors.hpp"
 
 namespace npushmem::moe {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 
 namespace npushmem::moe {
 namespace {

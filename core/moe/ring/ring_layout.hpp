@@ -7,14 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/moe/element.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/element.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::moe {
-
-// The memory that holds a ring's bytes: the receiver's, or the sender's, from which the receiver copies them. In either
-// case tail and head lie in the memory of the rank that waits for them.
-enum class RingPlace : std::int32_t { receiver = 0, sender = 1 };
 
 struct RingShape {
     // Every position and length is a multiple of this unit of the device's plain copies. So both parts of a write

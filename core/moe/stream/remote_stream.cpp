@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/moe/combine_plan.hpp"
+#include "core/moe/common/combine_plan.hpp"
 #include "core/moe/stream/row_order.hpp"
 
 namespace npushmem::moe {

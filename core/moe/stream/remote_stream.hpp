@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "core/moe/common/symmetric_memory.hpp"
 #include "core/moe/stream/stream_combine.hpp"
-#include "core/moe/symmetric_memory.hpp"
 
 namespace npushmem::moe {
 

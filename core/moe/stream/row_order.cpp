@@ -1,7 +1,5 @@
 #include "core/moe/stream/row_order.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace npushmem::moe {
@@ -44,24 +42,6 @@ RowOrder row_order(std::span<const std::int32_t> experts, const ExpertPlacement&
         add_chunk(order, experts.subspan(first, count), placement, first);
     }
     return order;
-}
-
-Status check_order(const CombinePlan& plan) {
-    for (std::int32_t expert = 0; expert < plan.local_experts; ++expert) {
-        for (std::int32_t rank = 0; rank < plan.ranks; ++rank) {
-            const Fragment fragment = plan.fragment(expert, rank);
-            const std::uint64_t end = fragment.first.value() + fragment.count.value();
-            for (std::uint64_t row = fragment.first.value() + 1; row < end; ++row) {
-                if (plan.slots[row - 1] < plan.slots[row]) continue;
-                return {
-                    Code::unsupported,
-                    fmt::format("expert {} (local {}), rank {}: row {} of x is for slot {} but the row before it "
-                                "for slot {}; mode stream needs the rows of a fragment in the order of slots",
-                                plan.first_expert + expert, expert, rank, row, plan.slots[row], plan.slots[row - 1])};
-            }
-        }
-    }
-    return {};
 }
 
 }  // namespace npushmem::moe

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/moe/combine_config.hpp"
-#include "core/moe/combine_plan.hpp"
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
 #include "core/moe/ring/ring_layout.hpp"
 
 namespace npushmem::moe {
@@ -23,9 +23,6 @@ struct RowOrder {
 // chunk_slots choices, the last ones short or empty.
 RowOrder row_order(std::span<const std::int32_t> experts, const ExpertPlacement& placement, Rows chunk_slots,
                    std::uint64_t chunks);
-
-// Rejects a caller's tables if the rows inside a fragment have another order; the message names expert, rank and row.
-Status check_order(const CombinePlan& plan);
 
 // Rings that carry rows. A row takes whole units, and a ring holds whole rows, so a write that is split at the ring's
 // end is split between rows.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/moe/staged_copy.hpp"
+#include "core/moe/common/staged_copy.hpp"
 #include "core/moe/stream/row_order.hpp"
 #include "npushmem/npu/error.hpp"
 

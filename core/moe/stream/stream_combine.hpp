@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "core/moe/combine_receiver.hpp"
-#include "core/moe/combine_sender.hpp"
+#include "core/moe/direct/combine_receiver.hpp"
+#include "core/moe/direct/combine_sender.hpp"
 #include "core/moe/ring/core_ring.hpp"
 
 namespace npushmem::moe {

@@ -9,9 +9,48 @@
 #include "core/tools/run/remote_launch.hpp"
 
 namespace npushmem::run {
+namespace {
+
+std::string count_of_running(Scope scope, int count) {
+    const char* const noun = scope == Scope::agents ? "host agent" : "PE";
+    return count == 1 ? fmt::format("running {}", noun) : fmt::format("{} running {}s", count, noun);
+}
+
+}  // namespace
+
+bool CauseSearch::add(const DeferredFailure& failure) {
+    failures_.push_back(failure);
+    return failures_.size() == 1;
+}
+
+bool CauseSearch::contains(int process) const {
+    return std::ranges::any_of(failures_, [&](const DeferredFailure& failure) { return failure.process == process; });
+}
+
+const DeferredFailure& CauseSearch::likely_cause() const {
+    const auto exit =
+        std::ranges::find_if(failures_, [](const DeferredFailure& failure) { return !failure.outcome.exit.empty(); });
+    return exit == failures_.end() ? failures_.front() : *exit;
+}
+
+void CauseSearch::exits_flushed(Clock::time_point now) {
+    if (stopped_ || failures_.empty()) return;
+    const bool is_exit = !likely_cause().outcome.exit.empty();
+    deadline_ = is_exit ? now : now + timeout;
+}
+
+void CauseSearch::exits_flushed_on_host(int host, Clock::time_point now) {
+    const bool is_new = hosts_reported_.insert(host).second;
+    if (is_new && all_hosts_have_reported()) exits_flushed(now);
+}
+
+void CauseSearch::stop() {
+    stopped_ = true;
+    deadline_.reset();
+}
 
 JobState::JobState(int npes, Clock::time_point start, std::optional<std::chrono::milliseconds> limit, Scope scope)
-    : npes_(npes), scope_(scope), limit_(limit) {
+    : npes_(npes), scope_(scope), cause_search_(npes), limit_(limit) {
     if (limit_) deadline_ = start + *limit_;
 }
 
@@ -20,7 +59,7 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
     ended_processes_.insert(end.pe);
     if (phase_ == Phase::closing) return {};
     Commands commands;
-    if (end.failed() && phase_ == Phase::running && !has_reported_failure(end)) {
+    if (end.failed() && phase_ == Phase::running && !cause_search_.contains(end.pe)) {
         const std::string rest = running() > 0 ? fmt::format("; ending the other {}", running_pes()) : "";
         commands = end_job(exit_code_of(end), text + rest, now);
         if (scope_ == Scope::host && end.termination == TerminationKind::exited) {
@@ -28,9 +67,9 @@ Commands JobState::pe_ended(const ExitRecord& end, const std::string& text, Cloc
             commands.messages = {};
         }
     }
-    if (scope_ == Scope::agents) has_reported_ends(end.pe, now);
+    if (scope_ == Scope::agents) cause_search_.exits_flushed_on_host(end.pe, now);
     if (ended_ < npes_) return commands;
-    if (phase_ == Phase::running && !deferred_failures_.empty()) {
+    if (phase_ == Phase::running && !cause_search_.empty()) {
         commands = end_for_deferred_failure(now);
         // The job's launcher has received the requests of the host agent, and names the PE.
         if (scope_ == Scope::host) commands.messages = {}, commands.outcome.reset();
@@ -59,70 +98,46 @@ Commands JobState::exit_requested_on_host(const ExitRequest& request, int host, 
 
 // One flush serves all failures. A host agent forwards each request and does not flush by itself.
 Commands JobState::defer(const DeferredFailure& failure, Clock::time_point now) {
-    const bool first = deferred_failures_.empty();
-    deferred_failures_.push_back(failure);
+    const bool first = cause_search_.add(failure);
     Commands commands;
     if (scope_ == Scope::host) commands.forwarded = failure.request;
     if (!first) return commands;
     if (scope_ == Scope::job) commands.flush_exits = true;
     if (scope_ == Scope::agents) commands.signals = {flush_exits_signal};
-    if (scope_ != Scope::job) cause_deadline_ = now + (scope_ == Scope::agents ? flush_timeout : stop_order_timeout);
+    if (scope_ != Scope::job)
+        cause_search_.wait_until(now + (scope_ == Scope::agents ? flush_timeout : stop_order_timeout));
     return commands;
 }
 
-// The exit of a PE counts more than that another PE cannot go on.
-const JobState::DeferredFailure& JobState::likely_cause() const {
-    const auto exit = std::ranges::find_if(
-        deferred_failures_, [](const DeferredFailure& failure) { return !failure.outcome.exit.empty(); });
-    return exit == deferred_failures_.end() ? deferred_failures_.front() : *exit;
-}
-
-void JobState::exits_flushed(Clock::time_point now) {
-    if (phase_ != Phase::running || deferred_failures_.empty()) return;
-    const bool is_exit = !likely_cause().outcome.exit.empty();
-    cause_deadline_ = is_exit ? now : now + cause_timeout;
-}
-
 void JobState::exits_flushed_on_host(int host, Clock::time_point now) {
-    if (!deferred_failures_.empty()) has_reported_ends(host, now);
+    if (!cause_search_.empty()) cause_search_.exits_flushed_on_host(host, now);
 }
-
-void JobState::has_reported_ends(int host, Clock::time_point now) {
-    const bool is_new = hosts_reported_.insert(host).second;
-    if (is_new && all_hosts_have_reported()) exits_flushed(now);
-}
-
-bool JobState::all_hosts_have_reported() const { return static_cast<int>(hosts_reported_.size()) == npes_; }
 
 Commands JobState::outcome_on_host(const Outcome& outcome, int host, const std::string& agent, Clock::time_point now) {
     if (phase_ != Phase::running) return {};
     const DeferredFailure failure{host, {}, outcome, agent};
     if (outcome.exit.empty()) return end_for_agent(failure, now);
     Commands commands = defer(failure, now);
-    if (all_hosts_have_reported()) exits_flushed(now);
+    if (cause_search_.all_hosts_have_reported()) exits_flushed(now);
     return commands;
 }
 
 std::optional<Clock::time_point> JobState::deadline() const {
-    if (!cause_deadline_ || !deadline_) return cause_deadline_ ? cause_deadline_ : deadline_;
-    return std::min(*cause_deadline_, *deadline_);
+    const auto cause = cause_search_.deadline();
+    if (!cause || !deadline_) return cause ? cause : deadline_;
+    return std::min(*cause, *deadline_);
 }
 
 int JobState::exit_status() const { return status_.value_or(ended_ == npes_ ? 0 : exit_launcher_failed); }
 
-bool JobState::has_reported_failure(const ExitRecord& end) const {
-    return std::any_of(deferred_failures_.begin(), deferred_failures_.end(),
-                       [&](const DeferredFailure& failure) { return failure.process == end.pe; });
-}
-
 Commands JobState::end_for_deferred_failure(Clock::time_point now) {
-    const DeferredFailure failure = likely_cause();
+    const DeferredFailure failure = cause_search_.likely_cause();
     return failure.outcome.exit.empty() ? end_with(failure.request, now) : end_for_agent(failure, now);
 }
 
 Commands JobState::end_for_agent(const DeferredFailure& failure, Clock::time_point now) {
     const int others = running() - (ended_processes_.count(failure.process) == 0 ? 1 : 0);
-    const std::string rest = others > 0 ? fmt::format("; ending the other {}", pes(others)) : "";
+    const std::string rest = others > 0 ? fmt::format("; ending the other {}", count_of_running(scope_, others)) : "";
     const auto& [status, exit] = failure.outcome;
     Commands commands = end_job(status, fmt::format("{} ends with status {}{}", failure.agent, status, rest), now);
     if (!exit.empty()) commands.messages.insert(commands.messages.begin(), exit);
@@ -164,7 +179,7 @@ Commands JobState::signalled(int signal) {
 Commands JobState::expired(Clock::time_point now) {
     if (phase_ == Phase::closing) return {};
     if (phase_ == Phase::ending) return close_job();
-    if (cause_deadline_ && now >= *cause_deadline_) return end_for_deferred_failure(now);
+    if (const auto cause = cause_search_.deadline(); cause && now >= *cause) return end_for_deferred_failure(now);
     const double limit = std::chrono::duration<double>(*limit_).count();
     return end_job(exit_timeout,
                    fmt::format("the time limit of {} s (--timeout) has passed; ending the {}", limit, running_pes()),
@@ -174,7 +189,7 @@ Commands JobState::expired(Clock::time_point now) {
 // Before all PEs have started there is nothing to be gained from a grace: close at once.
 Commands JobState::end_job(int status, std::string message, Clock::time_point now) {
     status_ = status;
-    cause_deadline_.reset();
+    cause_search_.stop();
     const bool all_started = started_ == npes_;
     Commands commands;
     if (all_started) {
@@ -190,15 +205,12 @@ Commands JobState::end_job(int status, std::string message, Clock::time_point no
     return commands;
 }
 
-std::string JobState::pes(int count) const {
-    const char* const noun = scope_ == Scope::agents ? "host agent" : "PE";
-    return count == 1 ? fmt::format("running {}", noun) : fmt::format("{} running {}s", count, noun);
-}
+std::string JobState::running_pes() const { return count_of_running(scope_, running()); }
 
 Commands JobState::close_job() {
     phase_ = Phase::closing;
     deadline_.reset();
-    cause_deadline_.reset();
+    cause_search_.stop();
     return {.messages = {}, .signals = {}, .close = true};
 }
 

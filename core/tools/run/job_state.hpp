@@ -36,13 +36,58 @@ enum class Scope {
     host,    // the PEs of one host, by its host agent; the job's launcher decides which PE is named
 };
 
+// A PE that cannot go on, or a host on which a PE has exited with a status.
+struct DeferredFailure {
+    int process;          // the index of the process started here
+    ExitRequest request;  // of the PE, if outcome.exit is empty
+    Outcome outcome;
+    std::string agent;  // names the host agent for a person
+};
+
+// Searches the failures of a job for the one that caused the others. A failure waits here until all ends that may be
+// its cause have been reported, or until a deadline.
+class CauseSearch {
+public:
+    // After all ends were reported, the end of the PE that is the cause may come this much later: a PE that is a shell
+    // ends after its program.
+    static constexpr std::chrono::milliseconds timeout{250};
+
+    explicit CauseSearch(int hosts) : hosts_(hosts) {}
+
+    // Returns true for the first failure, with which the search begins.
+    bool add(const DeferredFailure& failure);
+    [[nodiscard]] bool empty() const { return failures_.empty(); }
+    // Has the process, by its index, a failure here?
+    [[nodiscard]] bool contains(int process) const;
+    // The exit of a PE counts more than that another PE cannot go on. Not for an empty search.
+    [[nodiscard]] const DeferredFailure& likely_cause() const;
+
+    // All ends up to the first failure have been reported.
+    void exits_flushed(Clock::time_point now);
+    // The same for one host of the job; the host may also have ended.
+    void exits_flushed_on_host(int host, Clock::time_point now);
+    [[nodiscard]] bool all_hosts_have_reported() const { return static_cast<int>(hosts_reported_.size()) == hosts_; }
+
+    void wait_until(Clock::time_point deadline) { deadline_ = deadline; }
+    // The job ends. From now on there is no deadline.
+    void stop();
+    // When the likely cause counts as the cause; none: the search waits for reports, or has not begun.
+    [[nodiscard]] std::optional<Clock::time_point> deadline() const { return deadline_; }
+
+private:
+    int hosts_;
+    bool stopped_ = false;
+    std::vector<DeferredFailure> failures_;
+    std::set<int> hosts_reported_;
+    std::optional<Clock::time_point> deadline_;
+};
+
+// One class, although it has more than twenty methods: most of them are the events of one state machine, one method
+// each, and all of them read or change its phase.
 class JobState {
 public:
     // PEs have this long to end by themselves after TERM.
     static constexpr std::chrono::milliseconds grace{400};
-    // When a PE cannot go on, the launcher waits this long for the end of the PE that caused it: a PE that is a shell
-    // ends after its program.
-    static constexpr std::chrono::milliseconds cause_timeout{250};
     // Host agents have this long to report the ends of their PEs after a PE of the job could not go on.
     static constexpr std::chrono::milliseconds flush_timeout{2000};
     // A host agent waits this long for the order to end after one of its PEs could not go on.
@@ -64,7 +109,7 @@ public:
     // searched for it. The end of a PE that has reported that it cannot go on is never the cause.
     Commands exit_requested(const ExitRequest& request, Clock::time_point now);
     // For Scope::job: the supervisor has reported every end that another PE can have noticed before flush_exits.
-    void exits_flushed(Clock::time_point now);
+    void exits_flushed(Clock::time_point now) { cause_search_.exits_flushed(now); }
 
     // The next three are for Scope::agents. `host` is an index.
     // A PE of the host cannot go on. From then on the end of the host's agent is not a cause; its outcome is.
@@ -92,26 +137,13 @@ public:
 private:
     enum class Phase { running, ending, closing };
 
-    // A PE that cannot go on, or a host on which a PE has exited with a status.
-    struct DeferredFailure {
-        int process;          // the index of the process started here
-        ExitRequest request;  // of the PE, if outcome.exit is empty
-        Outcome outcome;
-        std::string agent;  // names the host agent for a person
-    };
-
     Commands defer(const DeferredFailure& failure, Clock::time_point now);
-    void has_reported_ends(int host, Clock::time_point now);
-    [[nodiscard]] bool all_hosts_have_reported() const;
-    [[nodiscard]] const DeferredFailure& likely_cause() const;
     Commands end_for_deferred_failure(Clock::time_point now);
     Commands end_for_agent(const DeferredFailure& failure, Clock::time_point now);
     Commands end_job(int status, std::string message, Clock::time_point now);
-    [[nodiscard]] bool has_reported_failure(const ExitRecord& end) const;
     Commands end_with(const ExitRequest& request, Clock::time_point now);
     Commands close_job();
-    [[nodiscard]] std::string pes(int count) const;
-    [[nodiscard]] std::string running_pes() const { return pes(running()); }
+    [[nodiscard]] std::string running_pes() const;
 
     int npes_;
     Scope scope_;
@@ -119,13 +151,11 @@ private:
     int ended_ = 0;
     int interruptions_ = 0;  // INT and TERM that the launcher received
     Phase phase_ = Phase::running;
-    std::vector<DeferredFailure> deferred_failures_;  // until the launcher has searched for the cause
+    CauseSearch cause_search_;
     std::set<int> ended_processes_;
-    std::set<int> hosts_reported_;  // that have flushed their exits, or have ended
     std::optional<int> status_;
     std::optional<std::chrono::milliseconds> limit_;
     std::optional<Clock::time_point> deadline_;
-    std::optional<Clock::time_point> cause_deadline_;  // no cause was found yet for deferred_failures_
 };
 
 }  // namespace npushmem::run

@@ -14,10 +14,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 #include "core/tools/run/exit_record.hpp"
-#include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/placement.hpp"
 #include "core/tools/run/processes.hpp"
 #include "core/tools/run/record_relay.hpp"
@@ -41,28 +39,16 @@ Scope scope_of(const Options& options, const JobPlan& plan) {
     return options.job_npes > 0 ? Scope::host : Scope::job;
 }
 
-std::string remedy_for(int error) {
-    if (error == ENOEXEC) return "; is it a script without a #! line, or a program for another machine?";
-    if (error == ENOENT) return "; the interpreter that it names does not exist";
-    if (error == EAGAIN || error == ENOMEM)
-        return "; see the limits of processes (ulimit -u, pids of the control group) and of memory";
-    if (error == EMFILE) return "; see the limit of open files (ulimit -n)";
-    return "";
-}
-
 }  // namespace
 
 Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resources)
     : options_(options),
       plan_(plan),
       resources_(std::move(resources)),
-      host_(host_name()),
+      messages_(options, plan),
       begin_(Clock::now()),
       state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, scope_of(options, plan)),
-      output_(STDOUT_FILENO),
-      errors_(STDERR_FILENO),
-      diagnostics_(options.npes, options.tag_output) {
-    if (plan.pipe_output) tagged_.emplace(resources_.poller, output_, errors_);
+      output_(options, plan, resources_.poller, resources_.log) {
     if (resources_.terminal_input.open())
         input_.emplace(resources_.poller, STDIN_FILENO, std::move(resources_.terminal_input));
 }
@@ -73,7 +59,7 @@ int Launcher::run() {
     while (!supervisor_ended_) poll_once();
     (void)kill_descendants(supervisor_timeout);  // there are some only if the supervisor was killed
     finish_output();
-    return state_.exit_status() == 0 && output_is_lost() ? exit_launcher_failed : state_.exit_status();
+    return state_.exit_status() == 0 && output_.is_lost() ? exit_launcher_failed : state_.exit_status();
 }
 
 void Launcher::watch() {
@@ -109,8 +95,7 @@ void Launcher::poll_once() {
             resources_.supervisor_pid));
         supervisor_ended_ = true;
     }
-    errors_.text() += diagnostics_.take(now);
-    pump();
+    output_.show(now);
 }
 
 std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
@@ -119,7 +104,7 @@ std::optional<std::chrono::milliseconds> Launcher::time_to_wait() const {
         const auto check = Clock::now() + foreground_interval;
         next = next ? std::min(*next, check) : check;
     }
-    if (const auto due = diagnostics_.deadline()) next = next ? std::min(*next, *due) : due;
+    if (const auto due = output_.deadline()) next = next ? std::min(*next, *due) : due;
     if (!next) return std::nullopt;
     // Rounded up, so that the launcher does not wake before the deadline.
     return std::chrono::ceil<std::chrono::milliseconds>(std::max(*next - Clock::now(), Clock::duration::zero()));
@@ -151,39 +136,29 @@ void Launcher::exits_flushed() {
 
 void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
     state_.pe_started();
-    if (tagged_) tag_output_of(message.pe, std::move(output));
-    if (!options_.verbose) return;
-    const PePlan& place = plan_.pes[static_cast<std::size_t>(message.pe)];
-    const std::string host = place.emulated_host < 0 ? "" : fmt::format(", emulated host {}", place.emulated_host);
-    const std::string cpus = place.cpus.empty() ? "not bound" : "CPUs " + format_cpus(place.cpus);
-    report(fmt::format("{} started: pid {}, host {}{}, {}", name_of(message.pe), message.pid, host_, host, cpus));
+    if (output_.tags_lines()) tag_output_of(message.pe, std::move(output));
+    if (options_.verbose) report(messages_.started(message));
 }
 
 // Descriptors are lost when this process has no free descriptor.
 void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
     const Status added = output.size() == 2
-                             ? tagged_->add(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
+                             ? output_.tag(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
                              : Status{Code::system, "this process has no free descriptor"};
-    if (!added.ok())
-        execute(state_.failed(exit_launcher_failed, fmt::format("the output of PE {} cannot be tagged: {}{}", pe,
-                                                                added.message(), remedy_for(EMFILE))));
+    if (!added.ok()) execute(state_.failed(exit_launcher_failed, messages_.not_tagged(pe, added)));
 }
 
 void Launcher::pe_not_started(const Message& message, const std::string& attempt) {
     const bool by_exec = attempt == "execve";
-    const std::string of = plan_.hosts.empty() ? fmt::format(" of {}", npes_of_job()) : "";
-    execute(
-        state_.failed(by_exec ? status_for_exec_error(message.value) : exit_launcher_failed,
-                      fmt::format("{}{} cannot be started: {} of '{}' failed: {}{}", name_of(message.pe), of, attempt,
-                                  plan_.program, std::strerror(message.value), remedy_for(message.value))));
+    execute(state_.failed(by_exec ? status_for_exec_error(message.value) : exit_launcher_failed,
+                          messages_.not_started(message, attempt)));
 }
 
 void Launcher::pe_ended(const Message& message) {
     read_exit_requests();  // a PE's request counts before its end
     const ExitRecord end{plan_.numbering.of(message.pe), message.pid, static_cast<TerminationKind>(message.termination),
                          message.value};
-    const std::string text = plan_.hosts.empty() ? describe(end, host_, emulated_host_of_pe(message.pe))
-                                                 : fmt::format("{} {}", name_of(message.pe), describe_termination(end));
+    const std::string text = messages_.ended(message.pe, end);
     const Commands commands = state_.pe_ended(end, text, Clock::now());
     if (commands.messages.empty()) report_if_verbose(text);
     execute(commands);
@@ -197,17 +172,19 @@ void Launcher::report_to_rendezvous(const Message& message) {
     const bool local = plan_.hosts.empty();
     if (is_host_agent()) {
         const int pe = plan_.numbering.of(message.pe);
-        return handle_record({LauncherRecord::Kind::ended,
-                              pe,
-                              {},
-                              fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, host_)});
+        return handle_record(
+            {LauncherRecord::Kind::ended,
+             pe,
+             {},
+             fmt::format("PE {} (pid {}, host {}) exited with status 0", pe, message.pid, messages_.host())});
     }
     if (!rendezvous_) return;
     const auto index = static_cast<std::size_t>(message.pe);
     const auto hosts = static_cast<int>(plan_.hosts.size());
     const HostPes pes = local ? HostPes{{plan_.numbering.of(message.pe), 1}, 1}
                               : pes_of_host(message.pe, hosts, options_.npes, options_.map_by);
-    const std::string host = local ? fmt::format("pid {}, host {}", message.pid, host_) : "host " + plan_.hosts[index];
+    const std::string host =
+        local ? fmt::format("pid {}, host {}", message.pid, messages_.host()) : "host " + plan_.hosts[index];
     for (int i = 0; i < pes.count; ++i) {
         const int pe = pes.numbering.of(i);
         rendezvous_->pe_ended(pe, options_.npes, fmt::format("PE {} ({}) exited with status 0", pe, host));
@@ -234,7 +211,7 @@ void Launcher::handle_signal() {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == end_signal) return execute(state_.stop_requested(Clock::now()));
     if (signal == flush_exits_signal) return request_exit_flush();
-    if (supervisor_ended_ && (signal == SIGINT || signal == SIGTERM)) output_abandoned_ = true;
+    if (supervisor_ended_ && (signal == SIGINT || signal == SIGTERM)) output_.abandon();
     report_if_verbose(fmt::format("forwarding {} to {} {}s", signal_name(signal), state_.running(),
                                   plan_.hosts.empty() ? "PE" : "host agent"));
     execute(state_.signalled(signal));
@@ -261,7 +238,7 @@ void Launcher::read_log() {
 // A host agent sends all records to the job's launcher.
 void Launcher::handle_record(const LauncherRecord& record) {
     if (is_host_agent()) {
-        errors_.text() += frames_of(record, options_.record_mark);
+        output_.add_frames(frames_of(record, options_.record_mark));
     } else if (record.kind == LauncherRecord::Kind::ended) {
         if (rendezvous_) rendezvous_->pe_ended(record.pe, options_.npes, record.text);
     } else if (record.kind == LauncherRecord::Kind::failed_calls) {
@@ -269,7 +246,7 @@ void Launcher::handle_record(const LauncherRecord& record) {
         failed_calls_[record.pe] += calls.ok() ? calls.value() : 1;
     } else {
         handle_record_of_host(record);
-        diagnostics_.add(record, Clock::now());
+        output_.add(record, Clock::now());
     }
 }
 
@@ -285,7 +262,7 @@ void Launcher::handle_record_of_host(const LauncherRecord& record) {
             execute(state_.exit_requested_on_host(*request, host, now));
     if (record.kind == LauncherRecord::Kind::outcome)
         if (const auto outcome = parse_outcome(record.text))
-            execute(state_.outcome_on_host(*outcome, host, name_of(host), now));
+            execute(state_.outcome_on_host(*outcome, host, messages_.name_of(host), now));
 }
 
 LauncherRecord Launcher::record_of_host(LauncherRecord::Kind kind, const std::string& text) const {
@@ -333,51 +310,18 @@ void Launcher::close_job() {
     supervisor_deadline_ = Clock::now() + supervisor_timeout;
 }
 
-// The launcher waits for a slow reader of its output, as any program does, until INT or TERM.
 void Launcher::finish_output() {
     supervisor_deadline_.reset();
-    if (tagged_) tagged_->finish();
+    output_.finish_tags();
     read_log();
     fail_for_failed_calls();
     const std::chrono::duration<double> took = Clock::now() - begin_;
-    const std::string what = options_.job_npes == 0
-                                 ? fmt::format("the job of {} PEs", options_.npes)
-                                 : fmt::format("host {}, {} of {} PEs,", host_, options_.npes, options_.job_npes);
-    report_if_verbose(fmt::format("{} took {:.3f} s; exit status {}", what, took.count(), state_.exit_status()));
-    write_out();
-    if (!output_.broken()) return;
-    report(
-        fmt::format("output of the job is lost: cannot write to standard output: {}", std::strerror(output_.error())));
-    write_out();
-}
-
-void Launcher::write_out() {
-    errors_.text() += diagnostics_.take_all();
-    pump();
-    while (!output_abandoned_ && !(output_.idle() && errors_.idle())) {
-        resources_.poller.run_once(std::nullopt);
-        pump();
-    }
-}
-
-// Standard error carries output of the job only if it is tagged.
-bool Launcher::output_is_lost() const { return output_.broken() || (tagged_ && errors_.broken()); }
-
-void Launcher::pump() {
-    pump(output_, output_watched_);
-    pump(errors_, errors_watched_);
-    if (errors_.idle() && diagnostics_.empty()) resources_.log.mark_shown();
-    if (tagged_) tagged_->resume();
-}
-
-void Launcher::pump(OutputSink& sink, bool& watched) {
-    sink.flush();
-    if (sink.idle() == !watched) return;
-    if (watched)
-        resources_.poller.remove(sink.fd());
-    else
-        watched = resources_.poller.add(sink.fd(), EPOLLOUT, [](std::uint32_t) {}).ok();
-    if (sink.idle()) watched = false;
+    report_if_verbose(messages_.job_ended(took.count(), state_.exit_status()));
+    output_.show_all();
+    const int error = output_.output_error();
+    if (error == 0) return;
+    report(fmt::format("output of the job is lost: cannot write to standard output: {}", std::strerror(error)));
+    output_.show_all();
 }
 
 // Shows the message after the reports of PEs.
@@ -386,14 +330,5 @@ void Launcher::report(const std::string& message) { handle_record({LauncherRecor
 void Launcher::report_if_verbose(const std::string& message) {
     if (options_.verbose) report(message);
 }
-
-std::string Launcher::name_of(int index) const {
-    if (plan_.hosts.empty()) return fmt::format("PE {}", plan_.numbering.of(index));
-    return fmt::format("the host agent on host {}", plan_.hosts[static_cast<std::size_t>(index)]);
-}
-
-int Launcher::npes_of_job() const { return options_.job_npes > 0 ? options_.job_npes : options_.npes; }
-
-int Launcher::emulated_host_of_pe(int pe) const { return plan_.pes[static_cast<std::size_t>(pe)].emulated_host; }
 
 }  // namespace npushmem::run

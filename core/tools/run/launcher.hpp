@@ -9,6 +9,7 @@
 #include "core/tools/run/channel.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
+#include "core/tools/run/job_output.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/job_state.hpp"
 #include "core/tools/run/job_streams.hpp"
@@ -18,6 +19,8 @@
 
 namespace npushmem::run {
 
+// One class, although it has more than twenty methods: each event of the loop has one short method that hands it to
+// JobState, and execute() carries out the commands. JobOutput shows what results.
 class Launcher {
 public:
     // The supervisor has been forked already. `supervisor` is the channel to it, `signals` a signalfd of the signals to
@@ -65,37 +68,24 @@ private:
     void request_exit_flush();
     void close_job();
     void finish_output();
-    void write_out();
-    [[nodiscard]] bool output_is_lost() const;
-    void pump();
-    void pump(OutputSink& sink, bool& watched);
     void report(const std::string& message);
     void report_if_verbose(const std::string& message);
-    [[nodiscard]] std::string name_of(int index) const;
     // On a host of a job that the launcher on another host has started.
     [[nodiscard]] bool is_host_agent() const { return !options_.record_mark.empty(); }
-    [[nodiscard]] int npes_of_job() const;
-    [[nodiscard]] int emulated_host_of_pe(int pe) const;
 
     const Options& options_;
     const JobPlan& plan_;
     Resources resources_;
-    std::string host_;
+    ProcessMessages messages_;
     Clock::time_point begin_;
     JobState state_;
-    OutputSink output_;
-    OutputSink errors_;
-    bool output_watched_ = false;
-    bool errors_watched_ = false;
+    JobOutput output_;
     ExitRequests exit_requests_;
-    Diagnostics diagnostics_;
     std::map<int, std::int64_t> failed_calls_;  // of PEs on the job's hosts, reported from there
-    std::optional<TaggedOutput> tagged_;
     std::optional<InputRelay> input_;
     std::unique_ptr<Rendezvous> rendezvous_;
     std::optional<Clock::time_point> supervisor_deadline_;  // set once the job has been closed
     bool supervisor_ended_ = false;
-    bool output_abandoned_ = false;
 };
 
 }  // namespace npushmem::run

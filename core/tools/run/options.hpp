@@ -21,6 +21,8 @@ struct Variable {
     std::string value;
 };
 
+// One structure, although it has many members: each is the value of one option on the command line, which the launcher
+// hands down unchanged.
 struct Options {
     int npes = 1;
     int nodes = 0;  // emulated hosts; 0: none are emulated

@@ -40,6 +40,8 @@ typedef struct npushmem_bootstrap_params {
         attribute; /* specific to the plugin, for instance a pointer to a communicator; NULL if none was given */
 } npushmem_bootstrap_params;
 
+/* One structure, although it has many members: it is the whole interface of a bootstrap in a binary form, and members
+ * are only ever appended. */
 typedef struct npushmem_bootstrap_v1 {
     uint32_t struct_size;
     uint16_t major;

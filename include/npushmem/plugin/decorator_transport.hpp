@@ -5,7 +5,8 @@
 
 namespace npushmem {
 
-// The host opens the inner transport before this one and closes it after.
+// The host opens the inner transport before this one and closes it after. One class, although it has more than twenty
+// methods: it forwards the whole transport interface, so that a decorator overrides only the calls that it changes.
 class DecoratorTransport : public Transport {
 public:
     // `hidden`: capabilities of the inner transport that this one does not offer. Hide NPUSHMEM_CAP_MAP if data-path

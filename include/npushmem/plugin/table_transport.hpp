@@ -8,6 +8,9 @@ namespace npushmem {
 
 // The caller guarantees a full-size table with every pointer set (as in the loader's copy) and keeps it, and the
 // library it points into, alive. Owning: the destructor closes the instance.
+//
+// One class, although it has more than twenty methods: it implements the transport interface, one method per function
+// of the table, and each method only calls that function.
 class TableTransport : public Transport {
 public:
     enum class Owning : bool { no, yes };

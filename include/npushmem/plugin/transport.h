@@ -181,7 +181,10 @@ typedef struct npushmem_event {
 } npushmem_event;
 
 /* Every function returns NPUSHMEM_OK, NPUSHMEM_AGAIN where documented, or an error code. `token`, if not NULL, receives
- * a number that `test` accepts on the same queue; 0 means already complete. */
+ * a number that `test` accepts on the same queue; 0 means already complete.
+ *
+ * One structure, although it has many members: it is the whole interface of a transport in a binary form, and members
+ * are only ever appended. */
 typedef struct npushmem_transport_v1 {
     uint32_t struct_size;
     uint16_t major;

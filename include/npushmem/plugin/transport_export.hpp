@@ -59,7 +59,8 @@ inline Status copy_out(const Bytes& from, void* to, std::uint32_t* bytes, const 
     return {};
 }
 
-// The table's functions over any Transport; only `open` differs between classes.
+// The table's functions over any Transport; only `open` differs between classes. One class, although it has more than
+// twenty functions: each is the entry of the table for one method of Transport, and they have no state.
 struct TransportTrampolines {
     static Transport& of(void* self) { return *static_cast<Transport*>(self); }
 

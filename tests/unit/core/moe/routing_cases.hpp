@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "core/moe/routing.hpp"
+#include "core/moe/common/routing.hpp"
 
 namespace npushmem::moe {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/moe/element.hpp"
+#include "core/moe/common/element.hpp"
 
 namespace npushmem::moe {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "core/moe/combine_plan.hpp"
+#include "core/moe/common/combine_plan.hpp"
 #include "core/moe/dispatch/dispatch_kernel.hpp"
 #include "npushmem/npu/checked_job.hpp"
 #include "tests/unit/core/moe/routing_cases.hpp"

@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "core/moe/rank_agreement.hpp"
+#include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/ring/ring_ends.hpp"
 
 namespace npushmem::moe {

@@ -1,0 +1,66 @@
+// The kernel launches of a combine's calls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/moe/combine_memory.hpp"
+#include "core/moe/common/reduce.hpp"
+#include "core/moe/direct/combine_receiver.hpp"
+#include "core/moe/direct/combine_sender.hpp"
+#include "core/moe/routed_plan.hpp"
+#include "core/moe/stream/stream_combine.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/launch.hpp"
+
+namespace npushmem::moe {
+
+// x and out are as in Combine::combine. `epoch` counts the calls from 1.
+struct CombineCall {
+    const std::byte* x = nullptr;
+    std::byte* out = nullptr;
+    std::uint64_t epoch = 0;
+};
+
+// Runs calls on one stream of the device, and serves the ranks whose memory is not mapped here from the host. Launches
+// read the routing and write the memory until finish() or drain() returns.
+class CombineLaunches {
+public:
+    // The arguments must outlive the object.
+    CombineLaunches(const CombineConfig& config, SymmetricMemory& memory, npu::Device& device,
+                    const CombineMemory& blocks, const RoutedPlan& routing);
+
+    // Rejects buffers that the call cannot use.
+    [[nodiscard]] Status check_buffers(const CombineCall& call) const;
+    // Waits for no other rank.
+    Status start(const CombineCall& call);
+    // Waits until the started call is complete.
+    Status finish();
+    // Waits until no launch runs. The stream does not run the launches behind a failed one.
+    void drain() { (void)stream_.synchronize(); }
+    // Best effort: the other ranks also have their own timeouts.
+    void signal_abort(std::uint64_t epoch);
+    // A rank whose abort has been received.
+    [[nodiscard]] std::optional<int> aborted_peer() const;
+
+private:
+    [[nodiscard]] npu::LaunchConfig launch_as(const char* name) const;
+    [[nodiscard]] CombineSend send_arguments(const CombineCall& call) const;
+    [[nodiscard]] CombineReceive receive_arguments(const CombineCall& call) const;
+    [[nodiscard]] StreamCombine stream_arguments(const CombineCall& call) const;
+    Status stream_with_host();
+
+    const CombineConfig& config_;
+    SymmetricMemory& memory_;
+    npu::Device& device_;
+    const CombineMemory& blocks_;
+    const RoutedPlan& routing_;
+    ReduceFunction reduce_;
+    std::vector<std::uint8_t> host_served_;  // per rank, 1: not mapped here, so the host sends to it; empty: all are
+                                             // mapped
+    StreamCombine host_work_;                // of the current call, if the host serves some of the ranks
+    npu::Stream stream_;
+};
+
+}  // namespace npushmem::moe

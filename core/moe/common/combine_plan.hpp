@@ -1,0 +1,95 @@
+// The rows that one PE, as the holder of experts, sends in a combine. `x` holds one row for every (token, choice) that
+// chose one of its experts, expert-major and, inside an expert, ordered by the rank that owns the token:
+//
+//   x:  | expert 0: rank 0 rows, rank 1 rows, ... | expert 1: rank 0 rows, ... | ...
+//
+// offset_table[e][r] is the first row in x of the fragment (e, r), length_table[e][r] its number of rows; both int32
+// and row-major [local_experts, ranks]. `slots` holds, for every row of x, its slot at the receiver: token * top_k + k.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/element.hpp"
+#include "core/moe/common/routing.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem::moe {
+
+struct Fragment {
+    Rows first;
+    Rows count;
+};
+
+struct CombinePlan {
+    std::int32_t local_experts = 0;
+    std::int32_t ranks = 0;
+    std::int32_t first_expert = 0;  // global number of local expert 0, for messages
+    std::vector<std::int32_t> offset_table;
+    std::vector<std::int32_t> length_table;
+    std::vector<std::uint32_t> slots;  // one per row of x; rows that belong to no fragment hold no_slot
+    Rows rows;                         // rows of x
+
+    [[nodiscard]] std::size_t entry(std::int32_t expert, std::int32_t rank) const {
+        return static_cast<std::size_t>(expert) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(rank);
+    }
+    [[nodiscard]] Fragment fragment(std::int32_t expert, std::int32_t rank) const {
+        const std::size_t at = entry(expert, rank);
+        return {Rows{static_cast<std::uint64_t>(offset_table[at])}, Rows{static_cast<std::uint64_t>(length_table[at])}};
+    }
+    // Number of rows for the rank, over all experts.
+    [[nodiscard]] Rows rows_to(std::int32_t rank) const;
+};
+
+constexpr std::uint32_t no_slot = 0xFFFFFFFFU;
+
+// The plan of rank `self` for the routing of all ranks, which must have passed check_routing. Inside a fragment rows
+// are ordered by token, then by choice. Fails when x would have more rows than an int32 table can point to.
+Result<CombinePlan> build_combine_plan(std::span<const RankRouting> routing, const ExpertPlacement& placement,
+                                       std::int32_t self);
+
+// Checks of tables that a caller supplies. They run before any byte moves, and each message names the expert, the rank
+// and the value.
+
+// Rejects tables that point outside x, negative entries, fragments that overlap, and more rows for a rank than
+// `capacity`.
+Status check_tables(const CombinePlan& plan, Rows capacity);
+
+// Rejects slots outside the receiver's tokens, slots that occur twice, and slots of a choice that went to another
+// expert; also a number of rows for a rank that differs from that rank's routing ("ranks that disagree").
+Status check_slots(const CombinePlan& plan, std::span<const RankRouting> routing);
+
+// Rejects another order of the rows inside a fragment than that of build_combine_plan. Modes stream and chunked need
+// that order.
+Status check_order(const CombinePlan& plan);
+
+// Shares every rank's expert ids with every rank. The plan of a layer that gets only a routing is built from them. (A
+// dispatch makes the plan without this exchange.)
+
+class RoutingExchange {
+public:
+    // Symmetric bytes needed: a count, then room for the ids of max_tokens tokens.
+    static Bytes size(const CombineConfig& config);
+
+    RoutingExchange(SymmetricMemory& memory, std::byte* block) : memory_(memory), block_(block) {}
+
+    // Not collective. Publishes this rank's ids; other ranks may collect them after the next barrier.
+    void publish(const RankRouting& own);
+    // Copies every rank's ids. Call it after a barrier.
+    Status collect();
+    // The routings that collect() copied. Their weights are empty: weights stay with their rank.
+    [[nodiscard]] std::span<const RankRouting> all() const { return views_; }
+
+private:
+    Status collect_from(int rank);
+
+    SymmetricMemory& memory_;
+    std::byte* block_;
+    std::vector<std::vector<std::int32_t>> ids_;
+    std::vector<RankRouting> views_;
+};
+
+}  // namespace npushmem::moe

@@ -1,0 +1,106 @@
+#include "core/moe/dispatch/dispatch_launches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/moe/dispatch/dispatch_kernel.hpp"
+#include "core/moe/dispatch/remote_dispatch.hpp"
+
+namespace npushmem::moe {
+
+DispatchResults::DispatchResults(const DispatchLayout& layout, const ExpertPlacement& placement, Rows choices)
+    : layout_(layout),
+      placement_(placement),
+      record_(layout.record_bytes().value()),
+      order_(choices.value()),
+      begins_(static_cast<std::size_t>(layout.experts()) + 1),
+      starts_(static_cast<std::size_t>(layout.experts())),
+      totals_(static_cast<std::size_t>(layout.ranks())) {}
+
+void DispatchResults::set_record(const Status& own_status) {
+    DispatchRecord record;
+    record.refused = static_cast<std::int32_t>(own_status.code());
+    own_status.message().copy(record.reason.data(), record.reason.size() - 1);
+    std::memcpy(record_.data(), &record, sizeof record);
+}
+
+DispatchTables DispatchResults::tables(CombinePlan& plan) {
+    return {record_.data(), order_.data(), begins_.data(),           starts_.data(),
+            totals_.data(), &accepted_,    plan.offset_table.data(), plan.length_table.data()};
+}
+
+Status DispatchResults::refusal(const DispatchWork& work, std::int32_t self, const Status& own) const {
+    for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+        DispatchRecord record;
+        std::memcpy(&record, work.region + layout_.record(work.epoch, rank).value(), sizeof record);
+        if (record.refused == 0) continue;
+        if (rank == self) return own;
+        return {static_cast<Code>(record.refused), fmt::format("rank {} refused: {}", rank, record.reason.data())};
+    }
+    const auto above = std::ranges::find_if(totals_, [&](std::uint64_t n) { return n > layout_.capacity().value(); });
+    return capacity_error(work, static_cast<std::int32_t>(above - totals_.begin()));
+}
+
+// Returns an error that names the first fragment that exceeds the capacity.
+Status DispatchResults::capacity_error(const DispatchWork& work, std::int32_t holder) const {
+    std::uint64_t rows = 0;
+    for (std::int32_t expert = placement_.first_expert(holder); expert < placement_.first_expert(holder + 1);
+         ++expert) {
+        for (std::int32_t rank = 0; rank < layout_.ranks(); ++rank) {
+            std::byte* record = work.region + layout_.record(work.epoch, rank).value();
+            const auto count = static_cast<std::uint64_t>(DispatchWork::counts_of(record)[expert]);
+            rows += count;
+            if (rows <= layout_.capacity().value()) continue;
+            return {Code::range,
+                    fmt::format("dispatch, call {}: expert {}, rank {}: with these {} rows, rank {} would hold {} "
+                                "({} in all), above its capacity of {}; raise the capacity or send fewer tokens",
+                                work.epoch, expert, rank, count, holder, rows,
+                                totals_[static_cast<std::size_t>(holder)], layout_.capacity().value())};
+        }
+    }
+    return {Code::protocol, fmt::format("dispatch, call {}: rejected, but no rank gives a reason", work.epoch)};
+}
+
+DispatchLaunches::DispatchLaunches(SymmetricMemory& memory, npu::Device& device, const std::byte* region)
+    : memory_(memory),
+      device_(device),
+      host_served_(unmapped_ranks(device.fabric(), memory, region)),
+      stream_(device) {}
+
+Status DispatchLaunches::launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&),
+                                const DispatchWork& work) {
+    npu::LaunchConfig config(std::clamp(memory_.n_pes(), 1, device_.config().blocks), npu::SourceLocation{});
+    config.name = name;
+    return npu::launch(stream_, config, kernel, work);
+}
+
+Status DispatchLaunches::start(const DispatchWork& work) {
+    if (host_served_.empty()) return launch("moe_dispatch", moe_dispatch, work);
+    if (Status s = launch("moe_dispatch_publish_counts", moe_dispatch_publish_counts, work); !s.ok()) return s;
+    if (Status s = stream_.synchronize(); !s.ok()) return s;
+    publish_counts_remotely(memory_, work);
+    if (Status s = memory_.quiet(); !s.ok()) return s;
+    return launch("moe_dispatch_tables", moe_dispatch_tables, work);
+}
+
+Status DispatchLaunches::finish(const DispatchWork& work, const DispatchResults& results) {
+    if (Status s = stream_.synchronize(); !s.ok() || host_served_.empty() || !results.accepted()) return s;
+    put_rows_remotely(memory_, work);
+    if (Status s = launch("moe_dispatch_rows", moe_dispatch_rows, work); !s.ok()) return s;
+    if (Status s = memory_.quiet(); !s.ok()) return s;
+    if (Status s = launch("moe_dispatch_await", moe_dispatch_await, work); !s.ok()) return s;
+    return stream_.synchronize();
+}
+
+void DispatchLaunches::signal_abort(const DispatchWork& work) {
+    (void)launch("moe_dispatch_signal_abort", moe_dispatch_signal_abort, work);
+    (void)stream_.synchronize();
+    if (!host_served_.empty()) {
+        signal_dispatch_abort_remotely(memory_, work);
+        (void)memory_.quiet();
+    }
+}
+
+}  // namespace npushmem::moe

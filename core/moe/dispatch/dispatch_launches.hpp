@@ -1,0 +1,77 @@
+// The kernel launches of a dispatch's calls, and the private memory into which the kernels write their results.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/moe/common/combine_config.hpp"
+#include "core/moe/common/combine_plan.hpp"
+#include "core/moe/common/symmetric_memory.hpp"
+#include "core/moe/dispatch/dispatch_layout.hpp"
+#include "npushmem/npu/device.hpp"
+#include "npushmem/npu/launch.hpp"
+
+namespace npushmem::moe {
+
+// Owns the memory behind DispatchTables, and explains a call that was not accepted. Valid for the last call whose
+// launches have ended.
+class DispatchResults {
+public:
+    // `layout` and `placement` must outlive the object. `choices`: maximum of one call.
+    DispatchResults(const DispatchLayout& layout, const ExpertPlacement& placement, Rows choices);
+
+    // Sets this rank's record for the next call; an error rejects the call on all ranks.
+    void set_record(const Status& own_status);
+    // `plan`: its tables are results too.
+    [[nodiscard]] DispatchTables tables(CombinePlan& plan);
+
+    [[nodiscard]] bool accepted() const { return accepted_ != 0; }
+    // Rows that come to the rank.
+    [[nodiscard]] Rows rows_of(std::int32_t rank) const { return Rows{totals_[static_cast<std::size_t>(rank)]}; }
+    // The error of a call that was not accepted. `own`: the status of this rank, `self`.
+    [[nodiscard]] Status refusal(const DispatchWork& work, std::int32_t self, const Status& own) const;
+
+private:
+    [[nodiscard]] Status capacity_error(const DispatchWork& work, std::int32_t holder) const;
+
+    const DispatchLayout& layout_;
+    const ExpertPlacement& placement_;
+    std::vector<std::byte> record_;
+    std::vector<std::uint32_t> order_;
+    std::vector<std::uint64_t> begins_;
+    std::vector<std::uint64_t> starts_;
+    std::vector<std::uint64_t> totals_;
+    std::uint64_t accepted_ = 0;
+};
+
+// Runs calls on one stream of the device, and serves the ranks whose memory is not mapped here from the host.
+class DispatchLaunches {
+public:
+    // `memory` and `device` must outlive the object. `region`: the symmetric memory of the dispatch.
+    DispatchLaunches(SymmetricMemory& memory, npu::Device& device, const std::byte* region);
+
+    // Per rank, 1: not mapped here, so the host sends to it; null: all are mapped.
+    [[nodiscard]] const std::uint8_t* host_served() const {
+        return host_served_.empty() ? nullptr : host_served_.data();
+    }
+    // Launches all steps that wait for no other rank. Between the steps the host serves the ranks whose memory is not
+    // mapped. `work` must stay unchanged until finish() or drain() returns.
+    Status start(const DispatchWork& work);
+    // Waits until the started call is complete.
+    Status finish(const DispatchWork& work, const DispatchResults& results);
+    // Waits until no launch runs. The stream does not run the launches behind a failed one.
+    void drain() { (void)stream_.synchronize(); }
+    // Best effort: the other ranks also have their own timeouts.
+    void signal_abort(const DispatchWork& work);
+
+private:
+    Status launch(const char* name, void (*kernel)(npu::Core&, const DispatchWork&), const DispatchWork& work);
+
+    SymmetricMemory& memory_;
+    npu::Device& device_;
+    std::vector<std::uint8_t> host_served_;  // empty: all ranks are mapped
+    npu::Stream stream_;
+};
+
+}  // namespace npushmem::moe

@@ -1,0 +1,117 @@
+#include "core/moe/common/reduce.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/moe/payload.hpp"
+
+namespace npushmem::moe {
+namespace {
+
+constexpr std::size_t max_rows = 9;
+
+// Rows of one token in an element type, with one more element behind each row and behind the output that must stay
+// unchanged.
+template <class Input, class Output>
+class Sum {
+public:
+    Sum(std::size_t count, std::size_t columns, std::uint64_t salt) : count_(count), columns_(columns) {
+        for (std::size_t k = 0; k < count; ++k) {
+            auto& row = rows_.emplace_back(columns + 1);
+            const std::uint64_t seed = row_seed({salt, 0, static_cast<std::uint32_t>(k), 7});
+            for (std::size_t c = 0; c < columns; ++c) row[c] = from_float<Input>(random_value(seed, c));
+            weights_.push_back(0.1F + 0.37F * static_cast<float>(k));
+        }
+        for (const auto& row : rows_) pointers_.push_back(row.data());
+    }
+
+    std::vector<Output> run(ReduceFunction function) {
+        std::vector<Output> out(columns_ + 1, from_float<Output>(77.0F));
+        function(out.data(), pointers_.data(), weights_.data(), count_, columns_);
+        return out;
+    }
+
+    Output expected(std::size_t column) {
+        const std::vector<std::int32_t> experts(count_, 1);
+        return from_float<Output>(
+            reference_sum(experts, weights_, [&](std::size_t k) { return to_float(rows_[k][column]); }));
+    }
+
+    void check_bound(const std::vector<Output>& out, double output_unit) {
+        const std::vector<std::int32_t> experts(count_, 1);
+        for (std::size_t c = 0; c < columns_; ++c) {
+            const DoubleSum sum =
+                reference_double(experts, weights_, [&](std::size_t k) { return to_float(rows_[k][c]); });
+            const double bound =
+                static_cast<double>(count_ + 1) * 0x1p-24 * sum.magnitude + output_unit * std::abs(sum.sum);
+            ASSERT_LE(std::abs(static_cast<double>(to_float(out[c])) - sum.sum), bound) << "column " << c;
+        }
+    }
+
+private:
+    std::size_t count_;
+    std::size_t columns_;
+    std::vector<std::vector<Input>> rows_;
+    std::vector<const void*> pointers_;
+    std::vector<float> weights_;
+};
+
+template <class Input, class Output>
+void compare_with_reference(ElementType input, ElementType output, double output_unit) {
+    for (const ReduceVariant& variant : reduce_variants()) {
+        const ReduceFunction function = variant.function(input, output);
+        for (const std::size_t columns : {0, 1, 7, 16, 17, 63, 64, 65, 128, 1000, 2048}) {
+            for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, max_rows}) {
+                Sum<Input, Output> sum(count, columns, columns * 31 + count);
+                const auto out = sum.run(function);
+                for (std::size_t c = 0; c < columns; ++c) {
+                    const Output expected = sum.expected(c);
+                    ASSERT_EQ(std::memcmp(&out[c], &expected, sizeof expected), 0) << variant.name << " column " << c;
+                }
+                ASSERT_EQ(to_float(out[columns]), 77.0F) << "written behind the end by " << variant.name;
+                sum.check_bound(out, output_unit);
+            }
+        }
+    }
+}
+
+// Bounds: (K+1) 2^-24 of the magnitude for the float sum, and half a unit of the output type for the final rounding.
+TEST(Reduce, EveryVariantAndTypeGivesTheReferenceBits) {
+    compare_with_reference<Bfloat16, Bfloat16>(ElementType::bfloat16, ElementType::bfloat16, 0x1p-8);
+    compare_with_reference<Bfloat16, float>(ElementType::bfloat16, ElementType::float32, 0);
+    compare_with_reference<Bfloat16, Half>(ElementType::bfloat16, ElementType::half, 0x1p-11 + 0x1p-20);
+    compare_with_reference<Half, Half>(ElementType::half, ElementType::half, 0x1p-11 + 0x1p-20);
+    compare_with_reference<Half, float>(ElementType::half, ElementType::float32, 0);
+    compare_with_reference<Half, Bfloat16>(ElementType::half, ElementType::bfloat16, 0x1p-8);
+    compare_with_reference<float, float>(ElementType::float32, ElementType::float32, 0);
+    compare_with_reference<float, Bfloat16>(ElementType::float32, ElementType::bfloat16, 0x1p-8);
+    compare_with_reference<float, Half>(ElementType::float32, ElementType::half, 0x1p-11 + 0x1p-20);
+}
+
+TEST(Reduce, SpecialValuesGoThrough) {
+    for (const ReduceVariant& variant : reduce_variants()) {
+        const float inf = INFINITY;
+        const std::vector<float> a{inf, -0.0F, NAN, 1e30F};
+        const std::vector<float> b{1.0F, -0.0F, 1.0F, 1e30F};
+        const void* rows[] = {a.data(), b.data()};
+        const float weights[] = {1.0F, 1e30F};
+        std::vector<float> out(4);
+        variant.function(ElementType::float32, ElementType::float32)(out.data(), rows, weights, 2, 4);
+        EXPECT_EQ(out[0], inf) << variant.name;
+        EXPECT_EQ(out[1], 0.0F) << variant.name;
+        EXPECT_TRUE(std::isnan(out[2])) << variant.name;
+        EXPECT_EQ(out[3], inf) << variant.name;
+    }
+}
+
+TEST(Reduce, ThePortableVariantIsAlwaysThereAndLast) {
+    ASSERT_FALSE(reduce_variants().empty());
+    EXPECT_EQ(reduce_variants().back().name, "portable");
+}
+
+}  // namespace
+}  // namespace npushmem::moe
