@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/link_set.hpp"
+#include "core/base/bytes.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {

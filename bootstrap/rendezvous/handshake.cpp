@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bootstrap/rendezvous/bytes.hpp"
+#include "core/base/bytes.hpp"
 
 namespace npushmem::rendezvous {
 

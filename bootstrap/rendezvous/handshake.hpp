@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/siphash.hpp"
+#include "core/base/bytes.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {

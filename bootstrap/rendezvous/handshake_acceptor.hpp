@@ -17,6 +17,7 @@
 #include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::rendezvous {
 

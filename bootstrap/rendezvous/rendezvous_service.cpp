@@ -50,7 +50,7 @@ Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Addre
                                                                      HandshakeAcceptor::Limits limits) {
     auto listener = Socket::listen(where);
     if (!listener.ok()) return listener.status().within("rendezvous service");
-    auto poller = Poller::make();
+    auto poller = Poller::open();
     if (!poller.ok()) return poller.status();
     FileDescriptor wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (!wake.valid()) return Status{Code::system, fmt::format("cannot create an eventfd: {}", std::strerror(errno))};
@@ -125,7 +125,7 @@ Job* RendezvousService::find_job(const Nonce& nonce) {
 void RendezvousService::run() {
     // acquire: partner is the release store in the destructor.
     while (!stopping_.load(std::memory_order_acquire)) {
-        for (const Poller::Event& event : poller_.wait(next_deadline())) on_event(event);
+        for (const Poller::Event& event : poller_.wait(next_deadline().poll_milliseconds())) on_event(event);
         expire(Clock::now());
     }
 }
@@ -143,11 +143,11 @@ void RendezvousService::on_event(const Poller::Event& event) {
     if (event.key == wake_key) return fail_for_ended_ranks();
     const auto found = members_.find(event.key);
     if (found == members_.end()) return;
-    if (event.readable && !receive_frames(found->second)) {
+    if (event.readable() && !receive_frames(found->second)) {
         members_.erase(found);
         return;
     }
-    if (event.writable) flush_member(event.key, found->second);
+    if (event.writable()) flush_member(event.key, found->second);
 }
 
 void RendezvousService::serve_acceptor() {
@@ -235,7 +235,7 @@ void RendezvousService::fail_for_ended_ranks() {
 
 void RendezvousService::flush_member(Id id, Member& member) {
     member.channel.flush();
-    poller_.modify(member.channel.fd(), id, true, member.channel.queued() > 0);
+    poller_.modify(member.channel.fd(), id, EPOLLIN | (member.channel.queued() > 0 ? EPOLLOUT : 0U));
 }
 
 void RendezvousService::assign_all(const Session& session) {

@@ -18,6 +18,7 @@
 #include "bootstrap/rendezvous/session.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/hash.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/liveness.hpp"
 #include "core/base/parking.hpp"

@@ -63,7 +63,7 @@ Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resour
       errors_(STDERR_FILENO),
       diagnostics_(options.npes, options.tag_output) {
     if (plan.pipe_output) tagged_.emplace(resources_.poller, output_, errors_);
-    if (resources_.terminal_input.open())
+    if (resources_.terminal_input.valid())
         input_.emplace(resources_.poller, STDIN_FILENO, std::move(resources_.terminal_input));
 }
 
@@ -77,7 +77,7 @@ int Launcher::run() {
 }
 
 void Launcher::watch() {
-    Poller& poller = resources_.poller;
+    DispatchingPoller& poller = resources_.poller;
     for (const Status& status :
          {poller.add(resources_.supervisor.fd(), EPOLLIN, [this](std::uint32_t) { receive_from_supervisor(); }),
           poller.add(resources_.supervisor_process.get(), EPOLLIN, [this](std::uint32_t) { reap_supervisor(); }),
@@ -149,7 +149,7 @@ void Launcher::exits_flushed() {
     state_.exits_flushed(Clock::now());
 }
 
-void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
+void Launcher::pe_started(const Message& message, std::vector<FileDescriptor> output) {
     state_.pe_started();
     if (tagged_) tag_output_of(message.pe, std::move(output));
     if (!options_.verbose) return;
@@ -160,7 +160,7 @@ void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
 }
 
 // Descriptors are lost when this process has no free descriptor.
-void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
+void Launcher::tag_output_of(int pe, std::vector<FileDescriptor> output) {
     const Status added = output.size() == 2
                              ? tagged_->add(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
                              : Status{Code::system, "this process has no free descriptor"};

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/job_state.hpp"
 #include "core/tools/run/job_streams.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/poller.hpp"
 #include "core/tools/run/rendezvous.hpp"
 
 namespace npushmem::run {
@@ -25,12 +25,12 @@ public:
     struct Resources {
         Channel supervisor;
         int supervisor_pid;
-        Fd supervisor_process;
-        Fd signals;
-        Fd terminal_input;
-        Fd exit_requests;  // reading end of the pipe that PEs write to
+        FileDescriptor supervisor_process;
+        FileDescriptor signals;
+        FileDescriptor terminal_input;
+        FileDescriptor exit_requests;  // reading end of the pipe that PEs write to
         JobLog log;
-        Poller poller;
+        DispatchingPoller poller;
     };
     Launcher(const Options& options, const JobPlan& plan, Resources resources);
     Launcher(const Launcher&) = delete;
@@ -47,8 +47,8 @@ private:
     void receive_from_supervisor();
     void handle_message(Received received);
     void exits_flushed();
-    void pe_started(const Message& message, std::vector<Fd> output);
-    void tag_output_of(int pe, std::vector<Fd> output);
+    void pe_started(const Message& message, std::vector<FileDescriptor> output);
+    void tag_output_of(int pe, std::vector<FileDescriptor> output);
     void pe_not_started(const Message& message, const std::string& attempt);
     void pe_ended(const Message& message);
     void report_to_rendezvous(const Message& message);
