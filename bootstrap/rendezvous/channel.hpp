@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "bootstrap/rendezvous/siphash.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 #include "core/base/bytes.hpp"
 #include "npushmem/plugin/status.hpp"

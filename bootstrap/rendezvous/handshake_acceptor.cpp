@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 
 namespace npushmem::rendezvous {
 namespace {

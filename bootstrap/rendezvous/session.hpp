@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 
 namespace npushmem::rendezvous {
