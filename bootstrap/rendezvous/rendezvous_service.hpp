@@ -82,8 +82,6 @@ public:
     // Starts to serve. Jobs that were added before are known to the first connection.
     Status begin();
     ~RendezvousService();
-    RendezvousService(const RendezvousService&) = delete;
-    RendezvousService& operator=(const RendezvousService&) = delete;
 
     [[nodiscard]] const Address& address() const { return address_; }
     // After a fork the child has this object but not its thread.

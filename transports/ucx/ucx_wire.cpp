@@ -152,9 +152,7 @@ Code UcxWire::send(network::LaneId lane_id, std::span<const std::byte> head, std
 }
 
 void UcxWire::close(network::LaneId lane_id) {
-    if (!workers_.is_connected(lane_id)) return;
-    workers_.close(lane_id);
-    forget_events(lane_id);
+    if (workers_.close(lane_id)) forget_events(lane_id);
 }
 
 // Drops the failures of messages that closing the lane has cancelled. Operations are still reported.

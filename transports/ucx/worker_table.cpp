@@ -125,17 +125,15 @@ void WorkerTable::release_key(std::uint64_t number) {
     keys_.erase(number);
 }
 
-bool WorkerTable::is_connected(network::LaneId lane_id) const {
-    return lane_id.lane < workers_.size() && workers_[lane_id.lane].endpoint(lane_id.pe) != nullptr;
-}
-
-void WorkerTable::close(network::LaneId lane_id) {
+bool WorkerTable::close(network::LaneId lane_id) {
+    if (lane_id.lane >= workers_.size() || workers_[lane_id.lane].endpoint(lane_id.pe) == nullptr) return false;
     Worker& worker = workers_[lane_id.lane];
     worker.flush(lane_id.pe, workers_[0], std::chrono::steady_clock::now() + flush_timeout);
     for (const auto& [number, key] : keys_)
         if (key.pe == lane_id.pe) worker.release_key(number);
     worker.disconnect(lane_id.pe, workers_[0]);
     if (!worker.has_endpoints()) worker.close(workers_[0]);
+    return true;
 }
 
 bool WorkerTable::progress() {

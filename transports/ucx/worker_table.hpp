@@ -38,9 +38,9 @@ public:
 
     Result<std::uint64_t> import_key(int pe, std::span<const std::byte> key);
     void release_key(std::uint64_t number);
-    // Disconnects the peer's endpoint on the lane, and closes the lane's worker when it has no endpoint left.
-    void close(network::LaneId lane_id);
-    [[nodiscard]] bool is_connected(network::LaneId lane_id) const;
+    // Disconnects the peer's endpoint on the lane, and closes the lane's worker when it has no endpoint left. False:
+    // there was no connection.
+    bool close(network::LaneId lane_id);
 
     // True when it made progress.
     bool progress();
