@@ -5,6 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
+
+#include "core/base/bytes.hpp"
 
 namespace npushmem::moe {
 
@@ -15,21 +18,10 @@ constexpr std::uint32_t version = 1;
 constexpr std::size_t header_bytes = 32;
 constexpr std::size_t choice_bytes = 8;  // an id and a weight
 
-std::uint32_t word_at(std::string_view bytes, std::size_t at) {
-    std::uint32_t word = 0;
-    for (std::size_t i = 0; i < sizeof word; ++i) {
-        word |= static_cast<std::uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-    }
-    return word;
-}
-
-void append_word(std::string& bytes, std::uint32_t word) {
-    for (std::size_t i = 0; i < sizeof word; ++i) bytes += static_cast<char>(word >> (8 * i) & 0xFFU);
-}
-
 class BinaryReader {
 public:
-    BinaryReader(std::string_view bytes, std::string_view name) : bytes_(bytes), name_(name) {}
+    BinaryReader(std::string_view bytes, std::string_view name)
+        : file_bytes_(bytes.size()), in_(std::as_bytes(std::span(bytes))), name_(name) {}
 
     Result<Routing> routing() {
         if (Status s = read_header(); !s.ok()) return s;
@@ -53,15 +45,10 @@ private:
         return refuse(fmt::format("{}, rank {}, token {}, choice {}: {}", what, rank, index / k, index % k, problem));
     }
 
-    std::uint32_t take() {
-        const std::uint32_t word = word_at(bytes_, at_);
-        at_ += sizeof word;
-        return word;
-    }
+    std::uint32_t take() { return in_.integer<std::uint32_t>(); }
     std::string take_text(std::size_t length) {
-        const std::size_t begin = at_;
-        at_ += length;
-        return std::string(bytes_.substr(begin, length));
+        const auto text = in_.take(length);
+        return {reinterpret_cast<const char*>(text.data()), text.size()};
     }
 
     Status take_number(const char* field, std::uint32_t most, std::int32_t& number) {
@@ -72,11 +59,11 @@ private:
     }
 
     Status read_header() {
-        if (bytes_.size() < header_bytes) {
+        if (file_bytes_ < header_bytes) {
             return refuse(
-                fmt::format("it has {} bytes, its header alone {}; was it cut off?", bytes_.size(), header_bytes));
+                fmt::format("it has {} bytes, its header alone {}; was it cut off?", file_bytes_, header_bytes));
         }
-        at_ = magic.size();
+        (void)in_.take(magic.size());
         if (const std::uint32_t seen = take(); seen != version) {
             return refuse(fmt::format("it is of version {}, this program reads version {}", seen, version));
         }
@@ -93,7 +80,7 @@ private:
     // Computes all sizes and compares them with the file's size before it allocates anything of such a size.
     Status read_token_counts() {
         std::uint64_t size = header_bytes + 4 * std::uint64_t{ranks_} + model_bytes_ + origin_bytes_;
-        if (size > bytes_.size()) return wrong_size(size, "at least ");
+        if (size > file_bytes_) return wrong_size(size, "at least ");
         for (std::size_t rank = 0; rank < ranks_; ++rank) {
             const std::uint32_t tokens = take();
             if (tokens > max_file_tokens) {
@@ -102,16 +89,16 @@ private:
             }
             choices_.push_back(std::size_t{tokens} * static_cast<std::size_t>(routing_.top_k));
             size += choice_bytes * choices_.back();
-            if (size > bytes_.size()) return wrong_size(size, "at least ");
+            if (size > file_bytes_) return wrong_size(size, "at least ");
         }
-        return size == bytes_.size() ? Status{} : wrong_size(size, "");
+        return size == file_bytes_ ? Status{} : wrong_size(size, "");
     }
 
     [[nodiscard]] Status wrong_size(std::uint64_t size, const char* least) const {
         return refuse(fmt::format(
             "it has {} bytes, but with {} ranks, their tokens and top_k {} as its header says it must have {}{}; {}",
-            bytes_.size(), ranks_, routing_.top_k, least, size,
-            size > bytes_.size() ? "was it cut off?" : "what is behind its end?"));
+            file_bytes_, ranks_, routing_.top_k, least, size,
+            size > file_bytes_ ? "was it cut off?" : "what is behind its end?"));
     }
 
     Status read_ids(std::size_t rank) {
@@ -136,9 +123,9 @@ private:
         return {};
     }
 
-    std::string_view bytes_;
+    std::size_t file_bytes_;
+    ByteReader in_;  // the sizes have been checked before anything behind the header is read
     std::string_view name_;
-    std::size_t at_ = 0;
     std::size_t ranks_ = 0;
     std::size_t model_bytes_ = 0;
     std::size_t origin_bytes_ = 0;
@@ -155,22 +142,25 @@ Result<Routing> parse_routing_binary(std::string_view bytes, std::string_view na
 }
 
 std::string routing_binary(const Routing& routing) {
-    std::string bytes(magic);
-    append_word(bytes, version);
-    append_word(bytes, static_cast<std::uint32_t>(routing.ranks()));
-    append_word(bytes, static_cast<std::uint32_t>(routing.experts));
-    append_word(bytes, static_cast<std::uint32_t>(routing.top_k));
-    append_word(bytes, static_cast<std::uint32_t>(routing.model.size()));
-    append_word(bytes, static_cast<std::uint32_t>(routing.origin.size()));
+    ByteWriter out;
+    out.bytes(std::as_bytes(std::span(magic)));
+    const auto append_word = [&out](auto word) { out.integer(static_cast<std::uint32_t>(word)); };
+    append_word(version);
+    append_word(routing.ranks());
+    append_word(routing.experts);
+    append_word(routing.top_k);
+    append_word(routing.model.size());
+    append_word(routing.origin.size());
     for (const auto& ids : routing.expert_ids) {
-        append_word(bytes, static_cast<std::uint32_t>(ids.size() / static_cast<std::size_t>(routing.top_k)));
+        append_word(ids.size() / static_cast<std::size_t>(routing.top_k));
     }
-    bytes += routing.model + routing.origin;
+    out.bytes(std::as_bytes(std::span(routing.model))).bytes(std::as_bytes(std::span(routing.origin)));
     for (std::size_t rank = 0; rank < routing.expert_ids.size(); ++rank) {
-        for (const std::int32_t id : routing.expert_ids[rank]) append_word(bytes, static_cast<std::uint32_t>(id));
-        for (const float weight : routing.weights[rank]) append_word(bytes, std::bit_cast<std::uint32_t>(weight));
+        for (const std::int32_t id : routing.expert_ids[rank]) append_word(id);
+        for (const float weight : routing.weights[rank]) append_word(std::bit_cast<std::uint32_t>(weight));
     }
-    return bytes;
+    const auto bytes = out.take();
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace npushmem::moe

@@ -44,7 +44,7 @@ Result<Stream> Stream::connect(const std::string& where, Deadline deadline) {
     if (error != 0)
         return Status{Code::unreachable,
                       fmt::format("cannot connect to the launcher at {}: {}", where, std::strerror(error))};
-    return own(rendezvous::FileDescriptor(::fcntl(begun.value().fd(), F_DUPFD_CLOEXEC, 0)));
+    return own(FileDescriptor(::fcntl(begun.value().fd(), F_DUPFD_CLOEXEC, 0)));
 }
 
 Status Stream::await(short events, Deadline deadline) const {

@@ -13,8 +13,8 @@ namespace npushmem::launcher {
 class Stream {
 public:
     // The environment owns the descriptor: it stays open.
-    static Stream borrow(int fd) { return Stream(fd, rendezvous::FileDescriptor()); }
-    static Stream own(rendezvous::FileDescriptor fd) {
+    static Stream borrow(int fd) { return Stream(fd, FileDescriptor()); }
+    static Stream own(FileDescriptor fd) {
         const int number = fd.get();
         return Stream(number, std::move(fd));
     }
@@ -27,13 +27,13 @@ public:
     Result<std::string> receive(std::size_t bytes, Deadline deadline);
 
 private:
-    Stream(int fd, rendezvous::FileDescriptor owned) : fd_(fd), owned_(std::move(owned)) {}
+    Stream(int fd, FileDescriptor owned) : fd_(fd), owned_(std::move(owned)) {}
     Status await(short events, Deadline deadline) const;
     Status fill(Deadline deadline);
     std::string take(std::size_t bytes);
 
     int fd_;
-    rendezvous::FileDescriptor owned_;
+    FileDescriptor owned_;
     std::string received_;
 };
 

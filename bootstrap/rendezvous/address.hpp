@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/bytes.hpp"
+#include "core/base/bytes.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {

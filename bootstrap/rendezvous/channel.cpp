@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/bytes.hpp"
 
 namespace npushmem::rendezvous {
 

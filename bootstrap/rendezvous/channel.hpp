@@ -9,9 +9,9 @@
 #include <span>
 #include <string_view>
 
-#include "bootstrap/rendezvous/bytes.hpp"
-#include "bootstrap/rendezvous/siphash.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/bytes.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {

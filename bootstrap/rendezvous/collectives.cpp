@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/bytes.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/link_set.hpp"
+#include "core/base/bytes.hpp"
 #include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem::rendezvous {
@@ -113,7 +113,7 @@ public:
     Status allgather(std::span<const std::byte> send, std::span<std::byte> receive) override;
     Status barrier() override { return collectives_->barrier(); }
     void abort(const std::string& reason) override;
-    Status check() override { return collectives_->links().check(); }
+    Status check() override { return collectives_->links().exchange({}, Deadline::now()); }
 
 private:
     std::unique_ptr<Collectives> collectives_;

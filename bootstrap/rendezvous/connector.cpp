@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 
 namespace npushmem::rendezvous {

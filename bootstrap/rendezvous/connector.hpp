@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/handshake.hpp"
 
 namespace npushmem::rendezvous {
 

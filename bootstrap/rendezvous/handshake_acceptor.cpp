@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 
 namespace npushmem::rendezvous {
 namespace {
@@ -20,7 +20,7 @@ Result<HandshakeAcceptor> HandshakeAcceptor::make(Socket listener, std::uint32_t
 
 Result<HandshakeAcceptor> HandshakeAcceptor::make(Socket listener, std::uint32_t session, FindCredentials find,
                                                   Limits limits) {
-    auto poller = Poller::make();
+    auto poller = Poller::open();
     if (!poller.ok()) return poller.status();
     if (Status watched = poller.value().watch(listener.fd(), listener_key); !watched.ok()) return watched;
     return HandshakeAcceptor(std::move(listener), std::move(poller).value(), session, std::move(find), limits);
@@ -37,7 +37,7 @@ HandshakeAcceptor::HandshakeAcceptor(Socket listener, Poller poller, std::uint32
 std::vector<AuthenticatedConnection> HandshakeAcceptor::serve(Moment now) {
     std::vector<AuthenticatedConnection> admitted;
     expire(now);
-    for (const Poller::Event& event : poller_.wait(Deadline::now())) {
+    for (const Poller::Event& event : poller_.wait(0)) {
         if (event.key == listener_key) {
             accept_all(now);
             continue;
@@ -83,7 +83,7 @@ void HandshakeAcceptor::on_descriptors_exhausted(Moment now) {
         pending_.erase(pending_.begin());
         return;
     }
-    poller_.modify(listener_.fd(), listener_key, false, false);
+    poller_.modify(listener_.fd(), listener_key, 0);
     accept_paused_until_ = now + accept_pause;
 }
 
@@ -92,7 +92,7 @@ void HandshakeAcceptor::expire(Moment now) {
         pending_.erase(pending_.begin());
     if (accept_paused_until_ && *accept_paused_until_ <= now) {
         accept_paused_until_.reset();
-        poller_.modify(listener_.fd(), listener_key, true, false);
+        poller_.modify(listener_.fd(), listener_key, EPOLLIN);
     }
 }
 

@@ -12,11 +12,12 @@
 #include <optional>
 #include <vector>
 
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::rendezvous {
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bootstrap/rendezvous/channel.hpp"
@@ -16,21 +17,63 @@
 
 namespace npushmem::rendezvous {
 
+// One connection: the frames that have arrived on it, and whether its peer has left or knows of the failure.
+class PeerLink {
+public:
+    // `peer` names the other end in messages; `peer_subtree` names the ranks that may cause a delay: "rank 4 or
+    // ranks 5-7 below it".
+    PeerLink(Channel channel, std::string peer, std::string peer_subtree)
+        : channel_(std::move(channel)), peer_(std::move(peer)), peer_subtree_(std::move(peer_subtree)) {}
+
+    [[nodiscard]] const std::string& peer() const { return peer_; }
+    [[nodiscard]] const std::string& peer_subtree() const { return peer_subtree_; }
+    [[nodiscard]] bool is_open() const { return channel_.has_value(); }
+    // The peer has sent bye.
+    [[nodiscard]] bool has_left() const { return left_; }
+    [[nodiscard]] std::size_t queued() const { return channel_ ? channel_->queued() : 0; }
+    // The events to poll for; none for a closed link.
+    [[nodiscard]] pollfd interest() const;
+
+    // For an open link: queues a frame and sends as much as the socket takes.
+    void send(FrameType type, Channel::Parts payload);
+    // Sends the abort, or the rest of it when it was sent before.
+    void send_abort(std::span<const std::byte> failure);
+    void flush();
+    // Sends the queued bytes as far as possible without waiting, and closes the link without bye.
+    void finish();
+    // Sends bye and closes the link, without waiting.
+    void leave();
+    // The peer has closed the connection.
+    void close() { channel_.reset(); }
+
+    // For an open link: receives what has arrived.
+    Channel::Input fill() { return channel_->fill(); }
+    // Sorts the received frames up to the next abort, and returns the abort; none if there is none.
+    Result<std::optional<Frame>> next_abort();
+    // The next frame for the owner.
+    std::optional<Frame> take();
+
+private:
+    std::optional<Channel> channel_;  // none once it is closed
+    std::string peer_;
+    std::string peer_subtree_;
+    std::deque<Frame> inbox_;
+    bool left_ = false;
+    bool abort_queued_ = false;
+};
+
+// All links of this rank, the failure, and the suspicion that precedes it.
 class LinkSet {
 public:
     using Index = std::size_t;
 
     // `me` names this rank in messages: "rank 3 (pid 123 on host x)".
     explicit LinkSet(std::string me) : me_(std::move(me)) {}
-    LinkSet(LinkSet&&) = default;
-    LinkSet& operator=(LinkSet&&) = delete;
-    LinkSet(const LinkSet&) = delete;
-    LinkSet& operator=(const LinkSet&) = delete;
+    LinkSet(LinkSet&&) = default;  // neither copied nor assigned: the destructor sends
     // Sends bye on all links, without waiting.
     ~LinkSet();
 
-    // `peer` names the other end in messages; `peer_subtree` names the ranks that may cause a delay: "rank 4 or
-    // ranks 5-7 below it".
+    // See PeerLink for the names.
     Index add(Channel channel, std::string peer, std::string peer_subtree);
     // While this link is open, its peer reports why another link has closed without bye: a rank that learns of the
     // failure earlier may close a connection that it has not read yet. The rank waits for that report for a moment.
@@ -39,8 +82,7 @@ public:
     void remove(Index link);
 
     [[nodiscard]] const std::string& me() const { return me_; }
-    [[nodiscard]] const std::string& peer(Index link) const { return links_[link].peer; }
-    [[nodiscard]] const Status& failure() const { return failure_; }
+    [[nodiscard]] const std::string& peer(Index link) const { return links_[link].peer(); }
     // Completes "rank 3 closed its connection ...": "during allgather #2".
     void set_activity(std::string activity) { activity_ = std::move(activity); }
 
@@ -52,36 +94,21 @@ public:
     Status drain(std::size_t bytes, Deadline deadline);
     // Waits for an event on a link or on one of `others`, and handles the links. OK at the deadline too.
     Status exchange(std::span<pollfd> others, Deadline deadline);
-    // Handles the frames that have arrived, without waiting.
-    Status check();
     // Makes `cause` the failure, unless there is one already, and sends it on all links. Returns the failure.
     Status fail(Status cause);
 
 private:
-    struct Link {
-        std::optional<Channel> channel;  // none once it is closed or removed
-        std::string peer;
-        std::string peer_subtree;
-        std::deque<Frame> inbox;
-        bool left = false;      // its peer has sent bye
-        bool notified = false;  // of the failure
-    };
-
-    [[nodiscard]] pollfd interest(const Link& link) const;
-    void read(Link& link);
-    void dispatch_received(Link& link);
-    void dispatch(Link& link, Frame frame);
-    void on_end(Link& link);
-    [[nodiscard]] bool arbiter_may_report(const Link& closed) const;
+    void read(PeerLink& link);
+    void dispatch_received(PeerLink& link);
+    void on_end(PeerLink& link);
     void fail_as_suspected();
-    void on_abort(const Link& from, const Frame& frame);
-    void broadcast_failure(const Link* except);
-    Status peer_left(const Link& link);
+    void broadcast_failure(const PeerLink* except);
+    Status peer_left(const PeerLink& link);
     Status timed_out(const std::string& peer, Deadline deadline);
 
     std::string me_;
     std::string activity_ = "while the job was starting";
-    std::vector<Link> links_;
+    std::vector<PeerLink> links_;
     std::vector<pollfd> polled_;  // kept for its memory
     Status failure_;
     std::optional<Index> arbiter_;
@@ -89,8 +116,8 @@ private:
         Status cause;
         Deadline until;
     };
-    std::optional<SuspectedFailure>
-        suspected_failure_;  // the first link that closed without bye, until the arbiter reports the cause
+    // The first link that closed without bye, until the arbiter reports the cause.
+    std::optional<SuspectedFailure> suspected_failure_;
 };
 
 }  // namespace npushmem::rendezvous

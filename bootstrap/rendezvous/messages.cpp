@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
+#include "core/base/bytes.hpp"
 
 namespace npushmem::rendezvous {
 

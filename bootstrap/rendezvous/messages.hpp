@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "bootstrap/rendezvous/bytes.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
+#include "core/base/bytes.hpp"
 #include "core/base/version.hpp"
 #include "npushmem/plugin/status.hpp"
 

@@ -46,11 +46,56 @@ bool is_valid(const Join& join) { return join.nranks > 0 && join.nranks <= limit
 
 }  // namespace
 
+MemberConnections::Member* MemberConnections::add(Channel channel, Job* job, int rank) {
+    const ConnectionId id = next_id_++;
+    if (!poller_.watch(channel.fd(), id).ok()) return nullptr;
+    return &members_.try_emplace(id, Member{id, std::move(channel), job, rank}).first->second;
+}
+
+MemberConnections::Member* MemberConnections::find(ConnectionId id) {
+    const auto found = members_.find(id);
+    return found == members_.end() ? nullptr : &found->second;
+}
+
+void MemberConnections::flush(Member& member) {
+    member.channel.flush();
+    poller_.modify(member.channel.fd(), member.id, EPOLLIN | (member.channel.queued() > 0 ? EPOLLOUT : 0U));
+}
+
+void MemberConnections::send_assignments(const Session& session) {
+    for (const ConnectionId id : session.present()) {
+        Member& member = members_.at(id);  // a member that has left has failed its session
+        member.channel.queue(FrameType::assign, {session.assignment(member.rank).encode()});
+        flush(member);
+    }
+}
+
+void MemberConnections::send_failure(const Session& session) {
+    for (const ConnectionId id : session.present())
+        if (Member* const member = find(id)) send_abort(*member, session.failure());
+}
+
+void MemberConnections::send_abort(Member& member, const Status& cause) {
+    if (member.abort_sent) return;
+    member.channel.queue(FrameType::abort, {Failure{cause}.encode()});
+    member.abort_sent = true;
+    closing_.push_back({Clock::now() + limits::linger, member.id});
+    flush(member);
+}
+
+void MemberConnections::expire(Moment now) {
+    for (; !closing_.empty() && closing_.front().when <= now; closing_.pop_front()) erase(closing_.front().id);
+}
+
+Deadline MemberConnections::next_timeout() const {
+    return closing_.empty() ? Deadline::never() : Deadline::at(closing_.front().when);
+}
+
 Result<std::unique_ptr<RendezvousService>> RendezvousService::listen(const Address& where,
                                                                      HandshakeAcceptor::Limits limits) {
     auto listener = Socket::listen(where);
     if (!listener.ok()) return listener.status().within("rendezvous service");
-    auto poller = Poller::make();
+    auto poller = Poller::open();
     if (!poller.ok()) return poller.status();
     FileDescriptor wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (!wake.valid()) return Status{Code::system, fmt::format("cannot create an eventfd: {}", std::strerror(errno))};
@@ -65,7 +110,7 @@ RendezvousService::RendezvousService(Poller poller, FileDescriptor wake, const A
       wake_(std::move(wake)),
       address_(address),
       owner_(::getpid()),
-      next_id_(first_member_key) {}
+      members_(poller_, first_member_key) {}
 
 RendezvousService::~RendezvousService() {
     if (!thread_.joinable()) return;
@@ -125,14 +170,13 @@ Job* RendezvousService::find_job(const Nonce& nonce) {
 void RendezvousService::run() {
     // acquire: partner is the release store in the destructor.
     while (!stopping_.load(std::memory_order_acquire)) {
-        for (const Poller::Event& event : poller_.wait(next_deadline())) on_event(event);
+        for (const Poller::Event& event : poller_.wait(next_deadline().poll_milliseconds())) on_event(event);
         expire(Clock::now());
     }
 }
 
 Deadline RendezvousService::next_deadline() {
-    Deadline next = acceptor_->next_timeout();
-    if (!closing_.empty()) next = next.sooner(Deadline::at(closing_.front().when));
+    Deadline next = acceptor_->next_timeout().sooner(members_.next_timeout());
     const std::scoped_lock lock(jobs_mutex_);
     for (const auto& [nonce, job] : jobs_) next = next.sooner(job.next_deadline());
     return next;
@@ -141,13 +185,10 @@ Deadline RendezvousService::next_deadline() {
 void RendezvousService::on_event(const Poller::Event& event) {
     if (event.key == acceptor_key) return serve_acceptor();
     if (event.key == wake_key) return fail_for_ended_ranks();
-    const auto found = members_.find(event.key);
-    if (found == members_.end()) return;
-    if (event.readable && !receive_frames(found->second)) {
-        members_.erase(found);
-        return;
-    }
-    if (event.writable) flush_member(event.key, found->second);
+    Member* const member = members_.find(event.key);
+    if (member == nullptr) return;
+    if (event.readable() && !receive_frames(*member)) return members_.erase(event.key);
+    if (event.writable()) members_.flush(*member);
 }
 
 void RendezvousService::serve_acceptor() {
@@ -160,23 +201,21 @@ void RendezvousService::add_member(AuthenticatedConnection admitted) {
     Job* const job = find_job(admitted.job);
     if (!join || job == nullptr || !is_valid(*join)) return;
     ensure_file_limit(static_cast<std::size_t>(join->nranks) + spare_files);
-    const Id id = next_id_++;
-    if (!poller_.watch(admitted.channel.fd(), id).ok()) return;
+    Member* const member = members_.add(std::move(admitted.channel), job, join->who.rank);
+    if (member == nullptr) return;
     job->prune(Clock::now());
     Session& session = job->session_for(*join, Clock::now());
     const bool was_in_progress = in_progress(session);
-    const Status entered = session.join(*join, id, Clock::now());
-    admitted.channel.allow_payload(limits::abort_bytes);
-    Member& member =
-        members_.try_emplace(id, Member{std::move(admitted.channel), job, session.number(), join->who.rank})
-            .first->second;
-    if (!entered.ok()) send_abort(id, member, entered);
-    if (was_in_progress && session.stage() == Session::Stage::failed) send_failure(session);
-    if (entered.ok() && session.stage() == Session::Stage::linking) assign_all(session);
+    const Status entered = session.join(*join, member->id, Clock::now());
+    member->session = session.number();
+    member->channel.allow_payload(limits::abort_bytes);
+    if (!entered.ok()) members_.send_abort(*member, entered);
+    if (was_in_progress && session.stage() == Session::Stage::failed) members_.send_failure(session);
+    if (entered.ok() && session.stage() == Session::Stage::linking) members_.send_assignments(session);
     fail_for_ended_ranks();
     job->prune(Clock::now());
     // Frames after the join are in the channel's buffer already, so no event reports them.
-    if (!receive_frames(member)) members_.erase(id);
+    if (!receive_frames(*member)) members_.erase(member->id);
 }
 
 bool RendezvousService::receive_frames(Member& member) {
@@ -189,8 +228,10 @@ bool RendezvousService::receive_frames(Member& member) {
         if (!frame.value()) break;
         if (!on_frame(member, *frame.value())) return false;
     }
-    if (input == Channel::Input::end) on_closed(member);
-    return input != Channel::Input::end;
+    if (input != Channel::Input::end) return true;
+    if (const Session* session = member.job->find(member.session); session != nullptr && !member.abort_sent)
+        fail(member, session->closed(member.rank));
+    return false;
 }
 
 bool RendezvousService::on_frame(Member& member, const Frame& frame) {
@@ -209,16 +250,11 @@ bool RendezvousService::on_frame(Member& member, const Frame& frame) {
     return true;
 }
 
-void RendezvousService::on_closed(Member& member) {
-    const Session* session = member.job->find(member.session);
-    if (session != nullptr && !member.abort_sent) fail(member, session->closed(member.rank));
-}
-
 void RendezvousService::fail(Member& member, const Status& cause) {
     Session* session = member.job->find(member.session);
     if (session == nullptr || !in_progress(*session) || member.abort_sent) return;
     session->fail(cause, Clock::now());
-    send_failure(*session);
+    members_.send_failure(*session);
     member.job->prune(Clock::now());
 }
 
@@ -230,45 +266,17 @@ void RendezvousService::fail_for_ended_ranks() {
         if (const auto found = jobs_.find(each.job); found != jobs_.end())
             found->second.rank_ended(each.rank, each.nranks, std::move(each.how));
     for (auto& [nonce, job] : jobs_)
-        while (const Session* session = job.fail_for_ended_rank(Clock::now())) send_failure(*session);
-}
-
-void RendezvousService::flush_member(Id id, Member& member) {
-    member.channel.flush();
-    poller_.modify(member.channel.fd(), id, true, member.channel.queued() > 0);
-}
-
-void RendezvousService::assign_all(const Session& session) {
-    for (const Id id : session.present()) {
-        Member& member = members_.at(id);  // a member that has left has failed its session
-        member.channel.queue(FrameType::assign, {session.assignment(member.rank).encode()});
-        flush_member(id, member);
-    }
-}
-
-void RendezvousService::send_failure(const Session& session) {
-    for (const Id id : session.present()) {
-        const auto found = members_.find(id);
-        if (found != members_.end()) send_abort(id, found->second, session.failure());
-    }
-}
-
-void RendezvousService::send_abort(Id id, Member& member, const Status& cause) {
-    if (member.abort_sent) return;
-    member.channel.queue(FrameType::abort, {Failure{cause}.encode()});
-    member.abort_sent = true;
-    closing_.push_back({Clock::now() + limits::linger, id});
-    flush_member(id, member);
+        while (const Session* session = job.fail_for_ended_rank(Clock::now())) members_.send_failure(*session);
 }
 
 void RendezvousService::expire(Moment now) {
     if (acceptor_->next_timeout().passed(now)) serve_acceptor();
-    for (; !closing_.empty() && closing_.front().when <= now; closing_.pop_front()) members_.erase(closing_.front().id);
+    members_.expire(now);
     const std::scoped_lock lock(jobs_mutex_);
     for (auto& [nonce, job] : jobs_) {
         while (Session* late = job.find_timed_out(now)) {
             late->fail(late->overdue(), now);
-            send_failure(*late);
+            members_.send_failure(*late);
         }
         job.prune(now);
     }

@@ -18,8 +18,55 @@
 #include "bootstrap/rendezvous/session.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 #include "bootstrap/rendezvous/unique_id.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::rendezvous {
+
+// The connections of the ranks that are joining: what is queued for each, and when it closes after an abort.
+class MemberConnections {
+public:
+    struct Member {
+        ConnectionId id;
+        Channel channel;
+        Job* job;
+        int rank;
+        std::uint32_t session = 0;
+        bool abort_sent = false;  // an abort was sent to it; later frames are ignored
+    };
+
+    // Watches the connections under keys from `first_id` on.
+    MemberConnections(Poller& poller, ConnectionId first_id) : poller_(poller), next_id_(first_id) {}
+
+    // nullptr if the connection cannot be watched. The pointer is valid until erase() or expire().
+    Member* add(Channel channel, Job* job, int rank);
+    // nullptr if there is none.
+    Member* find(ConnectionId id);
+    void erase(ConnectionId id) { members_.erase(id); }
+
+    // Sends what is queued, and waits for room for the rest.
+    void flush(Member& member);
+    // Sends every rank of a session that is linking its assignment.
+    void send_assignments(const Session& session);
+    // Sends every rank of a session its failure.
+    void send_failure(const Session& session);
+    // Sends one abort only, and closes the connection a moment later.
+    void send_abort(Member& member, const Status& cause);
+
+    // Closes the connections whose moment after an abort has passed.
+    void expire(Moment now);
+    [[nodiscard]] Deadline next_timeout() const;
+
+private:
+    struct ClosingMember {
+        Moment when;
+        ConnectionId id;
+    };
+
+    Poller& poller_;
+    ConnectionId next_id_;
+    std::map<ConnectionId, Member> members_;
+    std::deque<ClosingMember> closing_;  // members that were sent an abort, in order of time
+};
 
 // The service through which the ranks of a job find each other. Its thread listens, accepts holders of a job's secret,
 // collects the ranks of a session, sends each the address of its parent in the tree, and forwards failures until all
@@ -35,8 +82,6 @@ public:
     // Starts to serve. Jobs that were added before are known to the first connection.
     Status begin();
     ~RendezvousService();
-    RendezvousService(const RendezvousService&) = delete;
-    RendezvousService& operator=(const RendezvousService&) = delete;
 
     [[nodiscard]] const Address& address() const { return address_; }
     // After a fork the child has this object but not its thread.
@@ -47,25 +92,13 @@ public:
     void rank_ended(const Nonce& job, int rank, int nranks, const std::string& how);
 
 private:
-    struct Member {
-        Channel channel;
-        Job* job;
-        std::uint32_t session;
-        int rank;
-        bool abort_sent = false;  // an abort was sent to it; later frames are ignored
-    };
-    using Id = std::uint64_t;
+    using Member = MemberConnections::Member;
     struct EndedRank {
         Nonce job;
         int rank;
         int nranks;
         std::string how;
     };
-    struct ClosingMember {
-        Moment when;
-        Id id;
-    };
-
     RendezvousService(Poller poller, FileDescriptor wake, const Address& address);
 
     Status open_acceptor(Socket listener, HandshakeAcceptor::Limits limits);
@@ -78,12 +111,7 @@ private:
     // False: drop the member.
     bool receive_frames(Member& member);
     bool on_frame(Member& member, const Frame& frame);
-    void on_closed(Member& member);
     void fail(Member& member, const Status& cause);
-    void flush_member(Id id, Member& member);
-    void assign_all(const Session& session);
-    void send_failure(const Session& session);
-    void send_abort(Id id, Member& member, const Status& cause);
     void expire(Moment now);
     void fail_for_ended_ranks();
     Job* find_job(const Nonce& nonce);
@@ -97,9 +125,7 @@ private:
     std::mutex jobs_mutex_;
     std::vector<EndedRank> ended_ranks_;
     std::map<Nonce, Job> jobs_;
-    std::map<Id, Member> members_;
-    std::deque<ClosingMember> closing_;  // members that were sent an abort, in order of time
-    Id next_id_;
+    MemberConnections members_;
     std::atomic<bool> stopping_{false};
     std::thread thread_;  // last: it uses all the others
 };

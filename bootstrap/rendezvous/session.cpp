@@ -20,21 +20,47 @@ bool same(const Version& a, const Version& b) { return text_of(a) == text_of(b);
 
 }  // namespace
 
+std::vector<int> Membership::ranks_in(State state) const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < size(); ++rank)
+        if (of(rank).state == state) ranks.push_back(rank);
+    return ranks;
+}
+
+std::vector<ConnectionId> Membership::connections() const {
+    std::vector<ConnectionId> connections;
+    for (const Member& each : members_)
+        if (each.state == State::joined) connections.push_back(each.connection);
+    return connections;
+}
+
+void Membership::join(const Join& join, ConnectionId connection) {
+    members_[static_cast<std::size_t>(join.who.rank)] = {State::joined, join.who, join.listener, connection};
+    ++joined_;
+}
+
+void Membership::leave(int rank) {
+    Member& member = members_[static_cast<std::size_t>(rank)];
+    if (member.state != State::joined) return;
+    member.state = State::left;
+    ++left_;
+}
+
 Session::Session(std::uint32_t number, const Join& first, Moment now)
     : number_(number),
       first_(first.who),
       version_(first.version),
-      slots_(static_cast<std::size_t>(first.nranks)),
+      members_(first.nranks),
       timeout_(first.timeout),
       deadline_(now + first.timeout) {}
 
 bool Session::matches(const Join& join) const {
     if (stage_ == Stage::forming) return true;
-    if (stage_ == Stage::finished || !in_range(join.who.rank)) return false;
-    const Slot& mine = slot(join.who.rank);
-    if (stage_ == Stage::failed) return mine.state == Slot::State::absent;
+    if (stage_ == Stage::finished || !members_.contains(join.who.rank)) return false;
+    const Membership::Member& mine = members_.of(join.who.rank);
+    if (stage_ == Stage::failed) return mine.state == Membership::State::absent;
     // A process that returns while others still link means the next session; its `leave` may be in flight.
-    return mine.state == Slot::State::joined && !mine.who.same_process(join.who);
+    return mine.state == Membership::State::joined && !mine.who.same_process(join.who);
 }
 
 Status Session::check_join(const Join& join) const {
@@ -42,11 +68,12 @@ Status Session::check_join(const Join& join) const {
     if (join.nranks != size())
         return {Code::mismatch, fmt::format("{} says that the job has {} ranks, {} says {}", who.text(), join.nranks,
                                             first_.text(), size())};
-    if (!in_range(who.rank))
+    if (!members_.contains(who.rank))
         return {Code::range, fmt::format("{} is outside the job's ranks 0 to {}", who.text(), size() - 1)};
-    if (slot(who.rank).state != Slot::State::absent)
-        return {Code::state, fmt::format("rank {} joined twice: pid {} on host {}, and pid {} on host {}", who.rank,
-                                         slot(who.rank).who.pid, slot(who.rank).who.host, who.pid, who.host)};
+    if (!members_.is_absent(who.rank))
+        return {Code::state,
+                fmt::format("rank {} joined twice: pid {} on host {}, and pid {} on host {}", who.rank,
+                            members_.of(who.rank).who.pid, members_.of(who.rank).who.host, who.pid, who.host)};
     if (!same(join.version, version_))
         return {Code::mismatch, fmt::format("{} runs npushmem {}, {} runs {}; start all ranks with the same library",
                                             who.text(), text_of(join.version), first_.text(), text_of(version_))};
@@ -55,34 +82,28 @@ Status Session::check_join(const Join& join) const {
 
 Status Session::join(const Join& join, ConnectionId member, Moment now) {
     if (stage_ == Stage::failed) {
-        record_join(join, member);
+        members_.join(join, member);
         return failure_;
     }
     if (Status no = check_join(join); !no.ok()) {
         // An error after the session was complete is an intruder's, not the job's.
         if (stage_ == Stage::forming) fail(no, now);
-        if (in_range(join.who.rank) && slot(join.who.rank).state == Slot::State::absent) record_join(join, member);
+        if (members_.is_absent(join.who.rank)) members_.join(join, member);
         return no;
     }
-    record_join(join, member);
+    members_.join(join, member);
     timeout_ = std::min(timeout_, join.timeout);
     deadline_ = std::min(deadline_, now + join.timeout);
-    if (joined_ == size()) {
+    if (members_.all_joined()) {
         stage_ = Stage::linking;
         deadline_ = now + timeout_;
     }
     return {};
 }
 
-void Session::record_join(const Join& join, ConnectionId member) {
-    slot(join.who.rank) = {Slot::State::joined, join.who, join.listener, member};
-    ++joined_;
-}
-
 void Session::leave(int rank) {
-    if (slot(rank).state != Slot::State::joined) return;
-    slot(rank).state = Slot::State::left;
-    if (++left_ == size() && stage_ == Stage::linking) stage_ = Stage::finished;
+    members_.leave(rank);
+    if (members_.all_left() && stage_ == Stage::linking) stage_ = Stage::finished;
 }
 
 void Session::fail(Status cause, Moment now) {
@@ -93,27 +114,17 @@ void Session::fail(Status cause, Moment now) {
 }
 
 bool Session::is_expired(Moment now) const {
-    return stage_ == Stage::failed && (joined_ == size() || deadline_ <= now);
+    return stage_ == Stage::failed && (members_.all_joined() || deadline_ <= now);
 }
 
 Status Session::closed(int rank) const {
     return {Code::peer_dead, fmt::format("{} closed its connection while the job was starting (it ended or was killed)",
-                                         slot(rank).who.text())};
-}
-
-bool Session::is_missing(int rank) const {
-    return stage_ == Stage::forming && in_range(rank) && slot(rank).state == Slot::State::absent;
-}
-
-Status Session::ended_without_joining(const std::string& how) {
-    return {Code::peer_dead, how +
-                                 " without calling npushmem_init, in which the others wait for it; every PE must call "
-                                 "it, so start only as many PEs as do"};
+                                         members_.of(rank).who.text())};
 }
 
 Status Session::overdue() const {
     const bool forming = stage_ == Stage::forming;
-    const auto late = rank_list(ranks_in(forming ? Slot::State::absent : Slot::State::joined));
+    const auto late = rank_list(members_.ranks_in(forming ? Membership::State::absent : Membership::State::joined));
     const auto* what = forming ? "never joined" : "did not finish connecting to their neighbours";
     return {Code::timeout, fmt::format("{} of {} {} within {}", late, size(), what, format_duration(timeout_))};
 }
@@ -122,23 +133,9 @@ Assign Session::assignment(int rank) const {
     Assign made{number_, {}, {}};
     const int parent = tree_place(rank, size()).parent;
     if (parent < 0) return made;
-    made.parent = slot(parent).who;
-    made.parent_listener = slot(parent).listener;
+    made.parent = members_.of(parent).who;
+    made.parent_listener = members_.of(parent).listener;
     return made;
-}
-
-std::vector<Session::ConnectionId> Session::present() const {
-    std::vector<ConnectionId> members;
-    for (const Slot& each : slots_)
-        if (each.state == Slot::State::joined) members.push_back(each.member);
-    return members;
-}
-
-std::vector<int> Session::ranks_in(Slot::State state) const {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < size(); ++rank)
-        if (slot(rank).state == state) ranks.push_back(rank);
-    return ranks;
 }
 
 namespace {
@@ -147,6 +144,13 @@ constexpr std::size_t max_kept_failures = 16;  // memory of a job that is starte
 
 bool waits(const Session& session) {
     return session.stage() == Session::Stage::forming || session.stage() == Session::Stage::linking;
+}
+
+// The failure of a session whose missing rank's process has ended; `how` describes the end.
+Status ended_without_joining(const std::string& how) {
+    return {Code::peer_dead, how +
+                                 " without calling npushmem_init, in which the others wait for it; every PE must call "
+                                 "it, so start only as many PEs as do"};
 }
 
 bool failed(const Session& session) { return session.stage() == Session::Stage::failed; }
@@ -183,7 +187,7 @@ Session* Job::fail_for_ended_rank(Moment now) {
     for (Session& session : sessions_)
         for (const EndedRank& each : ended_)
             if (each.nranks == session.size() && session.is_missing(each.rank)) {
-                session.fail(Session::ended_without_joining(each.how), now);
+                session.fail(ended_without_joining(each.how), now);
                 return &session;
             }
     return nullptr;

@@ -7,16 +7,51 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/messages.hpp"
 
 namespace npushmem::rendezvous {
 
+using ConnectionId = std::uint64_t;  // the service's name for a connection
+
+// The ranks of a session: which have joined and which have left again. Memory: one slot per rank.
+class Membership {
+public:
+    enum class State { absent, joined, left };
+    struct Member {
+        State state = State::absent;
+        Identity who;
+        Address listener;
+        ConnectionId connection = 0;
+    };
+
+    explicit Membership(int size) : members_(static_cast<std::size_t>(size)) {}
+
+    [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
+    [[nodiscard]] bool contains(int rank) const { return rank >= 0 && rank < size(); }
+    [[nodiscard]] const Member& of(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+    [[nodiscard]] bool is_absent(int rank) const { return contains(rank) && of(rank).state == State::absent; }
+    [[nodiscard]] bool all_joined() const { return joined_ == size(); }
+    [[nodiscard]] bool all_left() const { return left_ == size(); }
+    [[nodiscard]] std::vector<int> ranks_in(State state) const;
+    // Returns the connections of the ranks that have joined and not left.
+    [[nodiscard]] std::vector<ConnectionId> connections() const;
+
+    // For an absent rank.
+    void join(const Join& join, ConnectionId connection);
+    // Does nothing unless the rank has joined and not left.
+    void leave(int rank);
+
+private:
+    std::vector<Member> members_;
+    int joined_ = 0;  // including those that have left
+    int left_ = 0;
+};
+
 // One start of a job: the ranks that have joined, the ranks that are missing, and the failure if there is one. It has
-// no sockets and no clock. Memory: one slot per rank.
+// no sockets and no clock.
 class Session {
 public:
-    using ConnectionId = std::uint64_t;  // the service's name for a connection
     // forming: ranks join. linking: all have joined and connect to their neighbours. finished: all have left.
     // failed: kept so that late ranks receive the cause instead of waiting for ranks that have ended.
     enum class Stage { forming, linking, finished, failed };
@@ -25,7 +60,7 @@ public:
     Session(std::uint32_t number, const Join& first, Moment now);
 
     [[nodiscard]] std::uint32_t number() const { return number_; }
-    [[nodiscard]] int size() const { return static_cast<int>(slots_.size()); }
+    [[nodiscard]] int size() const { return members_.size(); }
     [[nodiscard]] Stage stage() const { return stage_; }
     [[nodiscard]] const Status& failure() const { return failure_; }
     [[nodiscard]] Moment deadline() const { return deadline_; }
@@ -39,43 +74,26 @@ public:
     // The first failure is kept.
     void fail(Status cause, Moment now);
     // Does it wait for this rank to join?
-    [[nodiscard]] bool is_missing(int rank) const;
+    [[nodiscard]] bool is_missing(int rank) const { return stage_ == Stage::forming && members_.is_absent(rank); }
     // The failure for all ranks when the rank's connection closed, or when the session timed out.
     [[nodiscard]] Status closed(int rank) const;
     [[nodiscard]] Status overdue() const;
-    // The process of a missing rank has ended; `how` describes the end.
-    [[nodiscard]] static Status ended_without_joining(const std::string& how);
 
     // Needs a session that is linking.
     [[nodiscard]] Assign assignment(int rank) const;
     // Returns the connections of the ranks that have joined and not left.
-    [[nodiscard]] std::vector<ConnectionId> present() const;
+    [[nodiscard]] std::vector<ConnectionId> present() const { return members_.connections(); }
     // Has every rank received the failure, or is the session so old that a rank that joins now means another start?
     [[nodiscard]] bool is_expired(Moment now) const;
 
 private:
-    struct Slot {
-        enum class State { absent, joined, left };
-        State state = State::absent;
-        Identity who;
-        Address listener;
-        ConnectionId member = 0;
-    };
-
-    [[nodiscard]] bool in_range(int rank) const { return rank >= 0 && rank < size(); }
-    [[nodiscard]] const Slot& slot(int rank) const { return slots_[static_cast<std::size_t>(rank)]; }
-    [[nodiscard]] Slot& slot(int rank) { return slots_[static_cast<std::size_t>(rank)]; }
-    [[nodiscard]] std::vector<int> ranks_in(Slot::State state) const;
     [[nodiscard]] Status check_join(const Join& join) const;
-    void record_join(const Join& join, ConnectionId member);
 
     std::uint32_t number_;
     Stage stage_ = Stage::forming;
     Identity first_;
     Version version_;
-    std::vector<Slot> slots_;
-    int joined_ = 0;
-    int left_ = 0;
+    Membership members_;
     Milliseconds timeout_;
     Moment deadline_;
     Status failure_;

@@ -1,42 +1,14 @@
-// File descriptors: an owner, the limit of open files, TCP sockets, and epoll.
+// The limit of open files, and TCP sockets.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "bootstrap/rendezvous/deadline.hpp"
+#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {
-
-// Owns a file descriptor.
-class FileDescriptor {
-public:
-    FileDescriptor() = default;
-    explicit FileDescriptor(int fd) : fd_(fd) {}
-    FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    FileDescriptor(const FileDescriptor&) = delete;
-    FileDescriptor& operator=(const FileDescriptor&) = delete;
-    ~FileDescriptor() {
-        if (valid()) ::close(fd_);
-    }
-
-    [[nodiscard]] bool valid() const { return fd_ >= 0; }
-    [[nodiscard]] int get() const { return fd_; }
-
-private:
-    int fd_ = -1;
-};
 
 // Raises the process's soft limit of open files up to the hard limit so that at least `wanted` descriptors fit. Returns
 // the limit. It changes the process-wide setting only if the default (usually 1024) is too small for the job.
@@ -79,33 +51,6 @@ public:
 
 private:
     FileDescriptor fd_;
-};
-
-// An epoll descriptor with 64-bit keys, level-triggered.
-class Poller {
-public:
-    struct Event {
-        std::uint64_t key;
-        bool readable;  // or closed, which reading reports
-        bool writable;
-    };
-
-    static Result<Poller> make();
-
-    [[nodiscard]] int fd() const { return handle_.get(); }
-
-    Status watch(int fd, std::uint64_t key, bool for_writing = false);
-    // Changes the events of a watched descriptor.
-    void modify(int fd, std::uint64_t key, bool for_reading, bool for_writing);
-    // Call this only for a descriptor that stays open: closing removes a descriptor.
-    void remove(int fd);
-    // Returns up to a few hundred events; none at the deadline or after a signal.
-    std::vector<Event> wait(Deadline deadline);
-
-private:
-    explicit Poller(FileDescriptor handle) : handle_(std::move(handle)) {}
-
-    FileDescriptor handle_;
 };
 
 }  // namespace npushmem::rendezvous

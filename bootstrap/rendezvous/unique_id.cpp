@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "bootstrap/rendezvous/handshake.hpp"
-#include "bootstrap/rendezvous/siphash.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 
 namespace npushmem::rendezvous {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "bootstrap/rendezvous/handshake.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "npushmem/plugin/bootstrap.h"
 #include "npushmem/plugin/status.hpp"
 

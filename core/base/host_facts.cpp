@@ -17,6 +17,7 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/hash.hpp"
 #include "core/base/parse.hpp"
 
 namespace npushmem {
@@ -102,12 +103,6 @@ std::string host_name() {
     std::array<char, 256> name{};
     if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
     return name.data();
-}
-
-std::uint64_t hash_bytes(std::string_view bytes) {
-    std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-    return hash;
 }
 
 Result<npushmem_host_id> host_identity(int emulated_host) {

@@ -64,9 +64,6 @@ AvailableMemory available_memory();
 // The same, computed from the /proc/meminfo, /proc/self/cgroup and control group files that `read` returns.
 AvailableMemory available_memory(const FileReader& read);
 
-// Returns a stable 64-bit hash (FNV-1a); not for secrets.
-std::uint64_t hash_bytes(std::string_view bytes);
-
 inline std::uint64_t page_bytes() {
     static const auto bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     return bytes;

@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/hash.hpp"
 
 namespace npushmem {
 
@@ -121,13 +121,10 @@ Status check_owner(int file, const std::string& path) {
 
 }  // namespace
 
-HostTable::HostTable(HostTable&& other) noexcept
-    : file_(std::exchange(other.file_, -1)), locked_(other.locked_), path_(std::move(other.path_)) {}
-
 HostTable& HostTable::operator=(HostTable&& other) noexcept {
     if (this == &other) return *this;
     close();
-    file_ = std::exchange(other.file_, -1);
+    file_ = std::move(other.file_);
     locked_ = other.locked_;
     path_ = std::move(other.path_);
     return *this;
@@ -136,34 +133,29 @@ HostTable& HostTable::operator=(HostTable&& other) noexcept {
 HostTable::~HostTable() { close(); }
 
 void HostTable::close() {
-    if (file_ < 0) return;
-    if (locked_) unlock();
-    (void)::close(file_);
-    file_ = -1;
+    if (file_.valid() && locked_) unlock();
+    file_.reset();
 }
 
 // Unlocks explicitly: a child that another thread forked meanwhile holds the same open file, so close does not unlock
 // it.
 void HostTable::unlock() {
-    const auto rows = stored_rows(file_);
+    const auto rows = stored_rows(file_.get());
     if (!removed() && std::none_of(rows.begin(), rows.end(), counts)) (void)::unlink(path_.c_str());
-    (void)::flock(file_, LOCK_UN);
+    (void)::flock(file_.get(), LOCK_UN);
     locked_ = false;
 }
 
 Result<HostTable> HostTable::open(const std::string& path) {
     constexpr mode_t others_may_read = 0644;
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, others_may_read);
-    if (file < 0) return cannot("open", path);
-    if (Status owned = check_owner(file, path); !owned.ok()) {
-        (void)::close(file);
-        return owned;
-    }
-    return HostTable(file, path);
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, others_may_read));
+    if (!file.valid()) return cannot("open", path);
+    if (Status owned = check_owner(file.get(), path); !owned.ok()) return owned;
+    return HostTable(std::move(file), path);
 }
 
 Result<bool> HostTable::take_lock() {
-    locked_ = ::flock(file_, LOCK_EX | LOCK_NB) == 0;
+    locked_ = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
     if (locked_) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) return false;
     return cannot("lock", path_);
@@ -202,43 +194,43 @@ void HostTable::sweep(const HostTablePlace& place) {
 
 // An incomplete header is from a process that died while it created the table: no row is lost.
 Status HostTable::prepare() {
-    auto header = header_of(file_);
+    auto header = header_of(file_.get());
     if (!header || header->magic == 0) header = Header{magic, version, row_bytes, 0, 0};
     if (!is_ours(*header))
         return {Code::system, fmt::format("\"{}\" is not a table of this version of npushmem; remove it", path_)};
     header->holder = ::getpid();
-    if (::pwrite(file_, &*header, sizeof *header, 0) != static_cast<ssize_t>(sizeof *header))
+    if (::pwrite(file_.get(), &*header, sizeof *header, 0) != static_cast<ssize_t>(sizeof *header))
         return cannot("write to", path_);
     return {};
 }
 
 bool HostTable::removed() const {
     struct stat facts {};
-    return ::fstat(file_, &facts) == 0 && facts.st_nlink == 0;
+    return ::fstat(file_.get(), &facts) == 0 && facts.st_nlink == 0;
 }
 
 std::int32_t HostTable::holder() const {
-    const auto header = header_of(file_);
+    const auto header = header_of(file_.get());
     return header ? header->holder : 0;
 }
 
 std::vector<HostTableRow> HostTable::rows() const {
     std::vector<HostTableRow> out;
-    for (const auto& row : stored_rows(file_)) {
+    for (const auto& row : stored_rows(file_.get())) {
         if (counts(row)) out.push_back(loaded(row));
     }
     return out;
 }
 
 Status HostTable::add(std::span<const HostTableRow> rows) {
-    const auto present = stored_rows(file_);
+    const auto present = stored_rows(file_.get());
     std::vector<std::size_t> written;
     std::size_t index = 0;
     for (const auto& row : rows) {
         while (index < present.size() && counts(present[index])) ++index;
-        if (!write_row(file_, index, stored(row))) {
+        if (!write_row(file_.get(), index, stored(row))) {
             Status failure = cannot("write to", path_);
-            for (const std::size_t undone : written) (void)write_row(file_, undone, StoredRow{});
+            for (const std::size_t undone : written) (void)write_row(file_.get(), undone, StoredRow{});
             return failure;
         }
         written.push_back(index++);
@@ -247,9 +239,9 @@ Status HostTable::add(std::span<const HostTableRow> rows) {
 }
 
 void HostTable::remove(std::uint64_t group) {
-    const auto present = stored_rows(file_);
+    const auto present = stored_rows(file_.get());
     for (std::size_t i = 0; i < present.size(); ++i) {
-        if (is_whole(present[i]) && present[i].group == group) (void)write_row(file_, i, StoredRow{});
+        if (is_whole(present[i]) && present[i].group == group) (void)write_row(file_.get(), i, StoredRow{});
     }
 }
 
@@ -259,14 +251,13 @@ std::vector<HostTableRow> peek_host_tables(const HostTablePlace& place) {
     std::error_code ignored;  // an unreadable folder has no tables
     for (const auto& entry : std::filesystem::directory_iterator(place.folder, ignored)) {
         if (!entry.path().filename().string().starts_with(beginning)) continue;
-        const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (file < 0) continue;
-        const auto header = header_of(file);
+        const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (!file.valid()) continue;
+        const auto header = header_of(file.get());
         // A table's name contains its owner, so that no user writes rows as another user.
         struct stat facts {};
-        const bool genuine = ::fstat(file, &facts) == 0 && entry.path() == path_of(place, facts.st_uid);
-        const auto rows = genuine && header && is_ours(*header) ? stored_rows(file) : std::vector<StoredRow>{};
-        (void)::close(file);
+        const bool genuine = ::fstat(file.get(), &facts) == 0 && entry.path() == path_of(place, facts.st_uid);
+        const auto rows = genuine && header && is_ours(*header) ? stored_rows(file.get()) : std::vector<StoredRow>{};
         for (const auto& row : rows) {
             if (counts(row)) out.push_back(loaded(row));
         }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file_descriptor.hpp"
 #include "core/base/liveness.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -52,7 +53,7 @@ public:
     // there is no table or the lock is held.
     static void sweep(const HostTablePlace& place);
 
-    HostTable(HostTable&& other) noexcept;
+    HostTable(HostTable&& other) noexcept = default;
     HostTable& operator=(HostTable&& other) noexcept;
     ~HostTable();
 
@@ -64,7 +65,7 @@ public:
     void remove(std::uint64_t group);
 
 private:
-    HostTable(int file, std::string path) : file_(file), path_(std::move(path)) {}
+    HostTable(FileDescriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
 
     static Result<HostTable> open(const std::string& path);
     Result<bool> take_lock();
@@ -74,7 +75,7 @@ private:
     void close();
     void unlock();
 
-    int file_ = -1;
+    FileDescriptor file_;
     bool locked_ = false;
     std::string path_;
 };

@@ -11,6 +11,8 @@
 #include <charconv>
 #include <string>
 
+#include "core/base/file_descriptor.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -29,10 +31,9 @@ std::string_view after_fields(std::string_view text, int count) {
 std::string read_stat(pid_t pid) {
     std::array<char, 1024> buffer{};
     const std::string path = fmt::format("/proc/{}/stat", pid);
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {};
-    const ssize_t length = ::read(file, buffer.data(), buffer.size());
-    ::close(file);
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return {};
+    const ssize_t length = ::read(file.get(), buffer.data(), buffer.size());
     return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : std::string();
 }
 

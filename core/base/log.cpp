@@ -50,32 +50,11 @@ Result<Log> Log::open(const Settings& settings) {
     log.subsystems_ = split(settings.debug_subsys, ',');
     if (settings.debug_file.empty()) return log;
     const std::string path = expanded(settings.debug_file);
-    log.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log.descriptor_ < 0)
+    log.file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!log.file_.valid())
         return Status{Code::config,
                       fmt::format("NPUSHMEM_DEBUG_FILE: cannot open '{}': {}", path, std::strerror(errno))};
-    log.owned_ = true;
     return log;
-}
-
-Log::Log(Log&& other) noexcept
-    : level_(other.level_),
-      subsystems_(std::move(other.subsystems_)),
-      prefix_(std::move(other.prefix_)),
-      descriptor_(other.descriptor_),
-      owned_(std::exchange(other.owned_, false)) {}
-
-Log& Log::operator=(Log&& other) noexcept {
-    std::swap(level_, other.level_);
-    std::swap(subsystems_, other.subsystems_);
-    std::swap(prefix_, other.prefix_);
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(owned_, other.owned_);
-    return *this;
-}
-
-Log::~Log() {
-    if (owned_) ::close(descriptor_);
 }
 
 bool Log::enabled(LogLevel level, std::string_view subsystem) const {
@@ -100,10 +79,11 @@ void Log::line(LogLevel level, std::string_view subsystem, std::string_view mess
     const std::string event =
         fmt::format("{} {}: {}", level_names[static_cast<std::size_t>(level)], subsystem, message);
     // A log with more than warnings and errors stays in one place and in order.
-    if (!owned_ && level_ <= LogLevel::warn && sent_to_launcher(prefix_, event)) return;
+    if (!file_.valid() && level_ <= LogLevel::warn && sent_to_launcher(prefix_, event)) return;
     const std::string text = fmt::format("npushmem{}{} {}\n", prefix_.empty() ? "" : " ", prefix_, event);
     // A failed write of the log cannot be reported.
-    [[maybe_unused]] const auto written = ::write(descriptor_, text.data(), text.size());
+    [[maybe_unused]] const auto written =
+        ::write(file_.valid() ? file_.get() : STDERR_FILENO, text.data(), text.size());
 }
 
 }  // namespace npushmem

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/config.hpp"
+#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
 
@@ -20,10 +21,6 @@ public:
     Log() = default;
     // Opens settings.debug_file, if set, with %h and %p replaced. Fails with Code::config.
     static Result<Log> open(const Settings& settings);
-
-    Log(Log&& other) noexcept;
-    Log& operator=(Log&& other) noexcept;
-    ~Log();
 
     // Sets the text at the beginning of all later lines, for instance "pe 3/8".
     void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
@@ -41,8 +38,7 @@ private:
     LogLevel level_ = LogLevel::warn;
     std::vector<std::string> subsystems_;
     std::string prefix_;
-    int descriptor_ = 2;
-    bool owned_ = false;
+    FileDescriptor file_;  // without one, lines go to the standard error
 };
 
 }  // namespace npushmem

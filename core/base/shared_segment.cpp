@@ -126,10 +126,10 @@ int open_backing(const std::string& folder) {
 Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::string& folder) {
     if (Status fits = check_file_limit(bytes); !fits.ok()) return fits;
     const std::string where = folder.empty() ? "anonymous memory" : fmt::format("an unnamed file in '{}'", folder);
-    const int descriptor = open_backing(folder);
-    if (descriptor < 0) return failed(fmt::format("cannot create a shared segment as {}", where), errno);
-    SharedSegment segment(descriptor, bytes, where);
-    if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)
+    FileDescriptor file(open_backing(folder));
+    if (!file.valid()) return failed(fmt::format("cannot create a shared segment as {}", where), errno);
+    SharedSegment segment(std::move(file), bytes, where);
+    if (ftruncate(segment.descriptor(), static_cast<off_t>(bytes)) != 0)
         return failed(fmt::format("cannot size a shared segment of {} as {}", format_size(bytes), where), errno);
     if (Status mapped = segment.map(); !mapped.ok()) return mapped;
     return segment;
@@ -137,16 +137,16 @@ Result<SharedSegment> SharedSegment::create(std::uint64_t bytes, const std::stri
 
 Result<SharedSegment> SharedSegment::attach(const SegmentHandle& handle) {
     const std::string path = fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
-    const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (descriptor < 0)
+    FileDescriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.valid())
         return failed(
             fmt::format("cannot open the memory of process {} through {} (it must run, be of the same user and be "
                         "dumpable)",
                         handle.process, path),
             errno);
-    SharedSegment segment(descriptor, handle.bytes, fmt::format("memory of process {}", handle.process));
+    SharedSegment segment(std::move(file), handle.bytes, fmt::format("memory of process {}", handle.process));
     struct stat facts {};
-    if (fstat(descriptor, &facts) != 0 || facts.st_dev != handle.device || facts.st_ino != handle.inode ||
+    if (fstat(segment.descriptor(), &facts) != 0 || facts.st_dev != handle.device || facts.st_ino != handle.inode ||
         static_cast<std::uint64_t>(facts.st_size) < handle.bytes)
         return Status{Code::protocol,
                       fmt::format("{} is not the expected memory (inode {} of {}, expected {} of {})", path,
@@ -168,17 +168,16 @@ SharedSegment& SharedSegment::operator=(SharedSegment&& other) noexcept {
 
 SharedSegment::~SharedSegment() {
     if (base_ != nullptr) munmap(base_, bytes_);
-    if (descriptor_ >= 0) close(descriptor_);
 }
 
 SegmentHandle SharedSegment::handle() const {
     struct stat facts {};
-    fstat(descriptor_, &facts);
-    return {getpid(), descriptor_, facts.st_dev, facts.st_ino, bytes_};
+    fstat(descriptor_.get(), &facts);
+    return {getpid(), descriptor_.get(), facts.st_dev, facts.st_ino, bytes_};
 }
 
 Status SharedSegment::map() {
-    void* address = map_aligned(descriptor_, bytes_);
+    void* address = map_aligned(descriptor_.get(), bytes_);
     if (address == MAP_FAILED) {
         rlimit limit{};
         getrlimit(RLIMIT_AS, &limit);
@@ -192,7 +191,7 @@ Status SharedSegment::map() {
 }
 
 Status SharedSegment::commit(std::uint64_t offset, std::uint64_t bytes, std::chrono::milliseconds lock_timeout) {
-    CommitLock lock(descriptor_);
+    CommitLock lock(descriptor_.get());
     if (Status locked = lock.take(lock_timeout); !locked.ok()) return locked;
     if (Status room = check_room(bytes, bytes); !room.ok()) return room;
     for (std::uint64_t done = 0; done < bytes;) {
@@ -210,13 +209,13 @@ Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, st
     // Checked for every piece: other programs allocate memory meanwhile.
     if (Status room = check_room(bytes, wanted); !room.ok()) return room;
     int result = 0;
-    while ((result = fallocate(descriptor_, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
+    while ((result = fallocate(descriptor_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes))) != 0 &&
            errno == EINTR) {
     }
     if (result == 0) return {};
     const int error = errno;
     struct statvfs space {};
-    const std::string left = fstatvfs(descriptor_, &space) == 0 && space.f_blocks > 0
+    const std::string left = fstatvfs(descriptor_.get(), &space) == 0 && space.f_blocks > 0
                                  ? fmt::format(" ({} of {} free)", format_size(space.f_bavail * space.f_frsize),
                                                format_size(space.f_blocks * space.f_frsize))
                                  : "";
@@ -226,7 +225,7 @@ Status SharedSegment::commit_piece(std::uint64_t offset, std::uint64_t bytes, st
 
 void SharedSegment::decommit(std::uint64_t offset, std::uint64_t bytes) {
     // If this fails, the memory stays committed as before.
-    (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+    (void)fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(bytes));
 }
 

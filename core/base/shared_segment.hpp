@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
@@ -41,7 +42,7 @@ public:
     [[nodiscard]] SegmentHandle handle() const;
     [[nodiscard]] std::byte* base() const { return base_; }
     [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-    [[nodiscard]] int descriptor() const { return descriptor_; }
+    [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
     // Makes [offset, offset + bytes) usable. Bytes that were not committed are zero. The processes of a host commit one
     // after another, so that the check against the available memory holds. A failure leaves nothing newly committed;
@@ -56,13 +57,13 @@ public:
     void decommit(std::uint64_t offset, std::uint64_t bytes);
 
 private:
-    SharedSegment(int descriptor, std::uint64_t bytes, std::string where)
-        : descriptor_(descriptor), bytes_(bytes), where_(std::move(where)) {}
+    SharedSegment(FileDescriptor descriptor, std::uint64_t bytes, std::string where)
+        : descriptor_(std::move(descriptor)), bytes_(bytes), where_(std::move(where)) {}
 
     Status map();
     Status commit_piece(std::uint64_t offset, std::uint64_t bytes, std::uint64_t wanted);
 
-    int descriptor_ = -1;
+    FileDescriptor descriptor_;
     std::uint64_t bytes_ = 0;
     std::byte* base_ = nullptr;
     std::string where_;  // for messages: the backing store

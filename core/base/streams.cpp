@@ -14,6 +14,8 @@
 #include <iostream>
 #include <string>
 
+#include "core/base/file_descriptor.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -71,11 +73,9 @@ Result<std::string> read_all(int fd) {
 }  // namespace
 
 Result<std::string> read_whole_file(const std::string& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return failed();
-    auto content = read_all(fd);
-    ::close(fd);
-    return content;
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return failed();
+    return read_all(file.get());
 }
 
 }  // namespace npushmem

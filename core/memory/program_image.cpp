@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/base/hash.hpp"
 #include "core/base/host_facts.hpp"
 
 namespace npushmem {

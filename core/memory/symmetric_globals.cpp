@@ -18,6 +18,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/file_descriptor.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
 
@@ -134,12 +135,11 @@ void* map_at(void* address, std::uint64_t bytes, int protection, int flags, int 
 
 // One word per page. Bit 63: in memory; bit 62: swapped out. False when the kernel does not report it.
 bool read_page_states(const std::byte* begin, std::uint64_t pages, std::vector<std::uint64_t>& states) {
-    const int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (map < 0) return false;
+    const FileDescriptor map(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+    if (!map.valid()) return false;
     const auto wanted = static_cast<ssize_t>(pages * sizeof states[0]);
     const auto from = reinterpret_cast<std::uintptr_t>(begin) / page_bytes() * sizeof states[0];
-    const ssize_t got = pread(map, states.data(), static_cast<std::size_t>(wanted), static_cast<off_t>(from));
-    close(map);
+    const ssize_t got = pread(map.get(), states.data(), static_cast<std::size_t>(wanted), static_cast<off_t>(from));
     return got == wanted;
 }
 

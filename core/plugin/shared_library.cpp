@@ -16,6 +16,8 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/file_descriptor.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -27,20 +29,15 @@ Status no_library(std::string reason) { return {Code::plugin_refused, std::move(
 class OpenFile {
 public:
     // Does not wait for the writer of a FIFO.
-    explicit OpenFile(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
-    OpenFile(const OpenFile&) = delete;
-    OpenFile& operator=(const OpenFile&) = delete;
-    ~OpenFile() {
-        if (fd_ >= 0) ::close(fd_);
-    }
+    explicit OpenFile(const std::string& path) : file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
 
-    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] int fd() const { return file_.get(); }
     [[nodiscard]] bool read(void* into, std::size_t bytes, std::uint64_t at) const {
-        return ::pread(fd_, into, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+        return ::pread(fd(), into, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
     }
 
 private:
-    int fd_;
+    FileDescriptor file_;
 };
 
 Status check_header(const ElfW(Ehdr) & header) {

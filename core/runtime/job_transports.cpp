@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/hash.hpp"
 
 namespace npushmem {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/hash.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "topology/machine/discovery.hpp"
 #include "topology/policy/assign.hpp"

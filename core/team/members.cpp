@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 
+#include "core/base/hash.hpp"
+
 namespace npushmem {
 
 namespace {
@@ -60,12 +62,7 @@ Members Members::every(int start, int stride, int count) const {
     return listed(std::move(pes));
 }
 
-std::uint32_t Members::list_hash() const {
-    if (!list_) return 0;
-    std::uint32_t hash = 2166136261U;  // FNV-1a over the PEs
-    for (const int pe : list_->pes) hash = (hash ^ static_cast<std::uint32_t>(pe)) * 16777619U;
-    return hash;
-}
+std::uint32_t Members::list_hash() const { return list_ ? fnv1a<std::uint32_t>(list_->pes) : 0; }
 
 std::string Members::text() const {
     constexpr int max_listed = 16;

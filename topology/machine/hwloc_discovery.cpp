@@ -11,6 +11,7 @@
 #include <memory>
 #include <tuple>
 
+#include "core/base/hash.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/streams.hpp"
 #include "topology/machine/annotations.hpp"

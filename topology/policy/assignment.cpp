@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 
+#include "core/base/bytes.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/nic_rails.hpp"
 #include "topology/policy/assignment.hpp"
 
@@ -95,123 +97,73 @@ constexpr std::uint32_t assignment_magic = 0x4154504e;  // "NPTA" as little-endi
 constexpr std::uint32_t version = 4;
 constexpr std::size_t header_bytes = 24;
 
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3;
-    return hash;
+std::uint64_t checksum(std::span<const std::byte> bytes) { return fnv1a<std::uint64_t>(bytes); }
+
+void write_count(ByteWriter& out, std::size_t count) { out.integer(static_cast<std::uint32_t>(count)); }
+
+void write_text(ByteWriter& out, const std::string& value) {
+    write_count(out, value.size());
+    out.bytes(std::as_bytes(std::span(value)));
 }
 
-class Writer {
-public:
-    template <class Number>
-    void number(Number value) {
-        static_assert(std::is_unsigned_v<Number>);
-        for (std::size_t i = 0; i < sizeof value; ++i) {
-            bytes_.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i) & 0xff));
-        }
-    }
-    void length(std::size_t value) { number(static_cast<std::uint32_t>(value)); }
-    void text(const std::string& value) {
-        length(value.size());
-        for (const char c : value) bytes_.push_back(static_cast<std::byte>(c));
-    }
-    void append(const std::vector<std::byte>& more) { bytes_.insert(bytes_.end(), more.begin(), more.end()); }
-    std::vector<std::byte> take() { return std::move(bytes_); }
-
-private:
-    std::vector<std::byte> bytes_;
-};
-
-// Reads past the end return zeros and set a flag that the caller checks once, at the end.
-class Reader {
-public:
-    explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-    template <class Number>
-    Number number() {
-        if (!has(sizeof(Number))) return 0;
-        std::uint64_t value = 0;
-        for (std::size_t i = 0; i < sizeof(Number); ++i) value |= std::to_integer<std::uint64_t>(rest_[i]) << (8 * i);
-        rest_ = rest_.subspan(sizeof(Number));
-        return static_cast<Number>(value);
-    }
-    // A length whose elements, of at least `min_bytes` bytes each, fit into the rest; 0 otherwise.
-    std::size_t length(std::size_t min_bytes) {
-        const std::size_t count = number<std::uint32_t>();
-        return has(count * min_bytes) ? count : 0;
-    }
-    std::string text() {
-        const std::size_t size = length(1);
-        std::string value(reinterpret_cast<const char*>(rest_.data()), size);
-        rest_ = rest_.subspan(size);
-        return value;
-    }
-    [[nodiscard]] bool clean() const { return !overrun_ && rest_.empty(); }
-    void fail() { overrun_ = true; }
-
-private:
-    bool has(std::size_t bytes) {
-        overrun_ = overrun_ || bytes > rest_.size();
-        return !overrun_;
-    }
-
-    std::span<const std::byte> rest_;
-    bool overrun_ = false;
-};
-
-void write(Writer& out, const NicChoice& nic) {
-    out.text(nic.nic);
-    out.number(nic.port);
-    out.number(nic.rail);
-    out.number(nic.rail_number);
-    out.number(static_cast<std::uint8_t>(nic.distance));
-    out.number(nic.bits_per_second);
-    out.number(nic.others);
+std::string read_text(ByteReader& in) {
+    const auto characters = in.take(in.count(1));
+    return {reinterpret_cast<const char*>(characters.data()), characters.size()};
 }
 
-void write(Writer& out, const PeAssignment& pe) {
-    out.number(pe.pe);
-    out.text(pe.device);
-    out.length(pe.nics.size());
+void write(ByteWriter& out, const NicChoice& nic) {
+    write_text(out, nic.nic);
+    out.integer(nic.port);
+    out.integer(nic.rail);
+    out.integer(nic.rail_number);
+    out.integer(static_cast<std::uint8_t>(nic.distance));
+    out.integer(nic.bits_per_second);
+    out.integer(nic.others);
+}
+
+void write(ByteWriter& out, const PeAssignment& pe) {
+    out.integer(pe.pe);
+    write_text(out, pe.device);
+    write_count(out, pe.nics.size());
     for (const auto& nic : pe.nics) write(out, nic);
-    out.text(pe.reason);
+    write_text(out, pe.reason);
 }
 
 std::vector<std::byte> payload_of(const Assignment& assignment) {
-    Writer out;
-    out.text(assignment.method);
-    out.length(assignment.pes.size());
+    ByteWriter out;
+    write_text(out, assignment.method);
+    write_count(out, assignment.pes.size());
     for (const auto& pe : assignment.pes) write(out, pe);
-    out.length(assignment.notes.size());
-    for (const auto& note : assignment.notes) out.text(note);
+    write_count(out, assignment.notes.size());
+    for (const auto& note : assignment.notes) write_text(out, note);
     return out.take();
 }
 
-DistanceClass read_class(Reader& in) {
-    const auto value = in.number<std::uint8_t>();
+DistanceClass read_class(ByteReader& in) {
+    const auto value = in.integer<std::uint8_t>();
     if (value >= distance_class_count) in.fail();
     return static_cast<DistanceClass>(value);
 }
 
-NicChoice read_nic(Reader& in) {
+NicChoice read_nic(ByteReader& in) {
     NicChoice nic;
-    nic.nic = in.text();
-    nic.port = in.number<std::uint32_t>();
-    nic.rail = in.number<std::uint32_t>();
-    nic.rail_number = in.number<std::uint32_t>();
+    nic.nic = read_text(in);
+    nic.port = in.integer<std::uint32_t>();
+    nic.rail = in.integer<std::uint32_t>();
+    nic.rail_number = in.integer<std::uint32_t>();
     nic.distance = read_class(in);
-    nic.bits_per_second = in.number<std::uint64_t>();
-    nic.others = in.number<std::uint32_t>();
+    nic.bits_per_second = in.integer<std::uint64_t>();
+    nic.others = in.integer<std::uint32_t>();
     return nic;
 }
 
-PeAssignment read_pe(Reader& in) {
+PeAssignment read_pe(ByteReader& in) {
     PeAssignment pe;
-    pe.pe = in.number<std::uint32_t>();
-    pe.device = in.text();
+    pe.pe = in.integer<std::uint32_t>();
+    pe.device = read_text(in);
     constexpr std::size_t min_nic_bytes = 29;
-    for (std::size_t left = in.length(min_nic_bytes); left > 0; --left) pe.nics.push_back(read_nic(in));
-    pe.reason = in.text();
+    for (std::size_t left = in.count(min_nic_bytes); left > 0; --left) pe.nics.push_back(read_nic(in));
+    pe.reason = read_text(in);
     return pe;
 }
 
@@ -230,12 +182,12 @@ void restore_sharing(Assignment& assignment) {
     }
 }
 
-Assignment read_assignment(Reader& in) {
+Assignment read_assignment(ByteReader& in) {
     Assignment out;
-    out.method = in.text();
+    out.method = read_text(in);
     constexpr std::size_t min_pe_bytes = 16;
-    for (std::size_t left = in.length(min_pe_bytes); left > 0; --left) out.pes.push_back(read_pe(in));
-    for (std::size_t left = in.length(4); left > 0; --left) out.notes.push_back(in.text());
+    for (std::size_t left = in.count(min_pe_bytes); left > 0; --left) out.pes.push_back(read_pe(in));
+    for (std::size_t left = in.count(4); left > 0; --left) out.notes.push_back(read_text(in));
     restore_sharing(out);
     return out;
 }
@@ -246,19 +198,19 @@ Status malformed(const std::string& what) {
 
 Status check_header(std::span<const std::byte> bytes) {
     if (bytes.size() < header_bytes) return malformed(fmt::format("{} bytes are fewer than its header", bytes.size()));
-    Reader header(bytes.first(header_bytes));
-    if (header.number<std::uint32_t>() != assignment_magic) return malformed("its magic number is wrong");
-    const auto found = header.number<std::uint32_t>();
+    ByteReader header(bytes.first(header_bytes));
+    if (header.integer<std::uint32_t>() != assignment_magic) return malformed("its magic number is wrong");
+    const auto found = header.integer<std::uint32_t>();
     if (found != version) {
         return malformed(fmt::format(
             "it has version {}, but this library has version {}; run one npushmem version in a job", found, version));
     }
-    const auto size = header.number<std::uint64_t>();
+    const auto size = header.integer<std::uint64_t>();
     if (size != bytes.size() - header_bytes) {
         return malformed(
             fmt::format("its header announces {} bytes, {} are present", size, bytes.size() - header_bytes));
     }
-    if (header.number<std::uint64_t>() != checksum(bytes.subspan(header_bytes)))
+    if (header.integer<std::uint64_t>() != checksum(bytes.subspan(header_bytes)))
         return malformed("its checksum is wrong");
     return {};
 }
@@ -267,20 +219,20 @@ Status check_header(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> to_bytes(const Assignment& assignment) {
     const auto payload = payload_of(assignment);
-    Writer out;
-    out.number(assignment_magic);
-    out.number(version);
-    out.number(static_cast<std::uint64_t>(payload.size()));
-    out.number(checksum(payload));
-    out.append(payload);
+    ByteWriter out;
+    out.integer(assignment_magic);
+    out.integer(version);
+    out.integer(static_cast<std::uint64_t>(payload.size()));
+    out.integer(checksum(payload));
+    out.bytes(payload);
     return out.take();
 }
 
 Result<Assignment> assignment_from(std::span<const std::byte> bytes) {
     if (auto sound = check_header(bytes); !sound.ok()) return sound;
-    Reader in(bytes.subspan(header_bytes));
+    ByteReader in(bytes.subspan(header_bytes));
     auto assignment = read_assignment(in);
-    if (!in.clean()) return malformed("its lengths do not fit its size");
+    if (!in.complete()) return malformed("its lengths do not fit its size");
     return assignment;
 }
 

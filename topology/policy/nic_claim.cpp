@@ -7,7 +7,7 @@
 #include <set>
 #include <type_traits>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/hash.hpp"
 
 namespace npushmem::topology {
 namespace {

@@ -157,17 +157,11 @@ void Engines::woken() {
 }
 
 Result<WakeTimer> WakeTimer::make() {
-    const int timer = ::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (timer < 0)
+    FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!timer.valid())
         return Status{Code::system,
                       fmt::format("cannot create the timer that wakes the engines: {}", std::strerror(errno))};
-    return WakeTimer(timer);
-}
-
-WakeTimer::WakeTimer(WakeTimer&& other) noexcept : timer_(std::exchange(other.timer_, -1)) {}
-
-WakeTimer::~WakeTimer() {
-    if (timer_ >= 0) ::close(timer_);
+    return WakeTimer(std::move(timer));
 }
 
 void WakeTimer::set(std::chrono::nanoseconds time) const {
@@ -175,12 +169,12 @@ void WakeTimer::set(std::chrono::nanoseconds time) const {
     itimerspec when{};
     when.it_value.tv_sec = count / 1'000'000'000;
     when.it_value.tv_nsec = count % 1'000'000'000;
-    (void)::timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+    (void)::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
 void WakeTimer::clear() const {
     std::uint64_t rings = 0;
-    (void)!::read(timer_, &rings, sizeof rings);
+    (void)!::read(timer_.get(), &rings, sizeof rings);
 }
 
 }  // namespace npushmem::hccs

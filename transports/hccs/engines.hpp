@@ -15,8 +15,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "transports/shared/posted_operation.hpp"
 
@@ -112,21 +114,17 @@ private:
 class WakeTimer {
 public:
     static Result<WakeTimer> make();
-    WakeTimer(WakeTimer&& other) noexcept;
-    WakeTimer(const WakeTimer&) = delete;
-    WakeTimer& operator=(const WakeTimer&) = delete;
-    ~WakeTimer();
 
-    [[nodiscard]] int descriptor() const { return timer_; }
+    [[nodiscard]] int descriptor() const { return timer_.get(); }
     // Steady-clock time; a past time means now. Replaces the previous time. Any thread may call.
     void set(std::chrono::nanoseconds time) const;
     // The descriptor stays unreadable until the next time that is set.
     void clear() const;
 
 private:
-    explicit WakeTimer(int timer) : timer_(timer) {}
+    explicit WakeTimer(FileDescriptor timer) : timer_(std::move(timer)) {}
 
-    int timer_;
+    FileDescriptor timer_;
 };
 
 }  // namespace npushmem::hccs

@@ -13,6 +13,8 @@
 #include <limits>
 #include <string>
 
+#include "core/base/file_descriptor.hpp"
+
 namespace npushmem::shared_memory {
 namespace {
 
@@ -93,22 +95,6 @@ Result<std::uint64_t> start_time_of(int process) {
 
 namespace {
 
-// Owns a file descriptor and closes it.
-class OpenFile {
-public:
-    explicit OpenFile(int descriptor) : descriptor_(descriptor) {}
-    OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-    OpenFile(const OpenFile&) = delete;
-    OpenFile& operator=(const OpenFile&) = delete;
-    ~OpenFile() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    [[nodiscard]] int get() const { return descriptor_; }
-
-private:
-    int descriptor_;
-};
-
 Status check_process(const MemoryHandle& handle) {
     const auto started = start_time_of(handle.process);
     if (!started.ok()) return started.status();
@@ -130,14 +116,14 @@ Status cannot_open(const std::string& path, int reason) {
     return {Code::system, fmt::format("cannot open {}: {}", path, std::strerror(reason))};
 }
 
-Result<OpenFile> open_file(const MemoryHandle& handle) {
+Result<FileDescriptor> open_file(const MemoryHandle& handle) {
     const std::string path = fmt::format("/proc/{}/fd/{}", handle.process, handle.descriptor);
-    OpenFile file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (file.get() < 0) return cannot_open(path, errno);
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file.valid()) return cannot_open(path, errno);
     return file;
 }
 
-Status check_file(const MemoryHandle& handle, const OpenFile& file) {
+Status check_file(const MemoryHandle& handle, const FileDescriptor& file) {
     struct stat facts {};
     if (::fstat(file.get(), &facts) != 0) return {Code::system, fmt::format("fstat failed: {}", std::strerror(errno))};
     if (facts.st_dev != handle.device || facts.st_ino != handle.inode)
@@ -152,7 +138,7 @@ Status check_file(const MemoryHandle& handle, const OpenFile& file) {
     return {};
 }
 
-Result<std::shared_ptr<const PeerMapping>> map_range(const MemoryHandle& handle, const OpenFile& file) {
+Result<std::shared_ptr<const PeerMapping>> map_range(const MemoryHandle& handle, const FileDescriptor& file) {
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t lead = handle.offset % page;
     const std::uint64_t length = lead + handle.bytes;

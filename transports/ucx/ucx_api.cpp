@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "npushmem/plugin/transport.h"
 
@@ -35,6 +37,10 @@ std::string text_of(ucs_status_t status) { return ucs_status_string(status); }
 
 Status failure(const char* what, ucs_status_t status) {
     return {code_of_status(status), fmt::format("{}: {}", what, text_of(status))};
+}
+
+Status system_failure(const char* what) {
+    return {Code::system, fmt::format("{} for UCX: {}", what, std::strerror(errno))};
 }
 
 std::optional<UcxAtomic> atomic_of(int operation) {

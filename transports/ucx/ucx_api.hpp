@@ -18,6 +18,8 @@ Code code_of_status(ucs_status_t status);
 std::string text_of(ucs_status_t status);
 // `what`: the call that failed.
 Status failure(const char* what, ucs_status_t status);
+// The failure of a system call, with errno.
+Status system_failure(const char* what);
 
 struct UcxAtomic {
     ucp_atomic_op_t operation;

@@ -1,157 +1,38 @@
-// Opening and closing: the context, workers, endpoints and memory.
 #include "transports/ucx/ucx_wire.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
+#include <vector>
 
 #include "transports/ucx/ucx_api.hpp"
 
 namespace npushmem::ucx {
-namespace {
 
+using network::RemoteAddress;
 using network::WireContext;
 
-constexpr std::chrono::seconds close_timeout{10};
-
-Status system_failure(const char* what) {
-    return {Code::system, fmt::format("{} for UCX: {}", what, std::strerror(errno))};
-}
-
-struct ReleaseConfig {
-    void operator()(ucp_config_t* config) const { ucp_config_release(config); }
-};
-using Config = std::unique_ptr<ucp_config_t, ReleaseConfig>;
-
-Status set_config(const Config& config, const char* name, const std::string& value) {
-    if (value.empty()) return {};
-    const ucs_status_t done = ucp_config_modify(config.get(), name, value.c_str());
-    return done == UCS_OK ? Status{} : failure(fmt::format("UCX_{}={}", name, value).c_str(), done);
-}
-
-// Peers get network addresses only (address()), so UCX never uses its shared memory. Without it UCX allocates no
-// segments, which would remain as files /dev/shm/ucx_shm_posix_* after a process is killed.
-Status leave_out_shared_memory(const Config& config) {
-    const ucs_status_t done = ucp_config_modify(config.get(), "SHM_DEVICES", "");
-    return done == UCS_OK ? Status{} : failure("UCX_SHM_DEVICES=", done);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<network::Wire>> UcxWire::open(const UcxOptions& options, int npes) {
-    std::unique_ptr<UcxWire> wire(new UcxWire(npes));
-    wire->options_text_ =
+    const std::string options_text =
         fmt::format("with NPUSHMEM_UCX_TLS='{}' and NPUSHMEM_UCX_NET_DEVICES='{}'; ucx_info -d lists the devices",
                     options.transports, options.devices);
-    if (Status opened = wire->open_all(options); !opened.ok())
+    std::unique_ptr<UcxWire> wire(new UcxWire(options_text));
+    if (Status opened = wire->open_all(options, npes); !opened.ok())
         return Status{opened.code(), fmt::format("cannot open UCX {}: {} ({})", ucp_get_version_string(),
-                                                 opened.message(), wire->options_text_)};
+                                                 opened.message(), options_text)};
     return std::unique_ptr<network::Wire>(std::move(wire));
 }
 
-// UCX 1.13 aborts the peer's process when a connection is closed while it is being established. So this waits for such
-// connections, up to a deadline, because the peer may be dead.
-UcxWire::~UcxWire() {
-    const auto deadline = std::chrono::steady_clock::now() + close_timeout;
-    for (const Lane& lane : lanes_)
-        for (const auto& [pe, peer] : lane.peers) flush_endpoint(lane, peer, deadline);
-    // Closes the first worker last: it helps to establish and close connections of the others.
-    for (auto lane = lanes_.rbegin(); lane != lanes_.rend(); ++lane) close_worker(*lane);
-    if (context_ != nullptr) {
-        for (auto& [number, memory] : memory_) (void)ucp_mem_unmap(context_, memory);
-        ucp_cleanup(context_);
-    }
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (event_fd_ >= 0) ::close(event_fd_);
+Status UcxWire::open_all(const UcxOptions& options, int npes) {
+    Status s = context_.open(options, npes);
+    if (s.ok()) s = events_.open();
+    if (s.ok()) s = workers_.open(context_.get());
+    if (s.ok()) set_traits(options);
+    return s;
 }
 
-// Also drives the first worker: the peer's side of a connection waits for its answers.
-bool UcxWire::drive(const Lane& lane) {
-    bool active = ucp_worker_progress(lane.worker) != 0;
-    if (lane.worker != lanes_[0].worker) active = ucp_worker_progress(lanes_[0].worker) != 0 || active;
-    return active;
-}
-
-void UcxWire::flush_endpoint(const Lane& lane, const Peer& peer, std::chrono::steady_clock::time_point deadline) {
-    if (peer.endpoint == nullptr || peer.lost) return;
-    const ucp_request_param_t plain{};
-    const ucs_status_ptr_t flush = ucp_ep_flush_nbx(peer.endpoint, &plain);
-    if (flush == nullptr || UCS_PTR_IS_ERR(flush)) return;
-    while (ucp_request_check_status(flush) == UCS_INPROGRESS && !peer.lost &&
-           std::chrono::steady_clock::now() < deadline)
-        if (!drive(lane)) std::this_thread::yield();
-    ucp_request_free(flush);
-}
-
-// Drops the operations in flight: their callers have finished waiting.
-void UcxWire::disconnect(const Lane& lane, ucp_ep_h endpoint) {
-    ucp_request_param_t how{};
-    how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    how.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    const ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
-    if (closing == nullptr || UCS_PTR_IS_ERR(closing)) return;
-    const auto deadline = std::chrono::steady_clock::now() + close_timeout;
-    while (ucp_request_check_status(closing) == UCS_INPROGRESS && std::chrono::steady_clock::now() < deadline)
-        (void)drive(lane);
-    ucp_request_free(closing);  // UCX frees the request when it completes
-}
-
-void UcxWire::close_worker(Lane& lane) {
-    for (const auto& [number, key] : lane.keys) ucp_rkey_destroy(key);
-    for (const auto& [pe, peer] : lane.peers)
-        if (peer.endpoint != nullptr) disconnect(lane, peer.endpoint);
-    if (lane.worker != nullptr) ucp_worker_destroy(lane.worker);
-    lane = {};
-}
-
-void UcxWire::close(network::LaneId lane_id) {
-    if (lane_id.lane >= lanes_.size()) return;
-    Lane& lane = lanes_[lane_id.lane];
-    const auto found = lane.peers.find(lane_id.pe);
-    if (found == lane.peers.end()) return;
-    flush_endpoint(lane, found->second, std::chrono::steady_clock::now() + close_timeout);
-    std::erase_if(lane.keys, [&](const auto& made) {
-        const bool of_the_peer = keys_.at(made.first).pe == lane_id.pe;
-        if (of_the_peer) ucp_rkey_destroy(made.second);
-        return of_the_peer;
-    });
-    disconnect(lane, found->second.endpoint);
-    forget_events(lane_id);
-    lane.peers.erase(found);
-    if (lane.peers.empty()) close_worker(lane);
-}
-
-// Drops the failures of messages that closing the lane has cancelled. Operations are still reported.
-void UcxWire::forget_events(network::LaneId lane_id) {
-    std::erase_if(events_, [&](const Event& event) {
-        if (event.context == nullptr) return event.lane_id == lane_id;  // a message that has arrived has no lane
-        if (event.context->owner != WireContext::Owner::wire) return false;
-        auto& buffer = static_cast<Buffer&>(*event.context);
-        if (buffer.lane_id != lane_id) return false;
-        free_sends_.push_back(&buffer);
-        return true;
-    });
-}
-
-Status UcxWire::open_all(const UcxOptions& options) {
-    Status s = open_context(options);
-    lanes_.resize(1);
-    if (s.ok()) s = open_worker(lanes_[0]);
-    if (s.ok()) s = set_message_handler();
-    if (s.ok()) s = open_descriptor();
-    if (!s.ok()) return s;
-    for (std::size_t i = 0; i < send_count; ++i) {
-        buffers_.emplace_back();
-        buffers_.back().owner = WireContext::Owner::wire;
-        free_sends_.push_back(&buffers_.back());
-    }
+void UcxWire::set_traits(const UcxOptions& options) {
     unsigned major = 0;
     unsigned minor = 0;
     unsigned release = 0;
@@ -165,163 +46,151 @@ Status UcxWire::open_all(const UcxOptions& options) {
         for (int operation = 0; operation < NPUSHMEM_ATOMIC_COUNT; ++operation)
             if (atomic_of(operation)) traits_.atomic_64 |= 1U << operation;
     traits_.delivery = network::Delivery::on_flush;
-    traits_.message_bytes = message_bytes;
-    if (is_tcp_only(transports_of(info_of(context_)))) traits_.write_as_message_bytes = max_write_as_message;
-    return {};
+    traits_.message_bytes = MessageBuffer::max_bytes;
+    if (is_tcp_only(transports_of(info_of(context_.get())))) traits_.write_as_message_bytes = max_write_as_message;
 }
 
-Status UcxWire::open_context(const UcxOptions& options) {
-    ucp_config_t* read = nullptr;
-    if (const ucs_status_t done = ucp_config_read(nullptr, nullptr, &read); done != UCS_OK)
-        return failure("ucp_config_read", done);
-    const Config config(read);
-    Status s = set_config(config, "TLS", options.transports);
-    if (s.ok()) s = set_config(config, "NET_DEVICES", options.devices);
-    if (s.ok()) s = leave_out_shared_memory(config);
-    if (!s.ok()) return s;
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (options.atomics ? UCP_FEATURE_AMO64 : 0);
-    params.estimated_num_eps = static_cast<std::size_t>(npes_);
-    const ucs_status_t done = ucp_init(&params, config.get(), &context_);
-    return done == UCS_OK ? Status{} : failure("ucp_init", done);
+Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> key) {
+    auto imported = workers_.import_key(pe, key);
+    if (!imported.ok()) (void)connection_failed();
+    return imported;
 }
 
-Status UcxWire::open_worker(Lane& lane) {
-    ucp_worker_params_t params{};
-    params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-    params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-    const ucs_status_t done = ucp_worker_create(context_, &params, &lane.worker);
-    if (done == UCS_OK) return {};
-    lane.worker = nullptr;
-    return failure("ucp_worker_create", done);
+UcxWire::Target UcxWire::target(const RemoteAddress& place) {
+    const ucp_ep_h endpoint = workers_.endpoint_for(place.lane_id);
+    return {endpoint, endpoint != nullptr ? workers_.key_for(place) : nullptr};
 }
 
-Status UcxWire::set_message_handler() {
-    ucp_am_handler_param_t handler{};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
-                         UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = message_id;
-    handler.flags = UCP_AM_FLAG_WHOLE_MSG;
-    handler.cb = &on_message;
-    handler.arg = this;
-    const ucs_status_t done = ucp_worker_set_am_recv_handler(lanes_[0].worker, &handler);
-    return done == UCS_OK ? Status{} : failure("ucp_worker_set_am_recv_handler", done);
+Code UcxWire::connection_failed() {
+    last_error_ = workers_.failure().message();
+    return workers_.failure().code();
 }
 
-Status UcxWire::open_descriptor() {
-    event_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    descriptor_ = event_fd_ >= 0 ? ::epoll_create1(EPOLL_CLOEXEC) : -1;
-    if (descriptor_ < 0) return system_failure("cannot create a descriptor to wait on");
-    Status s = watch(event_fd_);
-    return s.ok() ? watch(lanes_[0]) : s;
-}
-
-Status UcxWire::watch(int descriptor) {
-    epoll_event wanted{};
-    wanted.events = EPOLLIN;
-    wanted.data.fd = descriptor;
-    return ::epoll_ctl(descriptor_, EPOLL_CTL_ADD, descriptor, &wanted) == 0 ? Status{} : system_failure("epoll_ctl");
-}
-
-// UCX closes the worker's descriptor with the worker.
-Status UcxWire::watch(const Lane& lane) {
-    int events = -1;
-    const ucs_status_t done = ucp_worker_get_efd(lane.worker, &events);
-    return done == UCS_OK ? watch(events) : failure("ucp_worker_get_efd", done);
-}
-
-Status UcxWire::open_lane(Lane& lane) {
-    Status s = open_worker(lane);
-    if (s.ok()) s = watch(lane);
-    if (!s.ok()) {
-        close_worker(lane);
-        return s.within("cannot open a worker for a context (NPUSHMEM_UCX_LANES reduces their number)");
-    }
-    return s;
-}
-
-Result<Bytes> UcxWire::address() {
-    ucp_worker_attr_t found{};
-    found.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
-    found.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
-    if (const ucs_status_t done = ucp_worker_query(lanes_[0].worker, &found); done != UCS_OK)
-        return failure("ucp_worker_query", done);
-    const auto* const bytes = reinterpret_cast<const std::byte*>(found.address);
-    Bytes out(bytes, bytes + found.address_length);
-    ucp_worker_release_address(lanes_[0].worker, found.address);
+ucp_request_param_t UcxWire::parameters(WireContext& context) {
+    context.scratch[0] = &events_;
+    ucp_request_param_t out{};
+    out.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    out.cb.send = &EventQueue::on_done;
+    out.user_data = &context;
     return out;
 }
 
-Status UcxWire::add_peer(int pe, std::span<const std::byte> address) {
-    addresses_.insert_or_assign(pe, Bytes(address.begin(), address.end()));
-    Status s = connect(lanes_[0], {pe});
-    if (!s.ok()) addresses_.erase(pe);
-    return s;
-}
-
-Status UcxWire::connect(Lane& lane, network::LaneId lane_id) {
-    Peer& made = lane.peers[lane_id.pe];
-    made.wire = this;
-    made.lane_id = lane_id;
-    ucp_ep_params_t params{};
-    params.field_mask =
-        UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    params.address = reinterpret_cast<const ucp_address_t*>(addresses_.at(lane_id.pe).data());
-    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    params.err_handler = {&on_lost, &made};
-    const ucs_status_t done = ucp_ep_create(lane.worker, &params, &made.endpoint);
-    if (done == UCS_OK) return {};
-    lane.peers.erase(lane_id.pe);
-    return {code_of_status(done), fmt::format("ucp_ep_create: {} ({})", text_of(done), options_text_)};
-}
-
-Result<network::WireMemory> UcxWire::register_memory(void* base, std::uint64_t bytes) {
-    ucp_mem_map_params_t params{};
-    params.field_mask =
-        UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-    params.address = base;
-    params.length = bytes;
-    params.flags = UCP_MEM_MAP_NONBLOCK;  // a program uses only a small part of its heap
-    ucp_mem_h memory = nullptr;
-    if (const ucs_status_t done = ucp_mem_map(context_, &params, &memory); done != UCS_OK)
-        return failure("ucp_mem_map", done);
-    void* packed = nullptr;
-    std::size_t length = 0;
-    if (const ucs_status_t done = ucp_rkey_pack(context_, memory, &packed, &length); done != UCS_OK) {
-        (void)ucp_mem_unmap(context_, memory);
-        return failure("ucp_rkey_pack", done);
+Code UcxWire::outcome(ucs_status_ptr_t posted, WireContext& context, const char* what) {
+    if (UCS_PTR_IS_ERR(posted)) {
+        const ucs_status_t status = UCS_PTR_STATUS(posted);
+        last_error_ = fmt::format("{}: {}", what, text_of(status));
+        return code_of_status(status);
     }
-    const auto* const key = static_cast<const std::byte*>(packed);
-    network::WireMemory out{++last_number_, Bytes(key, key + length)};
-    ucp_rkey_buffer_release(packed);
-    memory_.emplace(out.number, memory);
-    return out;
+    // Complete already, without a callback: progress reports it.
+    if (posted == nullptr) events_.push({&context, {}, {}, UCS_OK});
+    return Code::ok;
 }
 
-void UcxWire::deregister_memory(std::uint64_t number) {
-    const auto found = memory_.find(number);
-    if (found == memory_.end()) return;
-    (void)ucp_mem_unmap(context_, found->second);
-    memory_.erase(found);
+Code UcxWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    const auto [endpoint, key] = target(to);
+    if (key == nullptr) return connection_failed();
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_put_nbx(endpoint, from, bytes, to.base + to.offset, key, &how), context, "ucp_put_nbx");
 }
 
-// Unpacks the key for the first lane at once, so that a malformed key is reported here.
-Result<std::uint64_t> UcxWire::import_key(int pe, std::span<const std::byte> bytes) {
-    keys_.emplace(++last_number_, ImportedKey{pe, Bytes(bytes.begin(), bytes.end())});
-    if (key_for({{pe}, last_number_, 0, 0}) != nullptr) return last_number_;
-    keys_.erase(last_number_);
-    return Status{code_, last_error_};
+Code UcxWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
+    const auto [endpoint, key] = target(from);
+    if (key == nullptr) return connection_failed();
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_get_nbx(endpoint, to, bytes, from.base + from.offset, key, &how), context, "ucp_get_nbx");
 }
 
-void UcxWire::release_key(std::uint64_t number) {
-    for (Lane& lane : lanes_) {
-        const auto found = lane.keys.find(number);
-        if (found == lane.keys.end()) continue;
-        ucp_rkey_destroy(found->second);
-        lane.keys.erase(found);
+// The context holds the operand or compare value until the operation completes.
+Code UcxWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
+    const auto known = op.width == sizeof op.operand ? atomic_of(op.operation) : std::nullopt;
+    if (!known) return Code::unsupported;
+    const auto [endpoint, key] = target(at);
+    if (key == nullptr) return connection_failed();
+    ucp_request_param_t how = parameters(context);
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    how.datatype = ucp_dt_make_contig(sizeof op.operand);
+    void* const number = &context.scratch[1];
+    std::memcpy(number, &op.operand, sizeof op.operand);
+    if (op.operation == NPUSHMEM_ATOMIC_FETCH) std::memset(number, 0, sizeof op.operand);
+    if (known->reply != UcxAtomic::Reply::none) {
+        how.op_attr_mask |= UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        how.reply_buffer = known->reply == UcxAtomic::Reply::wanted ? op.result : &context.scratch[2];
     }
-    keys_.erase(number);
+    if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP) {  // the result buffer holds the new value, then the old one
+        std::memcpy(number, &op.compare, sizeof op.compare);
+        std::memcpy(op.result, &op.operand, sizeof op.operand);
+    }
+    return outcome(ucp_atomic_op_nbx(endpoint, known->operation, number, 1, at.base + at.offset, key, &how), context,
+                   "ucp_atomic_op_nbx");
+}
+
+Code UcxWire::flush(network::LaneId lane_id, WireContext& context) {
+    const ucp_ep_h endpoint = workers_.endpoint_for(lane_id);
+    if (endpoint == nullptr) return connection_failed();
+    const ucp_request_param_t how = parameters(context);
+    return outcome(ucp_ep_flush_nbx(endpoint, &how), context, "ucp_ep_flush_nbx");
+}
+
+Code UcxWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    const std::size_t bytes = head.size() + rest.size();
+    if (bytes > MessageBuffer::max_bytes) return Code::argument;
+    if (buffers_.next() == nullptr) return Code::again;
+    const ucp_ep_h endpoint = workers_.endpoint_for(lane_id);
+    if (endpoint == nullptr) return connection_failed();
+    MessageBuffer& buffer = *buffers_.next();
+    std::memcpy(buffer.bytes.data(), head.data(), head.size());
+    if (!rest.empty()) std::memcpy(buffer.bytes.data() + head.size(), rest.data(), rest.size());
+    buffer.lane_id = lane_id;
+    ucp_request_param_t how = parameters(buffer);
+    how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+    how.flags = UCP_AM_SEND_FLAG_EAGER;  // a single protocol keeps the order of messages
+    const ucs_status_ptr_t posted = ucp_am_send_nbx(endpoint, message_id, nullptr, 0, buffer.bytes.data(), bytes, &how);
+    if (posted == nullptr) return Code::ok;  // the buffer is free again
+    const Code sent = outcome(posted, buffer, "ucp_am_send_nbx");
+    if (sent == Code::ok) buffers_.take();
+    return sent;
+}
+
+void UcxWire::close(network::LaneId lane_id) {
+    if (workers_.close(lane_id)) forget_events(lane_id);
+}
+
+// Drops the failures of messages that closing the lane has cancelled. Operations are still reported.
+void UcxWire::forget_events(network::LaneId lane_id) {
+    events_.remove_if([&](const Event& event) {
+        if (event.context == nullptr) return event.lane_id == lane_id;  // a message that has arrived has no lane
+        if (event.context->owner != WireContext::Owner::wire) return false;
+        auto& buffer = static_cast<MessageBuffer&>(*event.context);
+        if (buffer.lane_id != lane_id) return false;
+        buffers_.release(buffer);
+        return true;
+    });
+}
+
+void UcxWire::dispatch_event(network::WireListener& listener, Event& event) {
+    const Code code = code_of_status(event.status);
+    const std::string why = code == Code::ok ? std::string() : text_of(event.status);
+    if (event.context == nullptr && event.lane_id.pe < 0) return listener.arrived(event.message);
+    if (event.context == nullptr) return listener.lost(event.lane_id, code, why);
+    if (event.context->owner == WireContext::Owner::transport)
+        return listener.completed(*event.context, code == Code::again ? Code::system : code, why);
+    auto& buffer = static_cast<MessageBuffer&>(*event.context);
+    buffers_.release(buffer);
+    if (code != Code::ok) listener.lost(buffer.lane_id, code, why);
+}
+
+bool UcxWire::progress(network::WireListener& listener) {
+    events_.set_armed(false);
+    const bool active = workers_.progress();
+    std::vector<Event> events = events_.take();
+    for (Event& event : events) dispatch_event(listener, event);
+    return active || !events.empty();
+}
+
+bool UcxWire::prepare_to_wait(network::WakeEvents /*what*/) {
+    if (!events_.clear_wakeup() || !workers_.arm()) return false;
+    events_.set_armed(true);
+    return true;
 }
 
 }  // namespace npushmem::ucx

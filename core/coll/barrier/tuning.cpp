@@ -7,7 +7,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "core/base/host_facts.hpp"
+#include "core/base/hash.hpp"
 #include "core/base/streams.hpp"
 
 namespace npushmem::barrier {

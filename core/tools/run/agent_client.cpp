@@ -13,10 +13,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/file_descriptor.hpp"
 #include "core/base/parse.hpp"
 #include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
-#include "core/tools/run/fd.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/processes.hpp"
 #include "core/tools/run/record_relay.hpp"
@@ -104,10 +104,10 @@ void forward_signal(int signals, int launch_pipe_end) {
 }
 
 // {reading end, writing end}; neither is open on failure.
-std::array<Fd, 2> open_pipe() {
+std::array<FileDescriptor, 2> open_pipe() {
     std::array<int, 2> ends{-1, -1};
     (void)!::pipe2(ends.data(), O_CLOEXEC);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 int status_of(int shell) {
@@ -118,8 +118,9 @@ int status_of(int shell) {
 }
 
 int wait_for_shell(int shell, int signals, int launch_pipe_end) {
-    const Fd process = open_pidfd(shell);
-    if (!process.open()) return agent_client_failed(fmt::format("pidfd of the remote shell: {}", std::strerror(errno)));
+    const FileDescriptor process = open_pidfd(shell);
+    if (!process.valid())
+        return agent_client_failed(fmt::format("pidfd of the remote shell: {}", std::strerror(errno)));
     for (;;) {
         std::array<pollfd, 2> events{pollfd{process.get(), POLLIN, 0}, pollfd{signals, POLLIN, 0}};
         (void)::poll(events.data(), events.size(), -1);
@@ -137,11 +138,11 @@ int run_agent_client(const Options& options, const char* const* environment) {
     if (!host.ok()) return agent_client_failed("--agent-client is npushmem-run's own; use --hosts");
     const sigset_t signals = set_of(agent_signals);
     (void)::sigprocmask(SIG_BLOCK, &signals, nullptr);
-    const Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
+    const FileDescriptor signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC));
     const std::string mark = make_mark();
     auto launch_pipe = open_pipe();
     auto error_pipe = open_pipe();
-    if (mark.empty() || !launch_pipe[1].open() || !error_pipe[1].open())
+    if (mark.empty() || !launch_pipe[1].valid() || !error_pipe[1].valid())
         return agent_client_failed(fmt::format("getrandom or pipe: {}", std::strerror(errno)));
     const auto index = static_cast<std::size_t>(host.value());
     const int shell = start_shell(options, options.hosts[index], launch_pipe[0].get(), error_pipe[1].get());

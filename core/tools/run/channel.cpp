@@ -22,8 +22,8 @@ void attach(msghdr& header, ControlBuffer& buffer, std::span<const int> descript
     std::memcpy(CMSG_DATA(control), descriptors.data(), descriptors.size_bytes());
 }
 
-std::vector<Fd> detach(msghdr& header) {
-    std::vector<Fd> out;
+std::vector<FileDescriptor> detach(msghdr& header) {
+    std::vector<FileDescriptor> out;
     cmsghdr* control = CMSG_FIRSTHDR(&header);
     if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return out;
     const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -41,7 +41,7 @@ Result<std::pair<Channel, Channel>> Channel::pair() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
         return Status{Code::system, std::string("socketpair for the supervisor process: ") + std::strerror(errno)};
-    return std::pair(Channel(Fd(ends[0])), Channel(Fd(ends[1])));
+    return std::pair(Channel(FileDescriptor(ends[0])), Channel(FileDescriptor(ends[1])));
 }
 
 bool Channel::send(const Message& message, std::string_view payload, std::span<const int> descriptors) const {

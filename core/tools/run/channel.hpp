@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {
@@ -36,7 +36,7 @@ struct Received {
     enum class State { message, nothing, closed } state = State::nothing;
     Message message;
     std::string payload;
-    std::vector<Fd> descriptors;
+    std::vector<FileDescriptor> descriptors;
 };
 
 class Channel {
@@ -55,9 +55,9 @@ public:
     void close() { socket_.reset(); }
 
 private:
-    explicit Channel(Fd socket) : socket_(std::move(socket)) {}
+    explicit Channel(FileDescriptor socket) : socket_(std::move(socket)) {}
 
-    Fd socket_;
+    FileDescriptor socket_;
 };
 
 }  // namespace npushmem::run

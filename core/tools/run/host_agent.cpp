@@ -134,7 +134,7 @@ Options options_of(const LaunchRequest& request) {
 
 // Runs in the child, which does not use the request's pipe: PE 0's input is empty.
 int run_here(const LaunchRequest& request, const sigset_t& mask, const char* const* environment) {
-    const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    const FileDescriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);
     const Options options = options_of(request);
     auto plan = prepare_job(options, environment);
@@ -165,9 +165,9 @@ sigset_t block_agent_signals() {
 }
 
 int wait_for_job(int job) {
-    const Fd process = open_pidfd(job);
-    if (!process.open()) (void)::kill(job, SIGKILL);
-    for (bool ordered = true; process.open();) {
+    const FileDescriptor process = open_pidfd(job);
+    if (!process.valid()) (void)::kill(job, SIGKILL);
+    for (bool ordered = true; process.valid();) {
         std::array<pollfd, 2> events{pollfd{process.get(), POLLIN, 0}, pollfd{ordered ? STDIN_FILENO : -1, POLLIN, 0}};
         (void)::poll(events.data(), events.size(), -1);
         if (events[0].revents != 0) break;

@@ -44,11 +44,11 @@ std::string identity(int descriptor) {
 JobLog JobLog::create(int pes) {
     JobLog log;
     if (is_above_file_limit(bytes_of_counters(pes))) return log;
-    Fd file(::memfd_create("npushmem-log", 0));
+    FileDescriptor file(::memfd_create("npushmem-log", 0));
     const std::string path = fmt::format("/proc/self/fd/{}", file.get());
-    if (!file.open() || ::ftruncate(file.get(), bytes_of_counters(pes)) != 0) return log;
+    if (!file.valid() || ::ftruncate(file.get(), bytes_of_counters(pes)) != 0) return log;
     if (::fcntl(file.get(), F_SETFL, O_APPEND) != 0) return log;
-    log.position_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    log.position_ = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     log.file_ = std::move(file);
     log.pes_ = pes;
     log.read_to_ = bytes_of_counters(pes);
@@ -82,7 +82,7 @@ std::vector<LauncherRecord> JobLog::read() {
 
 void JobLog::mark_shown() {
     const auto shown_to = read_to_ - static_cast<std::int64_t>(rest_.size());
-    if (position_.open() && !claimed_) (void)::lseek(position_.get(), shown_to, SEEK_SET);
+    if (position_.valid() && !claimed_) (void)::lseek(position_.get(), shown_to, SEEK_SET);
     free_up_to(shown_to);
 }
 
@@ -97,11 +97,11 @@ void JobLog::free_up_to(std::int64_t position) {
 
 void JobLog::claim_for_launcher() {
     claimed_ = true;
-    if (position_.open()) (void)::lseek(position_.get(), beyond_all_records, SEEK_SET);
+    if (position_.valid()) (void)::lseek(position_.get(), beyond_all_records, SEEK_SET);
 }
 
 void JobLog::continue_after_launcher() {
-    read_to_ = position_.open() ? ::lseek(position_.get(), 0, SEEK_CUR) : beyond_all_records;
+    read_to_ = position_.valid() ? ::lseek(position_.get(), 0, SEEK_CUR) : beyond_all_records;
 }
 
 std::map<int, std::int64_t> JobLog::failed_calls() const {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/file_descriptor.hpp"
 #include "core/base/launcher_channel.hpp"
-#include "core/tools/run/fd.hpp"
 
 namespace npushmem::run {
 
@@ -26,7 +26,7 @@ public:
     static JobLog create(int pes);
     JobLog() = default;
 
-    [[nodiscard]] bool open() const { return file_.open(); }
+    [[nodiscard]] bool open() const { return file_.valid(); }
     // Returns the end of NPUSHMEM_LAUNCHER_FD that describes this log to the PE with this index; `errors`: the
     // descriptor that becomes its standard error. Empty when the log is not open.
     [[nodiscard]] std::string description(int index, int errors) const;
@@ -46,8 +46,9 @@ public:
 private:
     void free_up_to(std::int64_t position);
 
-    Fd file_;
-    Fd position_;  // its file position is the one that launcher and supervisor share; not open without /proc
+    FileDescriptor file_;
+    FileDescriptor
+        position_;  // its file position is the one that launcher and supervisor share; not open without /proc
     int pes_ = 0;
     std::int64_t read_to_ = 0;
     std::int64_t freed_to_ = 0;

@@ -23,7 +23,7 @@ std::string remedy_for(int error) {
 
 }  // namespace
 
-JobOutput::JobOutput(const Options& options, const JobPlan& plan, Poller& poller, JobLog& log)
+JobOutput::JobOutput(const Options& options, const JobPlan& plan, DispatchingPoller& poller, JobLog& log)
     : poller_(poller),
       log_(log),
       output_(STDOUT_FILENO),

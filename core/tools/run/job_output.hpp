@@ -5,12 +5,12 @@
 #include <string>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_preparation.hpp"
 #include "core/tools/run/job_streams.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/poller.hpp"
 
 namespace npushmem::run {
 
@@ -19,11 +19,13 @@ namespace npushmem::run {
 class JobOutput {
 public:
     // `poller` and `log` must outlive the object.
-    JobOutput(const Options& options, const JobPlan& plan, Poller& poller, JobLog& log);
+    JobOutput(const Options& options, const JobPlan& plan, DispatchingPoller& poller, JobLog& log);
 
     [[nodiscard]] bool tags_lines() const { return tagged_.has_value(); }
     // Only if tags_lines().
-    Status tag(int pe, Fd output, Fd errors) { return tagged_->add(pe, std::move(output), std::move(errors)); }
+    Status tag(int pe, FileDescriptor output, FileDescriptor errors) {
+        return tagged_->add(pe, std::move(output), std::move(errors));
+    }
     // A line of a PE, or a message, which is shown after the reports of PEs.
     void add(const LauncherRecord& record, Diagnostics::Time now) { diagnostics_.add(record, now); }
     void add_frames(const std::string& frames) { errors_.text() += frames; }
@@ -47,7 +49,7 @@ private:
     void write();
     void write(OutputSink& sink, bool& watched);
 
-    Poller& poller_;
+    DispatchingPoller& poller_;
     JobLog& log_;
     OutputSink output_;
     OutputSink errors_;

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 #include "core/tools/run/options.hpp"
 #include "core/tools/run/placement.hpp"
 
@@ -57,7 +57,7 @@ struct JobPlan {
     Numbering numbering;             // of the PEs that are started here
     std::vector<std::string> hosts;  // not empty: the supervisor starts agent clients, one for each of these hosts
     bool pipe_output = false;
-    Fd first_input;  // PE 0's standard input; not open: PE 0 inherits the launcher's
+    FileDescriptor first_input;  // PE 0's standard input; not open: PE 0 inherits the launcher's
     // Signal mask of the processes that are started; none: the launcher's mask before it blocks any signal.
     std::optional<sigset_t> signal_mask;
 };

@@ -22,7 +22,7 @@ OutputSink::OutputSink(int descriptor) : shared_(descriptor) {
     socket_ = S_ISSOCK(facts.st_mode);
     if (!S_ISFIFO(facts.st_mode) && ::isatty(descriptor) == 0) return;
     const std::string path = "/proc/self/fd/" + std::to_string(descriptor);
-    own_ = Fd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    own_ = FileDescriptor(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
 }
 
 namespace {
@@ -74,19 +74,19 @@ void LinePrefixer::emit(std::string& out) {
     partial_.clear();
 }
 
-TaggedOutput::TaggedOutput(Poller& poller, OutputSink& output, OutputSink& errors)
+TaggedOutput::TaggedOutput(DispatchingPoller& poller, OutputSink& output, OutputSink& errors)
     : poller_(poller), output_(output), errors_(errors) {}
 
 TaggedOutput::~TaggedOutput() {
     for (const auto& [fd, stream] : streams_) poller_.remove(fd);
 }
 
-Status TaggedOutput::add(int pe, Fd output, Fd errors) {
+Status TaggedOutput::add(int pe, FileDescriptor output, FileDescriptor errors) {
     Status first = add_stream(pe, std::move(output), output_);
     return first.ok() ? add_stream(pe, std::move(errors), errors_) : first;
 }
 
-Status TaggedOutput::add_stream(int pe, Fd pipe, OutputSink& sink) {
+Status TaggedOutput::add_stream(int pe, FileDescriptor pipe, OutputSink& sink) {
     const int fd = pipe.get();
     // Only this end of the pipe is non-blocking: the PE's end blocks as it would without a launcher.
     (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -136,7 +136,8 @@ void TaggedOutput::finish() {
     }
 }
 
-InputRelay::InputRelay(Poller& poller, int terminal, Fd to) : poller_(poller), terminal_(terminal), to_(std::move(to)) {
+InputRelay::InputRelay(DispatchingPoller& poller, int terminal, FileDescriptor to)
+    : poller_(poller), terminal_(terminal), to_(std::move(to)) {
     (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);  // this end only
 }
 
@@ -181,7 +182,7 @@ void InputRelay::stop_reading() {
 
 void InputRelay::close() {
     stop_reading();
-    if (to_.open()) poller_.remove(to_.get());
+    if (to_.valid()) poller_.remove(to_.get());
     to_.reset();
     waiting_.clear();
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
-#include "core/tools/run/poller.hpp"
+#include "core/base/file_descriptor.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 
 namespace npushmem::run {
 
@@ -27,7 +27,7 @@ public:
     // Writes as much as the reader takes now.
     void flush();
 
-    [[nodiscard]] int fd() const { return own_.open() ? own_.get() : shared_; }
+    [[nodiscard]] int fd() const { return own_.valid() ? own_.get() : shared_; }
     [[nodiscard]] bool idle() const { return waiting_.empty(); }
     [[nodiscard]] bool full() const { return waiting_.size() > high_water; }
     // The reader has closed or the file is full: text is dropped from now on.
@@ -37,7 +37,7 @@ public:
 
 private:
     int shared_;
-    Fd own_;
+    FileDescriptor own_;
     bool socket_ = false;
     int error_ = 0;
     std::string waiting_;
@@ -69,12 +69,12 @@ private:
 class TaggedOutput {
 public:
     // Both must outlive this object.
-    TaggedOutput(Poller& poller, OutputSink& output, OutputSink& errors);
+    TaggedOutput(DispatchingPoller& poller, OutputSink& output, OutputSink& errors);
     TaggedOutput(const TaggedOutput&) = delete;
     TaggedOutput& operator=(const TaggedOutput&) = delete;
     ~TaggedOutput();
 
-    Status add(int pe, Fd output, Fd errors);
+    Status add(int pe, FileDescriptor output, FileDescriptor errors);
     // Call this after the sinks were flushed: resumes streams that were paused because a sink was full.
     void resume();
     // All writers have ended: reads the rest of their pipes, whatever the sinks' size, and ends every stream.
@@ -82,18 +82,18 @@ public:
 
 private:
     struct Stream {
-        Fd pipe;
+        FileDescriptor pipe;
         LinePrefixer lines;
         OutputSink* sink;
     };
 
-    Status add_stream(int pe, Fd pipe, OutputSink& sink);
+    Status add_stream(int pe, FileDescriptor pipe, OutputSink& sink);
     void readable(int fd);
     enum class Reading { some, nothing, ended };
     static Reading read_some(Stream& stream);
     void end(int fd);
 
-    Poller& poller_;
+    DispatchingPoller& poller_;
     OutputSink& output_;
     OutputSink& errors_;
     std::map<int, Stream> streams_;  // by descriptor
@@ -105,7 +105,7 @@ private:
 class InputRelay {
 public:
     // `to`: the writing end of PE 0's input.
-    InputRelay(Poller& poller, int terminal, Fd to);
+    InputRelay(DispatchingPoller& poller, int terminal, FileDescriptor to);
     InputRelay(const InputRelay&) = delete;
     InputRelay& operator=(const InputRelay&) = delete;
     ~InputRelay() { close(); }
@@ -114,7 +114,7 @@ public:
     void resume_in_foreground();
     // Is it waiting for the foreground? No event reports that, so the caller must call resume_in_foreground()
     // periodically.
-    [[nodiscard]] bool waiting_for_foreground() const { return to_.open() && !reading_ && waiting_.empty(); }
+    [[nodiscard]] bool waiting_for_foreground() const { return to_.valid() && !reading_ && waiting_.empty(); }
     void close();
 
 private:
@@ -123,9 +123,9 @@ private:
     void write_pipe();
     void stop_reading();
 
-    Poller& poller_;
+    DispatchingPoller& poller_;
     int terminal_;
-    Fd to_;
+    FileDescriptor to_;
     bool reading_ = false;
     std::string waiting_;  // read, but not yet taken by PE 0; reading pauses until it is empty
 };

@@ -49,7 +49,7 @@ Launcher::Launcher(const Options& options, const JobPlan& plan, Resources resour
       begin_(Clock::now()),
       state_(static_cast<int>(plan.pes.size()), begin_, options.timeout, scope_of(options, plan)),
       output_(options, plan, resources_.poller, resources_.log) {
-    if (resources_.terminal_input.open())
+    if (resources_.terminal_input.valid())
         input_.emplace(resources_.poller, STDIN_FILENO, std::move(resources_.terminal_input));
 }
 
@@ -63,7 +63,7 @@ int Launcher::run() {
 }
 
 void Launcher::watch() {
-    Poller& poller = resources_.poller;
+    DispatchingPoller& poller = resources_.poller;
     for (const Status& status :
          {poller.add(resources_.supervisor.fd(), EPOLLIN, [this](std::uint32_t) { receive_from_supervisor(); }),
           poller.add(resources_.supervisor_process.get(), EPOLLIN, [this](std::uint32_t) { reap_supervisor(); }),
@@ -134,14 +134,14 @@ void Launcher::exits_flushed() {
     state_.exits_flushed(Clock::now());
 }
 
-void Launcher::pe_started(const Message& message, std::vector<Fd> output) {
+void Launcher::pe_started(const Message& message, std::vector<FileDescriptor> output) {
     state_.pe_started();
     if (output_.tags_lines()) tag_output_of(message.pe, std::move(output));
     if (options_.verbose) report(messages_.started(message));
 }
 
 // Descriptors are lost when this process has no free descriptor.
-void Launcher::tag_output_of(int pe, std::vector<Fd> output) {
+void Launcher::tag_output_of(int pe, std::vector<FileDescriptor> output) {
     const Status added = output.size() == 2
                              ? output_.tag(plan_.numbering.of(pe), std::move(output[0]), std::move(output[1]))
                              : Status{Code::system, "this process has no free descriptor"};

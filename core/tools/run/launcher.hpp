@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_output.hpp"
@@ -14,7 +15,6 @@
 #include "core/tools/run/job_state.hpp"
 #include "core/tools/run/job_streams.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/poller.hpp"
 #include "core/tools/run/rendezvous.hpp"
 
 namespace npushmem::run {
@@ -28,12 +28,12 @@ public:
     struct Resources {
         Channel supervisor;
         int supervisor_pid;
-        Fd supervisor_process;
-        Fd signals;
-        Fd terminal_input;
-        Fd exit_requests;  // reading end of the pipe that PEs write to
+        FileDescriptor supervisor_process;
+        FileDescriptor signals;
+        FileDescriptor terminal_input;
+        FileDescriptor exit_requests;  // reading end of the pipe that PEs write to
         JobLog log;
-        Poller poller;
+        DispatchingPoller poller;
     };
     Launcher(const Options& options, const JobPlan& plan, Resources resources);
     Launcher(const Launcher&) = delete;
@@ -50,8 +50,8 @@ private:
     void receive_from_supervisor();
     void handle_message(Received received);
     void exits_flushed();
-    void pe_started(const Message& message, std::vector<Fd> output);
-    void tag_output_of(int pe, std::vector<Fd> output);
+    void pe_started(const Message& message, std::vector<FileDescriptor> output);
+    void tag_output_of(int pe, std::vector<FileDescriptor> output);
     void pe_not_started(const Message& message, const std::string& attempt);
     void pe_ended(const Message& message);
     void report_to_rendezvous(const Message& message);

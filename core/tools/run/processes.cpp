@@ -75,8 +75,8 @@ Spawned failed(int error, const char* attempt) {
 Spawned spawn(const SpawnRequest& request) {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failed(errno, "pipe");
-    const Fd report(ends[0]);
-    Fd report_to(ends[1]);
+    const FileDescriptor report(ends[0]);
+    FileDescriptor report_to(ends[1]);
     Spawned out;
     out.pid = start(request, ::getpid(), report_to.get());
     if (out.pid < 0) return failed(errno, "vfork");
@@ -87,7 +87,7 @@ Spawned spawn(const SpawnRequest& request) {
         return failed(failure.error, failure.attempt);
     }
     out.process = open_pidfd(out.pid);
-    if (!out.process.open()) out.error = errno, out.attempt = "pidfd_open";
+    if (!out.process.valid()) out.error = errno, out.attempt = "pidfd_open";
     return out;
 }
 

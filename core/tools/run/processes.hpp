@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 
 namespace npushmem::run {
 
@@ -29,7 +29,7 @@ struct SpawnRequest {
 
 struct Spawned {
     int pid = -1;
-    Fd process;                     // pidfd
+    FileDescriptor process;         // pidfd
     int error = 0;                  // errno of the step that failed; then there is no process
     const char* attempt = nullptr;  // that step in words
 };
@@ -40,7 +40,9 @@ Spawned spawn(const SpawnRequest& request);
 // Returns a descriptor that becomes readable when the process ends. It uses the system call because the C library's
 // declaration lacks C linkage in Debian 12. Not open, with errno set, when there is no such process or no descriptor
 // left.
-inline Fd open_pidfd(int pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+inline FileDescriptor open_pidfd(int pid) {
+    return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 // Has the kernel begun to end the process? The kernel marks a process, then closes its files, which its peers can see,
 // and lets it be reaped a while later.

@@ -139,13 +139,13 @@ bool pass_on_record(const LauncherRecord& record) {
 
 }  // namespace
 
-Result<std::unique_ptr<ErrorRelay>> ErrorRelay::start(Fd from, const std::string& mark) {
+Result<std::unique_ptr<ErrorRelay>> ErrorRelay::start(FileDescriptor from, const std::string& mark) {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0)
         return Status{Code::system, fmt::format("pipe for the end of the error relay: {}", std::strerror(errno))};
     std::unique_ptr<ErrorRelay> made(new ErrorRelay);
-    made->stop_reading_ = Fd(ends[0]);
-    made->stop_ = Fd(ends[1]);
+    made->stop_reading_ = FileDescriptor(ends[0]);
+    made->stop_ = FileDescriptor(ends[1]);
     made->from_ = std::move(from);
     (void)::fcntl(made->from_.get(), F_SETFL, O_NONBLOCK);  // this end only
     try {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/file_descriptor.hpp"
 #include "core/base/launcher_channel.hpp"
-#include "core/tools/run/fd.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {
@@ -50,7 +50,7 @@ private:
 class ErrorRelay {
 public:
     // `from`: the reading end of the shell's standard error.
-    static Result<std::unique_ptr<ErrorRelay>> start(Fd from, const std::string& mark);
+    static Result<std::unique_ptr<ErrorRelay>> start(FileDescriptor from, const std::string& mark);
     ErrorRelay(const ErrorRelay&) = delete;
     ErrorRelay& operator=(const ErrorRelay&) = delete;
     ~ErrorRelay() { finish(); }
@@ -65,9 +65,9 @@ private:
     void run(const std::string& mark);
     [[nodiscard]] bool wait_for_more();
 
-    Fd from_;
-    Fd stop_reading_;
-    Fd stop_;  // closed to end the thread
+    FileDescriptor from_;
+    FileDescriptor stop_reading_;
+    FileDescriptor stop_;  // closed to end the thread
     std::size_t left_ = 0;
     bool stopping_ = false;
     std::atomic<bool> passed_failed_calls_{false};

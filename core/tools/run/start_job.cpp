@@ -54,26 +54,26 @@ void raise_file_limit() {
 }
 
 // Returns a pipe to PE 0, {reading end, writing end}, if standard input is a terminal, otherwise neither.
-std::array<Fd, 2> terminal_pipe() {
+std::array<FileDescriptor, 2> terminal_pipe() {
     std::array<int, 2> ends{-1, -1};
     if (::isatty(STDIN_FILENO) != 0) (void)!::pipe2(ends.data(), O_CLOEXEC);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 // Returns the pipe for exit requests, {reading end, writing end}. Every PE inherits the writing end.
 // NPUSHMEM_LAUNCHER_FD holds its number, device and inode, by which a PE checks that the descriptor still is that pipe.
-std::array<Fd, 2> request_pipe(EnvironmentBlock& environment) {
+std::array<FileDescriptor, 2> request_pipe(EnvironmentBlock& environment) {
     std::array<int, 2> ends{-1, -1};
     if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return {};
     (void)::fcntl(ends[1], F_SETFD, 0);
     struct stat pipe {};
     (void)::fstat(ends[1], &pipe);
     environment.set("NPUSHMEM_LAUNCHER_FD", fmt::format("{}:{}:{}", ends[1], pipe.st_dev, pipe.st_ino));
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 int run_supervisor(JobPlan plan, Channel channel, JobLog log) {
-    auto poller = Poller::open();
+    auto poller = DispatchingPoller::open();
     if (!poller.ok()) return exit_launcher_failed;
     return Supervisor(std::move(plan), std::move(channel), std::move(log), std::move(poller).value()).run();
 }
@@ -85,19 +85,19 @@ int fail(const std::string& message) {
 
 // From here on only PE 0 reads standard input, so its writer sees when PE 0 stops reading.
 void release_input() {
-    const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     (void)::dup2(null.get(), STDIN_FILENO);
 }
 
-int run_launcher(const Options& options, const JobPlan& plan, Channel channel, JobLog log, int supervisor, Fd terminal,
-                 Fd requests) {
-    Fd process = open_pidfd(supervisor);
+int run_launcher(const Options& options, const JobPlan& plan, Channel channel, JobLog log, int supervisor,
+                 FileDescriptor terminal, FileDescriptor requests) {
+    FileDescriptor process = open_pidfd(supervisor);
     const sigset_t signals = signals_for(options);
-    Fd signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-    auto poller = Poller::open();
-    if (!process.open() || !signal_fd.open() || !requests.open() || !poller.ok())
+    FileDescriptor signal_fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    auto poller = DispatchingPoller::open();
+    if (!process.valid() || !signal_fd.valid() || !requests.valid() || !poller.ok())
         return fail(fmt::format("pidfd, signalfd, pipe or epoll for the supervisor process: {}", std::strerror(errno)));
-    if (!terminal.open()) release_input();
+    if (!terminal.valid()) release_input();
     Launcher launcher(options, plan,
                       {std::move(channel), supervisor, std::move(process), std::move(signal_fd), std::move(terminal),
                        std::move(requests), std::move(log), std::move(poller).value()});

@@ -51,7 +51,7 @@ private:
 
 }  // namespace
 
-Supervisor::Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller)
+Supervisor::Supervisor(JobPlan plan, Channel launcher, JobLog log, DispatchingPoller poller)
     : plan_(std::move(plan)),
       launcher_(std::move(launcher)),
       log_(std::move(log)),
@@ -61,8 +61,8 @@ Supervisor::Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    children_ = Fd(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
-    null_ = Fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    children_ = FileDescriptor(::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
+    null_ = FileDescriptor(::open("/dev/null", O_RDWR | O_CLOEXEC));
 }
 
 int Supervisor::run() {
@@ -119,7 +119,7 @@ bool Supervisor::start_one(int pe) {
     request.program = plan_.program.c_str();
     request.arguments = arguments.data();
     request.input = pe != 0 || !plan_.hosts.empty() ? null_.get()
-                    : plan_.first_input.open()      ? plan_.first_input.get()
+                    : plan_.first_input.valid()     ? plan_.first_input.get()
                                                     : 0;
     if (plan_.pipe_output) request.output = output.write[0].get(), request.errors = output.write[1].get();
     plan_.environment.set("NPUSHMEM_LAUNCHER_FD", launcher_pipe_ + log_.description(pe, request.errors));
@@ -138,13 +138,13 @@ bool Supervisor::open_output(Output& output) const {
     for (int stream = 0; stream < 2; ++stream) {
         std::array<int, 2> ends{};
         if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-        output.read[stream] = Fd(ends[0]);
-        output.write[stream] = Fd(ends[1]);
+        output.read[stream] = FileDescriptor(ends[0]);
+        output.write[stream] = FileDescriptor(ends[1]);
     }
     return true;
 }
 
-bool Supervisor::watch_pe(int pe, int pid, Fd process, const Output& output) {
+bool Supervisor::watch_pe(int pe, int pid, FileDescriptor process, const Output& output) {
     const Status watched = poller_.add(process.get(), EPOLLIN, [this, pid](std::uint32_t) { reap_pe(pid); });
     running_.emplace(pid, Running{pe, std::move(process)});
     if (!watched.ok()) {

@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "core/tools/run/channel.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 #include "core/tools/run/job_log.hpp"
 #include "core/tools/run/job_preparation.hpp"
-#include "core/tools/run/poller.hpp"
 
 namespace npushmem::run {
 
 class Supervisor {
 public:
     // Call it in the forked process. `plan` holds what the launcher knew when it forked.
-    Supervisor(JobPlan plan, Channel launcher, JobLog log, Poller poller);
+    Supervisor(JobPlan plan, Channel launcher, JobLog log, DispatchingPoller poller);
 
     // Returns the process's exit status once all processes of the job have ended.
     int run();
@@ -27,18 +27,18 @@ public:
 private:
     struct Running {
         int pe = -1;
-        Fd process;
+        FileDescriptor process;
     };
     struct Output {
-        Fd read[2];
-        Fd write[2];
+        FileDescriptor read[2];
+        FileDescriptor write[2];
     };
 
     bool wait_for_start();
     bool start_all();
     bool start_one(int pe);
     bool open_output(Output& output) const;
-    bool watch_pe(int pe, int pid, Fd process, const Output& output);
+    bool watch_pe(int pe, int pid, FileDescriptor process, const Output& output);
     void report_failure(int pe, int error, const char* attempt) const;
     void detach_from_terminal() const;
     void run_event_loop();
@@ -56,11 +56,11 @@ private:
     JobPlan plan_;
     Channel launcher_;
     JobLog log_;
-    Fd errors_;  // the launcher's standard error
+    FileDescriptor errors_;  // the launcher's standard error
     std::string launcher_pipe_;
-    Poller poller_;
-    Fd children_;  // signalfd of SIGCHLD: something to reap
-    Fd null_;
+    DispatchingPoller poller_;
+    FileDescriptor children_;  // signalfd of SIGCHLD: something to reap
+    FileDescriptor null_;
     std::unordered_map<int, Running> running_;  // by pid; the processes are not reaped, so their pids are not reused
     std::vector<Message> pending_exits_;        // of PEs, not reported yet
     bool closing_ = false;

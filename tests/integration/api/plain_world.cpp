@@ -20,19 +20,17 @@
 namespace npushmem::api_test {
 namespace {
 
-using run::Fd;
-
 constexpr int deadline_ms = 60'000;
 
 struct Pipe {
-    Fd read;
-    Fd write;
+    FileDescriptor read;
+    FileDescriptor write;
 };
 
 Pipe make_pipe() {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 bool readable(int fd) {
@@ -40,7 +38,7 @@ bool readable(int fd) {
     return ::poll(&entry, 1, deadline_ms) == 1;
 }
 
-std::string contents(const Fd& file) {
+std::string contents(const FileDescriptor& file) {
     std::string out;
     std::array<char, 4096> bytes{};
     ssize_t count = 0;
@@ -60,8 +58,8 @@ PlainWorld::PlainWorld(int nranks, const std::vector<std::string>& steps, const 
     Pipe go = make_pipe();
     for (int number = 0; number < nranks; ++number) {
         Rank& rank = ranks_.emplace_back();
-        rank.output = Fd(::memfd_create("output", MFD_CLOEXEC));
-        rank.errors = Fd(::memfd_create("errors", MFD_CLOEXEC));
+        rank.output = FileDescriptor(::memfd_create("output", MFD_CLOEXEC));
+        rank.errors = FileDescriptor(::memfd_create("errors", MFD_CLOEXEC));
         rank.pid = ::fork();
         if (rank.pid == 0)
             become(number, nranks, steps, settings, reports.write.get(), ids.read.get(), ids.write.get(),
@@ -83,7 +81,7 @@ PlainWorld::~PlainWorld() {
 void PlainWorld::become(int number, int nranks, const std::vector<std::string>& steps, const WorldSettings& settings,
                         int report_to, int ids_read, int ids_write, int go_read) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(null.get(), 0);
     ::dup2(ranks_.back().output.get(), 1);
     ::dup2(ranks_.back().errors.get(), 2);
@@ -135,7 +133,7 @@ void PlainWorld::kill(int rank, int signal) const {
 int PlainWorld::status(int number) {
     Rank& rank = ranks_[static_cast<std::size_t>(number)];
     if (rank.status >= 0) return rank.status;
-    const Fd process = run::open_pidfd(rank.pid);
+    const FileDescriptor process = run::open_pidfd(rank.pid);
     if (!readable(process.get())) {
         ADD_FAILURE() << "rank " << number << " did not end; it said: " << errors(number);
         ::kill(rank.pid, SIGKILL);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 
 namespace npushmem::api_test {
 
@@ -42,15 +42,15 @@ private:
     struct Rank {
         int pid = -1;
         int status = -1;  // -1 while it runs
-        run::Fd output;
-        run::Fd errors;
+        FileDescriptor output;
+        FileDescriptor errors;
     };
     [[noreturn]] void become(int number, int nranks, const std::vector<std::string>& steps,
                              const WorldSettings& settings, int report_to, int ids_read, int ids_write, int go_read);
 
     std::vector<Rank> ranks_;
-    run::Fd reports_;
-    run::Fd go_;
+    FileDescriptor reports_;
+    FileDescriptor go_;
     int reported_ = 0;
 };
 

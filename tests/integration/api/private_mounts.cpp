@@ -17,7 +17,7 @@ namespace npushmem::api_test {
 namespace {
 
 // Mounts the folder behind the descriptor again at a path that another mount covers.
-int uncover(const run::Fd& folder, const std::string& path) {
+int uncover(const FileDescriptor& folder, const std::string& path) {
     std::error_code error;
     if (std::filesystem::exists(path, error)) return 0;
     std::filesystem::create_directories(path, error);
@@ -30,7 +30,7 @@ int uncover(const run::Fd& folder, const std::string& path) {
 int mount_all(const std::vector<PrivateMounts::Mount>& mounts, const std::string& kept) {
     if (::unshare(CLONE_NEWNS) != 0) return errno;
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
-    const run::Fd kept_folder(kept.empty() ? -1 : ::open(kept.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const FileDescriptor kept_folder(kept.empty() ? -1 : ::open(kept.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto& [folder, options] : mounts)
         if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, options.c_str()) != 0) return errno;
     return kept.empty() ? 0 : uncover(kept_folder, kept);
@@ -44,8 +44,8 @@ PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts, const std::string
         why_not_ = "no pipe";
         return;
     }
-    const run::Fd read_end(ends[0]);
-    run::Fd write_end(ends[1]);
+    const FileDescriptor read_end(ends[0]);
+    FileDescriptor write_end(ends[1]);
     holder_ = ::fork();
     if (holder_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -57,7 +57,7 @@ PrivateMounts::PrivateMounts(const std::vector<Mount>& mounts, const std::string
     write_end.reset();
     (void)!::read(ends[0], &error, sizeof error);
     if (error != 0) why_not_ = std::string("a private mount is not possible here: ") + std::strerror(error);
-    space_ = run::Fd(::open(("/proc/" + std::to_string(holder_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+    space_ = FileDescriptor(::open(("/proc/" + std::to_string(holder_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 PrivateMounts::~PrivateMounts() {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 
 namespace npushmem::api_test {
 
@@ -30,7 +30,7 @@ public:
 
 private:
     int holder_ = -1;  // a process that keeps the namespace alive
-    run::Fd space_;
+    FileDescriptor space_;
     std::string why_not_;
 };
 

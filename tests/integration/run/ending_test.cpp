@@ -129,7 +129,7 @@ TEST(Ending, KillOfTheSupervisorIsNoticedWhileItsSocketIsHeldElsewhere) {
     JobUnderTest job(helper_job({"-n", "2"}, {"report=ready", "pause"}));
     EXPECT_EQ(job.reports(2).size(), 2U);
     const int supervisor = job.supervisor();
-    const std::vector<Fd> held = sockets_of(supervisor);
+    const std::vector<FileDescriptor> held = sockets_of(supervisor);
     if (held.empty()) GTEST_SKIP() << "this user may not take the descriptors of another process";
     ASSERT_EQ(::kill(supervisor, SIGKILL), 0);
     EXPECT_EQ(job.end(), exit_launcher_failed);

@@ -38,13 +38,13 @@ bool readable(int fd) {
 }
 
 // Appending: several processes write, and the kernel keeps no order of writes at a memory file's position.
-Fd memory_file(const char* name) {
-    Fd file(::memfd_create(name, MFD_CLOEXEC));
+FileDescriptor memory_file(const char* name) {
+    FileDescriptor file(::memfd_create(name, MFD_CLOEXEC));
     (void)::fcntl(file.get(), F_SETFL, O_APPEND);
     return file;
 }
 
-std::string contents(const Fd& file) {
+std::string contents(const FileDescriptor& file) {
     std::string out;
     std::array<char, 4096> bytes{};
     ssize_t count = 0;
@@ -112,8 +112,8 @@ JobUnderTest::JobUnderTest(const std::vector<std::string>& arguments, const JobS
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    reports_ = Fd(ends[0]);
-    const Fd report_to(ends[1]);
+    reports_ = FileDescriptor(ends[0]);
+    const FileDescriptor report_to(ends[1]);
     launcher_ = ::fork();
     if (launcher_ == 0) become_launcher(arguments, settings, report_to.get());
 }
@@ -130,7 +130,7 @@ void JobUnderTest::become_launcher(const std::vector<std::string>& arguments, co
     if (settings.own_group) ::setpgid(0, 0);
     if (settings.children_ignored) std::signal(SIGCHLD, SIG_IGN);
     if (settings.terminal >= 0) take_terminal(settings, report_to);
-    const Fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     ::dup2(settings.input >= 0 ? settings.input : settings.terminal >= 0 ? settings.terminal : null.get(), 0);
     ::dup2(settings.output >= 0 ? settings.output : output_.get(), 1);
     ::dup2(errors_.get(), 2);
@@ -201,7 +201,7 @@ std::vector<Report> JobUnderTest::reports(int count) {
 }
 
 int JobUnderTest::end_alone() {
-    const Fd process = open_pidfd(launcher_);
+    const FileDescriptor process = open_pidfd(launcher_);
     const bool in_time = readable(process.get());
     EXPECT_TRUE(in_time) << "the launcher did not end";
     if (!in_time) ::kill(launcher_, SIGKILL);
@@ -257,16 +257,16 @@ bool wait_for_state(int pid, char state) {
     return eventually([&] { return state_of(pid) == state; });
 }
 
-std::vector<Fd> sockets_of(int pid) {
-    std::vector<Fd> out;
-    const Fd process = open_pidfd(pid);
+std::vector<FileDescriptor> sockets_of(int pid) {
+    std::vector<FileDescriptor> out;
+    const FileDescriptor process = open_pidfd(pid);
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
         const auto target = std::filesystem::read_symlink(entry.path(), error).string();
         const int number = std::atoi(entry.path().filename().c_str());
         if (!target.starts_with("socket:")) continue;
-        Fd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
-        if (copy.open()) out.push_back(std::move(copy));
+        FileDescriptor copy(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+        if (copy.valid()) out.push_back(std::move(copy));
     }
     return out;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tools/run/fd.hpp"
+#include "core/base/file_descriptor.hpp"
 
 namespace npushmem::run {
 
@@ -66,9 +66,9 @@ private:
 
     int launcher_ = -1;
     bool ended_ = false;
-    Fd reports_;
-    Fd output_;
-    Fd errors_;
+    FileDescriptor reports_;
+    FileDescriptor output_;
+    FileDescriptor errors_;
     std::string unread_;
 };
 
@@ -85,7 +85,7 @@ char state_of(int pid);
 bool wait_for_state(int pid, char state);
 
 // Copies of a process's sockets; none where the system does not allow it.
-std::vector<Fd> sockets_of(int pid);
+std::vector<FileDescriptor> sockets_of(int pid);
 
 // The pids of `reports` in order of PE.
 std::vector<int> pids_by_pe(const std::vector<Report>& reports);

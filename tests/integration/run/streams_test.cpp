@@ -19,10 +19,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-std::array<Fd, 2> make_pipe() {
+std::array<FileDescriptor, 2> make_pipe() {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 std::map<int, std::string> words_by_pe(const std::vector<Report>& reports) {

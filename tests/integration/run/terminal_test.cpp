@@ -17,8 +17,8 @@ protected:
         int master = -1;
         int slave = -1;
         ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
-        master_ = Fd(master);
-        slave_ = Fd(slave);
+        master_ = FileDescriptor(master);
+        slave_ = FileDescriptor(slave);
     }
     void type(const std::string& text) const {
         ASSERT_EQ(::write(master_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -30,8 +30,8 @@ protected:
         return made;
     }
 
-    Fd master_;
-    Fd slave_;
+    FileDescriptor master_;
+    FileDescriptor slave_;
 };
 
 constexpr const char* end_of_input = "\x04";

@@ -8,9 +8,9 @@
 #include <optional>
 #include <span>
 
+#include "bootstrap/rendezvous/authentication.hpp"
 #include "bootstrap/rendezvous/channel.hpp"
 #include "bootstrap/rendezvous/deadline.hpp"
-#include "bootstrap/rendezvous/handshake.hpp"
 #include "bootstrap/rendezvous/socket.hpp"
 
 namespace npushmem::rendezvous {

@@ -23,7 +23,7 @@ Join join_of(int rank, int nranks, int pid = 100) {
 
 // Rank r joins as member 10 + r.
 Status enter(Session& session, const Join& join) {
-    return session.join(join, static_cast<Session::ConnectionId>(10 + join.who.rank), start);
+    return session.join(join, static_cast<ConnectionId>(10 + join.who.rank), start);
 }
 
 Session full_session(int nranks) {

@@ -36,8 +36,8 @@ TEST(Channel, HandsDescriptorsOverClosedOnExec) {
     auto [left, right] = std::move(Channel::pair()).value();
     std::array<int, 2> ends{};
     ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    Fd read(ends[0]);
-    Fd write(ends[1]);
+    FileDescriptor read(ends[0]);
+    FileDescriptor write(ends[1]);
     EXPECT_TRUE(left.send(Message{}, {}, ends));
     Received received = right.receive(true);
     ASSERT_EQ(received.descriptors.size(), 2U);

@@ -28,8 +28,8 @@ protected:
     void SetUp() override {
         std::array<int, 2> ends{};
         ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
-        reading_ = Fd(ends[0]);
-        writing_ = Fd(ends[1]);
+        reading_ = FileDescriptor(ends[0]);
+        writing_ = FileDescriptor(ends[1]);
         ASSERT_TRUE(log_.open());
     }
     [[nodiscard]] LauncherChannel channel_of(int index, int errors = STDERR_FILENO) const {
@@ -50,8 +50,8 @@ protected:
         return {bytes.data(), static_cast<std::size_t>(std::max(count, ssize_t{0}))};
     }
 
-    Fd reading_;
-    Fd writing_;
+    FileDescriptor reading_;
+    FileDescriptor writing_;
     JobLog log_ = JobLog::create(1000);
 };
 

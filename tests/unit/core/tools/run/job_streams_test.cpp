@@ -73,23 +73,23 @@ TEST(LinePrefixer, ResultDoesNotDependOnThePieces) {
 }
 
 struct Pipe {
-    Fd read;
-    Fd write;
+    FileDescriptor read;
+    FileDescriptor write;
 };
 
 Pipe make_pipe() {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-void put(const Fd& fd, const std::string& text) {
+void put(const FileDescriptor& fd, const std::string& text) {
     ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
 }
 
 class TaggedOutputTest : public ::testing::Test {
 protected:
-    Poller poller_ = make_poller();
+    DispatchingPoller poller_ = make_poller();
     Pipe reader_ = make_pipe();
     OutputSink output_{reader_.write.get()};
     OutputSink errors_{reader_.write.get()};

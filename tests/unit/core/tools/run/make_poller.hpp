@@ -5,12 +5,12 @@
 
 #include <utility>
 
-#include "core/tools/run/poller.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 
 namespace npushmem::run {
 
-inline Poller make_poller() {
-    auto made = Poller::open();
+inline DispatchingPoller make_poller() {
+    auto made = DispatchingPoller::open();
     EXPECT_TRUE(made.ok());
     return std::move(made).value();
 }

@@ -83,20 +83,20 @@ TEST(RecordFrames, AFrameWithoutARecordIsDropped) {
 }
 
 struct RelayPipe {
-    Fd reading;
-    Fd writing;
+    FileDescriptor reading;
+    FileDescriptor writing;
 };
 
 RelayPipe relay_pipe(int flags) {
     std::array<int, 2> ends{-1, -1};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC | flags), 0);
-    return {Fd(ends[0]), Fd(ends[1])};
+    return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
 // Replaces this process's standard error.
 class StandardErrorIs {
 public:
-    explicit StandardErrorIs(const Fd& other) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
+    explicit StandardErrorIs(const FileDescriptor& other) : before_(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)) {
         EXPECT_EQ(::dup2(other.get(), STDERR_FILENO), STDERR_FILENO);
     }
     StandardErrorIs(const StandardErrorIs&) = delete;
@@ -104,10 +104,10 @@ public:
     ~StandardErrorIs() { (void)::dup2(before_.get(), STDERR_FILENO); }
 
 private:
-    Fd before_;
+    FileDescriptor before_;
 };
 
-std::size_t write_to_relay(const Fd& to, std::string_view bytes) {
+std::size_t write_to_relay(const FileDescriptor& to, std::string_view bytes) {
     std::size_t done = 0;
     while (done < bytes.size()) {
         const ssize_t count = ::write(to.get(), bytes.data() + done, bytes.size() - done);
@@ -118,7 +118,7 @@ std::size_t write_to_relay(const Fd& to, std::string_view bytes) {
 }
 
 // Small reads: the writer fills the pipe again and again.
-std::string read_with_pauses(const Fd& from) {
+std::string read_with_pauses(const FileDescriptor& from) {
     std::string all;
     std::array<char, 100> bytes{};
     for (ssize_t count = 0; (count = ::read(from.get(), bytes.data(), bytes.size())) > 0;)

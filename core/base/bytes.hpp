@@ -1,4 +1,4 @@
-// Writer and reader of the wire formats.
+// Writer and reader of byte formats: little endian on every machine, with bounds checks.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-namespace npushmem::rendezvous {
-
-// Appends values to a buffer, little endian on every machine.
+namespace npushmem {
 
 using Buffer = std::vector<std::byte>;
 
+// Appends values to a buffer.
 class ByteWriter {
 public:
     template <class Integer>
@@ -70,24 +70,39 @@ public:
         return {reinterpret_cast<const char*>(from.data()), from.size()};
     }
 
+    // A 32-bit number of elements that follow. Fails unless as many elements of `min_bytes` bytes or more fit into the
+    // rest, so that a caller can allocate memory for them.
+    std::size_t count(std::size_t min_bytes) {
+        const std::size_t elements = integer<std::uint32_t>();
+        if (elements * min_bytes <= rest_.size()) return elements;
+        fail();
+        return 0;
+    }
+
+    // The next bytes, without a copy; none if fewer are left.
+    std::span<const std::byte> take(std::size_t size) {
+        if (size > rest_.size()) {
+            fail();
+            return {};
+        }
+        const auto taken = rest_.first(size);
+        rest_ = rest_.subspan(size);
+        return taken;
+    }
+
+    // For a value that the caller rejects: later reads fail too.
+    void fail() {
+        ok_ = false;
+        rest_ = {};
+    }
+
     [[nodiscard]] bool ok() const { return ok_; }
     // All bytes were present, and none is left.
     [[nodiscard]] bool complete() const { return ok_ && rest_.empty(); }
 
 private:
-    std::span<const std::byte> take(std::size_t count) {
-        if (count > rest_.size()) {
-            ok_ = false;
-            rest_ = {};
-            return {};
-        }
-        const auto taken = rest_.first(count);
-        rest_ = rest_.subspan(count);
-        return taken;
-    }
-
     std::span<const std::byte> rest_;
     bool ok_ = true;
 };
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

@@ -6,22 +6,20 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 
-#include "core/tools/run/fd.hpp"
-#include "npushmem/plugin/status.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::run {
 
-class Poller {
+class DispatchingPoller {
 public:
     using Handler = std::function<void(std::uint32_t events)>;
 
-    static Result<Poller> open();
+    static Result<DispatchingPoller> open();
 
     // `events` as for epoll. The caller keeps ownership of the descriptor and must remove it before closing it.
     Status add(int fd, std::uint32_t events, Handler handler);
-    // No events: keeps the handler but waits for nothing (hang-ups still arrive).
-    void modify(int fd, std::uint32_t events);
     void remove(int fd);
 
     // Calls the handlers of all descriptors that are ready, in the order in which they became ready. Waits up to
@@ -29,9 +27,9 @@ public:
     void run_once(std::optional<std::chrono::milliseconds> timeout);
 
 private:
-    explicit Poller(Fd epoll) : epoll_(std::move(epoll)) {}
+    explicit DispatchingPoller(Poller poller) : poller_(std::move(poller)) {}
 
-    Fd epoll_;
+    Poller poller_;  // its keys are the descriptors
     std::map<int, Handler> handlers_;
 };
 

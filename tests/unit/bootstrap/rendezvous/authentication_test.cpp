@@ -1,4 +1,4 @@
-#include "bootstrap/rendezvous/siphash.hpp"
+#include "bootstrap/rendezvous/authentication.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

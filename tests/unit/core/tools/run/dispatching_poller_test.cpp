@@ -1,4 +1,4 @@
-#include "core/tools/run/poller.hpp"
+#include "core/tools/run/dispatching_poller.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
@@ -13,20 +13,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-class PollerTest : public ::testing::Test {
+class DispatchingPollerTest : public ::testing::Test {
 protected:
-    Poller poller_ = make_poller();
-    Fd first_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    Fd second_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    DispatchingPoller poller_ = make_poller();
+    FileDescriptor first_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    FileDescriptor second_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     std::vector<int> calls_;
 
-    void watch(const Fd& fd, int number) {
+    void watch(const FileDescriptor& fd, int number) {
         ASSERT_TRUE(poller_.add(fd.get(), EPOLLIN, [this, number](std::uint32_t) { calls_.push_back(number); }).ok());
     }
-    static void make_ready(const Fd& fd) { ASSERT_EQ(::eventfd_write(fd.get(), 1), 0); }
+    static void make_ready(const FileDescriptor& fd) { ASSERT_EQ(::eventfd_write(fd.get(), 1), 0); }
 };
 
-TEST_F(PollerTest, CallsInTheOrderOfReadiness) {
+TEST_F(DispatchingPollerTest, CallsInTheOrderOfReadiness) {
     watch(first_, 1);
     watch(second_, 2);
     poller_.run_once(milliseconds(0));
@@ -36,7 +36,7 @@ TEST_F(PollerTest, CallsInTheOrderOfReadiness) {
     EXPECT_EQ(calls_, (std::vector<int>{2, 1}));
 }
 
-TEST_F(PollerTest, AHandlerMayRemoveAnotherThatIsReady) {
+TEST_F(DispatchingPollerTest, AHandlerMayRemoveAnotherThatIsReady) {
     ASSERT_TRUE(poller_
                     .add(first_.get(), EPOLLIN,
                          [this](std::uint32_t) {
@@ -53,7 +53,7 @@ TEST_F(PollerTest, AHandlerMayRemoveAnotherThatIsReady) {
     EXPECT_EQ(calls_, (std::vector<int>{1}));
 }
 
-TEST_F(PollerTest, AddingABadDescriptorFailsWithItsNumber) {
+TEST_F(DispatchingPollerTest, AddingABadDescriptorFailsWithItsNumber) {
     const Status status = poller_.add(1 << 20, EPOLLIN, [](std::uint32_t) {});
     EXPECT_EQ(status.code(), Code::system);
     EXPECT_NE(status.message().find("1048576"), std::string::npos);

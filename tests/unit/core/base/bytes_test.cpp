@@ -1,8 +1,8 @@
-#include "bootstrap/rendezvous/bytes.hpp"
+#include "core/base/bytes.hpp"
 
 #include <gtest/gtest.h>
 
-namespace npushmem::rendezvous {
+namespace npushmem {
 
 namespace {
 
@@ -57,6 +57,22 @@ TEST(ByteWriter, CutsTextAtItsLimit) {
     EXPECT_TRUE(in.complete());
 }
 
+TEST(ByteReader, CountsOnlyElementsThatFit) {
+    const Buffer bytes = ByteWriter().integer(std::uint32_t{2}).integer(std::uint16_t{7}).take();
+    EXPECT_EQ(ByteReader(bytes).count(1), 2U);
+    ByteReader in(bytes);
+    EXPECT_EQ(in.count(2), 0U);
+    EXPECT_FALSE(in.ok());
+}
+
+TEST(ByteReader, FailsAfterItsCallerHasRejectedAValue) {
+    const Buffer bytes = ByteWriter().integer(std::uint16_t{7}).take();
+    ByteReader in(bytes);
+    in.fail();
+    EXPECT_EQ(in.integer<std::uint16_t>(), 0U);
+    EXPECT_FALSE(in.complete());
+}
+
 }  // namespace
 
-}  // namespace npushmem::rendezvous
+}  // namespace npushmem

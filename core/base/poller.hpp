@@ -1,0 +1,50 @@
+// Waits for any of several file descriptors: an epoll descriptor with 64-bit keys, level-triggered.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/base/file_descriptor.hpp"
+#include "npushmem/plugin/status.hpp"
+
+namespace npushmem {
+
+// One thread. The caller keeps ownership of the descriptors that it watches.
+class Poller {
+public:
+    struct Event {
+        std::uint64_t key;
+        std::uint32_t events;  // as for epoll
+
+        // Also true for a closed descriptor, which reading reports.
+        [[nodiscard]] bool readable() const { return (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0; }
+        [[nodiscard]] bool writable() const { return (events & EPOLLOUT) != 0; }
+    };
+
+    // A poller that is not open: fd() is -1 and it can watch nothing.
+    Poller() = default;
+    static Result<Poller> open();
+
+    // Readable when a watched descriptor is ready.
+    [[nodiscard]] int fd() const { return epoll_.get(); }
+
+    // `events` as for epoll.
+    Status watch(int fd, std::uint64_t key, std::uint32_t events = EPOLLIN);
+    // Changes the events of a watched descriptor. Without events only hang-ups and errors are reported.
+    void modify(int fd, std::uint64_t key, std::uint32_t events);
+    // Call this only for a descriptor that stays open: closing removes a descriptor.
+    void remove(int fd);
+    // Returns up to a few hundred events, in the order in which they became ready. Returns none when the time has
+    // passed or after a signal; -1: waits without limit.
+    [[nodiscard]] std::vector<Event> wait(int milliseconds) const;
+
+private:
+    explicit Poller(FileDescriptor epoll) : epoll_(std::move(epoll)) {}
+
+    FileDescriptor epoll_;
+};
+
+}  // namespace npushmem

@@ -1,0 +1,85 @@
+// The endpoints of this PE: one receiver, and one sender per lane; and the descriptor that their completions make
+// readable.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <vector>
+
+#include "core/base/poller.hpp"
+#include "transports/libfabric/domain.hpp"
+
+namespace npushmem::libfabric {
+
+// The completion queues that a thread can wait for.
+class WaitSet {
+public:
+    Status open();
+    // Nothing can be waited for: waiting threads poll then.
+    void disable() { *this = WaitSet(); }
+    [[nodiscard]] bool is_enabled() const { return poller_.fd() >= 0; }
+    [[nodiscard]] int descriptor() const { return poller_.fd(); }
+
+    Status watch(fid_cq& completions);
+    // Closing a completion queue removes it from the descriptor.
+    void remove(fid_cq& completions) { std::erase(watched_, &completions.fid); }
+    // False: a completion queue has completions.
+    [[nodiscard]] bool prepare_to_wait(fid_fabric* fabric);
+
+private:
+    Poller poller_;
+    std::vector<fid*> watched_;
+};
+
+// Peers know the address of the receiver only, and only senders open connections. So each connection has one initiator,
+// and two PEs that start to communicate at the same time open two connections, instead of one from both sides.
+//
+// The first use of a lane other than lane 0 opens its sender and completion queue. Both are closed when the lane has no
+// peer left; later completions of that lane are not reported.
+class Endpoints {
+public:
+    explicit Endpoints(Domain& domain) : domain_(domain) {}
+
+    Status open();
+    [[nodiscard]] fid_ep& receiver() const { return *receiver_; }
+    Result<Bytes> address() const;
+
+    // The sender of a lane that exists or is opened now. Null on failure; sets failure().
+    fid_ep* sender_for(network::LaneId lane_id);
+    [[nodiscard]] const Status& failure() const { return failure_; }
+    // The peer no longer uses the lane. True: this closed the lane.
+    bool close(network::LaneId lane_id);
+
+    // Calls a function for each open completion queue. The function may open lanes.
+    template <class Function>
+    void for_each_completion_queue(Function&& function) {
+        function(*completions_);
+        for (std::size_t i = 1; i < lanes_.size(); ++i)
+            if (lanes_[i].sender) function(*lanes_[i].completions);
+    }
+    [[nodiscard]] int descriptor() const { return wait_set_.descriptor(); }
+    [[nodiscard]] bool prepare_to_wait();
+
+private:
+    // A sender and its completion queue. Lane 0 uses the completion queue of the receiver. Closed in reverse order.
+    struct Lane {
+        Owned<fid_cq> completions;
+        Owned<fid_ep> sender;
+        std::vector<bool> peers;  // that use the lane; not recorded for lane 0
+    };
+
+    Status open_lane(Lane& lane);
+
+    Domain& domain_;
+    fi_wait_obj wait_ = FI_WAIT_FD;
+    // Closed in reverse order.
+    Owned<fid_cq> completions_;
+    Owned<fid_ep> receiver_;
+    std::vector<Lane> lanes_;  // without a sender: closed or unused
+    WaitSet wait_set_;
+    Status failure_;
+};
+
+}  // namespace npushmem::libfabric

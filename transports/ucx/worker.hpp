@@ -1,0 +1,78 @@
+// A UCX worker: the endpoints of one lane, one per peer, and the peers' keys unpacked for them.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <chrono>
+#include <memory>
+#include <type_traits>
+#include <unordered_map>
+
+#include "transports/ucx/event_queue.hpp"
+
+namespace npushmem::ucx {
+
+struct DestroyWorker {
+    void operator()(ucp_worker_h worker) const { ucp_worker_destroy(worker); }
+};
+struct DestroyKey {
+    void operator()(ucp_rkey_h key) const { ucp_rkey_destroy(key); }
+};
+
+// A worker is closed before it is destroyed. Closing drives `first`, the worker of lane 0, as well: the peer's side of
+// a connection waits for its answers.
+class Worker {
+public:
+    using Time = std::chrono::steady_clock::time_point;
+
+    Status open(ucp_context_h context);
+    [[nodiscard]] bool is_open() const { return worker_ != nullptr; }
+    [[nodiscard]] ucp_worker_h get() const { return worker_.get(); }
+
+    // A failure of the connection is an event of `events`.
+    Status connect(network::LaneId lane_id, const Bytes& address, EventQueue& events);
+    [[nodiscard]] bool has_endpoints() const { return !endpoints_.empty(); }
+    // Null: not connected.
+    [[nodiscard]] ucp_ep_h endpoint(int pe) const {
+        const auto found = endpoints_.find(pe);
+        return found != endpoints_.end() ? found->second.handle : nullptr;
+    }
+
+    // Null: not unpacked.
+    [[nodiscard]] ucp_rkey_h key(std::uint64_t number) const {
+        const auto found = keys_.find(number);
+        return found != keys_.end() ? found->second.get() : nullptr;
+    }
+    // Unpacks a key of a connected peer.
+    Result<ucp_rkey_h> unpack(std::uint64_t number, int pe, const Bytes& packed);
+    void release_key(std::uint64_t number) { keys_.erase(number); }
+
+    // True when it made progress.
+    [[nodiscard]] bool progress() { return ucp_worker_progress(worker_.get()) != 0; }
+
+    // Waits, up to the deadline, until the operations of all peers, or of one, are complete.
+    void flush(Worker& first, Time deadline);
+    void flush(int pe, Worker& first, Time deadline);
+    // Drops the operations in flight: their callers have finished waiting. Release the keys of the peer before.
+    void disconnect(int pe, Worker& first);
+    void close(Worker& first);
+
+private:
+    struct Endpoint {
+        EventQueue* events = nullptr;
+        network::LaneId lane_id;
+        ucp_ep_h handle = nullptr;
+        bool lost = false;
+    };
+
+    static void on_lost(void* endpoint, ucp_ep_h handle, ucs_status_t status);
+    void flush(const Endpoint& endpoint, Worker& first, Time deadline);
+    void close(const Endpoint& endpoint, Worker& first);
+    bool drive(Worker& first);
+
+    std::unique_ptr<std::remove_pointer_t<ucp_worker_h>, DestroyWorker> worker_;
+    std::unordered_map<int, Endpoint> endpoints_;  // at stable addresses: UCX holds pointers to them
+    std::unordered_map<std::uint64_t, std::unique_ptr<std::remove_pointer_t<ucp_rkey_h>, DestroyKey>> keys_;
+};
+
+}  // namespace npushmem::ucx
