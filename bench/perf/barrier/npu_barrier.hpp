@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/perf/job.hpp"
 #include "bench/engine/statistics.hpp"
+#include "bench/perf/job.hpp"
 
 namespace npushmem::perf {
 
