@@ -47,12 +47,12 @@ Status Connection::make_pair(ibv_srq* receives) {
     for (const std::uint32_t inline_wanted : {220U, 64U, 0U}) {
         ibv_qp_init_attr wanted{};
         wanted.qp_type = IBV_QPT_RC;
-        wanted.send_cq = wanted.recv_cq = port_.cq();
+        wanted.send_cq = wanted.recv_cq = port_.completions().get();
         wanted.srq = receives;
         wanted.cap.max_send_wr = depth_;
         wanted.cap.max_send_sge = 2;
         wanted.cap.max_inline_data = inline_wanted;
-        pair_ = {port_.library().create_qp(port_.pd(), &wanted),
+        pair_ = {port_.library().create_qp(port_.domain().get(), &wanted),
                  [&library = port_.library()](ibv_qp* pair) { library.destroy_qp(pair); }};
         if (pair_) {
             inline_bytes_ = wanted.cap.max_inline_data;
@@ -65,7 +65,7 @@ Status Connection::make_pair(ibv_srq* receives) {
             fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has a total of "
                         "{} queue pairs{}",
                         depth_, text_of_error(error), port_.device().max_qp,
-                        registration_hint(error, port_.registered_bytes()))};
+                        registration_hint(error, port_.domain().registered_bytes()))};
 }
 
 Status Connection::to_init() {
@@ -73,7 +73,7 @@ Status Connection::to_init() {
     to.qp_state = IBV_QPS_INIT;
     to.pkey_index = port_.pkey_index();
     to.port_num = port_.number();
-    to.qp_access_flags = static_cast<unsigned>(port_.remote_access());
+    to.qp_access_flags = static_cast<unsigned>(port_.domain().remote_access());
     const int failed = port_.library().modify_qp(pair_.get(), &to,
                                                  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     return failed == 0 ? Status{} : failure_of("ibv_modify_qp to INIT", failed);

@@ -16,10 +16,10 @@ namespace npushmem::verbs {
 // A pool of registered buffers of equal size.
 class BufferPool {
 public:
-    // `port` outlives the pool.
-    static Result<std::unique_ptr<BufferPool>> make(OpenedPort& port, std::size_t count, std::size_t bytes) {
+    // `domain` outlives the pool.
+    static Result<std::unique_ptr<BufferPool>> make(ProtectionDomain& domain, std::size_t count, std::size_t bytes) {
         std::unique_ptr<BufferPool> out(new BufferPool(count, bytes));
-        auto made = port.register_memory(out->memory_.data(), out->memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+        auto made = domain.register_memory(out->memory_.data(), out->memory_.size(), IBV_ACCESS_LOCAL_WRITE);
         if (!made.ok()) return made.status();
         out->registered_ = std::move(made).value();
         for (std::size_t i = count; i > 0; --i) out->free_.push_back(out->at(i - 1));
@@ -54,7 +54,8 @@ private:
 // memory is locked and a program uses only a small part of its heap.
 class LocalMemory {
 public:
-    explicit LocalMemory(OpenedPort& port) : port_(port), chunk_bytes_(port.settings().chunk_bytes) {}
+    // `domain` outlives this object.
+    LocalMemory(ProtectionDomain& domain, std::uint64_t chunk_bytes) : domain_(domain), chunk_bytes_(chunk_bytes) {}
 
     std::uint64_t add(void* base, std::uint64_t bytes);
     void remove(std::uint64_t number);
@@ -82,7 +83,7 @@ private:
     [[nodiscard]] const Region* find(const void* begin, std::uint64_t bytes) const;
     Status register_chunk(Region& region, std::uint64_t chunk);
 
-    OpenedPort& port_;
+    ProtectionDomain& domain_;
     std::uint64_t chunk_bytes_;
     std::map<std::uint64_t, Region> regions_;
     std::uint64_t last_ = 0;

@@ -133,10 +133,10 @@ Status VerbsWire::open_all(const npushmem_device& which) {
     auto port = OpenedPort::open(library_, which, settings_);
     if (!port.ok()) return port.status();
     port_ = std::move(port).value();
-    memory_ = std::make_unique<LocalMemory>(*port_);
-    cache_ = std::make_shared<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
+    memory_ = std::make_unique<LocalMemory>(port_->domain(), settings_.chunk_bytes);
+    cache_ = std::make_shared<RegistrationCache>(port_->domain(), watch_, settings_.cache_bytes);
     caches_->add(cache_);
-    port_->set_reclaim([caches = caches_] { return caches->drop_unused(); });
+    port_->domain().set_reclaim([caches = caches_] { return caches->drop_unused(); });
     Status s = open_receives();
     if (s.ok()) s = find_traits();
     if (s.ok()) s = open_descriptor();
@@ -153,7 +153,7 @@ Status VerbsWire::open_receives() {
     for (const Wanted& wanted :
          {Wanted{receives_, receive_count, message_bytes}, Wanted{sends_, send_count, message_bytes},
           Wanted{words_, word_count, sizeof(std::uint64_t)}, Wanted{bounce_buffers_, bounce_count, bounce_bytes}}) {
-        auto made = BufferPool::make(*port_, wanted.count, wanted.bytes);
+        auto made = BufferPool::make(port_->domain(), wanted.count, wanted.bytes);
         if (!made.ok()) return made.status();
         wanted.into = std::move(made).value();
     }
@@ -161,7 +161,7 @@ Status VerbsWire::open_receives() {
     ibv_srq_init_attr wanted{};
     wanted.attr.max_wr = receive_count;
     wanted.attr.max_sge = 1;
-    receive_queue_ = {library_->create_srq(port_->pd(), &wanted),
+    receive_queue_ = {library_->create_srq(port_->domain().get(), &wanted),
                       [lib = library_](ibv_srq* srq) { lib->destroy_srq(srq); }};
     if (!receive_queue_)
         return {Code::system, fmt::format("ibv_create_srq with {} receives: {}", receive_count, text_of_error(errno))};
@@ -171,10 +171,10 @@ Status VerbsWire::open_receives() {
     if (!handshake.ok()) return handshake.status();
     handshake_ = std::move(handshake).value();
     const int reserved = static_cast<int>(receive_count) + UdHandshake::max_completions;
-    if (port_->cq_entries() <= 2 * reserved)
+    if (port_->completions().entries() <= 2 * reserved)
         return {Code::system, fmt::format("the device's completion queues have at most {} entries, which is too few",
-                                          port_->cq_entries())};
-    max_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
+                                          port_->completions().entries())};
+    max_in_flight_ = static_cast<std::uint32_t>(port_->completions().entries() - reserved);
     return {};
 }
 
@@ -213,7 +213,8 @@ Status VerbsWire::find_traits() {
 }
 
 Status VerbsWire::open_descriptor() {
-    auto made = network::CombinedDescriptor::of(std::array{port_->channel()->fd, port_->context()->async_fd});
+    auto made =
+        network::CombinedDescriptor::of(std::array{port_->completions().descriptor(), port_->context()->async_fd});
     if (!made.ok()) return made.status();
     descriptor_ = std::move(made).value();
     return {};

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::LaneId la
             Code::system,
             fmt::format("{} queue pairs use all {} entries of the completion queue; set NPUSHMEM_VERBS_LANES to a "
                         "smaller number",
-                        by_number_.size(), port_->cq_entries())};
+                        by_number_.size(), port_->completions().entries())};
     auto free = std::find(connections_.begin(), connections_.end(), nullptr);
     if (free == connections_.end()) free = connections_.insert(free, nullptr);
     const auto number = static_cast<std::uint32_t>(free - connections_.begin());
@@ -170,7 +170,7 @@ VerbsWire::Prepared VerbsWire::prepare_local(Transfer& transfer, void* local, st
     if (bytes > bounce_buffers_->bytes()) {
         transfer.registration = cache_->find(local, bytes);
         if (transfer.registration) return Prepared::yes;
-        auto made = port_->register_memory(local, bytes, transfer.reads ? IBV_ACCESS_LOCAL_WRITE : 0);
+        auto made = port_->domain().register_memory(local, bytes, transfer.reads ? IBV_ACCESS_LOCAL_WRITE : 0);
         if (!made.ok()) return fail_deferred(*transfer.context, made.status());
         transfer.registration = std::move(made).value();
         return Prepared::yes;

@@ -41,7 +41,7 @@ bool VerbsWire::complete(WireListener& listener) {
     }
     const std::size_t stopped = retired_.size();  // retired before this poll: nothing more completes on them
     std::array<ibv_wc, polled_at_once> found;
-    const int count = library_->poll_cq(port_->cq(), polled_at_once, found.data());
+    const int count = port_->completions().poll(found);
     for (int i = 0; i < count; ++i) completed(listener, found[static_cast<std::size_t>(i)]);
     if (count < 0) lose_all(listener, {Code::system, fmt::format("ibv_poll_cq failed ({})", count)});
     if (stopped > 0 && count < static_cast<int>(polled_at_once)) destroy_retired(stopped);
@@ -358,17 +358,16 @@ bool VerbsWire::prepare_to_wait(network::WakeEvents what) {
     // every put without need.
     const bool solicited_only = what == network::WakeEvents::arrivals;
     // A thread may be waiting for arrivals only already, and the caller may find no work either.
-    if (!solicited_only && library_->req_notify_cq(port_->cq(), false) != 0) return false;
+    if (!solicited_only && !port_->completions().request_event(false)) return false;
     const bool busy = !pending_connects_.empty() || !service_queue_.empty() || !failed_.empty() ||
                       !unposted_receives_.empty() || !polled_.empty() || !events_.empty() ||
                       std::any_of(retired_.begin(), retired_.end(), [](const auto& each) { return is_over(*each); });
     if (busy) return false;
     descriptor_.rest();
-    while (library_->take_cq_event(port_->channel()) == 0) {
-    }
-    if (library_->req_notify_cq(port_->cq(), solicited_only) != 0) return false;
+    port_->completions().drain_events();
+    if (!port_->completions().request_event(solicited_only)) return false;
     polled_.resize(polled_at_once);
-    const int count = library_->poll_cq(port_->cq(), polled_at_once, polled_.data());
+    const int count = port_->completions().poll(polled_);
     polled_.resize(static_cast<std::size_t>(std::max(count, 0)));
     drain_async_events();
     if (!events_.empty()) until_event_check_ = 1;
