@@ -198,7 +198,7 @@ Status VerbsWire::find_traits() {
     const char* const kind = !port_->ethernet()                              ? "InfiniBand"
                              : port_->gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
                                                                              : "RoCE v2";
-    traits_.inject_bytes = probe.value()->inline_bytes();
+    traits_.inject_bytes = probe.value()->pair().inline_bytes();
     if (traits_.inject_bytes >= sizeof(std::uint64_t)) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
     const bool coherent = port_->device().atomic_cap == IBV_ATOMIC_GLOB;
     const bool able = port_->device().atomic_cap != IBV_ATOMIC_NONE;

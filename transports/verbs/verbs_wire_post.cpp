@@ -37,7 +37,7 @@ Result<std::unique_ptr<Connection>> VerbsWire::new_connection(network::LaneId la
     auto made = Connection::make(*port_, receive_queue_.get(), {lane_id, inbound, number});
     if (!made.ok()) return made;
     *free = made.value().get();
-    by_number_.emplace((*free)->number(), *free);
+    by_number_.emplace((*free)->pair().number(), *free);
     return made;
 }
 
@@ -57,8 +57,8 @@ Status VerbsWire::send_connect_message(network::LaneId lane_id, std::uint32_t ge
     message.from = own_port_address();
     message.to_nonce = to.nonce;
     message.pe = local_pe_.pe;
-    if (own != nullptr) message.number = own->number();
-    if (own != nullptr) message.initial_psn = own->initial_psn();
+    if (own != nullptr) message.number = own->pair().number();
+    if (own != nullptr) message.initial_psn = own->pair().initial_psn();
     message.kind = kind;
     message.lane = lane_id.lane;
     message.generation = generation;
@@ -131,13 +131,13 @@ Connection* VerbsWire::first_connection(int pe) {
 std::uint32_t VerbsWire::room(const Connection& connection) const {
     const auto reserved = static_cast<std::uint32_t>(by_number_.size());  // one request per connection to end a burst
     const std::uint32_t all = max_in_flight_ - std::min(max_in_flight_, in_flight_ + reserved);
-    return std::min({connection.room(), all, WorkChain::max_size});
+    return std::min({connection.requests().room(), all, WorkChain::max_size});
 }
 
 Code VerbsWire::post(Connection& connection, WorkChain& chain, CompletionAction last) {
-    const std::uint32_t before = connection.under_way();
+    const std::uint32_t before = connection.requests().under_way();
     const Code posted = connection.post(chain, last);
-    in_flight_ += connection.under_way() - before;
+    in_flight_ += connection.requests().under_way() - before;
     if (posted != Code::ok) last_error_ = connection.failure().message();
     return posted;
 }
@@ -211,7 +211,7 @@ void VerbsWire::add_pieces(Connection& connection, Transfer& transfer, WorkChain
     const std::uint64_t largest = std::min<std::uint64_t>(max_bytes_per_request, port_->port().max_msg_sz);
     while (transfer.left > 0 && chain.size() < max_size) {
         const auto there = transfer.remote->piece_at(transfer.offset);
-        const bool is_inline = !transfer.reads && transfer.left <= connection.inline_bytes();
+        const bool is_inline = !transfer.reads && transfer.left <= connection.pair().inline_bytes();
         const auto here = is_inline ? LocalMemory::Piece{0, transfer.left} : local_piece(transfer);
         const std::uint64_t bytes = std::min({transfer.left, here.bytes, there.bytes, largest});
         const LocalSegment local{transfer.local, static_cast<std::uint32_t>(bytes), here.lkey};
@@ -268,7 +268,7 @@ Code VerbsWire::transfer(const RemoteAddress& place, void* local, std::uint64_t 
     made.offset = place.offset;
     made.local = static_cast<std::byte*>(local);
     if (signal_at != nullptr) made.signal = Signal{word_at(*signal_at), signal};
-    if (reads || bytes > connection->inline_bytes()) prepared = prepare_local(made, local, bytes);
+    if (reads || bytes > connection->pair().inline_bytes()) prepared = prepare_local(made, local, bytes);
     if (prepared != Prepared::yes) {
         release(made);
         return prepared == Prepared::failed ? Code::ok : Code::again;
@@ -277,14 +277,15 @@ Code VerbsWire::transfer(const RemoteAddress& place, void* local, std::uint64_t 
     if (posted == Code::ok) return Code::ok;
     // When the connection is broken, this still waits for its requests in flight, without reporting the operation.
     if (posted != Code::again) made.context = nullptr;
-    connection->unfinished = &made;
+    connection->unfinished = reinterpret_cast<verbs::Transfer*>(&made);
     queue_for_service(*connection);
     return posted == Code::again ? Code::ok : posted;
 }
 
 Code VerbsWire::try_inline_write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
     Connection* const connection = open_connection(to.lane_id);
-    if (connection == nullptr || bytes > connection->inline_bytes() || room(*connection) == 0) return Code::again;
+    if (connection == nullptr || bytes > connection->pair().inline_bytes() || room(*connection) == 0)
+        return Code::again;
     const std::uint32_t rkey = remote(to.key).key_of(to.offset, bytes);
     if (rkey == 0) return Code::again;
     WorkChain chain;
@@ -339,7 +340,7 @@ Code VerbsWire::send_message(Connection& connection, std::span<const std::byte> 
     if (room(connection) == 0) return Code::again;
     const auto length = [](std::span<const std::byte> bytes) { return static_cast<std::uint32_t>(bytes.size()); };
     WorkChain chain;
-    if (head.size() + rest.size() <= connection.inline_bytes()) {
+    if (head.size() + rest.size() <= connection.pair().inline_bytes()) {
         chain.message({head.data(), length(head), 0}, {rest.data(), length(rest), 0}, true, htonl(immediate));
         return post(connection, chain, {});
     }
@@ -365,7 +366,7 @@ namespace {
 // Stopping completes all requests in flight. Unfinished transfers end after that.
 void stop_connection(Connection& connection, const char* why) {
     connection.fail({Code::peer_dead, why});
-    connection.stop();
+    connection.pair().stop();
     connection.control_queue.clear();
 }
 
@@ -378,7 +379,7 @@ void VerbsWire::forget(int pe) {
         stop_connection(*each.connection, "the peer is no longer used");
         if (each.connection->unfinished != nullptr) queue_for_service(*each.connection);
     }
-    for (auto& [number, each] : of.inbound) each.connection->stop();
+    for (auto& [number, each] : of.inbound) each.connection->pair().stop();
 }
 
 void VerbsWire::close(network::LaneId lane_id) {
@@ -398,15 +399,15 @@ void VerbsWire::retire(std::unique_ptr<Connection> connection) {
 }
 
 bool VerbsWire::is_over(const Connection& retired) {
-    return retired.under_way() == 0 && retired.unfinished == nullptr && !retired.needs_service;
+    return retired.requests().under_way() == 0 && retired.unfinished == nullptr && !retired.needs_service;
 }
 
 void VerbsWire::destroy_retired(std::size_t count) {
     const auto end = retired_.begin() + static_cast<std::ptrdiff_t>(count);
     const auto gone = std::remove_if(retired_.begin(), end, [this](const auto& each) {
         if (!is_over(*each)) return false;
-        by_number_.erase(each->number());
-        std::erase_if(events_, [&](const Event& event) { return event.queue_pair == each->number(); });
+        by_number_.erase(each->pair().number());
+        std::erase_if(events_, [&](const Event& event) { return event.queue_pair == each->pair().number(); });
         connections_[each->role().number] = nullptr;
         return true;
     });

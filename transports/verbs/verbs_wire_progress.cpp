@@ -77,16 +77,16 @@ void VerbsWire::posted_completed(WireListener& listener, const ibv_wc& completio
         if (connection.failure().ok()) connection.fail({stopped ? Code::system : code_of(completion.status), text});
     }
     std::uint32_t retired = 0;
-    connection.retire(number.which, [&](const CompletionAction& posted, bool is_last) {
+    connection.requests().retire(number.which, [&](const CompletionAction& posted, bool is_last) {
         ++retired;
         finish(listener, posted, given_up || (failed && is_last) ? connection.failure() : ok_status_);
     });
     in_flight_ -= retired;
     if (failed) return lose(listener, connection, connection.failure());
-    if (connection.burst_is_open()) {
-        const std::uint32_t under_way = connection.under_way();
+    if (connection.requests().burst_is_open()) {
+        const std::uint32_t under_way = connection.requests().under_way();
         if (connection.finish_burst() != Code::ok) return lose(listener, connection, connection.failure());
-        in_flight_ += connection.under_way() - under_way;
+        in_flight_ += connection.requests().under_way() - under_way;
     }
 }
 
@@ -262,7 +262,7 @@ bool VerbsWire::retry_connects(WireListener& listener) {
 
 bool VerbsWire::serve(WireListener& listener, Connection& connection) {
     bool happened = send_queued_control(connection);
-    auto* const unfinished = static_cast<Transfer*>(connection.unfinished);
+    auto* const unfinished = static_cast<Transfer*>(static_cast<void*>(connection.unfinished));
     if (unfinished == nullptr) return happened;
     if (connection.failure().ok()) {
         const std::uint64_t before = unfinished->left;
@@ -271,7 +271,7 @@ bool VerbsWire::serve(WireListener& listener, Connection& connection) {
         if (posted != Code::ok && posted != Code::again) lose(listener, connection, connection.failure());
         return happened || unfinished->left != before || posted == Code::ok;
     }
-    if (connection.under_way() > 0) return happened;  // the device may still access its memory
+    if (connection.requests().under_way() > 0) return happened;  // the device may still access its memory
     connection.unfinished = nullptr;
     transferred(listener, *unfinished, connection.failure());
     return true;
