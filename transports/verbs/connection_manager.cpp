@@ -84,12 +84,6 @@ network::Readiness ConnectionManager::readiness(LaneId lane_id) {
                : network::Readiness::unreachable;
 }
 
-Connection* ConnectionManager::first_connection(int pe) {
-    Connection* ignored = nullptr;
-    (void)connection_to({pe}, ignored);
-    return peers_.lane({pe}).connection.get();
-}
-
 void ConnectionManager::forget(int pe) {
     PeerTable::Peer& of = peers_.at(pe);
     for (const auto& each : of.lanes)

@@ -92,8 +92,6 @@ public:
     // Finds the connection, and starts connecting the lane if necessary. Code::again: the connection is being
     // established, or an earlier transfer goes first.
     Code connection_to(network::LaneId lane_id, Connection*& out);
-    // The connection of lane 0. Null when it cannot be created.
-    Connection* first_connection(int pe);
     network::Readiness readiness(network::LaneId lane_id);
     void forget(int pe);
     void close(network::LaneId lane_id);

@@ -87,7 +87,7 @@ public:
     ConnectionTable(OpenedPort& port, ibv_srq* receives, RequestPoster& poster, ServiceQueue& service)
         : port_(port), receives_(receives), poster_(poster), service_(service) {}
 
-    // Creates a connection. End its life by `retire`.
+    // Creates a connection. The caller owns it until it passes it to `retire`.
     Result<std::unique_ptr<Connection>> make(network::LaneId lane_id, bool inbound);
     // By ConnectionRole::number.
     [[nodiscard]] Connection& at(std::uint32_t index) { return *by_index_[index]; }

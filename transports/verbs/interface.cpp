@@ -33,8 +33,8 @@ Result<PortResources> PortResources::create(std::unique_ptr<OpenedPort> port, st
     };
     std::unique_ptr<BufferPool> receive_buffers;
     for (const Wanted& wanted :
-         {Wanted{receive_buffers, receive_count, Interface::message_bytes},
-          Wanted{out.sends, send_count, Interface::message_bytes}, Wanted{out.words, word_count, sizeof(std::uint64_t)},
+         {Wanted{receive_buffers, receive_count, MessageSender::max_bytes},
+          Wanted{out.sends, send_count, MessageSender::max_bytes}, Wanted{out.words, word_count, sizeof(std::uint64_t)},
           Wanted{out.bounce_buffers, bounce_count, bounce_bytes}}) {
         auto made = BufferPool::make(domain, wanted.count, wanted.bytes);
         if (!made.ok()) return made.status();

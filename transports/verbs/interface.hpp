@@ -33,11 +33,9 @@ struct PortResources {
 };
 
 // An open port with its connections, its memory and its operations in flight. VerbsWire carries out each call by one or
-// two of these objects. They are direct members, so that an operation loads no pointers to find them. All belong to the
-// same thread.
+// two of these objects. They are direct members, so that an operation loads no pointers to find them. One thread at a
+// time calls them, as it calls the wire.
 struct Interface {
-    static constexpr std::size_t message_bytes = 4096;
-
     // `last_error` outlives this object.
     Interface(PortResources resources, const ConnectionManager::Identity& self, const Clock& now,
               std::string& last_error);

@@ -3,6 +3,16 @@
 #include <fmt/format.h>
 
 namespace npushmem::verbs {
+namespace {
+
+// The connection of lane 0. Null when it cannot be created.
+Connection* first_connection(ConnectionManager& manager, int pe) {
+    Connection* ignored = nullptr;
+    (void)manager.connection_to({pe}, ignored);
+    return manager.peers().lane({pe}).connection.get();
+}
+
+}  // namespace
 
 Prepared KeyExchange::prepare(Connection& connection, const network::RemoteAddress& place, std::uint64_t bytes,
                               network::WireContext& context) {
@@ -10,7 +20,7 @@ Prepared KeyExchange::prepare(Connection& connection, const network::RemoteAddre
     if (!remote.has(place.offset, bytes))
         return failures_.add(context, {Code::range, "the range exceeds the peer's memory"});
     if (auto failure = remote.take_failure(place.offset, bytes)) return failures_.add(context, std::move(*failure));
-    Connection* const asked = place.lane_id.lane == 0 ? &connection : manager_.first_connection(place.lane_id.pe);
+    Connection* const asked = place.lane_id.lane == 0 ? &connection : first_connection(manager_, place.lane_id.pe);
     if (asked == nullptr || !asked->failure().ok()) return failures_.add(context, {Code::peer_dead, last_error_});
     const bool known = remote.has_keys(place.offset, bytes, [&](std::uint64_t chunk) {
         messages_.send_control(*asked, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));

@@ -22,6 +22,8 @@ namespace npushmem::verbs {
 // Sends messages: those of the transport at once, and control messages between wires when there is room.
 class MessageSender {
 public:
+    static constexpr std::size_t max_bytes = 4096;  // of a message
+
     // `buffers`: for messages that are too long to be inline. `poster` and `service` outlive this object.
     MessageSender(std::unique_ptr<BufferPool> buffers, RequestPoster& poster, ServiceQueue& service)
         : buffers_(std::move(buffers)), poster_(poster), service_(service) {}

@@ -43,7 +43,7 @@ VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const Local
       nonce_(random_number()) {
     traits_.name = "verbs";
     traits_.delivery = network::Delivery::in_order_on_completion;
-    traits_.message_bytes = Interface::message_bytes;
+    traits_.message_bytes = MessageSender::max_bytes;
 }
 
 Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsSettings& settings,
@@ -251,7 +251,7 @@ Code VerbsWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireC
 }
 
 Code VerbsWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
-    if (head.size() + rest.size() > Interface::message_bytes) return Code::argument;
+    if (head.size() + rest.size() > MessageSender::max_bytes) return Code::argument;
     Connection* connection = nullptr;
     if (const Code code = interface_->manager.connection_to(lane_id, connection); code != Code::ok) return code;
     return interface_->messages.send(*connection, head, rest);

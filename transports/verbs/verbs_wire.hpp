@@ -30,8 +30,9 @@ struct LocalPe {
     std::vector<GidRange> subnets{};  // subnets of the host's interfaces
 };
 
-// Chooses and opens a port, and carries out the calls of a wire by the objects of its Interface. It is one class with
-// many methods because it implements all functions of Wire; it adds only the choice of the port.
+// Opens a port, describes it to peers, and carries out the calls of a wire by the objects of the port's Interface. It
+// is one class because it implements the 21 functions of Wire that a queue-pair network has. Call `address` or
+// `add_peer`, which open the port, before operations, keys and readiness.
 class VerbsWire final : public network::Wire {
 public:
     // The error says what the machine lacks. Opens no port.
