@@ -12,10 +12,6 @@
 namespace npushmem::verbs {
 namespace {
 
-// In a burst, one request in this many asks for a completion. The first ones all ask, because a burst whose last
-// request did not ask costs an extra request.
-constexpr std::uint32_t max_unsignaled = 32;
-constexpr std::uint32_t always_signaled = 32;
 constexpr std::uint8_t not_ready_forever = 7;
 constexpr std::uint8_t not_ready_delay = 1;  // code for 10 us, the retry delay for a peer without a free receive
 
@@ -106,28 +102,6 @@ void QueuePair::stop() {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_ERR;
     (void)library_.modify_qp(pair_.get(), &to, IBV_QP_STATE);
-}
-
-void SendQueue::record_request(ibv_send_wr& request, CompletionAction posted, bool signaled, std::uint32_t connection) {
-    const bool atomic = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-    // Without this flag a later write may arrive before an earlier atomic.
-    if (atomics_ > 0 && !atomic) request.send_flags |= IBV_SEND_FENCE;
-    if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
-    request.wr_id = WorkRequestId{WorkRequestId::Kind::post, connection, head_}.packed();
-    ring_[head_ & (ring_.size() - 1)] = {posted, signaled, atomic};
-    ++head_;
-    if (atomic) ++atomics_;
-    since_signaled_ = signaled ? 0 : since_signaled_ + 1;
-    if (signaled) ++signaled_;
-}
-
-void SendQueue::record(WorkChain& chain, CompletionAction last, std::uint32_t connection) {
-    const bool signal_last =
-        signaled_ == 0 || under_way() < always_signaled || since_signaled_ + chain.size() >= max_unsignaled;
-    for (std::uint32_t i = 0; i < chain.size(); ++i) {
-        const bool is_last = i + 1 == chain.size();
-        record_request(chain[i], is_last ? last : CompletionAction{}, is_last && signal_last, connection);
-    }
 }
 
 void SendQueue::roll_back(std::uint32_t count) {

@@ -99,7 +99,14 @@ public:
 
     // Numbers the requests of the chain, which is posted next, and sets their flags. The last one gets action `last`.
     // There must be room. `connection` becomes part of the requests' IDs.
-    void record(WorkChain& chain, CompletionAction last, std::uint32_t connection);
+    void record(WorkChain& chain, CompletionAction last, std::uint32_t connection) {
+        const bool signal_last =
+            signaled_ == 0 || under_way() < always_signaled || since_signaled_ + chain.size() >= max_unsignaled;
+        for (std::uint32_t i = 0; i < chain.size(); ++i) {
+            const bool is_last = i + 1 == chain.size();
+            record_request(chain[i], is_last ? last : CompletionAction{}, is_last && signal_last, connection);
+        }
+    }
     // Forgets the newest requests, which the device has rejected.
     void roll_back(std::uint32_t count);
     // Retires the requests up to this sequence number: calls `done(posted, is_last)` for each, in order.
@@ -121,7 +128,24 @@ private:
         bool signaled = false;  // asks for a completion
         bool atomic = false;
     };
-    void record_request(ibv_send_wr& request, CompletionAction posted, bool signaled, std::uint32_t connection);
+    // In a burst, one request in this many asks for a completion. The first ones all ask, because a burst whose last
+    // request did not ask costs an extra request.
+    static constexpr std::uint32_t max_unsignaled = 32;
+    static constexpr std::uint32_t always_signaled = 32;
+
+    void record_request(ibv_send_wr& request, CompletionAction posted, bool signaled, std::uint32_t connection) {
+        const bool atomic =
+            request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+        // Without this flag a later write may arrive before an earlier atomic.
+        if (atomics_ > 0 && !atomic) request.send_flags |= IBV_SEND_FENCE;
+        if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
+        request.wr_id = WorkRequestId{WorkRequestId::Kind::post, connection, head_}.packed();
+        ring_[head_ & (ring_.size() - 1)] = {posted, signaled, atomic};
+        ++head_;
+        if (atomic) ++atomics_;
+        since_signaled_ = signaled ? 0 : since_signaled_ + 1;
+        if (signaled) ++signaled_;
+    }
 
     std::uint32_t depth_;
     std::vector<Entry> ring_;

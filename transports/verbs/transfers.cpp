@@ -150,4 +150,11 @@ void Transfers::completed(network::WireListener& listener, Transfer& transfer, c
     if (context != nullptr) listener.completed(*context, done.code(), done.message());
 }
 
+void AtomicResults::completed(network::WireListener& listener, std::byte* word, const Status& done) {
+    const Fetch fetch = fetches_[words_->index_of(word)];
+    if (done.ok() && fetch.copy_to != nullptr) std::memcpy(fetch.copy_to, word, fetch.width);
+    words_->release(word);
+    listener.completed(*fetch.context, done.code(), done.message());
+}
+
 }  // namespace npushmem::verbs

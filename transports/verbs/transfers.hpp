@@ -110,12 +110,7 @@ public:
         return {word, sizeof(std::uint64_t), words_->lkey()};
     }
     void release(std::byte* word) { words_->release(word); }
-    void completed(network::WireListener& listener, std::byte* word, const Status& done) {
-        const Fetch fetch = fetches_[words_->index_of(word)];
-        if (done.ok() && fetch.copy_to != nullptr) std::memcpy(fetch.copy_to, word, fetch.width);
-        words_->release(word);
-        listener.completed(*fetch.context, done.code(), done.message());
-    }
+    void completed(network::WireListener& listener, std::byte* word, const Status& done);
 
 private:
     struct Fetch {
