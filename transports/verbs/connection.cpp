@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 
 #include "transports/verbs/ports.hpp"
@@ -13,10 +12,6 @@
 namespace npushmem::verbs {
 namespace {
 
-// In a burst, one request in this many asks for a completion. The first ones all ask, because a burst whose last
-// request did not ask costs an extra request.
-constexpr std::uint32_t max_unsignaled = 32;
-constexpr std::uint32_t always_signaled = 32;
 constexpr std::uint8_t not_ready_forever = 7;
 constexpr std::uint8_t not_ready_delay = 1;  // code for 10 us, the retry delay for a peer without a free receive
 
@@ -26,34 +21,24 @@ Status failure_of(const char* what, int error) {
 
 }  // namespace
 
-Connection::Connection(OpenedPort& port, const ConnectionRole& role)
-    : port_(port),
-      role_(role),
-      depth_(std::min(port.settings().queue_depth, static_cast<std::uint32_t>(port.device().max_qp_wr))),
-      initial_psn_(0x5eed00U + static_cast<std::uint32_t>(role.lane_id.pe) % 0x1000U),
-      ring_(std::bit_ceil(depth_)) {}
-
-Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* receives, const ConnectionRole& role) {
-    std::unique_ptr<Connection> out(new Connection(port, role));
-    Status s = out->make_pair(receives);
-    if (s.ok()) s = out->to_init();
-    if (!s.ok()) return s;
-    return out;
+Status QueuePair::open(ibv_srq* receives, std::uint32_t depth) {
+    Status s = make(receives, depth);
+    return s.ok() ? to_init() : s;
 }
 
 // Devices differ in the maximum inline size, and some reject sizes that they could round down.
-Status Connection::make_pair(ibv_srq* receives) {
+Status QueuePair::make(ibv_srq* receives, std::uint32_t depth) {
     int error = 0;
     for (const std::uint32_t inline_wanted : {220U, 64U, 0U}) {
         ibv_qp_init_attr wanted{};
         wanted.qp_type = IBV_QPT_RC;
-        wanted.send_cq = wanted.recv_cq = port_.cq();
+        wanted.send_cq = wanted.recv_cq = port_.completions().get();
         wanted.srq = receives;
-        wanted.cap.max_send_wr = depth_;
+        wanted.cap.max_send_wr = depth;
         wanted.cap.max_send_sge = 2;
         wanted.cap.max_inline_data = inline_wanted;
-        pair_ = {port_.library().create_qp(port_.pd(), &wanted),
-                 [&library = port_.library()](ibv_qp* pair) { library.destroy_qp(pair); }};
+        pair_ = {library_.create_qp(port_.domain().get(), &wanted),
+                 [&library = library_](ibv_qp* pair) { library.destroy_qp(pair); }};
         if (pair_) {
             inline_bytes_ = wanted.cap.max_inline_data;
             return {};
@@ -64,22 +49,22 @@ Status Connection::make_pair(ibv_srq* receives) {
     return {Code::system,
             fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has a total of "
                         "{} queue pairs{}",
-                        depth_, text_of_error(error), port_.device().max_qp,
-                        registration_hint(error, port_.registered_bytes()))};
+                        depth, text_of_error(error), port_.device().max_qp,
+                        registration_hint(error, port_.domain().registered_bytes()))};
 }
 
-Status Connection::to_init() {
+Status QueuePair::to_init() {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_INIT;
     to.pkey_index = port_.pkey_index();
     to.port_num = port_.number();
-    to.qp_access_flags = static_cast<unsigned>(port_.remote_access());
-    const int failed = port_.library().modify_qp(pair_.get(), &to,
-                                                 IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    to.qp_access_flags = static_cast<unsigned>(port_.domain().remote_access());
+    const int failed =
+        library_.modify_qp(pair_.get(), &to, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     return failed == 0 ? Status{} : failure_of("ibv_modify_qp to INIT", failed);
 }
 
-Status Connection::to_receive(const ConnectMessage& peer) {
+Status QueuePair::to_receive(const ConnectMessage& peer) {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTR;
     to.path_mtu = std::min(port_.mtu(), static_cast<ibv_mtu>(peer.from.mtu));
@@ -88,13 +73,13 @@ Status Connection::to_receive(const ConnectMessage& peer) {
     to.max_dest_rd_atomic = port_.max_rd_atomic();
     to.min_rnr_timer = not_ready_delay;
     to.ah_attr = address_handle_attributes(peer.from, port_);
-    const int failed = port_.library().modify_qp(pair_.get(), &to,
-                                                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                                     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    const int failed = library_.modify_qp(pair_.get(), &to,
+                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
     return failed == 0 ? Status{} : failure_of("ibv_modify_qp to RTR (is there a route to the peer?)", failed);
 }
 
-Status Connection::to_send(const ConnectMessage& peer) {
+Status QueuePair::to_send(const ConnectMessage& peer) {
     ibv_qp_attr to{};
     to.qp_state = IBV_QPS_RTS;
     to.timeout = port_.settings().timeout;
@@ -102,52 +87,24 @@ Status Connection::to_send(const ConnectMessage& peer) {
     to.rnr_retry = not_ready_forever;
     to.sq_psn = initial_psn_;
     to.max_rd_atomic = std::min(port_.max_rd_atomic(), peer.from.max_rd_atomic);
-    const int failed = port_.library().modify_qp(
+    const int failed = library_.modify_qp(
         pair_.get(), &to,
         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
     return failed == 0 ? Status{} : failure_of("ibv_modify_qp to RTS", failed);
 }
 
-Status Connection::connect(const ConnectMessage& peer) {
-    if (connected_) return {};
+Status QueuePair::connect(const ConnectMessage& peer) {
     Status s = to_receive(peer);
-    if (s.ok()) s = to_send(peer);
-    connected_ = s.ok();
-    return s;
+    return s.ok() ? to_send(peer) : s;
 }
 
-void Connection::record_request(ibv_send_wr& request, CompletionAction posted, bool signaled) {
-    const bool atomic = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-    // Without this flag a later write may arrive before an earlier atomic.
-    if (atomics_ > 0 && !atomic) request.send_flags |= IBV_SEND_FENCE;
-    if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
-    request.wr_id = WorkRequestId{WorkRequestId::Kind::post, role_.number, head_}.packed();
-    ring_[head_ & (ring_.size() - 1)] = {posted, signaled, atomic};
-    ++head_;
-    if (atomic) ++atomics_;
-    since_signaled_ = signaled ? 0 : since_signaled_ + 1;
-    if (signaled) ++signaled_;
+void QueuePair::stop() {
+    ibv_qp_attr to{};
+    to.qp_state = IBV_QPS_ERR;
+    (void)library_.modify_qp(pair_.get(), &to, IBV_QP_STATE);
 }
 
-Code Connection::post(WorkChain& chain, CompletionAction last) {
-    const bool signal_last =
-        signaled_ == 0 || under_way() < always_signaled || since_signaled_ + chain.size() >= max_unsignaled;
-    for (std::uint32_t i = 0; i < chain.size(); ++i) {
-        const bool is_last = i + 1 == chain.size();
-        record_request(chain[i], is_last ? last : CompletionAction{}, is_last && signal_last);
-    }
-    ibv_send_wr* bad = nullptr;
-    const int failed = port_.library().post_send(pair_.get(), chain.first(), &bad);
-    if (failed == 0) [[likely]]
-        return Code::ok;
-    roll_back(chain.size() - static_cast<std::uint32_t>((bad != nullptr ? bad : chain.first()) - chain.first()));
-    fail({Code::system, fmt::format("ibv_post_send: {}", text_of_error(failed))});
-    stop();
-    return failure_.code();
-}
-
-// The device has rejected the newest requests.
-void Connection::roll_back(std::uint32_t count) {
+void SendQueue::roll_back(std::uint32_t count) {
     for (; count > 0; --count) {
         const Entry& entry = ring_[--head_ & (ring_.size() - 1)];
         if (entry.signaled) --signaled_;
@@ -155,10 +112,35 @@ void Connection::roll_back(std::uint32_t count) {
     }
 }
 
-void Connection::stop() {
-    ibv_qp_attr to{};
-    to.qp_state = IBV_QPS_ERR;
-    (void)port_.library().modify_qp(pair_.get(), &to, IBV_QP_STATE);
+Connection::Connection(OpenedPort& port, const ConnectionRole& role)
+    : role_(role),
+      requests_(std::min(port.settings().queue_depth, static_cast<std::uint32_t>(port.device().max_qp_wr))),
+      pair_(port, 0x5eed00U + static_cast<std::uint32_t>(role.lane_id.pe) % 0x1000U) {}
+
+Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* receives, const ConnectionRole& role) {
+    std::unique_ptr<Connection> out(new Connection(port, role));
+    if (Status s = out->pair_.open(receives, out->requests_.depth()); !s.ok()) return s;
+    return out;
+}
+
+Status Connection::connect(const ConnectMessage& peer) {
+    if (connected_) return {};
+    Status s = pair_.connect(peer);
+    connected_ = s.ok();
+    return s;
+}
+
+Code Connection::post(WorkChain& chain, CompletionAction last) {
+    requests_.record(chain, last, role_.number);
+    ibv_send_wr* bad = nullptr;
+    const int failed = pair_.post(chain.first(), &bad);
+    if (failed == 0) [[likely]]
+        return Code::ok;
+    requests_.roll_back(chain.size() -
+                        static_cast<std::uint32_t>((bad != nullptr ? bad : chain.first()) - chain.first()));
+    fail({Code::system, fmt::format("ibv_post_send: {}", text_of_error(failed))});
+    pair_.stop();
+    return failure_.code();
 }
 
 Code Connection::finish_burst() {

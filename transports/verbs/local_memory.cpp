@@ -28,8 +28,8 @@ Status LocalMemory::register_chunk(Region& region, std::uint64_t chunk) {
     Owned<ibv_mr>& into = region.chunks[chunk];
     if (into) return {};
     const std::uint64_t offset = chunk * chunk_bytes_;
-    auto made = port_.register_memory(region.base + offset, std::min(chunk_bytes_, region.bytes - offset),
-                                      IBV_ACCESS_LOCAL_WRITE | port_.remote_access());
+    auto made = domain_.register_memory(region.base + offset, std::min(chunk_bytes_, region.bytes - offset),
+                                        IBV_ACCESS_LOCAL_WRITE | domain_.remote_access());
     if (!made.ok()) return made.status();
     into = std::move(made).value();
     return {};

@@ -1,11 +1,10 @@
-// Registered memory of this PE, and the keys of peers' memory.
+// Registered memory of this PE.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "npushmem/plugin/transport.hpp"
@@ -16,10 +15,10 @@ namespace npushmem::verbs {
 // A pool of registered buffers of equal size.
 class BufferPool {
 public:
-    // `port` outlives the pool.
-    static Result<std::unique_ptr<BufferPool>> make(OpenedPort& port, std::size_t count, std::size_t bytes) {
+    // `domain` outlives the pool.
+    static Result<std::unique_ptr<BufferPool>> make(ProtectionDomain& domain, std::size_t count, std::size_t bytes) {
         std::unique_ptr<BufferPool> out(new BufferPool(count, bytes));
-        auto made = port.register_memory(out->memory_.data(), out->memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+        auto made = domain.register_memory(out->memory_.data(), out->memory_.size(), IBV_ACCESS_LOCAL_WRITE);
         if (!made.ok()) return made.status();
         out->registered_ = std::move(made).value();
         for (std::size_t i = count; i > 0; --i) out->free_.push_back(out->at(i - 1));
@@ -54,7 +53,8 @@ private:
 // memory is locked and a program uses only a small part of its heap.
 class LocalMemory {
 public:
-    explicit LocalMemory(OpenedPort& port) : port_(port), chunk_bytes_(port.settings().chunk_bytes) {}
+    // `domain` outlives this object.
+    LocalMemory(ProtectionDomain& domain, std::uint64_t chunk_bytes) : domain_(domain), chunk_bytes_(chunk_bytes) {}
 
     std::uint64_t add(void* base, std::uint64_t bytes);
     void remove(std::uint64_t number);
@@ -82,85 +82,10 @@ private:
     [[nodiscard]] const Region* find(const void* begin, std::uint64_t bytes) const;
     Status register_chunk(Region& region, std::uint64_t chunk);
 
-    OpenedPort& port_;
+    ProtectionDomain& domain_;
     std::uint64_t chunk_bytes_;
     std::map<std::uint64_t, Region> regions_;
     std::uint64_t last_ = 0;
-};
-
-// The memory of a peer and the keys of its chunks, which are requested at first use.
-
-// A PE's description of its memory, sent at start in this layout.
-struct RegionInfo {
-    std::uint64_t region = 0;  // number at the owner
-    std::uint64_t bytes = 0;
-    std::uint64_t chunk_bytes = 0;
-};
-
-class RemoteMemory {
-public:
-    RemoteMemory(int pe, const RegionInfo& info)
-        : pe_(pe), info_(info), chunks_((info.bytes + info.chunk_bytes - 1) / info.chunk_bytes) {}
-
-    [[nodiscard]] int pe() const { return pe_; }
-    [[nodiscard]] std::uint64_t region() const { return info_.region; }
-    [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t bytes) const {
-        return offset <= info_.bytes && bytes <= info_.bytes - offset;
-    }
-    struct Piece {
-        std::uint32_t rkey;
-        std::uint64_t bytes;  // covered by this key, from the offset on
-    };
-    // Requires a known key.
-    [[nodiscard]] Piece piece_at(std::uint64_t offset) const {
-        return {chunks_[offset / info_.chunk_bytes].rkey, info_.chunk_bytes - offset % info_.chunk_bytes};
-    }
-    // Fast path: the key of a range within one chunk, if it is known and no failure is pending. 0: use the slow path.
-    [[nodiscard]] std::uint32_t key_of(std::uint64_t offset, std::uint64_t bytes) const {
-        if (!has(offset, bytes) || !failures_.empty()) return 0;
-        const Chunk& chunk = chunks_[offset / info_.chunk_bytes];
-        const bool whole = bytes <= info_.chunk_bytes - offset % info_.chunk_bytes;
-        return whole && chunk.state == Chunk::State::known ? chunk.rkey : 0;
-    }
-    // True when all keys of the range are known. Calls `request` with each chunk whose key must be requested.
-    template <class Request>
-    bool has_keys(std::uint64_t offset, std::uint64_t bytes, Request&& request) {
-        bool all = true;
-        for (std::uint64_t i = offset / info_.chunk_bytes; i * info_.chunk_bytes < offset + bytes; ++i) {
-            if (chunks_[i].state == Chunk::State::known) [[likely]]
-                continue;
-            all = false;
-            if (chunks_[i].state == Chunk::State::unknown) request(i);
-            chunks_[i].state = Chunk::State::requested;
-        }
-        return all;
-    }
-    void set_key(std::uint64_t chunk, std::uint32_t rkey) {
-        if (chunk < chunks_.size()) chunks_[chunk] = {rkey, Chunk::State::known};
-    }
-    // The owner could not provide the key. The next operation that needs it reports the failure; the one after that
-    // requests the key again.
-    void set_failure(std::uint64_t chunk, Status why) {
-        if (chunk >= chunks_.size() || chunks_[chunk].state == Chunk::State::known) return;
-        chunks_[chunk].state = Chunk::State::unknown;
-        failures_.insert_or_assign(chunk, std::move(why));
-    }
-    std::optional<Status> take_failure(std::uint64_t offset, std::uint64_t bytes) {
-        const auto found = failures_.lower_bound(offset / info_.chunk_bytes);
-        if (found == failures_.end() || found->first * info_.chunk_bytes >= offset + bytes) return std::nullopt;
-        return std::move(failures_.extract(found).mapped());
-    }
-
-private:
-    struct Chunk {
-        enum class State : std::uint8_t { unknown, requested, known };
-        std::uint32_t rkey = 0;
-        State state = State::unknown;
-    };
-    int pe_;
-    RegionInfo info_;
-    std::vector<Chunk> chunks_;
-    std::map<std::uint64_t, Status> failures_;  // by chunk
 };
 
 }  // namespace npushmem::verbs

@@ -66,6 +66,36 @@ void list_ports_of(VerbsLibrary& library, ibv_device& device, std::vector<npushm
     }
 }
 
+std::string list_of(const std::vector<npushmem_device>& ports) {
+    std::string out;
+    for (const auto& port : ports) out += (out.empty() ? "" : ", ") + name_of(port);
+    return out;
+}
+
+Status no_port(const std::vector<npushmem_device>& ports, const std::vector<std::string>& notes) {
+    std::string text = "no RDMA device of this machine can be used";
+    if (ports.empty() && notes.empty())
+        text =
+            "this machine has no RDMA device (ibv_devices lists them; the module of a NIC, such as mlx5_ib, or "
+            "rdma_rxe for "
+            "RoCE in software, creates them)";
+    if (!ports.empty())
+        text = fmt::format("no RDMA port is active: {} {} down; rdma link shows why", list_of(ports),
+                           ports.size() == 1 ? "is" : "are");
+    for (const auto& note : notes) text += "; " + note;
+    return {Code::unreachable, text};
+}
+
+bool is_active(const npushmem_device& port) { return port.state == NPUSHMEM_PORT_ACTIVE; }
+
+// The active port for the PE of this index, round robin.
+std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index) {
+    std::vector<std::size_t> usable;
+    for (std::size_t i = 0; i < ports.size(); ++i)
+        if (is_active(ports[i])) usable.push_back(i);
+    return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
+}
+
 }  // namespace
 
 std::string text_of_error(int error) { return fmt::format("{} ({})", std::strerror(error), error); }
@@ -158,6 +188,28 @@ Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> port
         out[order[place]] = {number.value_or(std::min(place, max_rail)), number.has_value(), {}};
     }
     return out;
+}
+
+Result<PortSelection> PortSelection::find(VerbsLibrary& library, const VerbsSettings& settings, int local_index) {
+    std::vector<std::string> notes;
+    auto ports = list_ports(library, notes);
+    if (!ports.ok()) return ports.status();
+    PortSelection out;
+    out.ports_ = std::move(ports).value();
+    if (std::none_of(out.ports_.begin(), out.ports_.end(), is_active)) return no_port(out.ports_, notes);
+    auto rails = rails_of_ports(out.ports_, settings.nic_rails);
+    if (!rails.ok()) return rails.status();
+    out.rails_ = std::move(rails).value();
+    out.chosen_ = port_for(out.ports_, local_index);
+    return out;
+}
+
+Status PortSelection::choose(std::size_t index) {
+    if (index >= ports_.size())
+        return {Code::argument, fmt::format("RDMA port {} does not exist; this machine has {} ({})", index,
+                                            ports_.size(), list_of(ports_))};
+    chosen_ = index;
+    return {};
 }
 
 std::vector<GidRange> host_subnets() {

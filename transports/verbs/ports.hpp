@@ -34,6 +34,25 @@ std::string name_of(const npushmem_device& port);
 Result<std::vector<RailId>> rails_of_ports(std::span<const npushmem_device> ports,
                                            std::span<const NicRailEntry> entries);
 
+// The ports of this machine, and the one that this PE uses.
+class PortSelection {
+public:
+    // Chooses the active port for the PE of this index on its host, round robin. The error says what the machine lacks.
+    // Opens no port.
+    static Result<PortSelection> find(VerbsLibrary& library, const VerbsSettings& settings, int local_index);
+
+    [[nodiscard]] const std::vector<npushmem_device>& all() const { return ports_; }
+    [[nodiscard]] const npushmem_device& chosen() const { return ports_[chosen_]; }
+    // Without its subnet.
+    [[nodiscard]] const RailId& rail() const { return rails_[chosen_]; }
+    Status choose(std::size_t index);
+
+private:
+    std::vector<npushmem_device> ports_;
+    std::vector<RailId> rails_;  // of the ports
+    std::size_t chosen_ = 0;
+};
+
 // The subnets of this host's interfaces, as ranges that start with the interface's address.
 std::vector<GidRange> host_subnets();
 

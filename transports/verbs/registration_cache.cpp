@@ -63,7 +63,7 @@ RegistrationCache::Registration RegistrationCache::insert(CacheCandidate& candid
     if (bytes > max_bytes_) return nullptr;
     candidate.refused = !watch_->watch(pages);
     if (candidate.refused) return nullptr;
-    auto made = port_.register_memory(reinterpret_cast<void*>(pages.begin), bytes, IBV_ACCESS_LOCAL_WRITE);
+    auto made = domain_.register_memory(reinterpret_cast<void*>(pages.begin), bytes, IBV_ACCESS_LOCAL_WRITE);
     candidate.refused = !made.ok() && made.status().code() != Code::memory;
     if (!made.ok()) return nullptr;
     drop(pages);

@@ -55,9 +55,9 @@ class RegistrationCache {
 public:
     using Registration = std::shared_ptr<ibv_mr>;
 
-    // `watch` may be null. `max_bytes` 0: keep nothing. `port` outlives the cache and its registrations.
-    RegistrationCache(OpenedPort& port, std::shared_ptr<MemoryWatch> watch, std::uint64_t max_bytes)
-        : port_(port), watch_(std::move(watch)), max_bytes_(max_bytes) {
+    // `watch` may be null. `max_bytes` 0: keep nothing. `domain` outlives the cache and its registrations.
+    RegistrationCache(ProtectionDomain& domain, std::shared_ptr<MemoryWatch> watch, std::uint64_t max_bytes)
+        : domain_(domain), watch_(std::move(watch)), max_bytes_(max_bytes) {
         if (watch_) position_ = watch_->now();
     }
 
@@ -91,7 +91,7 @@ private:
     Entries::iterator erase(Entries::iterator entry);
     void evict_for(std::uint64_t bytes);
 
-    OpenedPort& port_;
+    ProtectionDomain& domain_;
     std::shared_ptr<MemoryWatch> watch_;
     std::uint64_t max_bytes_;
     MemoryWatch::Position position_ = 0;

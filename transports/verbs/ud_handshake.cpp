@@ -19,10 +19,10 @@ Status handshake_failure(const char* what, int error) {
 
 Result<std::unique_ptr<UdHandshake>> UdHandshake::open(OpenedPort& port) {
     std::unique_ptr<UdHandshake> out(new UdHandshake(port));
-    auto incoming = BufferPool::make(port, receives, route_header_bytes + sizeof(ConnectMessage));
+    auto incoming = BufferPool::make(port.domain(), receives, route_header_bytes + sizeof(ConnectMessage));
     if (!incoming.ok()) return incoming.status();
     out->incoming_ = std::move(incoming).value();
-    auto outgoing = BufferPool::make(port, sends, sizeof(ConnectMessage));
+    auto outgoing = BufferPool::make(port.domain(), sends, sizeof(ConnectMessage));
     if (!outgoing.ok()) return outgoing.status();
     out->outgoing_ = std::move(outgoing).value();
     Status s = out->make_pair();
@@ -35,11 +35,11 @@ Result<std::unique_ptr<UdHandshake>> UdHandshake::open(OpenedPort& port) {
 Status UdHandshake::make_pair() {
     ibv_qp_init_attr wanted{};
     wanted.qp_type = IBV_QPT_UD;
-    wanted.send_cq = wanted.recv_cq = port_.cq();
+    wanted.send_cq = wanted.recv_cq = port_.completions().get();
     wanted.cap.max_send_wr = sends;
     wanted.cap.max_recv_wr = receives;
     wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-    pair_ = {port_.library().create_qp(port_.pd(), &wanted),
+    pair_ = {port_.library().create_qp(port_.domain().get(), &wanted),
              [&library = port_.library()](ibv_qp* pair) { library.destroy_qp(pair); }};
     return pair_ ? Status{} : handshake_failure("create_qp", errno);
 }
@@ -77,7 +77,7 @@ Result<ibv_ah*> UdHandshake::address_handle_for(const PortAddress& peer) {
     Owned<ibv_ah>& handle = address_handles_[peer.nonce];
     if (handle) return handle.get();
     ibv_ah_attr route = address_handle_attributes(peer, port_);
-    handle = {port_.library().create_ah(port_.pd(), &route),
+    handle = {port_.library().create_ah(port_.domain().get(), &route),
               [&library = port_.library()](ibv_ah* made) { library.destroy_ah(made); }};
     if (!handle)
         return Status{Code::unreachable,

@@ -10,6 +10,7 @@
 namespace npushmem::verbs {
 namespace {
 
+// The functions that dlsym finds in libibverbs. It has a member for each function that VerbsLibrary needs.
 struct Functions {
     decltype(&::ibv_get_device_list) get_device_list;
     decltype(&::ibv_free_device_list) free_device_list;
@@ -42,6 +43,8 @@ struct Functions {
     decltype(&::ibv_event_type_str) event_type_str;
 };
 
+// Implements VerbsLibrary by the loaded library. It is wide because the interface has a function for each function of
+// libibverbs that the transport uses.
 class LoadedLibrary final : public VerbsLibrary {
 public:
     explicit LoadedLibrary(const Functions& functions) : f_(functions) {}

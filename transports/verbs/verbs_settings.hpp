@@ -47,6 +47,8 @@ enum class NativeAtomics {
     always,       // the NIC: the user guarantees that no CPU updates the same words
 };
 
+// The values of the transport's environment variables. It has a member for each variable, because all are read at once
+// and handed down together.
 struct VerbsSettings {
     int gid_index = -1;  // -1: by RoCE version and address family
     int roce_version = 2;

@@ -1,49 +1,20 @@
-// Set-up: the port, its objects, and memory. Posting is in verbs_wire_post.cpp, progress in verbs_wire_progress.cpp.
 #include "transports/verbs/verbs_wire.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <cstring>
 #include <random>
 
-#include "transports/verbs/ports.hpp"
+#include "npushmem/plugin/local_atomic.hpp"
 #include "transports/verbs/verbs_settings.hpp"
 #include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
 namespace {
 
-std::string list(const std::vector<npushmem_device>& ports) {
-    std::string out;
-    for (const auto& port : ports) out += (out.empty() ? "" : ", ") + name_of(port);
-    return out;
-}
-
-Status no_port(const std::vector<npushmem_device>& ports, const std::vector<std::string>& notes) {
-    std::string text = "no RDMA device of this machine can be used";
-    if (ports.empty() && notes.empty())
-        text =
-            "this machine has no RDMA device (ibv_devices lists them; the module of a NIC, such as mlx5_ib, or "
-            "rdma_rxe for "
-            "RoCE in software, creates them)";
-    if (!ports.empty())
-        text = fmt::format("no RDMA port is active: {} {} down; rdma link shows why", list(ports),
-                           ports.size() == 1 ? "is" : "are");
-    for (const auto& note : notes) text += "; " + note;
-    return {Code::unreachable, text};
-}
-
-bool active(const npushmem_device& port) { return port.state == NPUSHMEM_PORT_ACTIVE; }
-
-// The active port for the PE of this index, round robin.
-std::size_t port_for(const std::vector<npushmem_device>& ports, int local_index) {
-    std::vector<std::size_t> usable;
-    for (std::size_t i = 0; i < ports.size(); ++i)
-        if (active(ports[i])) usable.push_back(i);
-    return usable[static_cast<std::size_t>(std::max(local_index, 0)) % usable.size()];
-}
+using network::RemoteAddress;
+using network::WireContext;
 
 // The part of one port in the concatenated data of a peer's ports; empty when the data is too short.
 std::span<const std::byte> of_port(std::span<const std::byte> bytes, std::size_t port, std::size_t length) {
@@ -62,146 +33,82 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const LocalPe& local_pe, Clock now)
+VerbsWire::VerbsWire(Library library, const VerbsSettings& settings, const LocalPe& local_pe, PortSelection ports,
+                     Clock now)
     : library_(std::move(library)),
       settings_(settings),
       local_pe_(local_pe),
       now_(std::move(now)),
-      nonce_(random_number()),
-      peers_(static_cast<std::size_t>(std::max(local_pe.npes, 1))) {
+      ports_(std::move(ports)),
+      nonce_(random_number()) {
     traits_.name = "verbs";
     traits_.delivery = network::Delivery::in_order_on_completion;
-    traits_.message_bytes = message_bytes;
+    traits_.message_bytes = MessageSender::max_bytes;
 }
 
 Result<std::unique_ptr<VerbsWire>> VerbsWire::open(Library library, const VerbsSettings& settings,
                                                    const LocalPe& local_pe, Clock now) {
-    std::unique_ptr<VerbsWire> out(new VerbsWire(std::move(library), settings, local_pe, std::move(now)));
-    std::vector<std::string> notes;
-    auto ports = list_ports(*out->library_, notes);
+    auto ports = PortSelection::find(*library, settings, local_pe.local_index);
     if (!ports.ok()) return ports.status();
-    out->ports_ = std::move(ports).value();
-    if (std::none_of(out->ports_.begin(), out->ports_.end(), active)) return no_port(out->ports_, notes);
-    auto rails = rails_of_ports(out->ports_, settings.nic_rails);
-    if (!rails.ok()) return rails.status();
-    out->rails_ = std::move(rails).value();
-    out->chosen_port_ = port_for(out->ports_, local_pe.local_index);
-    return out;
+    return std::unique_ptr<VerbsWire>(
+        new VerbsWire(std::move(library), settings, local_pe, std::move(ports).value(), std::move(now)));
 }
 
 Status VerbsWire::use_port(std::size_t index) {
-    if (index >= ports_.size())
-        return {Code::argument, fmt::format("RDMA port {} does not exist; this machine has {} ({})", index,
-                                            ports_.size(), list(ports_))};
-    if (port_) return {Code::state, fmt::format("port {} is open already", port_->name())};
-    chosen_port_ = index;
-    return {};
+    if (interface_ && index < ports_.all().size())
+        return {Code::state, fmt::format("port {} is open already", interface_->port->name())};
+    return ports_.choose(index);
 }
 
 Status VerbsWire::ensure_open() {
-    if (port_) return {};
-    Status s = open_all(ports_[chosen_port_]);
-    if (s.ok()) return s;
-    close_all();
+    if (interface_) return {};
+    Status s = open_interface(ports_.chosen());
+    if (!s.ok()) interface_.reset();
     return s;
-}
-
-// Destroys all objects of the port, which has no connections.
-void VerbsWire::close_all() {
-    descriptor_ = {};
-    handshake_.reset();
-    receive_queue_.reset();
-    for (auto* pool : {&bounce_buffers_, &words_, &sends_, &receives_}) pool->reset();
-    cache_.reset();
-    memory_.reset();
-    port_.reset();
 }
 
 Status VerbsWire::check_usable() {
     Status first;
-    for (const auto& port : ports_) {
-        if (!active(port)) continue;
-        Status s = open_all(port);
-        close_all();
+    for (const auto& port : ports_.all()) {
+        if (port.state != NPUSHMEM_PORT_ACTIVE) continue;
+        Status s = open_interface(port);
+        interface_.reset();
         if (s.ok()) return s;
         if (first.ok()) first = std::move(s);
     }
     return first;
 }
 
-Status VerbsWire::open_all(const npushmem_device& which) {
+Status VerbsWire::open_interface(const npushmem_device& which) {
     auto port = OpenedPort::open(library_, which, settings_);
     if (!port.ok()) return port.status();
-    port_ = std::move(port).value();
-    memory_ = std::make_unique<LocalMemory>(*port_);
-    cache_ = std::make_shared<RegistrationCache>(*port_, watch_, settings_.cache_bytes);
-    caches_->add(cache_);
-    port_->set_reclaim([caches = caches_] { return caches->drop_unused(); });
-    Status s = open_receives();
-    if (s.ok()) s = find_traits();
-    if (s.ok()) s = open_descriptor();
-    if (!s.ok()) return s.within(fmt::format("cannot use RDMA port {}", port_->name()));
-    return {};
-}
-
-Status VerbsWire::open_receives() {
-    struct Wanted {
-        std::unique_ptr<BufferPool>& into;
-        std::size_t count;
-        std::size_t bytes;
-    };
-    for (const Wanted& wanted :
-         {Wanted{receives_, receive_count, message_bytes}, Wanted{sends_, send_count, message_bytes},
-          Wanted{words_, word_count, sizeof(std::uint64_t)}, Wanted{bounce_buffers_, bounce_count, bounce_bytes}}) {
-        auto made = BufferPool::make(*port_, wanted.count, wanted.bytes);
-        if (!made.ok()) return made.status();
-        wanted.into = std::move(made).value();
+    const std::string name = port.value()->name();
+    auto resources = PortResources::create(std::move(port).value(), watch_, caches_);
+    Status s = resources.status();
+    if (s.ok()) {
+        const ConnectionManager::Identity self{local_pe_.pe, static_cast<std::size_t>(std::max(local_pe_.npes, 1)),
+                                               make_address(resources.value())};
+        interface_.emplace(std::move(resources).value(), self, now_, last_error_);
+        s = find_traits();
     }
-    fetches_.resize(word_count);
-    ibv_srq_init_attr wanted{};
-    wanted.attr.max_wr = receive_count;
-    wanted.attr.max_sge = 1;
-    receive_queue_ = {library_->create_srq(port_->pd(), &wanted),
-                      [lib = library_](ibv_srq* srq) { lib->destroy_srq(srq); }};
-    if (!receive_queue_)
-        return {Code::system, fmt::format("ibv_create_srq with {} receives: {}", receive_count, text_of_error(errno))};
-    for (std::size_t i = 0; i < receive_count; ++i)
-        if (Status s = post_receive(i); !s.ok()) return s;
-    auto handshake = UdHandshake::open(*port_);
-    if (!handshake.ok()) return handshake.status();
-    handshake_ = std::move(handshake).value();
-    const int reserved = static_cast<int>(receive_count) + UdHandshake::max_completions;
-    if (port_->cq_entries() <= 2 * reserved)
-        return {Code::system, fmt::format("the device's completion queues have at most {} entries, which is too few",
-                                          port_->cq_entries())};
-    max_in_flight_ = static_cast<std::uint32_t>(port_->cq_entries() - reserved);
+    if (s.ok()) s = interface_->open_descriptor();
+    if (!s.ok()) return s.within(fmt::format("cannot use RDMA port {}", name));
     return {};
-}
-
-Status VerbsWire::post_receive(std::size_t index) {
-    ibv_sge place{reinterpret_cast<std::uintptr_t>(receives_->at(index)),
-                  static_cast<std::uint32_t>(receives_->bytes()), receives_->lkey()};
-    ibv_recv_wr request{};
-    request.wr_id = WorkRequestId{WorkRequestId::Kind::receive, 0, static_cast<std::uint32_t>(index)}.packed();
-    request.sg_list = &place;
-    request.num_sge = 1;
-    ibv_recv_wr* bad = nullptr;
-    const int failed = library_->post_srq_recv(receive_queue_.get(), &request, &bad);
-    return failed == 0 ? Status{} : Status{Code::system, fmt::format("ibv_post_srq_recv: {}", text_of_error(failed))};
 }
 
 // Creates and destroys a queue pair to find the device's limits, and to fail early.
 Status VerbsWire::find_traits() {
-    const auto probe = Connection::make(*port_, receive_queue_.get(), {{local_pe_.pe}});
+    OpenedPort& port = *interface_->port;
+    const auto probe = Connection::make(port, interface_->receives->get(), {{local_pe_.pe}});
     if (!probe.ok()) return probe.status();
-    traits_.name = "verbs on " + port_->name();
-    const char* const kind = !port_->ethernet()                              ? "InfiniBand"
-                             : port_->gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
-                                                                             : "RoCE v2";
-    traits_.inject_bytes = probe.value()->inline_bytes();
+    traits_.name = "verbs on " + port.name();
+    const char* const kind = !port.ethernet()                              ? "InfiniBand"
+                             : port.gid().gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
+                                                                           : "RoCE v2";
+    traits_.inject_bytes = probe.value()->pair().inline_bytes();
     if (traits_.inject_bytes >= sizeof(std::uint64_t)) traits_.signals = 1U << NPUSHMEM_SIGNAL_SET;
-    const bool coherent = port_->device().atomic_cap == IBV_ATOMIC_GLOB;
-    const bool able = port_->device().atomic_cap != IBV_ATOMIC_NONE;
+    const bool coherent = port.device().atomic_cap == IBV_ATOMIC_GLOB;
+    const bool able = port.device().atomic_cap != IBV_ATOMIC_NONE;
     const bool native = settings_.atomics == NativeAtomics::always        ? able
                         : settings_.atomics == NativeAtomics::if_coherent ? coherent
                                                                           : false;
@@ -212,39 +119,27 @@ Status VerbsWire::find_traits() {
     return {};
 }
 
-Status VerbsWire::open_descriptor() {
-    auto made = network::CombinedDescriptor::of(std::array{port_->channel()->fd, port_->context()->async_fd});
-    if (!made.ok()) return made.status();
-    descriptor_ = std::move(made).value();
-    return {};
-}
-
-PortAddress VerbsWire::own_port_address() const {
+PortAddress VerbsWire::make_address(const PortResources& resources) const {
+    const OpenedPort& port = *resources.port;
     PortAddress out;
-    out.lid = port_->port().lid;
-    std::memcpy(out.gid.data(), port_->gid().gid.raw, out.gid.size());
-    out.handshake_qp = handshake_->number();
-    out.mtu = static_cast<std::uint8_t>(port_->mtu());
-    out.max_rd_atomic = port_->max_rd_atomic();
-    out.rail = static_cast<std::uint8_t>(rails_[chosen_port_].number);
-    out.rail_given = rails_[chosen_port_].given ? 1 : 0;
-    out.subnet_bits = static_cast<std::uint8_t>(subnet_bits(port_->gid().gid, port_->ethernet(), local_pe_.subnets));
+    out.lid = port.port().lid;
+    std::memcpy(out.gid.data(), port.gid().gid.raw, out.gid.size());
+    out.handshake_qp = resources.handshake->number();
+    out.mtu = static_cast<std::uint8_t>(port.mtu());
+    out.max_rd_atomic = port.max_rd_atomic();
+    out.rail = static_cast<std::uint8_t>(ports_.rail().number);
+    out.rail_given = ports_.rail().given ? 1 : 0;
+    out.subnet_bits = static_cast<std::uint8_t>(subnet_bits(port.gid().gid, port.ethernet(), local_pe_.subnets));
     out.nonce = nonce_;
     return out;
 }
 
 Result<Bytes> VerbsWire::address() {
     if (Status opened = ensure_open(); !opened.ok()) return opened;
-    return bytes_from(own_port_address());
+    return bytes_from(interface_->manager.own_address());
 }
 
-VerbsWire::Peer& VerbsWire::peer(int pe) {
-    auto& out = peers_[static_cast<std::size_t>(pe)];
-    if (!out) out = std::make_unique<Peer>();
-    return *out;
-}
-
-network::Port VerbsWire::port() const { return {rail_of(own_port_address()), name_of(ports_[chosen_port_])}; }
+network::Port VerbsWire::port() const { return {rail_of(interface_->manager.own_address()), name_of(ports_.chosen())}; }
 
 Result<network::Port> VerbsWire::port_of(std::span<const std::byte> address) const {
     const auto port_address = port_address_from(address);
@@ -274,7 +169,7 @@ Status VerbsWire::add_peer(int pe, std::span<const std::byte> address) {
     const network::PeerPorts ports{pe, address, sizeof(PortAddress)};
     const auto pair = pair_with(ports);
     if (!pair.ok()) return pair.status();
-    Peer& known = peer(pe);
+    PeerTable::Peer& known = interface_->manager.peers().at(pe);
     known.port = pair.value().theirs;
     if (!known.port_address) known.port_address = port_address_from(ports.address(known.port));
     return {};
@@ -283,17 +178,91 @@ Status VerbsWire::add_peer(int pe, std::span<const std::byte> address) {
 Result<network::WireMemory> VerbsWire::register_memory(void* base, std::uint64_t bytes) {
     if (Status opened = ensure_open(); !opened.ok()) return opened;
     network::WireMemory out;
-    out.number = memory_->add(base, bytes);
-    out.key = bytes_from(RegionInfo{out.number, bytes, memory_->chunk_bytes()});
+    out.number = interface_->memory.add(base, bytes);
+    out.key = bytes_from(RegionInfo{out.number, bytes, interface_->memory.chunk_bytes()});
     return out;
 }
 
 Result<std::uint64_t> VerbsWire::import_key(int pe, std::span<const std::byte> bytes) {
-    const auto info = plain_from<RegionInfo>(of_port(bytes, peer(pe).port, sizeof(RegionInfo)));
+    const auto info =
+        plain_from<RegionInfo>(of_port(bytes, interface_->manager.peers().at(pe).port, sizeof(RegionInfo)));
     if (!info || info->bytes == 0 || info->chunk_bytes == 0)
         return Status{Code::protocol, fmt::format("{} bytes do not describe memory of a peer", bytes.size())};
-    remote_.push_back(std::make_unique<RemoteMemory>(pe, *info));
-    return remote_.size();
+    return interface_->keys.import(pe, *info);
+}
+
+Code VerbsWire::transfer(const Transfers::Operation& operation) {
+    Connection* connection = nullptr;
+    const Code code = interface_->manager.connection_to(operation.place.lane_id, connection);
+    return code == Code::ok ? interface_->transfers.start(*connection, operation) : code;
+}
+
+Code VerbsWire::try_inline_write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    Connection* const connection = interface_->manager.peers().open_connection(to.lane_id);
+    if (connection == nullptr || bytes > connection->pair().inline_bytes() || interface_->poster.room(*connection) == 0)
+        return Code::again;
+    const std::uint32_t rkey = interface_->keys.at(to.key).key_of(to.offset, bytes);
+    if (rkey == 0) return Code::again;
+    WorkChain chain;
+    chain.write({from, static_cast<std::uint32_t>(bytes), 0}, {to.base + to.offset, rkey}, true);
+    return interface_->poster.post(*connection, chain, {CompletionAction::Kind::context, &context});
+}
+
+Code VerbsWire::write(const RemoteAddress& to, const void* from, std::uint64_t bytes, WireContext& context) {
+    if (const Code code = try_inline_write(to, from, bytes, context); code != Code::again) return code;
+    // A write does not change its source.
+    return transfer({to, const_cast<void*>(from), bytes, false, nullptr, 0, context});
+}
+
+Code VerbsWire::read(const RemoteAddress& from, void* to, std::uint64_t bytes, WireContext& context) {
+    return transfer({from, to, bytes, true, nullptr, 0, context});
+}
+
+Code VerbsWire::write_signal(const RemoteAddress& to, const void* from, std::uint64_t bytes, const RemoteAddress& at,
+                             std::uint64_t signal, WireContext& context) {
+    return transfer({to, const_cast<void*>(from), bytes, false, &at, signal, context});
+}
+
+Code VerbsWire::atomic(const RemoteAddress& at, const npushmem_atomic& op, WireContext& context) {
+    Interface& parts = *interface_;
+    Connection* connection = parts.manager.peers().open_connection(at.lane_id);
+    if (connection == nullptr)
+        if (const Code code = parts.manager.connection_to(at.lane_id, connection); code != Code::ok) return code;
+    if (parts.poster.room(*connection) == 0) return Code::again;
+    RemoteWord word_there{at.base + at.offset, parts.keys.at(at.key).key_of(at.offset, op.width)};
+    if (word_there.rkey == 0) {
+        const Prepared prepared = parts.keys.prepare(*connection, at, op.width, context);
+        if (prepared != Prepared::yes) return prepared == Prepared::failed ? Code::ok : Code::again;
+        word_there = parts.keys.word_at(at);
+    }
+    std::byte* const word = parts.atomics.take(context, fetches(op.operation) ? op.result : nullptr, op.width);
+    if (word == nullptr) return Code::again;
+    const LocalSegment old = parts.atomics.segment(word);
+    WorkChain chain;
+    if (op.operation == NPUSHMEM_ATOMIC_FETCH)
+        chain.read(word_there, old);
+    else if (op.operation == NPUSHMEM_ATOMIC_COMPARE_SWAP)
+        chain.compare_swap(word_there, op.compare, op.operand, old);
+    else
+        chain.fetch_add(word_there, op.operand, old);
+    const Code posted = parts.poster.post(*connection, chain, {CompletionAction::Kind::word, word});
+    if (posted != Code::ok) parts.atomics.release(word);
+    return posted;
+}
+
+Code VerbsWire::send(network::LaneId lane_id, std::span<const std::byte> head, std::span<const std::byte> rest) {
+    if (head.size() + rest.size() > MessageSender::max_bytes) return Code::argument;
+    Connection* connection = nullptr;
+    if (const Code code = interface_->manager.connection_to(lane_id, connection); code != Code::ok) return code;
+    return interface_->messages.send(*connection, head, rest);
+}
+
+void VerbsWire::forget(int pe) {
+    if (interface_) interface_->manager.forget(pe);
+}
+
+void VerbsWire::close(network::LaneId lane_id) {
+    if (interface_) interface_->manager.close(lane_id);
 }
 
 }  // namespace npushmem::verbs

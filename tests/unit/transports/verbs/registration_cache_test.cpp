@@ -24,7 +24,9 @@ protected:
         port_ = OpenedPort::open(verbs_, ports.value().front(), VerbsSettings{}).value();
         make(8 * page);
     }
-    void make(std::uint64_t max_bytes) { cache_ = std::make_unique<RegistrationCache>(*port_, watch_, max_bytes); }
+    void make(std::uint64_t max_bytes) {
+        cache_ = std::make_unique<RegistrationCache>(port_->domain(), watch_, max_bytes);
+    }
     [[nodiscard]] const void* at(std::uint64_t offset) const { return reinterpret_cast<const void*>(place_ + offset); }
     RegistrationCache::Registration find(std::uint64_t offset, std::uint64_t bytes) {
         return cache_->find(at(offset), bytes);
@@ -141,7 +143,7 @@ TEST_F(RegistrationCacheTest, NothingIsKeptUnwatchedOrWithLimitZero) {
     watch_->can = true;
     make(0);
     EXPECT_EQ(keep(0, page), nullptr);
-    RegistrationCache blind(*port_, nullptr, 8 * page);
+    RegistrationCache blind(port_->domain(), nullptr, 8 * page);
     for (int i = 0; i < 3; ++i) EXPECT_EQ(blind.find(at(0), page), nullptr);
     EXPECT_EQ(verbs_->calls["reg_mr"], 0);
 }
@@ -174,15 +176,15 @@ TEST_F(RegistrationCacheTest, MemoryWithoutRoomIsTriedAgain) {
 }
 
 TEST_F(RegistrationCacheTest, DropsUnusedRegistrationsWhenTheDeviceHasNoRoom) {
-    port_->set_reclaim([this] { return cache_->drop_unused(); });
+    port_->domain().set_reclaim([this] { return cache_->drop_unused(); });
     const auto used = keep(0, page);
     ASSERT_NE(keep(10 * page, page), nullptr);
     verbs_->fail("reg_mr", ENOMEM);
-    EXPECT_EQ(port_->register_memory(nullptr, page, 0).status().code(), Code::memory);
+    EXPECT_EQ(port_->domain().register_memory(nullptr, page, 0).status().code(), Code::memory);
     EXPECT_EQ(cache_->size(), 1U);
     EXPECT_EQ(verbs_->registered_bytes(), page);
     verbs_->clear_fault("reg_mr");
-    EXPECT_TRUE(port_->register_memory(nullptr, page, 0).ok());
+    EXPECT_TRUE(port_->domain().register_memory(nullptr, page, 0).ok());
 }
 
 }  // namespace
