@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/network/progress_thread.hpp"
+#include "transports/network/combined_descriptor.hpp"
 #include "transports/network/wire.hpp"
 #include "transports/verbs/connection.hpp"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "transports/network/progress_thread.hpp"
+#include "transports/network/combined_descriptor.hpp"
 #include "transports/network/wire.hpp"
 #include "transports/verbs/completion_handler.hpp"
 #include "transports/verbs/connection_manager.hpp"
