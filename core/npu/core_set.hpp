@@ -10,10 +10,10 @@
 
 namespace npushmem::npu::detail {
 
-// Anonymous memory mapped from the kernel: zeroed, page-aligned, committed when touched.
+// Anonymous memory that mmap maps: zeroed, page-aligned, and committed on first access.
 class AnonymousMapping {
 public:
-    // Code::memory with the size and the system's error.
+    // Maps `bytes` bytes. A failure returns Code::memory; its message has the size, `purpose` and the system's error.
     static Result<AnonymousMapping> create(std::size_t bytes, const char* purpose);
 
     AnonymousMapping() = default;
@@ -35,17 +35,18 @@ private:
     std::size_t size_ = 0;
 };
 
-// Stacks, UB and contexts for the cores of one launch at a time. The executor reuses core sets, because a mapping costs
-// more than most launches.
+// The stacks, unified buffers (UB) and contexts of a launch's cores. A core set serves one launch at a time. The
+// executor reuses core sets, because mapping their memory takes longer than most launches.
 class CoreSet {
 public:
     static Result<std::unique_ptr<CoreSet>> create(const DeviceConfig& config);
 
-    // Makes the first `count` cores usable. Guard pages are set when a core is first prepared.
+    // Makes the first `count` cores usable. The first call that includes a core protects the core's guard page.
     Status prepare(int count);
     [[nodiscard]] CoreContext& operator[](int index) { return cores_[static_cast<std::size_t>(index)]; }
     [[nodiscard]] UbRegion ub(int index) const;
-    // Creates a new context on the core's stack that will run `entry(boost::context::fiber&&)`.
+    // Creates a new context on the core's stack, but does not run it: the first switch to the context calls
+    // `entry(boost::context::fiber&&)`.
     template <class Entry>
     void start(int index, Entry&& entry);
 
@@ -56,7 +57,7 @@ private:
         std::byte* bottom;
         std::size_t bytes;
     };
-    // The set owns the stacks: a finished context has nothing to free.
+    // A finished context frees nothing, because the core set owns the stacks.
     struct NoAllocator {
         boost::context::stack_context allocate() { return {}; }
         void deallocate(boost::context::stack_context&) {}
@@ -79,8 +80,8 @@ template <class Entry>
 void CoreSet::start(int index, Entry&& entry) {
     const Stack place = stack(index);
     boost::context::stack_context whole;
-    // Stacks lie a whole number of pages apart. Without an offset their busy ends would map to a few sets of the L1
-    // cache, and switches among many cores would miss it.
+    // Stacks are a whole number of pages apart. Without an offset, the tops of all stacks would map to the same few
+    // sets of the L1 cache, and switches among many cores would cause cache misses.
     const std::size_t offset = static_cast<std::size_t>(index) % stack_colours * stack_colour_bytes;
     whole.size = place.bytes - offset;
     whole.sp = place.bottom + whole.size;

@@ -27,18 +27,19 @@ Status DeviceConfig::validate() const {
     if (blocks < 1 || blocks > 4096) return out_of_range("blocks", blocks, "1 to 4096");
     if (vector_cores < 1 || vector_cores > 16) return out_of_range("vector_cores", vector_cores, "1 to 16");
     if (ub_bytes == 0 || ub_bytes % page != 0 || ub_bytes > (std::size_t{1} << 30)) {
-        return out_of_range("ub_bytes", number(ub_bytes), "a multiple of 4096 up to 1 GiB");
+        return out_of_range("ub_bytes", number(ub_bytes), "a multiple of 4096 from 4096 to 1 GiB");
     }
     if (ub_reserved >= ub_bytes || ub_reserved % 32 != 0) {
         return out_of_range("ub_reserved", number(ub_reserved), "a multiple of 32 below ub_bytes");
     }
     if (workers < 1 || workers > 64) return out_of_range("workers", workers, "1 to 64");
     if (stack_bytes < 4 * page || stack_bytes > (std::size_t{1} << 30)) {
-        return out_of_range("stack_bytes", number(stack_bytes), "16384 to 1 GiB");
+        return out_of_range("stack_bytes", number(stack_bytes), "16 KiB to 1 GiB");
     }
-    if (wait_timeout.count() < 0) return out_of_range("wait_timeout (ns)", wait_timeout.count(), "0 (none) or more");
+    if (wait_timeout.count() < 0)
+        return out_of_range("wait_timeout (ns)", wait_timeout.count(), "0 (no timeout) or more");
     if (launch_timeout.count() < 0)
-        return out_of_range("launch_timeout (ns)", launch_timeout.count(), "0 (none) or more");
+        return out_of_range("launch_timeout (ns)", launch_timeout.count(), "0 (no timeout) or more");
     return {};
 }
 
@@ -73,7 +74,7 @@ Status Device::synchronize() { return executor_->synchronize_all(); }
 
 namespace {
 
-Status no_stream() { return {Code::state, "the stream was moved from and has no device"}; }
+Status no_stream() { return {Code::state, "the Stream object is moved-from and has no device"}; }
 
 }  // namespace
 
@@ -106,7 +107,7 @@ Status Stream::wait(const Event& event) {
     if (!event.stream_ || event.query()) return {};
     if (event.stream_->executor != state_->executor) {
         return {Code::argument,
-                "a stream cannot wait for an event of another device; synchronize with the event instead"};
+                "a stream cannot wait for an event of another device; call Event::synchronize on the host instead"};
     }
     return state_->executor->enqueue(state_, {nullptr, event.stream_, event.sequence_});
 }
@@ -126,7 +127,7 @@ Status detail::enqueue(Stream& stream, const LaunchConfig& config, std::unique_p
     if (!stream.state_) return no_stream().within("launch");
     const int max_blocks = stream.state_->executor->config().blocks;
     if (config.block_dim < 1 || config.block_dim > max_blocks) {
-        return {Code::range, fmt::format("launch at {}: block_dim {} must be 1 to {}, the blocks of the device",
+        return {Code::range, fmt::format("launch at {}: block_dim {} must be 1 to {} (the device's number of blocks)",
                                          text_of(config.where), config.block_dim, max_blocks)};
     }
     StreamState::Entry entry;

@@ -12,8 +12,9 @@
 namespace npushmem::verbs {
 namespace {
 
-constexpr std::uint8_t not_ready_forever = 7;
-constexpr std::uint8_t not_ready_delay = 1;  // code for 10 us, the retry delay for a peer without a free receive
+constexpr std::uint8_t rnr_retry_unlimited = 7;
+// The code for 10 us. The peer waits at least this long before it repeats a send for which this PE had no free receive.
+constexpr std::uint8_t rnr_timer_10_us = 1;
 
 Status failure_of(const char* what, int error) {
     return {Code::system, fmt::format("{}: {}", what, text_of_error(error))};
@@ -26,7 +27,7 @@ Status QueuePair::open(ibv_srq* receives, std::uint32_t depth) {
     return s.ok() ? to_init() : s;
 }
 
-// Devices differ in the maximum inline size, and some reject sizes that they could round down.
+// Tries several inline sizes, the largest first. Devices do not report their maximum, and some reject a larger size.
 Status QueuePair::make(ibv_srq* receives, std::uint32_t depth) {
     int error = 0;
     for (const std::uint32_t inline_wanted : {220U, 64U, 0U}) {
@@ -47,7 +48,7 @@ Status QueuePair::make(ibv_srq* receives, std::uint32_t depth) {
         if (error != EINVAL) break;
     }
     return {Code::system,
-            fmt::format("ibv_create_qp with {} requests (NPUSHMEM_QP_DEPTH): {}; the device has a total of "
+            fmt::format("ibv_create_qp with {} send requests (NPUSHMEM_QP_DEPTH): {}; the device supports at most "
                         "{} queue pairs{}",
                         depth, text_of_error(error), port_.device().max_qp,
                         registration_hint(error, port_.domain().registered_bytes()))};
@@ -71,7 +72,7 @@ Status QueuePair::to_receive(const ConnectMessage& peer) {
     to.dest_qp_num = peer.number;
     to.rq_psn = peer.initial_psn;
     to.max_dest_rd_atomic = port_.max_rd_atomic();
-    to.min_rnr_timer = not_ready_delay;
+    to.min_rnr_timer = rnr_timer_10_us;
     to.ah_attr = address_handle_attributes(peer.from, port_);
     const int failed = library_.modify_qp(pair_.get(), &to,
                                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -84,7 +85,7 @@ Status QueuePair::to_send(const ConnectMessage& peer) {
     to.qp_state = IBV_QPS_RTS;
     to.timeout = port_.settings().timeout;
     to.retry_cnt = port_.settings().retry_count;
-    to.rnr_retry = not_ready_forever;
+    to.rnr_retry = rnr_retry_unlimited;
     to.sq_psn = initial_psn_;
     to.max_rd_atomic = std::min(port_.max_rd_atomic(), peer.from.max_rd_atomic);
     const int failed = library_.modify_qp(

@@ -1,5 +1,6 @@
-// npushmem-perf soak: runs layers of random shapes and random routings from a seed, and compares every byte. All PEs
-// have the same shape, and each has its own routing.
+// npushmem-perf soak: runs dispatch and combine of MoE layers with random shapes and routings, and compares every byte
+// of the results with a reference. A seed determines the shapes and the routings. All PEs use the same shape; each PE
+// has its own routing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,21 +21,22 @@
 namespace npushmem::perf {
 
 struct SoakShape {
-    CombineCase layer;  // without a routing yet
+    CombineCase layer;  // its routing is empty until reroute()
     CombineOptions options;
-    std::int64_t capacity = 0;  // upper bound for any routing
-    double absent = 0;          // share of absent choices
-    int crowded = 0;            // percent of the choices that go to expert 0
+    std::int64_t capacity = 0;  // maximum number of rows of a PE, over all routings of this shape
+    double absent = 0;          // probability, 0 to 1, that a choice has no expert (-1)
+    int crowded = 0;            // percentage of the other choices that is forced to expert 0; the rest is random
 };
 
 SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes);
 
-// Replaces this PE's routing by a random one with a random number of tokens, possibly none.
+// Replaces this PE's routing with a random one. The number of tokens is random, too, and may be 0.
 void reroute(SoakShape& shape, std::mt19937_64& random);
 
 namespace {
 
-// No distribution of the standard library, so that a seed gives the same values everywhere.
+// Returns a random integer from `least` to `most`. A seed must give the same values everywhere, but the distributions
+// of the standard library differ between implementations.
 std::int64_t up_to(std::mt19937_64& random, std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 1));
 }
@@ -63,7 +65,7 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes) {
     w.experts = static_cast<std::int32_t>(up_to(random, 1, 4 * pes));
     w.top_k = static_cast<std::int32_t>(up_to(random, 1, 6));
     w.hidden = random_hidden(random);
-    // Sometimes more than a chunk.
+    // 300 tokens are more than one chunk of mode chunked (256 tokens).
     w.tokens = static_cast<std::int32_t>(w.hidden < 100 && random() % 16 == 0 ? 300 : up_to(random, 1, 12));
     w.type = one_of(random, types);
     shape.options.mode = one_of(random, modes);
@@ -96,14 +98,15 @@ class SoakCommand final : public Subcommand {
 public:
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = program.add_subcommand(
-            "soak", "Dispatch and combine MoE layers of random shapes for a long time, and compare every byte");
-        app->add_option("--launches", launches_, "Total number of dispatches and combines")
+            "soak", "Run dispatch and combine of MoE layers with random shapes, and compare every byte of the results");
+        app->add_option("--launches", launches_, "Total number of dispatch and combine calls, rounded up to even")
             ->check(CLI::Range(2, 100'000'000))
             ->capture_default_str();
-        app->add_option("--of-a-layer", of_a_layer_, "Dispatches and combines per shape")
+        app->add_option("--launches-per-layer", launches_per_layer_,
+                        "Number of dispatch and combine calls per layer, rounded up to even")
             ->check(CLI::Range(2, 1'000'000))
             ->capture_default_str();
-        app->add_option("--seed", seed_, "Seed of shapes, routings and payload")->capture_default_str();
+        app->add_option("--seed", seed_, "Seed of the shapes and the routings")->capture_default_str();
         return app;
     }
 
@@ -123,21 +126,22 @@ private:
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
         if (job.is_reporter()) {
             std::cout << fmt::format(
-                "soak: {} launches of {} layers on {} PEs, seed {}{}: every byte of all of them equal to the "
-                "reference, in {:.1f} s\n",
+                "soak: {} launches of {} layers on {} PEs, seed {}{}: every byte of every result equals the "
+                "reference; the run took {:.1f} s\n",
                 done_, layers_, job.pes(), seed_, mapped.value() ? "" : ", not all memory mapped", took.count());
         }
         return {};
     }
 
+    // Collective. Returns whether every PE has mapped the symmetric memory of all PEs.
     static Result<bool> all_mapped(const Job& job) {
         auto probe = make_symmetric<double>(1);
         if (!probe.ok()) return probe.status();
         bool all = true;
         for (int pe = 0; pe < job.pes(); ++pe) all = all && npushmem_ptr(probe.value().get(), pe) != nullptr;
-        const auto everybodys = job.allgather({all ? 1.0 : 0.0});
-        if (!everybodys.ok()) return everybodys.status();
-        return std::ranges::count(everybodys.value(), 0.0) == 0;
+        const auto gathered = job.allgather({all ? 1.0 : 0.0});
+        if (!gathered.ok()) return gathered.status();
+        return std::ranges::count(gathered.value(), 0.0) == 0;
     }
 
     Status soak_layer(const Job& job) {
@@ -147,10 +151,10 @@ private:
         auto layer = RoundTripLayer::create(job, shape.layer, shape.options, shape.capacity);
         if (!layer.ok()) return within(shape, layer.status());
         std::optional<Difference> difference;
-        const std::uint64_t end = done_ + of_a_layer_;
+        const std::uint64_t end = done_ + launches_per_layer_;
         while (done_ < end && done_ < launches_) {
             reroute(shape, random);
-            if (Status s = one_call(*layer.value(), done_, difference); !s.ok()) return within(shape, s);
+            if (Status s = run_round_trip(*layer.value(), done_, difference); !s.ok()) return within(shape, s);
             done_ += 2;
         }
         const auto found = lowest_pe_difference(job, difference);
@@ -158,8 +162,9 @@ private:
         return found.value() ? within(shape, {Code::state, difference_text(*found.value())}) : Status{};
     }
 
-    // Keeps the first difference and continues, so that all PEs make the same calls.
-    static Status one_call(RoundTripLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
+    // Calls dispatch and combine once. A wrong result is not an error here: it is stored in `difference` unless an
+    // earlier one is, and the PE continues, because all PEs must make the same calls.
+    static Status run_round_trip(RoundTripLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
         layer.fill(salt);
         if (Status s = layer.dispatch(); !s.ok()) return s;
         if (!difference) difference = layer.verify_rows(salt);
@@ -175,14 +180,14 @@ private:
     [[nodiscard]] Status within(const SoakShape& shape, const Status& status) const {
         const Workload& w = shape.layer.workload;
         return status.within(fmt::format(
-            "seed {}, layer {} ({} experts, top-{}, {} x {}, up to {} tokens, mode {}, ring at the {}, copy {}), "
-            "launch {}",
+            "seed {}, layer {} ({} experts, top-{}, rows of {} {}, up to {} tokens, mode {}, ring at the {}, "
+            "copy {}), after {} launches",
             seed_, layers_, w.experts, w.top_k, w.hidden, name_of(w.type), w.tokens, shape.options.mode,
             shape.options.ring, shape.options.copy, done_));
     }
 
     std::uint64_t launches_ = 1000;
-    std::uint64_t of_a_layer_ = 40;
+    std::uint64_t launches_per_layer_ = 40;
     std::uint64_t seed_ = 1;
     std::uint64_t done_ = 0;
     std::uint64_t layers_ = 0;

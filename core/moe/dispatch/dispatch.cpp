@@ -130,7 +130,7 @@ Status Dispatch::audit() const {
     const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
     if (wrong == end) return {};
     return {Code::protocol,
-            fmt::format("dispatch, call {}: byte {} behind the last row of x was overwritten", epoch_, wrong - canary)};
+            fmt::format("dispatch, call {}: byte {} after the last row of x was overwritten", epoch_, wrong - canary)};
 }
 
 Status Dispatch::abort_call(const Status& cause) {

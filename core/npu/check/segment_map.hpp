@@ -1,4 +1,4 @@
-// What is known about ranges of addresses: disjoint segments that split where an access begins or ends inside one.
+// A map from disjoint address ranges (segments) to values. An update that begins or ends inside a segment splits it.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ class SegmentMap {
 public:
     using Address = std::uintptr_t;
 
-    // Calls change(begin, end, T&) for every part of [begin, end); parts that nothing is known of begin as T{}.
+    // Calls change(begin, end, T&) for every segment of [begin, end), in ascending order. First splits segments that
+    // extend beyond the range. Addresses without a segment get one with the value T{}.
     template <class Change>
     void update(Address begin, Address end, Change&& change) {
         if (T* whole = exactly(begin, end); whole != nullptr) return change(begin, end, *whole);
@@ -33,7 +34,8 @@ public:
         }
     }
 
-    // The same for what is known only, and without splitting: parts are clipped to the range.
+    // Calls use(begin, end, const T&) for every existing segment that overlaps [begin, end), in ascending order. Passes
+    // bounds clipped to the range. Neither creates nor splits segments.
     template <class Use>
     void visit(Address begin, Address end, Use&& use) const {
         auto found = segments_.upper_bound(begin);
@@ -43,7 +45,7 @@ public:
         }
     }
 
-    // One segment of one value.
+    // Replaces the contents of [begin, end) with one segment that has this value.
     void assign(Address begin, Address end, T value) {
         if (T* whole = exactly(begin, end); whole != nullptr) {
             *whole = std::move(value);
@@ -64,7 +66,8 @@ private:
         T value;
     };
 
-    // The value of the segment that is this range: most accesses repeat earlier ranges. Null: there is none.
+    // Returns the value of the segment whose bounds are exactly `begin` and `end`; null if there is none. This is the
+    // fast path, because most accesses repeat the range of an earlier one.
     T* exactly(Address begin, Address end) {
         const auto found = segments_.find(begin);
         return found != segments_.end() && found->second.end == end ? &found->second.value : nullptr;

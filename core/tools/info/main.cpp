@@ -85,12 +85,12 @@ int print_reports(const info::Options& options, Config& config) {
 // Malformed variables keep their defaults here, so that they do not hide the rest of the report.
 int print(const info::Options& options) {
     const info::ReadableEnvironment environment{ProcessEnvironment{}};
-    for (const Status& mistake : environment.mistakes()) (void)failed(mistake);
+    for (const Status& error : environment.errors()) (void)failed(error);
     if (options.version) write_output(info::describe_version());
     auto config = Config::read(environment);
     if (!config.ok()) return failed(config.status());
     const int status = print_reports(options, config.value());
-    return environment.mistakes().empty() ? status : 1;
+    return environment.errors().empty() ? status : 1;
 }
 
 int run(const std::vector<std::string>& arguments) {

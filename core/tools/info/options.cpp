@@ -89,13 +89,13 @@ ReadableEnvironment::ReadableEnvironment(const Environment& all) {
         if (alone.ok())
             readable_.emplace(name, value);
         else
-            mistakes_.push_back(alone.status());
+            errors_.push_back(alone.status());
     }
     for (const auto& variable : standard_variables())
         for (const std::string name : variable.names)
             if (const auto value = all.get(name)) {
                 const Status alone = Config::read(OneVariable(name, *value)).status();
-                alone.ok() ? (void)standard_.emplace(name, *value) : mistakes_.push_back(alone);
+                alone.ok() ? (void)standard_.emplace(name, *value) : errors_.push_back(alone);
             }
 }
 

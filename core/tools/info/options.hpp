@@ -20,35 +20,37 @@ struct Options {
     bool version = false;
     int pes = 8;
     int nodes = 1;
-    std::string save;  // file to write the machine to; empty: none
-    std::string draw;  // file to write the drawing to; empty: none
+    std::string save;  // output file for the description of the machine (for NPUSHMEM_TOPO_FILE); empty: none
+    std::string draw;  // output file for the drawing (SVG); empty: none
 };
 
-// The program ends before any report: help, or a usage error with status 2.
+// The program prints `text` and exits with `status` instead of printing reports. Status 0: `text` is the help. Status
+// 2: `text` is a usage error.
 struct EarlyExit {
     int status = 0;
     std::string text;
 };
 
-// `arguments` do not include the program's name.
+// Parses the command line. `arguments` excludes the program's name.
 std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments);
 
-// The environment without malformed variables, so that one malformed variable does not hide everything else.
+// The well-formed NPUSHMEM_* and OpenSHMEM variables of an environment. Config::read fails on a malformed variable;
+// with this class npushmem-info can report everything else. All other variables read as unset.
 class ReadableEnvironment final : public Environment {
 public:
-    // Leaves out the malformed variables of `all`.
+    // Copies the well-formed variables of `all`, and stores an error for each malformed one.
     explicit ReadableEnvironment(const Environment& all);
 
     [[nodiscard]] std::optional<std::string> get(const std::string& name) const override;
     [[nodiscard]] std::map<std::string, std::string> npushmem_variables() const override { return readable_; }
 
-    // One error for each variable that was left out, in order of their names.
-    [[nodiscard]] const std::vector<Status>& mistakes() const { return mistakes_; }
+    // One error for each malformed variable: first NPUSHMEM_* in order of their names, then those of OpenSHMEM.
+    [[nodiscard]] const std::vector<Status>& errors() const { return errors_; }
 
 private:
     std::map<std::string, std::string> readable_;  // NPUSHMEM_*
-    std::map<std::string, std::string> standard_;  // of OpenSHMEM
-    std::vector<Status> mistakes_;
+    std::map<std::string, std::string> standard_;  // the variables of the OpenSHMEM standard: SHMEM_*, SMA_*
+    std::vector<Status> errors_;
 };
 
 }  // namespace npushmem::info

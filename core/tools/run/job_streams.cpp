@@ -27,8 +27,9 @@ OutputSink::OutputSink(int descriptor) : shared_(descriptor) {
 
 namespace {
 
-// Whole lines, as many as a pipe takes without another writer's bytes between them.
-std::size_t piece_of(std::string_view text) {
+// Returns how many bytes of `text` the next write takes: the whole lines that fit into PIPE_BUF bytes, because a pipe
+// accepts so many bytes atomically. Returns all of `text` if it fits, or if its first line does not.
+std::size_t next_write_size(std::string_view text) {
     const auto last = text.size() > PIPE_BUF ? text.rfind('\n', PIPE_BUF - 1) : std::string_view::npos;
     return last == std::string_view::npos ? text.size() : last + 1;
 }
@@ -39,7 +40,7 @@ void OutputSink::flush() {
     std::size_t done = 0;
     while (done < waiting_.size() && !broken()) {
         const char* from = waiting_.data() + done;
-        const std::size_t bytes = piece_of(std::string_view(waiting_).substr(done));
+        const std::size_t bytes = next_write_size(std::string_view(waiting_).substr(done));
         const ssize_t written =
             socket_ ? ::send(shared_, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd(), from, bytes);
         if (written >= 0)
@@ -88,7 +89,8 @@ Status TaggedOutput::add(int pe, FileDescriptor output, FileDescriptor errors) {
 
 Status TaggedOutput::add_stream(int pe, FileDescriptor pipe, OutputSink& sink) {
     const int fd = pipe.get();
-    // Only this end of the pipe is non-blocking: the PE's end blocks as it would without a launcher.
+    // Makes only the launcher's end of the pipe non-blocking. The PE's writes still block, as they would without a
+    // launcher.
     (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
     streams_.emplace(fd, Stream{std::move(pipe), LinePrefixer(fmt::format("[pe {}] ", pe)), &sink});
     return poller_.add(fd, EPOLLIN, [this, fd](std::uint32_t) { readable(fd); });
@@ -96,7 +98,7 @@ Status TaggedOutput::add_stream(int pe, FileDescriptor pipe, OutputSink& sink) {
 
 void TaggedOutput::readable(int fd) {
     Stream& stream = streams_.at(fd);
-    if (stream.sink->broken()) return end(fd);  // the PE then gets SIGPIPE as it would without the launcher
+    if (stream.sink->broken()) return end(fd);  // the PE's next write raises SIGPIPE, as it would without a launcher
     if (stream.sink->full()) {
         poller_.remove(fd);
         paused_.push_back(fd);
@@ -138,10 +140,11 @@ void TaggedOutput::finish() {
 
 InputRelay::InputRelay(DispatchingPoller& poller, int terminal, FileDescriptor to)
     : poller_(poller), terminal_(terminal), to_(std::move(to)) {
-    (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);  // this end only
+    (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);  // only the launcher's end; PE 0's reads still block
 }
 
-// A terminal that is not the controlling terminal has no foreground to wait for.
+// tcgetpgrp fails on a terminal that is not the controlling terminal. Such a terminal never stops a reader, so the
+// launcher counts as in the foreground.
 bool InputRelay::in_foreground() const {
     const int group = ::tcgetpgrp(terminal_);
     return group < 0 || group == ::getpgrp();

@@ -1,4 +1,4 @@
-// Virtual time: an estimate of the time of a kernel, and of the activity of its pipes, on a modelled device.
+// Virtual time: estimates how long a kernel would run on a modelled device, and how busy its pipes would be.
 //
 //   VirtualTime time(DeviceModel::read("device.txt").value());
 //   LaunchConfig config(20);
@@ -6,7 +6,7 @@
 //   launch(stream, config, kernel, ...);     // or CheckedJob::run(config, kernel), for all PEs at once
 //   ...
 //   std::cout << time.report().text();
-//   time.write_timeline(file);               // opens in a browser's trace viewer
+//   time.write_timeline(file);               // view the file in Perfetto or chrome://tracing
 #pragma once
 
 #include <array>
@@ -24,27 +24,29 @@ struct VirtualReport {
     struct Pe {
         int pe = 0;
         int cores = 0;                 // cores of the largest launch
-        double seconds = 0;            // total of all launches, one after the other
-        std::array<double, 4> busy{};  // share of the cores' time in which S, V, MTE2, MTE3 were busy, 0 to 1
+        double seconds = 0;            // total virtual time of all launches
+        std::array<double, 4> busy{};  // for S, V, MTE2, MTE3: the busy share of all cores' time, 0 to 1
     };
-    // One direction of a link; -1: the switch. The switch's ports count as links.
+    // One direction of a link, from PE `from` to PE `to`. A PE's switch port is a link, too; its other end is -1.
     struct Link {
         int from = 0;
         int to = 0;
         double bytes = 0;
-        double busy = 0;  // share of seconds() that the bytes need at the link's rate, 0 to 1
+        double busy = 0;  // time that the bytes take at the link's rate, as a share of seconds(), 0 to 1
     };
     std::vector<Pe> pes;
-    std::vector<Link> links;  // the links that were used
+    std::vector<Link> links;  // only links that carried data
 
-    // Seconds of the slowest PE.
+    // Returns the largest Pe::seconds.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT double seconds() const;
+    // Returns a table with one line per PE. It does not include the links.
     [[nodiscard]] NPUSHMEM_NPU_EXPORT std::string text() const;
 };
 
-// One object serves all PEs of a process. Launches run as in fast mode, with its real duration; the same kernel over
-// the same data takes the same virtual time. Run one launch at a time on each PE. Delays caused by PEs of other
-// processes are unknown here: their signals count as arrived when they are seen.
+// One object serves all PEs of a process. Operations run immediately, as in fast mode, and advance the virtual clocks
+// of their pipes. The same kernel with the same data takes the same virtual time. Run one launch at a time on each PE.
+// The virtual clocks of PEs in other processes are unknown here, so waiting for their signals adds no virtual time
+// except that of the last poll.
 class NPUSHMEM_NPU_EXPORT VirtualTime {
 public:
     explicit VirtualTime(const DeviceModel& model = {});
@@ -52,15 +54,15 @@ public:
     VirtualTime& operator=(const VirtualTime&) = delete;
     ~VirtualTime();
 
-    // Returns the factory for LaunchConfig::hooks. Its hooks refer to this object.
+    // Returns the factory for LaunchConfig::hooks. This object must outlive all launches that use the factory.
     [[nodiscard]] HooksFactory hooks();
 
-    // Call only while no launch with these hooks runs.
+    // Call report(), write_timeline() and reset() only while no launch with these hooks runs.
     [[nodiscard]] VirtualReport report() const;
-    // Writes the Chrome trace format: a process per PE, a thread per pipe of each core. Limited to the first million
-    // commands.
+    // Writes the trace events in the Chrome trace format. Each PE is a process, and each pipe of a core is a thread.
+    // Only the first million events since the creation or reset() are recorded.
     void write_timeline(std::ostream& out) const;
-    // Resets all times to 0.
+    // Resets the virtual clocks to 0, and discards the recorded bytes and trace events.
     void reset();
 
 private:

@@ -1,5 +1,5 @@
-// Controls of the combine's tests. Each makes one error on one rank, behind the checks of the interface, and the tests
-// must detect it.
+// Negative controls: they show that the tests of dispatch and combine can fail. Each test here injects one error on one
+// rank, where the argument checks do not see it. The audit or the comparison of the output must detect it.
 #include <gmock/gmock.h>
 
 #include <utility>
@@ -15,8 +15,9 @@ using ::testing::HasSubstr;
 
 const CaseShape shape{2, 4, 2, 6, 61, 0.0};
 
-// Runs one call in which rank 0 sends by tables that `corrupt` has changed, after x was filled for the right ones.
-// `inspect` is called on every rank with the combine's status and the first difference of its output.
+// Runs one combine on all ranks. Fills x by the correct plan. Then rank 0 replaces its plan with one that `corrupt` has
+// changed, and all ranks combine. Calls inspect(pe, succeeded, difference) on every rank; `difference` is "" when the
+// rank's output is correct.
 template <class Corrupt, class Inspect>
 void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& inspect) {
     const Routing routing = random_routing(shape);
@@ -29,69 +30,70 @@ void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& 
         CombinePlan plan = pe.engine().plan();
         if (pe.pe() == 0) corrupt(plan);
         pe.engine().adopt(std::move(plan), routing.rank(static_cast<std::size_t>(pe.pe())));
-        const bool well = pe.combine();
-        inspect(pe, well, pe.first_difference(1));
+        const bool succeeded = pe.combine();
+        inspect(pe, succeeded, pe.first_difference(1));
         pe.barrier();
     });
 }
 
-// The first expert of rank 0 that has several rows for rank 1, and its first one.
+// Returns the first local expert of rank 0 that has at least two rows for rank 1.
 std::int32_t expert_for_1(const CombinePlan& plan) {
     std::int32_t expert = 0;
     while (expert + 1 < plan.local_experts && plan.fragment(expert, 1).count.value() < 2) ++expert;
     EXPECT_GE(plan.fragment(expert, 1).count.value(), 2U);
     return expert;
 }
-std::uint64_t first_for_1(const CombinePlan& plan) { return plan.fragment(expert_for_1(plan), 1).first.value(); }
+// Returns the first of these rows.
+std::uint64_t first_row_for_1(const CombinePlan& plan) { return plan.fragment(expert_for_1(plan), 1).first.value(); }
 
-TEST(CombineControls, ARowThatIsDroppedIsMissedByTheAudit) {
+TEST(CombineControls, TheAuditReportsADroppedRow) {
     const auto drop = [](CombinePlan& plan) { --plan.length_table[plan.entry(expert_for_1(plan), 1)]; };
-    combine_corrupted(CombineMode::direct, drop, [](CombinePe& pe, bool well, const std::string& difference) {
-        EXPECT_EQ(well, pe.pe() == 0) << pe.error();
+    combine_corrupted(CombineMode::direct, drop, [](CombinePe& pe, bool succeeded, const std::string& difference) {
+        EXPECT_EQ(succeeded, pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
         EXPECT_THAT(pe.error(), AllOf(HasSubstr("0 rows have been put into slot"), HasSubstr("the routing says 1")));
         EXPECT_NE(difference, "");
     });
 }
 
-TEST(CombineControls, ARowThatComesTwiceInsteadOfAnotherIsNoticedByTheAudit) {
+TEST(CombineControls, TheAuditReportsARowSentTwiceInsteadOfAnother) {
     const auto repeat = [](CombinePlan& plan) {
-        const std::uint64_t row = first_for_1(plan);
+        const std::uint64_t row = first_row_for_1(plan);
         plan.slots[row + 1] = plan.slots[row];
     };
-    combine_corrupted(CombineMode::direct, repeat, [](CombinePe& pe, bool well, const std::string&) {
-        EXPECT_EQ(well, pe.pe() == 0) << pe.error();
+    combine_corrupted(CombineMode::direct, repeat, [](CombinePe& pe, bool succeeded, const std::string&) {
+        EXPECT_EQ(succeeded, pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
         EXPECT_THAT(pe.error(), HasSubstr("rows have been put into slot"));
     });
 }
 
-TEST(CombineControls, RowsThatAreSwappedShowInThePayload) {
+TEST(CombineControls, SwappedRowsMakeTheOutputDiffer) {
     const auto swap = [](CombinePlan& plan) {
-        const std::uint64_t row = first_for_1(plan);
+        const std::uint64_t row = first_row_for_1(plan);
         std::swap(plan.slots[row], plan.slots[row + 1]);
     };
-    combine_corrupted(CombineMode::direct, swap, [](CombinePe& pe, bool well, const std::string& difference) {
-        EXPECT_TRUE(well) << pe.error();  // each slot has been written once
+    combine_corrupted(CombineMode::direct, swap, [](CombinePe& pe, bool succeeded, const std::string& difference) {
+        EXPECT_TRUE(succeeded) << pe.error();  // the audit passes, because each slot has been written once
         EXPECT_EQ(difference.empty(), pe.pe() == 0);
     });
 }
 
-// In the other modes the order of the rows determines their slots.
-TEST(CombineControls, RowsOfAnotherFragmentShowInThePayloadOfEveryMode) {
+// In modes chunked and stream the order of the rows determines their slots. This control therefore shifts a fragment.
+TEST(CombineControls, RowsOfAnotherFragmentMakeTheOutputDifferInModesChunkedAndStream) {
     const auto shift = [](CombinePlan& plan) {
         std::int32_t& offset = plan.offset_table[plan.entry(expert_for_1(plan), 1)];
         offset += offset > 0 ? -1 : 1;
     };
     for (const CombineMode mode : {CombineMode::chunked, CombineMode::stream}) {
-        combine_corrupted(mode, shift, [](CombinePe& pe, bool well, const std::string& difference) {
-            EXPECT_TRUE(well) << pe.error();
+        combine_corrupted(mode, shift, [](CombinePe& pe, bool succeeded, const std::string& difference) {
+            EXPECT_TRUE(succeeded) << pe.error();
             EXPECT_EQ(difference.empty(), pe.pe() == 0);
         });
     }
 }
 
-TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
+TEST(CombineControls, RowsOfThePreviousCallMakeTheOutputDiffer) {
     const Routing routing = random_routing(shape);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = config_for(shape, 40);
@@ -102,14 +104,14 @@ TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
             pe.fill(1);
             ASSERT_TRUE(pe.combine()) << pe.error();
             EXPECT_EQ(pe.first_difference(1), "");
-            pe.fill(pe.pe() == 0 ? 1 : 2);  // rank 0 sends what it sent before
+            pe.fill(pe.pe() == 0 ? 1 : 2);  // rank 0 sends the payload of the first call again
             ASSERT_TRUE(pe.combine()) << pe.error();
             EXPECT_NE(pe.first_difference(2), "");
         });
     }
 }
 
-TEST(CombineControls, AByteBehindTheRowsOfADispatchIsNoticed) {
+TEST(CombineControls, TheDispatchReportsAnOverwrittenByteAfterItsRows) {
     const Routing routing = random_routing(shape);
     LayerFixture bench(shape.ranks, layer_config(shape, 40));
     bench.run([&](LayerPe& pe) {
@@ -117,7 +119,7 @@ TEST(CombineControls, AByteBehindTheRowsOfADispatchIsNoticed) {
         if (pe.pe() == 1) pe.corrupt_canary();
         EXPECT_EQ(pe.dispatch(routing, 1), pe.pe() == 0) << pe.error();
         if (pe.pe() != 1) return;
-        EXPECT_THAT(pe.error(), HasSubstr("byte 3 behind the last row of x was overwritten"));
+        EXPECT_THAT(pe.error(), HasSubstr("byte 3 after the last row of x was overwritten"));
     });
 }
 

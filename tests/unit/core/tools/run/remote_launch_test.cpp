@@ -11,21 +11,21 @@ namespace {
 using ::testing::HasSubstr;
 
 LaunchRequest sample() {
-    LaunchRequest order;
-    order.folder = "/some where";
-    order.record_mark = "\x1emark";
-    order.pes = {{2, 3}, 4};
-    order.npes = 12;
-    order.bind = Bind::numa;
-    order.tag_output = true;
-    order.environment = {"A=1", "B=two\nlines; $(quoted) 'text'", "EMPTY="};
-    order.command = {"./app", "", "--x=y z"};
-    return order;
+    LaunchRequest request;
+    request.folder = "/some where";
+    request.record_mark = "\x1emark";
+    request.pes = {{2, 3}, 4};
+    request.npes = 12;
+    request.bind = Bind::numa;
+    request.tag_output = true;
+    request.environment = {"A=1", "B=two\nlines; $(quoted) 'text'", "EMPTY="};
+    request.command = {"./app", "", "--x=y z"};
+    return request;
 }
 
 std::string body_of(const std::string& wire) { return wire.substr(wire.find('\n') + 1); }
 
-TEST(LaunchRequest, ArrivesAsItWasGiven) {
+TEST(LaunchRequest, DecodeReturnsTheEncodedRequest) {
     const std::string wire = sample().encode();
     EXPECT_EQ(LaunchRequest::body_bytes(wire.substr(0, wire.find('\n'))).value(), body_of(wire).size());
     const auto back = LaunchRequest::decode(body_of(wire));
@@ -42,7 +42,7 @@ TEST(LaunchRequest, ArrivesAsItWasGiven) {
     EXPECT_EQ(back.value().command, sample().command);
 }
 
-TEST(LaunchRequest, WhatIsNoneIsRefused) {
+TEST(LaunchRequest, RejectsMalformedAndTruncatedText) {
     EXPECT_THAT(LaunchRequest::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 3 -3").ok());
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 30").ok());
@@ -51,7 +51,8 @@ TEST(LaunchRequest, WhatIsNoneIsRefused) {
     std::size_t decoded = 0;
     for (std::size_t bytes = 0; bytes < body.size(); ++bytes)
         decoded += LaunchRequest::decode(body.substr(0, bytes)).ok();
-    EXPECT_LT(decoded, std::string("./app--x=y z").size() + 4) << "only the command may be cut without being noticed";
+    EXPECT_LT(decoded, std::string("./app--x=y z").size() + 4) << "decode accepted a body truncated before the command";
+    // A body with a damaged byte may decode or fail, but must not crash.
     std::mt19937 random(3);
     for (int round = 0; round < 2000; ++round) {
         std::string damaged = body;
