@@ -63,7 +63,8 @@ private:
 
 class SymmetricHeap {
 public:
-    // Space for the runtime in each slice, in addition to the user's.
+    // Room in each slice in addition to the user's size, for example for alignment. The runtime's own memory is the
+    // control block and the tail.
     static constexpr std::uint64_t runtime_bytes = 1ULL << 20;
     // Returns the size of a slice for a user's heap of this size.
     static std::uint64_t slice_bytes(std::uint64_t heap_bytes);

@@ -3,6 +3,11 @@
 namespace npushmem {
 
 RuntimeParts::~RuntimeParts() {
+    // The wait services outlive the parts that they ask.
+    if (waiting) {
+        waiting->progress = nullptr;
+        waiting->liveness.watch(-1, nullptr, nullptr, nullptr);
+    }
     if (!slices) return;
     if (Status restored = slices->restore_variables(); !restored.ok())
         log->line(LogLevel::warn, "memory", restored.message());

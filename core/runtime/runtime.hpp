@@ -21,7 +21,8 @@
 namespace npushmem {
 
 // The parts of a runtime, in the order in which start-up creates them. They are destroyed in reverse, also after a
-// start that failed; parts that it did not reach are null. Parts refer to earlier ones, so each keeps its address.
+// start that failed; parts that it did not reach are null. Parts refer to earlier ones, and `waiting` asks later ones
+// until their end, so each keeps its address.
 struct RuntimeParts {
     RuntimeParts() = default;
     RuntimeParts(RuntimeParts&&) = default;

@@ -107,7 +107,8 @@ barrier::MemberStates MemberMemory::addresses(std::uint64_t offset) const {
     return barrier::TabledStates{slices_, offset};
 }
 
-FastMap MemberMemory::renumbered(FastMap map) const {
+FastMap MemberMemory::renumbered(const FastMap& world) const {
+    FastMap map = world;
     map.first_pe = 0;
     map.peers = first_slice_;
     map.stride = static_cast<std::uint64_t>(distance_);

@@ -104,7 +104,7 @@ public:
     // Returns the same for all members, if all are mapped. Valid while this object lives.
     [[nodiscard]] barrier::MemberStates addresses(std::uint64_t offset) const;
     // Returns `map` with the members' numbering; without mapped PEs unless is_strided().
-    [[nodiscard]] FastMap renumbered(FastMap map) const;
+    [[nodiscard]] FastMap renumbered(const FastMap& world) const;
 
 private:
     Members members_;

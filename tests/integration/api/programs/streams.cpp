@@ -141,7 +141,7 @@ void test_bad_kernels(Checker& check, npu::Stream& stream) {
     const auto nothing = [](npu::Core&) {};
     const int most = npu::device().config().blocks;
     expect("no blocks", Code::range, "block_dim 0 must be 1 to", 0, nothing);
-    expect("too many blocks", Code::range, "the blocks of the device", most + 1, nothing);
+    expect("too many blocks", Code::range, "the device's number of blocks", most + 1, nothing);
     expect("more UB than there is", Code::memory, "UB", 1,
            [](npu::Core& core) { static_cast<void>(core.ub_alloc<std::byte>(std::size_t{1} << 20)); });
     expect("a kernel that throws", Code::aborted, "the kernel threw: on purpose", 1,

@@ -10,10 +10,12 @@ namespace {
 
 using ::testing::_;
 using ::testing::AllOf;
+using ::testing::DoAll;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::InSequence;
 using ::testing::Return;
+using ::testing::SetArgPointee;
 using Completion = RemoteAccess::Completion;
 
 TEST_F(RemoteAccessTest, MeetsAPeerOnceAtItsFirstUse) {
@@ -198,6 +200,19 @@ TEST_F(RemoteAccessTest, PutSignalWithoutTheCapabilityIsPutFenceSignal) {
         expect_parting();
     }
     EXPECT_TRUE(access->put_signal(1, 0, &value, sizeof value, 128, 4, NPUSHMEM_SIGNAL_ADD, Completion::local).ok());
+    end();
+}
+
+TEST_F(RemoteAccessTest, SendsNoSignalAfterAPutThatFailed) {
+    reach_with(NPUSHMEM_CAP_PUT | NPUSHMEM_CAP_GET | NPUSHMEM_CAP_ATOMIC);
+    expect_meeting();
+    expect_parting();
+    EXPECT_CALL(transport, put(9, _, _)).WillOnce(DoAll(SetArgPointee<2>(5), Return(Code::ok)));
+    EXPECT_CALL(transport, test(9, 5)).WillOnce(Return(Code::system));
+    EXPECT_CALL(transport, fence(_)).Times(0);
+    EXPECT_CALL(transport, atomic(_, _, _)).Times(0);
+    const Status sent = access->put_signal(1, 0, &value, sizeof value, 128, 4, NPUSHMEM_SIGNAL_ADD, Completion::local);
+    EXPECT_EQ(sent.code(), Code::system);
     end();
 }
 

@@ -159,7 +159,7 @@ TEST_F(TeamFormationOutcomesTest, IsReadConsistentlyDuringWrites) {
     const auto number_of = [](std::uint32_t round) {
         return 1 + round * static_cast<std::uint32_t>(TeamFormationOutcomes::entries);
     };
-    std::atomic<std::uint32_t> next{0};  // relaxed: which one may be found for
+    std::atomic<std::uint32_t> next{0};  // relaxed: which one to look for
     std::thread writer([&] {
         for (std::uint32_t round = 0; round < rounds; ++round) {
             here.close(number_of(round), {round, round, round, round, round});

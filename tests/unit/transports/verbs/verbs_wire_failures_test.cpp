@@ -154,7 +154,7 @@ TEST(VerbsWire, ExhaustedQueuePairsAreReported) {
     WireContext context;
     const std::uint64_t value = 1;
     EXPECT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::system);
-    EXPECT_THAT(world.at(0).last_error(), AllOf(HasSubstr("ibv_create_qp with 1024 requests (NPUSHMEM_QP_DEPTH)"),
+    EXPECT_THAT(world.at(0).last_error(), AllOf(HasSubstr("ibv_create_qp with 1024 send requests (NPUSHMEM_QP_DEPTH)"),
                                                 HasSubstr("1000 queue pairs")));
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "nobody is asked any more";
 }
@@ -169,7 +169,7 @@ TEST(VerbsWire, QueuePairsExhaustedAtThePeerAreReportedAtBothEnds) {
     EXPECT_THAT(world.at(0).last_error(), HasSubstr("the peer could not create its queue pair"));
     ASSERT_THAT(world.listeners[0].losses, SizeIs(1));
     ASSERT_FALSE(world.listeners[1].losses.empty());
-    EXPECT_THAT(world.listeners[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 requests"));
+    EXPECT_THAT(world.listeners[1].losses[0].why, HasSubstr("ibv_create_qp with 1024 send requests"));
     world.drive();
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals)) << "nobody is asked any more";
 }
