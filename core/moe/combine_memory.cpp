@@ -75,10 +75,10 @@ Status CombineMemory::check_canary(std::uint64_t epoch) const {
     const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != canary_byte; });
     if (wrong == end) return {};
     return {Code::protocol,
-            fmt::format("moe: byte {} behind the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
+            fmt::format("moe: byte {} after the last slot of buffer {} was overwritten", wrong - canary, epoch & 1U)};
 }
 
-// Checks that the canaries behind the rings are zero, and that the heads at the senders equal the bytes taken.
+// Checks that the canaries after the rings are zero, and that the heads at the senders equal the bytes taken.
 Status CombineMemory::check_rings_at_rest(std::uint64_t epoch) const {
     const RingMemory memory = rings();
     for (int source = 0; source < memory.layout.ranks(); ++source) {
@@ -87,7 +87,7 @@ Status CombineMemory::check_rings_at_rest(std::uint64_t epoch) const {
         const std::byte* wrong = std::find_if(canary, end, [](std::byte b) { return b != std::byte{0}; });
         if (wrong != end) {
             return {Code::protocol,
-                    fmt::format("moe: byte {} behind the ring of rank {} was overwritten", wrong - canary, source)};
+                    fmt::format("moe: byte {} after the ring of rank {} was overwritten", wrong - canary, source)};
         }
         RingReceiverState state;
         std::memcpy(static_cast<void*>(&state), memory.word(memory.layout.receiver_state(source)), sizeof state);

@@ -10,7 +10,7 @@
 
 namespace npushmem::npu::detail {
 
-// Anonymous memory that mmap maps: zeroed, page-aligned, and committed on first access.
+// Anonymous memory from mmap: zeroed, page-aligned, and committed on first access.
 class AnonymousMapping {
 public:
     // Maps `bytes` bytes. A failure returns Code::memory; its message has the size, `purpose` and the system's error.
@@ -80,8 +80,8 @@ template <class Entry>
 void CoreSet::start(int index, Entry&& entry) {
     const Stack place = stack(index);
     boost::context::stack_context whole;
-    // Stacks are a whole number of pages apart. Without an offset, the tops of all stacks would map to the same few
-    // sets of the L1 cache, and switches among many cores would cause cache misses.
+    // Stacks grow down, and their tops are a whole number of pages apart. Without an offset, the tops of all stacks
+    // would map to the same few sets of the L1 cache, and switches among many cores would cause conflict misses.
     const std::size_t offset = static_cast<std::size_t>(index) % stack_colours * stack_colour_bytes;
     whole.size = place.bytes - offset;
     whole.sp = place.bottom + whole.size;

@@ -28,9 +28,9 @@ Status WorkerTable::open(ucp_context_h context) {
     if (s.ok()) s = set_message_handler();
     if (!s.ok()) return s;
     auto poller = Poller::open();
-    if (!poller.ok()) return system_failure("cannot create a descriptor to wait on");
+    if (!poller.ok()) return poller.status().within("cannot create a descriptor to wait on for UCX");
     poller_ = std::move(poller).value();
-    s = poller_.watch(events_.descriptor(), no_key);
+    s = poller_.watch(events_.descriptor(), no_key).within("UCX");
     return s.ok() ? watch(workers_[0]) : s;
 }
 
@@ -50,7 +50,7 @@ Status WorkerTable::set_message_handler() {
 Status WorkerTable::watch(const Worker& worker) {
     int descriptor = -1;
     const ucs_status_t done = ucp_worker_get_efd(worker.get(), &descriptor);
-    return done == UCS_OK ? poller_.watch(descriptor, no_key) : ucx::failure("ucp_worker_get_efd", done);
+    return done == UCS_OK ? poller_.watch(descriptor, no_key).within("UCX") : ucx::failure("ucp_worker_get_efd", done);
 }
 
 Status WorkerTable::open_lane(Worker& worker) {

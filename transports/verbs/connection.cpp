@@ -13,7 +13,8 @@ namespace npushmem::verbs {
 namespace {
 
 constexpr std::uint8_t rnr_retry_unlimited = 7;
-// The code for 10 us. The peer waits at least this long before it repeats a send for which this PE had no free receive.
+// The IBTA code for a minimum RNR NAK timer of 10 us. When a send finds no posted receive at this PE, the peer waits at
+// least this long before it retries the send.
 constexpr std::uint8_t rnr_timer_10_us = 1;
 
 Status failure_of(const char* what, int error) {
@@ -27,7 +28,8 @@ Status QueuePair::open(ibv_srq* receives, std::uint32_t depth) {
     return s.ok() ? to_init() : s;
 }
 
-// Tries several inline sizes, the largest first. Devices do not report their maximum, and some reject a larger size.
+// Tries several inline sizes, the largest first: devices do not report their maximum, and ibv_create_qp may fail with
+// EINVAL above it.
 Status QueuePair::make(ibv_srq* receives, std::uint32_t depth) {
     int error = 0;
     for (const std::uint32_t inline_wanted : {220U, 64U, 0U}) {
@@ -116,6 +118,7 @@ void SendQueue::roll_back(std::uint32_t count) {
 Connection::Connection(OpenedPort& port, const ConnectionRole& role)
     : role_(role),
       requests_(std::min(port.settings().queue_depth, static_cast<std::uint32_t>(port.device().max_qp_wr))),
+      // The initial PSN (24 bits) is arbitrary. The peer's PE number makes it differ between peers.
       pair_(port, 0x5eed00U + static_cast<std::uint32_t>(role.lane_id.pe) % 0x1000U) {}
 
 Result<std::unique_ptr<Connection>> Connection::make(OpenedPort& port, ibv_srq* receives, const ConnectionRole& role) {

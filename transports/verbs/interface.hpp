@@ -33,7 +33,7 @@ struct PortResources {
 };
 
 // An open port with its connections, its memory and its operations in flight. VerbsWire carries out each call by one or
-// two of these objects. They are direct members, so that an operation loads no pointers to find them. One thread at a
+// two of these objects. They are direct members, so that VerbsWire loads no pointers to find them. One thread at a
 // time calls them, as it calls the wire.
 struct Interface {
     // `last_error` outlives this object.

@@ -76,7 +76,9 @@ public:
     bool progress(network::WireListener& listener) override { return interface_ && interface_->progress(listener); }
     [[nodiscard]] int descriptor() const override { return interface_ ? interface_->descriptor.get() : -1; }
     bool prepare_to_wait(network::WakeEvents what) override { return !interface_ || interface_->prepare_to_wait(what); }
-    network::Readiness readiness(network::LaneId lane_id) override { return interface_->manager.readiness(lane_id); }
+    network::Readiness readiness(network::LaneId lane_id) override {
+        return interface_ ? interface_->manager.readiness(lane_id) : network::Readiness::unreachable;
+    }
 
 private:
     VerbsWire(Library library, const VerbsSettings& settings, const LocalPe& local_pe, PortSelection ports, Clock now);

@@ -25,7 +25,7 @@ struct SoakShape {
     CombineOptions options;
     std::int64_t capacity = 0;  // maximum number of rows of a PE, over all routings of this shape
     double absent = 0;          // probability, 0 to 1, that a choice has no expert (-1)
-    int crowded = 0;            // percentage of the other choices that is forced to expert 0; the rest is random
+    int crowded = 0;            // percentage of the choices with an expert that is forced to expert 0; 0: none
 };
 
 SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes);
@@ -65,7 +65,7 @@ SoakShape soak_shape(std::uint64_t seed, std::uint64_t layer, int pes) {
     w.experts = static_cast<std::int32_t>(up_to(random, 1, 4 * pes));
     w.top_k = static_cast<std::int32_t>(up_to(random, 1, 6));
     w.hidden = random_hidden(random);
-    // 300 tokens are more than one chunk of mode chunked (256 tokens).
+    // Some layers with short rows get 300 tokens, which exceeds one chunk of mode chunked (256 tokens).
     w.tokens = static_cast<std::int32_t>(w.hidden < 100 && random() % 16 == 0 ? 300 : up_to(random, 1, 12));
     w.type = one_of(random, types);
     shape.options.mode = one_of(random, modes);
@@ -99,11 +99,12 @@ public:
     CLI::App* declare(CLI::App& program) override {
         CLI::App* app = program.add_subcommand(
             "soak", "Run dispatch and combine of MoE layers with random shapes, and compare every byte of the results");
-        app->add_option("--launches", launches_, "Total number of dispatch and combine calls, rounded up to even")
+        app->add_option("--launches", launches_,
+                        "Total number of launches (dispatch and combine calls), rounded up to even")
             ->check(CLI::Range(2, 100'000'000))
             ->capture_default_str();
         app->add_option("--launches-per-layer", launches_per_layer_,
-                        "Number of dispatch and combine calls per layer, rounded up to even")
+                        "Number of launches (dispatch and combine calls) per layer, rounded up to even")
             ->check(CLI::Range(2, 1'000'000))
             ->capture_default_str();
         app->add_option("--seed", seed_, "Seed of the shapes and the routings")->capture_default_str();
@@ -162,8 +163,8 @@ private:
         return found.value() ? within(shape, {Code::state, difference_text(*found.value())}) : Status{};
     }
 
-    // Calls dispatch and combine once. A wrong result is not an error here: it is stored in `difference` unless an
-    // earlier one is, and the PE continues, because all PEs must make the same calls.
+    // Calls dispatch once and combine once. Returns ok even for a wrong result, because all PEs make the same calls.
+    // Stores the first wrong result in `difference`.
     static Status run_round_trip(RoundTripLayer& layer, std::uint64_t salt, std::optional<Difference>& difference) {
         layer.fill(salt);
         if (Status s = layer.dispatch(); !s.ok()) return s;
@@ -173,6 +174,7 @@ private:
         return {};
     }
 
+    // Returns the seed of this PE's routings of the current layer.
     [[nodiscard]] std::uint64_t mixed_seed(int pe) const {
         return moe::row_seed({seed_, pe, static_cast<std::uint32_t>(layers_), 0});
     }
@@ -181,7 +183,7 @@ private:
         const Workload& w = shape.layer.workload;
         return status.within(fmt::format(
             "seed {}, layer {} ({} experts, top-{}, rows of {} {}, up to {} tokens, mode {}, ring at the {}, "
-            "copy {}), after {} launches",
+            "copy {}), detected after {} launches",
             seed_, layers_, w.experts, w.top_k, w.hidden, name_of(w.type), w.tokens, shape.options.mode,
             shape.options.ring, shape.options.copy, done_));
     }

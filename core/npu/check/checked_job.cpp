@@ -130,8 +130,8 @@ private:
         for (std::size_t pe = 0; pe < launch.blocks.size(); ++pe) {
             const int blocks = launch.blocks[pe];
             if (blocks < 1 || blocks > job.device.blocks) {
-                return {Code::range, fmt::format("launch at {}: block_dim {} on PE {} must be 1 to {}, the blocks "
-                                                 "of the device",
+                return {Code::range, fmt::format("launch at {}: block_dim {} on PE {} must be 1 to {} (the device's "
+                                                 "number of blocks)",
                                                  text_of(launch.config.where), blocks, pe, job.device.blocks)};
             }
             if (Status status = job.cores[pe]->prepare(blocks * job.device.vector_cores); !status.ok()) return status;

@@ -139,7 +139,8 @@ private:
     std::unordered_map<Address, std::uint32_t> earlier_;  // words that were read as before the release of that number
 };
 
-// The atomics of one core, which pass the cache. Between begin() and end() it holds the lock of the records.
+// The atomics of one core, which pass the cache. Between begin() and end() it holds the lock of the records, if there
+// are any, for words that are mapped here.
 class ScalarAtomics {
 public:
     ScalarAtomics(const CheckedCore& core, Domain& domain, PipeClocks& clocks)

@@ -16,8 +16,8 @@ class SegmentMap {
 public:
     using Address = std::uintptr_t;
 
-    // Calls change(begin, end, T&) for every segment of [begin, end), in ascending order. First splits segments that
-    // extend beyond the range. Addresses without a segment get one with the value T{}.
+    // Splits the segments that extend beyond [begin, end), and fills each gap in the range with a new segment of value
+    // T{}. Calls change(begin, end, T&) for every segment of the range, in ascending order.
     template <class Change>
     void update(Address begin, Address end, Change&& change) {
         if (T* whole = exactly(begin, end); whole != nullptr) return change(begin, end, *whole);
@@ -45,7 +45,7 @@ public:
         }
     }
 
-    // Replaces the contents of [begin, end) with one segment that has this value.
+    // Replaces everything in [begin, end) with one segment of value `value`. Splits segments that extend beyond it.
     void assign(Address begin, Address end, T value) {
         if (T* whole = exactly(begin, end); whole != nullptr) {
             *whole = std::move(value);

@@ -34,8 +34,8 @@ struct EarlyExit {
 // Parses the command line. `arguments` excludes the program's name.
 std::variant<Options, EarlyExit> parse_options(const std::vector<std::string>& arguments);
 
-// The well-formed NPUSHMEM_* and OpenSHMEM variables of an environment. Config::read fails on a malformed variable;
-// with this class npushmem-info can report everything else. All other variables read as unset.
+// The well-formed NPUSHMEM_* and OpenSHMEM variables of an environment; every other variable reads as unset. With this
+// class npushmem-info prints its reports despite malformed variables, on which Config::read fails.
 class ReadableEnvironment final : public Environment {
 public:
     // Copies the well-formed variables of `all`, and stores an error for each malformed one.

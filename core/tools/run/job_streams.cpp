@@ -27,8 +27,9 @@ OutputSink::OutputSink(int descriptor) : shared_(descriptor) {
 
 namespace {
 
-// Returns how many bytes of `text` the next write takes: the whole lines that fit into PIPE_BUF bytes, because a pipe
-// accepts so many bytes atomically. Returns all of `text` if it fits, or if its first line does not.
+// Returns the number of bytes to pass to the next write: as many whole lines as fit into PIPE_BUF bytes. A pipe takes a
+// write of at most PIPE_BUF bytes atomically, so no other writer's bytes come between these lines. Returns the size of
+// `text` if it fits into PIPE_BUF bytes, or if its first line does not.
 std::size_t next_write_size(std::string_view text) {
     const auto last = text.size() > PIPE_BUF ? text.rfind('\n', PIPE_BUF - 1) : std::string_view::npos;
     return last == std::string_view::npos ? text.size() : last + 1;
@@ -143,8 +144,8 @@ InputRelay::InputRelay(DispatchingPoller& poller, int terminal, FileDescriptor t
     (void)::fcntl(to_.get(), F_SETFL, O_NONBLOCK);  // only the launcher's end; PE 0's reads still block
 }
 
-// tcgetpgrp fails on a terminal that is not the controlling terminal. Such a terminal never stops a reader, so the
-// launcher counts as in the foreground.
+// Also returns true for a terminal that is not the controlling terminal. tcgetpgrp fails on it, and the terminal never
+// stops a process that reads from it.
 bool InputRelay::in_foreground() const {
     const int group = ::tcgetpgrp(terminal_);
     return group < 0 || group == ::getpgrp();

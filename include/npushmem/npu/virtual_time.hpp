@@ -27,7 +27,8 @@ struct VirtualReport {
         double seconds = 0;            // total virtual time of all launches
         std::array<double, 4> busy{};  // for S, V, MTE2, MTE3: the busy share of all cores' time, 0 to 1
     };
-    // One direction of a link, from PE `from` to PE `to`. A PE's switch port is a link, too; its other end is -1.
+    // One direction of a link, from PE `from` to PE `to`. A PE's port to the switch counts as a link between the PE and
+    // the switch; -1 stands for the switch.
     struct Link {
         int from = 0;
         int to = 0;
@@ -44,9 +45,10 @@ struct VirtualReport {
 };
 
 // One object serves all PEs of a process. Operations run immediately, as in fast mode, and advance the virtual clocks
-// of their pipes. The same kernel with the same data takes the same virtual time. Run one launch at a time on each PE.
-// The virtual clocks of PEs in other processes are unknown here, so waiting for their signals adds no virtual time
-// except that of the last poll.
+// of their pipes. With CheckedJob, the same kernel with the same data takes the same virtual time. PEs on several
+// threads reserve a shared link in the order of their calls, so their virtual times may differ between runs. Run one
+// launch at a time on each PE. The virtual clocks of PEs in other processes are unknown here, so a wait for their
+// signals adds only the virtual time of the last poll.
 class NPUSHMEM_NPU_EXPORT VirtualTime {
 public:
     explicit VirtualTime(const DeviceModel& model = {});
@@ -62,7 +64,7 @@ public:
     // Writes the trace events in the Chrome trace format. Each PE is a process, and each pipe of a core is a thread.
     // Only the first million events since the creation or reset() are recorded.
     void write_timeline(std::ostream& out) const;
-    // Resets the virtual clocks to 0, and discards the recorded bytes and trace events.
+    // Resets the virtual clocks to 0, and discards all busy times, byte counts and trace events.
     void reset();
 
 private:

@@ -1,5 +1,6 @@
 // Negative controls: they show that the tests of dispatch and combine can fail. Each test here injects one error on one
-// rank, where the argument checks do not see it. The audit or the comparison of the output must detect it.
+// rank, where the argument checks do not see it. The audit, the comparison of the output or the check of the canary
+// must detect it.
 #include <gmock/gmock.h>
 
 #include <utility>
@@ -13,11 +14,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const CaseShape shape{2, 4, 2, 6, 61, 0.0};
+const CaseShape shape{.ranks = 2, .experts = 4, .top_k = 2, .tokens = 6, .seed = 61, .absent = 0.0};
 
-// Runs one combine on all ranks. Fills x by the correct plan. Then rank 0 replaces its plan with one that `corrupt` has
-// changed, and all ranks combine. Calls inspect(pe, succeeded, difference) on every rank; `difference` is "" when the
-// rank's output is correct.
+// Runs one combine on all ranks. Every rank fills x according to the correct plan. Before the combine, rank 0 replaces
+// its plan with a copy that `corrupt` has changed. Afterwards calls inspect(pe, succeeded, difference) on every rank;
+// `difference` is "" when the rank's output is correct.
 template <class Corrupt, class Inspect>
 void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& inspect) {
     const Routing routing = random_routing(shape);
@@ -36,14 +37,14 @@ void combine_corrupted(CombineMode mode, const Corrupt& corrupt, const Inspect& 
     });
 }
 
-// Returns the first local expert of rank 0 that has at least two rows for rank 1.
+// `plan` is rank 0's plan. Returns its first local expert that has at least two rows for rank 1.
 std::int32_t expert_for_1(const CombinePlan& plan) {
     std::int32_t expert = 0;
     while (expert + 1 < plan.local_experts && plan.fragment(expert, 1).count.value() < 2) ++expert;
     EXPECT_GE(plan.fragment(expert, 1).count.value(), 2U);
     return expert;
 }
-// Returns the first of these rows.
+// Returns the index in x of this expert's first row for rank 1.
 std::uint64_t first_row_for_1(const CombinePlan& plan) { return plan.fragment(expert_for_1(plan), 1).first.value(); }
 
 TEST(CombineControls, TheAuditReportsADroppedRow) {
@@ -79,7 +80,8 @@ TEST(CombineControls, SwappedRowsMakeTheOutputDiffer) {
     });
 }
 
-// In modes chunked and stream the order of the rows determines their slots. This control therefore shifts a fragment.
+// In modes chunked and stream the order of the rows determines their slots. This control therefore shifts rank 1's
+// fragment by one row instead of changing `slots`.
 TEST(CombineControls, RowsOfAnotherFragmentMakeTheOutputDifferInModesChunkedAndStream) {
     const auto shift = [](CombinePlan& plan) {
         std::int32_t& offset = plan.offset_table[plan.entry(expert_for_1(plan), 1)];

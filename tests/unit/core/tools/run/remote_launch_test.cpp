@@ -48,6 +48,7 @@ TEST(LaunchRequest, RejectsMalformedAndTruncatedText) {
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 30").ok());
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 3 99999999999").ok());
     const std::string body = body_of(sample().encode());
+    // Only a body that is truncated inside its command may decode: the command has no length.
     std::size_t decoded = 0;
     for (std::size_t bytes = 0; bytes < body.size(); ++bytes)
         decoded += LaunchRequest::decode(body.substr(0, bytes)).ok();
