@@ -44,7 +44,7 @@ std::int32_t expert_for_1(const CombinePlan& plan) {
 }
 std::uint64_t first_for_1(const CombinePlan& plan) { return plan.fragment(expert_for_1(plan), 1).first.value(); }
 
-TEST(CombineControls, ARowThatIsDroppedIsMissedByTheAudit) {
+TEST(CombineControls, AuditReportsADroppedRow) {
     const auto drop = [](CombinePlan& plan) { --plan.length_table[plan.entry(expert_for_1(plan), 1)]; };
     combine_corrupted(CombineMode::direct, drop, [](CombinePe& pe, bool well, const std::string& difference) {
         EXPECT_EQ(well, pe.pe() == 0) << pe.error();
@@ -54,7 +54,7 @@ TEST(CombineControls, ARowThatIsDroppedIsMissedByTheAudit) {
     });
 }
 
-TEST(CombineControls, ARowThatComesTwiceInsteadOfAnotherIsNoticedByTheAudit) {
+TEST(CombineControls, AuditDetectsADuplicateRowThatReplacesAnother) {
     const auto repeat = [](CombinePlan& plan) {
         const std::uint64_t row = first_for_1(plan);
         plan.slots[row + 1] = plan.slots[row];
@@ -66,7 +66,7 @@ TEST(CombineControls, ARowThatComesTwiceInsteadOfAnotherIsNoticedByTheAudit) {
     });
 }
 
-TEST(CombineControls, RowsThatAreSwappedShowInThePayload) {
+TEST(CombineControls, PayloadDetectsSwappedRows) {
     const auto swap = [](CombinePlan& plan) {
         const std::uint64_t row = first_for_1(plan);
         std::swap(plan.slots[row], plan.slots[row + 1]);
@@ -78,7 +78,7 @@ TEST(CombineControls, RowsThatAreSwappedShowInThePayload) {
 }
 
 // In the other modes the order of the rows determines their slots.
-TEST(CombineControls, RowsOfAnotherFragmentShowInThePayloadOfEveryMode) {
+TEST(CombineControls, PayloadDetectsRowsOfAnotherFragmentInEveryMode) {
     const auto shift = [](CombinePlan& plan) {
         std::int32_t& offset = plan.offset_table[plan.entry(expert_for_1(plan), 1)];
         offset += offset > 0 ? -1 : 1;
@@ -91,7 +91,7 @@ TEST(CombineControls, RowsOfAnotherFragmentShowInThePayloadOfEveryMode) {
     }
 }
 
-TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
+TEST(CombineControls, PayloadDetectsARowOfTheCallBefore) {
     const Routing routing = random_routing(shape);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
         CombineConfig config = config_for(shape, 40);
@@ -109,7 +109,7 @@ TEST(CombineControls, ARowOfTheCallBeforeShowsInThePayload) {
     }
 }
 
-TEST(CombineControls, AByteBehindTheRowsOfADispatchIsNoticed) {
+TEST(CombineControls, DetectsAByteWrittenBehindTheRowsOfADispatch) {
     const Routing routing = random_routing(shape);
     LayerFixture bench(shape.ranks, layer_config(shape, 40));
     bench.run([&](LayerPe& pe) {

@@ -55,7 +55,7 @@ TEST(CombineRefusals, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
     });
 }
 
-TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
+TEST(CombineRefusals, CreationFailsWithoutLeaksIfRanksDisagree) {
     const CaseShape shape{3, 6, 2, 5, 35};
     CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
@@ -66,7 +66,7 @@ TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
     });
 }
 
-TEST(CombineRefusals, AHeapThatIsTooSmallSaysForWhat) {
+TEST(CombineRefusals, ReportsWhichBuffersDoNotFitTheHeap) {
     const CaseShape shape{2, 6, 2, 5, 37};
     CombineConfig config = config_for(shape, 1 << 20);
     CombineFixture bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
@@ -114,7 +114,7 @@ std::vector<Status> results_of_two_refusals(const CombineConfig& config, const R
 }
 
 // A combine starts without an agreement. All ranks report the reason of the rank that failed first.
-TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobodyWaits) {
+TEST(CombineRefusals, AllRanksReportOneReasonIfTwoRefuseAtOnce) {
     const CaseShape shape{4, 8, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
@@ -159,7 +159,7 @@ TEST(CombineRefusals, CombineBeforeRoutingIsRefused) {
 }
 
 // If a rank never calls, the others time out, and the message names the missing rank and its last call.
-TEST(CombineRefusals, ARankThatNeverCallsIsNamedAtTheDeadline) {
+TEST(CombineRefusals, ReportsARankThatNeverCallsAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 41};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);

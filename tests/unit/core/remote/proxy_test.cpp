@@ -56,7 +56,7 @@ TEST_F(FakeWorker, CarriedSourcesMayChange) {
     EXPECT_FALSE(worker.busy());
 }
 
-TEST_F(FakeWorker, AnswersWhenItIsDone) {
+TEST_F(FakeWorker, AnswersWhenTheRequestIsComplete) {
     word(2, 24) = 40;
     std::uint64_t got = 0;
     worker.accept(atomic_of(requester, 2, NPUSHMEM_ATOMIC_FETCH_ADD, 24, 2, 1));
@@ -75,7 +75,7 @@ TEST_F(FakeWorker, AnswersWhenItIsDone) {
     EXPECT_EQ(got, 42U);
 }
 
-TEST_F(FakeWorker, TriesAgainWhereThereIsNoRoom) {
+TEST_F(FakeWorker, RetriesAPostWithoutRoom) {
     slices.fabric.reject_posts(3);
     std::uint64_t source = 5;
     worker.accept(put_of(requester, 1, 0, &source, 8, 1));
@@ -283,7 +283,7 @@ TEST_F(MockWorker, WithoutPutSignalTheDataIsFencedBeforeTheSignal) {
 }
 
 // A quiet would take the failures of tokens that have not been polled.
-TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
+TEST_F(MockWorker, PollsQuietWhenNoTokenIsLeft) {
     start();
     InSequence order;
     EXPECT_CALL(transport, put(1, _, _)).WillOnce(DoAll(SetArgPointee<2>(9), Return(Code::ok)));

@@ -16,7 +16,7 @@ using ::testing::InSequence;
 using ::testing::Return;
 using Completion = RemoteAccess::Completion;
 
-TEST_F(RemoteAccessTest, MeetsAPeerOnceAtItsFirstUse) {
+TEST_F(RemoteAccessTest, ConnectsAPeerOnceAtItsFirstUse) {
     reach_with(everything);
     {
         InSequence order;
@@ -213,7 +213,7 @@ TEST_F(RemoteAccessTest, ReportsAnUnsupportedAtomic) {
     end();
 }
 
-TEST_F(RemoteAccessTest, ConnectionAndImportFailuresNameThePeerAndCanBeTriedAgain) {
+TEST_F(RemoteAccessTest, ConnectionAndImportFailuresReportThePeerAndAreRetried) {
     reach_with(everything);
     EXPECT_CALL(transport, connect(_))
         .WillOnce(Return(Status{Code::system, "no route"}))

@@ -258,7 +258,7 @@ TEST_F(ExternalPeers, H7APollWithoutDcci) {
 }
 
 // Loops of the kernel's own keep the deadline of waits, and name the line and the word.
-TEST_F(ExternalPeers, LoopsKeepTheDeadlineOfWaits) {
+TEST_F(ExternalPeers, LoopsEndAtTheDeadlineOfWaits) {
     for (const bool yields : {false, true}) {
         DeviceConfig config = checked(fabric, "lazy");
         config.wait_timeout = std::chrono::milliseconds(5);

@@ -25,7 +25,7 @@ LaunchRequest sample() {
 
 std::string body_of(const std::string& wire) { return wire.substr(wire.find('\n') + 1); }
 
-TEST(LaunchRequest, ArrivesAsItWasGiven) {
+TEST(LaunchRequest, IsDecodedAsItWasEncoded) {
     const std::string wire = sample().encode();
     EXPECT_EQ(LaunchRequest::body_bytes(wire.substr(0, wire.find('\n'))).value(), body_of(wire).size());
     const auto back = LaunchRequest::decode(body_of(wire));
@@ -42,7 +42,7 @@ TEST(LaunchRequest, ArrivesAsItWasGiven) {
     EXPECT_EQ(back.value().command, sample().command);
 }
 
-TEST(LaunchRequest, WhatIsNoneIsRefused) {
+TEST(LaunchRequest, RejectsMalformedText) {
     EXPECT_THAT(LaunchRequest::body_bytes("Welcome to host b!").status().message(), HasSubstr("Welcome to host b!"));
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 3 -3").ok());
     EXPECT_FALSE(LaunchRequest::body_bytes("npushmem-launch 2 30").ok());
