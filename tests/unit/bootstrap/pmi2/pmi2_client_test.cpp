@@ -45,7 +45,7 @@ std::function<void(int)> polite(std::map<std::string, Message::Words> words = {}
     };
 }
 
-TEST(Pmi2Message, TravelsWithItsLengthAndDoubledSemicolons) {
+TEST(Pmi2Message, IsEncodedWithItsLengthAndDoubledSemicolons) {
     const std::string wire = Message::encode("kvs-put", {{"key", "a;b"}, {"value", ";"}});
     EXPECT_EQ(wire, "    30cmd=kvs-put;key=a;;b;value=;;;");
     EXPECT_EQ(Message::length(wire.substr(0, length_digits)).value(), wire.size() - length_digits);
@@ -68,7 +68,7 @@ TEST(Pmi2Client, LearnsItsRankAndBroadcastsAMessage) {
     client.value().end();
 }
 
-TEST(Pmi2Client, TellsWhatALauncherDoesWrong) {
+TEST(Pmi2Client, ReportsProtocolErrorsOfTheLauncher) {
     const ScriptedLauncher old([](int fd) {
         (void)ScriptedLauncher::receive_until(fd, '\n');
         ScriptedLauncher::send_text(fd, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");

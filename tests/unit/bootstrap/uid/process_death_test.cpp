@@ -104,7 +104,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Victims, ProcessDeath, ::testing::Range(0, ranks));
 
-TEST_P(ProcessDeath, IsToldToEverySurvivorInACollective) {
+TEST_P(ProcessDeath, IsReportedToEverySurvivorInACollective) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         if (Status all = job.barrier(); !all.ok()) return all;
         if (job.rank() == GetParam()) ::raise(SIGKILL);
@@ -114,7 +114,7 @@ TEST_P(ProcessDeath, IsToldToEverySurvivorInACollective) {
     EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection during barrier #"))));
 }
 
-TEST_P(ProcessDeath, IsSeenByCheck) {
+TEST_P(ProcessDeath, IsReportedByCheck) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         Status seen = job.barrier();
         if (job.rank() == GetParam()) ::raise(SIGKILL);
