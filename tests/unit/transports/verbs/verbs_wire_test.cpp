@@ -223,7 +223,7 @@ TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
     EXPECT_EQ(world.at(0).send({1}, Bytes(world.at(0).traits().message_bytes + 1), {}), Code::argument);
 }
 
-TEST(VerbsWire, NativeAtomicsAreOnlyForNicsThatAreAtomicWithTheCpuUnlessTheUserInsists) {
+TEST(VerbsWire, UsesNativeAtomicsOnlyOnCoherentNicsUnlessConfigured) {
     const auto offered = [](ibv_atomic_cap able, NativeAtomics wish) {
         World world;
         world.settings.atomics = wish;
@@ -266,7 +266,7 @@ TEST(VerbsWire, NativeAtomicsReturnTheOldValue) {
     EXPECT_EQ(world.words[1][3], 50U);
 }
 
-TEST(VerbsWire, AWriteBehindAnAtomicIsHeldBackByTheFenceBit) {
+TEST(VerbsWire, AWriteBehindAnAtomicHasTheFenceBit) {
     World world;
     world.settings.atomics = NativeAtomics::always;
     world.start();
@@ -285,7 +285,7 @@ TEST(VerbsWire, AWriteBehindAnAtomicIsHeldBackByTheFenceBit) {
     EXPECT_NE(world.verbs->send_flags[1] & IBV_SEND_FENCE, 0U);
 }
 
-TEST(VerbsWire, AThreadMayNotWaitWithWorkThatNoDescriptorReports) {
+TEST(VerbsWire, PrepareToWaitRejectsWorkThatNoDescriptorReports) {
     World world;
     world.start();
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));
