@@ -36,8 +36,8 @@ std::function<void(int)> polite(std::map<std::string, std::string> answers = {})
     return [answers](int fd) {
         for (std::string line = ScriptedLauncher::receive_until(fd, '\n'); !line.empty();
              line = ScriptedLauncher::receive_until(fd, '\n')) {
-            const auto heard = Message::parse(line);
-            const auto answer = answers.find(heard.ok() ? heard.value().command() : "");
+            const auto request = Message::parse(line);
+            const auto answer = answers.find(request.ok() ? request.value().command() : "");
             if (answer == answers.end() || answer->second.empty()) return;
             ScriptedLauncher::send_text(fd, answer->second);
         }

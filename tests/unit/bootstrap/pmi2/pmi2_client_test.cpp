@@ -76,8 +76,8 @@ TEST(Pmi2Client, ReportsProtocolErrorsOfTheLauncher) {
     EXPECT_THAT(Pmi2Client::begin(environment_of(old), soon()).status().message(), HasSubstr("does not support PMI-2"));
     const ScriptedLauncher strict(polite({{"fullinit", {{"rc", "14"}, {"errmsg", "no room"}}}}));
     EXPECT_THAT(Pmi2Client::begin(environment_of(strict), soon()).status().message(), HasSubstr("rc=14 no room"));
-    const ScriptedLauncher gone([](int) {});
-    EXPECT_THAT(Pmi2Client::begin(environment_of(gone), soon()).status().message(), HasSubstr("has closed"));
+    const ScriptedLauncher closed([](int) {});
+    EXPECT_THAT(Pmi2Client::begin(environment_of(closed), soon()).status().message(), HasSubstr("has closed"));
     EXPECT_THAT(Pmi2Client::begin(FakeEnvironment{}, soon()).status().message(), HasSubstr("PMI_FD is not set"));
 }
 

@@ -40,8 +40,8 @@ public:
             return;
         }
         UniqueIdBytes id{};
-        const bool told = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
-        const std::string message = told ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
+        const bool received = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
+        const std::string message = received ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
         (void)!::write(writing.get(), message.data(), message.size());
         ::_exit(0);
     }
@@ -57,7 +57,7 @@ public:
     void tell(const UniqueIdBytes& id) const {
         EXPECT_EQ(::write(id_writing_.get(), id.data(), id.size()), static_cast<ssize_t>(id.size()));
     }
-    // What it said, once it has ended.
+    // Returns its message after it has ended.
     std::string message() {
         std::array<char, 4096> text{};
         std::string all;
@@ -81,7 +81,7 @@ private:
 
 class ProcessDeath : public ::testing::TestWithParam<int> {
 protected:
-    // Runs `body` in each of 8 processes and returns what all but the victim said.
+    // Runs `body` in each of 8 processes and returns the messages of all but the victim.
     std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
         for (int rank = 0; rank < ranks; ++rank) processes_.push_back(std::make_unique<RankProcess>(rank, body));
         const ThreadJob job;

@@ -71,7 +71,7 @@ TEST_P(UidBootstrapSizes, NobodyLeavesABarrierBeforeAllHaveEntered) {
     const int n = GetParam();
     const auto body = [&](Bootstrap& job) -> Status {
         for (int round = 1; round <= 5; ++round) {
-            // Relaxed: the barrier itself orders, and that is what is tested.
+            // Relaxed: the barrier itself orders, which this test checks.
             entered.fetch_add(1, std::memory_order_relaxed);
             if (Status all = job.barrier(); !all.ok()) return all;
             if (entered.load(std::memory_order_relaxed) < n * round) return {Code::state, "left too early"};

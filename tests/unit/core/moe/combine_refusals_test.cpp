@@ -128,10 +128,10 @@ TEST(CombineRefusals, AllRanksReportOneReasonIfTwoRefuseAtOnce) {
         for (std::size_t rank = 0; rank < results.size(); ++rank) {
             EXPECT_EQ(results[rank].code(), Code::argument) << results[rank].message();
             if (rank == first) continue;
-            const std::string told = fmt::format("rank {} has aborted: {}", first, reason);
+            const std::string expected = fmt::format("rank {} has aborted: {}", first, reason);
             const bool refuses = rank == 1 || rank == 2;
-            EXPECT_THAT(results[rank].message(), StartsWith(told)) << name_of(mode);
-            EXPECT_EQ(results[rank].message() == told, !refuses) << results[rank].message();
+            EXPECT_THAT(results[rank].message(), StartsWith(expected)) << name_of(mode);
+            EXPECT_EQ(results[rank].message() == expected, !refuses) << results[rank].message();
         }
     }
 }

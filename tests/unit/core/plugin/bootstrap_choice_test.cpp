@@ -42,7 +42,7 @@ TEST(BootstrapChoice, ALauncherWithoutAProcessCountIsNotIgnored) {
 
 TEST(BootstrapChoice, AcceptsASingleProcessOfAnUnsupportedLauncher) {
     const fakes::FakeHost host;
-    // It goes on to what is there, which is nothing here.
+    // The search continues with the installed plugins; there are none here.
     EXPECT_EQ(choose_without_plugins({{"OMPI_COMM_WORLD_SIZE", "1"}}, host).code(), Code::plugin_missing);
     EXPECT_EQ(choose_without_plugins({{"PMI_SIZE", "many"}}, host).code(), Code::plugin_missing);
     EXPECT_EQ(choose_without_plugins({}, host).code(), Code::plugin_missing);

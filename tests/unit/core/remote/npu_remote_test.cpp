@@ -189,9 +189,9 @@ TEST_F(ProxiedCores, ReceiveTheirOwnFailures) {
     EXPECT_TRUE(put(1, first).ok()) << "it is handed over";
     EXPECT_TRUE(put(2, second).ok());
     EXPECT_TRUE(npu->quiet(second).ok());
-    const Status told = npu->quiet(first);
-    EXPECT_EQ(told.code(), Code::peer_dead);
-    EXPECT_THAT(told.message(), HasSubstr("transport mock: a put to PE 1 failed"));
+    const Status reported = npu->quiet(first);
+    EXPECT_EQ(reported.code(), Code::peer_dead);
+    EXPECT_THAT(reported.message(), HasSubstr("transport mock: a put to PE 1 failed"));
     EXPECT_TRUE(npu->quiet(first).ok()) << "once";
 }
 
@@ -367,7 +367,7 @@ TEST_F(DirectCores, ASignalFollowsOperationsThatAnotherCoreIsCompleting) {
     waits.core_state().reset();
 }
 
-// Otherwise a moment without operations in flight might never come.
+// Otherwise operations might always be in flight.
 TEST_F(DirectCores, PostNoPutWhileAnotherCoreCompletesTheirPuts) {
     fakes::ThreadRemoteWait puts;
     puts.end_with.store(Code::timeout, std::memory_order_release);  // for its own until()

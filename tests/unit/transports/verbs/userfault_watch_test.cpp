@@ -75,7 +75,7 @@ protected:
         (void)changes(ignored);
     }
     MemoryWatch::ChangesResult poll_once(std::vector<AddressRange>& of) {
-        return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
+        return watch_->changes(position_, [&](const AddressRange& range) { of.push_back(range); });
     }
     // A change may still be in progress for a moment after its event has been read.
     MemoryWatch::ChangesResult changes(std::vector<AddressRange>& of) {

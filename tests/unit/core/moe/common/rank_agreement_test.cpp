@@ -165,9 +165,9 @@ TEST_F(PublishedFailuresTest, AllRanksReportTheFailureOfTheFirst) {
     EXPECT_EQ(second.code(), Code::argument);
     EXPECT_EQ(second.message(), "rank 1 has aborted: x is null (rank 2: rank 0 has not come)");
     // Rank 2 has signalled its abort to rank 0, and rank 1 failed first.
-    const Status told = failures[0].write(aborted, 2);
-    EXPECT_EQ(told.code(), Code::argument);
-    EXPECT_EQ(told.message(), "rank 1 has aborted: x is null");
+    const Status reported = failures[0].write(aborted, 2);
+    EXPECT_EQ(reported.code(), Code::argument);
+    EXPECT_EQ(reported.message(), "rank 1 has aborted: x is null");
     for (const PublishedFailures& each : failures)
         EXPECT_THAT(each.handle_status().message(), ::testing::HasSubstr("x is null"));
 }

@@ -75,7 +75,7 @@ TEST(CheckedDevice, BarriersBetweenDevicesPass) {
     }
 }
 
-// What a PE of another process does is not told to this one's checker: here, whatever is not done through a Core.
+// The checker of this process does not see accesses of PEs of other processes: here, accesses without a Core.
 struct ExternalPeers : testing::Test {
     using Kernel = std::function<void(Core&)>;
 

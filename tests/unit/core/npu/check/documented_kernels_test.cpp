@@ -1,5 +1,5 @@
-// The kernels of include/npushmem/npu/README.md: each right form passes, and each mistake is told in the words that the
-// page quotes.
+// The kernels of include/npushmem/npu/README.md: each right form passes, and each mistake is reported with the text
+// that the page quotes.
 #include <algorithm>
 #include <fstream>
 #include <sstream>

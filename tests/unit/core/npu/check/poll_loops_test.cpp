@@ -42,7 +42,7 @@ std::vector<Poll> polls() {
             {"data_copy", copied}};
 }
 
-// PE 0 tells PE 1, which answers; or core 0 tells core 1.
+// PE 0 signals PE 1, which answers; or core 0 signals core 1.
 struct Pair {
     test::Setup setup;
     std::function<int(Core&)> me;

@@ -53,12 +53,12 @@ JobState running_hosts(int hosts, std::optional<std::chrono::milliseconds> limit
     return running_job(hosts, limit, Scope::agents);
 }
 
-// The host of the PE that was killed reports later than the host of a PE that noticed it.
+// The host of the PE that was killed reports later than the host of a PE that failed because of it.
 TEST(JobState, PrefersAKilledPeToAnEarlierReportOfAnotherHost) {
     JobState state = running_hosts(3);
-    const Commands said = state.exit_requested_on_host(cannot_go_on, 0, start);
-    EXPECT_THAT(said.messages, IsEmpty());
-    EXPECT_THAT(said.signals, ElementsAre(flush_exits_signal)) << "each host reports the ends of its PEs";
+    const Commands commands = state.exit_requested_on_host(cannot_go_on, 0, start);
+    EXPECT_THAT(commands.messages, IsEmpty());
+    EXPECT_THAT(commands.signals, ElementsAre(flush_exits_signal)) << "each host reports the ends of its PEs";
     EXPECT_THAT(state.pe_ended(exited(0, 1), "host agent 0", start).messages, IsEmpty()) << "its PE has reported";
     state.exits_flushed_on_host(1, start);
     const Commands cause = state.outcome_on_host({128 + SIGKILL, {}}, 2, "host agent 2", start);

@@ -153,10 +153,10 @@ TEST(JobState, AnExitRequestAfterAFailureIsIgnored) {
 
 TEST(JobState, AFailedRequestEndsTheJobIfNoPeHasEnded) {
     JobState state = running_job(3);
-    const Commands said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.flush_exits);
-    EXPECT_THAT(said.messages, IsEmpty());
-    EXPECT_THAT(said.signals, IsEmpty());
+    const Commands commands = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(commands.flush_exits);
+    EXPECT_THAT(commands.messages, IsEmpty());
+    EXPECT_THAT(commands.signals, IsEmpty());
     EXPECT_FALSE(state.exit_requested({2, 1, true}, start).flush_exits) << "one flush serves both";
     EXPECT_FALSE(state.deadline().has_value());
     state.exits_flushed(start);
@@ -196,9 +196,9 @@ TEST(JobState, SearchesForTheCauseBeforeAllHaveStarted) {
     JobState state(3, start, std::nullopt);
     state.pe_started();
     state.pe_started();
-    const Commands said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.flush_exits);
-    EXPECT_FALSE(said.close);
+    const Commands commands = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(commands.flush_exits);
+    EXPECT_FALSE(commands.close);
     EXPECT_TRUE(state.pe_ended(killed(0, SIGKILL), "PE 0 died", start).close);
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
