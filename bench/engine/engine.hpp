@@ -47,7 +47,7 @@ inline void clobber_memory() { std::atomic_signal_fence(std::memory_order_seq_cs
 using Batch = std::function<void(std::uint64_t)>;
 
 struct Variant {
-    std::string name;  // "npushmem", or what the baseline does
+    std::string name;  // "npushmem", or the operation of the baseline
     Batch batch;
     bool baseline = true;
 };

@@ -53,8 +53,8 @@ int run(int argc, char** argv) {
         return refuse(unknown);
     try {
         program.parse(argc, argv);
-    } catch (const CLI::Success& asked) {  // help, version
-        return program.exit(asked);
+    } catch (const CLI::Success& success) {  // help, version
+        return program.exit(success);
     } catch (const CLI::ParseError& error) {
         return refuse(error.what());
     }

@@ -207,7 +207,7 @@ private:
         return false;
     }
 
-    // The operation that a member waits for is complete; it continues at `time`, or when its core comes to it.
+    // The operation that a member waits for is complete; it continues at `time`, or when its core runs it.
     void release(int member, Time time, Time overhead) {
         Member& me = at(member);
         me.waits = false;
@@ -280,7 +280,7 @@ private:
     Programs programs_;
     Time turn_;
     SharedCores cores_;
-    bool keeps_values_;  // after their member has seen them, because others may look at them
+    bool keeps_values_;  // after their member has seen them, because others may read them
     Time now_ = 0;
     std::vector<Member> members_;
     DeliveredValues values_;

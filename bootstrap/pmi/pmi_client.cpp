@@ -137,8 +137,8 @@ Result<std::string> PmiClient::broadcast(const std::string& message, Deadline de
             call(fmt::format("cmd=put kvsname={} key={} value={}\n", kvs_name_, key, message), "put_result", deadline);
         if (!put.ok()) return put.status();
     }
-    const auto met = call("cmd=barrier_in\n", "barrier_out", deadline);
-    if (!met.ok()) return met.status();
+    const auto fence = call("cmd=barrier_in\n", "barrier_out", deadline);
+    if (!fence.ok()) return fence.status();
     if (rank_ == 0) return message;
     const auto got = call(fmt::format("cmd=get kvsname={} key={}\n", kvs_name_, key), "get_result", deadline);
     if (!got.ok()) return got.status();

@@ -119,8 +119,8 @@ Result<std::string> Pmi2Client::broadcast(const std::string& message, Deadline d
         const auto put = call("kvs-put", {{"key", key}, {"value", message}}, deadline);
         if (!put.ok()) return put.status();
     }
-    const auto met = call("kvs-fence", {}, deadline);
-    if (!met.ok()) return met.status();
+    const auto fence = call("kvs-fence", {}, deadline);
+    if (!fence.ok()) return fence.status();
     if (rank_ == 0) return message;
     const auto got = call("kvs-get", {{"jobid", ""}, {"srcid", "-1"}, {"key", key}}, deadline);
     if (!got.ok()) return got.status();

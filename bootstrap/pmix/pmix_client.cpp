@@ -70,9 +70,9 @@ Result<std::string> PmixClient::broadcast(const std::string& message, Deadline d
     pmix_info_t collect{};
     bool yes = true;
     PMIX_INFO_LOAD(&collect, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
-    Completion met;
-    const pmix_status_t asked = PMIx_Fence_nb(nullptr, 0, &collect, 1, Completion::on_done, met.argument());
-    const pmix_status_t result = asked == PMIX_SUCCESS ? met.await(deadline) : met.not_started(asked);
+    Completion fence;
+    const pmix_status_t started = PMIx_Fence_nb(nullptr, 0, &collect, 1, Completion::on_done, fence.argument());
+    const pmix_status_t result = started == PMIX_SUCCESS ? fence.await(deadline) : fence.not_started(started);
     PMIX_INFO_DESTRUCT(&collect);
     if (result == PMIX_ERR_TIMEOUT)
         return Status{Code::timeout, fmt::format("PMIx fence: not every rank of the job called npushmem's start "

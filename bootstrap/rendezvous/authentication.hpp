@@ -75,8 +75,8 @@ struct Hello {
 };
 
 struct ConnectionKeys {
-    SipKey connector;  // signs what the connecting side sends
-    SipKey acceptor;   // signs what the accepting side sends
+    SipKey connector;  // signs the frames of the connecting side
+    SipKey acceptor;   // signs the frames of the accepting side
 };
 
 [[nodiscard]] ConnectionKeys derive_keys(const Credentials& credentials, std::uint32_t session,

@@ -109,7 +109,7 @@ HandshakeAcceptor::HandshakeResult HandshakeAcceptor::receive_handshake(PendingC
     for (;;) {
         auto frame = connection.channel.next();
         if (!frame.ok() && frame.status().code() == Code::unsupported) {
-            // Another version: any frame of ours tells the other side our version.
+            // Another version: any frame of ours carries our version to the other side.
             connection.channel.queue(FrameType::challenge, {});
             connection.channel.finish();
         }

@@ -46,7 +46,7 @@ public:
     // The peer has closed the connection.
     void close() { channel_.reset(); }
 
-    // For an open link: receives what has arrived.
+    // For an open link: receives the bytes that have arrived.
     Channel::Input fill() { return channel_->fill(); }
     // Sorts the received frames up to the next abort, and returns the abort; none if there is none.
     Result<std::optional<Frame>> next_abort();

@@ -22,7 +22,7 @@
 
 namespace npushmem::rendezvous {
 
-// The connections of the ranks that are joining: what is queued for each, and when it closes after an abort.
+// The connections of the ranks that are joining: the frames queued for each, and its deadline after an abort.
 class MemberConnections {
 public:
     struct Member {
@@ -43,7 +43,7 @@ public:
     Member* find(ConnectionId id);
     void erase(ConnectionId id) { members_.erase(id); }
 
-    // Sends what is queued, and waits for room for the rest.
+    // Sends the queued frames, and waits for room for the rest.
     void flush(Member& member);
     // Sends every rank of a session that is linking its assignment.
     void send_assignments(const Session& session);

@@ -1,8 +1,12 @@
 // Deprecated: collectives over active sets. A set becomes a team when it is first used; its members agree on the team's
 // place through pSync, the only memory that they share then, and keep the team until the end.
 //
-// pSync, zero before and after each call:  [0] who has come, at the first member  [1] the first member's release
-//                                          [2..5] free places  [6] whether the place could be taken  [7] who maps all
+// pSync, zero before and after each call:
+//   [0]     members that have arrived, at the first member
+//   [1]     the first member's release
+//   [2..5]  free places
+//   [6]     whether the place could be taken
+//   [7]     whether this member maps all members
 #include <fmt/core.h>
 #include <algorithm>
 
@@ -89,17 +93,17 @@ Result<bool> attempt(const Set& set, TeamName& made) {
     TeamTable& teams = runtime()->teams();
     const TeamSlotSet free = teams.slots().free();
     for (std::size_t word = 0; word < free.size(); ++word) set.sync[2 + word] = static_cast<long>(free[word]);
-    if (Status met = sync_members(set); !met.ok()) return met;
+    if (Status done = sync_members(set); !done.ok()) return done;
     const int place = common_place(set);
     const bool taken = place >= 0 && teams.slots().claim(place);
     Status prepared = taken ? teams.slots().prepare(place) : Status{};
     set.sync[6] = !prepared.ok() ? place_unavailable : taken ? place_taken : place_contended;
     set.sync[7] = maps_all(teams.resources(), set.members) ? place_taken : place_contended;
-    if (Status met = sync_members(set); !met.ok()) return met;
+    if (Status done = sync_members(set); !done.ok()) return done;
     const long worst = max_over_members(set, set.sync + 6);
     const bool granted = worst == place_taken;
     const bool mapped = max_over_members(set, set.sync + 7) == place_taken;
-    if (Status met = sync_members(set); !met.ok()) return met;  // no member reads pSync any more
+    if (Status done = sync_members(set); !done.ok()) return done;  // no member reads pSync any more
     for (int word = 2; word < 8; ++word) set.sync[word] = NPUSHMEM_SYNC_VALUE;
     if (taken && !granted) teams.slots().release(place);
     if (place < 0) return Status{Code::memory, "no place is free for the team of another active set"};

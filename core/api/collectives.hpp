@@ -22,8 +22,8 @@ struct Array {
 
 // Runs with the offsets of dest and source.
 using Collective = std::function<Status(coll::Group& group, std::uint64_t dest, std::uint64_t source)>;
-// Runs `body` if both arrays are symmetric; reports a failure and returns its code. `call` has the arguments that all
-// members must give alike. `in_place` allows that the arrays are the same.
+// Runs `body` if both arrays are symmetric; reports a failure and returns its code. `call` has the arguments that must
+// be equal on all members. `in_place` allows that the arrays are the same.
 int run_collective(const char* function, const Result<Team*>& team, const Array& dest, const Array& source, Call call,
                    const Collective& body, bool in_place = false);
 

@@ -44,7 +44,7 @@ void fail_program(std::string_view function, const Status& status);
 
 // Returns this thread's last failure. The program then knows the thread's failures since the last clear_failure.
 const Status& last_failure();
-// Clears the last failure. It still counts for the job if the program has not asked for it.
+// Clears the last failure. It still counts for the job if the program has not queried it.
 void clear_failure();
 // Lets a child of fork begin without the failures of its parent's thread.
 void forget_unchecked_failures();

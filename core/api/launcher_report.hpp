@@ -13,7 +13,7 @@ bool report_exit(int status, bool openshmem);
 // the program returns.
 bool report_job_failure(int status);
 
-// Adds to the number of failed calls that the program has not noticed; negative after the program has asked. The job
+// Adds to the number of failed calls that the program has not queried; negative after a query. The job
 // fails if any are left.
 void report_failed_calls(int by);
 

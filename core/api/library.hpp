@@ -1,4 +1,4 @@
-// The one runtime that the C API needs: its start, its end, and what a fork leaves of it. All mutable state at
+// The one runtime that the C API needs: its start, its end, and its state in a forked child. All mutable state at
 // namespace scope is here, in failures.cpp and in contexts.cpp.
 #pragma once
 

@@ -28,7 +28,7 @@ std::int64_t number_in(std::string_view text) {
     return parsed.ok() ? parsed.value() : -1;
 }
 
-// Parses "3:5"; gives -1 for a missing number.
+// Parses "3:5"; returns -1 for a missing number.
 std::pair<std::int64_t, std::int64_t> numbers_in(std::string_view text) {
     const auto colon = std::min(text.find(':'), text.size());
     return {number_in(text.substr(0, colon)), number_in(text.substr(std::min(colon + 1, text.size())))};

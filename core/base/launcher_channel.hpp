@@ -4,8 +4,8 @@
 //
 // Requests are short lines on the pipe. Records of any length are appended to the log, a file in memory: there no PE
 // waits for a slow launcher, and a record outlives both its PE and the launcher. The beginning of the log has a counter
-// of failed calls for each PE, this PE's at <offset>. The last pair identifies the standard error that the launcher
-// gave to the PE. A program may close or reuse inherited descriptors; the devices and inodes reveal that.
+// of failed calls for each PE, this PE's at <offset>. The last pair identifies the standard error that the PE
+// inherited from the launcher. A program may close or reuse inherited descriptors; the devices and inodes reveal that.
 #pragma once
 
 #include <cstdint>

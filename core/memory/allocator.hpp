@@ -97,18 +97,19 @@ public:
     static constexpr std::uint64_t granule = 64;
     static constexpr std::uint64_t default_alignment = granule;
 
-    // A heap of `capacity` bytes, rounded down to granules. Offset 0 is taken to be aligned to whatever is asked for;
-    // the owner of the heap sees to that for the alignments it allows.
+    // A heap of `capacity` bytes, rounded down to granules. Offset 0 is taken to be aligned to every requested
+    // alignment; the owner of the heap sees to that for the alignments it allows.
     explicit Allocator(std::uint64_t capacity);
 
     // The offset of `bytes` fresh bytes at a multiple of `alignment` (a power of two; less than 64 counts as 64).
     // Code::argument: zero bytes, not a power of two. Code::memory: no room; the message has the numbers.
     Result<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t alignment = default_alignment);
 
-    // Code::argument when `offset` is not the beginning of an allocation; the message says what lies there instead.
+    // Code::argument when `offset` is not the beginning of an allocation; the message describes what lies there
+    // instead.
     Status free(std::uint64_t offset);
 
-    // The bytes asked for at allocate or the last resize. Code::argument as for free.
+    // The bytes requested at allocate or the last resize. Code::argument as for free.
     [[nodiscard]] Result<std::uint64_t> size_of(std::uint64_t offset) const;
 
     // Bytes that are given out, in whole granules.
@@ -138,7 +139,7 @@ private:
     std::uint64_t high_water_ = 0;
     std::uint64_t extent_ = 0;
     FreeRanges free_;
-    std::unordered_map<std::uint64_t, std::uint64_t> size_by_offset_;  // as asked for, not rounded
+    std::unordered_map<std::uint64_t, std::uint64_t> size_by_offset_;  // as requested, not rounded
 };
 
 }  // namespace npushmem

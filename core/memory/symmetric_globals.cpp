@@ -58,9 +58,9 @@ void on_fault(int signal, siginfo_t* info, void*) {
 
 // Returns whether a thread has faulted on a read-only page and has not reached the handler yet.
 bool has_pending_fault() {
-    std::error_code gone;
-    for (std::filesystem::directory_iterator task("/proc/self/task", gone), end; !gone && task != end;
-         task.increment(gone)) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+         task.increment(error)) {
         std::ifstream status(task->path() / "status");
         constexpr std::string_view field = "SigPnd:";
         for (std::string line; std::getline(status, line);)
@@ -184,11 +184,11 @@ void SymmetricGlobals::find_runs(const Range& piece, std::uint64_t initialised, 
     const std::uint64_t first = std::min(initialised, piece.size);
     if (first > 0) scan.runs.push_back({piece.offset, first});
     const std::uint64_t rest = piece.size - first;
-    const bool told =
+    const bool known =
         rest > pagemap_threshold && read_page_states(at(piece.offset + first), rest / page_bytes(), scan.states);
     for (std::uint64_t done = 0; done < rest; done += page_bytes()) {
         const std::uint64_t offset = piece.offset + first + done;
-        const bool exists = !told || scan.states[done / page_bytes()] >> 62 != 0;
+        const bool exists = !known || scan.states[done / page_bytes()] >> 62 != 0;
         if (exists && !is_zero(at(offset), page_bytes())) append(scan.runs, {offset, page_bytes()});
     }
 }

@@ -53,7 +53,7 @@ public:
     ~SymmetricGlobals();
 
     // Stops handling other threads' write faults. Call it some time after `share` or `restore_private`, so that every
-    // write that met a replaced page has been retried.
+    // write that faulted on a replaced page has been retried.
     void release_write_guard() { write_guard_.reset(); }
     // From now on only this process may use the variables. On a failure (Code::memory) the rest stays shared.
     Status restore_private();

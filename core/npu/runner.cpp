@@ -372,7 +372,7 @@ void Runner::pause(const CoreContext& polling) {
     if (polling.polls % 256 == 0 || source_.stopping()) limits_.check();
 }
 
-// Waits until a core can run and returns it. Returns null when something else has changed, and the caller must look at
+// Waits until a core can run and returns it. Returns null when something else has changed, and the caller must check
 // all cores again.
 CoreContext* Runner::idle(CoreContext& after) {
     if (source_.stopping()) limits_.check();

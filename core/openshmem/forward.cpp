@@ -34,7 +34,7 @@
 #define NPUSHMEM_OLD_WAIT_UNTIL(OP, RET, ARGS, ...) NPUSHMEM_FORWARD(OP, RET, ARGS, __VA_ARGS__)
 
 // Calls that fail before shmem_init are reported in the standard's names too.
-[[gnu::constructor]] static void say_names() { npushmemx_openshmem_names(); }
+[[gnu::constructor]] static void use_openshmem_names() { npushmemx_openshmem_names(); }
 
 extern "C" {
 #include "npushmem/functions.h"

@@ -148,9 +148,9 @@ Result<BootstrapChoice> named_bootstrap(const PluginFinder& finder, const std::s
 
 Status check_single_process_job(const BootstrapChoice& choice, int nranks, const Environment& environment,
                                 const npushmem_host& host, const npushmem_bootstrap_params& params) {
-    const bool asked_for =
+    const bool requested =
         choice.confidence >= NPUSHMEM_RECOGNISED_BY_USER || has_unique_id(host, params) || params.attribute != nullptr;
-    if (nranks != 1 || asked_for || has_detected_launcher(choice)) return {};
+    if (nranks != 1 || requested || has_detected_launcher(choice)) return {};
     const auto detected = ignored_launcher(environment, host);
     if (!detected) return {};
     return {

@@ -13,7 +13,7 @@
 namespace npushmem {
 
 // A plugin that passed every stage before `open`: its library, held open, and the host's completed copy of its table.
-// Immutable. All users of the library share it, so that dlclose comes last.
+// Immutable. All users of the library share it, so that dlclose is the last call.
 template <class Table>
 class LoadedPlugin {
 public:

@@ -271,8 +271,8 @@ Status NpuDirect::quiet(npu::RemoteWait& wait) {
     if (first.ok()) mine.record_all_complete();
     Status others = complete_others(mine, 0, pes_, wait_function);
     if (first.ok()) first = std::move(others);
-    Status told = mine.take_failure();
-    return first.ok() ? told : first;
+    Status reported = mine.take_failure();
+    return first.ok() ? reported : first;
 }
 
 }  // namespace npushmem

@@ -74,7 +74,7 @@ private:
     Status complete_others(const Queues& mine, int first_pe, int pes, const WaitFunction& wait_function);
 
     const int pes_;
-    std::shared_ptr<Registry> registry_;  // a core that outlives this object sees that it is gone
+    std::shared_ptr<Registry> registry_;  // a core that outlives this object sees that it has been destroyed
 };
 
 // Proxy mode: cores pass requests to a thread, which starts at the first request. The requests of all cores go through

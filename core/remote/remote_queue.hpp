@@ -67,7 +67,7 @@ public:
     [[nodiscard]] Status failure_of(const char* what, Code code) const { return peers_.failure_of(link_, what, code); }
 
 private:
-    // Records what the transport accepted. `token` may be null.
+    // Records an operation that the transport accepted. `token` may be null.
     Code record(Code code, bool is_update, const std::uint64_t* token) {
         if (code != Code::ok) return code;
         outstanding_ = true;

@@ -55,22 +55,22 @@ std::optional<int> JobLiveness::lost_or_dead_among(const PeRange& pes) {
 }
 
 // Follows the recorded causes from PE to PE. Each was written before its writer ended, so they lead to an earlier end.
-// Only two PEs that blame each other form a cycle; the number of steps ends it.
-int JobLiveness::cause_of(int gone) const {
+// Only two PEs that record each other form a cycle; the number of steps ends it.
+int JobLiveness::cause_of(int dead) const {
     for (int steps = 0; steps < processes_.npes(); ++steps) {
-        const ControlBlock* block = control_(gone);
+        const ControlBlock* block = control_(dead);
         // Relaxed: only this value matters, and its writer has ended.
         const int blamed = block != nullptr ? block->first_dead_pe.load(std::memory_order_relaxed) - 1 : -1;
-        if (blamed < 0 || blamed >= processes_.npes() || blamed == my_pe_) return gone;
-        gone = blamed;
+        if (blamed < 0 || blamed >= processes_.npes() || blamed == my_pe_) return dead;
+        dead = blamed;
     }
-    return gone;
+    return dead;
 }
 
 std::optional<int> JobLiveness::find_dead(const PeRange& pes) {
-    const auto gone = lost_or_dead_among(pes);
-    if (!gone || !control_) return gone;
-    const int cause = cause_of(*gone);
+    const auto dead = lost_or_dead_among(pes);
+    if (!dead || !control_) return dead;
+    const int cause = cause_of(*dead);
     // The first cause stays: later ends may be consequences of this PE's own end. Relaxed: see cause_of.
     if (ControlBlock* own = control_(my_pe_)) {
         std::int32_t nobody = 0;

@@ -44,7 +44,7 @@ private:
     [[nodiscard]] std::optional<int> lost_or_dead_among(const PeRange& pes);
     [[nodiscard]] bool has_finalized(int pe) const;
     [[nodiscard]] bool has_sent_departure(int pe) const;
-    [[nodiscard]] int cause_of(int gone) const;
+    [[nodiscard]] int cause_of(int dead) const;
 
     ProcessLiveness processes_;
     int my_pe_ = -1;

@@ -21,7 +21,8 @@ std::unique_ptr<KernelRecordsLink> KernelRecordsLink::attach(int my_pe, int npes
     auto attached = SharedSegment::attach(handle);
     auto records = attached.ok() ? JobRecords::map(attached.value().descriptor()) : nullptr;
     if (!records) {
-        // Sequentially consistent: before the PE's first kernel, whoever learns of what that does.
+        // Sequentially consistent: this store precedes the PE's first kernel, so every PE that observes an effect of
+        // that kernel sees it.
         control_of(my_pe).checking.records.store(KernelRecords::none);
         return nullptr;
     }
@@ -40,7 +41,7 @@ std::uint64_t KernelRecordsLink::host_barrier() const {
     return control_of_(my_pe_).entered.load(std::memory_order_relaxed);
 }
 
-// Relaxed: who has seen what the host did after its call has acquired that.
+// Relaxed: a reader that observed a later effect of the host has acquired that effect.
 bool KernelRecordsLink::host_called(int pe, std::uint64_t host_barrier) const {
     return control_of_(pe).checking.host_calls.load(std::memory_order_relaxed) > host_barrier;
 }
@@ -49,7 +50,7 @@ void note_host_call(ControlBlock& own) {
     auto& calls = own.checking.host_calls;
     const std::uint64_t now = own.entered.load(std::memory_order_relaxed) + 1;
     if (calls.load(std::memory_order_relaxed) < now) calls.store(now, std::memory_order_relaxed);
-    // Release: whoever acquires what the call does then sees the number.
+    // Release: a PE that acquires an effect of the call then sees the number.
     std::atomic_thread_fence(std::memory_order_release);
 }
 

@@ -261,7 +261,7 @@ Result<NicStep::Outcome> NicStep::run() {
         out.warning = std::move(chosen.value().warning);
         if (Status posted = memory.publish(topology::to_bytes(chosen.value().assignment)); !posted.ok()) return posted;
     }
-    if (Status met = bootstrap.barrier(); !met.ok()) return met;
+    if (Status done = bootstrap.barrier(); !done.ok()) return done;
     if (has_nics)
         if (Status taken = apply_own(*user.value().transport, user.value().devices, out); !taken.ok()) return taken;
     return out;

@@ -28,7 +28,7 @@ Status Runtime::finish() {
     npu_.close();
     parts_.reports->publish_counters();
     synchronization_.world().disable_statistics();  // so that no PE writes what PE 0 reads after the last barrier
-    if (Status met = synchronization_.barrier_all(); !met.ok()) return met;
+    if (Status done = synchronization_.barrier_all(); !done.ok()) return done;
     parts_.departures->publish(synchronization_.world().barriers());
     if (settings().stats && my_pe_ == 0)
         if (Status printed = parts_.reports->print_statistics(); !printed.ok())

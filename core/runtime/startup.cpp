@@ -267,7 +267,7 @@ Status Startup::make_world() {
     slices.heap().control().state.store(static_cast<std::uint32_t>(PeState::running), std::memory_order_release);
     keep_kernel_records(parts_);
     // The barrier's state must exist on every PE before the first signal; from here on the world's barrier is used.
-    if (Status met = job.bootstrap().barrier(); !met.ok()) return met;
+    if (Status done = job.bootstrap().barrier(); !done.ok()) return done;
     return parts_.teams->world().barrier().sync();
 }
 

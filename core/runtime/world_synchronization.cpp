@@ -10,7 +10,7 @@ Status WorldSynchronization::quiet() {
     if (!all_mapped_)
         if (Status done = remote_.quiet(); !done.ok()) return done;
     // Stores to mapped memory must leave this CPU before any later load. Pairs with the same fence of a PE that loads
-    // what was stored and then stores what this PE loads.
+    // a value stored here and then stores a value that this PE loads.
     full_fence();
     return {};
 }

@@ -163,7 +163,7 @@ void TeamFormationOutcomes::close(std::uint32_t number, const Words& words) {
     // Release. Partner: the acquire in find(), which then finds a different number.
     for (std::size_t i = 0; i < words.size(); ++i) word_in(entry, i).store(words[i], std::memory_order_release);
     // Sequentially consistent. Partner: the load in number_at() and the loads of the messages' states. A PE that puts a
-    // message and then finds nothing here has put it before this PE looks for messages.
+    // message and then finds nothing here has put it before this PE polls for messages.
     number_in(entry).store(number, std::memory_order_seq_cst);
 }
 

@@ -37,7 +37,7 @@ void expect_refusal_at_load(const PluginEntry& entry, const char* reason) {
     EXPECT_EQ(entry.refusal->stage, LoadStage::opened);
 }
 
-TEST(ExaminationInAChild, OfASoundPluginIsAsInThisProcess) {
+TEST(ExaminationInAChild, OfASoundPluginEqualsThatInThisProcess) {
     const PluginEntry there = examined("harmless");
     const PluginEntry here = examine_plugin(there.found);
     EXPECT_TRUE(there.usable());
@@ -46,7 +46,7 @@ TEST(ExaminationInAChild, OfASoundPluginIsAsInThisProcess) {
     EXPECT_EQ(there.variables[0].name, "FOO_A");
 }
 
-TEST(ExaminationInAChild, OfARefusedPluginIsAsInThisProcess) {
+TEST(ExaminationInAChild, OfARefusedPluginEqualsThatInThisProcess) {
     for (const auto& found : PluginFinder({ABI_PLUGIN_DIR}).scan(PluginKind::transport))
         EXPECT_EQ(encode_entry(examine_in_child(found)), encode_entry(examine_plugin(found))) << found.name;
 }
@@ -67,7 +67,7 @@ TEST(ExaminationInAChild, EndsAFileThatClosesTheResultsAndHangs) {
     expect_refusal(examined("closes_and_hangs", std::chrono::seconds(1)), "has not ended within 1 s");
 }
 
-TEST(ExaminationInAChild, DoesNotWaitForProcessesThatAFileStartsAndEndsThem) {
+TEST(ExaminationInAChild, KillsProcessesThatAFileStartsWithoutWaitingForThem) {
     std::array<int, 2> ends{-1, -1};
     ASSERT_EQ(::pipe(ends.data()), 0);
     const PluginEntry entry = examined("forks");
@@ -84,7 +84,7 @@ TEST(ExaminationInAChild, LeavesNoChildBehind) {
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
 }
 
-TEST(EncodedEntries, AreWholeOrNothing) {
+TEST(EncodedEntries, RejectTruncatedBytes) {
     PluginEntry entry{};
     entry.summary = "a summary";
     entry.capabilities = ~std::uint64_t{0};
@@ -119,7 +119,7 @@ protected:
     const std::string file_ = (folder_ / "libnpushmem_transport_no_library.so").string();
 };
 
-TEST_F(NoLibrary, CutOffAnywhere) {
+TEST_F(NoLibrary, RejectsATruncatedLibrary) {
     const fs::path whole = fs::path(ABI_FATAL_PLUGIN_DIR) / "libnpushmem_transport_harmless.so";
     const auto bytes = fs::file_size(whole);
     // The last bytes, behind the last segment, are not loaded.
@@ -130,12 +130,12 @@ TEST_F(NoLibrary, CutOffAnywhere) {
     }
 }
 
-TEST_F(NoLibrary, AFifo) {
+TEST_F(NoLibrary, RejectsAFifo) {
     ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
     EXPECT_THAT(refusal(), HasSubstr("not a regular file"));
 }
 
-TEST_F(NoLibrary, AnObjectFileOrAText) {
+TEST_F(NoLibrary, RejectsAnObjectFileOrAText) {
     std::ofstream(file_) << std::string(100, 'x');
     EXPECT_THAT(refusal(), HasSubstr("not an ELF file"));
     std::string header = std::string("\x7f") + "ELF\x02\x01\x01" + std::string(57, '\0');

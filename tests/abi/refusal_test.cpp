@@ -43,7 +43,7 @@ std::string test_name(const ::testing::TestParamInfo<WrongPlugin>& info) {
 
 class Refused : public ::testing::TestWithParam<WrongPlugin> {};
 
-TEST_P(Refused, AtItsStageWithTheReason) {
+TEST_P(Refused, FailsAtItsStageWithTheReason) {
     const auto& [kind, name, stage, says] = GetParam();
     const auto found = wrong_plugins().find(kind, name);
     ASSERT_TRUE(found.ok()) << found.status().message();
@@ -108,7 +108,7 @@ TEST(RefusedAtFound, ReportsTheSearchPathAndSimilarNames) {
                       HasSubstr("libnpushmem_transport_sounds.so"), HasSubstr("NPUSHMEM_PLUGIN_PATH")));
 }
 
-TEST(RefusedAtFound, NamesThatAreNoNames) {
+TEST(RefusedAtFound, RejectsMalformedNames) {
     for (const char* name : {"", "..", "Sound", "so und", "x.so"})
         EXPECT_EQ(load_transport(wrong_plugins(), name).status().code(), Code::plugin_missing) << name;
     EXPECT_THAT(load_transport(wrong_plugins(), ABI_PLUGIN_DIR).status().message(), HasSubstr("directory"));
@@ -117,7 +117,7 @@ TEST(RefusedAtFound, NamesThatAreNoNames) {
                 HasSubstr("must be called libnpushmem_transport_<name>.so"));
 }
 
-TEST(RefusedAtOpened, FilesThatAreNoLibraries) {
+TEST(RefusedAtOpened, RejectsFilesThatAreNoLibraries) {
     const std::filesystem::path folder = ::testing::TempDir() + "npushmem_abi_files";
     std::filesystem::create_directories(folder);
     const std::filesystem::path file = folder / "libnpushmem_transport_text.so";
@@ -136,14 +136,14 @@ Status open_status(const char* name, fakes::FakeHost& host) {
     return open_transport(loaded.value(), host.table(), params()).status();
 }
 
-TEST(RefusedAtOpen, KeepsThePluginsOwnWords) {
+TEST(RefusedAtOpen, KeepsTheMessageOfThePlugin) {
     fakes::FakeHost host;
     const Status refused = open_status("no_open", host);
     EXPECT_EQ(refused.code(), Code::system);
     EXPECT_THAT(refused.message(), StartsWith("transport no_open: the wrong plugin opens nothing"));
 }
 
-TEST(RefusedAtOpen, ABootstrapWhoseJobIsAtFaultIsNotCalledRefused) {
+TEST(RefusedAtOpen, ABootstrapWhoseJobFailsKeepsItsCode) {
     fakes::FakeHost host;
     auto loaded = load_bootstrap(wrong_plugins(), "no_open");
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
@@ -153,7 +153,7 @@ TEST(RefusedAtOpen, ABootstrapWhoseJobIsAtFaultIsNotCalledRefused) {
     EXPECT_THAT(failed.message(), StartsWith("bootstrap no_open: rank 1 never joined"));
 }
 
-TEST(RefusedAtOpen, ABootstrapThatRefusesItselfIsCalledRefused) {
+TEST(RefusedAtOpen, ABootstrapThatRejectsItselfReturnsPluginRefused) {
     fakes::FakeHost host;
     auto loaded = load_bootstrap(wrong_plugins(), "refuses");
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
@@ -175,7 +175,7 @@ TEST(RefusedAtOpen, ExceptionsBecomeMessages) {
     EXPECT_THAT(open_status("throwing", host).message(), HasSubstr("open of the throwing plugin threw"));
 }
 
-TEST(RefusedAtOpen, ABootstrapWithAnImpossibleRank) {
+TEST(RefusedAtOpen, RejectsABootstrapWithAnImpossibleRank) {
     fakes::FakeHost host;
     auto loaded = load_bootstrap(wrong_plugins(), "bad_rank");
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
@@ -183,7 +183,7 @@ TEST(RefusedAtOpen, ABootstrapWithAnImpossibleRank) {
     EXPECT_THAT(open_bootstrap(loaded.value(), host.table(), none).status().message(), HasSubstr("rank 5 of 1"));
 }
 
-TEST(RefusedAtConfiguration, AMalformedValueOfTheUser) {
+TEST(RefusedAtConfiguration, ReportsAMalformedValueOfTheUser) {
     fakes::FakeHost host;
     host.set("FOO_A", "plenty");
     const Status refused = open_status("with_row", host);
@@ -193,7 +193,7 @@ TEST(RefusedAtConfiguration, AMalformedValueOfTheUser) {
     EXPECT_TRUE(open_status("with_row", host).ok());
 }
 
-TEST(Tolerated, ATableWithFieldsOfALaterMinorVersion) {
+TEST(Tolerated, AcceptsATableWithFieldsOfALaterMinorVersion) {
     auto loaded = load_transport(wrong_plugins(), "newer_minor");
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
     EXPECT_EQ(loaded.value()->minor(), 7);

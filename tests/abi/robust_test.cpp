@@ -49,7 +49,7 @@ TEST(Robust, AbsentFunctionsBehaveAsTheHeaderSpecifies) {
     EXPECT_EQ(sound->poll_event(event), Code::again);
 }
 
-TEST(Robust, UndeclaredCapabilitiesAndOverlongAnswersAreCut) {
+TEST(Robust, DropsUndeclaredCapabilitiesAndTruncatesLongAnswers) {
     const fakes::FakeHost host;
     const auto sound = opened("sound", host);
     const Reach reach = sound->reach(npushmem_peer{});
@@ -86,7 +86,7 @@ bool is_loaded(const std::string& file) {
     return search.found;
 }
 
-TEST(Robust, TheLibraryStaysAsLongAsAnInstanceAndNoLonger) {
+TEST(Robust, UnloadsTheLibraryWithItsLastInstance) {
     const fakes::FakeHost host;
     const std::string file = plugin_file_name(PluginKind::transport, "sound");
     ASSERT_FALSE(is_loaded(file));
@@ -98,7 +98,7 @@ TEST(Robust, TheLibraryStaysAsLongAsAnInstanceAndNoLonger) {
 
 void own_handler(int /*signal*/) {}
 
-TEST(Robust, SignalsStayTheProgramsWhenAPluginTakesThem) {
+TEST(Robust, RestoresSignalHandlersThatAPluginReplaces) {
     const auto before_fpe = std::signal(SIGFPE, own_handler);
     const auto before_int = std::signal(SIGINT, SIG_DFL);
     ASSERT_TRUE(load_transport(wrong_plugins(), "takes_signals").ok());
@@ -137,7 +137,7 @@ std::size_t loaded_objects() {
     return count;
 }
 
-TEST(Robust, AThousandRefusalsLeaveNothingBehind) {
+TEST(Robust, AThousandRejectionsLeakNothing) {
     const PluginFinder finder = wrong_plugins();
     const auto all = finder.scan(PluginKind::transport);
     ASSERT_GE(all.size(), 20U);
@@ -149,7 +149,7 @@ TEST(Robust, AThousandRefusalsLeaveNothingBehind) {
     EXPECT_EQ(loaded_objects(), objects);
 }
 
-TEST(Robust, AThousandFailedOpensLeaveNothingBehind) {
+TEST(Robust, AThousandFailedOpensLeakNothing) {
     const fakes::FakeHost host;
     auto loaded = load_transport(wrong_plugins(), "no_open");
     ASSERT_TRUE(loaded.ok());
@@ -185,7 +185,7 @@ TEST(Catalogue, ShowsUsableAndRefusedPlugins) {
 }
 
 // AUTO queries plugins before the runtime knows their rows.
-TEST(BuildTree, APluginSeesItsVariablesInRecognise) {
+TEST(BuildTree, RecogniseReadsTheVariablesOfThePlugin) {
     const fakes::FakeHost host;
     const FakeEnvironment environment{{"NPUSHMEM_BOOTSTRAP_UID_SESSION_ID", "host:1"}};
     npushmem_bootstrap_params params{sizeof params, -1, -1, 0, nullptr, nullptr};

@@ -67,7 +67,7 @@ TEST_F(SingleProcessJob, IsRefusedWhereTheUserWantsSeveral) {
     }
 }
 
-TEST_F(SingleProcessJob, IsRightForAProcessThatIsAlone) {
+TEST_F(SingleProcessJob, IsAllowedWithoutALauncherOfSeveralProcesses) {
     EXPECT_TRUE(check({}).ok());
     EXPECT_TRUE(check({{"OMPI_COMM_WORLD_SIZE", "1"}, {"SLURM_STEP_NUM_TASKS", "3"}}).ok());
     EXPECT_TRUE(check(two_, 0, 2).ok()) << "this is a job of two";

@@ -29,7 +29,7 @@ protected:
     PluginFinder finder_{plugin_search_path("")};
 };
 
-TEST_F(Stack, OpensFromTheInsideOut) {
+TEST_F(Stack, OpensTheInnermostTransportFirst) {
     auto opened = open("trace(fault(nomap(p2p)))");
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     EXPECT_EQ(opened.value()->label(), "trace(fault(nomap(p2p)))");
@@ -42,18 +42,18 @@ TEST_F(Stack, OpensFromTheInsideOut) {
                                  HasSubstr("traced")));
 }
 
-TEST_F(Stack, NamesTheCharacterOfAnUnknownPart) {
+TEST_F(Stack, ReportsThePositionOfAnUnknownPart) {
     EXPECT_THAT(open("trace(p2q)").status().message(),
                 AllOf(HasSubstr("character 7"), HasSubstr("did you mean 'p2p'"), HasSubstr("trace(p2q)")));
 }
 
-TEST_F(Stack, RefusesWhatIsInTheWrongPlace) {
+TEST_F(Stack, RejectsWrappersWithoutAnInnerTransportAndTheReverse) {
     EXPECT_THAT(open("fault").status().message(), AllOf(HasSubstr("wraps another"), HasSubstr("fault(<transport>)")));
     EXPECT_THAT(open("p2p(self)").status().message(), HasSubstr("'p2p' cannot wrap"));
     EXPECT_EQ(open("fault").status().code(), Code::config);
 }
 
-TEST_F(Stack, AFailureOutsideClosesWhatIsInside) {
+TEST_F(Stack, AFailureOfTheOuterTransportClosesTheInnerOnes) {
     host_.set("FAULT_FAIL", "put:x:y");
     for (int i = 0; i < 100; ++i) {
         const auto opened = open("fault(trace(p2p))");

@@ -72,8 +72,8 @@ void RailLanes::queue_loss(LaneId lane_id) {
     lost_.emplace_back(lane_id, *std::exchange(of.loss, std::nullopt));
 }
 
-// Also fails the operations of such a lane that are in flight over its own rail: their callers have been told of the
-// loss, so nothing may be written to their memory any more.
+// Also fails the operations of such a lane that are in flight over its own rail: the loss has been reported to their
+// callers, so nothing may be written to their memory any more.
 bool RailLanes::report_losses(WireListener& listener) {
     const auto lost = std::exchange(lost_, {});
     for (const auto& [lane_id, loss] : lost) {

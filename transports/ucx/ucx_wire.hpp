@@ -1,7 +1,7 @@
 // UCX as a wire. Each lane has a worker, created at first use, with one endpoint per peer.
 //
 // The target's handler carries out atomics, unless the user requests UCX's. UCX uses the atomics of the network device
-// if it has any; these are not atomic with the CPU's, and UCX cannot be asked which ones it uses. Otherwise the
+// if it has any; these are not atomic with the CPU's, and UCX does not report which ones it uses. Otherwise the
 // target's CPU carries them out, as the handler does. The fetching and, or and xor of UCX 1.13 are never used: between
 // processes of one host they return a value but store nothing.
 #pragma once

@@ -1,4 +1,4 @@
-// The handling of what the device reports: completions, and events of the port and of queue pairs.
+// Handles the completions of the device, and events of the port and of queue pairs.
 #pragma once
 
 #include <cstdint>

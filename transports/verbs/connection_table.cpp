@@ -42,7 +42,7 @@ bool ConnectionTable::is_over(const std::unique_ptr<Connection>& retired) {
 std::vector<std::uint32_t> ConnectionTable::destroy_retired(std::size_t count) {
     std::vector<std::uint32_t> destroyed;
     const auto end = retired_.begin() + static_cast<std::ptrdiff_t>(count);
-    const auto gone = std::remove_if(retired_.begin(), end, [&](const auto& each) {
+    const auto first_removed = std::remove_if(retired_.begin(), end, [&](const auto& each) {
         if (!is_over(each)) return false;
         destroyed.push_back(each->pair().number());
         by_queue_pair_.erase(each->pair().number());
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> ConnectionTable::destroy_retired(std::size_t count) {
         poster_.remove_connection();
         return true;
     });
-    retired_.erase(gone, end);
+    retired_.erase(first_removed, end);
     return destroyed;
 }
 

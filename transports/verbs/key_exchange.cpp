@@ -20,10 +20,10 @@ Prepared KeyExchange::prepare(Connection& connection, const network::RemoteAddre
     if (!remote.has(place.offset, bytes))
         return failures_.add(context, {Code::range, "the range exceeds the peer's memory"});
     if (auto failure = remote.take_failure(place.offset, bytes)) return failures_.add(context, std::move(*failure));
-    Connection* const asked = place.lane_id.lane == 0 ? &connection : first_connection(manager_, place.lane_id.pe);
-    if (asked == nullptr || !asked->failure().ok()) return failures_.add(context, {Code::peer_dead, last_error_});
+    Connection* const carrier = place.lane_id.lane == 0 ? &connection : first_connection(manager_, place.lane_id.pe);
+    if (carrier == nullptr || !carrier->failure().ok()) return failures_.add(context, {Code::peer_dead, last_error_});
     const bool known = remote.has_keys(place.offset, bytes, [&](std::uint64_t chunk) {
-        messages_.send_control(*asked, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
+        messages_.send_control(*carrier, KeyRequest::kind, bytes_from(KeyRequest{remote.region(), chunk, place.key}));
     });
     return known ? Prepared::yes : Prepared::not_yet;
 }
@@ -47,11 +47,11 @@ void KeyExchange::handle(Connection& connection, std::uint32_t kind, std::span<c
     }
     const auto answer = plain_from<KeyReply>(bytes);
     if (kind != KeyReply::kind || !answer) return;
-    RemoteMemory* const asked = answer->key - 1 < remote_.size() ? remote_[answer->key - 1].get() : nullptr;
-    if (asked == nullptr || asked->pe() != connection.pe()) return;
-    if (answer->code == 0) return asked->set_key(answer->chunk, answer->rkey);
-    asked->set_failure(answer->chunk,
-                       {static_cast<Code>(answer->code), fmt::format("the peer reports: {}", answer->why.data())});
+    RemoteMemory* const remote = answer->key - 1 < remote_.size() ? remote_[answer->key - 1].get() : nullptr;
+    if (remote == nullptr || remote->pe() != connection.pe()) return;
+    if (answer->code == 0) return remote->set_key(answer->chunk, answer->rkey);
+    remote->set_failure(answer->chunk,
+                        {static_cast<Code>(answer->code), fmt::format("the peer reports: {}", answer->why.data())});
 }
 
 }  // namespace npushmem::verbs

@@ -31,9 +31,9 @@ RegistrationCache::Registration RegistrationCache::find(const void* begin, std::
 }
 
 bool RegistrationCache::drop_changed() {
-    const auto result = watch_->changes(position_, [this](const AddressRange& gone) {
-        drop(gone);
-        clear_refused(gone);
+    const auto result = watch_->changes(position_, [this](const AddressRange& range) {
+        drop(range);
+        clear_refused(range);
     });
     if (result == MemoryWatch::ChangesResult::overflow) {
         entries_.clear();

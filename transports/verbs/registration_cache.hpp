@@ -41,8 +41,8 @@ public:
     // Watches whole pages and reports their changes until they are unmapped. False: this memory cannot be watched.
     virtual bool watch(const AddressRange& pages) = 0;
     [[nodiscard]] virtual Position now() = 0;
-    // Calls `gone` for each change since `position`, and advances `position`.
-    virtual ChangesResult changes(Position& position, const ChangeHandler& gone) = 0;
+    // Calls `handler` for each change since `position`, and advances `position`.
+    virtual ChangesResult changes(Position& position, const ChangeHandler& handler) = 0;
 };
 
 // Caches registrations of the program's own memory for later transfers of the same buffer. The cache keeps a buffer

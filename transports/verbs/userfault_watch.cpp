@@ -176,11 +176,11 @@ void UserfaultWatch::read_events() {
 
 // A reader that finds `count_` below the number of a change plus `max_changes` has read that change completely: its
 // slot is overwritten only after `count_` has reached that sum.
-void UserfaultWatch::record_change(const AddressRange& gone) {
+void UserfaultWatch::record_change(const AddressRange& range) {
     const std::uint64_t number = count_.load(std::memory_order_relaxed);  // only this thread writes it
     Change& change = changes_[number % max_changes];
-    change.begin.store(gone.begin, std::memory_order_seq_cst);  // partner: the loads in changes()
-    change.end.store(gone.end, std::memory_order_seq_cst);
+    change.begin.store(range.begin, std::memory_order_seq_cst);  // partner: the loads in changes()
+    change.end.store(range.end, std::memory_order_seq_cst);
     count_.store(number + 1, std::memory_order_seq_cst);  // partner: the load in now()
 }
 
@@ -245,8 +245,8 @@ UserfaultWatch::Position UserfaultWatch::now() {
 }
 
 // The order matters: a change that has ended is being read or is recorded.
-MemoryWatch::ChangesResult UserfaultWatch::changes(Position& position, const ChangeHandler& gone) {
-    const bool going_on =
+MemoryWatch::ChangesResult UserfaultWatch::changes(Position& position, const ChangeHandler& handler) {
+    const bool in_progress =
         is_change_in_progress() || reading_.load(std::memory_order_seq_cst);  // partner: read_events()
     const Position last = now();
     for (; position != last; ++position) {
@@ -258,9 +258,9 @@ MemoryWatch::ChangesResult UserfaultWatch::changes(Position& position, const Cha
             position = last;
             return ChangesResult::overflow;
         }
-        gone(range);
+        handler(range);
     }
-    return going_on ? ChangesResult::in_progress : ChangesResult::all;
+    return in_progress ? ChangesResult::in_progress : ChangesResult::all;
 }
 
 }  // namespace npushmem::verbs

@@ -45,7 +45,7 @@ public:
 
     bool watch(const AddressRange& pages) override;
     Position now() override;
-    ChangesResult changes(Position& position, const ChangeHandler& gone) override;
+    ChangesResult changes(Position& position, const ChangeHandler& handler) override;
 
     // Watching one range more drops all of them; they are watched again at their next use. Each range may be a mapping
     // of its own, and the kernel limits the number of mappings.
@@ -68,7 +68,7 @@ private:
     void run();
     void read_events();
     void drain();
-    void record_change(const AddressRange& gone);
+    void record_change(const AddressRange& range);
     void unwatch_mapping_at(std::uintptr_t address) const;
     [[nodiscard]] bool is_change_in_progress() const;
 

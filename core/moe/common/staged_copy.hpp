@@ -50,7 +50,8 @@ struct FragmentTables {
 };
 
 // One destination's columns of the two tables. Strided copies fetch them into the unified buffer, so that the send loop
-// does not read a row-major table four bytes at a time. They come in batches, so that any number of experts works.
+// does not read a row-major table four bytes at a time. They are fetched in batches, so that any number of experts
+// works.
 class TableColumns {
 public:
     static constexpr std::int32_t batch = 256;

@@ -27,7 +27,7 @@ public:
     [[nodiscard]] DispatchTables tables(CombinePlan& plan);
 
     [[nodiscard]] bool accepted() const { return accepted_ != 0; }
-    // Rows that come to the rank.
+    // Rows that the rank receives.
     [[nodiscard]] Rows rows_of(std::int32_t rank) const { return Rows{totals_[static_cast<std::size_t>(rank)]}; }
     // The error of a call that was not accepted. `own`: the status of this rank, `self`.
     [[nodiscard]] Status refusal(const DispatchWork& work, std::int32_t self, const Status& own) const;

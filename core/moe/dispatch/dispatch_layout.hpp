@@ -77,7 +77,7 @@ struct DispatchTables {
     std::uint32_t* order = nullptr;     // [choices] slots of this rank's rows, by expert, inside that by slot
     std::uint64_t* begins = nullptr;    // [experts + 1] where in `order` each expert's rows begin
     std::uint64_t* starts = nullptr;    // [experts] where in x of its holder this rank's rows for the expert begin
-    std::uint64_t* totals = nullptr;    // [ranks] rows that come to each rank
+    std::uint64_t* totals = nullptr;    // [ranks] rows that each rank receives
     std::uint64_t* accepted = nullptr;  // 1: no rank rejects, and all rows fit; 0: no row moves
     std::int32_t* offset_table = nullptr;  // [local experts, ranks] of the combine of the received rows
     std::int32_t* length_table = nullptr;  // same

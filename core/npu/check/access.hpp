@@ -67,14 +67,14 @@ struct Access {
     int pe = -1;
     std::uint32_t to_target = no_agent;
     std::uint32_t text = 0;  // of `name` and `where`, for other processes; see PeerChecks
-    bool add = false;        // a copy that adds atomically to what is there
-    bool may_poll = false;   // a copy that arrives whole: it may see what is being signalled or not
+    bool add = false;        // a copy that adds atomically to its target
+    bool may_poll = false;   // a copy that arrives whole: it may read the old or the new signal
 
     [[nodiscard]] bool exists() const { return sequence != 0; }
     [[nodiscard]] Pipe pipe() const { return static_cast<Pipe>(agent % agents_per_core); }
     [[nodiscard]] std::uint32_t core() const { return agent / agents_per_core; }
     // Complete, as far as the holder of `clock` can rely on. A fence completes a copy for the PE that copied, and for
-    // those that learn of it from a later signal to the PE that the copy goes to.
+    // those that acquire a later signal to the PE that the copy goes to.
     [[nodiscard]] bool complete(const Clock& clock) const {
         if (clock[agent] >= sequence) return true;
         if (pe >= 0 && clock.pe() == pe && clock[fenced_agent(core())] >= sequence) return true;

@@ -66,7 +66,7 @@ struct CheckedLaunch {
           domain(control, names, "this launch", peers.get()),
           cores(size) {}
 
-    // One core's part is over; the last one returns what was found.
+    // One core's part is over; the last one returns the findings.
     Status ended() {
         if (--cores > 0) return {};
         watched.reset();

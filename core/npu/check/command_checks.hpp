@@ -1,4 +1,4 @@
-// The checks of the commands of one core: their operands against what is known of memory, where they are issued and
+// The checks of the commands of one core: their operands against the known state of memory, where they are issued and
 // where they run.
 #pragma once
 

@@ -68,7 +68,7 @@ public:
     void enter(const SourceLocation& where);
     // The kernel's last call. Relaxed: this thread has stored it.
     [[nodiscard]] SourceLocation last_call() const { return place_.at.load(std::memory_order_relaxed); }
-    // A place where the schedule may let others go first.
+    // A place where the schedule may run other cores first.
     void schedule_point();
     // Before a wait: runs deferred commands and signals if no other core would run them meanwhile.
     void run_deferred();

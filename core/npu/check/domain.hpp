@@ -27,7 +27,7 @@ public:
     // A core signals to another PE. Returns true to deliver the signal at once, and false to deliver it at the next
     // fence or quiet, or when no other core can run.
     virtual bool deliver_signal() = 0;
-    // The running core is about to do what others can see. Returns true to let another core go first.
+    // The running core is about to act visibly to others. Returns true to run another core first.
     virtual bool switch_core() = 0;
     // The running core has made many calls without waiting: deferred cores get a turn, too.
     virtual void long_turn() {}

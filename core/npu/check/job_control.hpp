@@ -1,4 +1,4 @@
-// One schedule of a checked job: which core runs next, and what is deferred.
+// One schedule of a checked job: which core runs next, and which commands and cores are deferred.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] std::uint64_t version() const override { return domain_->version.changes() + poll_rounds_; }
 
 private:
-    // Whether to set aside what is at this place.
+    // Whether the schedule defers the command, signal or core at this place.
     [[nodiscard]] bool defer();
     [[nodiscard]] bool draw(unsigned one_in) { return random_() % one_in == 0; }
     // Counts the polls that find nothing new: `chosen` runs next.

@@ -1,4 +1,4 @@
-// npushmem-info: reports what the runtime would do on this machine, without running it.
+// npushmem-info: reports how the runtime would behave on this machine, without running it.
 #include <fmt/core.h>
 
 #include <cerrno>

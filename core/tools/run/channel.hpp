@@ -1,5 +1,5 @@
 // The socket between the launcher and the supervisor: whole messages, some with descriptors. The end of the socket
-// tells either side that the other has ended.
+// reports to either side that the other has ended.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class MessageKind : std::int32_t {
     signal,         // launcher → supervisor: value is sent to every PE that runs
     flush_exits,    // launcher → supervisor: answered by `exits_flushed` when every end up to now has been reported
     started,        // supervisor → launcher: pe, pid; descriptors: stdout and stderr when output is piped
-    start_failed,   // supervisor → launcher: pe; value: errno; payload: what was attempted
+    start_failed,   // supervisor → launcher: pe; value: errno; payload: the attempted call
     ended,          // supervisor → launcher: pe, pid, value, termination
     exits_flushed,  // supervisor → launcher
 };

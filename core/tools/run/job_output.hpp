@@ -32,7 +32,7 @@ public:
 
     // When show() has something to do although nothing has happened.
     [[nodiscard]] std::optional<Diagnostics::Time> deadline() const { return diagnostics_.deadline(); }
-    // Writes what is due, as much as the readers take now.
+    // Writes the lines that are due, as far as the readers accept them now.
     void show(Diagnostics::Time now);
     // All PEs have ended: takes the rest of their output.
     void finish_tags();

@@ -92,7 +92,7 @@ public:
     static constexpr std::chrono::milliseconds flush_timeout{2000};
     // A host agent waits this long for the order to end after one of its PEs could not go on.
     static constexpr std::chrono::milliseconds stop_order_timeout{3000};
-    // Host agents have this long to end. Each gives its PEs `grace`.
+    // Host agents have this long to end. Each grants its PEs `grace`.
     static constexpr std::chrono::milliseconds host_grace{1500};
 
     // Without `limit` the job's time is not limited.
@@ -108,7 +108,8 @@ public:
     // because another PE has ended, and the launcher may not know of that end yet: the job ends once the launcher has
     // searched for it. The end of a PE that has reported that it cannot go on is never the cause.
     Commands exit_requested(const ExitRequest& request, Clock::time_point now);
-    // For Scope::job: the supervisor has reported every end that another PE can have noticed before flush_exits.
+    // For Scope::job: the supervisor has reported every end whose effects another PE can have observed before
+    // flush_exits.
     void exits_flushed(Clock::time_point now) { cause_search_.exits_flushed(now); }
 
     // The next three are for Scope::agents. `host` is an index.

@@ -180,7 +180,7 @@ void Supervisor::run_event_loop() {
     }
 }
 
-// Reports every PE whose end another PE may have noticed by now. The first to end is among the first
+// Reports every PE whose end another PE may have observed by now. The first to end is among the first
 // that are reported.
 void Supervisor::flush_exits() {
     poller_.run_once(std::chrono::milliseconds(0));

@@ -18,7 +18,7 @@ namespace npushmem::run {
 
 class Supervisor {
 public:
-    // Call it in the forked process. `plan` holds what the launcher knew when it forked.
+    // Call it in the forked process. `plan` is the launcher's at the time of the fork.
     Supervisor(JobPlan plan, Channel launcher, JobLog log, DispatchingPoller poller);
 
     // Returns the process's exit status once all processes of the job have ended.

@@ -55,7 +55,7 @@ public:
         if (mapping_ != nullptr) ::munmap(mapping_, static_cast<std::size_t>(bytes_));
     }
 
-    // Sequentially consistent, all of them: the order of the counters' changes is what is tested.
+    // Sequentially consistent, all of them: the test checks the order of the counters' changes.
     [[nodiscard]] std::atomic_ref<std::uint64_t> of(int rank) const {
         return std::atomic_ref(static_cast<std::uint64_t*>(mapping_)[rank]);
     }

@@ -1,5 +1,5 @@
 // Jobs over the network transports. Their two hosts are emulated ones on this machine: their PEs cannot map each
-// other's memory, so what is between them goes over the network's loopback.
+// other's memory, so their operations go over the network's loopback.
 #include <gmock/gmock.h>
 
 #include <filesystem>

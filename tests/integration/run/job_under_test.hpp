@@ -30,8 +30,8 @@ struct JobSettings {
     std::vector<std::string> environment;  // NAME=value, besides the test's own
 };
 
-// The calling process becomes a subreaper, so that whatever a job leaves behind comes to it and is noticed.
-// Waiting fails the test after a deadline that a healthy run never comes near.
+// The calling process becomes a subreaper, so that it inherits and detects every process that a job leaves behind.
+// Waiting fails the test after a deadline far above the time of a healthy run.
 class JobUnderTest {
 public:
     explicit JobUnderTest(const std::vector<std::string>& arguments, const JobSettings& settings = {});

@@ -1,4 +1,5 @@
-// Jobs of real npushmem programs, which meet by the uid plugin: how they start, and what is left when one of them dies.
+// Jobs of real npushmem programs, which start through the uid plugin: their start, and their cleanup after one of them
+// dies.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -112,7 +113,7 @@ TEST_F(Npushmem, PrintsStatisticsOfPesThatHaveFinalizedHoweverLongReadingThemTak
     EXPECT_THAT(job.errors(), AllOf(HasSubstr("npushmem statistics of 2 PEs"), Not(HasSubstr("has died"))));
 }
 
-// The program does not look at what became of its start; the launcher has heard of it.
+// The program does not check the status of its start; the library has reported the failure to the launcher.
 TEST_F(Npushmem, AFailedStartIsTheJobsFailure) {
     for (const char* variable :
          {"NPUSHMEM_ON_ERROR=panic", "NPUSHMEM_SYMMETRIC_SIZE=12Q", "NPUSHMEM_TRANSPORTS=self,p2pp",

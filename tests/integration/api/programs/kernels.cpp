@@ -141,15 +141,15 @@ void test_polling(Kernels& kernels, const Job& job) {
 void test_barriers(Kernels& kernels, const Job& job) {
     auto* state = allocate<BarrierState>(1);
     auto* across = allocate<npu::ServerBarrierState>(1);
-    auto* told = allocate<std::uint64_t>(8);
+    auto* flag = allocate<std::uint64_t>(8);
     const TeamView world{0, 1, job.npes};
     const int per_server = job.npes % 2 == 0 ? job.npes / 2 : job.npes;
-    const auto meets = [&](const char* name, const std::function<void(Core&)>& barrier) {
+    const auto check_barrier = [&](const char* name, const std::function<void(Core&)>& barrier) {
         kernels.run(name, [&](Core& core) {
             for (std::uint64_t round = 1; round <= rounds; ++round) {
-                if (core.index() == 0) core.signal_set_on(told, round, job.right());
+                if (core.index() == 0) core.signal_set_on(flag, round, job.right());
                 barrier(core);
-                if (core.index() == 0) kernels.expect("told", round, core.signal_fetch(told));
+                if (core.index() == 0) kernels.expect("told", round, core.signal_fetch(flag));
                 barrier(core);
             }
         });
@@ -157,10 +157,10 @@ void test_barriers(Kernels& kernels, const Job& job) {
     };
     for (const char* text : {"v1", "v2:3", "v3", "auto"}) {
         const npu::BarrierChoice choice = npu::BarrierChoice::parse(text).value();
-        meets(text, [&](Core& core) { npu::barrier_with_choice(core, choice, world, state); });
+        check_barrier(text, [&](Core& core) { npu::barrier_with_choice(core, choice, world, state); });
     }
-    meets("across servers", [&](Core& core) { npu::barrier_servers(core, world, per_server, across); });
-    npushmem_free(told);
+    check_barrier("across servers", [&](Core& core) { npu::barrier_servers(core, world, per_server, across); });
+    npushmem_free(flag);
     npushmem_free(across);
     npushmem_free(state);
 }

@@ -87,7 +87,7 @@ void test_store_buffering(Checker& check, const Job& job, int x_home, int y_home
     npushmem_free(words);
 }
 
-// PE 0 writes to PE 1, quiet, tells PE 2; PE 2 finds the data at PE 1: quiet makes them visible to all.
+// PE 0 writes to PE 1, calls quiet, signals PE 2; PE 2 finds the data at PE 1: quiet makes them visible to all.
 void test_third_pe(Checker& check, const Job& job) {
     if (job.npes < 3) return;
     auto* data = zeros<long>(1);

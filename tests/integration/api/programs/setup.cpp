@@ -149,9 +149,9 @@ void test_ring(Checker& check, const Job& job, int round) {
 
 void test_levels(Checker& check, int requested, int provided) {
     check.equal("thread level", requested, provided);
-    int asked = -1;
-    npushmem_query_thread(&asked);
-    check.equal("query_thread", provided, asked);
+    int queried = -1;
+    npushmem_query_thread(&queried);
+    check.equal("query_thread", provided, queried);
 }
 
 // The library counts nested inits; the last finalize ends it.

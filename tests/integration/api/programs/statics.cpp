@@ -274,7 +274,7 @@ int main() {
         test_mistakes(check, job);
         with_value[7] = 77;
     });
-    // The variables keep their values when the library has gone, and it may come back.
+    // The variables keep their values after finalize, and the library may be initialised again.
     if (with_value[7] != 77) return 1;
     with_value[8] = 88;
     return status != 0 ? status : run_family("statics again", [](Checker& check, const Job& job) {

@@ -71,8 +71,8 @@ int run_rank(const BootstrapSubject& subject, const Plan& plan) {
             "{} ranks: joined in {:.2f} s, gathered {} bytes of each in {:.2f} s, rank 0 grew by "
             "{} KiB\n",
             plan.ranks, Seconds(joined - begin).count(), plan.bytes, Seconds(done - joined).count(), grown);
-    const Status met = job.barrier();
-    if (!met.ok()) return complain(job.rank(), met.message());
+    const Status synchronised = job.barrier();
+    if (!synchronised.ok()) return complain(job.rank(), synchronised.message());
     return job.rank() == 0 && grown > plan.max_kib ? complain(0, "rank 0 needs too much memory") : 0;
 }
 

@@ -1,4 +1,4 @@
-// How a test's program tells the test what it does: lines "<pe> <word> <pid>" on the descriptor that RUN_TEST_REPORT
+// Reports of a test's program to the test: lines "<pe> <word> <pid>" on the descriptor that RUN_TEST_REPORT
 // names. Every process of a job holds that descriptor, so its reader sees the end of file when none of them is left.
 #pragma once
 

@@ -75,7 +75,7 @@ protected:
     SoloWorkerGroup solo_;
 };
 
-TEST_F(EngineTest, TakesTheClocksOwnCostOff) {
+TEST_F(EngineTest, SubtractsTheCostOfTheClock) {
     Engine engine(clock_, settings_);
     EXPECT_EQ(engine.clock_ns(), 20);
     const auto result = engine.measure(point({taking(nanoseconds{100}, false)}), solo_);
@@ -85,14 +85,14 @@ TEST_F(EngineTest, TakesTheClocksOwnCostOff) {
     EXPECT_EQ(result.variants[0].time.median, 100);
 }
 
-TEST_F(EngineTest, BatchesLastAboutAsLongAsAsked) {
+TEST_F(EngineTest, BatchesLastAboutTheConfiguredTime) {
     Engine engine(clock_, settings_);
     const auto result = engine.measure(point({taking(nanoseconds{100})}), solo_);
     EXPECT_GE(result.variants[0].iterations, 50U);   // half of 10 us
     EXPECT_LE(result.variants[0].iterations, 200U);  // twice as long
 }
 
-TEST_F(EngineTest, SomethingSlowIsDoneOnceAtATime) {
+TEST_F(EngineTest, RunsASlowVariantOncePerBatch) {
     Engine engine(clock_, settings_);
     const auto result = engine.measure(point({taking(nanoseconds{1'000'000})}), solo_);
     EXPECT_EQ(result.variants[0].iterations, 1U);
@@ -106,21 +106,21 @@ TEST_F(EngineTest, AColdFirstBatchDoesNotSpoilTheCalibration) {
     EXPECT_THAT(result.variants[0].samples, Each(100));
 }
 
-TEST_F(EngineTest, SomethingThatTakesNoTimeEndsAtMaxIterations) {
+TEST_F(EngineTest, LimitsAVariantWithoutDurationToMaxIterations) {
     Engine engine(clock_, settings_);
     const auto result = engine.measure(point({taking(nanoseconds{0})}), solo_);
     EXPECT_EQ(result.variants[0].iterations, settings_.max_iterations);
     EXPECT_THAT(result.variants[0].samples, Each(0));
 }
 
-TEST_F(EngineTest, DividesByTheParts) {
+TEST_F(EngineTest, DividesTimesByTheNumberOfParts) {
     Engine engine(clock_, settings_);
     Point halves = point({taking(nanoseconds{100})});
     halves.parts = 2;
     EXPECT_EQ(engine.measure(halves, solo_).variants[0].time.median, 50);
 }
 
-TEST_F(EngineTest, GivesTheRatioToEachBaseline) {
+TEST_F(EngineTest, ReportsTheRatioToEachBaseline) {
     Engine engine(clock_, settings_);
     const auto result = engine.measure(
         point({taking(nanoseconds{300}, false), taking(nanoseconds{100}), taking(nanoseconds{600})}), solo_);
@@ -149,7 +149,7 @@ TEST_F(EngineTest, RatiosArePairedWithinARound) {
     EXPECT_DOUBLE_EQ(result.variants[1].ratio.mad, 0);
 }
 
-TEST_F(EngineTest, VariantsTakeTurnsInBeingFirst) {
+TEST_F(EngineTest, AlternatesTheFirstVariant) {
     Engine engine(clock_, settings_);
     RecordingWorkerGroup worker_group(true);
     (void)engine.measure(point({taking(nanoseconds{1'000'000}), taking(nanoseconds{1'000'000})}), worker_group);
@@ -158,7 +158,7 @@ TEST_F(EngineTest, VariantsTakeTurnsInBeingFirst) {
     EXPECT_THAT(order, ElementsAre(0, 1, 1, 0));
 }
 
-TEST_F(EngineTest, EachVariantFollowsEachOther) {
+TEST_F(EngineTest, RunsEachVariantAfterEachOther) {
     EngineSettings settings = settings_;
     settings.rounds = 6;
     Engine engine(clock_, settings);
@@ -181,7 +181,7 @@ TEST_F(EngineTest, TheLeaderBroadcastsEveryBatchAndStopsInTheEnd) {
     EXPECT_EQ(worker_group.sent.back().variant, BatchCommand::stop);
 }
 
-TEST_F(EngineTest, TheOthersRunTheCommands) {
+TEST_F(EngineTest, OtherPesRunTheCommandsOfTheLeader) {
     Engine engine(clock_, settings_);
     RecordingWorkerGroup worker_group(false);
     worker_group.commands = {{0, 1}, {0, 7}, {0, 7}};
@@ -191,7 +191,7 @@ TEST_F(EngineTest, TheOthersRunTheCommands) {
     EXPECT_THAT(worker_group.sent, IsEmpty());
 }
 
-TEST_F(EngineTest, ACommandForNoVariantStops) {
+TEST_F(EngineTest, StopsAtACommandWithoutAVariant) {
     Engine engine(clock_, settings_);
     RecordingWorkerGroup worker_group(false);
     worker_group.commands = {{1, 3}, {0, 3}};

@@ -18,7 +18,7 @@ std::vector<PointResult> one_point() {
     return {{"put 1 KiB", 1024, {ours, theirs}}};
 }
 
-TEST(FormatTime, ThreeDigitsThatMatter) {
+TEST(FormatTime, PrintsThreeSignificantDigits) {
     EXPECT_EQ(format_time(0), "0.00 ns");
     EXPECT_EQ(format_time(1.849), "1.85 ns");
     EXPECT_EQ(format_time(9.996), "10.0 ns");
@@ -44,7 +44,7 @@ TEST(CsvReport, OneLineForEachVariant) {
     EXPECT_THAT(text, HasSubstr("put,2,\"put 1 KiB\",1024,\"memcpy\",1,100,8.0000,"));
 }
 
-TEST(JsonReport, CanBeReadBack) {
+TEST(JsonReport, IsParsedAsItWasWritten) {
     const auto document = nlohmann::json::parse(json_report(head(), one_point()));
     EXPECT_EQ(document["pes"], 2);
     const auto& variants = document["points"][0]["variants"];

@@ -16,7 +16,7 @@ TEST(Summarise, NoSamplesGiveZeros) {
     EXPECT_EQ(none.p90, 0);
 }
 
-TEST(Summarise, OneSampleIsEverything) {
+TEST(Summarise, OneSampleIsMedianAndPercentiles) {
     const Summary one = summarise({7.5});
     EXPECT_EQ(one.count, 1U);
     EXPECT_EQ(one.median, 7.5);
@@ -59,7 +59,7 @@ TEST(PairedRatios, PairsByRound) {
     EXPECT_THAT(paired_ratios(over, under), ElementsAre(2, 3, 2));
 }
 
-TEST(PairedRatios, LeavesOutWhatCannotBeDivided) {
+TEST(PairedRatios, OmitsRoundsWithoutADivisor) {
     const std::vector<double> over{2, 9, 8};
     const std::vector<double> under{0, 3};
     EXPECT_THAT(paired_ratios(over, under), ElementsAre(3));

@@ -96,7 +96,7 @@ CheckReport read_region(bool waits) {
     });
 }
 
-TEST(CheckedPack, TheFlagOfARegionIsNeededAndEnough) {
+TEST(CheckedPack, IsCleanOnlyIfTheReaderWaitsForTheFlagOfARegion) {
     const CheckReport right = read_region(true);
     EXPECT_TRUE(right.status.ok() && right.findings.empty()) << right.text();
     const CheckReport wrong = read_region(false);

@@ -26,7 +26,7 @@ protected:
     PackArguments good_ = pack_.arguments();
 };
 
-TEST_F(PackCheck, TakesWhatIsRight) {
+TEST_F(PackCheck, AcceptsValidArguments) {
     EXPECT_TRUE(check(good_).ok());
     EXPECT_TRUE(check(good_, PackPlan::reorder).ok());
     good_.ordered = nullptr;
@@ -171,7 +171,7 @@ TEST_F(PackSender, MoreExpertsThanOneBatchOfTableColumns) {
     EXPECT_EQ(run(shape, CopyRoute::staged, PackPlan::gather, 1), "");
 }
 
-TEST_F(PackSender, WithTheSeedsParameters) {
+TEST_F(PackSender, TheKernelMoeCombineSenderPacksAllRows) {
     PackCase pack({.ranks = 3, .experts = 4, .row = 2000});
     pack.packed.clear();
     const std::byte* x = pack.x.data();
@@ -197,7 +197,7 @@ TEST_F(PackSender, TheKernelRefusesToWriteBeyondARegion) {
 }
 
 // Controls: the tests detect errors.
-TEST_F(PackSender, ADroppedRowAndTwoSwappedFragmentsAreSeen) {
+TEST_F(PackSender, DetectsADroppedRowAndTwoSwappedFragments) {
     PackCase pack({.ranks = 2, .experts = 2, .row = 40, .empty = 0});
     pack.lengths[0] -= 1;
     ASSERT_TRUE(launch_pack(stream(), 1, pack.arguments(), Rows{pack.rows}).ok());

@@ -53,7 +53,7 @@ TEST(RoutingBinary, AgreesWithTheTextBitForBit) {
     EXPECT_EQ(routing_binary(text.value()), routing_binary(example()));
 }
 
-TEST(RoutingBinary, IsReadWhateverItsTextsAndWeightsAre) {
+TEST(RoutingBinary, KeepsUnusualTextsAndWeights) {
     const Routing odd{"a\nb\"\\", std::string("\0\x1F", 2), 1, 1, {{0, 0}}, {{-0.0F, 0.0F}}};
     const auto text = parse_routing(routing_text(odd), "f.json");
     ASSERT_TRUE(text.ok()) << text.status().message();
@@ -102,7 +102,7 @@ TEST(RoutingBinary, ContentErrorsNameRankTokenAndChoice) {
                 HasSubstr("weight, rank 1, token 0, choice 0"));
 }
 
-TEST(RoutingBinary, DamageNeverCrashes) {
+TEST(RoutingBinary, ParsesDamagedFilesWithoutACrash) {
     const std::string whole = routing_binary(example());
     for (std::size_t i = 0; i < whole.size(); ++i) {
         EXPECT_FALSE(parse_routing(whole.substr(0, i), "f").ok());

@@ -33,7 +33,7 @@ TEST(RoutingFile, ReadsWhatIsWritten) {
     EXPECT_THAT(routing.value().weights[1], ElementsAre(2.5F, 3.0F));
 }
 
-TEST(RoutingFile, TextAndValueAgreeBothWays) {
+TEST(RoutingFile, IsTheSameAfterWriteAndParse) {
     GeneratorOptions options;
     options.dropped = 0.2;
     options.tokens = 17;
@@ -86,7 +86,7 @@ TEST(RoutingFile, ContentErrorsNameRankTokenAndChoice) {
     EXPECT_THAT(refusal(with("[[1, 2, 3, 4], [5, 6]]", "7")), HasSubstr("array of 2 arrays"));
 }
 
-TEST(RoutingFile, AMissingFileSaysHowToMakeOne) {
+TEST(RoutingFile, ReportsAMissingFileWithTheCommandThatGeneratesOne) {
     const auto routing = read_routing_file("no/such/file.json");
     EXPECT_THAT(routing.status().message(), AllOf(HasSubstr("no/such/file.json"), HasSubstr("npushmem-perf routing")));
 }
@@ -96,7 +96,7 @@ TEST(RoutingFile, AFolderIsRefused) {
 }
 
 // Every prefix and every file with one damaged byte is either read or rejected without a crash.
-TEST(RoutingFile, DamageNeverCrashes) {
+TEST(RoutingFile, ParsesDamagedFilesWithoutACrash) {
     for (std::size_t i = 0; i < valid.size(); ++i) {
         EXPECT_FALSE(parse_routing(valid.substr(0, i), "f").ok());
         for (const char c : {'\0', '9', ']', '"', '-'}) {

@@ -51,7 +51,7 @@ TEST(RoutingGenerator, WeightsOfATokenAddUpExactly) {
     }
 }
 
-TEST(RoutingGenerator, SameSeedSameRoutingOtherSeedAnother) {
+TEST(RoutingGenerator, IsDeterminedByTheSeed) {
     GeneratorOptions options = grouped();
     const Routing a = generate_routing(options).value();
     EXPECT_EQ(generate_routing(options).value().expert_ids, a.expert_ids);
@@ -81,7 +81,7 @@ TEST(RoutingGenerator, DroppedChoicesAreMinusOne) {
     for (const auto& ids : routing.expert_ids) EXPECT_THAT(ids, ::testing::Each(no_expert));
 }
 
-TEST(RoutingGenerator, SaysOfItselfThatItIsGenerated) {
+TEST(RoutingGenerator, RecordsThatTheRoutingIsGenerated) {
     EXPECT_THAT(generate_routing(grouped()).value().origin, HasSubstr("generated, not recorded"));
 }
 

@@ -71,7 +71,7 @@ TEST(SendEstimate, LinksWithoutRowsAreIdle) {
 }
 
 // Links exist within a group only; each rank has a port to other groups.
-TEST(SendEstimate, TellsLinksFromPorts) {
+TEST(SendEstimate, DistinguishesLinksFromPorts) {
     const npu::VirtualReport report = estimate(even_routing(4, 16), {2, 2});
     const LinksBusy links = links_busy(report, 16, 8);
     const LinksBusy ports = ports_busy(report, 16, 8);
@@ -87,7 +87,7 @@ TEST(SendEstimate, TellsLinksFromPorts) {
     EXPECT_EQ(links_busy(report, 9, 8).links, 56U) << "the ninth is alone in its group";
 }
 
-TEST(SendEstimate, SaysWhatMemoryIsMissing) {
+TEST(SendEstimate, FailsWithoutEnoughMemory) {
     npu::VirtualTime time;
     EXPECT_FALSE(estimate_send(time, even_routing(1), Bytes{std::uint64_t{1} << 56}, {}).ok());
 }

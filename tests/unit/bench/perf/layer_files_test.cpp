@@ -103,7 +103,7 @@ TEST(LayerFiles, TheCsvOfACombineHasEverySample) {
     EXPECT_EQ(samples.at("plan_1_reorder"), (std::vector<double>{7e-6}));
 }
 
-TEST(LayerFiles, TheCsvOfADispatchCountsTheBytesOfBothWaysForAWholeLayer) {
+TEST(LayerFiles, TheCsvOfADispatchAddsTheBytesOfDispatchAndCombineForALayer) {
     const auto samples = samples_of(
         parsed_csv(dispatch_csv(dispatch_result())),
         {{"dispatch", 4000}, {"dispatch_combine", 8000}, {"memcpy_ordinary", 4000}, {"memcpy_streaming", 4000}});
@@ -162,7 +162,7 @@ TEST(LayerFiles, TheSvgOfACombineDrawsMediansToScale) {
     }
 }
 
-TEST(LayerFiles, TheSvgOfADispatchLeavesOutWhatWasNotMeasured) {
+TEST(LayerFiles, TheSvgOfADispatchOmitsVariantsWithoutSamples) {
     DispatchResult result = dispatch_result();
     result.streaming.clear();
     const auto elements = parsed_svg(dispatch_svg(a_case(), result));
@@ -173,7 +173,7 @@ TEST(LayerFiles, TheSvgOfADispatchLeavesOutWhatWasNotMeasured) {
     EXPECT_THAT(bars[1].second / bars[0].second, DoubleNear(7 / 2.5, 1e-2));
 }
 
-TEST(LayerFiles, TheReportOfACombineSpeaksOfItsMode) {
+TEST(LayerFiles, TheReportOfACombineDescribesItsMode) {
     CombineResult result = combine_result();
     const std::string direct = combine_report(a_case(), options_for("direct"), result, "the map", "the nics");
     EXPECT_THAT(direct, AllOf(HasSubstr("rows go straight to their slots with ordinary stores"),
@@ -189,7 +189,7 @@ TEST(LayerFiles, TheReportOfACombineSpeaksOfItsMode) {
                 HasSubstr("256 tokens of each PE at a"));
 }
 
-TEST(LayerFiles, TheReportOfADispatchSpeaksOfBothWays) {
+TEST(LayerFiles, TheReportOfADispatchDescribesDispatchAndCombine) {
     const std::string text = dispatch_report(a_case(), options_for("chunked"), dispatch_result(), "", "");
     EXPECT_THAT(text, AllOf(HasSubstr("mode chunked, room for 33 rows on each"),
                             HasSubstr("rows go straight to their experts with ordinary stores"),

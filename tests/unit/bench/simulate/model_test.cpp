@@ -14,14 +14,14 @@ Status read(const std::string& text, Model& model) {
     return read_model(in, "cluster.txt", model);
 }
 
-TEST(Model, IsReadAsItIsDescribed) {
+TEST(Model, IsReadAsItWasWritten) {
     const Model model{.node = {1, 2, 3}, .network = {4.5, 6, 7}, .turn = 8, .cores_per_node = 9};
     Model again;
     EXPECT_TRUE(read(describe(model), again).ok());
     EXPECT_EQ(again, model);
 }
 
-TEST(Model, WhatIsNotNamedStays) {
+TEST(Model, KeepsParametersThatTheFileOmits) {
     Model model = default_model();
     EXPECT_TRUE(read("\n# a comment\n  network.latency 2000 # ns\n", model).ok());
     Model expected = default_model();
@@ -29,7 +29,7 @@ TEST(Model, WhatIsNotNamedStays) {
     EXPECT_EQ(model, expected);
 }
 
-TEST(Model, WhatIsWrongIsSaidWithItsPlace) {
+TEST(Model, ReportsMistakesWithLineAndColumn) {
     Model model;
     EXPECT_THAT(read("turn 1\nnode.latency ten\n", model).message(), HasSubstr("cluster.txt:2:14: 'ten' is no number"));
     EXPECT_THAT(read("node.latency\n", model).message(), HasSubstr("cluster.txt:1:13: '' is no number"));
@@ -40,7 +40,7 @@ TEST(Model, WhatIsWrongIsSaidWithItsPlace) {
     EXPECT_THAT(read("cores_per_node 1.5\n", model).message(), HasSubstr("is no number of cores"));
 }
 
-TEST(Model, IsMeasuredHere) {
+TEST(Model, MeasuresTheNodeOfThisMachine) {
     auto measured = measure_model(default_model());
     ASSERT_TRUE(measured.ok()) << measured.status().message();
     EXPECT_GT(measured.value().turn, 0);

@@ -46,25 +46,25 @@ TEST(Simulation, LinearTakesTwoGapsForEachOfTheOthers) {
     }
 }
 
-TEST(Simulation, ATreeGoesUpAndDown) {
+TEST(Simulation, TreeTakesItsDepthInBothDirections) {
     EXPECT_DOUBLE_EQ(run("tree", 2).nanoseconds, 2 * one_way);
     EXPECT_DOUBLE_EQ(run("tree", 64).nanoseconds, 12 * one_way);
     EXPECT_EQ(run("tree", 64).messages, 126U);
 }
 
-TEST(Simulation, ATokenGoesRoundTwice) {
+TEST(Simulation, DoubleRingTakesTwoRoundsOfMessages) {
     EXPECT_DOUBLE_EQ(run("double_ring", 10).nanoseconds, 20 * one_way);
     EXPECT_EQ(run("double_ring", 10).messages, 20U);
 }
 
-TEST(Simulation, LookingAtAnotherTakesARoundTrip) {
+TEST(Simulation, ARemotePollTakesARoundTrip) {
     // Seven polls one after another, then the releases, and the word of the last arrival.
     const Outcome outcome = run("central_counter", 8);
     EXPECT_DOUBLE_EQ(outcome.nanoseconds, 7 * 2 * (1000 + 50) + 6 * 70 + 50 + 2 * 1000);
     EXPECT_EQ(outcome.messages, 7U * 2 + 7);
 }
 
-TEST(Simulation, NodesKeepTheirMessagesToThemselves) {
+TEST(Simulation, HierarchicalSendsOnlyBetweenLeadersOverTheNetwork) {
     const Outcome flat = run("dissemination", 64, 8);
     const Outcome two_levels = run("hierarchical", 64, 8);
     // A tree of 8 up and down, and 8 leaders.
@@ -84,13 +84,13 @@ TEST(Simulation, EveryAlgorithmEndsWithEverySize) {
             }
 }
 
-TEST(Simulation, TheSameTwiceIsTheSame) {
+TEST(Simulation, IsDeterministic) {
     const Model shared{.node = {50, 5, 10}, .network = {1000, 50, 70}, .turn = 800, .cores_per_node = 2};
     EXPECT_EQ(run("tree", 1000, 64, shared).nanoseconds, run("tree", 1000, 64, shared).nanoseconds);
 }
 
 // With many members on a core, each needs at least one turn, and a member that blocks in every round needs many.
-TEST(Simulation, SharedCoresTurnTheOrderRound) {
+TEST(Simulation, SharedCoresReverseTheOrderOfAlgorithms) {
     const Model shared{.node = {50, 5, 10}, .network = {}, .turn = 800, .cores_per_node = 2};
     const Outcome counter = run("shared_counter", 64, 64, shared);
     const Outcome rounds = run("dissemination", 64, 64, shared);
@@ -106,7 +106,7 @@ TEST(Simulation, AHundredThousandMembers) {
     EXPECT_DOUBLE_EQ(run("dissemination", 1 << 17).nanoseconds, 17 * one_way);
 }
 
-TEST(Simulation, ATeamThatTheAlgorithmCannotServeIsRefused) {
+TEST(Simulation, RejectsATeamThatTheAlgorithmCannotServe) {
     auto refused = simulate(plan_of("two_proc"), {3, 1}, far);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.status().code(), Code::range);

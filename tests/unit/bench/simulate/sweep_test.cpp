@@ -16,7 +16,7 @@ Series series(std::string name, const std::vector<double>& times) {
 
 const Sweep two{{2, 4, 8}, 1, {series("few", {100, 300, 900}), series("many", {200, 250, 0})}};
 
-TEST(Sweep, FindsWhoIsFastest) { EXPECT_THAT(fastest(two), ElementsAre(0, 1, 0)); }
+TEST(Sweep, FindsTheFastestAlgorithmOfEachSize) { EXPECT_THAT(fastest(two), ElementsAre(0, 1, 0)); }
 
 TEST(Sweep, TheTableNamesTheCrossovers) {
     EXPECT_THAT(table(two), HasSubstr("fastest: from 2 PEs few, from 4 PEs many, from 8 PEs few\n"));

@@ -25,7 +25,7 @@ TEST(StartMessage, CarriesAnId) {
     EXPECT_EQ(back.value().encode(), id.value().encode());
 }
 
-TEST(StartMessage, CarriesTheReasonThatThereIsNone) {
+TEST(StartMessage, CarriesTheReasonIfThereIsNoId) {
     const std::string note = encode_start_message(Status{Code::config, "no interface 'eth9'; there are: lo"});
     EXPECT_TRUE(plain(note)) << note;
     EXPECT_EQ(decode_start_message(note).status().code(), Code::aborted);
@@ -35,7 +35,7 @@ TEST(StartMessage, CarriesTheReasonThatThereIsNone) {
     EXPECT_LE(encode_start_message(Status{Code::config, std::string(5000, 'x')}).size(), start_message_characters);
 }
 
-TEST(StartMessage, WhatIsNoneIsRefused) {
+TEST(StartMessage, RejectsMalformedText) {
     EXPECT_EQ(decode_start_message("").status().code(), Code::protocol);
     EXPECT_EQ(decode_start_message("hello").status().code(), Code::protocol);
     EXPECT_FALSE(decode_start_message("i00").ok());

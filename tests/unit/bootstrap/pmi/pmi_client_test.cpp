@@ -36,8 +36,8 @@ std::function<void(int)> polite(std::map<std::string, std::string> answers = {})
     return [answers](int fd) {
         for (std::string line = ScriptedLauncher::receive_until(fd, '\n'); !line.empty();
              line = ScriptedLauncher::receive_until(fd, '\n')) {
-            const auto heard = Message::parse(line);
-            const auto answer = answers.find(heard.ok() ? heard.value().command() : "");
+            const auto request = Message::parse(line);
+            const auto answer = answers.find(request.ok() ? request.value().command() : "");
             if (answer == answers.end() || answer->second.empty()) return;
             ScriptedLauncher::send_text(fd, answer->second);
         }
@@ -56,7 +56,7 @@ TEST(PmiClient, LearnsItsRankAndBroadcastsAMessage) {
     client.value().end();
 }
 
-TEST(PmiClient, SaysWhatTheEnvironmentLacks) {
+TEST(PmiClient, ReportsMissingAndMalformedVariables) {
     const auto begin = [](const FakeEnvironment& environment) {
         return PmiClient::begin(environment, soon()).status().message();
     };
@@ -73,7 +73,7 @@ TEST(PmiClient, RefusesARankOutsideTheJob) {
                 HasSubstr("rank 2 of 2"));
 }
 
-TEST(PmiClient, TellsWhatALauncherDoesWrong) {
+TEST(PmiClient, ReportsProtocolErrorsOfTheLauncher) {
     const std::vector<std::pair<std::map<std::string, std::string>, std::string>> wrong{
         {{{"init", "cmd=response_to_init rc=-1 msg=too_old\n"}}, "rc=-1 too_old"},
         {{{"init", "cmd=maxes\n"}}, "answered 'maxes' instead of 'response_to_init'"},
@@ -91,7 +91,7 @@ TEST(PmiClient, TellsWhatALauncherDoesWrong) {
     }
 }
 
-TEST(PmiClient, ASilentLauncherIsNotWaitedForForEverNorAskedAgain) {
+TEST(PmiClient, ASilentLauncherCausesATimeoutWithoutAnotherRequest) {
     const ScriptedLauncher launcher(polite({{"barrier_in", "\r"}}));  // no end of line: no answer
     auto client = PmiClient::begin(environment_of(launcher), soon());
     ASSERT_TRUE(client.ok()) << client.status().message();

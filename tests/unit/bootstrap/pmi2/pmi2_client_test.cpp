@@ -45,7 +45,7 @@ std::function<void(int)> polite(std::map<std::string, Message::Words> words = {}
     };
 }
 
-TEST(Pmi2Message, TravelsWithItsLengthAndDoubledSemicolons) {
+TEST(Pmi2Message, IsEncodedWithItsLengthAndDoubledSemicolons) {
     const std::string wire = Message::encode("kvs-put", {{"key", "a;b"}, {"value", ";"}});
     EXPECT_EQ(wire, "    30cmd=kvs-put;key=a;;b;value=;;;");
     EXPECT_EQ(Message::length(wire.substr(0, length_digits)).value(), wire.size() - length_digits);
@@ -68,7 +68,7 @@ TEST(Pmi2Client, LearnsItsRankAndBroadcastsAMessage) {
     client.value().end();
 }
 
-TEST(Pmi2Client, TellsWhatALauncherDoesWrong) {
+TEST(Pmi2Client, ReportsProtocolErrorsOfTheLauncher) {
     const ScriptedLauncher old([](int fd) {
         (void)ScriptedLauncher::receive_until(fd, '\n');
         ScriptedLauncher::send_text(fd, "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1\n");
@@ -76,8 +76,8 @@ TEST(Pmi2Client, TellsWhatALauncherDoesWrong) {
     EXPECT_THAT(Pmi2Client::begin(environment_of(old), soon()).status().message(), HasSubstr("does not support PMI-2"));
     const ScriptedLauncher strict(polite({{"fullinit", {{"rc", "14"}, {"errmsg", "no room"}}}}));
     EXPECT_THAT(Pmi2Client::begin(environment_of(strict), soon()).status().message(), HasSubstr("rc=14 no room"));
-    const ScriptedLauncher gone([](int) {});
-    EXPECT_THAT(Pmi2Client::begin(environment_of(gone), soon()).status().message(), HasSubstr("has closed"));
+    const ScriptedLauncher closed([](int) {});
+    EXPECT_THAT(Pmi2Client::begin(environment_of(closed), soon()).status().message(), HasSubstr("has closed"));
     EXPECT_THAT(Pmi2Client::begin(FakeEnvironment{}, soon()).status().message(), HasSubstr("PMI_FD is not set"));
 }
 

@@ -19,7 +19,7 @@ TEST(Address, ReadsAndPrintsBothFamilies) {
     EXPECT_FALSE(Address::parse("no numeric host", 1).ok());
 }
 
-TEST(Address, KnowsLoopbackAndLinkLocal) {
+TEST(Address, DetectsLoopbackAndLinkLocal) {
     EXPECT_TRUE(address("127.0.0.5").is_loopback());
     EXPECT_TRUE(address("::1").is_loopback());
     EXPECT_FALSE(address("10.0.0.1").is_loopback());
@@ -29,7 +29,7 @@ TEST(Address, KnowsLoopbackAndLinkLocal) {
     EXPECT_FALSE(address("2001:db8::1").is_link_local());
 }
 
-TEST(Address, SurvivesTheKernelsForm) {
+TEST(Address, ConvertsToASockaddrAndBack) {
     for (const char* host : {"10.1.2.3", "2001:db8::7"}) {
         sockaddr_storage kernel_form;
         EXPECT_GT(address(host).fill(kernel_form), 0U);
@@ -37,7 +37,7 @@ TEST(Address, SurvivesTheKernelsForm) {
     }
 }
 
-TEST(Address, SurvivesTheWire) {
+TEST(Address, IsDecodedAsItWasEncoded) {
     for (const Address& each : {address("10.1.2.3"), address("2001:db8::7"), Address{}}) {
         ByteWriter out;
         each.encode(out);
@@ -80,7 +80,7 @@ TEST(ChooseInterface, PrefersOrdinaryOverVirtualOverLoopback) {
     EXPECT_EQ(chosen("^eth,docker"), "127.0.0.1");
 }
 
-TEST(ChooseInterface, TakesLoopbackWhenNothingElseIsUp) {
+TEST(ChooseInterface, SelectsLoopbackIfNoOtherInterfaceIsUp) {
     EXPECT_EQ(choose_interface({machine[0], machine[6]}, "", Family::none).value().host_text(), "127.0.0.1");
 }
 
@@ -92,13 +92,13 @@ TEST(ChooseInterface, MatchesBeginningsOrWholeNames) {
     EXPECT_EQ(chosen("=lo"), "127.0.0.1");
 }
 
-TEST(ChooseInterface, KeepsToTheFamily) {
+TEST(ChooseInterface, SelectsWithinTheFamily) {
     EXPECT_EQ(chosen("", Family::v6), "2001:db8::1");
     EXPECT_EQ(chosen("lo", Family::v6), "::1");
     EXPECT_EQ(chosen("", Family::v4), "10.0.0.1");
 }
 
-TEST(ChooseInterface, SaysWhatThereIsWhenNothingFits) {
+TEST(ChooseInterface, ListsTheInterfacesIfNoneMatches) {
     EXPECT_THAT(chosen("ib"), AllOf(HasSubstr("NPUSHMEM_BOOTSTRAP_UID_SOCK_IFNAME='ib'"),
                                     HasSubstr("ib0 (10.9.0.1, down)"), HasSubstr("eth0 (10.0.0.1)")));
     EXPECT_THAT(chosen("=docker0", Family::v6), HasSubstr("SOCK_FAMILY=AF_INET6"));

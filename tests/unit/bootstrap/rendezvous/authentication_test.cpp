@@ -69,7 +69,7 @@ TEST(SipHash128, EveryKeyBitMatters) {
     }
 }
 
-TEST(EqualInConstantTime, SeesEveryDifference) {
+TEST(EqualInConstantTime, DetectsEveryDifference) {
     const SipTag a = counting_key();
     EXPECT_TRUE(equal_in_constant_time(a, a));
     for (std::size_t i = 0; i < a.size(); ++i) {

@@ -48,7 +48,7 @@ TEST(FrameHeader, HasTheDocumentedLayout) {
     EXPECT_EQ(raw[24], std::byte{42});
 }
 
-TEST(FrameHeader, RefusesStrangeBytes) {
+TEST(FrameHeader, RejectsMalformedBytes) {
     EXPECT_EQ(FrameHeader::parse(Raw{}).status().code(), Code::protocol);
     Raw raw = raw_of(sample);
     raw[6] = std::byte{0};
@@ -57,7 +57,7 @@ TEST(FrameHeader, RefusesStrangeBytes) {
     EXPECT_THAT(FrameHeader::parse(raw).status().message(), HasSubstr("unknown type 11"));
 }
 
-TEST(FrameHeader, TellsAnotherVersionFromGarbage) {
+TEST(FrameHeader, DistinguishesAnotherVersionFromGarbage) {
     Raw raw = raw_of(sample);
     raw[4] = std::byte{protocol_version + 1};
     const Status refused = FrameHeader::parse(raw).status();
@@ -151,7 +151,7 @@ TEST_F(ChannelTest, CarriesSignedFramesInOrder) {
     EXPECT_FALSE(right_->next().value().has_value());
 }
 
-TEST_F(ChannelTest, TakesFramesThatComeByteByByte) {
+TEST_F(ChannelTest, ReadsFramesThatArriveByteByByte) {
     secure();
     const Buffer frame = raw_frame(to_right, session, 0, FrameType::up, hello_bytes);
     for (std::size_t i = 0; i + 1 < frame.size(); ++i) {
@@ -162,7 +162,7 @@ TEST_F(ChannelTest, TakesFramesThatComeByteByByte) {
     EXPECT_TRUE(right_reads(std::span(frame).last(1)).value().has_value());
 }
 
-TEST_F(ChannelTest, QueuesWhatTheSocketDoesNotTake) {
+TEST_F(ChannelTest, QueuesBytesThatTheSocketDoesNotAccept) {
     secure();
     const Buffer big(limits::chunk_bytes, std::byte{9});
     constexpr int frames = 64;
@@ -183,7 +183,7 @@ TEST_F(ChannelTest, QueuesWhatTheSocketDoesNotTake) {
     EXPECT_EQ(left_->queued(), 0U);
 }
 
-TEST_F(ChannelTest, NoticesEveryFlippedBit) {
+TEST_F(ChannelTest, RejectsEveryFlippedBit) {
     const Buffer good = raw_frame(to_right, session, 0, FrameType::up, Buffer(3, std::byte{1}));
     for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
         auto [a, b] = pair();
@@ -218,13 +218,13 @@ TEST_F(ChannelTest, RefusesReplaysReflectionsAndOtherSessions) {
                 HasSubstr("session 4, not to 3"));
 }
 
-TEST_F(ChannelTest, CarriesOnlyGreetingsBeforeItIsSecure) {
+TEST_F(ChannelTest, AcceptsOnlyHandshakeFramesBeforeItIsSecure) {
     EXPECT_TRUE(right_reads(raw_frame({}, session, 0, FrameType::hello, hello_bytes)).value().has_value());
     EXPECT_THAT(right_reads(raw_frame({}, session, 1, FrameType::abort, {})).status().message(),
                 HasSubstr("before the handshake was complete"));
 }
 
-TEST_F(ChannelTest, RefusesLengthsAboveWhatIsAllowedHere) {
+TEST_F(ChannelTest, RejectsLengthsAboveTheLimitOfTheChannel) {
     auto [a, b] = pair();
     left_.emplace(std::move(a), session, 100);
     right_.emplace(std::move(b), session, 100);
@@ -234,7 +234,7 @@ TEST_F(ChannelTest, RefusesLengthsAboveWhatIsAllowedHere) {
                 HasSubstr("101 bytes exceeds the limit of 100 bytes"));
 }
 
-TEST_F(ChannelTest, LastWordsArriveBeforeTheEnd) {
+TEST_F(ChannelTest, DeliversQueuedFramesBeforeTheEnd) {
     secure();
     left_->queue(FrameType::bye, {});
     left_->finish();

@@ -52,7 +52,7 @@ TEST(Messages, JoinKeepsItsFields) {
     EXPECT_EQ(read.listener.text(), "10.0.0.1:5");
 }
 
-TEST(Messages, AFailureIsNeverASuccess) {
+TEST(Messages, AFailureNeverDecodesAsSuccess) {
     const auto read = [](std::int32_t code) {
         return Failure::decode(ByteWriter().integer(code).text("why", 9).take())->cause;
     };

@@ -32,7 +32,7 @@ Session full_session(int nranks) {
     return session;
 }
 
-TEST(Session, GoesFromFormingOverLinkingToFinished) {
+TEST(Session, PassesFromFormingToLinkingToFinished) {
     Session session(1, join_of(1, 2), start);
     EXPECT_TRUE(enter(session, join_of(1, 2)).ok());
     EXPECT_EQ(session.stage(), Stage::forming);
@@ -55,7 +55,7 @@ TEST(Session, AssignsParents) {
     EXPECT_EQ(session.assignment(2).session, 1U);
 }
 
-TEST(Session, NamesBothProcessesOfADoubleRank) {
+TEST(Session, ReportsBothProcessesOfADuplicateRank) {
     Session session(1, join_of(0, 3), start);
     EXPECT_TRUE(enter(session, join_of(2, 3)).ok());
     const Status refused = enter(session, join_of(2, 3, 500));
@@ -84,7 +84,7 @@ TEST(Session, RefusesAnotherSizeRangeOrVersion) {
     EXPECT_EQ(version.stage(), Stage::failed);
 }
 
-TEST(Session, SaysWhoIsLate) {
+TEST(Session, ReportsTheMissingRanks) {
     Session session(1, join_of(0, 8), start);
     for (const int rank : {0, 1, 2, 3, 4, 6}) EXPECT_TRUE(enter(session, join_of(rank, 8)).ok());
     EXPECT_EQ(session.overdue().message(), "ranks 5, 7 of 8 never joined within 2 s");
@@ -93,7 +93,7 @@ TEST(Session, SaysWhoIsLate) {
     EXPECT_THAT(linking.overdue().message(), HasSubstr("ranks 0, 2 of 3 did not finish connecting"));
 }
 
-TEST(Session, ThePatienceOfTheLeastPatientCounts) {
+TEST(Session, UsesTheShortestTimeoutOfAllRanks) {
     Session session(1, join_of(0, 3), start);
     Join hasty = join_of(1, 3);
     hasty.timeout = Milliseconds{500};
@@ -101,7 +101,7 @@ TEST(Session, ThePatienceOfTheLeastPatientCounts) {
     EXPECT_EQ(session.deadline(), start + Milliseconds{500});
 }
 
-TEST(Session, TellsLateComersOfItsFailure) {
+TEST(Session, ReportsItsFailureToRanksThatJoinLate) {
     Session session(1, join_of(0, 3), start);
     EXPECT_TRUE(enter(session, join_of(0, 3)).ok());
     session.fail({Code::peer_dead, "first"}, start);
@@ -116,7 +116,7 @@ TEST(Session, TellsLateComersOfItsFailure) {
     EXPECT_TRUE(session.is_expired(start)) << "everybody knows";
 }
 
-TEST(Job, StartsTheNextSessionForThoseWhoHaveLeft) {
+TEST(Job, StartsTheNextSessionForRanksThatHaveLeft) {
     Job job{Credentials{}};
     for (int rank = 0; rank < 2; ++rank)
         EXPECT_TRUE(enter(job.session_for(join_of(rank, 2), start), join_of(rank, 2)).ok());
@@ -130,7 +130,7 @@ TEST(Job, StartsTheNextSessionForThoseWhoHaveLeft) {
     EXPECT_NE(job.find(2), nullptr);
 }
 
-TEST(Job, RefusesAnIntruderWithoutHarmToTheJob) {
+TEST(Job, RejectsADuplicateRankWithoutFailingTheSession) {
     Job job{Credentials{}};
     for (int rank = 0; rank < 2; ++rank)
         EXPECT_TRUE(enter(job.session_for(join_of(rank, 2), start), join_of(rank, 2)).ok());
@@ -141,7 +141,7 @@ TEST(Job, RefusesAnIntruderWithoutHarmToTheJob) {
     EXPECT_EQ(session.stage(), Stage::linking);
 }
 
-TEST(Job, FindsTheSessionWhoseTimeIsUp) {
+TEST(Job, FindsTheSessionThatTimedOut) {
     Job job{Credentials{}};
     EXPECT_TRUE(enter(job.session_for(join_of(0, 2), start), join_of(0, 2)).ok());
     EXPECT_EQ(job.find_timed_out(start), nullptr);
@@ -167,7 +167,7 @@ TEST(Job, FailsSessionsThatLackARankThatHasEnded) {
     EXPECT_FALSE(enter(job.session_for(join_of(1, 3), start), join_of(1, 3)).ok());
 }
 
-TEST(Job, ARankThatEndsAfterItJoinedHarmsNoCompleteSession) {
+TEST(Job, ARankThatEndsAfterItJoinedDoesNotFailACompleteSession) {
     Job job{Credentials{}};
     for (int rank = 0; rank < 2; ++rank)
         EXPECT_TRUE(enter(job.session_for(join_of(rank, 2), start), join_of(rank, 2)).ok());
@@ -180,7 +180,7 @@ TEST(Job, ARankThatEndsAfterItJoinedHarmsNoCompleteSession) {
     EXPECT_NE(job.fail_for_ended_rank(start), nullptr) << "the next session waits for it";
 }
 
-TEST(Job, DoesNotKeepFailuresForEver) {
+TEST(Job, PrunesFailedSessions) {
     Job job{Credentials{}};
     for (int attempt = 0; attempt < 100; ++attempt) {
         Session& session = job.session_for(join_of(0, 2), start);

@@ -41,7 +41,7 @@ TEST(Settings, ReadFamilyAndTimes) {
     EXPECT_EQ(read_with("BOOTSTRAP_COLLECTIVE_TIMEOUT", "5s").value().collective_timeout, Milliseconds{5000});
 }
 
-TEST(Settings, NameVariableValueAndSyntaxOfWhatTheyRefuse) {
+TEST(Settings, ReportVariableValueAndSyntaxOfMalformedValues) {
     EXPECT_THAT(read_with("BOOTSTRAP_UID_SOCK_FAMILY", "ipv5").status().message(),
                 AllOf(HasSubstr("NPUSHMEM_BOOTSTRAP_UID_SOCK_FAMILY='ipv5'"), HasSubstr("AF_INET, AF_INET6 or auto")));
     EXPECT_THAT(read_with("BOOTSTRAP_TIMEOUT", "soon").status().message(),

@@ -22,20 +22,20 @@ void expect_equal(const UniqueId& a, const UniqueId& b) {
     EXPECT_EQ(a.credentials.secret, b.credentials.secret);
 }
 
-TEST(UniqueId, SurvivesBytesAndHex) {
+TEST(UniqueId, IsDecodedFromBytesAndHex) {
     const UniqueId id = UniqueId::make(service).value();
     expect_equal(UniqueId::decode(id.encode()).value(), id);
     expect_equal(UniqueId::decode_hex(hex(id.encode())).value(), id);
 }
 
-TEST(UniqueId, IsNeverTheSame) {
+TEST(UniqueId, IsUnique) {
     const UniqueId a = UniqueId::make(service).value();
     const UniqueId b = UniqueId::make(service).value();
     EXPECT_NE(a.credentials.secret, b.credentials.secret);
     EXPECT_NE(a.credentials.job, b.credentials.job);
 }
 
-TEST(UniqueId, DamageOfAnyByteIsNoticed) {
+TEST(UniqueId, RejectsDamageOfAnyByte) {
     const UniqueIdBytes id = UniqueId::make(service).value().encode();
     for (std::size_t i = 0; i < id.size(); ++i) {
         UniqueIdBytes damaged = id;
@@ -44,7 +44,7 @@ TEST(UniqueId, DamageOfAnyByteIsNoticed) {
     }
 }
 
-TEST(UniqueId, SaysWhatIsWrong) {
+TEST(UniqueId, ReportsWhyAnIdIsRejected) {
     UniqueIdBytes id = UniqueId::make(service).value().encode();
     EXPECT_THAT(UniqueId::decode(UniqueIdBytes{}).status().message(), HasSubstr("does not begin with the magic bytes"));
     id[8] = std::byte{9};

@@ -40,8 +40,8 @@ public:
             return;
         }
         UniqueIdBytes id{};
-        const bool told = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
-        const std::string message = told ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
+        const bool received = ::read(id_reading.get(), id.data(), id.size()) == static_cast<ssize_t>(id.size());
+        const std::string message = received ? ThreadJob(id).run_rank(rank, ranks, body).message() : "was told no id";
         (void)!::write(writing.get(), message.data(), message.size());
         ::_exit(0);
     }
@@ -57,7 +57,7 @@ public:
     void tell(const UniqueIdBytes& id) const {
         EXPECT_EQ(::write(id_writing_.get(), id.data(), id.size()), static_cast<ssize_t>(id.size()));
     }
-    // What it said, once it has ended.
+    // Returns its message after it has ended.
     std::string message() {
         std::array<char, 4096> text{};
         std::string all;
@@ -81,7 +81,7 @@ private:
 
 class ProcessDeath : public ::testing::TestWithParam<int> {
 protected:
-    // Runs `body` in each of 8 processes and returns what all but the victim said.
+    // Runs `body` in each of 8 processes and returns the messages of all but the victim.
     std::vector<std::string> messages_of_survivors(const ThreadJob::Body& body) {
         for (int rank = 0; rank < ranks; ++rank) processes_.push_back(std::make_unique<RankProcess>(rank, body));
         const ThreadJob job;
@@ -104,7 +104,7 @@ protected:
 
 INSTANTIATE_TEST_SUITE_P(Victims, ProcessDeath, ::testing::Range(0, ranks));
 
-TEST_P(ProcessDeath, IsToldToEverySurvivorInACollective) {
+TEST_P(ProcessDeath, IsReportedToEverySurvivorInACollective) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         if (Status all = job.barrier(); !all.ok()) return all;
         if (job.rank() == GetParam()) ::raise(SIGKILL);
@@ -114,7 +114,7 @@ TEST_P(ProcessDeath, IsToldToEverySurvivorInACollective) {
     EXPECT_THAT(messages, Each(AllOf(HasSubstr(victim()), HasSubstr("closed its connection during barrier #"))));
 }
 
-TEST_P(ProcessDeath, IsSeenByCheck) {
+TEST_P(ProcessDeath, IsReportedByCheck) {
     const auto messages = messages_of_survivors([](Bootstrap& job) {
         Status seen = job.barrier();
         if (job.rank() == GetParam()) ::raise(SIGKILL);

@@ -16,7 +16,7 @@
 
 namespace npushmem::uid {
 
-// EXPECT_THAT(status, Succeeded()): tells the message of a failure.
+// EXPECT_THAT(status, Succeeded()) prints the message of a failure.
 MATCHER(Succeeded, "") {
     *result_listener << arg.message();
     return arg.ok();

@@ -71,7 +71,7 @@ TEST_P(UidBootstrapSizes, NobodyLeavesABarrierBeforeAllHaveEntered) {
     const int n = GetParam();
     const auto body = [&](Bootstrap& job) -> Status {
         for (int round = 1; round <= 5; ++round) {
-            // Relaxed: the barrier itself orders, and that is what is tested.
+            // Relaxed: the barrier itself orders, which this test checks.
             entered.fetch_add(1, std::memory_order_relaxed);
             if (Status all = job.barrier(); !all.ok()) return all;
             if (entered.load(std::memory_order_relaxed) < n * round) return {Code::state, "left too early"};
@@ -119,7 +119,7 @@ std::string free_loopback_address() {
     return Socket::listen(Address::parse("127.0.0.1", 0).value()).value().local_address().text();
 }
 
-TEST(UidBootstrapOpen, AProcessThatNobodyToldAnythingIsAJobOfOne) {
+TEST(UidBootstrapOpen, AProcessWithoutParametersIsAJobOfOne) {
     auto alone = open_with({});
     ASSERT_THAT(alone.status(), Succeeded());
     EXPECT_EQ(alone.value()->rank(), 0);
@@ -145,7 +145,7 @@ TEST(UidBootstrapOpen, RanksOfASessionNeedNoUniqueId) {
     EXPECT_THAT(pair_from(variables("0"), variables("1")), Each(Succeeded())) << "and may start again";
 }
 
-TEST(UidBootstrapOpen, ASessionsPortThatAnotherProgramHasIsAnErrorThatNamesIt) {
+TEST(UidBootstrapOpen, ASessionReportsAPortThatIsInUse) {
     auto taken = Socket::listen(Address::parse("127.0.0.1", 0).value());
     ASSERT_TRUE(taken.ok());
     const std::string session = taken.value().local_address().text();
@@ -158,7 +158,7 @@ TEST(UidBootstrapOpen, ASessionsPortThatAnotherProgramHasIsAnErrorThatNamesIt) {
     EXPECT_THAT(outcomes[1].message(), HasSubstr(session));
 }
 
-TEST(UidBootstrapOpen, ASessionThatNobodyServesAnyMoreIsATimeoutThatNamesIt) {
+TEST(UidBootstrapOpen, ASessionWithoutAServiceTimesOutAndReportsItsAddress) {
     const std::string session = free_loopback_address();
     fakes::FakeHost fake;
     for (const auto& [name, value] : ThreadJob::Variables{
@@ -170,7 +170,7 @@ TEST(UidBootstrapOpen, ASessionThatNobodyServesAnyMoreIsATimeoutThatNamesIt) {
     EXPECT_THAT(opened.status().message(), HasSubstr(session));
 }
 
-TEST(UidBootstrapOpen, ASessionsPasswordKeepsOthersOut) {
+TEST(UidBootstrapOpen, ASessionRejectsAWrongPassword) {
     const std::string session = free_loopback_address();
     const auto variables = [&](const char* rank, const char* password) {
         return ThreadJob::Variables{{"BOOTSTRAP_UID_SESSION_ID", session},
@@ -184,7 +184,7 @@ TEST(UidBootstrapOpen, ASessionsPasswordKeepsOthersOut) {
     EXPECT_THAT(outcomes[1].message(), HasSubstr("does not know this job's secret"));
 }
 
-TEST(UidBootstrapOpen, SaysWhatIsMissingOrWrong) {
+TEST(UidBootstrapOpen, ReportsMissingAndMalformedParameters) {
     const UniqueIdBytes id = ThreadJob().id().encode();
     const auto message = [](const Result<std::unique_ptr<Bootstrap>>& opened) { return opened.status().message(); };
     EXPECT_THAT(message(open_with({{"UNIQUEID", "abc"}})), HasSubstr("NPUSHMEM_UNIQUEID: not a unique id"));
@@ -198,7 +198,7 @@ TEST(UidBootstrapOpen, SaysWhatIsMissingOrWrong) {
                 HasSubstr("NPUSHMEM_BOOTSTRAP_UID_SESSION_ID"));
 }
 
-TEST(UidBootstrapOpen, AMissingInterfaceIsAnErrorThatListsThem) {
+TEST(UidBootstrapOpen, ReportsAMissingInterfaceWithTheAvailableOnes) {
     fakes::FakeHost fake;
     fake.set("BOOTSTRAP_UID_SOCK_IFNAME", "=nosuch0");
     UniqueIdBytes id{};
@@ -207,7 +207,7 @@ TEST(UidBootstrapOpen, AMissingInterfaceIsAnErrorThatListsThem) {
     EXPECT_THAT(refused.message(), HasSubstr("lo (127.0.0.1"));
 }
 
-TEST(UidBootstrapOpen, ARankWithoutItsInterfaceTellsTheOthers) {
+TEST(UidBootstrapOpen, ARankWithoutItsInterfaceFailsTheStartOfAllRanks) {
     const std::string id = hex(ThreadJob().id().encode());
     const ThreadJob::Variables good{{"UNIQUEID", id}, {"PE", "1"}, {"NPES", "2"}};
     const ThreadJob::Variables bad{

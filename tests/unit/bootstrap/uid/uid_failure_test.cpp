@@ -52,7 +52,7 @@ TEST_P(UidFailureSizes, AbortReachesEveryRankWithItsReason) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, "aborted the job: the disk is full")));
 }
 
-TEST_P(UidFailureSizes, AMissingRankIsNamed) {
+TEST_P(UidFailureSizes, ReportsAMissingRank) {
     const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_TIMEOUT", "300ms"}});
     auto ranks = ThreadJob::all_ranks(GetParam());
     const int missing = GetParam() / 2;
@@ -62,7 +62,7 @@ TEST_P(UidFailureSizes, AMissingRankIsNamed) {
         Each(FailedWith(Code::timeout, fmt::format("rank {} of {} never joined within 300 ms", missing, GetParam()))));
 }
 
-TEST_P(UidFailureSizes, ARankThatCallsSomethingElseIsNamed) {
+TEST_P(UidFailureSizes, ReportsARankThatCallsAnotherCollective) {
     const ThreadJob job;
     const auto outcomes = job.run(GetParam(), [&](Bootstrap& rank) {
         if (rank.rank() != 1) return rank.barrier();
@@ -83,7 +83,7 @@ TEST_P(UidFailureSizes, DifferentSizesAreAnErrorEverywhere) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "of 8 bytes per rank")));
 }
 
-TEST_P(UidFailureSizes, ARankThatVanishesWhileJoiningIsNamed) {
+TEST_P(UidFailureSizes, ReportsARankThatDisconnectsWhileJoining) {
     const ThreadJob job;
     const int n = GetParam();
     auto ranks = ThreadJob::all_ranks(n);
@@ -138,7 +138,7 @@ TEST(UidFailure, TheIdServesOneJobAfterAnother) {
     for (int session = 0; session < 10; ++session) EXPECT_THAT(job.run(5, one_barrier), Each(Succeeded()));
 }
 
-TEST(UidFailure, RanksComeBackWithoutWaitingForTheSlowest) {
+TEST(UidFailure, RanksMayStartAgainBeforeTheSlowestHasLeft) {
     const ThreadJob job;
     std::vector<Outcome> outcomes(4);
     std::vector<std::thread> ranks;
@@ -191,7 +191,7 @@ TEST(UidFailure, ALibraryOfAnotherVersionIsAnErrorForAll) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::mismatch, "99.0.0")));
 }
 
-TEST(UidFailure, AWrongSecretIsToldToItsHolderOnly) {
+TEST(UidFailure, AWrongSecretFailsItsSenderOnly) {
     const ThreadJob job;
     UniqueId forged = job.id();
     forged.credentials.secret[5] ^= std::byte{1};
@@ -204,7 +204,7 @@ TEST(UidFailure, AWrongSecretIsToldToItsHolderOnly) {
     EXPECT_THAT(refused, FailedWith(Code::protocol, "does not know this job's secret"));
 }
 
-TEST(UidFailure, StrangersOnThePortDisturbNobody) {
+TEST(UidFailure, UnauthenticatedConnectionsDoNotDisturbTheStart) {
     const ThreadJob job;
     std::vector<RawClient> crowd;
     for (int i = 0; i < 50; ++i) {
@@ -215,7 +215,7 @@ TEST(UidFailure, StrangersOnThePortDisturbNobody) {
     EXPECT_THAT(job.run(8, one_barrier), Each(Succeeded()));
 }
 
-TEST(UidFailure, AMemberThatTalksNonsenseFailsTheStartButNotTheService) {
+TEST(UidFailure, AMemberThatSendsGarbageFailsTheStartButNotTheService) {
     const ThreadJob job;
     std::vector<Outcome> outcomes;
     std::thread others([&] { outcomes = job.run({0, 1}, 3, one_barrier); });
@@ -268,7 +268,7 @@ TEST(UidFailure, CheckSeesAnAbortWithoutBlocking) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::aborted, "enough")));
 }
 
-TEST(UidFailure, ARankThatLivesButDoesNotComeRunsIntoTheCollectiveTimeout) {
+TEST(UidFailure, ALiveRankThatSkipsACollectiveCausesATimeout) {
     const ThreadJob job(ThreadJob::Variables{{"BOOTSTRAP_COLLECTIVE_TIMEOUT", "200ms"}});
     const auto outcomes = job.run(3, [](Bootstrap& rank) {
         if (rank.rank() != 2) return rank.barrier();
@@ -279,7 +279,7 @@ TEST(UidFailure, ARankThatLivesButDoesNotComeRunsIntoTheCollectiveTimeout) {
     EXPECT_THAT(outcomes, Each(FailedWith(Code::timeout, "waited 200 ms for rank 2 (pid ")));
 }
 
-TEST(UidFailure, AServiceThatEndsIsNoticedByThoseWhoWait) {
+TEST(UidFailure, WaitingRanksReportTheEndOfTheService) {
     const Address any = Address::parse("127.0.0.1", 0).value();
     auto service = std::move(RendezvousService::listen(any)).value();
     const UniqueId id = UniqueId::make(service->address()).value();
@@ -297,7 +297,7 @@ TEST(UidFailure, AServiceThatEndsIsNoticedByThoseWhoWait) {
     EXPECT_THAT(outcome.message(), HasSubstr("the rendezvous service"));
 }
 
-TEST(UidFailure, NobodyAtTheAddressIsATimeoutThatNamesIt) {
+TEST(UidFailure, AnUnusedAddressTimesOutAndIsReported) {
     auto service = std::move(RendezvousService::listen(Address::parse("127.0.0.1", 0).value())).value();
     const UniqueId id = UniqueId::make(service->address()).value();
     service.reset();
@@ -308,7 +308,7 @@ TEST(UidFailure, NobodyAtTheAddressIsATimeoutThatNamesIt) {
         FailedWith(Code::timeout, fmt::format("could not reach the rendezvous service at {}", id.service.text())));
 }
 
-TEST(UidFailure, AnotherProtocolAtTheAddressIsNotMistakenForTheService) {
+TEST(UidFailure, DetectsAnotherProtocolAtTheAddress) {
     auto listener = std::move(Socket::listen(Address::parse("127.0.0.1", 0).value())).value();
     ThreadJob job;
     job.use(UniqueId::make(listener.local_address()).value());

@@ -27,7 +27,7 @@ protected:
     ContextSlots slots;
 };
 
-TEST_F(ContextSlotsTest, AContextIsKnownByItsAddress) {
+TEST_F(ContextSlotsTest, FindsAContextByItsAddress) {
     const Context& one = make();
     const Context& other = make();
     EXPECT_NE(&one, &other);
@@ -35,7 +35,7 @@ TEST_F(ContextSlotsTest, AContextIsKnownByItsAddress) {
     EXPECT_EQ(known_context(handle_of(bits_of(&other))), &other);
 }
 
-TEST_F(ContextSlotsTest, WhereAContextWasThereIsOneThatReachesNobody) {
+TEST_F(ContextSlotsTest, ADestroyedContextHasNoMembersAndMapsNoPe) {
     Context& context = make();
     slots.release(context);
     const Context* const found = known_context(handle_of(bits_of(&context)));
@@ -45,7 +45,7 @@ TEST_F(ContextSlotsTest, WhereAContextWasThereIsOneThatReachesNobody) {
     EXPECT_EQ(found->members.count, 0);
 }
 
-TEST_F(ContextSlotsTest, ASlotIsUsedAgainOnlyAfterSoManyOthers) {
+TEST_F(ContextSlotsTest, ReusesASlotOnlyAfterTheMinimumOfOthers) {
     constexpr std::size_t min_unused = 10;
     Context& first = make(min_unused);
     slots.release(first);
@@ -59,7 +59,7 @@ TEST_F(ContextSlotsTest, ASlotIsUsedAgainOnlyAfterSoManyOthers) {
 }
 
 // Whatever the bits, a found context is in a slot of the array and is empty.
-TEST_F(ContextSlotsTest, NoOtherBitsNameAContext) {
+TEST_F(ContextSlotsTest, OtherHandlesFindNoLiveContext) {
     const Context& context = make();
     const std::uintptr_t good = bits_of(&context);
     const auto check = [&](std::uintptr_t bits) {
@@ -82,7 +82,7 @@ TEST_F(ContextSlotsTest, NoOtherBitsNameAContext) {
     EXPECT_EQ(known_context(handle_of(bits_of(context_slots) + sizeof context_slots)), nullptr);
 }
 
-TEST_F(ContextSlotsTest, ThereAreSoManyAndNoMore) {
+TEST_F(ContextSlotsTest, FailsWhenAllSlotsAreInUse) {
     Context& first = make();
     for (std::size_t i = 1; i < max_contexts; ++i) ASSERT_NE(slots.acquire(max_contexts), nullptr) << i;
     EXPECT_EQ(slots.acquire(max_contexts), nullptr);
@@ -91,7 +91,7 @@ TEST_F(ContextSlotsTest, ThereAreSoManyAndNoMore) {
     EXPECT_EQ(slots.acquire(max_contexts), nullptr);
 }
 
-TEST_F(ContextSlotsTest, AfterClearNoHandleNamesAContext) {
+TEST_F(ContextSlotsTest, FindsNoContextAfterClear) {
     const Context& context = make();
     slots.clear();
     EXPECT_EQ(known_context(handle_of(bits_of(&context)))->state, Context::State::none);
@@ -123,13 +123,13 @@ protected:
     Context context;
 };
 
-TEST_F(ContextUseTest, WithoutItEveryCallIsAllowed) {
+TEST_F(ContextUseTest, AContextWithoutOptionsAllowsConcurrentCalls) {
     const ContextUse::Call one(context);
     EXPECT_TRUE(on_other_thread(context).ok());
     EXPECT_TRUE(one.status().ok());
 }
 
-TEST_F(ContextUseTest, APrivateOneIsItsMakersAlone) {
+TEST_F(ContextUseTest, APrivateContextRejectsOtherThreads) {
     with(NPUSHMEM_CTX_PRIVATE);
     EXPECT_TRUE(ContextUse::Call(context).status().ok());
     const Status found = on_other_thread(context);
@@ -138,7 +138,7 @@ TEST_F(ContextUseTest, APrivateOneIsItsMakersAlone) {
     EXPECT_TRUE(ContextUse::Call(context).status().ok());
 }
 
-TEST_F(ContextUseTest, ASerializedOneIsUsedInTurn) {
+TEST_F(ContextUseTest, ASerializedContextRejectsConcurrentCalls) {
     with(NPUSHMEM_CTX_SERIALIZED);
     EXPECT_TRUE(on_other_thread(context).ok());
     {

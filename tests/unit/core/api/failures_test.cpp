@@ -18,7 +18,7 @@ TEST(OpenshmemNames, AreThoseOfFunctionsAndConstants) {
     EXPECT_EQ(to_openshmem_names("npushmem_a npushmem_b"), "shmem_a shmem_b");
 }
 
-TEST(OpenshmemNames, LeaveTheRestAlone) {
+TEST(OpenshmemNames, DoNotReplaceOtherNames) {
     for (const char* text : {"it does not export npushmem_transport_entry_v1", "npushmem_bootstrap_entry_v1"})
         EXPECT_EQ(to_openshmem_names(text), text);
     for (const char* text : {"", "npushmemx_init_attr: no", "NPUSHMEM_TIMEOUT=1s", "npushmem-info -c", "libnpushmem.so",

@@ -6,7 +6,7 @@ namespace npushmem {
 
 namespace {
 
-TEST(ByteReader, GivesBackWhatTheWriterTook) {
+TEST(ByteReader, ReadsTheValuesThatTheWriterWrote) {
     const Buffer bytes = ByteWriter()
                              .integer(std::uint16_t{0xabcd})
                              .integer(std::int32_t{-5})
@@ -27,7 +27,7 @@ TEST(ByteReader, WritesLittleEndian) {
     EXPECT_EQ(bytes, (Buffer{std::byte{4}, std::byte{3}, std::byte{2}, std::byte{1}}));
 }
 
-TEST(ByteReader, RemembersThatSomethingWasMissing) {
+TEST(ByteReader, StaysFailedAfterAMissingValue) {
     const Buffer bytes = ByteWriter().integer(std::uint16_t{7}).take();
     ByteReader in(bytes);
     EXPECT_EQ(in.integer<std::uint32_t>(), 0U);
@@ -36,14 +36,14 @@ TEST(ByteReader, RemembersThatSomethingWasMissing) {
     EXPECT_FALSE(in.ok());
 }
 
-TEST(ByteReader, RefusesTextAboveItsLimit) {
+TEST(ByteReader, RejectsTextAboveItsLimit) {
     const Buffer bytes = ByteWriter().text("too long", 100).take();
     ByteReader in(bytes);
     EXPECT_EQ(in.text(3), "too");
     EXPECT_FALSE(in.ok());
 }
 
-TEST(ByteReader, RefusesTextThatClaimsMoreThanThereIs) {
+TEST(ByteReader, RejectsTextLongerThanTheRemainingBytes) {
     const Buffer bytes = ByteWriter().integer(std::uint16_t{50}).integer(std::uint8_t{'x'}).take();
     ByteReader in(bytes);
     EXPECT_EQ(in.text(100), "");

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Texts, StandardSize,
 
 class NoStandardSize : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(NoStandardSize, IsAnErrorThatNamesVariableAndValue) {
+TEST_P(NoStandardSize, IsRejectedWithVariableAndValue) {
     const Status status = with_size(GetParam()).status();
     EXPECT_EQ(status.code(), Code::config);
     EXPECT_THAT(status.message(), HasSubstr(std::string("SHMEM_SYMMETRIC_SIZE='") + GetParam() + "'"));
@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Texts, NoStandardSize,
                          ::testing::Values("", "m", "-1", "1x", "lots", "nan", "inf", "0x10", "1,5m", "99999999t",
                                            "20kk", "1Gfoo", "1g b", "1kibi", "16777216.5t", "1b", "7 k", "1e3"));
 
-TEST(StandardVariables, AnyValueEnablesTheOthers) {
+TEST(StandardVariables, AnyValueEnablesInfoVersionAndDebug) {
     for (const char* value : {"", "0", "1", "yes", "whatever"}) {
         const auto config =
             Config::read(FakeEnvironment{{"SHMEM_INFO", value}, {"SHMEM_VERSION", value}, {"SHMEM_DEBUG", value}});
@@ -60,7 +60,7 @@ TEST(StandardVariables, AnyValueEnablesTheOthers) {
     }
 }
 
-TEST(StandardVariables, OwnOnesCountFirstThenTheStandardThenTheDeprecated) {
+TEST(StandardVariables, OwnNamesPrecedeStandardNamesThenDeprecatedOnes) {
     const auto all = Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "1M"},
                                                   {"SHMEM_SYMMETRIC_SIZE", "2M"},
                                                   {"SMA_SYMMETRIC_SIZE", "3M"},
@@ -83,7 +83,7 @@ TEST(StandardVariables, IgnoresAMalformedOverruledVariable) {
     EXPECT_TRUE(config.ok()) << config.status().message();
 }
 
-TEST(StandardVariables, AreAllHelpedWith) {
+TEST(StandardVariables, AreAllDescribed) {
     EXPECT_EQ(standard_variables().size(), 4U);
     for (const auto& variable : standard_variables())
         EXPECT_THAT(describe_standard_variables(), AllOf(HasSubstr(variable.names[0]), HasSubstr(variable.meaning)));
@@ -117,7 +117,7 @@ TEST(Config, NamesAreUniqueAndDocumented) {
     }
 }
 
-TEST(Config, TheEnvironmentWinsAndIsRemembered) {
+TEST(Config, TheEnvironmentOverridesDefaultsAndIsKept) {
     const auto config = Config::read(FakeEnvironment{{"NPUSHMEM_SYMMETRIC_SIZE", "64M"}, {"HOME", "/"}});
     ASSERT_TRUE(config.ok());
     EXPECT_EQ(config.value().settings().symmetric_size.value, 64ULL << 20);
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, MalformedVariable,
                                            Malformed{"DEBUG", "loud", "error, warn, info, debug, trace"},
                                            Malformed{"NPU_BLOCKS", "0", "between 1 and 1024"}));
 
-TEST(Config, UnknownVariablesGetTheNearestName) {
+TEST(Config, SuggestsTheNearestNameForUnknownVariables) {
     const auto config = Config::read(FakeEnvironment{{"NPUSHMEM_SYMETRIC_SIZE", "1G"}, {"NPUSHMEM_ZZZZ", "1"}});
     ASSERT_TRUE(config.ok());
     EXPECT_THAT(config.value().unknown_variables(),

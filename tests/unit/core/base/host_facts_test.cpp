@@ -28,25 +28,25 @@ void expect_room(const AvailableMemory& room, std::uint64_t available, std::uint
     EXPECT_EQ(room.limited_by_group, limited);
 }
 
-TEST(AvailableMemory, IsTheMachinesWithoutAGroup) { expect_room(room_of({}), 800 * mib, 1024 * mib, false); }
+TEST(AvailableMemory, IsThatOfTheMachineWithoutACgroup) { expect_room(room_of({}), 800 * mib, 1024 * mib, false); }
 
-TEST(AvailableMemory, IsNothingWhenNothingCanBeRead) { expect_room(room_of({{"/proc/meminfo", ""}}), 0, 0, false); }
+TEST(AvailableMemory, IsZeroIfNoFileIsReadable) { expect_room(room_of({{"/proc/meminfo", ""}}), 0, 0, false); }
 
-TEST(AvailableMemory, IsTheRemainderOfTheGroup) {
+TEST(AvailableMemory, IsTheRemainderOfTheCgroupLimit) {
     expect_room(room_of({{"/proc/self/cgroup", "0::/job\n"},
                          {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
                          {"/sys/fs/cgroup/job/memory.current", "31457280\n"}}),
                 70 * mib, 100 * mib, true);
 }
 
-TEST(AvailableMemory, TakesTheTightestAncestor) {
+TEST(AvailableMemory, UsesTheLowestLimitOfAllAncestors) {
     expect_room(room_of({{"/proc/self/cgroup", "0::/a/b\n"},
                          {"/sys/fs/cgroup/a/b/memory.max", "max\n"},
                          {"/sys/fs/cgroup/a/memory.max", "52428800\n"}}),
                 50 * mib, 50 * mib, true);
 }
 
-TEST(AvailableMemory, SeesTheLimitAtTheMountWhenThePathIsOneOfTheOutside) {
+TEST(AvailableMemory, ReadsTheLimitAtTheMountIfTheCgroupPathIsNotVisible) {
     expect_room(room_of({{"/proc/self/cgroup", "0::/outside/container\n"}, {"/sys/fs/cgroup/memory.max", "52428800"}}),
                 50 * mib, 50 * mib, true);
     expect_room(room_of({{"/proc/self/cgroup", "0::/\n"}, {"/sys/fs/cgroup/memory.max", "52428800"}}), 50 * mib,
@@ -61,7 +61,7 @@ TEST(AvailableMemory, CountsReclaimableFilePagesAsAvailable) {
                 60 * mib, 100 * mib, true);
 }
 
-TEST(AvailableMemory, IsNeverBelowNothing) {
+TEST(AvailableMemory, IsZeroIfUsageExceedsTheLimit) {
     const Files full{{"/proc/self/cgroup", "0::/job\n"},
                      {"/sys/fs/cgroup/job/memory.max", "104857600\n"},
                      {"/sys/fs/cgroup/job/memory.current", "104857601\n"}};
@@ -80,7 +80,7 @@ TEST(AvailableMemory, SupportsVersion1) {
                 50 * mib, 100 * mib, true);
 }
 
-TEST(AvailableMemory, TakesTheHugeNumberOfVersion1ForNoLimit) {
+TEST(AvailableMemory, TreatsTheMaximumOfVersion1AsNoLimit) {
     expect_room(room_of({{"/proc/self/cgroup", "4:memory:/job\nnonsense\n1:x\n"},
                          {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"}}),
                 800 * mib, 1024 * mib, false);
@@ -105,7 +105,7 @@ TEST(ParseCpuMax, ReadsQuotaAndNoQuota) {
     EXPECT_DOUBLE_EQ(parse_cpu_max("100000 0"), 0.0);
 }
 
-TEST(CgroupQuota, TheTightestLevelOfVersionTwoWins) {
+TEST(CgroupQuota, UsesTheLowestQuotaOfAllLevelsInVersionTwo) {
     const auto read = files({{"/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"},
                              {"/sys/fs/cgroup/a/cpu.max", "200000 100000\n"},
                              {"/sys/fs/cgroup/cpu.max", "400000 100000\n"}});
@@ -113,7 +113,7 @@ TEST(CgroupQuota, TheTightestLevelOfVersionTwoWins) {
     EXPECT_DOUBLE_EQ(cgroup_quota("0::/\n", read), 4.0);
 }
 
-TEST(CgroupQuota, InsideAContainerThePathMayBeUnknown) {
+TEST(CgroupQuota, ReadsTheQuotaAtTheMountIfTheCgroupPathIsNotVisible) {
     const auto read = files({{"/sys/fs/cgroup/cpu.max", "50000 100000\n"}});
     EXPECT_DOUBLE_EQ(cgroup_quota("0::/docker/0123/init\n", read), 0.5);
 }
@@ -127,12 +127,12 @@ TEST(CgroupQuota, ReadsVersionOne) {
     EXPECT_DOUBLE_EQ(cgroup_quota("3:cpuset:/job\n", read), 0.0);
 }
 
-TEST(CgroupQuota, NothingReadableMeansNoLimit) {
+TEST(CgroupQuota, IsUnlimitedIfNoFileIsReadable) {
     EXPECT_DOUBLE_EQ(cgroup_quota("", files({})), 0.0);
     EXPECT_DOUBLE_EQ(cgroup_quota("nonsense\n1:\n0::/a\n", files({})), 0.0);
 }
 
-TEST(UsableCores, IsTheUnionCutByTheQuota) {
+TEST(UsableCores, IsTheUnionLimitedByTheQuota) {
     const CpuMask first{0b0001};
     const CpuMask second{0b0010};
     const CpuMask far_away{0, 0b1};

@@ -98,7 +98,7 @@ TEST_F(HostTableTest, RemovesAGroupAndThenItself) {
     EXPECT_THAT(files(), IsEmpty());
 }
 
-TEST_F(HostTableTest, ForgetsADeadProcessAndUsesItsPlaceAgain) {
+TEST_F(HostTableTest, RemovesRowsOfADeadProcessAndReusesTheirSpace) {
     const pid_t pid = child([] { return 0; });
     const ProcessId owner = identify_process(pid).value();
     ASSERT_TRUE(locked().add(std::vector{row_of(owner, 1, 'x'), row_of(this_process(), 2, 'y')}).ok());
@@ -111,14 +111,14 @@ TEST_F(HostTableTest, ForgetsADeadProcessAndUsesItsPlaceAgain) {
     EXPECT_THAT(locked().rows(), SizeIs(2));
 }
 
-TEST_F(HostTableTest, TakesAReusedProcessNumberForAnotherProcess) {
+TEST_F(HostTableTest, TreatsAReusedProcessNumberAsAnotherProcess) {
     ProcessId earlier = this_process();
     earlier.start -= 1;
     ASSERT_TRUE(locked().add(std::vector{row_of(earlier, 1, 'x'), row_of(this_process(), 2, 'y')}).ok());
     EXPECT_THAT(locked().rows(), SizeIs(1));
 }
 
-TEST_F(HostTableTest, AKilledHolderBlocksNobody) {
+TEST_F(HostTableTest, AKilledLockHolderDoesNotBlockOthers) {
     const pid_t pid = child([&] { return locked(); });
     const auto blocked = HostTable::lock(place, short_time);
     ASSERT_FALSE(blocked.ok());
@@ -143,7 +143,7 @@ TEST_F(HostTableTest, AWaiterForARemovedTableCreatesANewOne) {
     EXPECT_EQ(status, 0);
 }
 
-TEST_F(HostTableTest, OverlooksTornRows) {
+TEST_F(HostTableTest, SkipsCorruptRows) {
     ASSERT_TRUE(locked().add(std::vector{row_of(this_process(), 1, 'a'), row_of(this_process(), 2, 'b')}).ok());
     std::fstream file(files().at(0), std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(HostTable::header_bytes + 60);
@@ -152,7 +152,7 @@ TEST_F(HostTableTest, OverlooksTornRows) {
     EXPECT_THAT(locked().rows(), ElementsAre(row_of(this_process(), 2, 'b')));
 }
 
-TEST_F(HostTableTest, StartsAfreshWhereTheMakerDiedEarly) {
+TEST_F(HostTableTest, RecreatesATruncatedTable) {
     ASSERT_TRUE(locked().add(std::vector{row_of(this_process(), 1, 'a')}).ok());
     std::filesystem::resize_file(files().at(0), 5);
     EXPECT_THAT(locked().rows(), IsEmpty());
@@ -167,7 +167,7 @@ TEST_F(HostTableTest, RejectsAFileThatIsNotATable) {
     EXPECT_THAT(peek_host_tables(place), IsEmpty());
 }
 
-TEST_F(HostTableTest, DoesNotBelieveATableUnderAnotherUsersName) {
+TEST_F(HostTableTest, IgnoresATableThatItsUserDoesNotOwn) {
     ASSERT_TRUE(locked().add(std::vector{row_of(this_process(), 1, 'a')}).ok());
     const auto own = files().at(0);
     auto foreign = own;
@@ -176,7 +176,7 @@ TEST_F(HostTableTest, DoesNotBelieveATableUnderAnotherUsersName) {
     EXPECT_THAT(peek_host_tables(place), IsEmpty());
 }
 
-TEST_F(HostTableTest, IsSweptWhenNothingInItLives) {
+TEST_F(HostTableTest, SweepRemovesATableWithoutLiveProcesses) {
     HostTable::sweep(place);
     EXPECT_TRUE(files().empty()) << "none is made to be swept";
     {

@@ -21,7 +21,7 @@ std::string body_of(const LauncherRecord& record) {
     return bytes;
 }
 
-TEST(LauncherRecord, ArrivesAsItWasSent) {
+TEST(LauncherRecord, IsDecodedAsItWasEncoded) {
     for (const LauncherRecord& record :
          {LauncherRecord{line, 3, "pe 3/8", "error api: two\nlines, \xc3\xa4"}, LauncherRecord{line, -1, "", ""},
           LauncherRecord{LauncherRecord::Kind::message, -1, "", "PE 1 was killed"},
@@ -33,12 +33,12 @@ TEST(LauncherRecord, ArrivesAsItWasSent) {
         EXPECT_EQ(LauncherRecord::decode(body_of(record)), record);
 }
 
-TEST(LauncherRecord, ItsDelimitersAreBlanksInAText) {
+TEST(LauncherRecord, ReplacesDelimitersInTextByBlanks) {
     const auto read = LauncherRecord::decode(body_of({line, 0, "a\x02z", std::string("b\x1f\0c", 4)}));
     EXPECT_EQ(read, (LauncherRecord{line, 0, "a z", "b  c"}));
 }
 
-TEST(LauncherRecord, APieceOfAnotherBeforeItIsIgnored) {
+TEST(LauncherRecord, IsDecodedAfterATruncatedRecord) {
     const LauncherRecord record{line, 2, "pe 2/4", "whole"};
     EXPECT_EQ(LauncherRecord::decode(body_of({line, 1, "pe 1/4", "cut off"}).substr(0, 12) + body_of(record)), record);
 }

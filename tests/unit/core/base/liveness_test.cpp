@@ -69,7 +69,7 @@ TEST(IsAlive, FollowsAProcessToItsEnd) {
     EXPECT_FALSE(identify_process(child.pid()).has_value());
 }
 
-TEST(IsAlive, AnotherProcessWithTheSameNumberIsNotIt) {
+TEST(IsAlive, DistinguishesProcessesOfOneNumberByStartTime) {
     ProcessId other = this_process();
     EXPECT_TRUE(is_alive(other));
     ++other.start;

@@ -37,7 +37,7 @@ struct Mistake {
 
 class NicRailsMistakes : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(NicRailsMistakes, NameTheEntry) {
+TEST_P(NicRailsMistakes, ReportTheEntry) {
     const Status refused = given_by(GetParam().text).status();
     EXPECT_EQ(refused.code(), Code::config);
     EXPECT_THAT(refused.message(), AllOf(HasSubstr(std::string("NPUSHMEM_NIC_RAILS entry ") + GetParam().entry),

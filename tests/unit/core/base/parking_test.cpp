@@ -81,7 +81,7 @@ TEST(FutexCounter, WakesAcrossProcessesAndMappings) {
     close(file);
 }
 
-TEST(FutexCounter, AnotherValueThanExpectedIsNotSleptOn) {
+TEST(FutexCounter, SleepReturnsAtOnceIfTheValueDiffers) {
     Memory memory;
     FutexCounter line(memory.bytes);
     line.store(5);

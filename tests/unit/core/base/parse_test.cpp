@@ -15,7 +15,7 @@ TEST(Split, KeepsEmptyPartsAndTrims) {
     EXPECT_THAT(split("one", ','), ElementsAre("one"));
 }
 
-TEST(Nearest, FindsMisspellingsAndRefusesStrangers) {
+TEST(Nearest, FindsMisspellingsOnly) {
     EXPECT_EQ(nearest("SYMETRIC_SIZE", {"SYMMETRIC_SIZE", "SIZE", "DEBUG"}), "SYMMETRIC_SIZE");
     EXPECT_EQ(nearest("FOO", {"SYMMETRIC_SIZE", "DEBUG"}), "");
 }
@@ -77,7 +77,7 @@ TEST(ParseDuration, TakesUnits) {
         EXPECT_EQ(parse_duration(bad).status().code(), Code::config) << bad;
 }
 
-TEST(FormatSize, IsExactWhenItDivides) {
+TEST(FormatSize, UsesTheLargestExactUnit) {
     EXPECT_EQ(format_size(1ULL << 30), "1 GiB");
     EXPECT_EQ(format_size(1500), "1500 B");
     EXPECT_EQ(format_size((1ULL << 30) + 1), "1.0 GiB");

@@ -137,7 +137,7 @@ TEST(SharedSegment, ErrorNamesTheUnusableFolder) {
     EXPECT_THAT(refused.status().message(), HasSubstr("an unnamed file in '/proc'"));
 }
 
-TEST(SharedSegment, BackedByAFolderItHasNoNameThere) {
+TEST(SharedSegment, LeavesNoNameInItsFolder) {
     const auto folder = std::filesystem::temp_directory_path() / ("npushmem-segment-" + std::to_string(getpid()));
     std::filesystem::create_directory(folder);
     {
@@ -149,7 +149,7 @@ TEST(SharedSegment, BackedByAFolderItHasNoNameThere) {
     std::filesystem::remove(folder);
 }
 
-TEST(SharedSegment, AnotherMemoryUnderTheTicketIsRefused) {
+TEST(SharedSegment, AttachRejectsAHandleOfOtherMemory) {
     auto segment = SharedSegment::create(mebibyte, "");
     ASSERT_TRUE(segment.ok());
     SegmentHandle handle = segment.value().handle();

@@ -31,7 +31,7 @@ TEST(WaitBudget, YieldsForAsLongAsABarrierTakes) {
     EXPECT_EQ(choose_wait_budget({.cores = 2, .pes = 100000}).yield_for, 2ms);
 }
 
-TEST(WaitBudget, ExplainsItself) {
+TEST(WaitBudget, DescribesItsReason) {
     const HostOccupancy share{.cores = 1.5, .pes = 8};
     EXPECT_THAT(describe(share, choose_wait_budget(share)), HasSubstr("8 PEs on 1.5 usable cores: poll 0 times"));
 }
@@ -105,7 +105,7 @@ TEST_F(Wait, ShortWaitsReadNoClock) {
     EXPECT_EQ(os.time(), 1ms);
 }
 
-TEST_F(Wait, GoesThroughTheStagesInOrder) {
+TEST_F(Wait, SpinsThenYieldsThenSleeps) {
     const Waiter waiter(full_budget, os, counters);
     std::vector<std::uint64_t> spins_when_yielding;
     os.on_yield = [&] { spins_when_yielding.push_back(os.sleeps.size()); };
@@ -141,13 +141,13 @@ TEST_F(Wait, EndsAtTheDeadlineAndSleepsNoLonger) {
     EXPECT_LE(failure.waited, 7ms + 10us);
 }
 
-TEST_F(Wait, ADeadlineInTheSpinStageIsNoticedThere) {
+TEST_F(Wait, ADeadlineInTheSpinStageEndsTheWaitWithoutYield) {
     const Waiter waiter(full_budget, os, counters);
     EXPECT_EQ(waiter.until([] { return false; }, {.timeout = 1us}, &failure), Code::timeout);
     EXPECT_EQ(counters.yields, 0U);
 }
 
-TEST_F(Wait, AsksForDeadPesAtGrowingIntervals) {
+TEST_F(Wait, ChecksLivenessAtGrowingIntervals) {
     const Waiter waiter(full_budget, os, counters, &liveness);
     const nanoseconds begin = os.time();
     EXPECT_EQ(waiter.until([&] { return os.time() > begin + 2s; }, {.needs = PeRange{4, 2, 3}}), Code::ok);
@@ -211,7 +211,7 @@ TEST_F(Wait, ProgressCanMakeTheConditionTrue) {
     EXPECT_EQ(counters.yields, 0U);
 }
 
-TEST_F(Wait, AnEmptyProgressIsNone) {
+TEST_F(Wait, IgnoresAnEmptyProgressFunction) {
     const std::function<void()> progress;
     const Waiter waiter(full_budget, os, counters, nullptr, &progress);
     EXPECT_EQ(waiter.until(ReadyAt{100}, {}), Code::ok);
@@ -308,7 +308,7 @@ TEST_F(Wait, RetractsWhenTheSecondCheckSucceeds) {
     EXPECT_THAT(log, ElementsAre("announce", "retract"));
 }
 
-TEST(DescribeWait, NamesEverything) {
+TEST(DescribeWait, ReportsDurationSourceCauseAndValues) {
     const WaitFor what{.what = "the release of a barrier", .needs = PeRange{2, 2, 3}};
     const WaitFailure dead{Code::peer_dead, 4, 1500ms};
     EXPECT_EQ(describe(what, dead, 8, 7),

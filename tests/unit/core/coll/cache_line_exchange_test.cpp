@@ -112,7 +112,7 @@ TEST_P(CacheLineExchangeOf, WakesSleepers) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CacheLineExchangeOf, ::testing::Values(1, 2, 3, 5, CacheLineExchange::max_members));
 
-TEST(CacheLineExchange, NamesTheMissingMember) {
+TEST(CacheLineExchange, ReportsTheMissingMember) {
     LineExchangeMembers members(3, yields);
     CacheLineExchange alone = members.member(1, std::chrono::milliseconds{5});
     const Status status = alone.run(nullptr, 0, 0);
@@ -169,7 +169,7 @@ TEST_P(BroadcastRingOf, WakesSleepersWhenOversubscribed) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, BroadcastRingOf, ::testing::Values(1, 2, 3, 5, 16));
 
-TEST(BroadcastRing, WithoutADestOnlyTheOthersGetIt) {
+TEST(BroadcastRing, ARootWithoutADestSendsToTheOthersOnly) {
     BroadcastRingMembers members(2, yields, false);
     BroadcastRing root = members.member(0, std::chrono::seconds{60});
     BroadcastRing other = members.member(1, std::chrono::seconds{60});
@@ -216,7 +216,7 @@ TEST(BroadcastRing, NeverWaitsForAMemberThatHasReadAll) {
     }
 }
 
-TEST(BroadcastRing, NamesAMissingRoot) {
+TEST(BroadcastRing, ReportsAMissingRoot) {
     BroadcastRingMembers members(3, yields, false);
     BroadcastRing alone = members.member(1, std::chrono::milliseconds{5});
     std::array<std::byte, 4> dest{};

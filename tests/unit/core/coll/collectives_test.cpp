@@ -130,7 +130,7 @@ TEST_P(Collectives, CollectAcceptsDifferentCounts) {
     });
 }
 
-TEST_P(Collectives, CollectRefusesMoreThanThereIsRoomFor) {
+TEST_P(Collectives, CollectRejectsMoreElementsThanFit) {
     run([](ThreadGroup& group, std::byte* memory) {
         const auto members = static_cast<std::uint64_t>(group.size());
         words(memory, dest_at)[0] = 77;
@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Collectives,
                                            Shape{8, true}, Shape{9, true}, Shape{2, true, false}, Shape{5, true, false},
                                            Shape{1, false}, Shape{2, false}, Shape{5, false}));
 
-TEST(Kernels, ExistWhereTheOperationHasAMeaning) {
+TEST(Kernels, ExistForEveryValidOperationAndType) {
     for (int operation = 0; operation <= static_cast<int>(ReduceOperation::prod); ++operation)
         for (int element = 0; element <= static_cast<int>(ReduceElement::c64); ++element) {
             const auto op = static_cast<ReduceOperation>(operation);

@@ -11,7 +11,7 @@ namespace npushmem {
 
 namespace {
 
-TEST(BlockCopy, SuitsItsRangeOnly) {
+TEST(BlockCopy, IsSelectedForItsSizesOnly) {
     for (const std::size_t bytes : {std::size_t{1024}, std::size_t{1025}, std::size_t{16384}})
         EXPECT_TRUE(suits_block_copy(bytes)) << bytes;
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{1023}, std::size_t{16385}, SIZE_MAX})
@@ -98,7 +98,7 @@ TEST_F(FastMapOfVariables, ComputesThePeersCopy) {
     EXPECT_EQ(map.address(own() + 8, 8, 4), memory + 256 + 8) << "the heap stays where it was";
 }
 
-TEST_F(FastMapOfVariables, RejectsRangesNotEntirelyInThem) {
+TEST_F(FastMapOfVariables, RejectsRangesNotEntirelyInTheVariables) {
     EXPECT_EQ(map.address(variables - 1, 2), nullptr);
     EXPECT_EQ(map.address(variables + 16, 2), nullptr);
     EXPECT_NE(map.address(variables + 8, 8, 2), nullptr);
@@ -110,7 +110,7 @@ TEST_F(FastMapOfVariables, RejectsRangesNotEntirelyInThem) {
     EXPECT_EQ(map.address(variables, 8, 5), nullptr);
 }
 
-TEST(FastMap, EmptyRefusesEverything) {
+TEST(FastMap, AnEmptyMapRejectsEveryAddress) {
     const FastMap none;
     int value = 0;
     EXPECT_EQ(none.address(&value, 0), nullptr);

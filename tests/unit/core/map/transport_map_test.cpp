@@ -17,7 +17,7 @@ void cut(MappingMatrix& maps, int a, int b) {
     maps[static_cast<std::size_t>(b)][static_cast<std::size_t>(a)] = false;
 }
 
-TEST(Sharing, IsOfAllWhereAllMapAll) { EXPECT_EQ(sharing_group(1, everybody(3)), (std::vector<int>{0, 1, 2})); }
+TEST(Sharing, ContainsAllPesIfAllMapAll) { EXPECT_EQ(sharing_group(1, everybody(3)), (std::vector<int>{0, 1, 2})); }
 
 TEST(Sharing, IsASingletonWithoutMappings) {
     MappingMatrix maps = everybody(3);
@@ -36,7 +36,7 @@ TEST(Sharing, IsTheSetOfPesThatMapEachOther) {
 }
 
 // One link is down: all PEs agree on the sets.
-TEST(Sharing, IsAPartitionAlsoWhereItDoesNotGoOn) {
+TEST(Sharing, IsAPartitionIfAMappingIsMissing) {
     MappingMatrix maps = everybody(4);
     cut(maps, 0, 1);
     for (const int me : {0, 2, 3}) EXPECT_EQ(sharing_group(me, maps), (std::vector<int>{0, 2, 3}));
@@ -98,7 +98,7 @@ TEST_F(TransportMapTest, TheFirstThatReachesWins) {
               "pe 0: local, mapped (same host)\npe 1: self, mapped (the PE itself)\npe 2-3: remote (by network)\n");
 }
 
-TEST_F(TransportMapTest, ReasonsKeepPesApartInTheTextAlone) {
+TEST_F(TransportMapTest, DescribesPesWithDifferentReasonsSeparately) {
     const HostLayout layout = hosts_of({0, 1, 1, 1});
     ON_CALL(remote, reach(_)).WillByDefault([](const npushmem_peer& peer) {
         return Reach{NPUSHMEM_CAP_PUT, 0, 0, peer.pe == 0 ? "near" : peer.pe == 3 ? "rail 3" : "rail 1"};
@@ -134,7 +134,7 @@ TEST_F(TransportMapTest, AnUnreachablePeListsEveryTransportWithItsReason) {
         "  select other transports with NPUSHMEM_TRANSPORTS or NPUSHMEM_REMOTE_TRANSPORT");
 }
 
-TEST_F(TransportMapTest, NoTransportAtAllIsSaid) {
+TEST_F(TransportMapTest, ReportsAnEmptySelection) {
     const HostLayout layout = hosts_of({0});
     EXPECT_THAT(TransportMap::build({}, layout, 0, peer_of).status().message(), HasSubstr("none was selected"));
 }

@@ -113,7 +113,7 @@ TEST(Allocator, RefusesBadRequests) {
     EXPECT_EQ(heap.statistics().used, 0U);
 }
 
-TEST(Allocator, ExhaustionHasTheNumbers) {
+TEST(Allocator, ExhaustionReportsRequestedFreeAndLargestBlock) {
     Allocator heap(16 * unit);
     const auto first = must(heap.allocate(6 * unit));
     must(heap.allocate(6 * unit));
@@ -139,7 +139,7 @@ TEST(Allocator, RejectsOffsetsThatAreNotAllocations) {
     EXPECT_EQ(heap.statistics().free, 16 * unit);
 }
 
-TEST(Allocator, RemembersTheSizeAskedFor) {
+TEST(Allocator, ReturnsTheRequestedSizeOfAnAllocation) {
     Allocator heap(16 * unit);
     const auto at = must(heap.allocate(100));
     EXPECT_EQ(must(heap.size_of(at)), 100U);

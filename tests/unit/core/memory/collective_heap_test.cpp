@@ -110,7 +110,7 @@ TEST(CollectiveHeap, DifferentSizesAreFoundOnEveryPeAndUndone) {
     });
 }
 
-TEST(CollectiveHeap, DifferentSizesMayBeAskedFor) {
+TEST(CollectiveHeap, AllowsDifferentSizesOnRequest) {
     run_pes(3, [](Pe& pe) {
         const auto bytes = 1000U * static_cast<unsigned>(pe.number + 1);
         for (const HeapCall call : {HeapCall::malloc, HeapCall::calloc}) {
@@ -145,7 +145,7 @@ TEST(CollectiveHeap, DifferentCallsAreFound) {
     });
 }
 
-TEST(CollectiveHeap, ExhaustionHasTheNumbersAndLeavesTheHeapAsItWas) {
+TEST(CollectiveHeap, ExhaustionReportsTheSizesAndLeavesTheHeapUnchanged) {
     run_pes(2, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, slice, 64);
         EXPECT_EQ(object.status().code(), Code::memory);
@@ -272,7 +272,7 @@ TEST(CollectiveHeap, RejectsFreeOfANonObject) {
     });
 }
 
-TEST(CollectiveHeap, APointerOfOnePeIsNamedAsSuch) {
+TEST(CollectiveHeap, RejectsAPointerThatIsLocalToAPe) {
     run_pes(3, [](Pe& pe) {
         auto object = pe.heap.allocate(HeapCall::malloc, 256, 64);
         ASSERT_TRUE(object.ok());

@@ -48,7 +48,7 @@ TEST(ProgramImage, KeepsAPartlyReadOnlyPage) {
     EXPECT_EQ(image.bytes, 0x1000U);
 }
 
-TEST(ProgramImage, HasSeveralPartsWhereTheLinkerMadeThem) {
+TEST(ProgramImage, HasAPartForEachWritableSegment) {
     // The layout of LLVM's linker: constants to be relocated have a segment of their own, and so may large variables.
     const ElfW(Phdr) headers[] = {
         header(PT_LOAD, PF_R | PF_W, 0x20000, 0x100, 0x100),
@@ -86,7 +86,7 @@ std::uint64_t offset_of(const void* object, const ProgramImage& image) {
     return reinterpret_cast<std::uintptr_t>(object) - image.begin;
 }
 
-TEST(ProgramImage, OfThisProgramHoldsItsVariables) {
+TEST(ProgramImage, ContainsTheVariablesOfThisProgram) {
     static long of_function[4];
     const auto image = image_of_this_program();
     EXPECT_TRUE(image.contains(offset_of(&with_value, image), sizeof with_value));

@@ -113,7 +113,7 @@ TEST_F(SymmetricGlobalsTest, LeavesUntouchedPagesAlone) {
     EXPECT_LE(bytes_in_file(), 2 * one_mib) << "looking for what to give back fills no holes";
 }
 
-TEST_F(SymmetricGlobalsTest, LeavesEverythingAsItWasWhenThereIsNoRoom) {
+TEST_F(SymmetricGlobalsTest, ChangesNothingWithoutMemory) {
     make_program(12 * one_mib, page_size);
     variables[0] = std::byte{1};
     variables[9 * one_mib] = std::byte{2};

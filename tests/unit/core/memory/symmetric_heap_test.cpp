@@ -63,7 +63,7 @@ TEST_F(AllocationTrackerTest, AcceptsRangesInsideOneObject) {
     expect(0, 1, Code::argument, "in no object");
 }
 
-TEST_F(AllocationTrackerTest, RemembersFreedRangesUntilTheyAreReused) {
+TEST_F(AllocationTrackerTest, ReportsFreedRangesUntilTheyAreReused) {
     tracker.add(0, 64);
     tracker.add(64, 64);
     tracker.add(128, 64);
@@ -115,7 +115,7 @@ TEST_F(SymmetricHeapTest, CommitsOnlyAllocatedMemory) {
     EXPECT_LE(heap->committed_bytes(), before + 3 * mib + 2 * CommitMap::unit);
 }
 
-TEST_F(SymmetricHeapTest, RetainsALittleFreedMemory) {
+TEST_F(SymmetricHeapTest, RetainsFreedMemoryUpToALimit) {
     const std::uint64_t offset = must_allocate(4 * mib);
     const std::uint64_t with_object = heap->committed_bytes();
     ASSERT_TRUE(heap->free(offset).ok());
@@ -145,7 +145,7 @@ TEST_F(SymmetricHeapTest, KeepsFreedMemoryWithRetainedPages) {
     EXPECT_EQ(*heap->at(large + 20 * mib), std::byte{7}) << "the same page";
 }
 
-TEST_F(SymmetricHeapTest, ManyObjectsKeepNoMoreThanOneWould) {
+TEST_F(SymmetricHeapTest, RetainsNoMoreForManyObjectsThanForOne) {
     std::vector<std::uint64_t> offsets;
     for (int i = 0; i < 12; ++i) offsets.push_back(must_allocate(4 * mib));
     const std::uint64_t used = heap->statistics().used;

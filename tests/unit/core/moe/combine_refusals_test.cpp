@@ -55,7 +55,7 @@ TEST(CombineRefusals, RefusalsOfRoutingReachEveryRankAndLeaveTheOldOne) {
     });
 }
 
-TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
+TEST(CombineRefusals, CreationFailsWithoutLeaksIfRanksDisagree) {
     const CaseShape shape{3, 6, 2, 5, 35};
     CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {
@@ -66,7 +66,7 @@ TEST(CombineRefusals, RanksThatDisagreeGetNoHandleAndKeepNoMemory) {
     });
 }
 
-TEST(CombineRefusals, AHeapThatIsTooSmallSaysForWhat) {
+TEST(CombineRefusals, ReportsWhichBuffersDoNotFitTheHeap) {
     const CaseShape shape{2, 6, 2, 5, 37};
     CombineConfig config = config_for(shape, 1 << 20);
     CombineFixture bench(shape.ranks, config, 4, true, /*heap=*/1 << 20);
@@ -114,7 +114,7 @@ std::vector<Status> results_of_two_refusals(const CombineConfig& config, const R
 }
 
 // A combine starts without an agreement. All ranks report the reason of the rank that failed first.
-TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobodyWaits) {
+TEST(CombineRefusals, AllRanksReportOneReasonIfTwoRefuseAtOnce) {
     const CaseShape shape{4, 8, 2, 5, 42, 0.0};
     const Routing routing = random_routing(shape);
     for (const CombineMode mode : {CombineMode::direct, CombineMode::chunked, CombineMode::stream}) {
@@ -128,10 +128,10 @@ TEST(CombineRefusals, OfTwoThatRefuseAtOnceAllRanksReportTheReasonOfOneAndNobody
         for (std::size_t rank = 0; rank < results.size(); ++rank) {
             EXPECT_EQ(results[rank].code(), Code::argument) << results[rank].message();
             if (rank == first) continue;
-            const std::string told = fmt::format("rank {} has aborted: {}", first, reason);
+            const std::string expected = fmt::format("rank {} has aborted: {}", first, reason);
             const bool refuses = rank == 1 || rank == 2;
-            EXPECT_THAT(results[rank].message(), StartsWith(told)) << name_of(mode);
-            EXPECT_EQ(results[rank].message() == told, !refuses) << results[rank].message();
+            EXPECT_THAT(results[rank].message(), StartsWith(expected)) << name_of(mode);
+            EXPECT_EQ(results[rank].message() == expected, !refuses) << results[rank].message();
         }
     }
 }
@@ -159,7 +159,7 @@ TEST(CombineRefusals, CombineBeforeRoutingIsRefused) {
 }
 
 // If a rank never calls, the others time out, and the message names the missing rank and its last call.
-TEST(CombineRefusals, ARankThatNeverCallsIsNamedAtTheDeadline) {
+TEST(CombineRefusals, ReportsARankThatNeverCallsAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 41};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
     CombineConfig config = config_for(shape, 20);

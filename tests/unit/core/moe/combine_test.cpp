@@ -232,7 +232,7 @@ TEST(Combine, SeveralLayersInFlightOnOneDevice) {
     });
 }
 
-TEST(Combine, EverythingIsGivenBack) {
+TEST(Combine, ReleasesAllItsMemory) {
     const CaseShape shape{2, 4, 2, 5, 31};
     CombineFixture bench(shape.ranks, config_for(shape, 20));
     bench.run([&](CombinePe& pe) {

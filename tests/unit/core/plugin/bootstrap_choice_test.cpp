@@ -16,7 +16,7 @@ Status choose_without_plugins(const FakeEnvironment& environment, const fakes::F
     return choose_bootstrap(PluginFinder({"/nonexistent"}), environment, host.table(), params).status();
 }
 
-TEST(BootstrapChoice, ProcessesOfALauncherThatNobodyKnowsAreNoJobsOfOne) {
+TEST(BootstrapChoice, RefusesToStartProcessesOfALauncherWithoutAPluginAsSingleProcessJobs) {
     const fakes::FakeHost host;
     for (const auto& [variable, launcher] :
          {std::pair{"OMPI_COMM_WORLD_SIZE", "mpirun of Open MPI"}, std::pair{"PMI_SIZE", "a PMI launcher"},
@@ -40,15 +40,15 @@ TEST(BootstrapChoice, ALauncherWithoutAProcessCountIsNotIgnored) {
               Code::plugin_missing);
 }
 
-TEST(BootstrapChoice, OneProcessOfALauncherNeedsNobody) {
+TEST(BootstrapChoice, AcceptsASingleProcessOfAnUnsupportedLauncher) {
     const fakes::FakeHost host;
-    // It goes on to what is there, which is nothing here.
+    // The search continues with the installed plugins; there are none here.
     EXPECT_EQ(choose_without_plugins({{"OMPI_COMM_WORLD_SIZE", "1"}}, host).code(), Code::plugin_missing);
     EXPECT_EQ(choose_without_plugins({{"PMI_SIZE", "many"}}, host).code(), Code::plugin_missing);
     EXPECT_EQ(choose_without_plugins({}, host).code(), Code::plugin_missing);
 }
 
-TEST(BootstrapChoice, AUniqueIdDecidesWhateverElseIsThere) {
+TEST(BootstrapChoice, AUniqueIdOverridesEveryLauncher) {
     fakes::FakeHost host;
     host.set("UNIQUEID", "00");
     const Status missing = choose_without_plugins({{"OMPI_COMM_WORLD_SIZE", "4"}}, host);

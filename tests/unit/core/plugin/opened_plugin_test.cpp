@@ -53,7 +53,7 @@ TEST(PluginHost, PassesLinesOn) {
     EXPECT_EQ(outer.lines()[0].text, "a line");
 }
 
-TEST(PluginHost, SurvivesAHostWithoutServices) {
+TEST(PluginHost, WorksWithAHostWithoutServices) {
     const npushmem_host bare{sizeof bare, 1, 0, nullptr, nullptr, nullptr};
     const PluginHost own(bare, rows);
     const Host seen(&own.table(), "x");

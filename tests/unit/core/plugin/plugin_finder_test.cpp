@@ -54,7 +54,7 @@ TEST_F(Finder, APathIsUsedWhateverTheSearchPath) {
     EXPECT_EQ(finder_.find(transport, at("a/libnpushmem_bootstrap_uid.so")).status().code(), Code::plugin_missing);
 }
 
-TEST_F(Finder, KindsHaveNamesOfTheirOwn) {
+TEST_F(Finder, DistinguishesPluginsOfEachKind) {
     EXPECT_TRUE(finder_.find(PluginKind::bootstrap, "uid").ok());
     EXPECT_FALSE(finder_.find(transport, "uid").ok());
 }
@@ -67,7 +67,7 @@ TEST_F(Finder, AMissingNameIsExplained) {
                 HasSubstr("'p2p'. Looked for libnpushmem_transport_p2p.so in: no directory."));
 }
 
-TEST_F(Finder, WhatIsNoFileIsNamedAndHidesNone) {
+TEST_F(Finder, ReportsEntriesThatAreNoFilesAndSearchesOn) {
     fs::create_directory(root_ / "a/libnpushmem_transport_folder.so");
     fs::create_symlink("nowhere", root_ / "a/libnpushmem_transport_link.so");
     fs::create_directory(root_ / "a/libnpushmem_transport_verbs.so");
@@ -83,12 +83,12 @@ TEST_F(Finder, WhatIsNoFileIsNamedAndHidesNone) {
     }
 }
 
-TEST_F(Finder, AFolderThatDoesNotExistIsNamed) {
+TEST_F(Finder, ReportsAFolderThatDoesNotExist) {
     EXPECT_THAT(finder_.find(transport, "nosuch").status().message(),
                 HasSubstr((root_ / "missing").string() + " (no such directory)"));
 }
 
-TEST_F(Finder, ScanListsEachNameOnceAndNotesWhatIsHidden) {
+TEST_F(Finder, ScanListsEachNameOnceAndReportsHiddenFiles) {
     const auto found = finder_.scan(transport);
     ASSERT_EQ(found.size(), 2U);
     EXPECT_EQ(found[0].name, "p2p");
@@ -98,7 +98,7 @@ TEST_F(Finder, ScanListsEachNameOnceAndNotesWhatIsHidden) {
     EXPECT_THAT(found[1].shadowed, IsEmpty());
 }
 
-TEST(PluginNames, AreWhatAFileNameCanHoldWithoutSurprises) {
+TEST(PluginNames, AreLowerCaseLettersDigitsAndSeparators) {
     for (const char* name : {"p2p", "a", "my_net-2"}) EXPECT_TRUE(is_plugin_name(name)) << name;
     for (const char* name : {"", "2p", "P2P", "a.b", "a/b", "..", "a b", "-a"})
         EXPECT_FALSE(is_plugin_name(name)) << name;
@@ -108,7 +108,7 @@ TEST(PluginNames, AreWhatAFileNameCanHoldWithoutSurprises) {
     EXPECT_EQ(plugin_name_in(transport, "libnpushmem_transport_so"), "");
 }
 
-TEST(SearchPath, BeginsWithTheUsersDirectoriesAndHasNoneTwice) {
+TEST(SearchPath, BeginsWithTheUsersDirectoriesWithoutDuplicates) {
     const auto path = plugin_search_path("/one/dir:/two/../one/dir::/three");
     ASSERT_GE(path.size(), 4U);
     EXPECT_EQ(path[0], "/one/dir");
@@ -116,20 +116,20 @@ TEST(SearchPath, BeginsWithTheUsersDirectoriesAndHasNoneTwice) {
     EXPECT_THAT(plugin_search_path(""), ::testing::Contains(HasSubstr("npushmem")));
 }
 
-TEST(SearchPath, DirectoriesOfTheUserThatDoNotExistAreNamed) {
+TEST(SearchPath, ReportsDirectoriesOfTheUserThatDoNotExist) {
     EXPECT_THAT(missing_directories(""), IsEmpty());
     EXPECT_THAT(missing_directories("/:" + ::testing::TempDir()), IsEmpty());
     EXPECT_THAT(missing_directories("/:/nonexistent:/proc/self/status"),
                 ElementsAre(HasSubstr("'/nonexistent'"), HasSubstr("'/proc/self/status'")));
 }
 
-TEST(SearchPath, HasTheFolderBesideTheProgram) {
+TEST(SearchPath, ContainsTheFolderBesideTheProgram) {
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     EXPECT_EQ(directory_of_this_library(), own.string());
     EXPECT_THAT(plugin_search_path(""), ::testing::Contains(fs::weakly_canonical(own / "../lib/npushmem").string()));
 }
 
-TEST(SearchPath, OfALibraryElsewhereHasNothingOfThisProgram) {
+TEST(SearchPath, OfALibraryElsewhereOmitsTheFolderOfThisProgram) {
     const fs::path own = fs::read_symlink("/proc/self/exe").parent_path();
     const auto path = plugin_search_path_from("/mine", "/prefix/bin/../lib");
     ASSERT_EQ(path.size(), 3U) << "beside the library is one folder, under two names";

@@ -28,7 +28,7 @@ std::string missing_without(Function npushmem_transport_v1::*function) {
     return Traits::missing_function(table);
 }
 
-TEST(TransportTable, NamesEachMissingMandatoryFunction) {
+TEST(TransportTable, ReportsEachMissingMandatoryFunction) {
     using T = npushmem_transport_v1;
     EXPECT_EQ(Traits::missing_function(full_table()), "");
     EXPECT_EQ(missing_without(&T::open), "open");
@@ -67,7 +67,7 @@ TEST(TransportTable, EachCapabilityNeedsItsFunction) {
     EXPECT_THAT(conflict_without(0, &T::get), HasSubstr("move data"));
 }
 
-TEST(TransportTable, GapsAreFilledAndTheRestIsLeftAlone) {
+TEST(TransportTable, DefaultsFillMissingFunctionsOnly) {
     npushmem_transport_v1 table = full_table();
     const auto put = table.put;
     table.get = nullptr;
@@ -97,7 +97,7 @@ TEST(TransportTable, LayoutIsLocked) {
     EXPECT_EQ(sizeof(npushmem_host), 32U);
 }
 
-TEST(BootstrapTable, WithoutItsOptionalFunctionsItRefusesWhatOnlyTheyCanDo) {
+TEST(BootstrapTable, MissingOptionalFunctionsReturnUnsupported) {
     npushmem_bootstrap_v1 table{};
     TableTraits<npushmem_bootstrap_v1>::fill_defaults(table);
     npushmem_error error{};
@@ -108,13 +108,13 @@ TEST(BootstrapTable, WithoutItsOptionalFunctionsItRefusesWhatOnlyTheyCanDo) {
     EXPECT_EQ(table.recognise(nullptr, nullptr, &error), 0);
 }
 
-TEST(CapabilityNames, AreWordsAndUnknownBitsNumbers) {
+TEST(CapabilityNames, PrintUnknownBitsAsNumbers) {
     EXPECT_EQ(capability_names(0), "none");
     EXPECT_EQ(capability_names(NPUSHMEM_CAP_MAP | NPUSHMEM_CAP_ATOMIC), "map, atomic");
     EXPECT_EQ(capability_names(NPUSHMEM_CAP_GET | std::uint64_t{1} << 40), "get, 0x10000000000");
 }
 
-TEST(ConfigRows, GarbageCountsAreRefusedBeforeTheyAreRead) {
+TEST(ConfigRows, RejectsImplausibleCountsWithoutReadingTheRows) {
     const npushmem_config_row row{"A", "1", "uint", "a"};
     EXPECT_EQ(config_row_error(&row, 1), "");
     EXPECT_EQ(config_row_error(nullptr, 0), "");

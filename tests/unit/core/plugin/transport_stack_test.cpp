@@ -26,7 +26,7 @@ TEST(TransportSelection, ReadsListsAndNests) {
                 ::testing::ElementsAre("fault(./dir/libnpushmem_transport_x.so)"));
 }
 
-TEST(TransportSelection, RemembersPositionsAndOrder) {
+TEST(TransportSelection, KeepsPositionsAndOrder) {
     const auto parsed = parse_transport_selection("self,trace(p2p)");
     ASSERT_TRUE(parsed.ok());
     const TransportStack& stack = parsed.value()[1];

@@ -161,12 +161,12 @@ protected:
     std::uint64_t before = 0;
 };
 
-TEST_F(ProxiedCores, NeedNoThreadBeforeTheyAskForSomething) {
+TEST_F(ProxiedCores, StartNoThreadBeforeTheFirstRequest) {
     EXPECT_EQ(npu->offset_of(&slice[2]), 16U);  // expects no call of the transport
 }
 
 // A core at its limit of unfinished requests waits for room; another one does not.
-TEST_F(ProxiedCores, WaitForRoomByThemselves) {
+TEST_F(ProxiedCores, WaitForRoomWithoutBlockingOthers) {
     std::atomic<bool> open{false};
     answer_pe_1([&] { return open.load(std::memory_order_acquire) ? Code::ok : Code::again; });
     Wait first;
@@ -189,9 +189,9 @@ TEST_F(ProxiedCores, ReceiveTheirOwnFailures) {
     EXPECT_TRUE(put(1, first).ok()) << "it is handed over";
     EXPECT_TRUE(put(2, second).ok());
     EXPECT_TRUE(npu->quiet(second).ok());
-    const Status told = npu->quiet(first);
-    EXPECT_EQ(told.code(), Code::peer_dead);
-    EXPECT_THAT(told.message(), HasSubstr("transport mock: a put to PE 1 failed"));
+    const Status reported = npu->quiet(first);
+    EXPECT_EQ(reported.code(), Code::peer_dead);
+    EXPECT_THAT(reported.message(), HasSubstr("transport mock: a put to PE 1 failed"));
     EXPECT_TRUE(npu->quiet(first).ok()) << "once";
 }
 
@@ -325,7 +325,7 @@ TEST_F(DirectCores, FenceTheirOwnAndCompleteTheOthersBeforeASignal) {
 }
 
 // A fetching operation is complete on return.
-TEST_F(DirectCores, WaitForNoFetchOfOthers) {
+TEST_F(DirectCores, DoNotWaitForFetchesOfOthers) {
     EXPECT_CALL(transport, atomic(1, _, _)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, atomic(2, _, _)).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, quiet(_)).Times(0);
@@ -334,7 +334,7 @@ TEST_F(DirectCores, WaitForNoFetchOfOthers) {
     EXPECT_TRUE(npu->atomic({Kind::fetch_add, &slice[8], 8, 1}, &before, 1, second).ok());
 }
 
-TEST_F(DirectCores, QuietAndFenceAreForWhatAllHaveBegun) {
+TEST_F(DirectCores, QuietAndFenceCoverOperationsOfAllCores) {
     put(1, first, 1);
     put(2, second, 2);
     EXPECT_CALL(transport, fence(1)).WillOnce(Return(Code::ok));
@@ -353,7 +353,7 @@ TEST_F(DirectCores, QuietAndFenceAreForWhatAllHaveBegun) {
 }
 
 // An operation whose completion one core awaits is not complete for another.
-TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
+TEST_F(DirectCores, ASignalFollowsOperationsThatAnotherCoreIsCompleting) {
     put(1, first, 1);
     int looks = 0;
     EXPECT_CALL(transport, quiet(1)).WillRepeatedly([&] { return ++looks < 3 ? Code::again : Code::ok; });
@@ -367,8 +367,8 @@ TEST_F(DirectCores, ASignalOvertakesNothingThatAnotherCoreIsCompleting) {
     waits.core_state().reset();
 }
 
-// Otherwise a moment without operations in flight might never come.
-TEST_F(DirectCores, PutNothingMoreWhileOthersCompleteWhatTheyHavePut) {
+// Otherwise operations might always be in flight.
+TEST_F(DirectCores, PostNoPutWhileAnotherCoreCompletesTheirPuts) {
     fakes::ThreadRemoteWait puts;
     puts.end_with.store(Code::timeout, std::memory_order_release);  // for its own until()
     put(1, puts, 1);
@@ -399,7 +399,7 @@ TEST_F(DirectCores, DoNotWaitForOperationsOfEarlierLaunches) {
     put(2, first, 2);  // nothing was incomplete: the same queue
 }
 
-TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
+TEST_F(DirectCores, DestroyTheirQueuesWithTheDevice) {
     put(1, first, 1);
     put(1, second, 2);
     EXPECT_CALL(transport, destroy_queue(2)).WillOnce(Return(Code::ok));
@@ -413,7 +413,7 @@ TEST_F(DirectCores, LeaveTheirQueuesWithTheDevice) {
 }
 
 // A program may keep a device after finalize.
-TEST_F(DirectCores, MayOutliveIt) {
+TEST_F(DirectCores, MayOutliveTheRemoteObject) {
     put(1, first, 1);
     EXPECT_CALL(transport, destroy_queue(1)).WillOnce(Return(Code::ok));
     npu.reset();

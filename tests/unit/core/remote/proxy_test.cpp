@@ -56,7 +56,7 @@ TEST_F(FakeWorker, CarriedSourcesMayChange) {
     EXPECT_FALSE(worker.busy());
 }
 
-TEST_F(FakeWorker, AnswersWhenItIsDone) {
+TEST_F(FakeWorker, AnswersWhenTheRequestIsComplete) {
     word(2, 24) = 40;
     std::uint64_t got = 0;
     worker.accept(atomic_of(requester, 2, NPUSHMEM_ATOMIC_FETCH_ADD, 24, 2, 1));
@@ -75,7 +75,7 @@ TEST_F(FakeWorker, AnswersWhenItIsDone) {
     EXPECT_EQ(got, 42U);
 }
 
-TEST_F(FakeWorker, TriesAgainWhereThereIsNoRoom) {
+TEST_F(FakeWorker, RetriesAPostWithoutRoom) {
     slices.fabric.reject_posts(3);
     std::uint64_t source = 5;
     worker.accept(put_of(requester, 1, 0, &source, 8, 1));
@@ -232,8 +232,8 @@ TEST_F(MockWorker, PollsAllOfManyRequestsInFlight) {
             *out = ++token;
             return Code::ok;
         });
-    EXPECT_CALL(transport, test(1, _)).WillRepeatedly([](std::uint64_t, std::uint64_t asked) {
-        return asked == many ? Code::ok : Code::again;
+    EXPECT_CALL(transport, test(1, _)).WillRepeatedly([](std::uint64_t, std::uint64_t polled) {
+        return polled == many ? Code::ok : Code::again;
     });
     for (int i = 0; i < many; ++i) worker->accept(put_of(requester, 1, 0, &value, 8));
     for (int round = 0; round < many && requester->finished() == 0; ++round) (void)worker->advance();
@@ -283,7 +283,7 @@ TEST_F(MockWorker, WithoutPutSignalTheDataIsFencedBeforeTheSignal) {
 }
 
 // A quiet would take the failures of tokens that have not been polled.
-TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
+TEST_F(MockWorker, PollsQuietWhenNoTokenIsLeft) {
     start();
     InSequence order;
     EXPECT_CALL(transport, put(1, _, _)).WillOnce(DoAll(SetArgPointee<2>(9), Return(Code::ok)));
@@ -296,9 +296,9 @@ TEST_F(MockWorker, QuietIsAskedWhenNoTokenIsLeft) {
     ASSERT_TRUE(requester->answered(1));
     EXPECT_EQ(requester->answer().code(), Code::peer_dead);
     ASSERT_TRUE(other->answered(1));
-    const Status told = other->answer();
-    EXPECT_EQ(told.code(), Code::timeout);
-    EXPECT_THAT(told.message(), HasSubstr("transport mock: quiet to PE 1 failed"));
+    const Status answer = other->answer();
+    EXPECT_EQ(answer.code(), Code::timeout);
+    EXPECT_THAT(answer.message(), HasSubstr("transport mock: quiet to PE 1 failed"));
 }
 
 // An accepted update may still fail, and no token reports it.
@@ -375,7 +375,7 @@ protected:
     std::uint64_t value = 5;
 };
 
-// It sleeps for seconds, so a missing wake-up would be noticed.
+// It sleeps for seconds, so a missing wake-up would fail the test.
 TEST_F(ProxyThread, SleepsWhenIdleAndIsWokenByEachRequest) {
     EXPECT_CALL(transport, put(1, _, _)).WillRepeatedly(Return(Code::ok));
     for (std::uint64_t number = 1; number <= 50; ++number) {

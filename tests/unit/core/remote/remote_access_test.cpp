@@ -18,7 +18,7 @@ using ::testing::Return;
 using ::testing::SetArgPointee;
 using Completion = RemoteAccess::Completion;
 
-TEST_F(RemoteAccessTest, MeetsAPeerOnceAtItsFirstUse) {
+TEST_F(RemoteAccessTest, ConnectsAPeerOnceAtItsFirstUse) {
     reach_with(everything);
     {
         InSequence order;
@@ -52,8 +52,8 @@ TEST_F(RemoteAccessTest, ProgressReachesATransportThatOnlyReceives) {
 
 TEST_F(RemoteAccessTest, PassesAsynchronousErrorsOnWithTheirPe) {
     reach_with(everything);
-    std::vector<std::pair<int, Code>> told;
-    peers->on_event([&](int pe, Code code) { told.emplace_back(pe, code); });
+    std::vector<std::pair<int, Code>> events;
+    peers->on_event([&](int pe, Code code) { events.emplace_back(pe, code); });
     EXPECT_CALL(transport, progress()).WillOnce(Return(Code::ok));
     EXPECT_CALL(transport, poll_event(_)).WillOnce([](npushmem_event& event) {
         event.code = static_cast<std::int32_t>(Code::unreachable);
@@ -64,7 +64,7 @@ TEST_F(RemoteAccessTest, PassesAsynchronousErrorsOnWithTheirPe) {
     const Status status = access->progress();
     EXPECT_EQ(status.code(), Code::unreachable);
     EXPECT_EQ(status.message(), "transport mock: the cable is gone");
-    EXPECT_EQ(told, (std::vector{std::pair{1, Code::unreachable}}));
+    EXPECT_EQ(events, (std::vector{std::pair{1, Code::unreachable}}));
     end();
 }
 
@@ -152,8 +152,8 @@ TEST_F(RemoteAccessTest, DistantBlocksDoNotWaitForEachOther) {
     expect_parting();
     const long source[3] = {1, 2, 3};
     const auto posted = [](std::uint64_t token) {
-        return [token](std::uint64_t, const npushmem_rma&, std::uint64_t* told) {
-            *told = token;
+        return [token](std::uint64_t, const npushmem_rma&, std::uint64_t* out) {
+            *out = token;
             return Code::ok;
         };
     };
@@ -228,7 +228,7 @@ TEST_F(RemoteAccessTest, ReportsAnUnsupportedAtomic) {
     end();
 }
 
-TEST_F(RemoteAccessTest, ConnectionAndImportFailuresNameThePeerAndCanBeTriedAgain) {
+TEST_F(RemoteAccessTest, ConnectionAndImportFailuresReportThePeerAndAreRetried) {
     reach_with(everything);
     EXPECT_CALL(transport, connect(_))
         .WillOnce(Return(Status{Code::system, "no route"}))

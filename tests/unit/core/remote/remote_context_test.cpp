@@ -87,13 +87,13 @@ TEST_F(ContextQueues, OpenAtFirstUseOfAPeerAndCloseWithTheirContext) {
     open_ = 1;
 }
 
-TEST_F(ContextQueues, AnUnusedContextHasNone) {
+TEST_F(ContextQueues, AnUnusedContextOpensNoQueue) {
     EXPECT_TRUE(first->quiet().ok());
     EXPECT_TRUE(first->fence().ok());
     EXPECT_TRUE(first->quiet(std::array{1, 2}).ok());
 }
 
-TEST_F(ContextQueues, QuietAsksThoseOfItsContextOnly) {
+TEST_F(ContextQueues, QuietWaitsForQueuesOfItsContextOnly) {
     expect_connection(1);
     post(*first, 1);
     post(*second, 1);
@@ -111,7 +111,7 @@ TEST_F(ContextQueues, FenceOrdersThoseOfItsContextOnly) {
     EXPECT_TRUE(second->fence().ok());
 }
 
-TEST_F(ContextQueues, QuietOfSomePesAsksTheirs) {
+TEST_F(ContextQueues, QuietOfSomePesWaitsForTheirQueuesOnly) {
     expect_connection(1);
     expect_connection(2);
     post(*first, 1);
@@ -151,7 +151,7 @@ TEST_F(ContextQueues, QuietWaitsForAllPesAtTheSameTime) {
     EXPECT_TRUE(first->quiet().ok());
 }
 
-TEST_F(ContextQueues, AFailureNamesItsPeAndTheOthersStillComplete) {
+TEST_F(ContextQueues, AFailureReportsItsPeWhileTheOthersComplete) {
     expect_connection(1);
     expect_connection(2);
     post(*first, 1);
@@ -164,7 +164,7 @@ TEST_F(ContextQueues, AFailureNamesItsPeAndTheOthersStillComplete) {
     EXPECT_TRUE(first->quiet().ok()) << "what failed is asked again, what is complete is not";
 }
 
-TEST_F(ContextQueues, ATimedOutQuietNamesTheMissingPes) {
+TEST_F(ContextQueues, ATimedOutQuietReportsTheMissingPes) {
     expect_connection(1);
     expect_connection(2);
     post(*first, 1);
@@ -176,7 +176,7 @@ TEST_F(ContextQueues, ATimedOutQuietNamesTheMissingPes) {
     EXPECT_THAT(failed.message(), AllOf(HasSubstr("quiet"), HasSubstr("not complete: PE 2"), Not(HasSubstr("PE 1"))));
 }
 
-TEST_F(ContextQueues, AFailedCreationNamesThePeAndIsRetried) {
+TEST_F(ContextQueues, AFailedCreationReportsThePeAndIsRetried) {
     expect_connection(2);
     EXPECT_CALL(transport, create_queue()).WillOnce(Return(Status{Code::memory, "no more queues"}));
     const Status refused = first->put(2, 0, &value, 8, Completion::deferred);
@@ -201,7 +201,7 @@ TEST_F(ContextQueues, OfDifferentContextsAreUsedAtTheSameTime) {
 }
 
 // Closing a queue may take as long as a wait for a silent peer.
-TEST_F(ContextQueues, AreOpenedWhileAnotherOneCloses) {
+TEST_F(ContextQueues, AreOpenedWhileAnotherQueueIsClosing) {
     expect_connection(1);
     post(*first, 1);
     expect_connection(2);
@@ -341,7 +341,7 @@ TEST_F(RemoteAccessTest, AWaitDrivesEveryTransportInUse) {
 }
 
 // A quiet would take the failure from the caller that polls the token.
-TEST_F(RemoteAccessTest, QuietIsNotAskedWhileACallerWaitsForItsOwn) {
+TEST_F(RemoteAccessTest, DoesNotPollQuietWhileACallerPollsItsToken) {
     reach_with(everything);
     expect_meeting();
     expect_parting();

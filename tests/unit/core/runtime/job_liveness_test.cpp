@@ -47,13 +47,13 @@ protected:
     bool any_departed = false;
 };
 
-TEST_F(JobLivenessTest, NobodyIsBlamedWhileAllRun) {
+TEST_F(JobLivenessTest, ReportsNoPeWhileAllRun) {
     watch({});
     EXPECT_EQ(liveness->find_dead(everybody), std::nullopt);
     EXPECT_EQ(block(0).first_dead_pe.load(), 0);
 }
 
-TEST_F(JobLivenessTest, TheDeadOneIsBlamedAndTheBlameNoted) {
+TEST_F(JobLivenessTest, ReportsAndRecordsADeadPe) {
     watch({2});
     EXPECT_EQ(liveness->find_dead(everybody), 2);
     EXPECT_EQ(block(0).first_dead_pe.load(), 3);
@@ -78,7 +78,7 @@ TEST_F(JobLivenessTest, FindsAPeWhoseConnectionIsLost) {
     EXPECT_EQ(liveness->find_dead({0, 1, 3}), std::nullopt) << "it is not needed there";
 }
 
-TEST_F(JobLivenessTest, APeThatFailedBecauseOfAnotherIsNotBlamed) {
+TEST_F(JobLivenessTest, ReportsTheFirstCauseOfAChainOfFailures) {
     watch({1, 3});
     note(1, 3);
     EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 3);
@@ -87,14 +87,14 @@ TEST_F(JobLivenessTest, APeThatFailedBecauseOfAnotherIsNotBlamed) {
     EXPECT_EQ(liveness->find_dead(PeRange::one(2)), 3) << "two notes in a row";
 }
 
-TEST_F(JobLivenessTest, TheFirstNoteStays) {
+TEST_F(JobLivenessTest, KeepsTheFirstRecordedPe) {
     watch({1, 3});
     EXPECT_EQ(liveness->find_dead(PeRange::one(3)), 3);
     EXPECT_EQ(liveness->find_dead(PeRange::one(1)), 1);
     EXPECT_EQ(block(0).first_dead_pe.load(), 4);
 }
 
-TEST_F(JobLivenessTest, NotesThatGoRoundEnd) {
+TEST_F(JobLivenessTest, TerminatesIfRecordsFormACycle) {
     watch({1, 2});
     note(1, 2);
     note(2, 1);
@@ -102,7 +102,7 @@ TEST_F(JobLivenessTest, NotesThatGoRoundEnd) {
     EXPECT_TRUE(blamed == 1 || blamed == 2);
 }
 
-TEST_F(JobLivenessTest, ANoteThatNamesTheAskerOrNobodyIsNotFollowed) {
+TEST_F(JobLivenessTest, IgnoresARecordThatNamesTheCallerOrNoPe) {
     watch({1});
     note(1, 0);
     EXPECT_EQ(liveness->find_dead(everybody), 1);
@@ -110,7 +110,7 @@ TEST_F(JobLivenessTest, ANoteThatNamesTheAskerOrNobodyIsNotFollowed) {
     EXPECT_EQ(liveness->find_dead(everybody), 1);
 }
 
-TEST_F(JobLivenessTest, WithoutAMappedBlockTheDeadOneIsAllThatIsKnown) {
+TEST_F(JobLivenessTest, ReportsTheDeadPeItselfIfItsBlockIsNotMapped) {
     unmapped = {2};
     watch({2});
     EXPECT_EQ(liveness->find_dead(everybody), 2);
@@ -134,7 +134,7 @@ TEST_F(JobLivenessTest, EachPeOfOtherHostsThatHasSentItsDepartureIsFound) {
     EXPECT_EQ(liveness->find_dead(PeRange::one(3)), std::nullopt);
 }
 
-TEST_F(JobLivenessTest, ADepartureThatAnotherOfItsSlotReplacedIsNotTakenForThatOne) {
+TEST_F(JobLivenessTest, DoesNotReportADepartureThatWasReplacedInItsSlot) {
     unmapped = {2};
     watch({});
     departed(2 + static_cast<int>(departure_slots), 5);
@@ -158,7 +158,7 @@ TEST_F(JobLivenessTest, ADepartureIsFoundWhenTheBarrierCountHasWrapped) {
     EXPECT_EQ(liveness->find_dead(everybody), 2);
 }
 
-TEST_F(JobLivenessTest, BeforeItWatchesItKnowsProcessesOnly) {
+TEST_F(JobLivenessTest, ChecksProcessesOnlyBeforeItWatches) {
     std::vector<ProcessId> processes(2, this_process());
     processes[1].start += 1;
     JobLiveness early(processes);
@@ -172,20 +172,20 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-TEST(DelayedTask, WorksWhenTheDelayIsOver) {
+TEST(DelayedTask, RunsAfterItsDelay) {
     std::promise<void> worked;
     const auto task = DelayedTask::start(milliseconds(1), [&](const DelayedTask&) { worked.set_value(); });
     ASSERT_NE(task, nullptr);
     worked.get_future().wait();
 }
 
-TEST(DelayedTask, DoesNothingWhenItIsCancelledBefore) {
+TEST(DelayedTask, DoesNotRunIfCancelledBeforeItsDelay) {
     std::atomic<bool> worked = false;
     DelayedTask::start(hours(1), [&](const DelayedTask&) { worked = true; }).reset();
     EXPECT_FALSE(worked);
 }
 
-TEST(DelayedTask, WorkThatHasBegunSeesThatItIsCancelled) {
+TEST(DelayedTask, ARunningTaskSeesItsCancellation) {
     std::promise<void> begun;
     bool seen = false;
     auto task = DelayedTask::start(milliseconds(0), [&](const DelayedTask& own) {

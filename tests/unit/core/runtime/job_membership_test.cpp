@@ -24,7 +24,7 @@ std::unique_ptr<NiceMock<MockBootstrap>> bootstrap_of(int rank, int nranks) {
     return bootstrap;
 }
 
-TEST(JobMembership, RejectsRanksThatCannotBe) {
+TEST(JobMembership, RejectsRanksOutsideTheJob) {
     EXPECT_TRUE(JobMembership(bootstrap_of(0, 1)).check_rank().ok());
     EXPECT_TRUE(JobMembership(bootstrap_of(2, 3)).check_rank().ok());
     EXPECT_THAT(JobMembership(bootstrap_of(3, 3)).check_rank().message(), HasSubstr("gave rank 3 of 3"));

@@ -32,7 +32,7 @@ protected:
     JobMembership job;
 };
 
-TEST_F(JobTransportsTest, KnowWhatTheSelectionCanDo) {
+TEST_F(JobTransportsTest, ReportTheCapabilitiesOfTheSelection) {
     JobTransports transports(job, {});
     EXPECT_FALSE(transports.serves_other_hosts());
     EXPECT_FALSE(transports.pins_memory());

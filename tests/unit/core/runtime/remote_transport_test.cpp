@@ -64,7 +64,7 @@ TEST(RemoteTransportChoice, ListsWhatWasTriedWhenNoneCanBeOpened) {
     EXPECT_THAT(choose({{}, {}}, " , ")[0].explanation, HasSubstr("NPUSHMEM_REMOTE_ORDER is empty"));
 }
 
-TEST(RemoteTransportChoice, ChoosesNothingWhereAnybodyDecidedOtherwise) {
+TEST(RemoteTransportChoice, SelectsNoneIfAPeOverridesTheChoice) {
     for (const Pe& other : {Pe{"none", false, {}}, Pe{"libfabric", false, {}}, Pe{"auto", true, {}}}) {
         const auto outcome = choose({{}, other});
         EXPECT_EQ(outcome[0].transport, "");

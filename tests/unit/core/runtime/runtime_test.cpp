@@ -156,7 +156,7 @@ TEST_F(RuntimeTest, AFailureAfterTheBootstrapIsReportedToTheOthersAndUndone) {
     EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(RuntimeTest, APeThatNothingReachesEndsTheStart) {
+TEST_F(RuntimeTest, AnUnreachablePeFailsTheStart) {
     ON_CALL(*sources.transport, reach(_)).WillByDefault(Return(Reach{0, 0, 0, "cable cut"}));
     EXPECT_CALL(*sources.bootstrap, abort(_));
     EXPECT_CALL(*sources.transport, deregister_memory(5));
@@ -172,12 +172,12 @@ TEST_F(RuntimeTest, MemoryThatATransportRefusesIsUndone) {
                 HasSubstr("transport mock cannot use the symmetric heap: locked-memory limit"));
 }
 
-TEST_F(RuntimeTest, AMappingThatFailsEndsTheStart) {
+TEST_F(RuntimeTest, AFailedMappingFailsTheStart) {
     ON_CALL(*sources.transport, map(_)).WillByDefault(Return(Status{Code::system, "no address space"}));
     EXPECT_THAT(start().status().message(), HasSubstr("mapping of peers: no address space"));
 }
 
-TEST_F(RuntimeTest, AnAddressThatIsNotTheComputedOneIsNotTakenForTheFastPath) {
+TEST_F(RuntimeTest, TheFastPathRejectsAMappingAtAnotherAddress) {
     static std::byte elsewhere[64];
     ON_CALL(*sources.transport, map(_)).WillByDefault(Return(static_cast<void*>(elsewhere)));
     auto started = start();
@@ -200,7 +200,7 @@ TEST_F(RuntimeTest, DevicesOfATransportAreAssignedAndReleased) {
     EXPECT_THAT(started.value()->reports().nic_text(), HasSubstr("nic0:1"));
 }
 
-TEST_F(RuntimeTest, AMalformedNicMappingEndsTheStart) {
+TEST_F(RuntimeTest, AMalformedNicMappingFailsTheStart) {
     npushmem_device nic{};
     nic.struct_size = sizeof nic;
     nic.port = 1;
@@ -220,13 +220,13 @@ TEST_F(RuntimeTest, NicVariablesAreCheckedEvenWithoutNics) {
     EXPECT_THAT(no_file.status().message(), HasSubstr("NPUSHMEM_TOPO_FILE: cannot read topology file"));
 }
 
-TEST_F(RuntimeTest, AMalformedNicListEndsTheStartEvenWhereNoneAreUsed) {
+TEST_F(RuntimeTest, AMalformedNicListFailsTheStartEvenWithoutNics) {
     const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_HCA_LIST", "mlx5_0:x"}});
     EXPECT_EQ(failed.status().code(), Code::config);
     EXPECT_THAT(failed.status().message(), HasSubstr("NPUSHMEM_HCA_LIST entry 1 \"mlx5_0:x\""));
 }
 
-TEST_F(RuntimeTest, AnUnknownBarrierIsNamedWithTheNearest) {
+TEST_F(RuntimeTest, AnUnknownBarrierIsReportedWithTheNearestName) {
     const auto failed = start({{"NPUSHMEM_SYMMETRIC_SIZE", "1M"}, {"NPUSHMEM_BARRIER_ALGO", "disemination"}});
     EXPECT_EQ(failed.status().code(), Code::config);
     EXPECT_THAT(failed.status().message(), HasSubstr("did you mean \"dissemination\"?"));

@@ -40,14 +40,14 @@ TEST(FindSharers, AreThePesOfTheHostHoweverTheyAreDealt) {
     for (const SharingPes& one : found) EXPECT_FALSE(one.all_map_all);
 }
 
-TEST(FindSharers, AllOfOneHostMapEverybody) {
+TEST(FindSharers, AreAllPesOfAHostIfAllMapAll) {
     for (const SharingPes& one : find({1, 1, 1}, [](int, int) { return true; })) {
         EXPECT_EQ(one.pes, (std::vector<int>{0, 1, 2}));
         EXPECT_TRUE(one.all_map_all);
     }
 }
 
-TEST(FindSharers, OfAPeThatMapsNobodyAreItself) {
+TEST(FindSharers, AreOnlyThePeItselfIfItMapsNoOther) {
     const auto found = find({1, 1}, [](int, int) { return false; });
     EXPECT_EQ(found[0].pes, std::vector<int>{0});
     EXPECT_EQ(found[1].pes, std::vector<int>{1});

@@ -46,7 +46,7 @@ protected:
     std::unique_ptr<HostMemory> memory;
 };
 
-TEST_F(StaticVariablesTest, AreEverywhereWhenAllPesRunTheSame) {
+TEST_F(StaticVariablesTest, AreSharedIfAllPesRunOneExecutable) {
     fake_variables[5] = std::byte{42};
     const StaticVariables variables = shared();
     EXPECT_TRUE(variables.same_on_all_pes());
@@ -61,7 +61,7 @@ TEST_F(StaticVariablesTest, AreEverywhereWhenAllPesRunTheSame) {
     EXPECT_THAT(beyond.message(), HasSubstr("which end 2 bytes after it"));
 }
 
-TEST_F(StaticVariablesTest, OfAnotherExecutableAreDistinguished) {
+TEST_F(StaticVariablesTest, AreNotSharedWithAnotherExecutable) {
     records[2].statics.identity = 0x99;
     records[2].statics.bytes = 3 * 4096;
     const StaticVariables variables = shared();
@@ -77,7 +77,7 @@ TEST_F(StaticVariablesTest, OfAnotherExecutableAreDistinguished) {
     EXPECT_EQ(variables.describe(), "8 KiB of the executable are symmetric, but not with PE 2: another executable");
 }
 
-TEST_F(StaticVariablesTest, OfAPeThatHasThemSwitchedOffAreNotReached) {
+TEST_F(StaticVariablesTest, OfAPeWhereTheyAreDisabledAreUnreachable) {
     settings.static_data = false;
     records[1].statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
@@ -86,7 +86,7 @@ TEST_F(StaticVariablesTest, OfAPeThatHasThemSwitchedOffAreNotReached) {
     EXPECT_TRUE(variables.check("source", fake_variables, 8, 2).ok());
 }
 
-TEST_F(StaticVariablesTest, SwitchedOffTakeNoRoom) {
+TEST_F(StaticVariablesTest, TakeNoMemoryIfDisabled) {
     settings.static_data = false;
     for (auto& record : records) record.statics = StaticVariables::record_of(settings, image);
     const StaticVariables variables = shared();
@@ -96,14 +96,14 @@ TEST_F(StaticVariablesTest, SwitchedOffTakeNoRoom) {
     EXPECT_EQ(variables.describe(), "not symmetric: NPUSHMEM_STATIC_DATA is 0");
 }
 
-TEST_F(StaticVariablesTest, OfPesThatAreThreadsAreNot) {
+TEST_F(StaticVariablesTest, AreNotSharedIfPesAreThreads) {
     records[0].process = records[1].process;
     const StaticVariables variables = shared();
     EXPECT_FALSE(variables.shared()) << "they have one set of variables between them";
     EXPECT_EQ(variables.describe(), "not symmetric: it is a thread of a process that has several PEs");
 }
 
-TEST_F(StaticVariablesTest, OfAProgramWithoutAnyAreNone) {
+TEST_F(StaticVariablesTest, AreAbsentInAProgramWithoutVariables) {
     EXPECT_EQ(StaticVariables::record_of(settings, ProgramImage{}).state, StaticVariablesRecord::no_variables);
     EXPECT_EQ(StaticVariables::record_of(settings, ProgramImage{}).bytes, 0U);
 }

@@ -9,7 +9,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(StatisticsReport, WhatIsPublishedIsRead) {
+TEST(StatisticsReport, IsReadAsItWasPublished) {
     WaitCounters waits;
     waits.waits = 1, waits.time = 14, waits.spins = 2, waits.yields = 3, waits.sleeps = 4, waits.parks = 5,
     waits.liveness_checks = 6, waits.wakes = 7;
@@ -40,7 +40,7 @@ TEST(StatisticsReport, ReportsThatLastArrivalsAreUnknown) {
     EXPECT_THAT(describe_statistics(pes, 1), Not(HasSubstr("last arrivals are unknown")));
 }
 
-TEST(StatisticsReport, OfManyPesThoseThatKeptOthersWaiting) {
+TEST(StatisticsReport, ListsThePesOfAManyPeJobThatArrivedLastMostOften) {
     std::vector<PeStatistics> pes(20);
     pes[17].last = 5;
     pes[3].last = 9;

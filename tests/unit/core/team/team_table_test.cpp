@@ -93,7 +93,7 @@ TEST(TeamTable, TeamsOverlap) {
     });
 }
 
-TEST(TeamTable, ReportsThatNoSlotIsFree) {
+TEST(TeamTable, FailsIfNoSlotIsFree) {
     TeamWorld world(2);
     world.run([](TeamTable& table, int) {
         std::vector<TeamName> names;

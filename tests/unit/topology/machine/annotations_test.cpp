@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-TEST(PortAnnotations, ReadWhatTheyWrite) {
+TEST(PortAnnotations, AreReadAsTheyWereWritten) {
     for (const auto state : {PortState::active, PortState::down})
         EXPECT_EQ(parse_port_state(state_text(state)).value(), state);
     for (const std::uint64_t rate : {2'500'000'000ULL, 100'000'000'000ULL, 12'500'000ULL})
@@ -23,7 +23,7 @@ TEST(PortAnnotations, RefuseWhatIsNoNumber) {
     for (const char* text : {"nan", "inf", "1e9"}) EXPECT_FALSE(parse_port_rate(text).ok()) << text;
 }
 
-TEST(NpuSites, ComeInAnyOrder) {
+TEST(NpuSites, AcceptAnyOrder) {
     NpuSites sites;
     ASSERT_TRUE(sites.place("2, 0", {7, std::nullopt}).ok());
     ASSERT_TRUE(sites.place("1", {std::nullopt, 3}).ok());
@@ -34,7 +34,7 @@ TEST(NpuSites, ComeInAnyOrder) {
     EXPECT_EQ(all.value()[2].pci, 7u);
 }
 
-TEST(NpuSites, RefuseGapsRepetitionsAndWords) {
+TEST(NpuSites, RejectGapsRepetitionsAndWords) {
     NpuSites sites;
     EXPECT_THAT(sites.place("one", {}).message(), HasSubstr("\"one\" is not an NPU number"));
     EXPECT_THAT(sites.place("4000000000", {}).message(), HasSubstr("is not an NPU number"));

@@ -66,7 +66,7 @@ TEST(DiscoverFromXml, ReadsPortsWithStateAndRate) {
     EXPECT_EQ(machine_from("port-down").nics[1].ports[0].state, PortState::down);
 }
 
-TEST(DiscoverFromXml, SeesNetworkInterfacesAsSuch) {
+TEST(DiscoverFromXml, DistinguishesNetworkInterfacesFromRdmaDevices) {
     const auto machine = machine_from("network-only");
     ASSERT_THAT(machine.nics, SizeIs(2));
     EXPECT_EQ(machine.nics[0].kind, NicKind::network);
@@ -81,7 +81,7 @@ TEST(DiscoverFromXml, ReadsCaches) {
     EXPECT_THAT(machine.caches[1].cpus, ElementsAre(4, 5, 6, 7));
 }
 
-TEST(DiscoverFromXml, KnowsTheNumaNodeOfDevicesWhereAPackageHasSeveral) {
+TEST(DiscoverFromXml, ReadsTheNumaNodeOfDevicesInAPackageWithSeveral) {
     const auto machine = machine_from("dgx-a100");
     ASSERT_THAT(machine.numa_nodes, SizeIs(8));
     const auto device = find_pci(machine, "0000:13:00.0");
@@ -162,7 +162,7 @@ TEST_F(EditedFile, WithAWrongAnnotationIsRefused) {
     expect_refused("NPU 2 is placed, but not NPU 1");
 }
 
-TEST_F(EditedFile, ASavedMachineIsTheSameMachine) {
+TEST_F(EditedFile, ASavedMachineIsReadAsItWas) {
     for (const char* name : {"switch-pairs", "dgx-a100", "npus-by-file", "port-down", "network-only", "no-nic"}) {
         auto before = machine_from(name);
         const auto saved = save_machine(topology_path(std::string(name) + ".xml"), path_);
@@ -192,7 +192,7 @@ TEST(SaveMachine, NamesAFileThatCannotBeWritten) {
     EXPECT_THAT(saved.message(), HasSubstr("cannot write the topology to \"/nonexistent/machine.xml\""));
 }
 
-TEST(Discover, SeesTheMachineItRunsOn) {
+TEST(Discover, ReadsThisMachine) {
     const auto machine = discover();
     ASSERT_TRUE(machine.ok()) << machine.status().message();
     EXPECT_THAT(machine.value().numa_nodes, Not(IsEmpty()));
@@ -209,7 +209,7 @@ TEST(Discover, LeavesDevicesOutWhenAsked) {
     EXPECT_GE(cpu_count(machine.value()), 1u);
 }
 
-TEST(MachineOf, LooksAtThisMachineWithoutAFile) {
+TEST(MachineOf, ReadsThisMachineWithoutAFile) {
     const auto machine = machine_of("", Detail::cpus);
     ASSERT_TRUE(machine.ok()) << machine.status().message();
     EXPECT_EQ(machine.value().source, "this machine");
@@ -228,7 +228,7 @@ TEST(TopologyFile, MustBeAReadableFile) {
     EXPECT_THAT(check_topology_file(NPUSHMEM_TEST_DATA_DIR).message(), HasSubstr("is a directory"));
 }
 
-TEST(TopologyFile, HashTellsContentsApart) {
+TEST(TopologyFile, HashDistinguishesContents) {
     const auto hash = hash_of_topology_file(topology_path("flat-vm.xml"));
     EXPECT_EQ(hash, hash_of_topology_file(topology_path("../topologies/flat-vm.xml")));
     EXPECT_NE(hash, hash_of_topology_file(topology_path("no-nic.xml")));

@@ -27,7 +27,7 @@ TEST(DistanceOnSwitchPairs, GrowsWithThePath) {
     EXPECT_EQ(class_between(machine, "03:00.0", "85:00.0"), DistanceClass::sys);
 }
 
-TEST(DistanceOnCascadedSwitches, TellsOneSwitchFromSeveral) {
+TEST(DistanceOnCascadedSwitches, DistinguishesOneSwitchFromSeveral) {
     const auto machine = machine_from("cascaded-switches");
     EXPECT_EQ(class_between(machine, "04:00.0", "03:00.0"), DistanceClass::pix);
     EXPECT_EQ(class_between(machine, "04:00.0", "08:00.0"), DistanceClass::pxb);
@@ -35,7 +35,7 @@ TEST(DistanceOnCascadedSwitches, TellsOneSwitchFromSeveral) {
     EXPECT_EQ(class_between(machine, "07:00.0", "03:00.0"), DistanceClass::pxb);
 }
 
-TEST(DistanceOnOtherMachines, MeetsAtHostBridges) {
+TEST(DistanceOnOtherMachines, PathsJoinAtHostBridges) {
     EXPECT_EQ(class_between(machine_from("flat-vm"), "00:04.0", "00:08.0"), DistanceClass::phb);
     const auto machine = machine_from("nics-on-one-socket");
     EXPECT_EQ(class_between(machine, "01:00.0", "02:00.0"), DistanceClass::phb);

@@ -33,7 +33,7 @@ TEST(FindPci, AcceptsShortAndUpperCaseAddresses) {
     EXPECT_EQ(find_pci(machine, ""), std::nullopt);
 }
 
-TEST(NumaDistance, AssumesWhatFirmwareDoesNotSay) {
+TEST(NumaDistance, UsesDefaultsWithoutFirmwareTables) {
     MachineBuilder builder;
     builder.package(2);
     builder.package(1);
@@ -43,7 +43,7 @@ TEST(NumaDistance, AssumesWhatFirmwareDoesNotSay) {
     EXPECT_EQ(numa_distance(machine, 0, 2), 21u);
 }
 
-TEST(NumaDistance, PrefersWhatFirmwareSays) {
+TEST(NumaDistance, PrefersTheTablesOfTheFirmware) {
     MachineBuilder builder;
     builder.package(2);
     builder.numa_distances({{10, 32}, {31, 10}});

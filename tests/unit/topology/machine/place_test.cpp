@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-TEST(PlaceEmulated, StandsInForAccelerators) {
+TEST(PlaceEmulated, PlacesNpusAtAccelerators) {
     MachineBuilder builder;
     const auto host = builder.host_bridge(builder.package(1, 2));
     const auto first = builder.accelerator(host);
@@ -54,7 +54,7 @@ TEST(PlaceEmulated, FallsBackToNumaNodes) {
     EXPECT_EQ(places[1].why, "emulated, at NUMA node 1");
 }
 
-TEST(PlaceEmulated, WorksOnAMachineThatIsNotKnown) {
+TEST(PlaceEmulated, LeavesPlacesUnknownOnAnUnknownMachine) {
     const auto places = place_emulated(Machine{}, 2);
     ASSERT_THAT(places, SizeIs(2));
     EXPECT_FALSE(places[0].location.pci || places[0].location.numa);

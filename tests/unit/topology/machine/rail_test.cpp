@@ -38,7 +38,7 @@ TEST(RailsOfDevices, AreFoundByAddressThenByName) {
     EXPECT_EQ(rails[1].bits_per_second, 100u);
 }
 
-TEST(RailsOfDevices, KeepTheStateAndSurviveFullNames) {
+TEST(RailsOfDevices, KeepTheStateAndNamesOfMaximumLength) {
     const std::string full(sizeof npushmem_device{}.name, 'x');
     const npushmem_device devices[] = {device(full.c_str(), 1, "", NPUSHMEM_PORT_DOWN)};
     const auto rails = rails_of(Machine{}, devices);

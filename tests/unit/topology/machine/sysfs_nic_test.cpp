@@ -54,7 +54,7 @@ TEST_F(SysfsNic, ReadsANetworkInterface) {
     EXPECT_EQ(interface.ports[0].bits_per_second, 25'000'000'000u);
 }
 
-TEST_F(SysfsNic, TakesNonsenseForUnknown) {
+TEST_F(SysfsNic, TreatsMalformedValuesAsUnknown) {
     write("class/net/eth0/operstate", "dormant");
     write("class/net/eth0/speed", "-1");
     write("class/infiniband/mlx5_0/ports/1/rate", "fast");
@@ -67,7 +67,7 @@ TEST_F(SysfsNic, TakesNonsenseForUnknown) {
     EXPECT_EQ(device.ports[0].bits_per_second, 0u);
 }
 
-TEST_F(SysfsNic, KeepsWhatItHasWithoutTheFolder) {
+TEST_F(SysfsNic, KeepsItsPortsWithoutTheFolder) {
     auto device = nic("mlx5_7", NicKind::rdma);
     read_port_states(device, root_);
     EXPECT_THAT(device.ports, SizeIs(1));

@@ -80,7 +80,7 @@ std::map<std::string, std::vector<std::string>> nics_by_device(const Assignment&
 
 class Permutation : public ::testing::TestWithParam<std::tuple<const char*, Policy>> {};
 
-TEST_P(Permutation, OfPesAndNicsChangesNothing) {
+TEST_P(Permutation, OfPesAndNicsDoesNotChangeTheAssignment) {
     const auto machine = machine_from(std::get<0>(GetParam()));
     const auto rails = rails_of(machine);
     const auto usable = static_cast<std::size_t>(

@@ -30,7 +30,7 @@ TEST(AssignByDistance, GivesEightPesEightNics) {
     EXPECT_EQ(std::unique(nics.begin(), nics.end()), nics.end());
 }
 
-TEST(AssignByDistance, PointsAtTheOfferedRail) {
+TEST(AssignByDistance, RefersToTheIndexOfTheOfferedRail) {
     const auto machine = machine_from("flat-vm");
     auto request = request_for(machine, 2);
     std::reverse(request.rails.begin(), request.rails.end());
@@ -62,7 +62,7 @@ TEST(AssignByDistance, PrefersTheFasterOfEquallyNearPorts) {
     EXPECT_THAT(first_nics(assigned(builder.machine(), request)), ElementsAre("fast"));
 }
 
-TEST(AssignByDistance, TakesAPortForNoFasterThanItsSlot) {
+TEST(AssignByDistance, LimitsTheRateOfAPortToThatOfItsSlot) {
     // By port rate the first would carry three of four PEs, but its slot is as slow as the second's.
     MachineBuilder builder;
     const auto host = builder.host_bridge(builder.package());
@@ -73,7 +73,7 @@ TEST(AssignByDistance, TakesAPortForNoFasterThanItsSlot) {
     EXPECT_EQ(std::count(nics.begin(), nics.end(), "hampered"), 2);
 }
 
-TEST(AssignByDistance, TreatsANicAtNoKnownPlaceAsFarAndSaysSo) {
+TEST(AssignByDistance, TreatsANicAtAnUnknownPlaceAsFarAndReportsIt) {
     const auto machine = machine_from("flat-vm");
     auto request = request_for(machine, 1);
     request.rails = {{"stranger", 1, PortState::active, 0, {}}};
@@ -90,7 +90,7 @@ TEST(AssignWithoutNics, IsNoFailure) {
     EXPECT_EQ(assignment.pes[0].reason, "this host has no NIC");
 }
 
-TEST(AssignWithoutNics, TellsAHostWithoutFromTransportsWithout) {
+TEST(AssignWithoutNics, DistinguishesAHostWithoutNicsFromTransportsWithoutNics) {
     const auto machine = machine_from("flat-vm");
     auto request = request_for(machine, 1);
     request.rails.clear();
@@ -152,7 +152,7 @@ TEST(AssignByList, TheUsersOrderDecidesNothingElse) {
     }
 }
 
-TEST(AssignByList, NvshmemsAlgorithmGoesByTheMachinesOrder) {
+TEST(AssignByList, NvshmemsAlgorithmUsesTheMachinesOrder) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 1);
     request.policy = Policy::nearest;
@@ -182,7 +182,7 @@ TEST(AssignExtras, AreOfAPesNearestClassOnly) {
     }
 }
 
-TEST(AssignByList, GoesRoundInTheUsersOrder) {
+TEST(AssignByList, AssignsRoundRobinInTheUsersOrder) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 5);
     request.enable_nic_pe_mapping = true;
@@ -194,7 +194,7 @@ TEST(AssignByList, GoesRoundInTheUsersOrder) {
                       HasSubstr("mlx5_0:1 (PIX) would be nearer")));
 }
 
-TEST(AssignByPolicy, RoundRobinTakesTurnsWhereverNicsAre) {
+TEST(AssignByPolicy, RoundRobinIgnoresDistance) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 10);
     request.policy = Policy::round_robin;
@@ -204,7 +204,7 @@ TEST(AssignByPolicy, RoundRobinTakesTurnsWhereverNicsAre) {
     EXPECT_THAT(assignment.pes[9].reason, HasSubstr("NPUSHMEM_NIC_POLICY gives it, in turn, mlx5_1:1"));
 }
 
-TEST(AssignByPolicy, ListGivesPeByPe) {
+TEST(AssignByPolicy, ListAssignsOneNicToEachPeInOrder) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 2);
     request.policy = Policy::list;
@@ -221,7 +221,7 @@ TEST(AssignByPolicy, ExclusiveSharesNothing) {
     EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_0", "mlx5_1"));
 }
 
-TEST(AssignBesideOthers, TakesWhatTheyLeave) {
+TEST(AssignBesideOthers, PrefersNicsThatOtherJobsDoNotUse) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 1);
     request.max_nics_per_pe = 1;
@@ -233,7 +233,7 @@ TEST(AssignBesideOthers, TakesWhatTheyLeave) {
     EXPECT_THAT(crowded.pes[0].reason, HasSubstr("shared with 1 PE of another job"));
 }
 
-TEST(AssignBesideOthers, TurnsGoByTheNumberOnTheHost) {
+TEST(AssignBesideOthers, RoundRobinUsesTheNumberOnTheHost) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 1);
     const std::vector<std::uint32_t> fifth{5};
@@ -245,7 +245,7 @@ TEST(AssignBesideOthers, TurnsGoByTheNumberOnTheHost) {
     EXPECT_THAT(first_nics(assigned(machine, request)), ElementsAre("mlx5_2"));
 }
 
-TEST(AssignByTurns, SharesOutMoreNicsThanPes) {
+TEST(AssignByTurns, DistributesMoreNicsThanPes) {
     const auto machine = machine_from("switch-pairs");
     auto request = request_for(machine, 3);
     request.enable_nic_pe_mapping = true;
@@ -256,7 +256,7 @@ TEST(AssignByTurns, SharesOutMoreNicsThanPes) {
     EXPECT_THAT(assignment.pes[2].nics, SizeIs(3));
 }
 
-TEST(AssignByMapping, FollowsTheUser) {
+TEST(AssignByMapping, AssignsAsTheUserConfigured) {
     const auto machine = machine_from("cascaded-switches");
     auto request = request_for(machine, 8);
     request.enable_nic_pe_mapping = true;
@@ -364,7 +364,7 @@ npushmem_device offered(const char* name, std::uint32_t port, std::uint32_t stat
     return out;
 }
 
-TEST(DeviceIndices, FindNicsWhereverTheTransportListsThem) {
+TEST(DeviceIndices, FindNicsAtAnyPositionInTheTransportsList) {
     const PeAssignment pe{
         0, "", {{"b", 2, 0, 0, DistanceClass::pix, 0, {}, 0}, {"a", 1, 1, 1, DistanceClass::pix, 0, {}, 0}}, ""};
     const npushmem_device devices[] = {offered("a", 1, NPUSHMEM_PORT_ACTIVE), offered("b", 1, NPUSHMEM_PORT_ACTIVE),
@@ -374,7 +374,7 @@ TEST(DeviceIndices, FindNicsWhereverTheTransportListsThem) {
     EXPECT_THAT(indices.value(), ElementsAre(2, 0));
 }
 
-TEST(DeviceIndices, RefuseANicThatHasGone) {
+TEST(DeviceIndices, RejectANicThatIsMissingOrDown) {
     const PeAssignment pe{5, "", {{"b", 1, 0, 0, DistanceClass::pix, 0, {}, 0}}, ""};
     const npushmem_device down[] = {offered("b", 1, NPUSHMEM_PORT_DOWN)};
     for (const auto& devices : {std::span<const npushmem_device>{}, std::span<const npushmem_device>(down)}) {
@@ -404,7 +404,7 @@ TEST(RequestFrom, TakesPolicyAndVariables) {
     EXPECT_EQ(request.value().rails.size(), 2u);
 }
 
-TEST(CheckNicVariables, NamesWhatCannotBeRead) {
+TEST(CheckNicVariables, ReportsMalformedEntries) {
     Settings settings;
     EXPECT_TRUE(check_nic_variables(settings).ok());
     settings.nic_rails = "mlx5_0=0,mlx5_1=x";

@@ -15,7 +15,7 @@ NicChoice choice(const std::string& nic, DistanceClass distance, std::vector<std
     return {nic, 1, 0, 0, distance, 0, std::move(shared_with)};
 }
 
-TEST(ReasonOf, SaysNearestAndNotShared) {
+TEST(ReasonOf, ReportsANearestUnsharedNic) {
     EXPECT_EQ(reason_of({choice("n0", DistanceClass::pix)}, {}),
               "n0:1 is the nearest, behind the same PCIe switch (PIX), not shared");
 }
@@ -27,7 +27,7 @@ TEST(ReasonOf, CountsEquallyNearAndNamesSharers) {
               "n0:1 is one of the 4 nearest, through the same host bridge (PHB), shared with PE 3");
 }
 
-TEST(ReasonOf, NamesTheUsersEntryAndWhatWouldBeNearer) {
+TEST(ReasonOf, ReportsTheUsersEntryAndANearerNic) {
     ReasonFacts facts;
     facts.decided_by = "NPUSHMEM_HCA_LIST gives it, in turn, ";
     facts.nearer = "n1:1 (PIX)";
@@ -43,14 +43,14 @@ TEST(ReasonOf, ListsFurtherNics) {
         "more NICs than PEs");
 }
 
-TEST(ReasonOf, AdmitsAnUnknownPlace) {
+TEST(ReasonOf, ReportsAnUnknownPlace) {
     ReasonFacts facts;
     facts.place_known = false;
     EXPECT_EQ(reason_of({choice("n0", DistanceClass::sys)}, facts),
               "n0:1 is the nearest, at an unknown place, which counts as farthest (SYS), not shared");
 }
 
-TEST(PesText, StaysShort) {
+TEST(PesText, AbbreviatesLongLists) {
     EXPECT_EQ(pes_text({7}), "PE 7");
     EXPECT_EQ(pes_text({1, 2}), "PEs 1 and 2");
     EXPECT_EQ(pes_text({1, 2, 3, 4}), "PEs 1, 2, 3 and 4");
@@ -81,7 +81,7 @@ TEST(PairNics, PairsEqualRails) {
     EXPECT_THAT(rails_of(pair_nics(pe_with(9, {0, 3}), pe_with(0, {5, 3}))), ElementsAre(std::pair(3, 3)));
 }
 
-TEST(PairNics, SaysWhyThereIsNoRailInCommon) {
+TEST(PairNics, ReportsThatThereIsNoCommonRail) {
     const auto pairs = pair_nics(pe_with(0, {2}), pe_with(9, {4}));
     EXPECT_THAT(rails_of(pairs), ElementsAre(std::pair(2, 4)));
     EXPECT_EQ(pairs[0].why, "rails 2 and 4, no rail in common");
@@ -110,7 +110,7 @@ void expect_refused(const std::vector<std::byte>& bytes, const std::string& why)
     EXPECT_THAT(read.status().message(), HasSubstr(why));
 }
 
-TEST(AssignmentBytes, ComeBackAsTheyWere) {
+TEST(AssignmentBytes, AreDecodedAsTheyWereEncoded) {
     for (const auto& assignment : {sample(), Assignment{}}) {
         const auto read = assignment_from(to_bytes(assignment));
         ASSERT_TRUE(read.ok()) << read.status().message();

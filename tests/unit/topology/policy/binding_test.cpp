@@ -57,7 +57,7 @@ TEST(CpusNearDevices, ShareTheCoresOfTheDevicesNode) {
     EXPECT_THAT(near.value(), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
 }
 
-TEST(CpusNearDevices, AreTakenInTurnByMoreNpusThanCores) {
+TEST(CpusNearDevices, AreReusedInTurnIfThereAreMoreNpusThanCores) {
     const auto near = cpus_near_devices(machine_from("flat-vm"), 3, cpus(0, 3));
     ASSERT_TRUE(near.ok()) << near.status().message();
     EXPECT_THAT(near.value(), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(0, 2)));
@@ -69,7 +69,7 @@ TEST(CpusNearDevices, StayWithinWhatTheUserAllows) {
     EXPECT_THAT(near.value(), ElementsAre(ElementsAre(2), ElementsAre(1), ElementsAre(5), ElementsAre(5)));
 }
 
-TEST(CpusNearDevices, AreNeverOutsideOfIt) {
+TEST(CpusNearDevices, FailIfTheNearCpusAreNotAllowed) {
     const auto near = cpus_near_devices(machine_from("nics-on-one-socket"), 4, cpus(0, 3));
     ASSERT_FALSE(near.ok());
     EXPECT_EQ(near.status().code(), Code::config);
@@ -77,7 +77,7 @@ TEST(CpusNearDevices, AreNeverOutsideOfIt) {
                 AllOf(HasSubstr("the device of PE 2 is near NUMA node 1, cpus 4-7"), HasSubstr("it may use cpus 0-3")));
 }
 
-TEST(CpusNearDevices, AreThoseNearTheNicWhereTheDeviceIsNowhere) {
+TEST(CpusNearDevices, AreThoseNearTheNicIfThePlaceOfTheDeviceIsUnknown) {
     MachineBuilder builder;
     (void)builder.package(1, 2);
     const auto second = builder.package(1, 2);
@@ -88,7 +88,7 @@ TEST(CpusNearDevices, AreThoseNearTheNicWhereTheDeviceIsNowhere) {
     EXPECT_THAT(near.value(), ElementsAre(ElementsAre(2, 3)));
 }
 
-TEST(CpusNearDevices, AreAllWhereNothingIsKnown) {
+TEST(CpusNearDevices, AreAllCpusIfNoPlaceIsKnown) {
     MachineBuilder builder;
     (void)builder.package(1, 2);
     builder.accelerator(builder.host_bridge(std::nullopt));

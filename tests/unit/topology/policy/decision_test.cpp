@@ -18,7 +18,7 @@ AssignmentRequest request_of(std::vector<Rail> rails) {
     return request;
 }
 
-TEST(UsableRails, LeavesOutPortsThatAreDownAndSaysSo) {
+TEST(UsableRails, OmitsAndReportsPortsThatAreDown) {
     const auto usable = usable_rails(request_of(
         {{"a", 1, PortState::active, 0, {}}, {"b", 1, PortState::down, 0, {}}, {"c", 1, PortState::unknown, 0, {}}}));
     ASSERT_TRUE(usable.ok());

@@ -36,13 +36,13 @@ TEST(LoadCosts, TakeAnUnknownRateForTheSlowest) {
     EXPECT_EQ(none_known.of(0, 2), none_known.of(1, 2));
 }
 
-TEST(LoadCosts, CountWhatIsThereAlready) {
+TEST(LoadCosts, IncludeTheInitialLoad) {
     const LoadCosts costs({{5, 0}, {}, {}}, 2);
     EXPECT_LT(costs.of(1, 2), costs.of(0, 6));
     EXPECT_LT(costs.of(0, 6), costs.of(0, 7));
 }
 
-TEST(MinCostFlow, CountsWhatBinsCarryAlready) {
+TEST(MinCostFlow, IncludesTheInitialLoadOfBins) {
     const auto table = table_of_classes({{0, 0}, {0, 0}, {0, 0}});
     EXPECT_THAT(MinCostFlow(table, Bins{{2, 0}, {}, {}, 100}).solve(),
                 ElementsAre(Optional(1u), Optional(1u), Optional(0u)));
@@ -79,7 +79,7 @@ TEST(MinCostFlow, FollowsLongChains) {
     EXPECT_THAT(bins.back(), Optional(0u));
 }
 
-TEST(MinCostFlow, PrefersBetterPathsAmongEquallyEvenWays) {
+TEST(MinCostFlow, PrefersBetterPathsAmongEquallyBalancedSolutions) {
     const Distance slow{DistanceClass::pix, 100, 10};
     const Distance fast{DistanceClass::pix, 200, 10};
     const auto table = rank_distances({{fast, slow}, {fast, fast}});

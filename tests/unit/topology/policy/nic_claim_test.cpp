@@ -10,7 +10,7 @@ using ::testing::IsEmpty;
 
 NicClaim one_claim() { return {{41, 900}, 5, 77, 3, 6, "0000:0f:00.0", "mlx5_2", 2, true, DistanceClass::pxb}; }
 
-TEST(NicClaim, ComesBackFromItsRow) {
+TEST(NicClaim, IsReadFromItsRow) {
     EXPECT_EQ(claim_from(to_row(one_claim())), one_claim());
     auto further = one_claim();
     further.first = false;
@@ -18,7 +18,7 @@ TEST(NicClaim, ComesBackFromItsRow) {
     EXPECT_EQ(claim_from(to_row(further)), further);
 }
 
-TEST(NicClaim, IsNotSeenInOtherBytes) {
+TEST(NicClaim, RejectsOtherBytes) {
     EXPECT_FALSE(claim_from(HostTableRow{}));
     auto row = to_row(one_claim());
     row.payload[25] = std::byte{99};  // the distance class
@@ -34,7 +34,7 @@ TEST(ClaimsOfOthers, AreThoseOfOtherJobsOnTheSameMachine) {
     EXPECT_THAT(claims_of_others(rows, 77, 6), ElementsAre(one_claim()));
 }
 
-TEST(MachineKey, TellsMachinesAndEmulatedHostsApart) {
+TEST(MachineKey, DistinguishesMachinesAndEmulatedHosts) {
     Machine other;
     other.identity = 1;
     EXPECT_EQ(machine_key(Machine{}, -1), machine_key(Machine{}, -1));
@@ -61,7 +61,7 @@ TEST(NpuNumbers, AreTheLowestFreeOnes) {
     EXPECT_THAT(npu_numbers({}, {}), IsEmpty());
 }
 
-TEST(NpuNumbers, MayBeSharedByWhoAsksForIt) {
+TEST(NpuNumbers, MayBeSharedOnRequest) {
     const std::vector<std::optional<std::uint32_t>> wanted{6, 6};
     EXPECT_THAT(npu_numbers(wanted, std::vector{one_claim()}), ElementsAre(6, 6));
 }

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongList{"mlx5_2", "entry 1", "every port of the NIC is down"},
         WrongList{"^mlx5_0,mlx5_1,mlx5_10,mlx5_2", "", "excludes every NIC"}));
 
-TEST(NicList, SaysWhenTheHostHasNoNic) {
+TEST(NicList, ReportsAHostWithoutNics) {
     const auto chosen = select_rails(parse_nic_list("mlx5_0").value(), {});
     ASSERT_FALSE(chosen.ok());
     EXPECT_THAT(chosen.status().message(), HasSubstr("this host has no NIC"));

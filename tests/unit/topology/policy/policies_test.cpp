@@ -19,13 +19,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(ParsePolicy, KnowsItsNames) {
+TEST(ParsePolicy, ParsesEveryPolicyName) {
     for (const auto policy : {Policy::balanced, Policy::nearest, Policy::exclusive, Policy::round_robin, Policy::list})
         EXPECT_EQ(parse_policy(name_of(policy)).value(), policy);
     EXPECT_EQ(parse_policy("round_robin").value(), Policy::round_robin);
 }
 
-TEST(ParsePolicy, ListsTheNamesInItsRefusal) {
+TEST(ParsePolicy, ErrorsListTheNames) {
     const auto policy = parse_policy("fastest");
     ASSERT_FALSE(policy.ok());
     EXPECT_EQ(policy.status().code(), Code::config);
@@ -205,7 +205,7 @@ TEST(ChooseExclusive, LetsPesOfOneDeviceShare) {
                 ElementsAre(ElementsAre(0), ElementsAre(0), ElementsAre(1)));
 }
 
-TEST(ChooseExclusive, SharesOutWhatIsLeft) {
+TEST(ChooseExclusive, DistributesUnusedNics) {
     EXPECT_THAT(choose(table_of_classes({{0, 0, 4, 4}, {4, 4, 0, 0}}), {0, 1}, any_number),
                 ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
 }
@@ -216,7 +216,7 @@ TEST(ChooseExclusive, LeavesNicsOfOthersAlone) {
     EXPECT_THAT(choose_exclusive(costs, devices, any_number, {{1, 0, 0}, {}, {}}), ElementsAre(ElementsAre(1, 2)));
 }
 
-TEST(ChooseExclusive, IsEmptyWhenThereAreTooFew) {
+TEST(ChooseExclusive, IsEmptyIfThereAreTooFewNics) {
     EXPECT_THAT(choose(table_of_classes({{0}, {0}}), {0, 1}), IsEmpty());
 }
 
@@ -358,7 +358,7 @@ TEST(ChooseNearest, TakesOneSwitchForAsNearAsSeveral) {
     EXPECT_THAT(choose_nearest(table_of_classes({{0, 1}, {0, 1}}), 1), ElementsAre(ElementsAre(1), ElementsAre(0)));
 }
 
-TEST(ChooseNearest, GivesEachPeItsShareOfTheNearestOnly) {
+TEST(ChooseNearest, AssignsOnlyRailsOfTheNearestClass) {
     EXPECT_THAT(choose_nearest(table_of_classes({{0, 0, 2, 2}, {2, 2, 0, 0}}), 8),
                 ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
     EXPECT_THAT(choose_nearest(table_of_classes({{0, 0, 2, 2}, {2, 2, 0, 0}}), 1),

@@ -11,7 +11,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(DescribeMachine, DrawsTheForest) {
+TEST(DescribeMachine, PrintsThePciTrees) {
     MachineBuilder builder;
     builder.package(1, 2);
     const auto bridge = builder.bridge(builder.host_bridge(0));
@@ -32,13 +32,13 @@ TEST(DescribeMachine, DrawsTheForest) {
               "  note: nothing is real\n");
 }
 
-TEST(DescribeMachine, SaysPlainlyThatThereIsNoNic) {
+TEST(DescribeMachine, ReportsThatThereIsNoNic) {
     MachineBuilder builder;
     builder.host_bridge(builder.package());
     EXPECT_THAT(describe(builder.machine()), HasSubstr("no NIC: transports within one host (self, p2p) need none\n"));
 }
 
-TEST(DescribeMachine, DoesNotClaimToKnowWhatItDidNotLookFor) {
+TEST(DescribeMachine, MarksDevicesThatWereNotRead) {
     auto machine = MachineBuilder{}.machine();
     machine.devices_known = false;
     EXPECT_THAT(describe(machine), HasSubstr("PCI devices: not read\n"));
@@ -81,7 +81,7 @@ TEST(DescribeAssignment, IsATableWithReasons) {
               "  note: n2:1 is down and not used\n");
 }
 
-TEST(DescribeAssignment, StaysAsShortAsAsked) {
+TEST(DescribeAssignment, PrintsAtMostTheGivenNumberOfLines) {
     EXPECT_EQ(describe(sample_assignment(), 1),
               "NIC assignment (balanced): 2 PEs on 3 NIC ports\n"
               "  PE  NIC   path  rate      why\n"
@@ -125,7 +125,7 @@ TEST(DescribeAssignment, KeepsLinesApartThatDifferInAnything) {
     EXPECT_THAT(text, ::testing::HasSubstr("\n  5          eth0:1  PHB   ?       so\n"));
 }
 
-TEST(DescribeAssignment, SaysPlainlyThatThereIsNoNic) {
+TEST(DescribeAssignment, ReportsThatThereIsNoNic) {
     Assignment none;
     none.method = "none, because this host has no NIC";
     none.pes.push_back({0, "here", {}, "this host has no NIC"});

@@ -31,7 +31,9 @@ TEST(PeRanges, ShortensEveryNth) {
     EXPECT_EQ(text_of({1, 2, 5, 8, 11}), "1-2,5,8..11");
 }
 
-TEST(PeRanges, CountsWhatIsTooMuch) { EXPECT_EQ(text_of({0, 2, 5, 7, 11, 13, 18, 20, 30}), "0,2,5,7,11,13 +3 more"); }
+TEST(PeRanges, CountsTheOmittedNumbers) {
+    EXPECT_EQ(text_of({0, 2, 5, 7, 11, 13, 18, 20, 30}), "0,2,5,7,11,13 +3 more");
+}
 
 TEST(PeRanges, ReachesTheLargestNumber) { EXPECT_EQ(text_of({4294967294U, 4294967295U}), "4294967294-4294967295"); }
 

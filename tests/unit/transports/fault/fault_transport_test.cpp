@@ -21,7 +21,7 @@ TEST(FailRules, AreReadInOrder) {
     EXPECT_TRUE(parse_fail_rules("").value().empty());
 }
 
-TEST(FailRules, ErrorsNameTheMistake) {
+TEST(FailRules, ErrorsReportTheMistake) {
     EXPECT_THAT(parse_fail_rules("put").status().message(), HasSubstr("as in put:3:timeout"));
     EXPECT_THAT(parse_fail_rules("putt:1:timeout").status().message(), HasSubstr("expected one of: connect"));
     EXPECT_THAT(parse_fail_rules("put:0:timeout").status().message(), HasSubstr("number of the call"));
@@ -87,7 +87,7 @@ protected:
     std::vector<std::uint64_t> order_;
 };
 
-TEST_F(Fault, TheSameSeedGivesTheSameRunAndAnotherOneAnother) {
+TEST_F(Fault, TheSeedDeterminesTheRun) {
     const auto first = order_of_puts(0);
     EXPECT_EQ(first.size(), 30U);
     EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));

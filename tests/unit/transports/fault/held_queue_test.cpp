@@ -158,7 +158,7 @@ TEST_F(Held, AFailureIsReportedOnceByTestOrQuiet) {
     EXPECT_EQ(queue.quiet(), Code::ok);
 }
 
-TEST_F(Held, OneMoreThanItsRoomIsFull) {
+TEST_F(Held, IsFullAtItsCapacity) {
     HeldQueue queue(inner_, number, true);
     for (std::size_t i = 0; i < HeldQueue::room; ++i) {
         EXPECT_FALSE(queue.full());

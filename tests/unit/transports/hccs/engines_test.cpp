@@ -70,7 +70,7 @@ TEST_F(Written, EnginesOvertakeEachOtherUnlessFenced) {
     EXPECT_THAT(done_, ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
-TEST_F(Written, AFenceOfOneQueueDoesNotHoldAnother) {
+TEST_F(Written, AFenceOfOneQueueDoesNotDelayAnother) {
     Engines engines = make(1, 16);
     engines.open_queue(queue);
     engines.open_queue(8);
@@ -170,7 +170,7 @@ TEST_F(Written, PostsAndDueTransfersWakeTheThread) {
     EXPECT_THAT(wakes_, IsEmpty());
 }
 
-TEST(Engines, ThreadsShareThem) {
+TEST(Engines, MayBeUsedByManyThreads) {
     constexpr std::uint64_t each = 2000;
     std::atomic<std::uint64_t> carried_out{0};
     Engines engines(3, 8,

@@ -90,7 +90,7 @@ TEST_F(Hccs, TimedLinksAreNotMappedAndTakeTheirTime) {
     EXPECT_EQ(static_cast<std::uint8_t>(pes_[1]->memory()[0]), 42);
 }
 
-TEST_F(Hccs, EnginesRunWithoutTheCaller) {
+TEST_F(Hccs, EnginesProgressWithoutTheCaller) {
     connect_all();
     const std::uint64_t value = 42;
     std::uint64_t token = 0;

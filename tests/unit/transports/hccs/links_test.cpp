@@ -34,7 +34,7 @@ TEST(Links, ASwitchJoinsGroups) {
     }
 }
 
-TEST(Links, AnNpuInNoGroupIsNamed) {
+TEST(Links, ReportsAnNpuInNoGroup) {
     const auto links = Links::parse("0-3,6");
     ASSERT_TRUE(links.ok());
     EXPECT_TRUE(links.value().between(6, 0).ok());
@@ -81,7 +81,7 @@ TEST(LinkClock, AllPeersBehindTheSwitchShareOnePort) {
     EXPECT_EQ(clock.transfer({LinkKind::switched, 0, 9}, Direction::out, 100, Nanoseconds(0)), Nanoseconds(1400));
 }
 
-TEST(LinkClock, AnNpuReachesItselfAtOnce) {
+TEST(LinkClock, ATransferToTheSameNpuTakesNoTime) {
     EXPECT_EQ(LinkClock(speeds).transfer({LinkKind::none, 3, 3}, Direction::out, 1 << 20, Nanoseconds(7)),
               Nanoseconds(7));
 }

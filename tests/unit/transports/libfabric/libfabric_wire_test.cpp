@@ -39,7 +39,7 @@ std::size_t resident_bytes() {
     return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST(LibfabricWire, TakesLittleMemory) {
+TEST(LibfabricWire, AllocatesLittleMemory) {
     ASSERT_TRUE(choose_provider({"tcp;ofi_rxm", "lo"}, query_provider).ok());
     const std::size_t before = resident_bytes();
     const auto wire = open_over_loopback(false);

@@ -38,7 +38,7 @@ TEST(ProviderChoice, ShmIsUsedOnRequestOnly) {
     EXPECT_TRUE(choose_provider({"shm", ""}, offering({"shm"})).ok());
 }
 
-TEST(ProviderChoice, TheUsersChoiceIsNotReplaced) {
+TEST(ProviderChoice, DoesNotReplaceTheUsersProvider) {
     const auto chosen = choose_provider({"verbs;ofi_rxm", ""}, offering({"tcp;ofi_rxm"}));
     ASSERT_FALSE(chosen.ok());
     EXPECT_EQ(chosen.status().code(), Code::config);

@@ -234,7 +234,7 @@ public:
         wake_events_.push_back(what);
         return !always_busy;
     }
-    // By whoever was about to wait.
+    // The events of all calls of prepare_to_wait().
     std::vector<network::WakeEvents> wake_events_so_far() {
         const std::lock_guard guard(network_.lock_);
         return wake_events_;

@@ -131,7 +131,7 @@ protected:
     fakes::FakeWire& port(int pe, std::size_t index) { return *world_.more_wires[static_cast<std::size_t>(pe)][index]; }
 };
 
-TEST_F(PlanesTest, PortsOfOnePlaneAreConnectedInWhateverOrderPesHaveThem) {
+TEST_F(PlanesTest, ConnectsPortsOfOnePlaneInAnyOrder) {
     world_.planes = {{{0, 1}, {1, 0}, {0, 1}}};
     world_.start();
     exchange();
@@ -152,7 +152,7 @@ TEST_F(PlanesTest, WithPortsMissingOnOneSideTheCommonOnesAreUsed) {
     EXPECT_EQ(lane_id(0, 2), "plane 2 -> plane 2, rail 2 on both ends");
 }
 
-TEST_F(PlanesTest, TheMapShowsTheConnectedPairs) {
+TEST_F(PlanesTest, TheMapListsTheConnectedPairs) {
     world_.planes = {{{1, 0}, {0, 1}, {1}}};
     world_.start();
     EXPECT_THAT(port(0, 0).linked, ElementsAre(lane_id(0, 2), lane_id(0, 2)));
@@ -393,7 +393,7 @@ TEST_F(RailsTest, WithoutTheFirstRailThePeerIsLost) {
     EXPECT_EQ(put_long(), Code::peer_dead);
 }
 
-TEST_F(RailsTest, AConnectingRailIsUsedLaterAndASilentOneNever) {
+TEST_F(RailsTest, UsesAConnectingRailLaterAndASilentOneNever) {
     world_.start();
     second().ready = Readiness::connecting;
     ASSERT_EQ(put_long(), Code::ok);

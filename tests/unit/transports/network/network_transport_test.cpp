@@ -173,7 +173,7 @@ TEST(NetworkTransport, FailedDataHasNoSignalIfTheWireReportsDelivery) {
     }
 }
 
-TEST_P(EveryWire, FetchesBringTheOldValue) {
+TEST_P(EveryWire, FetchesReturnTheOldValue) {
     const auto world = make_world(1);
     world->words[1][3] = 40;
     std::uint64_t old = 0;
@@ -259,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(NetworkTransport, EveryWire,
                                            Mode{"rails_native", Delivery::in_order_on_completion, 0xfff, 1000, 0, 2}),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(NetworkTransport, AShortWriteIsAMessageWhereTheWireWantsIt) {
+TEST(NetworkTransport, SendsAShortWriteAsAMessageIfTheWireRequestsIt) {
     World world(Delivery::on_flush);
     world.network.write_as_message = 64;
     world.start();
@@ -327,7 +327,7 @@ TEST(NetworkTransport, ServesPeersWhileItsProgramComputes) {
 }
 
 // The program computes: only the thread can send the answer, which must be woken when there is room.
-TEST(NetworkTransport, AnAnswerWithoutRoomAwaitsCompletions) {
+TEST(NetworkTransport, AnAnswerWithoutRoomWakesTheThreadAtCompletions) {
     std::uint64_t old = 0;
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.network.room = 1;
@@ -356,7 +356,7 @@ npushmem_put_signal put_to_pe_1(World& world, std::array<std::uint64_t, data_wor
 }
 
 // The program computes: only the thread can send the signal, which must be woken when the data is there.
-TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
+TEST(NetworkTransport, ASignalBehindItsDataWakesTheThreadAtCompletions) {
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.start();
     std::array<std::uint64_t, data_words> data{};
@@ -369,7 +369,7 @@ TEST(NetworkTransport, ASignalThatFollowsItsDataAwaitsCompletions) {
 }
 
 // A foreign process that sends bytes to the wire's listener without end must not hold up the program.
-TEST(NetworkTransport, ASignalIsPostedWhileTheWireAlwaysHasMoreToDo) {
+TEST(NetworkTransport, PostsASignalAlthoughTheWireAlwaysReportsWork) {
     World world(Delivery::in_order_on_completion, 1, NetworkSettings{});
     world.start();
     world.wires[0]->always_busy = true;

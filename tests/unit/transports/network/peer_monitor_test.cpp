@@ -48,7 +48,7 @@ TEST(PeerMonitor, WithoutATimeoutNeverReportsSilence) {
     for (int i = 0; i < 100; ++i) EXPECT_NE(monitor.check(0), Finding::silent);
 }
 
-TEST(EventQueue, KeepsTheFirstEventsOfAProgramThatNeverPolls) {
+TEST(EventQueue, KeepsTheFirstEventsIfTheProgramNeverPolls) {
     std::mutex lock;
     EventQueue events;
     npushmem_event out{};

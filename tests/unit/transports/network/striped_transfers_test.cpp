@@ -62,12 +62,12 @@ TEST(MultiRailWire, StripesInProportionToTheRatesAndWaitsForRoom) {
     EXPECT_FALSE(wire.prepare_to_wait(WakeEvents::arrivals_and_completions));
     for (auto* each : wires) EXPECT_EQ(each->wake_events_so_far().back(), WakeEvents::arrivals_and_completions);
     ASSERT_EQ(wire.write(place, here.data(), sizeof here, contexts[2]), Code::ok) << "over one";
-    RecordingListener heard;
+    RecordingListener listener;
     for (int i = 0; i < 10; ++i) {
         for (auto& network : networks) (void)network->step();
-        (void)wire.progress(heard);
+        (void)wire.progress(listener);
     }
-    for (auto& context : contexts) EXPECT_EQ(heard.done.at(&context), Code::ok);
+    for (auto& context : contexts) EXPECT_EQ(listener.done.at(&context), Code::ok);
     EXPECT_EQ(there.back(), 3U);
     EXPECT_TRUE(wire.in_order({1, 0}));
     EXPECT_TRUE(wire.prepare_to_wait(WakeEvents::arrivals));

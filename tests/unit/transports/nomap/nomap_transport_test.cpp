@@ -23,7 +23,7 @@ TEST(Nomap, HidesTheMappingAndPassesTheRestOn) {
     EXPECT_EQ(nomap.put(7, npushmem_rma{}, nullptr), Code::again);
 }
 
-TEST(Nomap, NeedsSomethingToWrap) {
+TEST(Nomap, RejectsAMissingInnerTransport) {
     EXPECT_EQ(NomapTransport::open(Host(nullptr, "nomap"), npushmem_transport_params{}).status().code(),
               Code::argument);
 }

@@ -16,7 +16,7 @@ npushmem_memory memory_of(std::span<std::byte> bytes) {
     return out;
 }
 
-TEST(Self, ReachesItselfAndNobodyElse) {
+TEST(Self, ReachesOnlyItself) {
     SelfTransport self(3);
     npushmem_peer peer{};
     peer.pe = 3;
@@ -36,7 +36,7 @@ TEST(Self, MapsItsOwnMemoryOnly) {
     EXPECT_EQ(other.import_memory(1, handle).status().code(), Code::unreachable);
 }
 
-TEST(Self, AHandleEndsWithItsRegistration) {
+TEST(Self, RejectsAHandleAfterDeregistration) {
     std::array<std::byte, 64> bytes{};
     SelfTransport self(0);
     const auto registered = self.register_memory(memory_of(bytes)).value();

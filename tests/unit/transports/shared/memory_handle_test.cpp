@@ -72,12 +72,12 @@ constexpr npushmem_host_id here{1, 2, -1, 1000};
 
 npushmem_host_id emulated(int host) { return {1, 2 + static_cast<std::uint64_t>(host), host, 1000}; }
 
-TEST(WhatSeparates, NothingOnTheSameHost) {
+TEST(WhatSeparates, IsEmptyOnTheSameHost) {
     EXPECT_EQ(why_not_shareable(here, here), "");
     EXPECT_EQ(why_not_shareable(emulated(1), emulated(1)), "");
 }
 
-TEST(WhatSeparates, IsSaidForPeople) {
+TEST(WhatSeparates, DescribesMachineNamespaceAndUser) {
     EXPECT_EQ(why_not_shareable(here, {9, 2, -1, 1000}), "another machine");
     EXPECT_THAT(why_not_shareable(here, {1, 9, -1, 1000}), HasSubstr("namespace"));
     EXPECT_THAT(why_not_shareable(here, {1, 2, -1, 5}), HasSubstr("another user (uid 5, this PE has uid 1000)"));
@@ -93,7 +93,7 @@ TEST(WhatSeparates, EmulatedHostsAreNamedBeforeTheirNamespaces) {
 
 namespace {
 
-TEST(StartTime, IsField22WhateverTheNameHolds) {
+TEST(StartTime, IsField22ForAnyProcessName) {
     const std::string rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21";
     EXPECT_EQ(start_time_in("42 (name)" + rest), 4711U);
     EXPECT_EQ(start_time_in("42 (a b) c) (d)" + rest), 4711U);

@@ -75,7 +75,7 @@ TEST(SharedMemory, AnotherFileIsMappedOnceAndUnmappedByRelease) {
     EXPECT_EQ(mappings(), before);
 }
 
-TEST(SharedMemory, ClosingUnmapsWhatWasNotReleased) {
+TEST(SharedMemory, ClosingUnmapsUnreleasedMappings) {
     const Slice foreign(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
     auto a = open(0);
     const auto b = open(1);
@@ -127,7 +127,7 @@ TEST(SharedMemory, MemoryThatCannotBeSharedIsRefusedWithTheReason) {
 // A handle of a process that is not the peer.
 shared_memory::MemoryHandle handle_in(const Bytes& bytes) { return shared_memory::decode(bytes).value(); }
 
-TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
+TEST(SharedMemory, RejectsAHandleOfAClosedFile) {
     const auto a = open(0);
     const auto b = open(1);
     Bytes handle;
@@ -147,7 +147,7 @@ TEST(SharedMemory, AHandleOfAFileThatIsGoneIsRefused) {
     EXPECT_THAT(replaced.status().message(), HasSubstr("now names another file"));
 }
 
-TEST(SharedMemory, AHandleOfAProcessThatIsGoneOrAnotherIsRefused) {
+TEST(SharedMemory, RejectsAHandleOfAnEndedOrAnotherProcess) {
     const auto a = open(0);
     const auto b = open(1);
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);
@@ -164,7 +164,7 @@ TEST(SharedMemory, AHandleOfAProcessThatIsGoneOrAnotherIsRefused) {
     EXPECT_THAT(other.status().message(), HasSubstr("process 1 is not the peer"));
 }
 
-TEST(SharedMemory, AHandleThatPromisesMoreThanTheFileHasIsRefused) {
+TEST(SharedMemory, RejectsAHandleLargerThanItsFile) {
     const auto a = open(0);
     const auto b = open(1);
     const Slice slice(std::make_shared<const SharedFile>(slice_bytes), 0, slice_bytes);

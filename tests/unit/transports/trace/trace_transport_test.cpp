@@ -72,7 +72,7 @@ TEST_F(Trace, PassesResultsThrough) {
     EXPECT_THAT(texts(NPUSHMEM_LOG_TRACE), Contains(HasSubstr("get(queue 1")));
 }
 
-TEST_F(Trace, DoesNotWriteWaiting) {
+TEST_F(Trace, DoesNotLogCallsThatReturnAgain) {
     const auto trace = open();
     EXPECT_CALL(inner_, quiet(_)).WillOnce(Return(Code::again)).WillOnce(Return(Code::ok));
     (void)trace->quiet(1);
@@ -81,7 +81,7 @@ TEST_F(Trace, DoesNotWriteWaiting) {
     EXPECT_EQ(texts(NPUSHMEM_LOG_TRACE).size(), 1U);
 }
 
-TEST_F(Trace, SumsUpAtTheEnd) {
+TEST_F(Trace, LogsTotalsWhenItIsClosed) {
     host_.set("TRACE_CALLS", "no");
     auto trace = open();
     EXPECT_CALL(inner_, put(_, _, _))

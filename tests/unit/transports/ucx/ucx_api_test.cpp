@@ -39,7 +39,7 @@ TEST(NetworksOfContext, AreReadFromTheLinesOfResources) {
     EXPECT_THAT(transports_of("#      resource 0  :  md 0  dev 0  flags -"), IsEmpty());
 }
 
-TEST(NetworksOfContext, TcpIsAloneOnlyWhereItIsAndNothingElseLeavesTheHost) {
+TEST(NetworksOfContext, AreTcpOnlyIfNoOtherTransportLeavesTheHost) {
     EXPECT_TRUE(is_tcp_only({"tcp"}));
     EXPECT_TRUE(is_tcp_only({"self", "tcp", "sysv", "posix", "cma", "tcp"}));
     EXPECT_FALSE(is_tcp_only({"self", "tcp", "rc_verbs"}));
@@ -48,7 +48,7 @@ TEST(NetworksOfContext, TcpIsAloneOnlyWhereItIsAndNothingElseLeavesTheHost) {
 }
 
 // The parser accepts the output of this machine's UCX.
-TEST(NetworksOfContext, AContextOverTcpSaysSo) {
+TEST(NetworksOfContext, ReportAContextOverTcp) {
     ucp_config_t* config = nullptr;
     ASSERT_EQ(ucp_config_read(nullptr, nullptr, &config), UCS_OK);
     ASSERT_EQ(ucp_config_modify(config, "TLS", "tcp"), UCS_OK);

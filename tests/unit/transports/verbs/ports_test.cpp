@@ -82,7 +82,7 @@ TEST(SubnetBits, LinkLocalAddressesHaveNone) {
     EXPECT_EQ(subnet_bits(with_prefix(0xfe, 0x80), true, std::vector{GidRange::parse("fe80::7/64").value()}), 0U);
 }
 
-TEST(HostSubnets, HaveThatOfTheLoopback) {
+TEST(HostSubnets, ContainThatOfTheLoopback) {
     const auto subnets = host_subnets();
     EXPECT_TRUE(std::any_of(subnets.begin(), subnets.end(), [](const GidRange& each) {
         return each.text() == "127.0.0.1/8" && each.bits() == 104;

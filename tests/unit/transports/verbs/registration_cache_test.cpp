@@ -137,7 +137,7 @@ TEST_F(RegistrationCacheTest, BuffersThatOverlapReplaceEachOther) {
     EXPECT_EQ(find(0, page), nullptr);
 }
 
-TEST_F(RegistrationCacheTest, NothingIsKeptUnwatchedOrWithLimitZero) {
+TEST_F(RegistrationCacheTest, KeepsNothingUnwatchedOrWithLimitZero) {
     watch_->can = false;
     EXPECT_EQ(keep(0, page), nullptr);
     watch_->can = true;

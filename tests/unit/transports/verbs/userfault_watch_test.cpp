@@ -75,7 +75,7 @@ protected:
         (void)changes(ignored);
     }
     MemoryWatch::ChangesResult poll_once(std::vector<AddressRange>& of) {
-        return watch_->changes(position_, [&](const AddressRange& gone) { of.push_back(gone); });
+        return watch_->changes(position_, [&](const AddressRange& range) { of.push_back(range); });
     }
     // A change may still be in progress for a moment after its event has been read.
     MemoryWatch::ChangesResult changes(std::vector<AddressRange>& of) {
@@ -246,7 +246,7 @@ TEST_F(UserfaultWatchTest, UnmappingDoesNotBlockWhileTheWatchEnds) {
     }
 }
 
-TEST_F(UserfaultWatchTest, TooManyRangesAreDroppedAndWatchedAgain) {
+TEST_F(UserfaultWatchTest, DropsRangesAboveTheLimitAndWatchesThemAgain) {
     const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::size_t all = (UserfaultWatch::max_watched + 1) * page;
     auto* const at =
@@ -329,7 +329,7 @@ TEST_F(UserfaultWatchTest, AWireRegistersRemappedMemoryAgain) {
     EXPECT_EQ(put() + put(), 0) << "kept again";
 }
 
-TEST(PrivateAnonymousMemory, IsToldFromOther) {
+TEST(PrivateAnonymousMemory, IsDistinguishedFromOtherMemory) {
     const auto of = [](const void* at, std::size_t length) {
         const auto begin = reinterpret_cast<std::uintptr_t>(at) / 4096 * 4096;
         return AddressRange{begin, begin + length};

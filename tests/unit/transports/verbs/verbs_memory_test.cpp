@@ -50,7 +50,7 @@ TEST(VerbsMemory, AConnectedPeerTakesWhatItsQueueNeeds) {
     }
 }
 
-TEST(VerbsMemory, AnUnusedPeerTakesAPointer) {
+TEST(VerbsMemory, AnUnusedPeerTakesNoMoreThanAPointer) {
     if (!counts_allocations) GTEST_SKIP() << "not with a sanitizer";
     const auto taken_by = [](int npes) {
         World world;

@@ -241,7 +241,7 @@ TEST_F(VerbsRails, AFailingPortFailsItsOperationsAndTheOtherContinues) {
     EXPECT_EQ(told_[0].done.at(&over_second), Code::ok);
 }
 
-// It takes the context's lane, and with it what goes over the other port: its caller is told, and may be gone.
+// The lane of the context is lost, and its transfers over the other port fail: their caller may have returned.
 TEST_F(VerbsRails, AFailedStripeLeavesNoWriteForItsContext) {
     start(2, 2);
     make_ready(0);

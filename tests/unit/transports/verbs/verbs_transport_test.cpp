@@ -65,7 +65,7 @@ TEST_F(VerbsTransportTest, UsesAndNamesAllAssignedPorts) {
     EXPECT_EQ(logged(), "");
 }
 
-TEST_F(VerbsTransportTest, LeavesOutFurtherPortsThatCannotServeAndSaysWhy) {
+TEST_F(VerbsTransportTest, OmitsFurtherUnusablePortsAndReportsTheReason) {
     verbs_->add_device("fake0");
     verbs_->add_device("down1", IBV_PORT_DOWN);
     verbs_->add_device("other2", IBV_PORT_ACTIVE, IBV_LINK_LAYER_INFINIBAND);
@@ -77,7 +77,7 @@ TEST_F(VerbsTransportTest, LeavesOutFurtherPortsThatCannotServeAndSaysWhy) {
                       HasSubstr("RDMA port other2:1 is left out: it is verbs RC, InfiniBand")));
 }
 
-TEST_F(VerbsTransportTest, TheFirstPortMustServe) {
+TEST_F(VerbsTransportTest, FailsIfTheFirstPortIsUnusable) {
     verbs_->add_device("down0", IBV_PORT_DOWN);
     verbs_->add_device("fake1");
     const auto transport = make();
@@ -123,7 +123,7 @@ TEST_F(VerbsTransportTest, RefusesAPeerWhoseAtomicsAreCarriedOutElsewhere) {
     EXPECT_TRUE(way_to(*with_two, *with_two).reachable());
 }
 
-TEST_F(VerbsTransportTest, SaysWhereBuffersAreRegisteredForEachTransfer) {
+TEST_F(VerbsTransportTest, ReportsThatBuffersAreRegisteredForEachTransfer) {
     verbs_->add_device("fake0");
     const auto transport = make("buffers are registered for each transfer");
     EXPECT_THAT(way_to_itself(*transport).why,

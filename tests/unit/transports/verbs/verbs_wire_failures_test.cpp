@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(VerbsWire, APeerThatDoesNotAcknowledgeIsLostWithEverythingUnderWay) {
+TEST(VerbsWire, APeerThatDoesNotAcknowledgeIsLostWithItsOperations) {
     World world;
     world.start();
     world.connect();
@@ -205,7 +205,7 @@ std::string told_when_lost(World& world) {
     return world.listeners[0].losses.empty() ? "" : world.listeners[0].losses[0].why;
 }
 
-TEST(VerbsWire, EventsOfTheDeviceAreHints) {
+TEST(VerbsWire, EventsOfTheDeviceLoseNoPeer) {
     World world;
     world.start();
     world.connect();
@@ -228,7 +228,7 @@ std::string told_after(ibv_event_type event, const std::function<void(World&)>& 
     return told_when_lost(world);
 }
 
-TEST(VerbsWire, AnAddressThatThePortHasLostIsAHint) {
+TEST(VerbsWire, ReportsAnAddressThatThePortHasLost) {
     EXPECT_THAT(told_after(IBV_EVENT_LID_CHANGE, [](World& world) { world.verbs->device(0).ports[0].lid = 9; }),
                 HasSubstr("had the LID 0 and has 9 now, and peers know the old one: start the job again"));
     EXPECT_THAT(told_after(IBV_EVENT_GID_CHANGE, [](World& world) { world.verbs->device(0).gids[0].gid.raw[15] = 77; }),
@@ -237,7 +237,7 @@ TEST(VerbsWire, AnAddressThatThePortHasLostIsAHint) {
                 HasSubstr("no longer has NPUSHMEM_IB_PKEY=0x8001 at its index"));
 }
 
-TEST(VerbsWire, AChangeOfAddressesThatPeersDoNotKnowIsNoHint) {
+TEST(VerbsWire, DoesNotReportAChangeOfUnusedAddresses) {
     const std::string hint = told_after(IBV_EVENT_GID_CHANGE, [](World& world) {
         auto& gids = world.verbs->device(0).gids;
         gids.push_back(gids[0]);
@@ -258,7 +258,7 @@ TEST(VerbsWire, AQueuePairThatTheDeviceStopsLosesItsPeer) {
     EXPECT_EQ(world.listeners[0].losses[0].code, Code::peer_dead);
 }
 
-TEST(VerbsWire, WithoutReceivesEveryPeerIsLost) {
+TEST(VerbsWire, AFailedReceiveQueueLosesEveryPeer) {
     World world;
     world.start();
     world.connect();

@@ -33,7 +33,7 @@ TEST(VerbsWire, ALaneHasAQueuePairOfItsOwnAtEachEnd) {
     EXPECT_EQ(world.verbs->reliable_pairs.size(), before + 4);
 }
 
-TEST(VerbsWire, ALaneMayBeTheFirstThatIsUsed) {
+TEST(VerbsWire, ALaneOtherThanTheFirstMayBeUsedFirst) {
     World world;
     world.start();
     world.write_over(1, 5, 7);

@@ -19,14 +19,14 @@ Status failure_of_opening(World& world) {
     return wire.ok() ? wire.value()->address().status() : wire.status();
 }
 
-TEST(VerbsWireOpening, WithoutADeviceSaysSo) {
+TEST(VerbsWireOpening, ReportsAMachineWithoutADevice) {
     World world;
     const Status refused = failure_of_opening(world);
     EXPECT_EQ(refused.code(), Code::unreachable);
     EXPECT_THAT(refused.message(), AllOf(HasSubstr("no RDMA device"), HasSubstr("rdma_rxe")));
 }
 
-TEST(VerbsWireOpening, WithoutTheKernelsModuleSaysSo) {
+TEST(VerbsWireOpening, ReportsAMissingKernelModule) {
     World world;
     world.verbs->fail("get_device_list", ENOSYS);
     EXPECT_THAT(failure_of_opening(world).message(), HasSubstr("ib_uverbs"));

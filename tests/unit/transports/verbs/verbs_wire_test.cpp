@@ -149,10 +149,10 @@ TEST(VerbsWire, ABurstAsksForFewCompletionsAndReportsAll) {
     for (auto& context : contexts) ASSERT_EQ(world.at(0).write(world.place(0, 0), &value, 8, context), Code::ok);
     world.drive();
     for (auto& context : contexts) EXPECT_EQ(world.listeners[0].done.at(&context), Code::ok);
-    const auto asked = std::count_if(world.verbs->send_flags.begin(), world.verbs->send_flags.end(),
-                                     [](unsigned flags) { return (flags & IBV_SEND_SIGNALED) != 0; });
-    EXPECT_LE(asked, 40);
-    EXPECT_GE(asked, 2);
+    const auto signaled = std::count_if(world.verbs->send_flags.begin(), world.verbs->send_flags.end(),
+                                        [](unsigned flags) { return (flags & IBV_SEND_SIGNALED) != 0; });
+    EXPECT_LE(signaled, 40);
+    EXPECT_GE(signaled, 2);
 }
 
 TEST(VerbsWire, AFewRequestsNeedNoExtraRequestForTheirCompletion) {
@@ -223,10 +223,10 @@ TEST(VerbsWire, MessagesArriveInOrderWithTheirTwoPieces) {
     EXPECT_EQ(world.at(0).send({1}, Bytes(world.at(0).traits().message_bytes + 1), {}), Code::argument);
 }
 
-TEST(VerbsWire, NativeAtomicsAreOnlyForNicsThatAreAtomicWithTheCpuUnlessTheUserInsists) {
-    const auto offered = [](ibv_atomic_cap able, NativeAtomics wish) {
+TEST(VerbsWire, UsesNativeAtomicsOnlyOnCoherentNicsUnlessConfigured) {
+    const auto offered = [](ibv_atomic_cap able, NativeAtomics requested) {
         World world;
-        world.settings.atomics = wish;
+        world.settings.atomics = requested;
         world.verbs->add_device("fake0").attributes.atomic_cap = able;
         world.devices = 1;
         world.start();
@@ -266,7 +266,7 @@ TEST(VerbsWire, NativeAtomicsReturnTheOldValue) {
     EXPECT_EQ(world.words[1][3], 50U);
 }
 
-TEST(VerbsWire, AWriteBehindAnAtomicIsHeldBackByTheFenceBit) {
+TEST(VerbsWire, AWriteBehindAnAtomicHasTheFenceBit) {
     World world;
     world.settings.atomics = NativeAtomics::always;
     world.start();
@@ -285,7 +285,7 @@ TEST(VerbsWire, AWriteBehindAnAtomicIsHeldBackByTheFenceBit) {
     EXPECT_NE(world.verbs->send_flags[1] & IBV_SEND_FENCE, 0U);
 }
 
-TEST(VerbsWire, AThreadMayNotWaitWithWorkThatNoDescriptorReports) {
+TEST(VerbsWire, PrepareToWaitRejectsWorkThatNoDescriptorReports) {
     World world;
     world.start();
     EXPECT_TRUE(world.at(0).prepare_to_wait(network::WakeEvents::arrivals));

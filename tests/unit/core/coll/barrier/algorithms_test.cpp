@@ -41,7 +41,7 @@ TEST(ParsePlan, NamesTheNearestForAnythingElse) {
     EXPECT_THAT(parse_plan("xyzzy").status().message(), Not(HasSubstr("did you mean")));
 }
 
-TEST(Choose, AutoFollowsTheCrowdAndTheNodes) {
+TEST(Choose, AutoSelectsByPesPerCoreAndNodes) {
     for (const char* text : {"auto", "", " auto "})
         EXPECT_EQ(choose(text, {.pes_per_core = 1.0}, Tuning{}).value().plan.id, dissemination_id) << text;
     EXPECT_EQ(choose("auto", {.pes_per_core = 1.5}, Tuning{}).value().plan.id, shared_counter_id);
@@ -54,7 +54,7 @@ TEST(Choose, AutoFollowsTheCrowdAndTheNodes) {
     EXPECT_THAT(choose("auto", {.pes_per_core = 4}, Tuning{}).value().why, HasSubstr("4 PEs share a core"));
 }
 
-TEST(Choose, AdaptiveIsTheRuleOfItsComponent) {
+TEST(Choose, AdaptiveSelectsByMembersAndNodes) {
     EXPECT_EQ(choose("adaptive", {.members = 1000, .nodes = 1}, Tuning{}).value().plan.id, basic_id);
     EXPECT_EQ(choose("adaptive", {.members = 31, .nodes = 4}, Tuning{}).value().plan.id, basic_id);
     EXPECT_EQ(choose("adaptive", {.members = 32, .nodes = 4}, Tuning{}).value().plan.id, recursive_doubling_id);
@@ -191,7 +191,7 @@ TEST(DisseminationK, NeedsTheRoundsOfItsRadix) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Schedules, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100));
 
-TEST(Reached, SurvivesTheWrap) {
+TEST(Reached, HandlesWrappedGenerations) {
     constexpr std::uint64_t top = ~std::uint64_t{0};
     EXPECT_TRUE(reached(5, 5));
     EXPECT_TRUE(reached(6, 5));
@@ -200,7 +200,7 @@ TEST(Reached, SurvivesTheWrap) {
     EXPECT_FALSE(reached(top, 0));
 }
 
-TEST(WrappedIndex, GoesRoundWithoutOverflow) {
+TEST(WrappedIndex, WrapsWithoutOverflow) {
     constexpr int large = 2147483647;
     EXPECT_EQ(wrapped_index(5, 3, 4), 2);
     EXPECT_EQ(wrapped_index(5, 3, -4), 4);

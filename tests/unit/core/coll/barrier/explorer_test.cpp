@@ -22,8 +22,8 @@ Code one_slot_per_round(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < ceil_log2(call.n); ++round) {
         const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait({.member = call.index, .slot = round, .round = round}, call.generation);
-        if (came != Code::ok) return came;
+        const Code received = fabric.wait({.member = call.index, .slot = round, .round = round}, call.generation);
+        if (received != Code::ok) return received;
     }
     return Code::ok;
 }
@@ -33,8 +33,8 @@ Code reset_flags(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < ceil_log2(call.n); ++round) {
         const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, 1);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait_equal(round, 1);
-        if (came != Code::ok) return came;
+        const Code received = fabric.wait_equal(round, 1);
+        if (received != Code::ok) return received;
         const Code reset = fabric.store_own(round, 0);
         if (reset != Code::ok) return reset;
     }
@@ -46,8 +46,8 @@ Code exact_generation(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < ceil_log2(call.n); ++round) {
         const Code sent = fabric.signal((call.index + (1 << round)) % call.n, round, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait_equal(round, call.generation);
-        if (came != Code::ok) return came;
+        const Code received = fabric.wait_equal(round, call.generation);
+        if (received != Code::ok) return received;
     }
     return Code::ok;
 }
@@ -58,8 +58,8 @@ Code short_dissemination(ReplayFabric& fabric, const BarrierCall& call) {
         const int slot = 2 * round + static_cast<int>(call.generation % 2);
         const Code sent = fabric.signal((call.index + (1 << round)) % call.n, slot, call.generation);
         if (sent != Code::ok) return sent;
-        const Code came = fabric.wait({.member = call.index, .slot = slot}, call.generation);
-        if (came != Code::ok) return came;
+        const Code received = fabric.wait({.member = call.index, .slot = slot}, call.generation);
+        if (received != Code::ok) return received;
     }
     return Code::ok;
 }
@@ -67,8 +67,8 @@ Code short_dissemination(ReplayFabric& fabric, const BarrierCall& call) {
 // A binomial tree that releases its children before its own release has arrived.
 Code early_release(ReplayFabric& fabric, const BarrierCall& call) {
     if (call.index == 0) {
-        const Code came = fabric.wait({.member = 0, .slot = 0}, call.generation);
-        return came != Code::ok ? came : fabric.signal(1, 1, call.generation);
+        const Code received = fabric.wait({.member = 0, .slot = 0}, call.generation);
+        return received != Code::ok ? received : fabric.signal(1, 1, call.generation);
     }
     if (call.index == 1) {
         const Code child = fabric.wait({.member = 1, .slot = 0}, call.generation);
@@ -90,8 +90,8 @@ Code lowered_flags(ReplayFabric& fabric, const BarrierCall& call, bool completin
         return raised != Code::ok ? raised : fabric.wait_equal(0, 0);
     }
     for (int member = 1; member < call.n; ++member) {
-        const Code came = fabric.poll_equal(member, 0, 1);
-        if (came != Code::ok) return came;
+        const Code received = fabric.poll_equal(member, 0, 1);
+        if (received != Code::ok) return received;
     }
     for (int member = 1; member < call.n; ++member) {
         const Code lowered = fabric.signal(member, 0, 0);
@@ -114,8 +114,8 @@ Code shifted_distance(ReplayFabric& fabric, const BarrierCall& call) {
             if (sent != Code::ok) return sent;
         }
         for (int j = 1; j < 4; ++j) {
-            const Code came = fabric.wait({.member = call.index, .slot = round * 3 + j - 1}, call.generation);
-            if (came != Code::ok) return came;
+            const Code received = fabric.wait({.member = call.index, .slot = round * 3 + j - 1}, call.generation);
+            if (received != Code::ok) return received;
         }
     }
     return Code::ok;
@@ -126,8 +126,8 @@ Code ring_without_receiving(ReplayFabric& fabric, const BarrierCall& call) {
     for (int round = 0; round < 2; ++round) {
         const std::uint64_t token = 2 * call.generation - 1 + static_cast<std::uint64_t>(round);
         if (call.index != 0) {
-            const Code came = fabric.wait({.member = call.index, .slot = 0}, token);
-            if (came != Code::ok) return came;
+            const Code received = fabric.wait({.member = call.index, .slot = 0}, token);
+            if (received != Code::ok) return received;
         }
         const Code sent = fabric.signal((call.index + 1) % call.n, 0, token);
         if (sent != Code::ok) return sent;
@@ -139,8 +139,8 @@ Code ring_without_receiving(ReplayFabric& fabric, const BarrierCall& call) {
 Code fold_without_release(ReplayFabric& fabric, const BarrierCall& call) {
     if (call.index == 2) return fabric.signal(0, 0, call.generation);
     if (call.index == 0) {
-        const Code came = fabric.wait({.member = 0, .slot = 0}, call.generation);
-        if (came != Code::ok) return came;
+        const Code received = fabric.wait({.member = 0, .slot = 0}, call.generation);
+        if (received != Code::ok) return received;
     }
     const int slot = 1 + static_cast<int>(call.generation % 2);
     const Code sent = fabric.signal(1 - call.index, slot, call.generation);

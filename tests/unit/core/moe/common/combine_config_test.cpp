@@ -33,7 +33,7 @@ TEST(CombineConfig, SizesAreComputedInSixtyFourBits) {
     EXPECT_EQ(bytes_of(config.slots(), config.row_bytes()).value(), (std::uint64_t{1} << 27) * 14336);
 }
 
-TEST(CombineConfig, EveryValueOutOfRangeIsNamed) {
+TEST(CombineConfig, ReportsEveryValueOutOfRange) {
     EXPECT_THAT(changed([](auto& c) { c.experts = 0; }).message(), HasSubstr("experts is 0"));
     EXPECT_THAT(changed([](auto& c) { c.top_k = 65; }).message(), HasSubstr("top_k is 65"));
     EXPECT_THAT(changed([](auto& c) { c.hidden = -1; }).message(), HasSubstr("hidden is -1"));

@@ -28,7 +28,7 @@ TEST(Half, EveryPatternHasTheValueOfItsDefinition) {
     }
 }
 
-TEST(Half, InfinitiesAndNanStayWhatTheyAre) {
+TEST(Half, ConvertsInfinitiesAndNan) {
     EXPECT_EQ(to_float(Half{0x7C00}), std::numeric_limits<float>::infinity());
     EXPECT_EQ(to_float(Half{0xFC00}), -std::numeric_limits<float>::infinity());
     EXPECT_TRUE(std::isnan(to_float(Half{0x7C01})));
@@ -37,7 +37,7 @@ TEST(Half, InfinitiesAndNanStayWhatTheyAre) {
     EXPECT_EQ(from_float<Half>(-65519.0F).bits, 0xFBFFU);
 }
 
-TEST(Half, EveryPatternSurvivesTheWayThroughFloat) {
+TEST(Half, EveryPatternConvertsToFloatAndBackUnchanged) {
     for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
         if ((bits & 0x7C00U) == 0x7C00U && (bits & 0x3FFU) != 0) continue;
         ASSERT_EQ(from_float<Half>(to_float(Half{static_cast<std::uint16_t>(bits)})).bits, bits);
@@ -65,7 +65,7 @@ TEST(Bfloat16, RoundsToNearestEvenEverywhere) {
         expect_rounding_between<Bfloat16>(static_cast<std::uint16_t>(low));
 }
 
-TEST(Bfloat16, EveryPatternSurvivesTheWayThroughFloat) {
+TEST(Bfloat16, EveryPatternConvertsToFloatAndBackUnchanged) {
     for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
         const float value = to_float(Bfloat16{static_cast<std::uint16_t>(bits)});
         if (std::isnan(value)) {

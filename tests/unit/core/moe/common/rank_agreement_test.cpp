@@ -44,7 +44,7 @@ TEST(Agreement, EqualConfigurationsAgree) {
         EXPECT_TRUE(status.ok());
 }
 
-TEST(Agreement, EveryRankNamesTheOneThatDiffers) {
+TEST(Agreement, ReportsADifferingRankOnEveryRank) {
     const auto differ = [](int pe, CombineConfig& mine) {
         if (pe == 3) mine.hidden = 17;
         return Status{};
@@ -56,7 +56,7 @@ TEST(Agreement, EveryRankNamesTheOneThatDiffers) {
     }
 }
 
-TEST(Agreement, ModeAndAuditArePrintedAsTheyWereGiven) {
+TEST(Agreement, PrintsDifferingModeAndAudit) {
     const auto other_mode = [](int pe, CombineConfig& mine) {
         mine.audit = true;
         if (pe == 1) mine.mode = CombineMode::stream;
@@ -73,7 +73,7 @@ TEST(Agreement, ModeAndAuditArePrintedAsTheyWereGiven) {
         EXPECT_THAT(status.message(), HasSubstr("disagree on audit: rank 0 has 0, rank 1 has 1;"));
 }
 
-TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
+TEST(Agreement, ReportsTheRefusalOfOneRankToAll) {
     const auto refuse = [](int pe, CombineConfig&) { return pe == 2 ? Status{Code::range, "top_k is 99"} : Status{}; };
     const auto all = agreed_results(4, refuse);
     for (const Status& status : all) EXPECT_EQ(status.code(), Code::range);
@@ -81,7 +81,7 @@ TEST(Agreement, ARefusalReachesEveryRankWithItsCause) {
     EXPECT_EQ(all[0].message(), "rank 2 refused: top_k is 99");
 }
 
-TEST(Agreement, OfTwoRefusalsEveryRankTellsTheSame) {
+TEST(Agreement, ReportsTheRefusalOfTheLowestRankOnEveryRank) {
     const auto refuse = [](int pe, CombineConfig&) {
         if (pe == 1) return Status{Code::argument, "x is null"};
         return pe == 3 ? Status{Code::range, "top_k is 99"} : Status{};
@@ -94,7 +94,7 @@ TEST(Agreement, OfTwoRefusalsEveryRankTellsTheSame) {
     }
 }
 
-TEST(Agreement, ALongReasonIsCutNotOverrun) {
+TEST(Agreement, TruncatesALongReason) {
     const auto refuse = [](int, CombineConfig&) { return Status{Code::range, std::string(1000, 'x')}; };
     for (const Status& status : agreed_results(2, refuse)) EXPECT_LE(status.message().size(), 283U + 16U);
 }
@@ -165,21 +165,21 @@ TEST_F(PublishedFailuresTest, AllRanksReportTheFailureOfTheFirst) {
     EXPECT_EQ(second.code(), Code::argument);
     EXPECT_EQ(second.message(), "rank 1 has aborted: x is null (rank 2: rank 0 has not come)");
     // Rank 2 has signalled its abort to rank 0, and rank 1 failed first.
-    const Status told = failures[0].write(aborted, 2);
-    EXPECT_EQ(told.code(), Code::argument);
-    EXPECT_EQ(told.message(), "rank 1 has aborted: x is null");
+    const Status reported = failures[0].write(aborted, 2);
+    EXPECT_EQ(reported.code(), Code::argument);
+    EXPECT_EQ(reported.message(), "rank 1 has aborted: x is null");
     for (const PublishedFailures& each : failures)
         EXPECT_THAT(each.handle_status().message(), ::testing::HasSubstr("x is null"));
 }
 
-TEST_F(PublishedFailuresTest, WhereRank0CannotBeReachedTheRecordOfTheReporterCounts) {
+TEST_F(PublishedFailuresTest, UsesTheRecordOfTheReporterIfRank0IsUnreachable) {
     for (BlockMemory& each : memory) each.unreachable = 0;
     EXPECT_EQ(failures[1].write(no_x, std::nullopt).message(), "x is null");
     EXPECT_EQ(failures[2].write(too_late, std::nullopt).message(), "rank 0 has not come");
     EXPECT_EQ(failures[0].write(aborted, 2).message(), "rank 2 has aborted: rank 0 has not come");
 }
 
-TEST_F(PublishedFailuresTest, AfterClearAnotherRankCanBeTheFirst) {
+TEST_F(PublishedFailuresTest, RecordsAnotherFirstFailureAfterClear) {
     EXPECT_FALSE(failures[1].write(no_x, std::nullopt).ok());
     for (PublishedFailures& each : failures) each.clear();
     EXPECT_TRUE(failures[1].handle_status().ok());

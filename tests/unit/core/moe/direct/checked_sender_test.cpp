@@ -125,7 +125,7 @@ TEST(CheckedSender, IsCleanUnderEveryScheduleHoweverManyCoresShareADestination) 
     }
 }
 
-TEST(CheckedSender, RowsThatNobodyWaitedForAreFound) {
+TEST(CheckedSender, ReportsRowsThatTheReceiverReadsWithoutAWait) {
     for (const int cores : {1, 4}) {
         CheckedSender sender("lazy", Bytes{64}, cores);
         const CheckReport report = sender.run(cores, 0);

@@ -141,7 +141,7 @@ TEST(CombineSender, FragmentsWithMoreRowsThanOneCopyTakes) {
 }
 
 // Controls: the tests detect errors.
-TEST(CombineSender, ADroppedRowIsSeen) {
+TEST(CombineSender, DetectsADroppedRow) {
     SenderWorld world({2, 2, 2, 3, 5, 0.0}, 40);
     auto& lengths = world.plans()[0].length_table;
     *std::ranges::find_if(lengths, [](auto length) { return length > 0; }) -= 1;
@@ -149,7 +149,7 @@ TEST(CombineSender, ADroppedRowIsSeen) {
     EXPECT_NE(world.wrong(0, 7) + world.wrong(1, 7), "");
 }
 
-TEST(CombineSender, TwoSwappedRowsAreSeen) {
+TEST(CombineSender, DetectsTwoSwappedRows) {
     SenderWorld world({1, 2, 2, 3, 5, 0.0}, 40);
     world.send(0, 7, CopyRoute::direct, 2);
     ASSERT_EQ(world.wrong(0, 7), "");
@@ -158,7 +158,7 @@ TEST(CombineSender, TwoSwappedRowsAreSeen) {
     EXPECT_NE(world.wrong(0, 7), "");
 }
 
-TEST(CombineSender, AStaleEpochIsSeen) {
+TEST(CombineSender, DetectsAStaleEpoch) {
     SenderWorld world({2, 4, 2, 3, 5}, 40);
     world.send(0, 7, CopyRoute::direct, 2);
     world.send(1, 6, CopyRoute::direct, 2);

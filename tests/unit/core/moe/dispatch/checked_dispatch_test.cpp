@@ -158,7 +158,7 @@ CheckReport read_x(bool waits) {
     });
 }
 
-TEST(CheckedDispatch, WaitingForTheRowsIsNeededAndEnough) {
+TEST(CheckedDispatch, IsCleanOnlyIfTheKernelWaitsForTheRows) {
     const CheckReport right = read_x(true);
     EXPECT_TRUE(right.status.ok() && right.findings.empty()) << right.text();
     const CheckReport wrong = read_x(false);

@@ -32,7 +32,7 @@ void expect_whole_layers(LayerPe& pe, const Routing& routing) {
     }
 }
 
-TEST(DispatchRefusals, TooManyRowsForARankNameExpertRankAndValueOnAllRanks) {
+TEST(DispatchRefusals, ReportsTooManyRowsWithExpertRankAndValueOnAllRanks) {
     const CaseShape shape{3, 6, 2, 8, 33, 0.0};
     const Routing routing = random_routing(shape);
     CaseShape crowd = shape;
@@ -70,7 +70,7 @@ TEST(DispatchRefusals, ABadExpertOfOneRankIsRefusedByAll) {
     });
 }
 
-TEST(DispatchRefusals, ARankWithoutMemoryForItsTokensIsNamed) {
+TEST(DispatchRefusals, ReportsARankWithoutMemoryForItsTokens) {
     const CaseShape shape{3, 6, 2, 5, 35, 0.0};
     const Routing routing = random_routing(shape);
     LayerFixture bench(shape.ranks, layer_config(shape, 20), 4, /*window=*/false);
@@ -120,7 +120,7 @@ TEST(DispatchRefusals, TablesOfTheCallersOwnNeedARoutingThatAllHaveSeen) {
 }
 
 // The timeout names a rank that never calls; later calls are rejected with the reason; a reset restores the layer.
-TEST(DispatchRefusals, ARankThatNeverCallsIsNamedAndAResetRepairsTheLayer) {
+TEST(DispatchRefusals, ReportsARankThatNeverCallsAndRecoversByReset) {
     const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
     for (const bool mapped : {true, false}) {
@@ -183,7 +183,7 @@ TEST(DispatchRefusals, AFailureInTheDispatchEndsTheCombineAndTheOtherWayRound) {
 }
 
 // Two ranks reject for different reasons: all ranks return the error of the lowest one.
-TEST(DispatchRefusals, AllRanksGiveTheCodeOfTheLowestRankThatRefuses) {
+TEST(DispatchRefusals, AllRanksReturnTheCodeOfTheLowestRankThatRefuses) {
     const CaseShape shape{3, 6, 2, 5, 44, 0.0};
     const Routing routing = random_routing(shape);
     Routing wrong = routing;

@@ -170,7 +170,7 @@ TEST(Dispatch, RanksThatAreNotMappedGetTheirRowsThroughTheTransport) {
     });
 }
 
-TEST(Dispatch, EverythingIsGivenBack) {
+TEST(Dispatch, ReleasesAllItsMemory) {
     const CaseShape shape{2, 4, 2, 5, 31};
     LayerFixture bench(shape.ranks, layer_config(shape, 20));
     bench.run([&](LayerPe& pe) {

@@ -56,7 +56,7 @@ TEST(CheckedRing, IsCleanUnderEverySchedule) {
     }
 }
 
-TEST(CheckedRing, IsCleanWhereverOneThingIsLate) {
+TEST(CheckedRing, IsCleanUnderEverySingleDelay) {
     for (const RingPlace place : {RingPlace::receiver, RingPlace::sender}) {
         const CheckReport report = run("explore:1", {{{}, {64, 64, 32}}, {{}, {}}}, Dropped::nothing, place);
         EXPECT_TRUE(report.status.ok() && report.findings.empty()) << report.text();
@@ -81,7 +81,7 @@ TEST(CheckedRing, EveryDroppedFlagIsCaught) {
 }
 
 // The endless loop of the reference kernel: the report names the load that never sees the head.
-TEST(CheckedRing, AHeadThatIsReadThroughTheCacheNeverComes) {
+TEST(CheckedRing, ReportsAStaleReadOfAHeadWithoutDcci) {
     const CheckReport report = run("lazy", both_ways, Dropped::head_dcci);
     EXPECT_TRUE(has(report, Hazard::stale_read)) << report.text();
     EXPECT_THAT(report.text(), ::testing::HasSubstr("load on PE 0 core 0 pipe S at "));

@@ -149,14 +149,14 @@ Status alone(npu::WaitPolicy* waiting, std::chrono::nanoseconds timeout, bool se
     return pe.exchange(script, 1);
 }
 
-TEST(CoreRing, AReceiverThatNeverComesIsNamedAtTheDeadline) {
+TEST(CoreRing, ReportsAMissingReceiverAtTheDeadline) {
     const Status status = alone(nullptr, std::chrono::milliseconds(20), true);
     EXPECT_EQ(status.code(), Code::timeout) << status.message();
     EXPECT_THAT(status.message(), HasSubstr("rank 0 waits for room for 32 bytes in its ring at rank 1: head 0, tail "
                                             "128, 128 of 128 bytes not yet taken, for "));
 }
 
-TEST(CoreRing, ASenderThatNeverComesIsNamedAtTheDeadline) {
+TEST(CoreRing, ReportsAMissingSenderAtTheDeadline) {
     const Status status = alone(nullptr, std::chrono::milliseconds(20), false);
     EXPECT_EQ(status.code(), Code::timeout) << status.message();
     EXPECT_THAT(status.message(), HasSubstr("rank 0 waits for data in its ring from rank 1: head 0, tail 0, for "));

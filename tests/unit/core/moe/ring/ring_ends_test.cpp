@@ -71,7 +71,7 @@ TEST(RingSender, DoesNotPollWhileTheKnownHeadLeavesRoom) {
     EXPECT_EQ(bench.state.traffic.polls, 1U) << "one poll for a whole ring's room";
 }
 
-TEST(RingSender, APrefetchedHeadSparesThePoll) {
+TEST(RingSender, APrefetchedHeadAvoidsAPoll) {
     SenderFixture bench;
     ASSERT_TRUE(bench.send(64).ok() && bench.send(64).ok());
     bench.port.seen = {64};
@@ -124,7 +124,7 @@ TEST(RingSender, ADeadlineReportsRanksPositionsAndTime) {
     EXPECT_TRUE(bench.send(64).ok()) << "nothing is lost by a deadline";
 }
 
-TEST(RingSender, ADeadPeerIsNamed) {
+TEST(RingSender, ReportsADeadPeer) {
     SenderFixture bench;
     ASSERT_TRUE(bench.send(64).ok() && bench.send(64).ok());
     bench.port.seen = {0};
@@ -143,7 +143,7 @@ TEST(RingSender, APeerThatAbortedEndsTheWait) {
     EXPECT_THAT(status.message(), HasSubstr("rank 5 has aborted"));
 }
 
-TEST(RingSender, WhatAPeerTookBeforeItAbortedCounts) {
+TEST(RingSender, UsesRoomThatWasReleasedBeforeAnAbort) {
     SenderFixture bench;
     ASSERT_TRUE(bench.send(64).ok() && bench.send(64).ok());
     bench.port.seen = {abort_bit + 64};
@@ -151,7 +151,7 @@ TEST(RingSender, WhatAPeerTookBeforeItAbortedCounts) {
     EXPECT_EQ(bench.send(32).code(), Code::aborted);
 }
 
-TEST(RingSender, RefusesAHeadThatNobodyCanHaveWritten) {
+TEST(RingSender, RejectsAnImpossibleHead) {
     for (const std::uint64_t head : {160, 33, 4000}) {
         SenderFixture bench;
         ASSERT_TRUE(bench.send(64).ok() && bench.send(64).ok());
@@ -211,7 +211,7 @@ TEST(RingReceiver, ADeadlineReportsRanksAndPositions) {
               "rank 2 waits for data in its ring from rank 5: head 0, tail 0, for 1.500 s: no longer than 1.5 s");
 }
 
-TEST(RingReceiver, RefusesATailThatNobodyCanHaveWritten) {
+TEST(RingReceiver, RejectsAnImpossibleTail) {
     for (const std::uint64_t tail : {160, 40}) {
         ReceiverFixture bench;
         bench.port.seen = {tail};
@@ -224,7 +224,7 @@ TEST(RingReceiver, RefusesATailThatNobodyCanHaveWritten) {
     EXPECT_EQ(bench.receiver.await(Bytes{32}).status().code(), Code::aborted);
 }
 
-TEST(RingReceiver, WhatAPeerSentBeforeItAbortedCounts) {
+TEST(RingReceiver, ReceivesDataThatPrecedesAnAbort) {
     ReceiverFixture bench;
     bench.port.seen = {abort_bit + 64};
     EXPECT_EQ(bench.receiver.await(Bytes{64}).value(), Bytes{64});

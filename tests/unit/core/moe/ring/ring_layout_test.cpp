@@ -14,13 +14,13 @@ RingShape shape_of(std::uint64_t size, std::uint64_t batch, std::uint64_t releas
     return {Bytes{size}, Bytes{batch}, Bytes{release}};
 }
 
-TEST(RingShape, TakesWhatCanWork) {
+TEST(RingShape, AcceptsValidSizes) {
     EXPECT_TRUE(shape_of(32, 32, 32).check().ok());
     EXPECT_TRUE(shape_of(96, 64, 32).check().ok()) << "no power of two";
     EXPECT_TRUE(shape_of(std::uint64_t{1} << 40, 65536, 65536).check().ok());
 }
 
-TEST(RingShape, RefusesWhatCannotNamingTheValue) {
+TEST(RingShape, RejectsInvalidSizesAndReportsTheValue) {
     EXPECT_THAT(shape_of(0, 32, 32).check().message(), HasSubstr("a ring is 0 bytes"));
     EXPECT_THAT(shape_of(100, 32, 32).check().message(), HasSubstr("a ring is 100 bytes, must be a multiple of 32"));
     EXPECT_FALSE(shape_of((std::uint64_t{1} << 40) + 32, 32, 32).check().ok());

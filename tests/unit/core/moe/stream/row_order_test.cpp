@@ -11,7 +11,7 @@ namespace npushmem::moe {
 namespace {
 
 // The rows that each source sends, by its plan, are the rows that the receiver expects, by its routing alone.
-TEST(RowOrder, IsTheOrderInWhichTheSourcesSend) {
+TEST(RowOrder, IsTheSendOrderOfTheSources) {
     for (const std::uint32_t seed : {1, 2, 3, 4, 5}) {
         for (const auto& [ranks, experts] : {std::pair{1, 3}, {3, 7}, {4, 2}, {8, 64}}) {
             const CaseShape shape{ranks, experts, 3, 9, seed};

@@ -214,7 +214,7 @@ TEST(StreamCombine, GivesTheBitsOfModeDirect) {
     EXPECT_EQ(out[0], out[2]);
 }
 
-TEST(StreamCombine, ARankThatNeverCallsIsNamedAtTheDeadline) {
+TEST(StreamCombine, ReportsARankThatNeverCallsAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 41, 0.0};  // a third rank could be late as well
     const Routing routing = random_routing(shape);
     CombineConfig config = stream_config(shape, 20, 1);
@@ -308,7 +308,7 @@ TEST(StreamCombine, ARankThatDoesNotMapItselfIsServedByTheHost) {
     }
 }
 
-TEST(StreamCombine, ARankThatIsNotMappedAndNeverCallsIsNamedAtTheDeadline) {
+TEST(StreamCombine, ReportsAnUnmappedRankThatNeverCallsAtTheDeadline) {
     const CaseShape shape{2, 4, 2, 5, 48, 0.0};
     const Routing routing = random_routing(shape);
     CombineConfig config = stream_config(shape, 20, 1);

@@ -106,7 +106,7 @@ TEST(BarrierV3Teams, IndexOfIsTheInverseOfPe) {
     EXPECT_EQ((TeamView{0, 1, 0}.index_of(0)), -1);
 }
 
-TEST(BarrierV3Errors, NonMembersAndMissingPeersAreNamed) {
+TEST(BarrierV3Errors, ReportNonMembersAndMissingPeers) {
     SymmetricArray array(3, data_at);
     const ArrayPe pe(array, 0, {.wait_timeout = std::chrono::milliseconds(3)});
     const auto barrier = [&](const TeamView& team) {

@@ -75,7 +75,7 @@ TEST(CheckedDevice, BarriersBetweenDevicesPass) {
     }
 }
 
-// What a PE of another process does is not told to this one's checker: here, whatever is not done through a Core.
+// The checker of this process does not see accesses of PEs of other processes: here, accesses without a Core.
 struct ExternalPeers : testing::Test {
     using Kernel = std::function<void(Core&)>;
 
@@ -258,7 +258,7 @@ TEST_F(ExternalPeers, H7APollWithoutDcci) {
 }
 
 // Loops of the kernel's own keep the deadline of waits, and name the line and the word.
-TEST_F(ExternalPeers, LoopsKeepTheDeadlineOfWaits) {
+TEST_F(ExternalPeers, LoopsEndAtTheDeadlineOfWaits) {
     for (const bool yields : {false, true}) {
         DeviceConfig config = checked(fabric, "lazy");
         config.wait_timeout = std::chrono::milliseconds(5);

@@ -30,7 +30,7 @@ TEST(WaitLoop, AChangeOfTheMemoryIsReadOnceByTheWholeLoop) {
     EXPECT_TRUE(loop.read(8, 0, 2));
 }
 
-TEST(WaitLoop, NewValuesNewWordsAndOwnChangesAreNoWait) {
+TEST(WaitLoop, NewValuesNewWordsAndOwnStoresAreNoWaitLoop) {
     WaitLoop loop;
     for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_FALSE(loop.read(8, i, 1));
     for (std::uintptr_t i = 0; i < 1000; ++i) EXPECT_FALSE(loop.read(i * 8, 0, 1));

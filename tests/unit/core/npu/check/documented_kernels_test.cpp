@@ -1,5 +1,5 @@
-// The kernels of include/npushmem/npu/README.md: each right form passes, and each mistake is told in the words that the
-// page quotes.
+// The kernels of include/npushmem/npu/README.md: each right form passes, and each mistake is reported with the text
+// that the page quotes.
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -74,7 +74,7 @@ void my_barrier(Core& core, std::uint64_t* words, bool alternate) {
     }
 }
 
-TEST(DocumentedKernels, ABarrierOfOnesOwn) {
+TEST(DocumentedKernels, ABarrierWrittenByTheUser) {
     const test::Setup two{.pes = 2};
     test::expect_clean(two, [](Core& core, std::uint64_t* data) { my_barrier(core, data, true); });
     const CheckReport report =

@@ -13,7 +13,7 @@ using test::two_pes;
 constexpr std::size_t signal_at = 512;  // words
 constexpr std::size_t n = 16;
 
-// PE 0 tells PE 1 that its data is there.
+// PE 0 signals PE 1 that its data has arrived.
 void announce(Core& core, std::uint64_t* data) { core.signal_set_on(data + signal_at, 1, 1); }
 void await(Core& core, std::uint64_t* data) { core.signal_wait_until(data + signal_at, Compare::equal, 1, 0); }
 

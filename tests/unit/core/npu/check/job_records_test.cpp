@@ -18,7 +18,7 @@ std::shared_ptr<JobRecords> make_records() {
     return records;
 }
 
-TEST(JobRecords, GoOffWhenAProcessEndsWhileItWrites) {
+TEST(JobRecords, AreDisabledIfAProcessEndsWhileItWrites) {
     const auto records = make_records();
     if (!records) GTEST_SKIP();
     const auto end_holding = [&](bool holding) {
@@ -37,7 +37,7 @@ TEST(JobRecords, GoOffWhenAProcessEndsWhileItWrites) {
     EXPECT_TRUE(end_holding(false));
 }
 
-TEST(JobRecords, AThreadMayHoldThemTwice) {
+TEST(JobRecords, AThreadMayLockThemTwice) {
     const auto records = make_records();
     if (!records) GTEST_SKIP();
     const JobLock outer(*records);

@@ -36,7 +36,7 @@ TEST(H17Deadlock, OfAPollThatNobodyEnds) {
     }
 }
 
-TEST(H17Deadlock, GraphNamesWhoWaitsForWhatAndWhoWroteItLast) {
+TEST(H17Deadlock, GraphReportsWaitersAwaitedWordsAndLastWriters) {
     const CheckReport report = test::check(two_pes, Schedule{}, [](Core& core, std::uint64_t* data) {
         if (core.my_pe() == 0) core.signal_set_on(data, 3, 1);                              // blame: H17 writer
         if (core.my_pe() == 1) core.signal_wait_until(data, Compare::greater_equal, 4, 0);  // blame: H17 graph

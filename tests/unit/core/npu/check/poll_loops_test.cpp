@@ -42,7 +42,7 @@ std::vector<Poll> polls() {
             {"data_copy", copied}};
 }
 
-// PE 0 tells PE 1, which answers; or core 0 tells core 1.
+// PE 0 signals PE 1, which answers; or core 0 signals core 1.
 struct Pair {
     test::Setup setup;
     std::function<int(Core&)> me;
@@ -55,7 +55,7 @@ std::vector<Pair> pairs() {
             {two_cores, [](Core& core) { return core.index(); }, [](Core&, Word word, int) { return word; }}};
 }
 
-TEST(PollLoops, ThatAreRightEndUnderEverySchedule) {
+TEST(PollLoops, CorrectLoopsEndUnderEverySchedule) {
     for (const Pair& pair : pairs()) {
         for (const Poll& poll : polls()) {
             for (const bool yields : {false, true}) {
@@ -74,7 +74,7 @@ TEST(PollLoops, ThatAreRightEndUnderEverySchedule) {
     }
 }
 
-TEST(PollLoops, TheFirstLookMayComeBeforeTheFirstDcci) {
+TEST(PollLoops, TheFirstLoadMayPrecedeTheFirstDcci) {
     for (const Pair& pair : pairs()) {
         expect_clean(pair.setup, [&](Core& core, Word data) {
             if (pair.me(core) == 0) return core.signal_set(pair.at(core, data, 1), 1);
@@ -99,7 +99,7 @@ TEST(PollLoops, OverManyWords) {
 }
 
 // What the loop does beside is seen by others: no state comes again, and the partner must get its turn all the same.
-TEST(PollLoops, ThatDoSomethingBeside) {
+TEST(PollLoops, LoopsWithOtherEffectsLetThePartnerRun) {
     for (const Pair& pair : pairs()) {
         for (const int waiting : {0, 1}) {
             expect_clean(pair.setup, [&](Core& core, Word data) {
@@ -112,7 +112,7 @@ TEST(PollLoops, ThatDoSomethingBeside) {
 }
 
 // Loops that end by themselves after some looks are no deadlock.
-TEST(PollLoops, ThatGiveUp) {
+TEST(PollLoops, LoopsWithALimitAreNoDeadlock) {
     expect_clean(two_pes, [](Core& core, Word data) {
         if (core.my_pe() == 0) {
             for (int i = 0; i < 1000; ++i) static_cast<void>(core.signal_fetch(data));
@@ -220,7 +220,7 @@ CheckReport run_until(std::chrono::milliseconds limit, const std::function<void(
 }
 
 // No state comes again: what ends it is the deadline, which names where each core is.
-TEST(Deadline, EndsALoopThatAlwaysDoesSomethingNew) {
+TEST(Deadline, EndsALoopThatNeverRepeatsAState) {
     const CheckReport report = run_until(std::chrono::seconds(1), [](Core& core, Word data) {
         if (core.my_pe() == 1) core.signal_wait_until(data, Compare::equal, 1);  // blame: deadline waits
         for (;;) core.signal_add(data + 8, 1);                                   // blame: deadline loops

@@ -65,7 +65,7 @@ TEST(H14WriteRace, AnIncrementByLoadAndStoreBesideAnAtomic) {
     expect_clean(two_cores, [](Core& core, Words data) { core.atomic_fetch_add(data, 1); });
 }
 
-// A counter that its reader resets: whoever saw it complete may store to it.
+// A counter that its reader resets: a PE that saw it complete may store to it.
 TEST(H14WriteRace, ACounterThatIsResetIsRight) {
     for (const int reader : {0, 1}) {
         expect_clean(two_cores, [&](Core& core, Words data) {

@@ -25,7 +25,7 @@ std::string refusal(std::string_view text) {
     return model.status().message();
 }
 
-TEST(DeviceModel, DefaultsAreThoseOfThePart) {
+TEST(DeviceModel, HasDefaults) {
     const auto model = DeviceModel::parse("");
     ASSERT_TRUE(model.ok());
     EXPECT_EQ(model.value().gm_rate, 1200);
@@ -44,7 +44,7 @@ TEST(DeviceModel, ParseReadsTheOutputOfText) {
     EXPECT_EQ(back.value().text(), model.text());
 }
 
-TEST(DeviceModel, ErrorsNameTheLineAndTheValue) {
+TEST(DeviceModel, ErrorsReportTheLineAndTheValue) {
     EXPECT_THAT(refusal("gm_rate = 1\n\n# a comment\nnonsense"), AllOf(HasSubstr("line 4"), HasSubstr("'nonsense'")));
     EXPECT_THAT(refusal("gm_rate = fast"), AllOf(HasSubstr("line 1"), HasSubstr("'fast': expected a rate above 0")));
     EXPECT_THAT(refusal("hccs_rate = 0"), HasSubstr("'0': expected a rate above 0"));
@@ -69,7 +69,7 @@ TEST(SharedBandwidth, ConcurrentUsersShareTheRate) {
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 2560);
 }
 
-TEST(SharedBandwidth, ALaterCallForAnEarlierTimeFindsItFree) {
+TEST(SharedBandwidth, ReservesAnEarlierTimeThatIsFree) {
     time::SharedBandwidth rate(1);
     EXPECT_DOUBLE_EQ(rate.reserve(12800, 1280), 14080);
     EXPECT_DOUBLE_EQ(rate.reserve(0, 1280), 1280);
@@ -241,7 +241,7 @@ TEST_F(Virtual, AWaitForASignalEndsAfterItsSender) {
 
 // Copies over links let other cores run without reporting the memory that they change. A core that polls must still run
 // again.
-TEST_F(Virtual, APollAfterManyCopiesSeesWhatThePeerStores) {
+TEST_F(Virtual, APollAfterManyCopiesReadsTheStoreOfThePeer) {
     (void)run(2, [&](Core& core) {
         const int puts = core.my_pe() == 0 ? 20 : 60;
         for (int i = 0; i < puts; ++i) core.put(data(core), data(core), 8, 1 - core.my_pe());
@@ -254,7 +254,7 @@ TEST_F(Virtual, APollAfterManyCopiesSeesWhatThePeerStores) {
 }
 
 // Each core polls for the word that the other stores after its own poll; no core does anything else.
-TEST_F(Virtual, PollsMayAnswerPolls) {
+TEST_F(Virtual, TwoCoresMayPollInAlternation) {
     (void)run(2, [&](Core& core) {
         std::uint64_t* const theirs = core.remote(word(core), 1 - core.my_pe());
         for (std::uint64_t round = 1; round <= 500; ++round) {
@@ -360,7 +360,7 @@ TEST(VirtualTime, CountsOnlyLaunchesWithItsHooks) {
     EXPECT_TRUE(nlohmann::json::parse(text.str()).at("traceEvents").empty());
 }
 
-TEST(VirtualTime, AKernelThatThrowsEndsItsTimeToo) {
+TEST(VirtualTime, AKernelThatThrowsStopsItsClock) {
     SymmetricArray array(1, 4096);
     const ArrayPe pe(array, 0);
     VirtualTime time;

@@ -81,7 +81,7 @@ TEST(DescribeMap, PairsRailsAndGroupsPeers) {
                             HasSubstr("choose one with NPUSHMEM_REMOTE_TRANSPORT")));
 }
 
-TEST(DescribeMap, SaysWhatIsMissing) {
+TEST(DescribeMap, ReportsMissingTransportsAndNics) {
     auto settings = settings_for("no-nic");
     settings.disable_p2p = true;
     settings.remote_transport = "verbs";
@@ -90,7 +90,7 @@ TEST(DescribeMap, SaysWhatIsMissing) {
     EXPECT_THAT(text, Not(HasSubstr("NPUSHMEM_REMOTE_TRANSPORT")));
 }
 
-TEST(DescribeMap, SaysWhatAutoWouldTry) {
+TEST(DescribeMap, ListsTheTransportsThatAutoTries) {
     auto settings = settings_for("switch-pairs");
     settings.remote_transport = "Auto";
     settings.remote_order = "fast,slow";
@@ -98,7 +98,7 @@ TEST(DescribeMap, SaysWhatAutoWouldTry) {
     EXPECT_THAT(text, AllOf(HasSubstr("auto: fast,slow"), Not(HasSubstr("NPUSHMEM_REMOTE_TRANSPORT"))));
 }
 
-TEST(DeviceTrees, LeaveOutWhatSeparatesNothing) {
+TEST(DeviceTrees, OmitLevelsThatSeparateNoDevices) {
     const auto trees = device_trees(view("switch-pairs", 8, 1));
     ASSERT_THAT(trees, SizeIs(2));
     EXPECT_THAT(trees[0].label, HasSubstr("NUMA node 0"));

@@ -37,7 +37,7 @@ TEST(InfoOptions, BarriersAloneAreAReport) {
 }
 
 // As in npushmem-run, where -v is --verbose.
-TEST(InfoOptions, TheVersionHasACapitalLetter) {
+TEST(InfoOptions, TheVersionOptionIsACapitalLetter) {
     const auto parsed = parse_options({"-V"});
     const auto* options = std::get_if<Options>(&parsed);
     ASSERT_NE(options, nullptr);
@@ -45,14 +45,14 @@ TEST(InfoOptions, TheVersionHasACapitalLetter) {
     EXPECT_EQ(exit_of({"-v"}).status, 2);
 }
 
-TEST(InfoOptions, HelpsWhenAskedNothing) {
+TEST(InfoOptions, PrintsHelpWithoutArguments) {
     for (const auto& arguments : {std::vector<std::string>{}, {"--help"}}) {
         EXPECT_EQ(exit_of(arguments).status, 0);
         EXPECT_THAT(exit_of(arguments).text, HasSubstr("--topology"));
     }
 }
 
-TEST(InfoOptions, MistakesHaveStatus2AndTheProgramsName) {
+TEST(InfoOptions, MistakesReturnStatus2AndPrintTheProgramsName) {
     for (const auto& arguments : {std::vector<std::string>{"--plugin"},
                                   {"-n", "0", "-t"},
                                   {"-n", "many"},

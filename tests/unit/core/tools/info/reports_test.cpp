@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(DescribeVariables, DoesNotShowWhatLetsOthersIn) {
+TEST(DescribeVariables, HidesSecrets) {
     const std::string id(256, 'a');
     auto config = Config::read(FakeEnvironment{{"NPUSHMEM_UNIQUEID", id},
                                                {"NPUSHMEM_X_SESSION_ID", "sesame"},
@@ -36,7 +36,7 @@ TEST(DescribeVariables, DoesNotShowWhatLetsOthersIn) {
     EXPECT_THAT(text, HasSubstr("NPUSHMEM_X_OPEN = everybody"));
 }
 
-TEST(DescribeVariables, TellsWhenASecretIsNotSet) {
+TEST(DescribeVariables, MarksAnUnsetSecretAsEmpty) {
     auto config = Config::read(FakeEnvironment{});
     ASSERT_TRUE(config.ok());
     EXPECT_THAT(describe_variables(config.value()), HasSubstr("NPUSHMEM_UNIQUEID = (empty)"));
@@ -49,7 +49,7 @@ std::string barriers(const FakeEnvironment& environment, int pes, int nodes, dou
     return text.ok() ? text.value() : text.status().message();
 }
 
-TEST(DescribeBarriers, ListsThemAndSaysWhatIsChosenAndWhy) {
+TEST(DescribeBarriers, ListsTheAlgorithmsAndReportsTheChoiceWithItsReason) {
     EXPECT_THAT(barriers({}, 8, 1, 2), HasSubstr("dissemination_k:k"));
     EXPECT_THAT(barriers({}, 8, 1, 2),
                 HasSubstr("barrier of 8 PEs on 1 host of 2 usable cores: shared_counter (4 PEs"));
@@ -68,7 +68,7 @@ std::string kernels(const FakeEnvironment& environment, int pes, int nodes, doub
     return describe_kernels(config.value().settings(), pes, nodes, cores);
 }
 
-TEST(DescribeKernels, SaysWhoWouldCarryOutWhatTheyDoToOtherHostsAndWhy) {
+TEST(DescribeKernels, ReportsTheRemoteModeWithItsReason) {
     EXPECT_THAT(kernels({}, 8, 2, 8),
                 AllOf(StartsWith("Kernels, on hosts like this: by a proxy thread to PEs that are not mapped"),
                       HasSubstr("4 PEs with a proxy each have room on 8 CPUs")));

@@ -21,7 +21,7 @@ TEST(Channel, MessagesKeepTheirBoundsAndPayloads) {
     EXPECT_EQ(right.receive(true).payload, std::string("A=1\0B=2\0", 8));
 }
 
-TEST(Channel, NothingIsNotTheEnd) {
+TEST(Channel, DistinguishesNoMessageFromAClosedPeer) {
     auto [left, right] = std::move(Channel::pair()).value();
     EXPECT_EQ(right.receive(false).state, Received::State::nothing);
     EXPECT_TRUE(left.send(Message{}));

@@ -22,13 +22,13 @@ TEST(ExitRecord, ExitCodeIsTheStatusOrTheSignalAbove128) {
     EXPECT_EQ(exit_code_of({0, 1, TerminationKind::dumped_core, SIGSEGV}), 139);
 }
 
-TEST(ExitRecord, HowItEndedComesFromTheSystem) {
+TEST(ExitRecord, ConvertsTheTerminationKindOfTheSystem) {
     EXPECT_EQ(termination_kind(CLD_EXITED), TerminationKind::exited);
     EXPECT_EQ(termination_kind(CLD_KILLED), TerminationKind::killed);
     EXPECT_EQ(termination_kind(CLD_DUMPED), TerminationKind::dumped_core);
 }
 
-TEST(ExitRecord, OnlyStatusZeroIsNoFailure) {
+TEST(ExitRecord, OnlyExitStatusZeroIsASuccess) {
     EXPECT_FALSE((ExitRecord{0, 1, TerminationKind::exited, 0}).failed());
     EXPECT_TRUE((ExitRecord{0, 1, TerminationKind::exited, 1}).failed());
     EXPECT_TRUE((ExitRecord{0, 1, TerminationKind::killed, SIGTERM}).failed());
@@ -48,14 +48,14 @@ TEST(ExitRecord, SignalWithoutANameKeepsItsNumber) {
     EXPECT_EQ(signal_name(SIGRTMIN + 3), "signal " + std::to_string(SIGRTMIN + 3));
 }
 
-TEST(ExitRequests, LinesMayComeInPieces) {
+TEST(ExitRequests, ReadsLinesThatArriveInPieces) {
     ExitRequests requests;
     EXPECT_THAT(requests.take("exit 3 "), IsEmpty());
     EXPECT_THAT(requests.take("7\nexit 1 0\nex"), ElementsAre(ExitRequest{3, 7, false}, ExitRequest{1, 0, false}));
     EXPECT_THAT(requests.take("it 2 -1\n"), ElementsAre(ExitRequest{2, -1, false}));
 }
 
-TEST(ExitRequests, WhatIsNoRequestIsDropped) {
+TEST(ExitRequests, DropsMalformedLines) {
     ExitRequests requests;
     for (const char* line : {"\n", "exit\n", "exit 1\n", "exit x 1\n", "exit 1 y\n", "exit -2 0\n", "quit 1 1\n",
                              "exit 1 2 3\n", "failed 1 2 shmem\n", "exit 1 2 shmem 3\n", "exit 1 x shmem\n"})
@@ -64,19 +64,19 @@ TEST(ExitRequests, WhatIsNoRequestIsDropped) {
     EXPECT_THAT(requests.take("exit 0 4\n"), ElementsAre(ExitRequest{0, 4, false})) << "an endless line was forgotten";
 }
 
-TEST(ExitRequests, APeThatCannotGoOnSaysSo) {
+TEST(ExitRequests, ReadsFailedRequests) {
     ExitRequests requests;
     EXPECT_THAT(requests.take("failed 5 1\nfailed -1 1\n"),
                 ElementsAre(ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}));
 }
 
-TEST(ExitRequests, AreWrittenAsTheyAreRead) {
+TEST(ExitRequests, AreParsedAsTheyWereWritten) {
     for (const auto& request :
          {ExitRequest{5, 1, true}, ExitRequest{-1, 1, true}, ExitRequest{3, -7, false}, ExitRequest{3, 7, false, true}})
         EXPECT_EQ(parse_exit_request(line_of(request)), request);
 }
 
-TEST(ExitRequests, TheCallHasTheNameThatTheProgramUses) {
+TEST(ExitRequests, MessagesUseTheCallNameOfTheProgram) {
     for (const bool openshmem : {false, true}) {
         ExitRequests requests;
         const auto taken = requests.take(openshmem ? "exit 3 7 shmem\n" : "exit 3 7\n");
@@ -88,7 +88,7 @@ TEST(ExitRequests, TheCallHasTheNameThatTheProgramUses) {
     }
 }
 
-TEST(JobState, APeThatCannotGoOnFailsTheJob) {
+TEST(JobState, AFailedRequestFailsTheJob) {
     JobState state(1, {}, std::nullopt);
     state.pe_started();
     (void)state.exit_requested({0, 1, true}, {});
@@ -112,13 +112,13 @@ TEST(JobState, AnExitRequestEndsTheJobWithItsStatus) {
     }
 }
 
-TEST(Outcome, ArrivesAsItWasSent) {
+TEST(Outcome, IsParsedAsItWasWritten) {
     for (const Outcome& outcome :
          {Outcome{137, {}}, Outcome{-1, {}}, Outcome{0, {}}, Outcome{6, "PE 2 (pid 7, host b) exited with status 6"}})
         EXPECT_EQ(parse_outcome(text_of(outcome)), outcome);
 }
 
-TEST(Outcome, OtherTextIsNone) {
+TEST(Outcome, RejectsOtherText) {
     for (const char* text : {"", " ", "x", " 3", "3x PE 2", "99999999999"}) EXPECT_FALSE(parse_outcome(text)) << text;
 }
 

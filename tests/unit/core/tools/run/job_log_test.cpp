@@ -84,14 +84,14 @@ TEST_F(JobLogTest, TheLauncherIsWokenOnce) {
 }
 
 // Nobody reads the pipe, which is full.
-TEST_F(JobLogTest, ASlowLauncherLosesNothing) {
+TEST_F(JobLogTest, ASlowLauncherLosesNoRecord) {
     while (::write(writing_.get(), "wake\n", 5) == 5) {
     }
     EXPECT_TRUE(channel_of(0).append(line_of(0, "late")));
     EXPECT_THAT(log_.read(), ElementsAre(line_of(0, "late")));
 }
 
-TEST_F(JobLogTest, WhatTheLauncherHasNotShownIsLeftToTheSupervisor) {
+TEST_F(JobLogTest, TheSupervisorReadsRecordsThatTheLauncherHasNotShown) {
     const LauncherChannel channel = channel_of(0);
     for (const char* text : {"shown", "read only", "not read"}) {
         EXPECT_TRUE(channel.append(line_of(0, text)));
@@ -144,7 +144,7 @@ TEST_F(JobLogTest, CountsFailedCallsOfEachPe) {
     EXPECT_THAT(log_.read(), IsEmpty()) << "counters are no records";
 }
 
-TEST_F(JobLogTest, APeKnowsWhetherItsStandardErrorIsTheLaunchers) {
+TEST_F(JobLogTest, ComparesTheStandardErrorOfAPeWithTheLaunchers) {
     EXPECT_TRUE(channel_of(0).has_launcher_stderr());
     EXPECT_FALSE(channel_of(0, writing_.get()).has_launcher_stderr());
 }
@@ -185,7 +185,7 @@ TEST(JobLogNone, AFileSizeLimitIsAnErrorNotASignal) {
     EXPECT_EQ(status, 0);
 }
 
-TEST(JobLogNone, DescribesAndHoldsNothing) {
+TEST(JobLogNone, IsEmpty) {
     JobLog log;
     EXPECT_EQ(log.description(0, 2), "");
     EXPECT_THAT(log.read(), IsEmpty());
@@ -218,7 +218,7 @@ TEST(Diagnostics, OneLineOfAllPesIsDueAtOnce) {
     EXPECT_FALSE(diagnostics.deadline().has_value());
 }
 
-TEST(Diagnostics, ALineOfOnePeStaysAsThePeHasIt) {
+TEST(Diagnostics, DoesNotChangeALineOfOnePe) {
     Diagnostics diagnostics(17, false);
     diagnostics.add(from(3, "error api: mine"), begin);
     diagnostics.add({LauncherRecord::Kind::line, 4, "", "error api: before the start"}, begin);
@@ -228,7 +228,7 @@ TEST(Diagnostics, ALineOfOnePeStaysAsThePeHasIt) {
               "npushmem pe 3/17 error api: mine\nnpushmem error api: before the start\n");
 }
 
-TEST(Diagnostics, TheOnlyPeWaitsForNobody) {
+TEST(Diagnostics, ALineOfASinglePeJobIsDueAtOnce) {
     Diagnostics diagnostics(1, false);
     diagnostics.add({LauncherRecord::Kind::line, 0, "pe 0/1", "warn config: x"}, begin);
     EXPECT_EQ(diagnostics.take(begin), "npushmem pe 0/1 warn config: x\n");
@@ -243,20 +243,20 @@ TEST(Diagnostics, DifferentLinesAreNotMergedAndKeepTheirOrder) {
 }
 
 // What happened twice is reported twice.
-TEST(Diagnostics, ALineThatAPeRepeatsIsALineOfItsOwn) {
+TEST(Diagnostics, DoesNotMergeRepeatedLinesOfOnePe) {
     Diagnostics diagnostics(2, false);
     for (const int pe : {0, 0, 1, 0}) diagnostics.add(from(pe, "a"), begin);
     EXPECT_EQ(diagnostics.take(begin), "");
     EXPECT_EQ(diagnostics.take_all(), "npushmem PEs 0-1: a\nnpushmem pe 0/17 a\nnpushmem pe 0/17 a\n");
 }
 
-TEST(Diagnostics, APeThatIsNotKnownIsMergedWithNone) {
+TEST(Diagnostics, DoesNotMergeLinesOfAnUnknownPe) {
     Diagnostics diagnostics(2, true);
     for (const int pe : {-1, -1, 0}) diagnostics.add({LauncherRecord::Kind::line, pe, "", "a"}, begin);
     EXPECT_EQ(diagnostics.take_all(), "npushmem a\nnpushmem a\n[pe 0] npushmem a\n");
 }
 
-TEST(Diagnostics, LatecomersExtendTheWaitUpToALimit) {
+TEST(Diagnostics, LaterLinesExtendTheMergeWindowUpToALimit) {
     Diagnostics diagnostics(1000, false);
     auto now = begin;
     for (int pe = 0; now < begin + Diagnostics::limit; ++pe, now += Diagnostics::merge_window / 2) {
@@ -267,7 +267,7 @@ TEST(Diagnostics, LatecomersExtendTheWaitUpToALimit) {
     EXPECT_NE(diagnostics.take(now), "");
 }
 
-TEST(Diagnostics, AMessageOfTheLauncherStandsBehindWhatWaits) {
+TEST(Diagnostics, AMessageOfTheLauncherFollowsPendingLines) {
     Diagnostics diagnostics(3, false);
     diagnostics.add({LauncherRecord::Kind::message, -1, "", "alone"}, begin);
     EXPECT_EQ(diagnostics.take(begin), "npushmem-run: alone\n");
@@ -278,7 +278,7 @@ TEST(Diagnostics, AMessageOfTheLauncherStandsBehindWhatWaits) {
     EXPECT_EQ(diagnostics.take_all(), "npushmem PEs 0-1: a\nnpushmem-run: behind\n");
 }
 
-TEST(Diagnostics, TaggedOutputHasTheTagBeforeEachLineOfOnePe) {
+TEST(Diagnostics, TagsEachLineOfOnePe) {
     Diagnostics diagnostics(3, true);
     diagnostics.add(from(2, "a\nb"), begin);
     for (const int pe : {0, 1}) diagnostics.add(from(pe, "c"), begin);

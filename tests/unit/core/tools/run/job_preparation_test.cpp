@@ -39,7 +39,7 @@ TEST(EnvironmentBlock, FindsWholeNamesOnly) {
     EXPECT_EQ(block.value(""), nullptr);
 }
 
-TEST(EnvironmentBlock, DefaultsYieldToWhatIsThere) {
+TEST(EnvironmentBlock, DefaultsDoNotReplaceExistingEntries) {
     auto block = EnvironmentBlock::copy_of(nullptr);
     block.set_default("A", "1");
     block.set_default("A", "2");
@@ -75,7 +75,7 @@ TEST(ProgramPath, MissingProgramIs127) {
     EXPECT_EQ(refused("sh", "").status, exit_not_found);
 }
 
-TEST(ProgramPath, WhatCannotRunIs126) {
+TEST(ProgramPath, AFileThatIsNotExecutableIs126) {
     EXPECT_EQ(refused("/usr/", "").status, exit_not_executable);
     EXPECT_THAT(refused("/usr/", "").message, HasSubstr("is a directory"));
     EXPECT_EQ(refused("/proc/self/maps", "").status, exit_not_executable);
@@ -122,14 +122,14 @@ TEST(JobPreparation, VariablesOfRxmStayAsTheUserHasSetThem) {
     EXPECT_STREQ(plan.environment.value("FI_OFI_RXM_MSG_RX_SIZE"), "128");
 }
 
-TEST(JobPreparation, HostsAreDealtWithNodes) {
+TEST(JobPreparation, NodesDistributePesOverEmulatedHosts) {
     Options options = some_options();
     options.nodes = 2;
     EXPECT_THAT(prepared(options).pes, ElementsAre(Field(&PePlan::emulated_host, 0), Field(&PePlan::emulated_host, 0),
                                                    Field(&PePlan::emulated_host, 1)));
 }
 
-TEST(JobPreparation, BindingOneByOneLeavesNobodyUnbound) {
+TEST(JobPreparation, BindingToCoresBindsEveryPe) {
     Options options = some_options();
     options.bind = Bind::core;
     for (const auto& pe : prepared(options).pes) EXPECT_FALSE(pe.cpus.empty());
@@ -141,7 +141,7 @@ TEST(JobPreparation, BindingToDevicesGivesEveryPeCpus) {
     for (const auto& pe : prepared(options).pes) EXPECT_FALSE(pe.cpus.empty());
 }
 
-TEST(JobPreparation, BindingToDevicesLooksAtTheMachineThatTheJobWillSee) {
+TEST(JobPreparation, BindingToDevicesReadsTheTopologyFileOfTheJob) {
     Options options = some_options();
     options.bind = Bind::device;
     options.exports = {{"NPUSHMEM_TOPO_FILE", "/nowhere.xml"}};

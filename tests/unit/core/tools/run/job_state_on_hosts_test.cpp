@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(CauseSearch, WaitsForEveryHostOnceAndThenForALateEnd) {
+TEST(CauseSearch, StartsItsTimeoutWhenEveryHostHasReported) {
     CauseSearch search(2);
     search.exits_flushed_on_host(0, start);
     EXPECT_TRUE(search.add({0, cannot_go_on, {}, {}}));
@@ -53,12 +53,12 @@ JobState running_hosts(int hosts, std::optional<std::chrono::milliseconds> limit
     return running_job(hosts, limit, Scope::agents);
 }
 
-// The host of the PE that was killed reports later than the host of a PE that noticed it.
-TEST(JobState, ThePeThatWasKilledOnOneHostIsNamedThoughAnotherHostReportedFirst) {
+// The host of the PE that was killed reports later than the host of a PE that failed because of it.
+TEST(JobState, PrefersAKilledPeToAnEarlierReportOfAnotherHost) {
     JobState state = running_hosts(3);
-    const Commands said = state.exit_requested_on_host(cannot_go_on, 0, start);
-    EXPECT_THAT(said.messages, IsEmpty());
-    EXPECT_THAT(said.signals, ElementsAre(flush_exits_signal)) << "each host reports the ends of its PEs";
+    const Commands commands = state.exit_requested_on_host(cannot_go_on, 0, start);
+    EXPECT_THAT(commands.messages, IsEmpty());
+    EXPECT_THAT(commands.signals, ElementsAre(flush_exits_signal)) << "each host reports the ends of its PEs";
     EXPECT_THAT(state.pe_ended(exited(0, 1), "host agent 0", start).messages, IsEmpty()) << "its PE has reported";
     state.exits_flushed_on_host(1, start);
     const Commands cause = state.outcome_on_host({128 + SIGKILL, {}}, 2, "host agent 2", start);
@@ -70,7 +70,7 @@ TEST(JobState, ThePeThatWasKilledOnOneHostIsNamedThoughAnotherHostReportedFirst)
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-TEST(JobState, ThePeThatCannotGoOnIsNamedWhenNoHostHasFoundACause) {
+TEST(JobState, ReportsTheFailedRequestIfNoHostReportsACause) {
     JobState state = running_hosts(3);
     (void)state.exit_requested_on_host(cannot_go_on, 0, start);
     EXPECT_THAT(state.exit_requested_on_host({5, 1, true}, 2, start).signals, IsEmpty()) << "one flush serves both";
@@ -107,7 +107,7 @@ TEST(JobState, AHostThatHasEndedIsNotWaitedFor) {
 }
 
 // PEs on other hosts may see the end of a PE that was killed, and exit with a status, before its host reports it.
-TEST(JobState, ThePeThatWasKilledOnOneHostIsNamedThoughAnotherExitedFirst) {
+TEST(JobState, PrefersAKilledPeToAnEarlierExit) {
     JobState state = running_hosts(3);
     EXPECT_THAT(state.outcome_on_host({6, "PE 0 exited"}, 0, "host agent 0", start).signals,
                 ElementsAre(flush_exits_signal));
@@ -117,7 +117,7 @@ TEST(JobState, ThePeThatWasKilledOnOneHostIsNamedThoughAnotherExitedFirst) {
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-TEST(JobState, ThePeThatExitedIsNamedAsSoonAsNoHostHasFoundAnother) {
+TEST(JobState, ReportsTheExitedPeOnceNoHostReportsAnother) {
     for (const bool has_ended : {false, true}) {
         JobState state = running_hosts(2);
         (void)state.exit_requested_on_host(cannot_go_on, 1, start);
@@ -168,7 +168,7 @@ TEST(JobState, AHostAgentThatFailsWithoutARequestIsTheCause) {
     EXPECT_EQ(state.exit_status(), 255);
 }
 
-TEST(JobState, AHostAgentThatFlushesUnasked) {
+TEST(JobState, IgnoresAFlushReportBeforeAnyRequest) {
     JobState state = running_hosts(2);
     state.exits_flushed_on_host(0, start);
     state.exits_flushed_on_host(1, start);
@@ -186,7 +186,7 @@ TEST(JobState, AHostThatSucceedsByGlobalExitEndsTheOthersWithoutAMessage) {
     EXPECT_THAT(state.outcome_on_host({7, {}}, 0, "host agent 0", start).signals, IsEmpty()) << "the first counts";
 }
 
-TEST(JobState, AHostAgentForwardsThatItsPesCannotGoOnAndNamesNone) {
+TEST(JobState, AHostAgentForwardsFailedRequestsWithoutAMessage) {
     JobState state = running_job(2, std::nullopt, Scope::host);
     const Commands first = state.exit_requested(cannot_go_on, start);
     EXPECT_EQ(first.forwarded, cannot_go_on);
@@ -210,7 +210,7 @@ TEST(JobState, AHostAgentWithoutAnOrderEndsByItself) {
     EXPECT_EQ(decided.outcome, (Outcome{1, {}}));
 }
 
-TEST(JobState, AHostAgentWaitsForItsOrderLongerThanTheLauncherWaitsForHosts) {
+TEST(JobState, TheTimeoutForAStopOrderExceedsThatOfTheLauncher) {
     EXPECT_GT(JobState::stop_order_timeout, JobState::flush_timeout + CauseSearch::timeout);
     EXPECT_GT(JobState::host_grace, JobState::grace);
 }

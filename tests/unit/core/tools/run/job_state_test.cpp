@@ -71,14 +71,14 @@ TEST(JobState, AnOrderedEndBeforeAllHaveStartedClosesAtOnce) {
     EXPECT_THAT(ordered.messages, IsEmpty());
 }
 
-TEST(JobState, HostAgentsGetTheSignalOfTheirOwn) {
+TEST(JobState, HostAgentsReceiveTheEndSignal) {
     JobState state = running_job(2, std::nullopt, Scope::agents);
     EXPECT_THAT(state.signalled(SIGTERM).signals, ElementsAre(SIGTERM)) << "a user's";
     EXPECT_THAT(state.pe_ended(exited(0, 1), "host agent 0", start).signals, ElementsAre(end_signal, SIGCONT));
     EXPECT_EQ(state.deadline(), start + JobState::host_grace);
 }
 
-TEST(JobState, WhoDoesNotEndInTimeIsKilled) {
+TEST(JobState, ClosesWhenTheGraceExpires) {
     JobState state = running_job(2);
     (void)state.pe_ended(exited(0, 7), "PE 0", start);
     const Commands late = state.expired(start + JobState::grace);
@@ -88,9 +88,9 @@ TEST(JobState, WhoDoesNotEndInTimeIsKilled) {
     EXPECT_EQ(state.exit_status(), 7);
 }
 
-TEST(JobState, AGraceOfOneSecondWouldBeTooLong) { EXPECT_LE(JobState::grace, milliseconds(500)); }
+TEST(JobState, GraceIsAtMostHalfASecond) { EXPECT_LE(JobState::grace, milliseconds(500)); }
 
-TEST(JobState, FailureOfTheOnlyPeLeavesNobodyToEnd) {
+TEST(JobState, FailureOfTheOnlyPeClosesTheJob) {
     JobState state = running_job(1);
     const Commands commands = state.pe_ended(exited(0, 1), "PE 0 exited with status 1", start);
     EXPECT_THAT(commands.messages, ElementsAre("PE 0 exited with status 1"));
@@ -151,12 +151,12 @@ TEST(JobState, AnExitRequestAfterAFailureIsIgnored) {
     EXPECT_EQ(state.exit_status(), 9);
 }
 
-TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
+TEST(JobState, AFailedRequestEndsTheJobIfNoPeHasEnded) {
     JobState state = running_job(3);
-    const Commands said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.flush_exits);
-    EXPECT_THAT(said.messages, IsEmpty());
-    EXPECT_THAT(said.signals, IsEmpty());
+    const Commands commands = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(commands.flush_exits);
+    EXPECT_THAT(commands.messages, IsEmpty());
+    EXPECT_THAT(commands.signals, IsEmpty());
     EXPECT_FALSE(state.exit_requested({2, 1, true}, start).flush_exits) << "one flush serves both";
     EXPECT_FALSE(state.deadline().has_value());
     state.exits_flushed(start);
@@ -171,7 +171,7 @@ TEST(JobState, APeThatCannotGoOnEndsTheJobOnceNobodyWasFoundToHaveEnded) {
     EXPECT_EQ(state.deadline(), found_nobody + JobState::grace);
 }
 
-TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
+TEST(JobState, ReportsTheEndThatCausedAFailedRequest) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
     const Commands cause = state.pe_ended(killed(0, SIGKILL), "PE 0 died", start);
@@ -183,7 +183,7 @@ TEST(JobState, TheEndThatMadeAPeUnableToGoOnIsTheJobs) {
 }
 
 // A shell ends after its program, so its end comes after the flush.
-TEST(JobState, TheEndThatMadeAPeUnableToGoOnMayComeALittleLater) {
+TEST(JobState, WaitsForTheEndThatCausedAFailedRequestAfterTheFlush) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
     state.exits_flushed(start);
@@ -192,18 +192,18 @@ TEST(JobState, TheEndThatMadeAPeUnableToGoOnMayComeALittleLater) {
     EXPECT_EQ(state.exit_status(), 137);
 }
 
-TEST(JobState, BeforeAllHaveStartedTheCauseIsLookedForAsWell) {
+TEST(JobState, SearchesForTheCauseBeforeAllHaveStarted) {
     JobState state(3, start, std::nullopt);
     state.pe_started();
     state.pe_started();
-    const Commands said = state.exit_requested(cannot_go_on, start);
-    EXPECT_TRUE(said.flush_exits);
-    EXPECT_FALSE(said.close);
+    const Commands commands = state.exit_requested(cannot_go_on, start);
+    EXPECT_TRUE(commands.flush_exits);
+    EXPECT_FALSE(commands.close);
     EXPECT_TRUE(state.pe_ended(killed(0, SIGKILL), "PE 0 died", start).close);
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-TEST(JobState, TheEndsOfThoseThatCannotGoOnAreNotTheCause) {
+TEST(JobState, TheEndOfAPeWithAFailedRequestIsNotTheCause) {
     JobState state = running_job(3);
     (void)state.exit_requested(cannot_go_on, start);
     (void)state.exit_requested({2, 1, true}, start);
@@ -213,7 +213,7 @@ TEST(JobState, TheEndsOfThoseThatCannotGoOnAreNotTheCause) {
     EXPECT_EQ(state.exit_status(), 128 + SIGKILL);
 }
 
-TEST(JobState, TheFirstThatCouldNotGoOnIsNamedWhenAllHaveEndedWithoutACause) {
+TEST(JobState, ReportsTheFirstFailedRequestIfNoCauseIsFound) {
     JobState state = running_job(2);
     (void)state.exit_requested(cannot_go_on, start);
     (void)state.exit_requested({0, 1, true}, start);
@@ -233,7 +233,7 @@ TEST(JobState, TheTimeLimitHoldsWhileTheCauseIsWaitedFor) {
     EXPECT_EQ(state.exit_status(), exit_timeout);
 }
 
-TEST(JobState, NobodyEndsTheJobAsASuccessAfterSomebodyCouldNotGoOn) {
+TEST(JobState, AJobWithAFailedRequestNeverSucceeds) {
     JobState state = running_job(2);
     (void)state.exit_requested({-1, 1, true}, start);
     (void)state.pe_ended(exited(1, 0), "", start);
@@ -251,7 +251,7 @@ TEST(JobState, LauncherFailureCloses) {
     EXPECT_EQ(state.exit_status(), exit_not_executable);
 }
 
-TEST(JobState, NothingMattersOnceClosing) {
+TEST(JobState, IgnoresEveryEventAfterClose) {
     JobState state = running_job(2);
     (void)state.failed(exit_launcher_failed, "no");
     EXPECT_THAT(state.signalled(SIGINT).signals, IsEmpty());

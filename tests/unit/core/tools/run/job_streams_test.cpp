@@ -56,7 +56,7 @@ TEST(LinePrefixer, PassesAnyByte) {
 }
 
 // Whatever the pieces, the result is that of one piece.
-TEST(LinePrefixer, ResultDoesNotDependOnThePieces) {
+TEST(LinePrefixer, OutputDoesNotDependOnReadBoundaries) {
     std::mt19937 random(20240717);
     for (int round = 0; round < 2000; ++round) {
         std::string text(random() % 60, ' ');
@@ -114,7 +114,7 @@ TEST_F(TaggedOutputTest, LinesOfTwoPesDoNotMix) {
     EXPECT_EQ(output_.text(), "[pe 1] xy\n[pe 0] abc\n[pe 0] rest\n");
 }
 
-TEST_F(TaggedOutputTest, FinishTakesWhatIsLeftAlthoughAWriterIsThere) {
+TEST_F(TaggedOutputTest, FinishReadsTheRestWhileAWriterIsOpen) {
     TaggedOutput tagged(poller_, output_, errors_);
     Pipe out = make_pipe(), err = make_pipe();
     ASSERT_TRUE(tagged.add(7, std::move(out.read), std::move(err.read)).ok());
@@ -138,7 +138,7 @@ TEST_F(TaggedOutputTest, StopsReadingWhileTheSinkIsFull) {
     EXPECT_EQ(output_.text(), "[pe 0] late\n");
 }
 
-TEST_F(TaggedOutputTest, SinkKeepsWhatItsReaderDoesNotTake) {
+TEST_F(TaggedOutputTest, SinkKeepsBytesThatItsReaderDoesNotRead) {
     output_.text().assign(std::size_t{1} << 20, 'x');  // far more than a pipe holds
     output_.flush();
     EXPECT_FALSE(output_.idle());

@@ -36,7 +36,7 @@ TEST(Options, DefaultsAreOnePeOnThisHost) {
     EXPECT_THAT(options.command, ElementsAre("./app"));
 }
 
-TEST(Options, TakesAllOfThem) {
+TEST(Options, ParsesAllOptions) {
     const Options options = accepted({"-n", "8", "--nodes", "2", "--map-by=round-robin", "-x", "A=1", "-x", "B=x=y z",
                                       "-t", "--bind=core", "--timeout", "1.5", "-v", "app"});
     EXPECT_EQ(options.npes, 8);
@@ -51,7 +51,7 @@ TEST(Options, TakesAllOfThem) {
     EXPECT_TRUE(options.verbose);
 }
 
-TEST(Options, WhatFollowsTheProgramIsTheProgramsOwn) {
+TEST(Options, PassesArgumentsBehindTheProgramToIt) {
     EXPECT_THAT(accepted({"-n2", "app", "-n", "5", "--help", "--", "-x"}).command,
                 ElementsAre("app", "-n", "5", "--help", "--", "-x"));
     EXPECT_THAT(accepted({"-n", "2", "--", "-odd-name", "--version"}).command, ElementsAre("-odd-name", "--version"));
@@ -59,7 +59,7 @@ TEST(Options, WhatFollowsTheProgramIsTheProgramsOwn) {
     EXPECT_THAT(accepted({"app", ""}).command, ElementsAre("app", ""));
 }
 
-TEST(Options, TheNumberOfPesMayBeGivenAsMpirunHasIt) {
+TEST(Options, AcceptsNpAsMpirunDoes) {
     for (const char* option : {"-np", "--np"}) {
         const Options options = accepted({"-v", "--bind", "none", option, "2", "app", "-np", "3"});
         EXPECT_EQ(options.npes, 2) << option;
@@ -83,7 +83,7 @@ TEST(Options, HelpAndVersionSucceed) {
     }
 }
 
-TEST(Options, MistakesNameTheOptionAndTheValue) {
+TEST(Options, MistakesReportTheOptionAndTheValue) {
     EXPECT_THAT(refused({}), HasSubstr("no program is named"));
     EXPECT_THAT(refused({"-n", "4"}), HasSubstr("no program is named"));
     EXPECT_THAT(refused({"-n", "4", "--"}), HasSubstr("no program is named"));

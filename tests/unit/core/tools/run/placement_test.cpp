@@ -69,11 +69,11 @@ std::vector<CpuList> units(int count) {
     return out;
 }
 
-TEST(BindingPlan, CoreStartsOverWhenCoresAreUsedUp) {
+TEST(BindingPlan, CoreReusesCoresIfThereAreMorePes) {
     EXPECT_THAT(binding_plan(Bind::core, {{0}, {1}}, 3), ElementsAre(CpuList{0}, CpuList{1}, CpuList{0}));
 }
 
-TEST(BindingPlan, NoneBindsNobody) { EXPECT_THAT(binding_plan(Bind::none, units(4), 3), Each(IsEmpty())); }
+TEST(BindingPlan, NoneBindsNoPe) { EXPECT_THAT(binding_plan(Bind::none, units(4), 3), Each(IsEmpty())); }
 
 TEST(BindingPlan, AutomaticSharesUntilPesOutnumberCores) {
     EXPECT_THAT(binding_plan(Bind::automatic, units(4), 2), ElementsAre(CpuList{0, 1, 2, 3}, CpuList{4, 5, 6, 7}));
@@ -97,7 +97,7 @@ TEST(BindingPlan, SharesAreDisjointAndEven) {
         }
 }
 
-TEST(BindingPlan, ShareWithMorePesThanUnitsStartsOver) {
+TEST(BindingPlan, ShareReusesUnitsIfThereAreMorePes) {
     EXPECT_THAT(binding_plan(Bind::share, {{0}, {1}}, 3), ElementsAre(CpuList{0}, CpuList{1}, CpuList{0}));
 }
 
@@ -109,14 +109,14 @@ TEST(FormatCpus, JoinsRanges) {
 
 std::optional<std::string> no_file(const std::string&) { return std::nullopt; }
 
-TEST(ExpandHostList, TakesWhatSlurmWrites) {
+TEST(ExpandHostList, ExpandsSlurmHostLists) {
     EXPECT_THAT(expand_host_list("alone").value(), ElementsAre("alone"));
     EXPECT_THAT(expand_host_list("a,b-1,c").value(), ElementsAre("a", "b-1", "c"));
     EXPECT_THAT(expand_host_list("n[08-10,2],x").value(), ElementsAre("n08", "n09", "n10", "n2", "x"));
     EXPECT_THAT(expand_host_list("r[1-2]n[3-4]-ib").value(), ElementsAre("r1n3-ib", "r1n4-ib", "r2n3-ib", "r2n4-ib"));
 }
 
-TEST(ExpandHostList, NamesWhatItDoesNotUnderstand) {
+TEST(ExpandHostList, RejectsMalformedLists) {
     for (const char* text : {"", "a,,b", "n[1-3", "n1-3]", "n[3-1]", "n[a-b]", "n[]", "n[1-]", "n[1-99999999]"}) {
         const auto refused = expand_host_list(text);
         ASSERT_FALSE(refused.ok()) << text;
@@ -125,7 +125,7 @@ TEST(ExpandHostList, NamesWhatItDoesNotUnderstand) {
     }
 }
 
-TEST(FindAllocation, KnowsThreeBatchSystems) {
+TEST(FindAllocation, ReadsSlurmPbsAndLsf) {
     const auto slurm = find_allocation(FakeEnvironment{{"SLURM_JOB_NODELIST", "n[1-2],n1"}}, no_file);
     EXPECT_THAT(slurm.value()->hosts, ElementsAre("n1", "n2"));
     EXPECT_EQ(slurm.value()->rsh.front(), "srun");
@@ -152,7 +152,7 @@ Options of_pes(int npes) {
     return options;
 }
 
-TEST(UseAllocation, SpreadsTheJobByTheBatchSystemsShell) {
+TEST(UseAllocation, UsesTheHostsAndTheShellOfTheBatchSystem) {
     const FakeEnvironment slurm{{"SLURM_JOB_NODELIST", "n[1-3]"}};
     Options options = of_pes(8);
     ASSERT_TRUE(use_allocation(options, slurm, no_file).ok());
@@ -168,7 +168,7 @@ TEST(UseAllocation, SpreadsTheJobByTheBatchSystemsShell) {
     EXPECT_THAT(own_shell.rsh, ElementsAre("rsh"));
 }
 
-TEST(UseAllocation, LeavesAloneWhatTheCommandLineSays) {
+TEST(UseAllocation, DoesNotOverrideTheCommandLine) {
     const FakeEnvironment slurm{{"SLURM_JOB_NODELIST", "n[1-3]"}};
     Options local = of_pes(8);
     local.local = true;

@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 
 LauncherRecord record_of(const std::string& text) { return {LauncherRecord::Kind::line, 3, "pe 3/8", text}; }
 
-TEST(RecordFrames, MarksDifferAndAreNoText) {
+TEST(RecordFrames, MarksAreUniqueAndUnprintable) {
     EXPECT_NE(make_mark(), make_mark());
     EXPECT_EQ(make_mark().size(), 33U);
     EXPECT_LT(make_mark().front(), ' ');
@@ -152,7 +152,7 @@ TEST(ErrorRelay, WaitsForASlowReaderOfANonBlockingPipe) {
 }
 
 // This process has no launcher that could take the record.
-TEST(ErrorRelay, ShowsTheReasonOfAnOutcomeThatTheLauncherDoesNotReceive) {
+TEST(ErrorRelay, PrintsAnOutcomeThatNoLauncherReceives) {
     auto shell = relay_pipe(0);
     auto errors = relay_pipe(0);
     const std::string mark = make_mark();

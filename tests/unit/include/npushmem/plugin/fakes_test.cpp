@@ -90,7 +90,7 @@ TEST(FakeJob, AnAbortReachesTheOthers) {
     EXPECT_THAT(seen.message(), HasSubstr("rank 1 failed: out of cheese"));
 }
 
-TEST(FakeJob, ARankThatNeverArrivesIsATimeout) {
+TEST(FakeJob, TimesOutIfARankNeverArrives) {
     const auto job = std::make_shared<FakeJob>(2, std::chrono::milliseconds(10));
     EXPECT_EQ(FakeBootstrap(job, 0).barrier().code(), Code::timeout);
 }

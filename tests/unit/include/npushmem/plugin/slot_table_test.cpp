@@ -33,7 +33,7 @@ TEST(SlotTable, RecognisesStaleNumbersOfAReusedSlot) {
     EXPECT_EQ(*table.find(young), 2);
 }
 
-TEST(SlotTable, RefusesNumbersThatItNeverGave) {
+TEST(SlotTable, FindsNothingForUnknownNumbers) {
     SlotTable<int> table;
     for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 31, ~std::uint64_t{0}})
         EXPECT_EQ(table.find(number), nullptr) << number;

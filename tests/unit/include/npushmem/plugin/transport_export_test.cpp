@@ -19,7 +19,7 @@ protected:
     TableTransport host_{*table_.params().inner, table_.params().inner_self, TableTransport::Owning::no};
 };
 
-TEST_F(RoundTrip, DevicesOfAHostWithSmallerStructures) {
+TEST_F(RoundTrip, DevicesFitAHostWithSmallerStructures) {
     npushmem_device one{};
     std::snprintf(one.name, sizeof one.name, "nic0");
     npushmem_device two = one;
@@ -54,7 +54,7 @@ TEST_F(RoundTrip, PeersOfAHostWithSmallerStructuresAreFilledUpWithZeros) {
     EXPECT_TRUE(host_.connect(peer).ok());
 }
 
-TEST_F(RoundTrip, HandlesThatAreTooLongAreUndone) {
+TEST_F(RoundTrip, DeregistersMemoryWhoseHandleIsTooLong) {
     EXPECT_CALL(author_, register_memory(_)).WillOnce([](const npushmem_memory&) {
         return RegisteredMemory{7, Bytes(NPUSHMEM_HANDLE_MAX + 1)};
     });
@@ -85,7 +85,7 @@ TEST_F(RoundTrip, EventsAreDelivered) {
     EXPECT_EQ(event.pe, 3);
 }
 
-TEST_F(RoundTrip, TheWhyIsCutToItsRoom) {
+TEST_F(RoundTrip, TruncatesTheReasonOfAReach) {
     ON_CALL(author_, reach(_)).WillByDefault([](const npushmem_peer&) {
         return Reach{1, 0, 0, std::string(999, 'w')};
     });
