@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bootstrap/launcher/launched_job.hpp"
-#include "bootstrap/launcher/pmi_job.hpp"
 #include "bootstrap/launcher/process_singleton.hpp"
 #include "bootstrap/mpi/mpi_library.hpp"
 #include "bootstrap/rendezvous/settings.hpp"

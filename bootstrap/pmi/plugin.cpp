@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "bootstrap/launcher/pmi_job.hpp"
+#include "bootstrap/launcher/launched_job.hpp"
 #include "bootstrap/pmi/pmi_client.hpp"
 #include "bootstrap/rendezvous/settings.hpp"
 #include "npushmem/plugin/bootstrap.hpp"

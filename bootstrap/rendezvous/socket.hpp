@@ -5,7 +5,7 @@
 #include <span>
 
 #include "bootstrap/rendezvous/address.hpp"
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::rendezvous {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "core/api/checks.hpp"
+#include "core/api/access.hpp"
 #include "core/api/teams.hpp"
 #include "core/coll/collectives.hpp"
 #include "npushmem/types.h"

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/api/access.hpp"
-#include "core/api/checks.hpp"
 #include "core/api/teams.hpp"
 #include "core/base/parking.hpp"
 #include "npushmem.h"

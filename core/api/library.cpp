@@ -8,7 +8,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/api/checks.hpp"
+#include "core/api/access.hpp"
 #include "core/api/collectives.hpp"
 #include "core/api/contexts.hpp"
 #include "core/runtime/plugin_sources.hpp"

@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "core/api/access.hpp"
-#include "core/api/checks.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"
 

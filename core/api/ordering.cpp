@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/api/access.hpp"
-#include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
 #include "core/base/parking.hpp"
 #include "npushmem.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/api/access.hpp"
-#include "core/api/launcher_report.hpp"
+#include "core/api/failures.hpp"
 #include "core/api/library.hpp"
 #include "core/api/teams.hpp"
 #include "core/runtime/plugin_sources.hpp"

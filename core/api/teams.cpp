@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/api/access.hpp"
-#include "core/api/checks.hpp"
 #include "core/api/contexts.hpp"
 #include "npushmem.h"
 #include "npushmemx.h"

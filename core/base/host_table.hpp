@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
 #include "core/base/liveness.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

@@ -11,7 +11,7 @@
 #include <charconv>
 #include <string>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/config.hpp"
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/host.hpp"
 #include "npushmem/plugin/status.hpp"
 

@@ -1,12 +1,12 @@
 #include "core/base/poller.hpp"
 
 #include <fmt/format.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 namespace npushmem {
+
 namespace {
 
 epoll_event interest_in(std::uint64_t key, std::uint32_t events) {

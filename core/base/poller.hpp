@@ -2,15 +2,40 @@
 #pragma once
 
 #include <sys/epoll.h>
-
+#include <unistd.h>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {
+
+// Owns a file descriptor and closes it exactly once.
+
+class FileDescriptor {
+public:
+    FileDescriptor() = default;
+    explicit FileDescriptor(int fd) : fd_(fd) {}
+    FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+        if (this != &other) reset(std::exchange(other.fd_, -1));
+        return *this;
+    }
+    FileDescriptor(const FileDescriptor&) = delete;
+    FileDescriptor& operator=(const FileDescriptor&) = delete;
+    ~FileDescriptor() { reset(); }
+
+    [[nodiscard]] bool valid() const { return fd_ >= 0; }
+    [[nodiscard]] int get() const { return fd_; }
+    void reset(int fd = -1) {
+        if (valid()) ::close(fd_);
+        fd_ = fd;
+    }
+
+private:
+    int fd_ = -1;
+};
 
 // One thread. The caller keeps ownership of the descriptors that it watches.
 class Poller {

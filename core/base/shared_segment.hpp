@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem {

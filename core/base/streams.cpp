@@ -14,7 +14,7 @@
 #include <iostream>
 #include <string>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem {
 

@@ -18,9 +18,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/base/file_descriptor.hpp"
 #include "core/base/host_facts.hpp"
 #include "core/base/parse.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem {
 

@@ -12,7 +12,6 @@
 #include "core/moe/common/combine_plan.hpp"
 #include "core/moe/common/rank_agreement.hpp"
 #include "core/moe/common/symmetric_memory.hpp"
-#include "core/moe/routed_plan.hpp"
 #include "npushmem/npu/device.hpp"
 
 namespace npushmem::moe {

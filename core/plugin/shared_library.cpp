@@ -16,7 +16,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem {
 

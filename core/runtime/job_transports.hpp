@@ -2,11 +2,16 @@
 // which one serves which PE; and the remote access through them.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "core/base/config.hpp"
+#include "core/base/wait.hpp"
 #include "core/map/transport_map.hpp"
 #include "core/remote/remote_access.hpp"
 #include "core/runtime/job_liveness.hpp"
@@ -14,8 +19,34 @@
 #include "core/runtime/nic_assignment.hpp"
 #include "core/runtime/start_exchange.hpp"
 #include "core/runtime/start_request.hpp"
+#include "npushmem/npu/fabric.hpp"
+#include "npushmem/plugin/bootstrap.hpp"
 
 namespace npushmem {
+
+// Chooses the transport for PEs of other hosts when the user leaves it open (NPUSHMEM_REMOTE_TRANSPORT=auto): the first
+// of NPUSHMEM_REMOTE_ORDER that every PE of the job can open.
+
+struct RemoteTransportChoice {
+    std::optional<OwnedTransport> transport;  // empty: no transport was chosen, for the reason in `explanation`
+    std::string explanation;                  // for people
+};
+
+// Collective over a job of several hosts. `served` says that this PE's selection already has a transport for other
+// hosts. `open` opens a transport by name. No PE gets a transport if the user of any PE made another choice.
+Result<RemoteTransportChoice> choose_remote_transport(
+    const Settings& settings, bool served, Bootstrap& bootstrap,
+    const std::function<Result<OwnedTransport>(const std::string& name)>& open);
+
+// How kernels operate on PEs that are not mapped: each core by itself, or through a proxy.
+struct RemoteModeChoice {
+    npu::RemoteMode mode;  // never `configured`
+    std::string text;      // for people: the mode and the reason
+};
+
+// `ibgda` is NPUSHMEM_IB_ENABLE_IBGDA: auto, 0 or 1. `other_hosts` says that a transport that reaches other hosts
+// serves some PE. A proxy that shares a CPU with the waiting core costs scheduler turns.
+RemoteModeChoice choose_remote_mode(std::string_view ibgda, bool other_hosts, const HostOccupancy& share);
 
 // Start-up calls the functions that return a Status in the order of their declarations.
 class JobTransports {

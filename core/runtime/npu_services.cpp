@@ -1,6 +1,158 @@
 #include "core/runtime/npu_services.hpp"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/npu/check/job_records.hpp"
+
 namespace npushmem {
+
+using npu::check::JobRecords;
+
+std::unique_ptr<KernelRecordsMemory> KernelRecordsMemory::make(ControlBlock& own) {
+    auto made = SharedSegment::create(JobRecords::bytes, {});
+    if (!made.ok() || !made.value().commit(0, JobRecords::bytes).ok()) return nullptr;
+    if (!JobRecords::make(made.value().descriptor())) return nullptr;
+    own.checking.segment = made.value().handle();
+    return std::unique_ptr<KernelRecordsMemory>(new KernelRecordsMemory(std::move(made).value()));
+}
+
+std::unique_ptr<KernelRecordsLink> KernelRecordsLink::attach(int my_pe, int npes, ControlBlockLookup control_of) {
+    const SegmentHandle handle = control_of(0).checking.segment;
+    if (handle.process == 0) return nullptr;
+    auto attached = SharedSegment::attach(handle);
+    auto records = attached.ok() ? JobRecords::map(attached.value().descriptor()) : nullptr;
+    if (!records) {
+        // Sequentially consistent: this store precedes the PE's first kernel, so every PE that observes an effect of
+        // that kernel sees it.
+        control_of(my_pe).checking.records.store(KernelRecords::none);
+        return nullptr;
+    }
+    return std::unique_ptr<KernelRecordsLink>(
+        new KernelRecordsLink(my_pe, npes, std::move(control_of), std::move(attached).value(), std::move(records)));
+}
+
+bool KernelRecordsLink::complete() const {
+    for (int pe = 0; pe < npes_; ++pe)
+        if (control_of_(pe).checking.records.load() != KernelRecords::kept) return false;
+    return true;
+}
+
+// Relaxed: a PE's own number.
+std::uint64_t KernelRecordsLink::host_barrier() const {
+    return control_of_(my_pe_).entered.load(std::memory_order_relaxed);
+}
+
+// Relaxed: a reader that observed a later effect of the host has acquired that effect.
+bool KernelRecordsLink::host_called(int pe, std::uint64_t host_barrier) const {
+    return control_of_(pe).checking.host_calls.load(std::memory_order_relaxed) > host_barrier;
+}
+
+void note_host_call(ControlBlock& own) {
+    auto& calls = own.checking.host_calls;
+    const std::uint64_t now = own.entered.load(std::memory_order_relaxed) + 1;
+    if (calls.load(std::memory_order_relaxed) < now) calls.store(now, std::memory_order_relaxed);
+    // Release: a PE that acquires an effect of the call then sees the number.
+    std::atomic_thread_fence(std::memory_order_release);
+}
+
+void note_host_access(ControlBlock& own) {
+    own.checking.host_calls.store(std::numeric_limits<std::uint64_t>::max(), std::memory_order_release);
+}
+
+namespace {
+
+// The range of PEs around this one whose memory is mapped at the fixed distance. The fast map may have fewer: only this
+// PE if one mapped PE is elsewhere, and none if a transport without a map serves the PE itself.
+npu::Window window_of(const JobMembership& job, const MappedSlices& slices) {
+    const FastMap& map = slices.fast_map();
+    const auto stride = static_cast<std::ptrdiff_t>(map.stride);
+    const int me = job.my_pe();
+    const auto in_place = [&](int pe) {
+        const auto there = reinterpret_cast<std::uintptr_t>(slices.mapped(pe, 0));
+        return there != 0 && there == map.heap + static_cast<std::uintptr_t>((pe - me) * stride);
+    };
+    int first = me;
+    while (first > 0 && in_place(first - 1)) --first;
+    int end = me + 1;
+    while (end < job.npes() && in_place(end)) ++end;
+    return {map.heap, map.heap_bytes, stride, me, first, end - first};
+}
+
+// Returns null if this PE checks its kernels alone.
+std::unique_ptr<KernelRecordsLink> attach_kernel_records(const JobMembership& job, const MappedSlices& slices) {
+    if (slices.heap().control().checking.records.load() != KernelRecords::kept) return nullptr;
+    return KernelRecordsLink::attach(job.my_pe(), job.npes(),
+                                     [&slices](int pe) -> ControlBlock& { return *slices.control_of(pe); });
+}
+
+}  // namespace
+
+NpuBinding::MapFabric::MapFabric(const NpuResources& resources)
+    : job_(resources.job),
+      slices_(resources.slices),
+      window_(window_of(job_, slices_)),
+      chosen_(resources.remote_mode) {
+    if (slices_.fast_map().all_mapped != 0) return;
+    static_assert(npu::RemoteOperations::no_offset == MappedSlices::no_offset);
+    const SliceAddressing places{[&slices = slices_](const void* address) { return slices.offset_of(address); },
+                                 [&slices = slices_](std::uint64_t offset) { return slices.bytes_to_end(offset); }};
+    direct_ = std::make_unique<NpuDirect>(places, resources.remote_peers, job_.npes());
+    proxied_ =
+        std::make_unique<NpuProxied>(places, resources.remote_peers, resources.waiting.budget, resources.waiting.os);
+}
+
+npu::RemoteOperations* NpuBinding::MapFabric::remote_operations(npu::RemoteMode way) const {
+    if ((way == npu::RemoteMode::configured ? chosen_ : way) == npu::RemoteMode::proxy) return proxied_.get();
+    return direct_.get();
+}
+
+int NpuBinding::MapFabric::my_pe() const { return job_.my_pe(); }
+
+int NpuBinding::MapFabric::n_pes() const { return job_.npes(); }
+
+// Mapped PEs that are not consecutive are not in the fast map. Kernels load and store their own memory directly, even
+// if a transport without a map serves the PE itself.
+void* NpuBinding::MapFabric::remote(const void* symmetric, int pe) const {
+    if (void* there = slices_.fast_map().address(symmetric, pe); there != nullptr) return there;
+    const std::uint64_t offset = slices_.offset_of(symmetric);
+    const bool inside = offset != MappedSlices::no_offset && pe >= 0 && pe < n_pes();
+    if (inside && pe == my_pe()) return const_cast<void*>(symmetric);
+    return inside ? slices_.mapped(pe, offset) : nullptr;
+}
+
+NpuBinding::NpuBinding(const NpuResources& resources)
+    : fabric_(resources),
+      waiter_(resources.waiting.budget, resources.waiting.os, resources.waiting.counters, nullptr,
+              &resources.waiting.progress),
+      policy_(waiter_, resources.waiting.os, &resources.waiting.liveness, resources.job.npes(),
+              &resources.waiting.progress) {}
+
+Result<std::unique_ptr<NpuBinding>> NpuBinding::create(const NpuResources& resources) {
+    const Settings& settings = resources.settings;
+    std::unique_ptr<NpuBinding> binding(new NpuBinding(resources));
+    npu::DeviceConfig config;
+    config.blocks = static_cast<int>(settings.npu_blocks);
+    config.vector_cores = static_cast<int>(settings.npu_vector_cores);
+    config.wait_timeout = settings.timeout;
+    const auto barrier = npu::BarrierChoice::parse(settings.npu_barrier);
+    if (!barrier.ok()) return barrier.status().within("NPUSHMEM_NPU_BARRIER");
+    config.barrier = barrier.value();
+    if (settings.npu_check) {
+        const auto schedule = npu::Schedule::parse(settings.npu_schedule);
+        if (!schedule.ok()) return schedule.status().within("NPUSHMEM_NPU_SCHEDULE");
+        binding->records_ = attach_kernel_records(resources.job, resources.slices);
+        auto hooks = npu::check::job_hooks(schedule.value(), binding->fabric_, binding->records_.get());
+        if (!hooks.ok()) return hooks.status().within("NPUSHMEM_NPU_SCHEDULE");
+        config.hooks = std::move(hooks).value();
+        config.launch_timeout = std::max<std::chrono::nanoseconds>(npu::checked_launch_timeout, settings.timeout);
+    }
+    auto device = npu::Device::create(config, binding->fabric_, binding->policy_);
+    if (!device.ok()) return device.status().within("emulated NPU");
+    binding->device_ = std::move(device).value();
+    return binding;
+}
 
 Result<npu::Device*> NpuServices::device() {
     const std::lock_guard guard(lock_);

@@ -2,13 +2,116 @@
 // kernel checker follows the host's calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
-#include "core/runtime/kernel_records.hpp"
-#include "core/runtime/npu_binding.hpp"
+#include "core/base/shared_segment.hpp"
+#include "core/memory/control_block.hpp"
+#include "core/npu/check/job_records.hpp"
+#include "core/npu/wait_policies.hpp"
+#include "core/remote/npu_remote.hpp"
+#include "core/runtime/job_liveness.hpp"
+#include "core/runtime/mapped_slices.hpp"
+#include "npushmem/npu/device.hpp"
 
 namespace npushmem {
+
+// The memory in which the kernel checkers of all PEs of a host record what kernels do, and how each PE finds it.
+
+// Made by PE 0 before the start's last barrier. A failure leaves every process to check for itself.
+class KernelRecordsMemory {
+public:
+    // Null: there is no memory for it.
+    static std::unique_ptr<KernelRecordsMemory> make(ControlBlock& own);
+
+private:
+    explicit KernelRecordsMemory(SharedSegment memory) : memory_(std::move(memory)) {}
+
+    SharedSegment memory_;
+};
+
+// Of one PE, which maps every PE.
+class KernelRecordsLink final : public npu::check::JobLink {
+public:
+    using ControlBlockLookup = std::function<ControlBlock&(int pe)>;
+
+    // Null: this PE cannot use the records, which the others learn.
+    static std::unique_ptr<KernelRecordsLink> attach(int my_pe, int npes, ControlBlockLookup control_of);
+
+    [[nodiscard]] npu::check::JobRecords& records() const override { return *records_; }
+    [[nodiscard]] bool complete() const override;
+    [[nodiscard]] std::uint64_t host_barrier() const override;
+    [[nodiscard]] bool host_called(int pe, std::uint64_t host_barrier) const override;
+
+private:
+    KernelRecordsLink(int my_pe, int npes, ControlBlockLookup control_of, SharedSegment memory,
+                      std::shared_ptr<npu::check::JobRecords> records)
+        : my_pe_(my_pe),
+          npes_(npes),
+          control_of_(std::move(control_of)),
+          memory_(std::move(memory)),
+          records_(std::move(records)) {}
+
+    int my_pe_;
+    int npes_;
+    ControlBlockLookup control_of_;
+    SharedSegment memory_;
+    std::shared_ptr<npu::check::JobRecords> records_;
+};
+
+// Before this PE's host orders something by other means than a host barrier.
+void note_host_call(ControlBlock& own);
+// From now on it may at any time.
+void note_host_access(ControlBlock& own);
+
+// Binds the emulated NPU of this PE to the runtime: cores use mapped peers directly and a transport for the others, and
+// wait as the PE does.
+
+// The parts of the runtime that kernels use; all outlive the NPU.
+struct NpuResources {
+    const Settings& settings;
+    const JobMembership& job;
+    const MappedSlices& slices;
+    RemotePeers& remote_peers;
+    WaitServices& waiting;
+    npu::RemoteMode remote_mode;  // for PEs that are not mapped
+};
+
+class NpuBinding {
+public:
+    static Result<std::unique_ptr<NpuBinding>> create(const NpuResources& resources);
+
+    [[nodiscard]] npu::Device& device() { return *device_; }
+
+private:
+    class MapFabric final : public npu::Fabric {
+    public:
+        explicit MapFabric(const NpuResources& resources);
+        [[nodiscard]] int my_pe() const override;
+        [[nodiscard]] int n_pes() const override;
+        [[nodiscard]] void* remote(const void* symmetric, int pe) const override;
+        [[nodiscard]] npu::Window window() const override { return window_; }
+        [[nodiscard]] npu::RemoteOperations* remote_operations(npu::RemoteMode way) const override;
+
+    private:
+        const JobMembership& job_;
+        const MappedSlices& slices_;
+        npu::Window window_;
+        npu::RemoteMode chosen_;
+        // Null if every PE is mapped.
+        std::unique_ptr<NpuDirect> direct_;
+        std::unique_ptr<NpuProxied> proxied_;
+    };
+
+    explicit NpuBinding(const NpuResources& resources);
+
+    MapFabric fabric_;
+    Waiter waiter_;  // makes progress; has no liveness, because the PEs that matter differ from core to core
+    npu::WaiterPolicy policy_;
+    std::unique_ptr<KernelRecordsLink> records_;
+    std::unique_ptr<npu::Device> device_;
+};
 
 class NpuServices {
 public:

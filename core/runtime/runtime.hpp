@@ -2,23 +2,71 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "core/base/config.hpp"
 #include "core/base/log.hpp"
 #include "core/memory/collective_heap.hpp"
+#include "core/remote/remote_access.hpp"
 #include "core/runtime/departures.hpp"
 #include "core/runtime/job_liveness.hpp"
 #include "core/runtime/job_membership.hpp"
 #include "core/runtime/job_transports.hpp"
-#include "core/runtime/kernel_records.hpp"
 #include "core/runtime/mapped_slices.hpp"
 #include "core/runtime/npu_services.hpp"
 #include "core/runtime/plugin_sources.hpp"
 #include "core/runtime/runtime_reports.hpp"
-#include "core/runtime/world_synchronization.hpp"
+#include "core/team/team_barrier.hpp"
 #include "core/team/team_table.hpp"
 
 namespace npushmem {
+
+// Completion and synchronisation over all PEs: quiet of the default context, and the barriers of the world.
+
+class WorldSynchronization {
+public:
+    // All outlive this. `slices` has mapped its peers.
+    WorldSynchronization(const MappedSlices& slices, RemoteAccess& remote, TeamBarrier& world)
+        : all_mapped_(slices.fast_map().all_mapped != 0), remote_(remote), world_(world) {}
+    WorldSynchronization(const WorldSynchronization&) = delete;
+    WorldSynchronization& operator=(const WorldSynchronization&) = delete;
+
+    // Completes all operations of this PE on the default context and makes them visible.
+    Status quiet();
+    Status sync_all() { return world_.sync(); }
+    Status barrier_all() { return barrier_all(world_.default_plan()); }
+    // Uses the algorithm that `text` names, in the form of NPUSHMEM_BARRIER_ALGO.
+    Status barrier_all(std::string_view text);
+    [[nodiscard]] TeamBarrier& world() const { return world_; }
+
+private:
+    Status barrier_all(const barrier::Plan& plan);
+
+    bool all_mapped_;  // a copy from the fast map, which does not change any more
+    RemoteAccess& remote_;
+    TeamBarrier& world_;
+};
+
+// The other PEs, as the collective heap sees them.
+class WorldHeapPeers final : public HeapPeers {
+public:
+    // All outlive this.
+    WorldHeapPeers(const JobMembership& job, const MappedSlices& slices, RemoteAccess& remote,
+                   WorldSynchronization& synchronization)
+        : job_(job), slices_(slices), remote_(remote), synchronization_(synchronization) {}
+
+    [[nodiscard]] int my_pe() const override { return job_.my_pe(); }
+    [[nodiscard]] int npes() const override { return job_.npes(); }
+    Status heap_barrier() override { return synchronization_.barrier_all(); }
+    [[nodiscard]] std::uint64_t next_barrier() const override { return synchronization_.world().barriers() + 1; }
+    Result<HeapRecord> record_of(int pe, unsigned parity) override;
+
+private:
+    const JobMembership& job_;
+    const MappedSlices& slices_;
+    RemoteAccess& remote_;
+    WorldSynchronization& synchronization_;
+};
 
 // The parts of a runtime, in the order in which start-up creates them. They are destroyed in reverse, also after a
 // start that failed; parts that it did not reach are null. Parts refer to earlier ones, and `waiting` asks later ones

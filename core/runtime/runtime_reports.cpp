@@ -1,10 +1,112 @@
 #include "core/runtime/runtime_reports.hpp"
 
 #include <fmt/core.h>
-
+#include <fmt/format.h>
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
 
 namespace npushmem {
+
+namespace {
+
+double microseconds(std::uint64_t nanoseconds, std::uint64_t count) {
+    return count == 0 ? 0.0 : static_cast<double>(nanoseconds) / static_cast<double>(count) / 1000.0;
+}
+
+double milliseconds(std::uint64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e6; }
+
+std::string line(std::string_view who, const PeStatistics& pe) {
+    return fmt::format(
+        "{:>5} {:>10} {:>10.2f} {:>10.1f} {:>8} {:>10.2f} {:>10} {:>10.1f} {:>12} {:>10} {:>8} {:>8} {:>8}\n", who,
+        pe.barriers, microseconds(pe.nanoseconds, pe.timed), microseconds(pe.longest, 1), pe.last,
+        microseconds(pe.late_nanoseconds, pe.last), pe.waits, milliseconds(pe.wait_nanoseconds), pe.spins, pe.yields,
+        pe.sleeps, pe.parks, pe.wakes);
+}
+
+std::string header() {
+    return fmt::format("{:>5} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>10} {:>12} {:>10} {:>8} {:>8} {:>8}\n", "PE",
+                       "barriers", "mean us", "longest us", "last", "late us", "waits", "waited ms", "spins", "yields",
+                       "sleeps", "parked", "woken");
+}
+
+PeStatistics sum(const std::vector<PeStatistics>& pes) {
+    PeStatistics all;
+    for (const PeStatistics& pe : pes) {
+        all.barriers += pe.barriers;
+        all.timed += pe.timed;
+        all.nanoseconds += pe.nanoseconds;
+        all.longest = std::max(all.longest, pe.longest);
+        all.last += pe.last;
+        all.late_nanoseconds += pe.late_nanoseconds;
+        all.waits += pe.waits;
+        all.wait_nanoseconds += pe.wait_nanoseconds;
+        all.spins += pe.spins;
+        all.yields += pe.yields;
+        all.sleeps += pe.sleeps;
+        all.parks += pe.parks;
+        all.liveness_checks += pe.liveness_checks;
+        all.wakes += pe.wakes;
+    }
+    return all;
+}
+
+}  // namespace
+
+void publish(const WaitCounters& waits, BarrierCounters& counts) {
+    // Relaxed: the barrier that follows orders them.
+    const auto copy = [](const std::atomic<std::uint64_t>& from, std::atomic<std::uint64_t>& to) {
+        to.store(from.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    };
+    copy(waits.waits, counts.waits);
+    copy(waits.time, counts.wait_nanoseconds);
+    copy(waits.spins, counts.spins);
+    copy(waits.yields, counts.yields);
+    copy(waits.sleeps, counts.sleeps);
+    copy(waits.parks, counts.parks);
+    copy(waits.liveness_checks, counts.liveness_checks);
+    copy(waits.wakes, counts.wakes);
+}
+
+PeStatistics read_statistics(const BarrierCounters& counts) {
+    const auto of = [](const std::atomic<std::uint64_t>& counter) { return counter.load(std::memory_order_relaxed); };
+    return {.barriers = of(counts.barriers),
+            .timed = of(counts.timed),
+            .nanoseconds = of(counts.nanoseconds),
+            .longest = of(counts.longest),
+            .last = of(counts.entered_last),
+            .late_nanoseconds = of(counts.late_nanoseconds),
+            .waits = of(counts.waits),
+            .wait_nanoseconds = of(counts.wait_nanoseconds),
+            .spins = of(counts.spins),
+            .yields = of(counts.yields),
+            .sleeps = of(counts.sleeps),
+            .parks = of(counts.parks),
+            .liveness_checks = of(counts.liveness_checks),
+            .wakes = of(counts.wakes)};
+}
+
+std::string describe_statistics(const std::vector<PeStatistics>& pes, std::uint64_t every, std::size_t max_shown) {
+    std::vector<std::size_t> shown(pes.size());
+    std::iota(shown.begin(), shown.end(), std::size_t{0});
+    std::string text = fmt::format("npushmem statistics of {} PEs; one barrier in {} was timed\n", pes.size(), every);
+    if (pes.size() > max_shown) {
+        std::stable_sort(shown.begin(), shown.end(),
+                         [&](std::size_t a, std::size_t b) { return pes[a].last > pes[b].last; });
+        shown.resize(max_shown);
+        text += fmt::format("the {} that arrived last most often:\n", max_shown);
+    }
+    text += header();
+    for (const std::size_t pe : shown) text += line(fmt::to_string(pe), pes[pe]);
+    const PeStatistics all = sum(pes);
+    text += line("all", all);
+    // Every timed barrier that is examined has a last PE.
+    if (pes.size() > 1 && all.timed != 0 && all.last == 0)
+        text += "last arrivals are unknown where PEs do not map each other\n";
+    return text +
+           "last: timed barriers at which this PE arrived last on its host; late: mean delay after the last but one; "
+           "parked: sleeps that a writer could end; woken: sleepers that this PE woke\n";
+}
 
 namespace {
 

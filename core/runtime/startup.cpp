@@ -6,8 +6,8 @@
 
 #include "core/base/liveness.hpp"
 #include "core/plugin/plugin_finder.hpp"
+#include "core/runtime/job_transports.hpp"
 #include "core/runtime/nic_assignment.hpp"
-#include "core/runtime/remote_transport.hpp"
 #include "core/runtime/start_exchange.hpp"
 
 namespace npushmem {

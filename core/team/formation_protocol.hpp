@@ -18,7 +18,7 @@
 #include <span>
 
 #include "core/team/team_mailbox.hpp"
-#include "core/team/team_slots.hpp"
+#include "core/team/team_split.hpp"
 
 namespace npushmem {
 

@@ -7,7 +7,7 @@
 
 #include "core/team/formation_protocol.hpp"
 #include "core/team/team_mailbox.hpp"
-#include "core/team/team_slots.hpp"
+#include "core/team/team_split.hpp"
 
 namespace npushmem {
 

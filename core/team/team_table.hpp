@@ -10,7 +10,6 @@
 
 #include "core/team/team.hpp"
 #include "core/team/team_formation.hpp"
-#include "core/team/team_slots.hpp"
 #include "core/team/team_split.hpp"
 
 namespace npushmem {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 #include "transports/shared/posted_operation.hpp"
 

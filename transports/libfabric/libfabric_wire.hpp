@@ -9,7 +9,6 @@
 
 #include "transports/libfabric/domain.hpp"
 #include "transports/libfabric/endpoints.hpp"
-#include "transports/libfabric/message_buffers.hpp"
 #include "transports/libfabric/provider_choice.hpp"
 #include "transports/network/wire.hpp"
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 
-#include "transports/network/delivery_order.hpp"
 #include "transports/network/network_memory.hpp"
 #include "transports/network/outgoing.hpp"
 #include "transports/network/peer_lanes.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "transports/network/rail_lanes.hpp"
 #include "transports/network/rails.hpp"
 #include "transports/network/striped_transfers.hpp"
 #include "transports/network/wire.hpp"

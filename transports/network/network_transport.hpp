@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "npushmem/plugin/host.hpp"
-#include "transports/network/delivery_order.hpp"
 #include "transports/network/initiator.hpp"
 #include "transports/network/network_memory.hpp"
 #include "transports/network/outgoing.hpp"

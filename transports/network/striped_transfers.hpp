@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "transports/network/rail_lanes.hpp"
 #include "transports/network/rails.hpp"
 
 namespace npushmem::network {

@@ -13,7 +13,7 @@
 #include <limits>
 #include <string>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::shared_memory {
 namespace {

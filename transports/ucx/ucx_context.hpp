@@ -2,13 +2,45 @@
 #pragma once
 
 #include <ucp/api/ucp.h>
-
+#include <ucs/type/status.h>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "npushmem/plugin/status.hpp"
 #include "transports/network/wire.hpp"
 
 namespace npushmem::ucx {
+
+// Translations between UCX and the transport: status codes, atomic operations, context information.
+
+// The Code for a UCX status.
+Code code_of_status(ucs_status_t status);
+std::string text_of(ucs_status_t status);
+// `what`: the call that failed.
+Status failure(const char* what, ucs_status_t status);
+// The failure of a system call, with errno.
+Status system_failure(const char* what);
+
+struct UcxAtomic {
+    ucp_atomic_op_t operation;
+    enum class Reply { none, dropped, wanted } reply;
+};
+
+// UCX's equivalent of a 64-bit NPUSHMEM_ATOMIC_x; empty when UCX has none.
+std::optional<UcxAtomic> atomic_of(int operation);
+
+// The transport of each resource that the output of ucp_context_print_info lists: "self", "tcp", "rc_verbs". Empty when
+// it lists none. UCX offers this information as text for people only.
+std::vector<std::string> transports_of(std::string_view context_info);
+
+// True when TCP is the only transport that leaves the host. UCX then emulates all operations by messages.
+bool is_tcp_only(const std::vector<std::string>& transports);
+
+// The output of ucp_context_print_info; empty when memory runs out.
+std::string info_of(ucp_context_h context);
 
 struct UcxOptions {
     std::string transports;  // as UCX_TLS; empty: from the environment

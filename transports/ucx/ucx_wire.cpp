@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/ucx/ucx_api.hpp"
+#include "transports/ucx/ucx_context.hpp"
 
 namespace npushmem::ucx {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "transports/network/wire.hpp"
-#include "transports/ucx/event_queue.hpp"
 #include "transports/ucx/ucx_context.hpp"
+#include "transports/ucx/worker.hpp"
 #include "transports/ucx/worker_table.hpp"
 
 namespace npushmem::ucx {

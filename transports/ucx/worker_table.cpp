@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "transports/ucx/ucx_api.hpp"
+#include "transports/ucx/ucx_context.hpp"
 
 namespace npushmem::ucx {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "transports/network/wire.hpp"
-#include "transports/verbs/connect_message.hpp"
 #include "transports/verbs/opened_port.hpp"
+#include "transports/verbs/ud_handshake.hpp"
 #include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {

@@ -8,7 +8,6 @@
 #include "transports/network/wire.hpp"
 #include "transports/verbs/completion_handler.hpp"
 #include "transports/verbs/connection_manager.hpp"
-#include "transports/verbs/connection_table.hpp"
 #include "transports/verbs/key_exchange.hpp"
 #include "transports/verbs/local_memory.hpp"
 #include "transports/verbs/messages.hpp"

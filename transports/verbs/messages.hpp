@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "transports/verbs/connection_table.hpp"
+#include "transports/verbs/connection_manager.hpp"
 #include "transports/verbs/local_memory.hpp"
 #include "transports/verbs/ports.hpp"
 #include "transports/verbs/work_request.hpp"

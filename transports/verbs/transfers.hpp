@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "transports/network/wire.hpp"
-#include "transports/verbs/connection_table.hpp"
+#include "transports/verbs/connection_manager.hpp"
 #include "transports/verbs/key_exchange.hpp"
 #include "transports/verbs/local_memory.hpp"
 #include "transports/verbs/registration_cache.hpp"

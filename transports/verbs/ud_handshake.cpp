@@ -1,7 +1,6 @@
 #include "transports/verbs/ud_handshake.hpp"
 
 #include <fmt/format.h>
-
 #include <cerrno>
 
 #include "transports/verbs/connection.hpp"
@@ -9,6 +8,7 @@
 #include "transports/verbs/work_request.hpp"
 
 namespace npushmem::verbs {
+
 namespace {
 
 Status handshake_failure(const char* what, int error) {

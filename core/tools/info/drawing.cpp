@@ -9,7 +9,6 @@
 
 #include "topology/policy/assignment.hpp"
 #include "topology/report/describe.hpp"
-#include "topology/report/text.hpp"
 
 namespace npushmem::info {
 

@@ -9,7 +9,7 @@
 #include "core/runtime/nic_assignment.hpp"
 #include "topology/machine/discovery.hpp"
 #include "topology/policy/assignment.hpp"
-#include "topology/report/text.hpp"
+#include "topology/report/describe.hpp"
 
 namespace npushmem::info {
 

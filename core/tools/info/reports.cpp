@@ -12,7 +12,7 @@
 #include "core/coll/barrier/tuning.hpp"
 #include "core/plugin/plugin_finder.hpp"
 #include "core/plugin/plugin_table.hpp"
-#include "core/runtime/remote_transport.hpp"
+#include "core/runtime/job_transports.hpp"
 #include "npushmem.h"
 #include "topology/report/describe.hpp"
 

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/base/file_descriptor.hpp"
 #include "core/base/parse.hpp"
+#include "core/base/poller.hpp"
 #include "core/base/streams.hpp"
 #include "core/tools/run/exit_record.hpp"
 #include "core/tools/run/job_preparation.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
 #include "core/base/launcher_channel.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::run {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "core/tools/run/options.hpp"
 #include "core/tools/run/placement.hpp"
 

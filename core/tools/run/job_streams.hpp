@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 #include "core/tools/run/dispatching_poller.hpp"
 
 namespace npushmem::run {

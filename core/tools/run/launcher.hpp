@@ -15,7 +15,7 @@
 #include "core/tools/run/job_state.hpp"
 #include "core/tools/run/job_streams.hpp"
 #include "core/tools/run/options.hpp"
-#include "core/tools/run/rendezvous.hpp"
+#include "core/tools/run/start_job.hpp"
 
 namespace npushmem::run {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::run {
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
 #include "core/base/launcher_channel.hpp"
+#include "core/base/poller.hpp"
 #include "npushmem/plugin/status.hpp"
 
 namespace npushmem::run {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/file_descriptor.hpp"
+#include "core/base/poller.hpp"
 
 namespace npushmem::api_test {
 

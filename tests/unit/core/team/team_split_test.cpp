@@ -1,4 +1,4 @@
-#include "core/team/team_slots.hpp"
+#include "core/team/team_split.hpp"
 
 #include <gtest/gtest.h>
 

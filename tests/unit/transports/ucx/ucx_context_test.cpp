@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "transports/ucx/ucx_api.hpp"
+#include "transports/ucx/ucx_context.hpp"
 
 namespace npushmem::ucx {
 namespace {

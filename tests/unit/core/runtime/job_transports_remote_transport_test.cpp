@@ -1,4 +1,4 @@
-#include "core/runtime/remote_transport.hpp"
+#include "core/runtime/job_transports.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "topology/report/text.hpp"
+#include "topology/report/describe.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/runtime/statistics_report.hpp"
+#include "core/runtime/runtime_reports.hpp"
 
 #include <gmock/gmock.h>
 
