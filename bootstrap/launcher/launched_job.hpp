@@ -15,25 +15,6 @@
 
 namespace npushmem::launcher {
 
-// Jobs of launchers that use a PMI wire protocol.
-
-// Is any MPI library running in this process: has MPI_Init returned, and MPI_Finalize not been called? Links none.
-bool mpi_is_running();
-
-// Opens a job of a plugin that uses a PMI wire protocol. Client: a Launcher as for ProcessSingleton, begun with the
-// environment and a deadline. Collective.
-template <class Client>
-Result<std::unique_ptr<Bootstrap>> open_pmi_job(ProcessSingleton<Client>& client_of_process, const Host& host) {
-    if (mpi_is_running())
-        return Status{Code::state,
-                      "MPI runs in this process and owns its connection to the launcher; use "
-                      "NPUSHMEM_BOOTSTRAP=MPI"};
-    const auto settings = rendezvous::Settings::read(host);
-    const auto timeout = (settings.ok() ? settings.value() : rendezvous::Settings::reporting_defaults(host)).timeout;
-    return client_of_process.with([&] { return Client::begin(ProcessEnvironment(), Deadline::after(timeout)); },
-                                  [&](Client& client) { return join_launched_job(host, client); });
-}
-
 using rendezvous::Deadline;
 
 // The longest message. Messages consist of letters and digits, so they need no quoting.
@@ -65,5 +46,24 @@ Result<rendezvous::UniqueId> decode_start_message(const std::string& message);
 // Collective. Rank 0 serves a rendezvous and broadcasts its id through the launcher; all ranks join it. A rank that
 // cannot take part, for example because of its configuration, joins to report that.
 Result<std::unique_ptr<Bootstrap>> join_launched_job(const Host& host, Launcher& launcher);
+
+// Jobs of launchers that use a PMI wire protocol.
+
+// Is any MPI library running in this process: has MPI_Init returned, and MPI_Finalize not been called? Links none.
+bool mpi_is_running();
+
+// Opens a job of a plugin that uses a PMI wire protocol. Client: a Launcher as for ProcessSingleton, begun with the
+// environment and a deadline. Collective.
+template <class Client>
+Result<std::unique_ptr<Bootstrap>> open_pmi_job(ProcessSingleton<Client>& client_of_process, const Host& host) {
+    if (mpi_is_running())
+        return Status{Code::state,
+                      "MPI runs in this process and owns its connection to the launcher; use "
+                      "NPUSHMEM_BOOTSTRAP=MPI"};
+    const auto settings = rendezvous::Settings::read(host);
+    const auto timeout = (settings.ok() ? settings.value() : rendezvous::Settings::reporting_defaults(host)).timeout;
+    return client_of_process.with([&] { return Client::begin(ProcessEnvironment(), Deadline::after(timeout)); },
+                                  [&](Client& client) { return join_launched_job(host, client); });
+}
 
 }  // namespace npushmem::launcher
