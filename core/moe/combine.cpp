@@ -111,7 +111,7 @@ Status Combine::finish() {
 
 Status Combine::abort_call(const Status& cause) {
     launches_.drain();
-    const Status result = failures_.write(cause, launches_.aborted_peer());
+    Status result = failures_.write(cause, launches_.aborted_peer());
     signal_abort();
     return result;
 }

@@ -135,7 +135,7 @@ Status Dispatch::audit() const {
 
 Status Dispatch::abort_call(const Status& cause) {
     launches_.drain();
-    const Status result = failures_.write(cause, aborted_peer());
+    Status result = failures_.write(cause, aborted_peer());
     signal_abort();
     return result;
 }

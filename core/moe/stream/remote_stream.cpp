@@ -135,7 +135,7 @@ public:
     // Sends one batch if it fits. Returns whether it did.
     Result<bool> step() {
         const std::uint64_t rows = next_rows();
-        const Result<bool> room = ring_.try_reserve(Bytes{rows * step_});
+        Result<bool> room = ring_.try_reserve(Bytes{rows * step_});
         if (!room.ok() || !room.value()) return room;
         for (std::uint64_t sent = 0; sent < rows;) sent += write_some(rows - sent);
         ring_.commit();
@@ -298,9 +298,9 @@ private:
 
     // The transport must not hold back puts while this rank waits.
     Result<bool> step_all_tasks() {
-        const Result<bool> sent = step_all(sends_);
+        Result<bool> sent = step_all(sends_);
         if (!sent.ok()) return sent;
-        const Result<bool> taken = step_all(receives_);
+        Result<bool> taken = step_all(receives_);
         if (!taken.ok()) return taken;
         const bool moved = sent.value() || taken.value();
         // Also once after all progress has stopped: a receiver that finds no data publishes its head.

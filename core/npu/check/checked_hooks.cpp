@@ -115,7 +115,7 @@ private:
         const std::lock_guard lock(mutex_);
         std::shared_ptr<CheckedLaunch>& launch = beginning_[std::this_thread::get_id()];
         if (core.index() == 0) launch = std::make_shared<CheckedLaunch>(schedule_, fabric_, link_, core.count());
-        const std::shared_ptr<CheckedLaunch> result = launch;
+        std::shared_ptr<CheckedLaunch> result = launch;
         if (core.index() == core.count() - 1) beginning_.erase(std::this_thread::get_id());
         return result;
     }

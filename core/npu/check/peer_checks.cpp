@@ -173,7 +173,8 @@ void PeerChecks::order_beginning(const JobContent& content) {
 }
 
 std::uint32_t PeerChecks::new_agent() {
-    auto& [next, left] = spare_agents_;
+    auto& next = spare_agents_[0];
+    auto& left = spare_agents_[1];
     if (left == 0) {
         view_.with_content([&](JobContent& content) { next = content.next_core++ * agents_per_core; });
         left = agents_per_core;
@@ -183,8 +184,9 @@ std::uint32_t PeerChecks::new_agent() {
 }
 
 std::uint32_t PeerChecks::number_of_text(const char* name, const SourceLocation& where) {
-    const auto [known, fresh] = texts_.try_emplace({name, where.file_name(), where.line(), where.column()}, 0);
-    if (!fresh) return known->second;
+    const auto found = texts_.try_emplace({name, where.file_name(), where.line(), where.column()}, 0);
+    const auto known = found.first;
+    if (!found.second) return known->second;
     view_.with_content([&](JobContent& content) {
         const std::string place = npu::text_of(where);
         content.texts.push_back({SharedText(name), SharedText(place.begin(), place.end())});
@@ -217,7 +219,7 @@ void PeerChecks::release(Address word, const Clock& clock, bool add, std::uint64
             releases[0].exists = true;
             releases[0].value = before;
         }
-        std::ranges::rotate(releases, std::prev(releases.end()));
+        std::rotate(releases.begin(), std::prev(releases.end()), releases.end());
         JobContent::Release& made = releases[0];
         made.exists = true;
         made.value = after;

@@ -84,8 +84,10 @@ struct SharedAllocator {
     template <class U>
     explicit(false) SharedAllocator(const SharedAllocator<U>& /*other*/) {}
 
+    // NOLINTBEGIN(bugprone-sizeof-expression): T may be a pointer
     [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(shared_arena().allocate(count * sizeof(T))); }
     void deallocate(T* block, std::size_t count) { shared_arena().release(block, count * sizeof(T)); }
+    // NOLINTEND(bugprone-sizeof-expression)
     bool operator==(const SharedAllocator& /*other*/) const { return true; }
 };
 

@@ -50,7 +50,8 @@ struct BarrierState {
     BarrierLine slots[barrier_slots];
 };
 
-static_assert(sizeof(BarrierLine) == 64 && alignof(BarrierLine) == 64);
+static_assert(sizeof(BarrierLine) == 64);
+static_assert(alignof(BarrierLine) == 64);
 static_assert(offsetof(BarrierState, generation) == 0 && offsetof(BarrierState, arrival) == 64);
 static_assert(offsetof(BarrierState, slots) == 128 && sizeof(BarrierState) == 100 * 64);
 
