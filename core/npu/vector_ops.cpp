@@ -5,8 +5,8 @@
 
 // Each loop is compiled twice; the loader picks the variant with wider vectors if the machine supports it. Both
 // variants give the same bits, because the file is compiled without contraction of products and sums. Sanitizer builds
-// use one variant: sanitizers cannot run that early.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// use one variant: sanitizers cannot run that early. So do builds by clang, which knows no such variants of templates.
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define NPUSHMEM_NPU_WIDE __attribute__((target_clones("default", "avx2")))
 #else
 #define NPUSHMEM_NPU_WIDE
