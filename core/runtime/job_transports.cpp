@@ -14,12 +14,8 @@ namespace {
 
 std::vector<std::string> names_in(std::string_view list) {
     std::vector<std::string> names;
-    while (!list.empty()) {
-        const std::size_t comma = std::min(list.find(','), list.size());
-        const std::string name(trimmed(list.substr(0, comma)));
-        if (!name.empty()) names.push_back(name);
-        list.remove_prefix(std::min(comma + 1, list.size()));
-    }
+    for (const std::string& part : split(list, ','))
+        if (std::string name(trimmed(part)); !name.empty()) names.push_back(std::move(name));
     return names;
 }
 
