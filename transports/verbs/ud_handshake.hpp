@@ -36,8 +36,8 @@ struct PortAddress {
 
 // One datagram. A request is repeated until it is answered. Any datagram may be lost, duplicated or late.
 //
-// Lane 0 is one pair of queue pairs for both directions, whoever requests it first. The other lanes carry data only
-// from the PE that requested them; it counts their generations, and messages of an older generation are late.
+// Lane 0 is one pair of queue pairs for both directions, whichever PE requests it first. The other lanes carry data
+// only from the PE that requested them; it counts their generations, and messages of an older generation are late.
 struct ConnectMessage {
     enum class Kind : std::uint32_t { request = 1, answer = 2, refusal = 3 };
 
